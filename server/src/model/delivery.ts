@@ -1,0 +1,56 @@
+import type { Position } from './event.ts';
+import type { Time } from './time.ts';
+
+/**
+ * One event owed to one destination: the unit of retry.
+ *
+ * ```
+ *            place in the lane's window          every endpoint answered
+ *   owed ──▶ held ────────────────────▶ in flight ──▶ decide ──▶ delivered
+ *     │        ▲                                        ├──▶ waiting (retry at t) ──┐
+ *     └─▶ parked (no room: waits on disk)               └──▶ dead (reason)          │
+ *              └───────── claimed when there is room and it is due ◀────────────────┘
+ * ```
+ */
+export interface Delivery {
+  readonly position: Position;
+  /** Rounds of attempts that have failed so far. */
+  readonly rounds: number;
+  /** When the first round failed; the retry window counts from here. */
+  readonly firstFailedAt?: Time;
+  /**
+   * The endpoints the next round goes to, as bits by their place in the settings (bit 0 = the first).
+   * Valid only with the settings of `settingsVersion`; with any other version every endpoint is tried.
+   */
+  readonly endpoints?: number;
+  readonly settingsVersion?: number;
+}
+
+/** What one request to one endpoint came to. */
+export interface Outcome {
+  /** `accepted` ends the delivery well; `retryable` may be tried again; `refused` may not. */
+  readonly kind: 'accepted' | 'retryable' | 'refused';
+  /** `status_503`, `timeout`, `connection_refused`, `certificate_untrusted`, … as listed in `spec/errors.json`. */
+  readonly reason: string;
+  /** The HTTP status, when there was an answer. */
+  readonly status?: number;
+  /** What the endpoint asked for with `Retry-After`: no attempt before this time. */
+  readonly notBefore?: Time;
+}
+
+/** One request to one endpoint, as it is remembered. */
+export interface Attempt {
+  /** The URL as it was when the request was sent. */
+  readonly endpoint: string;
+  readonly startedAt: Time;
+  readonly latencyMs: number;
+  readonly outcome: Outcome;
+  /** The first 4 KB of what was answered, or what the network said; only for failures. */
+  readonly answer?: string;
+}
+
+/** What becomes of a delivery after a round of attempts. */
+export type Decision =
+  | { readonly kind: 'delivered' }
+  | { readonly kind: 'retry'; readonly at: Time; readonly next: Delivery }
+  | { readonly kind: 'dead'; readonly reason: string };

@@ -1,0 +1,37 @@
+/**
+ * The promise as sums anybody can check:
+ * per source `received = accepted + duplicates + discarded`, per destination `owed = delivered + pending + dead + erased`.
+ *
+ * `received` is counted where calls are parsed, not derived from the others, so that a loss would show as a number.
+ */
+export interface SourceCounts {
+  readonly received: number;
+  readonly accepted: number;
+  readonly duplicates: number;
+  /** By reason. */
+  readonly discarded: Readonly<Record<string, number>>;
+}
+
+export interface DestinationCounts {
+  readonly owed: number;
+  readonly delivered: number;
+  /** Counted from the pending sets themselves, so that the balance is a check and not a tautology. */
+  readonly pending: number;
+  readonly dead: Readonly<Record<string, number>>;
+  readonly erased: number;
+  /** Not owed, by reason. */
+  readonly skipped: Readonly<Record<string, number>>;
+}
+
+export interface Ledger {
+  /** By source id. */
+  readonly sources: ReadonlyMap<number, SourceCounts>;
+  /** By destination id. */
+  readonly destinations: ReadonlyMap<number, DestinationCounts>;
+}
+
+/** owed − delivered − pending − dead − erased: 0, or deliveries were lost (positive) or made twice (negative). */
+export function balanceOf(counts: DestinationCounts): number {
+  const dead = Object.values(counts.dead).reduce((sum, n) => sum + n, 0);
+  return counts.owed - counts.delivered - counts.pending - dead - counts.erased;
+}

@@ -1,0 +1,12 @@
+/** Where calls come from: one website, app or server, recognised by its write keys. contract.md section 3. */
+export interface Source {
+  /** Given by the store at first sight of the name, never reused. */
+  readonly id: number;
+  readonly name: string;
+  readonly writeKeys: readonly string[];
+  readonly enabled: boolean;
+  /** `strict` refuses a batch that holds an invalid event; `standard` keeps the valid ones. */
+  readonly mode: 'standard' | 'strict';
+  /** What a call with a key of this source gets while the source is disabled: 401, or 200 and counted. */
+  readonly whenDisabled: 'refuse' | 'discard';
+}

@@ -1,0 +1,73 @@
+import type { Attempt, Decision, Delivery } from '../model/delivery.ts';
+import type { Position } from '../model/event.ts';
+import type { Ledger } from '../model/ledger.ts';
+import type { Time } from '../model/time.ts';
+
+/** One pending set: the deliveries of one destination that were owed, claimed or retried together. */
+export type SetId = number;
+
+/**
+ * What is still owed, and to whom. A delivery is in exactly one pending set until it is settled, and every set is
+ * either *held* by the process that delivers it from memory, *parked* (due at once), or *waiting* (due later).
+ */
+export interface Backlog {
+  /** Every destination that something is pending for, counted from the sets themselves. */
+  lanes(): Promise<readonly LaneStat[]>;
+
+  /**
+   * Hands out up to `max` deliveries of a destination that are due at `now`, the longest due first; they are then held
+   * by the caller. A delivery is never handed out twice while it is held.
+   */
+  claim(destination: number, max: number, now: Time): Promise<Claim>;
+
+  /**
+   * Writes results, all or nothing. A delivered or dead delivery leaves its set; a retried one moves to a waiting set.
+   * Attempts that failed are kept. A result for a delivery that is not in its set (settled before, or no longer held by
+   * this process) changes nothing and is counted in the answer.
+   * Rejects with a `StorageError` when nothing was written; the caller still holds everything and may try again.
+   */
+  settle(results: readonly Result[]): Promise<Settled>;
+
+  /** Parks every set whose holder is gone. Called once, before anything is claimed. Resolves to how many deliveries. */
+  adopt(): Promise<number>;
+
+  /** All counters, with `pending` counted from the sets. */
+  ledger(): Promise<Ledger>;
+}
+
+export interface LaneStat {
+  /** Id of the destination. */
+  readonly destination: number;
+  readonly held: number;
+  /** Parked and waiting. */
+  readonly onDisk: number;
+  /** When the first delivery on disk is due; may be in the past. Absent when nothing is on disk. */
+  readonly nextDueAt?: Time;
+}
+
+export interface Claim {
+  readonly deliveries: readonly Held[];
+  /** When the next delivery left on disk is due; may be in the past. Absent when nothing is left. */
+  readonly nextDueAt?: Time;
+}
+
+/** A delivery in the hands of this process. */
+export interface Held {
+  readonly set: SetId;
+  readonly delivery: Delivery;
+}
+
+/** What became of one held delivery. */
+export interface Result {
+  readonly set: SetId;
+  readonly destination: number;
+  readonly position: Position;
+  /** The requests of the round just made, in the order they ended. */
+  readonly attempts: readonly Attempt[];
+  readonly decision: Decision;
+}
+
+export interface Settled {
+  /** Results that changed nothing. */
+  readonly ignored: number;
+}

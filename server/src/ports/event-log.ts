@@ -1,0 +1,94 @@
+import type { Event, Position } from '../model/event.ts';
+import type { Time } from '../model/time.ts';
+import type { SetId } from './backlog.ts';
+
+/**
+ * The append-only record of everything accepted. It is also where deliveries are born: what an append owes is a fact
+ * of the same commit, so that a crash can neither keep an event without its deliveries nor the other way round.
+ */
+export interface EventLog {
+  /**
+   * Stores a batch in one atomic commit: its events, what is owed for them, and what they add to the ledger.
+   *
+   * - Resolves only when the commit is on stable storage; then it survives the death of the process and of the machine.
+   * - Rejects with a `StorageError` when nothing of the batch is stored. An adapter that cannot tell at first whether
+   *   its commit happened finds out before it answers.
+   * - The same batch id again gives the same answer and stores nothing, as long as the id is among the last 64.
+   * - An event whose (source, messageId) was stored within the dedupe window, or stands earlier in the same batch, is a
+   *   duplicate: counted, not stored, not owed, not skipped. The test is exact, and the window survives restarts.
+   * - Events get their positions in the order given.
+   */
+  append(batch: Batch): Promise<Appended>;
+
+  /**
+   * The events at these positions, in the order asked. An event that is no longer there (erased, or past its retention)
+   * is `undefined`.
+   */
+  read(positions: readonly Position[]): Promise<(StoredEvent | undefined)[]>;
+}
+
+export interface Batch {
+  /** Unique per batch. */
+  readonly id: string;
+  readonly receivedAt: Time;
+  readonly events: readonly NewEvent[];
+  readonly owed: readonly Owed[];
+  readonly skipped: readonly Skipped[];
+  /** What happened at the parser since the last batch. */
+  readonly received: readonly Received[];
+}
+
+export interface NewEvent {
+  /** Id of the source. */
+  readonly source: number;
+  readonly messageId: string;
+  /** The canonical event as compact JSON. */
+  readonly json: string;
+}
+
+/** Events of the batch that a destination is to get. */
+export interface Owed {
+  /** Id of the destination. */
+  readonly destination: number;
+  /** `held`: the caller delivers them from memory now. `parked`: they wait in the backlog until claimed. */
+  readonly state: 'held' | 'parked';
+  /** Indexes into `events`, ascending. */
+  readonly indexes: readonly number[];
+}
+
+/** Events of the batch that a destination of their source does not get, and why. */
+export interface Skipped {
+  readonly destination: number;
+  readonly reason: string;
+  readonly indexes: readonly number[];
+}
+
+/** How many calls of a source were parsed, and how many of them were discarded, by reason. */
+export interface Received {
+  readonly source: number;
+  readonly calls: number;
+  readonly discarded: Readonly<Record<string, number>>;
+}
+
+export interface Appended {
+  /** One entry per event of the batch; `undefined` where the event is a duplicate. */
+  readonly positions: readonly (Position | undefined)[];
+  /** One entry per entry of `owed`: the pending set the caller now holds; `undefined` where nothing is held. */
+  readonly held: readonly (SetId | undefined)[];
+}
+
+export interface StoredEvent {
+  readonly source: number;
+  readonly event: Event;
+}
+
+/** Nothing was stored. `reason` says what an operator can do about it. */
+export class StorageError extends Error {
+  readonly reason: string;
+
+  constructor(reason: string, options?: ErrorOptions) {
+    super(reason, options);
+    this.name = 'StorageError';
+    this.reason = reason;
+  }
+}

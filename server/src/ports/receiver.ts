@@ -22,4 +22,8 @@ export type Verdict =
   /** Sending the same request again cannot help. `code` is one of `spec/errors.json`. */
   | { readonly kind: 'refused'; readonly code: string; readonly detail?: string }
   /** Nothing was stored; the same request may be sent again after this many whole seconds. */
-  | { readonly kind: 'unavailable'; readonly code: 'overloaded' | 'storage_unavailable'; readonly retryAfter: number };
+  | {
+      readonly kind: 'unavailable';
+      readonly code: 'overloaded' | 'storage_unavailable';
+      readonly retryAfter: number;
+    };

@@ -1,0 +1,59 @@
+import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+
+/**
+ * How the body of a chunk is written: its events as compact JSON, one a line (compact JSON holds no raw line feed).
+ * An erased event is an empty line, so that the others keep their places.
+ */
+export const RAW = 0;
+export const ZSTD = 1;
+
+/** Below this many events compressing costs more than it saves (20 µs for one event against 1.2 µs each in a hundred). */
+const COMPRESS_FROM = 8;
+
+const ZSTD_LEVEL_1 = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
+
+export function encodeBody(body: Uint8Array, events: number): { codec: number; bytes: Uint8Array } {
+  if (events < COMPRESS_FROM) return { codec: RAW, bytes: body };
+  return { codec: ZSTD, bytes: zstdCompressSync(body, ZSTD_LEVEL_1) };
+}
+
+export function decodeBody(codec: number, bytes: Uint8Array): Buffer {
+  if (codec === RAW) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (codec === ZSTD) return zstdDecompressSync(bytes);
+  throw new Error(`chunk codec ${codec} is unknown`);
+}
+
+/** The offsets at which the lines of a body begin, and one more: the offset after the last line and its line feed. */
+export function lineStarts(body: Uint8Array, lines: number): Uint32Array {
+  const starts = new Uint32Array(lines + 1);
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  let at = 0;
+  for (let line = 1; line < lines; line++) {
+    at = bytes.indexOf(10, at) + 1;
+    starts[line] = at;
+  }
+  starts[lines] = body.byteLength + 1;
+  return starts;
+}
+
+/** Source ids of consecutive events, as pairs of (how many, which), four bytes each. */
+export function encodeSources(sources: Uint32Array): Uint8Array {
+  const pairs: number[] = [];
+  for (const source of sources) {
+    if (pairs.length > 0 && pairs[pairs.length - 1] === source) pairs[pairs.length - 2]!++;
+    else pairs.push(1, source);
+  }
+  return new Uint8Array(Uint32Array.from(pairs).buffer);
+}
+
+export function decodeSources(bytes: Uint8Array, events: number): Uint32Array {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const sources = new Uint32Array(events);
+  let index = 0;
+  for (let at = 0; at < bytes.byteLength; at += 8) {
+    const count = view.getUint32(at, true);
+    sources.fill(view.getUint32(at + 4, true), index, index + count);
+    index += count;
+  }
+  return sources;
+}

@@ -1,0 +1,39 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { LedgerMessage } from './protocol.ts';
+
+export type Scope = 'source' | 'destination';
+
+/**
+ * The ledger's counters. What a transaction adds is gathered in memory and written once, by the same transaction, so
+ * that counters and facts can never disagree.
+ */
+export class Counters {
+  readonly #add: StatementSync;
+  readonly #all: StatementSync;
+  readonly #deltas = new Map<string, { scope: Scope; id: number; name: string; n: number }>();
+
+  constructor(database: DatabaseSync) {
+    this.#add = database.prepare(
+      'insert into ledger(scope, id, name, value) values (?, ?, ?, ?) on conflict do update set value = value + excluded.value',
+    );
+    this.#all = database.prepare('select scope, id, name, value from ledger');
+  }
+
+  /** `name` is a counter of model/ledger.ts; counters by reason are written `discarded:<reason>`. */
+  add(scope: Scope, id: number, name: string, n: number): void {
+    if (n === 0) return;
+    const key = `${scope}/${id}/${name}`;
+    const delta = this.#deltas.get(key);
+    if (delta) delta.n += n;
+    else this.#deltas.set(key, { scope, id, name, n });
+  }
+
+  write(): void {
+    for (const { scope, id, name, n } of this.#deltas.values()) this.#add.run(scope, id, name, n);
+    this.#deltas.clear();
+  }
+
+  all(): LedgerMessage['counters'] {
+    return this.#all.all() as unknown as LedgerMessage['counters'];
+  }
+}

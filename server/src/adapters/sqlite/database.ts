@@ -1,0 +1,78 @@
+import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { StorageError } from '../../ports/event-log.ts';
+import { migrate } from './schema.ts';
+
+/** Opens the store's file in a folder that exists, is ours alone, and can be written; brings it to the current format. */
+export function openDatabase(folder: string): DatabaseSync {
+  let database: DatabaseSync | undefined;
+  try {
+    database = new DatabaseSync(join(folder, 'millrace.db'));
+    // Before the first table, or it cannot be had without a VACUUM that blocks everything.
+    database.exec('pragma auto_vacuum = incremental');
+    database.exec('pragma journal_mode = wal');
+    // The promise of this adapter: in WAL mode only FULL syncs at every commit.
+    database.exec('pragma synchronous = full');
+    // On macOS a plain fsync leaves data in the drive's cache; elsewhere these two do nothing.
+    database.exec('pragma fullfsync = on; pragma checkpoint_fullfsync = on');
+    database.exec('pragma cache_size = -16384; pragma temp_store = memory; pragma trusted_schema = off');
+    migrate(database);
+    syncFolder(folder);
+    return database;
+  } catch (error) {
+    database?.close();
+    throw asStorageError(error, folder);
+  }
+}
+
+/** Makes the data folder if need be. */
+export function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true });
+  } catch (error) {
+    throw new StorageError(
+      `cannot make the data folder ${folder} (${codeOf(error)}): choose another one with --data`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+/** The names of new files are on stable storage only when the folder is. */
+function syncFolder(folder: string): void {
+  const handle = openSync(folder, 'r');
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+/** What SQLite or the system said, as one line that says what to do. */
+export function asStorageError(error: unknown, folder: string): StorageError {
+  if (error instanceof StorageError) return error;
+  const { message, errstr } = error as { message?: string; errstr?: string };
+  const said = errstr ?? message ?? String(error);
+  const advice =
+    ADVICE.find(([pattern]) => pattern.test(`${said} ${message}`))?.[1] ?? 'see the log, then the disk';
+  return new StorageError(`cannot use the data folder ${folder} (${said}): ${advice}`, { cause: error });
+}
+
+const ADVICE: readonly (readonly [RegExp, string])[] = [
+  [/full|ENOSPC/i, 'free some space on its disk'],
+  [
+    /unable to open|EACCES|EPERM|readonly|read-only|EROFS/i,
+    'make it writable for this user, or choose another one with --data',
+  ],
+  [
+    /not a database|malformed|corrupt/i,
+    'its millrace.db is damaged: restore a backup, or choose another one with --data',
+  ],
+  [/I\/O|EIO/i, 'the disk reports errors: check it before you start again'],
+];
+
+function codeOf(error: unknown): string {
+  return (error as NodeJS.ErrnoException).code ?? String(error);
+}

@@ -1,0 +1,73 @@
+import type { Delivery } from '../../model/delivery.ts';
+import type { Position } from '../../model/event.ts';
+
+/** What one pending set in the hands of this process still owes. Settling a delivery costs a flag, not a statement. */
+export class HeldSet {
+  /** Ascending. */
+  readonly #positions: Float64Array;
+  /** Only for deliveries that were tried before, in the same order: what a crash must not forget of them. */
+  readonly #tried: readonly Delivery[] | undefined;
+  readonly #taken: Uint8Array;
+  #left: number;
+
+  private constructor(positions: Float64Array, tried: readonly Delivery[] | undefined) {
+    this.#positions = positions;
+    this.#tried = tried;
+    this.#taken = new Uint8Array(positions.length);
+    this.#left = positions.length;
+  }
+
+  /** Never tried deliveries at ascending positions: the healthy path, without an object for each. */
+  static ofNew(positions: readonly Position[]): HeldSet {
+    return new HeldSet(Float64Array.from(positions), undefined);
+  }
+
+  static of(deliveries: readonly Delivery[]): HeldSet {
+    const ordered = [...deliveries].sort((a, b) => a.position - b.position);
+    const tried = ordered.some((delivery) => delivery.rounds > 0) ? ordered : undefined;
+    return new HeldSet(
+      Float64Array.from(ordered, (delivery) => delivery.position),
+      tried,
+    );
+  }
+
+  get left(): number {
+    return this.#left;
+  }
+
+  /** False when the position is not in the set, or was taken before. */
+  take(position: Position): boolean {
+    const index = this.#indexOf(position);
+    if (index < 0 || this.#taken[index] === 1) return false;
+    this.#taken[index] = 1;
+    this.#left--;
+    return true;
+  }
+
+  /** What is left. */
+  deliveries(): Delivery[] {
+    const left: Delivery[] = [];
+    for (let index = 0; index < this.#positions.length; index++) {
+      if (this.#taken[index] === 0)
+        left.push(this.#tried?.[index] ?? { position: this.#positions[index]!, rounds: 0 });
+    }
+    return left;
+  }
+
+  #indexOf(position: Position): number {
+    const positions = this.#positions;
+    // The positions of one append follow each other without a gap: the first guess is nearly always right.
+    const guess = position - positions[0]!;
+    if (positions[guess] === position) return guess;
+    let low = 0;
+    let high = positions.length - 1;
+    while (low <= high) {
+      const middle = (low + high) >> 1;
+      const found = positions[middle]!;
+      if (found === position) return middle;
+      if (found < position) low = middle + 1;
+      else high = middle - 1;
+    }
+    return -1;
+  }
+}

@@ -1,0 +1,195 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { Delivery } from '../../model/delivery.ts';
+import type { Position } from '../../model/event.ts';
+import type { Time } from '../../model/time.ts';
+import type { Claim, Held, LaneStat, SetId } from '../../ports/backlog.ts';
+import { HeldSet } from './held-set.ts';
+import { decodeRefs, encodeRecords, encodeRuns, Runs } from './refs.ts';
+
+/**
+ * ```
+ *            append                   claim                     settled to the last delivery
+ *   (born) ────────▶ HELD ◀──────────────────────── DUE ◀──┐   HELD ────────────────────────▶ (row deleted)
+ *        └────────────────────── no room ────────────▲     │    │
+ *                                    adopt: holder gone ───┘    └── retry at t: a new DUE row
+ * ```
+ * A HELD row belongs to the process of the boot epoch in "owner". A DUE row may be claimed from its "due" time on:
+ * parked deliveries at once, failed ones at their next try.
+ */
+const HELD = 0;
+const DUE = 1;
+
+/** Retries due within the same tenth of a second share a row. */
+const DUE_STEP = 100;
+
+/** Parked rows stop growing here, so that a claim never decodes more than it hands out many times over. */
+const PARKED_MAX = 20_000;
+const PARKED_SPAN: Time = 1000;
+
+/** The rows of table "pending", and in memory what this process holds of them. */
+export class Pending {
+  readonly #epoch: number;
+  readonly #insert: StatementSync;
+  readonly #delete: StatementSync;
+  readonly #rewrite: StatementSync;
+  readonly #due: StatementSync;
+  readonly #hold: StatementSync;
+  readonly #heldRows: StatementSync;
+  readonly #adopt: StatementSync;
+  readonly #adopted: StatementSync;
+  readonly #lanes: StatementSync;
+  readonly #nextDue: StatementSync;
+  readonly #sums: StatementSync;
+  readonly #held = new Map<SetId, HeldSet>();
+  /** The parked row of each destination that still grows. */
+  readonly #growing = new Map<number, { id: SetId; since: Time; runs: Runs }>();
+
+  constructor(database: DatabaseSync, epoch: number) {
+    this.#epoch = epoch;
+    this.#insert = database.prepare(
+      'insert into pending(destination, state, owner, due, n, refs) values (?, ?, ?, ?, ?, ?)',
+    );
+    this.#delete = database.prepare('delete from pending where id = ?');
+    this.#rewrite = database.prepare('update pending set n = ?, refs = ? where id = ?');
+    this.#due = database.prepare(
+      'select id, due, refs from pending where destination = ? and state <> 0 and due <= ? order by due, id limit 1',
+    );
+    this.#hold = database.prepare(`update pending set state = ${HELD}, owner = ? where id = ?`);
+    this.#heldRows = database.prepare(`select id, refs from pending where state = ${HELD} and owner = ?`);
+    this.#adopted = database.prepare(
+      `select coalesce(sum(n), 0) as n from pending where state = ${HELD} and owner <> ?`,
+    );
+    this.#adopt = database.prepare(`update pending set state = ${DUE} where state = ${HELD} and owner <> ?`);
+    this.#lanes = database.prepare(
+      `select destination, sum(iif(state = ${HELD}, n, 0)) as held, sum(iif(state = ${HELD}, 0, n)) as onDisk,
+         min(iif(state = ${HELD}, null, due)) as nextDueAt
+       from pending group by destination order by destination`,
+    );
+    this.#nextDue = database.prepare(
+      'select min(due) as due from pending where destination = ? and state <> 0',
+    );
+    this.#sums = database.prepare('select destination, sum(n) as n from pending group by destination');
+    for (const row of this.#heldRows.all(epoch) as unknown as Row[]) {
+      this.#held.set(row.id, HeldSet.of(decodeRefs(row.refs)));
+    }
+  }
+
+  /** A new set in the hands of this process. `positions` ascending, not empty. */
+  bearHeld(destination: number, positions: readonly Position[], now: Time): SetId {
+    const id = this.#put(destination, HELD, now, positions.length, encodeRuns(positions));
+    this.#held.set(id, HeldSet.ofNew(positions));
+    return id;
+  }
+
+  /**
+   * Parks new deliveries. Those of about one second share a row, so that an outage costs a row a second and not a row a
+   * commit: the row's positions are nearly always one run, a few bytes long.
+   */
+  bearParked(destination: number, positions: readonly Position[], now: Time): void {
+    let growing = this.#growing.get(destination);
+    if (growing && (now - growing.since >= PARKED_SPAN || growing.runs.size >= PARKED_MAX))
+      growing = undefined;
+    const runs = growing?.runs ?? new Runs();
+    for (const position of positions) runs.add(position);
+    if (growing) this.#rewrite.run(runs.size, runs.bytes(), growing.id);
+    else {
+      const id = this.#put(destination, DUE, now, runs.size, runs.bytes());
+      this.#growing.set(destination, { id, since: now, runs });
+    }
+  }
+
+  /** Deliveries that failed, to be claimed at `at`. */
+  wait(destination: number, at: Time, deliveries: readonly Delivery[]): void {
+    this.#put(destination, DUE, at, deliveries.length, encodeRecords(deliveries));
+  }
+
+  /** The time from which a retry due at `at` may be claimed: never before it, and at most a step after. */
+  static dueStep(at: Time): Time {
+    return Math.ceil(at / DUE_STEP) * DUE_STEP;
+  }
+
+  claim(destination: number, max: number, now: Time): Claim {
+    const deliveries: Held[] = [];
+    while (deliveries.length < max) {
+      const row = this.#due.get(destination, now) as
+        | { id: number; due: number; refs: Uint8Array }
+        | undefined;
+      if (row === undefined) break;
+      if (this.#growing.get(destination)?.id === row.id) this.#growing.delete(destination);
+      const all = decodeRefs(row.refs);
+      const taken = all.splice(0, max - deliveries.length);
+      const set = HeldSet.of(taken);
+      let id = row.id;
+      if (all.length === 0) this.#hold.run(this.#epoch, id);
+      else {
+        // The rest stays in its row, with its place in the order; what is taken becomes a row of its own.
+        this.#rewrite.run(all.length, encode(all), row.id);
+        id = this.#put(destination, HELD, row.due, taken.length, encode(taken));
+      }
+      this.#held.set(id, set);
+      for (const delivery of taken) deliveries.push({ set: id, delivery });
+    }
+    const next = this.#nextDue.get(destination) as { due: number | null };
+    return { deliveries, ...(next.due === null ? {} : { nextDueAt: next.due }) };
+  }
+
+  /**
+   * Takes a delivery out of the set this process holds; false when it is not in it (any more).
+   * The row is brought up to date by `writeTouched`.
+   */
+  take(set: SetId, position: Position): boolean {
+    const held = this.#held.get(set);
+    return held?.take(position) ?? false;
+  }
+
+  /** Deletes or rewrites the rows of sets that deliveries were taken from. */
+  writeTouched(sets: Iterable<SetId>): void {
+    for (const id of sets) {
+      const held = this.#held.get(id);
+      if (held === undefined) continue;
+      if (held.left === 0) {
+        this.#delete.run(id);
+        this.#held.delete(id);
+      } else {
+        const left = held.deliveries();
+        this.#rewrite.run(left.length, encode(left), id);
+      }
+    }
+  }
+
+  /** Parks what a process that is gone held. */
+  adopt(): number {
+    const { n } = this.#adopted.get(this.#epoch) as { n: number };
+    this.#adopt.run(this.#epoch);
+    return n;
+  }
+
+  lanes(): LaneStat[] {
+    const rows = this.#lanes.all() as unknown as (LaneStat & { nextDueAt: number | null })[];
+    return rows.map(({ destination, held, onDisk, nextDueAt }) => ({
+      destination,
+      held,
+      onDisk,
+      ...(nextDueAt === null ? {} : { nextDueAt }),
+    }));
+  }
+
+  sums(): { destination: number; n: number }[] {
+    return this.#sums.all() as unknown as { destination: number; n: number }[];
+  }
+
+  #put(destination: number, state: number, due: Time, n: number, refs: Uint8Array): SetId {
+    return Number(this.#insert.run(destination, state, this.#epoch, due, n, refs).lastInsertRowid);
+  }
+}
+
+interface Row {
+  id: number;
+  refs: Uint8Array;
+}
+
+/** A set is either all new or all tried before; one record among them makes records of all. */
+function encode(deliveries: readonly Delivery[]): Uint8Array {
+  if (deliveries.some((delivery) => delivery.rounds > 0)) return encodeRecords(deliveries);
+  return encodeRuns(deliveries.map((delivery) => delivery.position));
+}

@@ -1,0 +1,132 @@
+import type { Delivery } from '../../model/delivery.ts';
+import type { Position } from '../../model/event.ts';
+
+/**
+ * How the deliveries of a pending set are written.
+ *
+ * *Runs*, for deliveries that were never tried: pairs of varints (gap since the end of the run before, length). An outage
+ * in which a destination owes everything that arrives costs a few bytes a second, whatever the rate.
+ *
+ * *Records*, for deliveries that failed before: 16 bytes each, little endian: position (6), first failure (6),
+ * rounds (1), endpoints (1), settings version modulo 65,536 (2).
+ */
+const RUNS = 1;
+const RECORDS = 2;
+const RECORD_BYTES = 16;
+
+/** Runs that can grow: a row that takes in new deliveries a thousand times a second is not encoded anew each time. */
+export class Runs {
+  readonly #closed: number[] = [RUNS];
+  #closedEnd = 0;
+  #start = -1;
+  #end = -1;
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Positions must come in ascending order. */
+  add(position: Position): void {
+    this.#size++;
+    if (position === this.#end) {
+      this.#end++;
+      return;
+    }
+    if (this.#start >= 0) {
+      pushVarint(this.#closed, this.#start - this.#closedEnd);
+      pushVarint(this.#closed, this.#end - this.#start);
+      this.#closedEnd = this.#end;
+    }
+    this.#start = position;
+    this.#end = position + 1;
+  }
+
+  bytes(): Uint8Array {
+    const last: number[] = [];
+    if (this.#start >= 0) {
+      pushVarint(last, this.#start - this.#closedEnd);
+      pushVarint(last, this.#end - this.#start);
+    }
+    const bytes = new Uint8Array(this.#closed.length + last.length);
+    bytes.set(this.#closed);
+    bytes.set(last, this.#closed.length);
+    return bytes;
+  }
+}
+
+/** `positions` ascending. */
+export function encodeRuns(positions: Iterable<Position>): Uint8Array {
+  const runs = new Runs();
+  for (const position of positions) runs.add(position);
+  return runs.bytes();
+}
+
+export function encodeRecords(deliveries: readonly Delivery[]): Uint8Array {
+  const bytes = Buffer.alloc(1 + deliveries.length * RECORD_BYTES);
+  bytes[0] = RECORDS;
+  let at = 1;
+  for (const delivery of deliveries) {
+    bytes.writeUIntLE(delivery.position, at, 6);
+    bytes.writeUIntLE(delivery.firstFailedAt ?? 0, at + 6, 6);
+    bytes[at + 12] = Math.min(delivery.rounds, 255);
+    bytes[at + 13] = delivery.endpoints ?? 0;
+    bytes.writeUInt16LE((delivery.settingsVersion ?? 0) & 0xffff, at + 14);
+    at += RECORD_BYTES;
+  }
+  return bytes;
+}
+
+/** Never tried deliveries come back with zero rounds and nothing else. */
+export function decodeRefs(refs: Uint8Array): Delivery[] {
+  const bytes = Buffer.from(refs.buffer, refs.byteOffset, refs.byteLength);
+  if (bytes[0] === RUNS) return decodeRuns(bytes);
+  if (bytes[0] === RECORDS) return decodeRecords(bytes);
+  throw new Error(`pending set of unknown form ${bytes[0]}`);
+}
+
+function decodeRuns(bytes: Buffer): Delivery[] {
+  const deliveries: Delivery[] = [];
+  const cursor = { at: 1 };
+  let position = 0;
+  while (cursor.at < bytes.length) {
+    position += readVarint(bytes, cursor);
+    const end = position + readVarint(bytes, cursor);
+    for (; position < end; position++) deliveries.push({ position, rounds: 0 });
+  }
+  return deliveries;
+}
+
+function decodeRecords(bytes: Buffer): Delivery[] {
+  const deliveries: Delivery[] = [];
+  for (let at = 1; at < bytes.length; at += RECORD_BYTES) {
+    deliveries.push({
+      position: bytes.readUIntLE(at, 6),
+      firstFailedAt: bytes.readUIntLE(at + 6, 6),
+      rounds: bytes[at + 12]!,
+      endpoints: bytes[at + 13]!,
+      settingsVersion: bytes.readUInt16LE(at + 14),
+    });
+  }
+  return deliveries;
+}
+
+/** Positions go beyond 32 bits, so the arithmetic is division, not shifts. */
+function pushVarint(bytes: number[], value: number): void {
+  while (value >= 0x80) {
+    bytes.push((value % 0x80) | 0x80);
+    value = Math.floor(value / 0x80);
+  }
+  bytes.push(value);
+}
+
+function readVarint(bytes: Buffer, cursor: { at: number }): number {
+  let value = 0;
+  let scale = 1;
+  for (;;) {
+    const byte = bytes[cursor.at++]!;
+    value += (byte & 0x7f) * scale;
+    if (byte < 0x80) return value;
+    scale *= 0x80;
+  }
+}

@@ -1,0 +1,110 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { StorageError } from '../../ports/event-log.ts';
+
+/** "MILR": tells `file` and us that a database is a Millrace store. */
+const APPLICATION_ID = 0x4d494c52;
+
+/**
+ * Numbered, never edited after release: an older file is brought forward one step at a time, in one transaction.
+ * The number of steps is the format version, kept in `user_version`.
+ */
+const MIGRATIONS: readonly string[] = [
+  `
+  -- Facts about this installation: the secret of the key hash, the boot epoch, the commit counter.
+  create table installation(name text primary key, value any) strict, without rowid;
+
+  -- Sources and destinations. Ids are what everything else refers to and are never reused.
+  create table record(
+    id integer primary key autoincrement,
+    kind text not null,
+    name text not null,
+    version integer not null,
+    document text not null,
+    unique(kind, name)
+  ) strict;
+
+  -- The event log. One immutable row per commit (at most 500 events); the row of a position is the last one whose
+  -- "first" is not above it, so merging neighbours later moves no event. The body stands last because SQLite reads a
+  -- row from the front: dedupe loads the keys without touching the overflow pages of the body.
+  create table chunk(
+    first integer primary key,
+    n integer not null,
+    at integer not null,
+    codec integer not null,
+    sources blob not null,
+    keys blob not null,
+    body blob not null
+  ) strict;
+
+  -- What is still owed: see pending.ts for the states and for the two forms of "refs".
+  create table pending(
+    id integer primary key autoincrement,
+    destination integer not null,
+    state integer not null,
+    owner integer not null,
+    due integer not null,
+    n integer not null,
+    refs blob not null
+  ) strict;
+  -- Held sets stay out of the index: on the healthy path a set is born held and deleted, and never indexed.
+  create index pending_due on pending(destination, due) where state <> 0;
+
+  create table ledger(
+    scope text not null,
+    id integer not null,
+    name text not null,
+    value integer not null,
+    primary key(scope, id, name)
+  ) strict, without rowid;
+
+  -- Requests that failed, whole. Successes are only counted.
+  create table failed_attempt(
+    position integer not null,
+    destination integer not null,
+    started_at integer not null,
+    latency_ms real not null,
+    endpoint text not null,
+    reason text not null,
+    status integer,
+    answer text
+  ) strict;
+  create index failed_attempt_position on failed_attempt(position, destination);
+
+  create table dead_letter(
+    destination integer not null,
+    position integer not null,
+    at integer not null,
+    reason text not null,
+    primary key(destination, position)
+  ) strict, without rowid;
+  `,
+];
+
+/** Brings a new or older file to the current format; refuses a newer one and one that is not ours. */
+export function migrate(database: DatabaseSync): void {
+  const version = pragma(database, 'user_version');
+  const application = pragma(database, 'application_id');
+  if (application !== APPLICATION_ID && (application !== 0 || version !== 0)) {
+    throw new StorageError(
+      'the data folder holds a millrace.db that Millrace did not write: choose another data folder',
+    );
+  }
+  if (version > MIGRATIONS.length) {
+    throw new StorageError(
+      `the data folder was written by a newer Millrace (format ${version}, this one knows ${MIGRATIONS.length}): ` +
+        'start the newer version, or restore a backup made before the upgrade',
+    );
+  }
+  for (let step = version; step < MIGRATIONS.length; step++) {
+    database.exec('begin immediate');
+    database.exec(MIGRATIONS[step]!);
+    database.exec(`pragma application_id = ${APPLICATION_ID}`);
+    database.exec(`pragma user_version = ${step + 1}`);
+    database.exec('commit');
+  }
+}
+
+function pragma(database: DatabaseSync, name: string): number {
+  const row = database.prepare(`pragma ${name}`).get() as Record<string, number>;
+  return row[name]!;
+}

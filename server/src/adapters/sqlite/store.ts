@@ -1,0 +1,149 @@
+import type { Event, Position } from '../../model/event.ts';
+import type { Ledger } from '../../model/ledger.ts';
+import { DAY, type Duration } from '../../model/time.ts';
+import type { Backlog, Claim, LaneStat, Result, Settled } from '../../ports/backlog.ts';
+import type { Appended, Batch, EventLog, StoredEvent } from '../../ports/event-log.ts';
+import type { Settings, SettingsChanges, SettingsSnapshot } from '../../ports/settings.ts';
+import type { Store } from '../../ports/store.ts';
+import { lineStarts } from './codec.ts';
+import { type KeyHash, keyHash } from './key-hash.ts';
+import { ledgerOf } from './ledger.ts';
+import type { AppendMessage, ReadMessage, SettleMessage } from './protocol.ts';
+import { WriterThread } from './writer-thread.ts';
+
+export interface SqliteStoreOptions {
+  /** Made if it does not exist; used by one process at a time. */
+  readonly folder: string;
+  /** How long a (source, messageId) is remembered. Default: 24 h. */
+  readonly dedupeWindow?: Duration;
+}
+
+/**
+ * The embedded store: one SQLite file on a thread of its own.
+ * Rejects with a `StorageError` whose reason says what to do when the folder cannot be used.
+ */
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
+  const thread = new WriterThread({ folder: options.folder, dedupeWindow: options.dedupeWindow ?? DAY });
+  const keySecret = await thread.ready;
+  return {
+    log: new SqliteEventLog(thread, keyHash(keySecret)),
+    backlog: new SqliteBacklog(thread),
+    settings: new SqliteSettings(thread),
+    stop: () => thread.stop(),
+  };
+}
+
+class SqliteEventLog implements EventLog {
+  readonly #thread: WriterThread;
+  readonly #hash: KeyHash;
+
+  constructor(thread: WriterThread, hash: KeyHash) {
+    this.#thread = thread;
+    this.#hash = hash;
+  }
+
+  append(batch: Batch): Promise<Appended> {
+    const append = this.#encode(batch);
+    return this.#thread.ask({ kind: 'append', append }, [append.lines.buffer as ArrayBuffer]);
+  }
+
+  #encode(batch: Batch): AppendMessage {
+    const { events } = batch;
+    const sources = new Uint32Array(events.length);
+    const keys = new Uint32Array(events.length * 2);
+    for (let index = 0; index < events.length; index++) {
+      const { source, messageId } = events[index]!;
+      sources[index] = source;
+      this.#hash(source, messageId, keys, index * 2);
+    }
+    const text = events.length === 1 ? events[0]!.json : events.map((event) => event.json).join('\n');
+    return {
+      batch: batch.id,
+      receivedAt: batch.receivedAt,
+      events: events.length,
+      lines: new TextEncoder().encode(text),
+      sources,
+      keys,
+      owed: batch.owed.map(({ destination, state, indexes }) => ({
+        destination,
+        held: state === 'held',
+        indexes: Uint32Array.from(indexes),
+      })),
+      skipped: batch.skipped.map((skipped) => ({ ...skipped, indexes: Uint32Array.from(skipped.indexes) })),
+      received: batch.received,
+    };
+  }
+
+  async read(positions: readonly Position[]): Promise<(StoredEvent | undefined)[]> {
+    if (positions.length === 0) return [];
+    const message = await this.#thread.ask({ kind: 'read', positions: Float64Array.from(positions) });
+    return decode(message, positions.length);
+  }
+}
+
+function decode({ lines, sources }: ReadMessage, n: number): (StoredEvent | undefined)[] {
+  const bytes = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
+  const starts = lineStarts(lines, n);
+  return Array.from({ length: n }, (_, index) => {
+    const json = bytes.toString('utf8', starts[index]!, starts[index + 1]! - 1);
+    return json === '' ? undefined : { source: sources[index]!, event: JSON.parse(json) as Event };
+  });
+}
+
+class SqliteBacklog implements Backlog {
+  readonly #thread: WriterThread;
+
+  constructor(thread: WriterThread) {
+    this.#thread = thread;
+  }
+
+  lanes(): Promise<readonly LaneStat[]> {
+    return this.#thread.ask({ kind: 'lanes' });
+  }
+
+  claim(destination: number, max: number, now: number): Promise<Claim> {
+    return this.#thread.ask({ kind: 'claim', destination, max, now });
+  }
+
+  settle(results: readonly Result[]): Promise<Settled> {
+    const settle = encodeResults(results);
+    return this.#thread.ask({ kind: 'settle', settle }, [settle.delivered.buffer as ArrayBuffer]);
+  }
+
+  adopt(): Promise<number> {
+    return this.#thread.ask({ kind: 'adopt' });
+  }
+
+  async ledger(): Promise<Ledger> {
+    return ledgerOf(await this.#thread.ask({ kind: 'ledger' }));
+  }
+}
+
+function encodeResults(results: readonly Result[]): SettleMessage {
+  const delivered: number[] = [];
+  const others: Result[] = [];
+  for (const result of results) {
+    const clean =
+      result.decision.kind === 'delivered' &&
+      result.attempts.every(({ outcome }) => outcome.kind === 'accepted');
+    if (clean) delivered.push(result.set, result.position, result.destination);
+    else others.push(result);
+  }
+  return { delivered: Float64Array.from(delivered), others };
+}
+
+class SqliteSettings implements Settings {
+  readonly #thread: WriterThread;
+
+  constructor(thread: WriterThread) {
+    this.#thread = thread;
+  }
+
+  load(): Promise<SettingsSnapshot> {
+    return this.#thread.ask({ kind: 'load' });
+  }
+
+  apply(changes: SettingsChanges): Promise<SettingsSnapshot> {
+    return this.#thread.ask({ kind: 'apply', changes });
+  }
+}

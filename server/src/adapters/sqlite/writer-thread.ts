@@ -1,0 +1,85 @@
+import { Worker } from 'node:worker_threads';
+import { StorageError } from '../../ports/event-log.ts';
+import type { Answers, Operation, OperationKind, Reply, Request } from './protocol.ts';
+import type { WriterOptions } from './writer.ts';
+
+/** The main thread's end of the writer: operations go out in order, answers come back by number. */
+export class WriterThread {
+  readonly #worker: Worker;
+  readonly #waiting = new Map<
+    number,
+    { resolve(answer: Answers[OperationKind]): void; reject(error: Error): void }
+  >();
+  #lastId = 0;
+  #gone: StorageError | undefined;
+  #stopping: Promise<void> | undefined;
+  /** Resolves to the secret of the key hash when the file is open; rejects when it cannot be. */
+  readonly ready: Promise<Uint8Array>;
+
+  constructor(options: WriterOptions) {
+    // The published package is compiled, the repository runs from its sources: the writer is whatever we are.
+    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+    this.#worker = new Worker(new URL(`./writer.${extension}`, import.meta.url), {
+      workerData: options,
+      name: 'millrace-writer',
+    });
+    this.ready = new Promise((resolve, reject) => {
+      this.#worker.on('message', (reply: Reply) => {
+        if (reply.kind === 'ready') resolve(reply.keySecret);
+        else if (reply.kind === 'refused') reject(new StorageError(reply.reason));
+        else this.#settle(reply);
+      });
+      this.#worker.on('error', (error) => {
+        const failure = new StorageError(`the writer thread failed (${error.message}): restart Millrace`, {
+          cause: error,
+        });
+        reject(failure);
+        this.#fail(failure);
+      });
+      this.#worker.on('exit', () => {
+        const failure = new StorageError('the store is stopped');
+        reject(failure);
+        this.#fail(failure);
+      });
+    });
+  }
+
+  /** `given` are buffers inside the operation that move to the writer and are empty here afterwards. */
+  ask<Kind extends OperationKind>(
+    operation: Extract<Operation, { kind: Kind }>,
+    given: readonly ArrayBuffer[] = [],
+  ): Promise<Answers[Kind]> {
+    if (this.#gone !== undefined) return Promise.reject(this.#gone);
+    const id = ++this.#lastId;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve: resolve as (answer: Answers[OperationKind]) => void, reject });
+      this.#worker.postMessage({ id, ...operation } as Request, [...given]);
+    });
+  }
+
+  /** Everything asked before is still done. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  async #stop(): Promise<void> {
+    if (this.#gone !== undefined) return;
+    const exited = new Promise((resolve) => this.#worker.once('exit', resolve));
+    await this.ask({ kind: 'stop' });
+    await exited;
+  }
+
+  #settle(reply: Extract<Reply, { id: number }>): void {
+    const waiting = this.#waiting.get(reply.id);
+    this.#waiting.delete(reply.id);
+    if (reply.kind === 'done') waiting?.resolve(reply.answer);
+    else waiting?.reject(new StorageError(reply.reason));
+  }
+
+  #fail(error: StorageError): void {
+    this.#gone ??= error;
+    for (const { reject } of this.#waiting.values()) reject(this.#gone);
+    this.#waiting.clear();
+  }
+}

@@ -1,0 +1,182 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import type { Duration } from '../../model/time.ts';
+import type { Appended } from '../../ports/event-log.ts';
+import { StorageError } from '../../ports/event-log.ts';
+import { beginEpoch, Contents } from './contents.ts';
+import { asStorageError, makeFolder, openDatabase } from './database.ts';
+import { lockFolder } from './lock.ts';
+import type { Answers, OperationKind, Reply, Request } from './protocol.ts';
+
+/**
+ * The thread that owns the file. SQLite is synchronous: here a slow disk delays commits and nothing else.
+ *
+ * Everything that arrived while the last transaction ran makes up the next one (group commit), so settled deliveries
+ * ride along with the next events and the slower the disk, the larger the groups.
+ */
+export interface WriterOptions {
+  readonly folder: string;
+  readonly dedupeWindow: Duration;
+}
+
+const WRITES: ReadonlySet<OperationKind> = new Set(['append', 'settle', 'claim', 'adopt', 'apply']);
+
+class Writer {
+  readonly #port: MessagePort;
+  readonly #options: WriterOptions;
+  readonly #lock: { release(): void };
+  readonly #epoch: number;
+  readonly #batches = new Map<string, Appended>();
+  #database: DatabaseSync;
+  #contents: Contents | undefined;
+  #requests: Request[] = [];
+
+  constructor(port: MessagePort, options: WriterOptions) {
+    this.#port = port;
+    this.#options = options;
+    makeFolder(options.folder);
+    this.#lock = lockFolder(options.folder);
+    this.#database = openDatabase(options.folder);
+    const { epoch, keySecret } = beginEpoch(this.#database);
+    this.#epoch = epoch;
+    this.#contents = this.#read();
+    port.on('message', (request: Request) => this.#receive(request));
+    this.#reply({ kind: 'ready', keySecret });
+  }
+
+  #read(): Contents {
+    const { dedupeWindow } = this.#options;
+    return new Contents(this.#database, { epoch: this.#epoch, dedupeWindow, batches: this.#batches });
+  }
+
+  #receive(request: Request): void {
+    // Not at once: first whatever else has arrived, so that it shares the commit.
+    if (this.#requests.length === 0) setImmediate(() => this.#run());
+    this.#requests.push(request);
+  }
+
+  #run(): void {
+    const requests = this.#requests;
+    this.#requests = [];
+    const writes = requests.filter((request) => WRITES.has(request.kind));
+    if (writes.length > 0) this.#commit(writes);
+    for (const request of requests) {
+      if (request.kind === 'stop') this.#stop(request.id);
+      else if (!WRITES.has(request.kind)) this.#answerRead(request);
+    }
+  }
+
+  /** One transaction for all of them: they are stored together or fail together. */
+  #commit(writes: readonly Request[]): void {
+    let answers: Answers[OperationKind][] = [];
+    try {
+      const contents = this.#opened();
+      const before = contents.commitCount();
+      this.#database.exec('begin immediate');
+      answers = writes.map((request) => perform(contents, request));
+      contents.seal();
+      try {
+        this.#database.exec('commit');
+      } catch (error) {
+        // The commit may have happened all the same. Only the file knows.
+        this.#reopen();
+        if (this.#opened().commitCount() !== before + 1) throw error;
+      }
+    } catch (error) {
+      const { reason } = asStorageError(error, this.#options.folder);
+      this.#giveUp();
+      for (const { id } of writes) this.#reply({ kind: 'failed', id, reason });
+      return;
+    }
+    writes.forEach(({ id }, index) => {
+      this.#reply({ kind: 'done', id, answer: answers[index] });
+    });
+  }
+
+  #answerRead(request: Request): void {
+    try {
+      const answer = perform(this.#opened(), request);
+      this.#reply({ kind: 'done', id: request.id, answer });
+    } catch (error) {
+      this.#reply({
+        kind: 'failed',
+        id: request.id,
+        reason: asStorageError(error, this.#options.folder).reason,
+      });
+    }
+  }
+
+  /** The contents, opened anew if the last handle was given up. */
+  #opened(): Contents {
+    if (this.#contents === undefined) this.#reopen();
+    return this.#contents!;
+  }
+
+  /** After a failed write neither the handle nor what we believe of the file can be trusted: both are made anew. */
+  #giveUp(): void {
+    this.#contents = undefined;
+    this.#batches.clear();
+    try {
+      this.#database.close();
+    } catch {
+      // A handle that cannot even be closed is left to the end of the process.
+    }
+  }
+
+  #reopen(): void {
+    this.#giveUp();
+    this.#database = openDatabase(this.#options.folder);
+    this.#contents = this.#read();
+  }
+
+  #stop(id: number): void {
+    if (this.#contents !== undefined) this.#database.close();
+    this.#lock.release();
+    this.#reply({ kind: 'done', id, answer: undefined });
+    this.#port.close();
+  }
+
+  #reply(reply: Reply): void {
+    const answer = reply.kind === 'done' ? reply.answer : undefined;
+    const given = typeof answer === 'object' && 'lines' in answer ? [answer.lines.buffer as ArrayBuffer] : [];
+    this.#port.postMessage(reply, given);
+  }
+}
+
+function perform(contents: Contents, request: Request): Answers[OperationKind] {
+  switch (request.kind) {
+    case 'append':
+      return contents.append(request.append);
+    case 'settle':
+      return contents.settle(request.settle);
+    case 'claim':
+      return contents.claim(request.destination, request.max, request.now);
+    case 'adopt':
+      return contents.adopt();
+    case 'apply':
+      return contents.records.apply(request.changes);
+    case 'load':
+      return contents.records.load();
+    case 'read':
+      return contents.read(request.positions);
+    case 'lanes':
+      return contents.lanes();
+    case 'ledger':
+      return contents.ledger();
+    case 'stop':
+      return undefined;
+  }
+}
+
+if (parentPort !== null) {
+  try {
+    new Writer(parentPort, workerData as WriterOptions);
+  } catch (error) {
+    const reason =
+      error instanceof StorageError
+        ? error.reason
+        : asStorageError(error, (workerData as WriterOptions).folder).reason;
+    parentPort.postMessage({ kind: 'refused', reason } satisfies Reply);
+    parentPort.close();
+  }
+}

@@ -1,0 +1,234 @@
+import type { Destination } from '../model/destination.ts';
+import type { Event } from '../model/event.ts';
+import type { Plan } from '../model/plan.ts';
+import type { Source } from '../model/source.ts';
+import type { Time } from '../model/time.ts';
+import type { Deliverer, InHand } from '../ports/deliverer.ts';
+import type { Appended, Batch, EventLog, Owed, Received, Skipped } from '../ports/event-log.ts';
+import type { AcceptedEvent } from './receive.ts';
+import { Tally } from './tally.ts';
+
+/** A group is closed when it holds so many events, so that a commit stays short and a chunk readable. */
+const GROUP_EVENTS = 500;
+
+/** Commits under way at once: while one runs on the writer's thread, the next is made ready behind it. */
+const COMMITS_UNDER_WAY = 2;
+
+/** Bytes of JSON that may wait for a commit. Beyond it a call is turned away: memory must not grow with a slow disk. */
+const WAITING_BYTES = 32 * 1024 * 1024;
+
+export interface GroupCommitTools {
+  readonly log: EventLog;
+  readonly deliverer: Deliverer;
+  readonly plan: (event: Event, source: Source) => Plan;
+  readonly newBatchId: () => string;
+}
+
+/** The events of one request, and whom to tell. */
+export interface WaitingCall {
+  readonly events: readonly AcceptedEvent[];
+  readonly counts: readonly Received[];
+  readonly receivedAt: Time;
+  /** Called once: with the answer of the log, or with what went wrong when nothing is stored. */
+  readonly committed: (result: Committed | { readonly error: unknown }) => void;
+}
+
+/** For each event of the call, whether it was a duplicate. */
+export interface Committed {
+  readonly isDuplicate: (index: number) => boolean;
+}
+
+/**
+ * Makes one commit of everything that arrived while the last commits ran. The group adapts by itself: alone, a call is
+ * stored at once; under load or on a slow disk, hundreds share one sync.
+ */
+export class GroupCommit {
+  readonly #tools: GroupCommitTools;
+  readonly #tally = new Tally();
+  #waiting: WaitingCall[] = [];
+  #waitingBytes = 0;
+  #underWay = 0;
+  #idle: (() => void)[] = [];
+
+  constructor(tools: GroupCommitTools) {
+    this.#tools = tools;
+  }
+
+  /** False when too much is waiting already; the call was not taken. */
+  add(call: WaitingCall): boolean {
+    const bytes = bytesOf(call);
+    if (this.#waitingBytes + bytes > WAITING_BYTES) return false;
+    this.#waitingBytes += bytes;
+    this.#waiting.push(call);
+    this.#commit();
+    return true;
+  }
+
+  /** Counts of calls that leave no event behind: they ride with the next commit. */
+  count(counts: readonly Received[]): void {
+    this.#tally.add(counts);
+  }
+
+  /** Resolves when everything taken so far has its answer and every count is written. */
+  async stop(): Promise<void> {
+    while (this.#underWay > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    await this.flushCounts();
+  }
+
+  /** Writes counts that found no commit to ride with. Rejects when they could not be written; they are kept. */
+  async flushCounts(): Promise<void> {
+    if (this.#tally.isEmpty || this.#underWay > 0) return;
+    const received = this.#tally.take();
+    const batch = {
+      id: this.#tools.newBatchId(),
+      receivedAt: 0,
+      events: [],
+      owed: [],
+      skipped: [],
+      received,
+    };
+    try {
+      await this.#tools.log.append(batch);
+    } catch (error) {
+      this.#tally.add(received);
+      throw error;
+    }
+  }
+
+  #commit(): void {
+    while (this.#waiting.length > 0 && this.#underWay < COMMITS_UNDER_WAY) {
+      this.#underWay++;
+      void this.#commitGroup(this.#takeGroup()).then(() => {
+        this.#underWay--;
+        this.#commit();
+        if (this.#underWay === 0) for (const wake of this.#idle.splice(0)) wake();
+      });
+    }
+  }
+
+  #takeGroup(): WaitingCall[] {
+    let calls = 0;
+    let events = 0;
+    while (calls < this.#waiting.length && events < GROUP_EVENTS)
+      events += this.#waiting[calls++]!.events.length;
+    return this.#waiting.splice(0, calls);
+  }
+
+  async #commitGroup(calls: readonly WaitingCall[]): Promise<void> {
+    const group = this.#assemble(calls);
+    try {
+      const appended = await this.#tools.log.append(group.batch);
+      this.#handOver(group, appended);
+      answerAll(calls, appended);
+    } catch (error) {
+      this.#takeBack(group);
+      for (const call of calls) call.committed({ error });
+    }
+    for (const call of calls) this.#waitingBytes -= bytesOf(call);
+  }
+
+  /** Plans every event and asks the lanes for room. */
+  #assemble(calls: readonly WaitingCall[]): Group {
+    const events = calls.length === 1 ? calls[0]!.events : calls.flatMap((call) => call.events);
+    const owed = new Map<number, number[]>();
+    const skipped = new Map<string, { destination: number; reason: string; indexes: number[] }>();
+    events.forEach(({ event, source }, index) => {
+      const plan = this.#tools.plan(event, source);
+      for (const destination of plan.owed) listOf(owed, destination.id).push(index);
+      for (const { destination, reason } of plan.skipped) skip(skipped, destination, reason).push(index);
+    });
+    const carried = this.#tally.take();
+    for (const call of calls) this.#tally.add(call.counts);
+    this.#tally.add(carried);
+    const batch: Batch = {
+      id: this.#tools.newBatchId(),
+      receivedAt: calls.reduce((latest, call) => Math.max(latest, call.receivedAt), 0),
+      events: events.map(({ source, event, json }) => ({
+        source: source.id,
+        messageId: event.messageId,
+        json,
+      })),
+      owed: Array.from(owed, ([destination, indexes]) => {
+        const held = this.#tools.deliverer.reserve(destination, indexes.length);
+        return { destination, state: held ? 'held' : 'parked', indexes } satisfies Owed;
+      }),
+      skipped: [...skipped.values()] satisfies Skipped[],
+      received: this.#tally.take(),
+    };
+    return { batch, events, carried };
+  }
+
+  /** Stored: what is held goes to the lanes, what is parked is announced, room for duplicates is given back. */
+  #handOver({ batch, events }: Group, { positions, held }: Appended): void {
+    const { deliverer } = this.#tools;
+    batch.owed.forEach(({ destination, state, indexes }, nth) => {
+      if (state === 'parked') {
+        deliverer.parked(destination, batch.receivedAt);
+        return;
+      }
+      const set = held[nth];
+      const deliveries: InHand[] = [];
+      for (const index of indexes) {
+        const position = positions[index];
+        if (position === undefined || set === undefined) continue;
+        deliveries.push({ set, delivery: { position, rounds: 0 }, event: events[index]!.event });
+      }
+      if (deliveries.length < indexes.length)
+        deliverer.release(destination, indexes.length - deliveries.length);
+      deliverer.deliver(destination, deliveries);
+    });
+  }
+
+  /** Not stored: as if it had never been. Its own calls will come again and are counted then; others' counts are kept. */
+  #takeBack({ batch, carried }: Group): void {
+    this.#tally.add(carried);
+    for (const { destination, state, indexes } of batch.owed) {
+      if (state === 'held') this.#tools.deliverer.release(destination, indexes.length);
+    }
+  }
+}
+
+interface Group {
+  readonly batch: Batch;
+  readonly events: readonly AcceptedEvent[];
+  /** Counts of earlier calls that ride with this commit. */
+  readonly carried: readonly Received[];
+}
+
+function answerAll(calls: readonly WaitingCall[], { positions }: Appended): void {
+  let offset = 0;
+  for (const call of calls) {
+    const first = offset;
+    call.committed({ isDuplicate: (index) => positions[first + index] === undefined });
+    offset += call.events.length;
+  }
+}
+
+function bytesOf(call: WaitingCall): number {
+  let bytes = 0;
+  for (const { json } of call.events) bytes += json.length;
+  return bytes;
+}
+
+function listOf(lists: Map<number, number[]>, destination: number): number[] {
+  let list = lists.get(destination);
+  if (list === undefined) {
+    list = [];
+    lists.set(destination, list);
+  }
+  return list;
+}
+
+function skip(
+  lists: Map<string, { destination: number; reason: string; indexes: number[] }>,
+  destination: Destination,
+  reason: string,
+): number[] {
+  const key = `${destination.id}/${reason}`;
+  let entry = lists.get(key);
+  if (entry === undefined) {
+    entry = { destination: destination.id, reason, indexes: [] };
+    lists.set(key, entry);
+  }
+  return entry.indexes;
+}

@@ -1,0 +1,26 @@
+import { pino } from 'pino';
+import type { Config } from './config.ts';
+import type { Logger } from './ports/logger.ts';
+
+/** JSON lines on stderr, or wherever `write` leads; results of a program belong on stdout. */
+export function createLogger(
+  level: Config['log'],
+  destination: { write(line: string): void } = process.stderr,
+): Logger {
+  return pino(
+    {
+      level,
+      base: undefined,
+      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      formatters: { level: (label) => ({ level: label }) },
+      messageKey: 'event',
+      errorKey: 'error',
+      // The last line of defence: none of these has a reason to be among the facts of a log line.
+      redact: {
+        paths: ['writeKey', 'sharedSecret', 'secret', 'token', 'authorization', 'body'],
+        censor: '[redacted]',
+      },
+    },
+    destination,
+  );
+}

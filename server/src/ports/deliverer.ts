@@ -1,0 +1,24 @@
+import type { Delivery } from '../model/delivery.ts';
+import type { Event } from '../model/event.ts';
+import type { Time } from '../model/time.ts';
+import type { SetId } from './backlog.ts';
+
+/** Takes over what an append owes. Nothing here may fail or wait: the events are stored whatever happens next. */
+export interface Deliverer {
+  /**
+   * Asks for room in memory before the append. True: the caller appends them as held and hands them over with `deliver`,
+   * or gives the room back with `release`. False: the caller appends them as parked and says so with `parked`.
+   */
+  reserve(destination: number, deliveries: number): boolean;
+  release(destination: number, deliveries: number): void;
+  deliver(destination: number, deliveries: readonly InHand[]): void;
+  /** Deliveries of this destination wait on disk, due at `at`. */
+  parked(destination: number, at: Time): void;
+}
+
+/** A delivery with its event, ready to be sent. */
+export interface InHand {
+  readonly set: SetId;
+  readonly delivery: Delivery;
+  readonly event: Event;
+}

@@ -4,6 +4,7 @@ import type { Position } from '../../model/event.ts';
 import type { Duration } from '../../model/time.ts';
 import type { Result, SetId, Settled } from '../../ports/backlog.ts';
 import type { Appended } from '../../ports/event-log.ts';
+import { Batches } from './batches.ts';
 import { Chunks, lineOf } from './chunks.ts';
 import { lineStarts } from './codec.ts';
 import { Counters } from './counters.ts';
@@ -12,9 +13,6 @@ import { Failures } from './failures.ts';
 import { Pending } from './pending.ts';
 import type { AppendMessage, LedgerMessage, ReadMessage, SettleMessage } from './protocol.ts';
 import { Records } from './records.ts';
-
-/** How many batches are remembered, so that the same one again gets the same answer. */
-const REMEMBERED_BATCHES = 64;
 
 /**
  * Everything in one open file, and what each operation does to it inside the caller's transaction. Its memory follows
@@ -29,9 +27,8 @@ export class Contents {
   readonly #failures: Failures;
   readonly #commits: StatementSync;
   readonly #commitCount: StatementSync;
-  readonly #batches: Map<string, Appended>;
+  readonly #batches: Batches;
 
-  /** `batches`: the answers given before, kept by the caller over a reopening. */
   constructor(database: DatabaseSync, options: ContentsOptions) {
     this.records = new Records(database);
     this.#chunks = new Chunks(database);
@@ -39,7 +36,7 @@ export class Contents {
     this.#pending = new Pending(database, options.epoch);
     this.#counters = new Counters(database);
     this.#failures = new Failures(database);
-    this.#batches = options.batches;
+    this.#batches = new Batches(database);
     this.#commits = database.prepare(
       `insert into installation(name, value) values ('commits', 1) on conflict do update set value = value + 1`,
     );
@@ -47,7 +44,7 @@ export class Contents {
   }
 
   append(message: AppendMessage): Appended {
-    const known = this.#batches.get(message.batch);
+    const known = this.#batches.answerTo(message.batch);
     if (known !== undefined) return known;
     const first = this.#chunks.next;
     const places = this.#dedupe.place(message, first);
@@ -71,8 +68,7 @@ export class Contents {
     }
     this.#count(message, places);
     const answer = { positions: Array.from(places, (place) => (place < 0 ? undefined : place)), held };
-    this.#batches.set(message.batch, answer);
-    if (this.#batches.size > REMEMBERED_BATCHES) this.#batches.delete(this.#batches.keys().next().value!);
+    this.#batches.remember(message.batch, answer);
     return answer;
   }
 
@@ -97,16 +93,17 @@ export class Contents {
     const successes = new Map<number, number>();
     let ignored = 0;
     for (let at = 0; at < delivered.length; at += 3) {
-      if (!this.#pending.take(delivered[at]!, delivered[at + 1]!)) ignored++;
+      const [set, position, destination] = [delivered[at]!, delivered[at + 1]!, delivered[at + 2]!];
+      if (!this.#pending.take({ set, position, destination })) ignored++;
       else {
-        touched.add(delivered[at]!);
-        successes.set(delivered[at + 2]!, (successes.get(delivered[at + 2]!) ?? 0) + 1);
+        touched.add(set);
+        successes.set(destination, (successes.get(destination) ?? 0) + 1);
       }
     }
     for (const [destination, n] of successes) this.#counters.add('destination', destination, 'delivered', n);
     const waiting = new Map<string, Extract<Result['decision'], { kind: 'retry' }>[]>();
     for (const result of others) {
-      if (!this.#pending.take(result.set, result.position)) ignored++;
+      if (!this.#pending.take(result)) ignored++;
       else {
         touched.add(result.set);
         this.#conclude(result, waiting);
@@ -186,7 +183,6 @@ export interface ContentsOptions {
   /** Number of this start of the program; what an earlier one held is not ours. */
   readonly epoch: number;
   readonly dedupeWindow: Duration;
-  readonly batches: Map<string, Appended>;
 }
 
 const LINE_FEED = Uint8Array.of(10);

@@ -3,6 +3,7 @@ import type { Position } from '../../model/event.ts';
 
 /** What one pending set in the hands of this process still owes. Settling a delivery costs a flag, not a statement. */
 export class HeldSet {
+  readonly destination: number;
   /** Ascending. */
   readonly #positions: Float64Array;
   /** Only for deliveries that were tried before, in the same order: what a crash must not forget of them. */
@@ -10,7 +11,8 @@ export class HeldSet {
   readonly #taken: Uint8Array;
   #left: number;
 
-  private constructor(positions: Float64Array, tried: readonly Delivery[] | undefined) {
+  private constructor(destination: number, positions: Float64Array, tried: readonly Delivery[] | undefined) {
+    this.destination = destination;
     this.#positions = positions;
     this.#tried = tried;
     this.#taken = new Uint8Array(positions.length);
@@ -18,14 +20,15 @@ export class HeldSet {
   }
 
   /** Never tried deliveries at ascending positions: the healthy path, without an object for each. */
-  static ofNew(positions: readonly Position[]): HeldSet {
-    return new HeldSet(Float64Array.from(positions), undefined);
+  static ofNew(destination: number, positions: readonly Position[]): HeldSet {
+    return new HeldSet(destination, Float64Array.from(positions), undefined);
   }
 
-  static of(deliveries: readonly Delivery[]): HeldSet {
+  static of(destination: number, deliveries: readonly Delivery[]): HeldSet {
     const ordered = [...deliveries].sort((a, b) => a.position - b.position);
     const tried = ordered.some((delivery) => delivery.rounds > 0) ? ordered : undefined;
     return new HeldSet(
+      destination,
       Float64Array.from(ordered, (delivery) => delivery.position),
       tried,
     );

@@ -55,7 +55,9 @@ export class Pending {
       'select id, due, refs from pending where destination = ? and state <> 0 and due <= ? order by due, id limit 1',
     );
     this.#hold = database.prepare(`update pending set state = ${HELD}, owner = ? where id = ?`);
-    this.#heldRows = database.prepare(`select id, refs from pending where state = ${HELD} and owner = ?`);
+    this.#heldRows = database.prepare(
+      `select id, destination, refs from pending where state = ${HELD} and owner = ?`,
+    );
     this.#adopted = database.prepare(
       `select coalesce(sum(n), 0) as n from pending where state = ${HELD} and owner <> ?`,
     );
@@ -70,14 +72,20 @@ export class Pending {
     );
     this.#sums = database.prepare('select destination, sum(n) as n from pending group by destination');
     for (const row of this.#heldRows.all(epoch) as unknown as Row[]) {
-      this.#held.set(row.id, HeldSet.of(decodeRefs(row.refs)));
+      this.#held.set(row.id, HeldSet.of(row.destination, decodeRefs(row.refs)));
     }
   }
 
   /** A new set in the hands of this process. `positions` ascending, not empty. */
   bearHeld(destination: number, positions: readonly Position[], now: Time): SetId {
-    const id = this.#put(destination, HELD, now, positions.length, encodeRuns(positions));
-    this.#held.set(id, HeldSet.ofNew(positions));
+    const id = this.#put({
+      destination,
+      state: HELD,
+      due: now,
+      n: positions.length,
+      refs: encodeRuns(positions),
+    });
+    this.#held.set(id, HeldSet.ofNew(destination, positions));
     return id;
   }
 
@@ -87,20 +95,21 @@ export class Pending {
    */
   bearParked(destination: number, positions: readonly Position[], now: Time): void {
     let growing = this.#growing.get(destination);
-    if (growing && (now - growing.since >= PARKED_SPAN || growing.runs.size >= PARKED_MAX))
-      growing = undefined;
+    // A clock that was set back must not hide later deliveries behind earlier ones.
+    const fits = growing && now >= growing.since && now < growing.since + PARKED_SPAN;
+    if (growing && !(fits && growing.runs.size < PARKED_MAX)) growing = undefined;
     const runs = growing?.runs ?? new Runs();
     for (const position of positions) runs.add(position);
     if (growing) this.#rewrite.run(runs.size, runs.bytes(), growing.id);
     else {
-      const id = this.#put(destination, DUE, now, runs.size, runs.bytes());
+      const id = this.#put({ destination, state: DUE, due: now, n: runs.size, refs: runs.bytes() });
       this.#growing.set(destination, { id, since: now, runs });
     }
   }
 
   /** Deliveries that failed, to be claimed at `at`. */
   wait(destination: number, at: Time, deliveries: readonly Delivery[]): void {
-    this.#put(destination, DUE, at, deliveries.length, encodeRecords(deliveries));
+    this.#put({ destination, state: DUE, due: at, n: deliveries.length, refs: encodeRecords(deliveries) });
   }
 
   /** The time from which a retry due at `at` may be claimed: never before it, and at most a step after. */
@@ -118,13 +127,13 @@ export class Pending {
       if (this.#growing.get(destination)?.id === row.id) this.#growing.delete(destination);
       const all = decodeRefs(row.refs);
       const taken = all.splice(0, max - deliveries.length);
-      const set = HeldSet.of(taken);
+      const set = HeldSet.of(destination, taken);
       let id = row.id;
       if (all.length === 0) this.#hold.run(this.#epoch, id);
       else {
         // The rest stays in its row, with its place in the order; what is taken becomes a row of its own.
         this.#rewrite.run(all.length, encode(all), row.id);
-        id = this.#put(destination, HELD, row.due, taken.length, encode(taken));
+        id = this.#put({ destination, state: HELD, due: row.due, n: taken.length, refs: encode(taken) });
       }
       this.#held.set(id, set);
       for (const delivery of taken) deliveries.push({ set: id, delivery });
@@ -137,9 +146,9 @@ export class Pending {
    * Takes a delivery out of the set this process holds; false when it is not in it (any more).
    * The row is brought up to date by `writeTouched`.
    */
-  take(set: SetId, position: Position): boolean {
+  take({ set, destination, position }: { set: SetId; destination: number; position: Position }): boolean {
     const held = this.#held.get(set);
-    return held?.take(position) ?? false;
+    return held !== undefined && held.destination === destination && held.take(position);
   }
 
   /** Deletes or rewrites the rows of sets that deliveries were taken from. */
@@ -178,13 +187,22 @@ export class Pending {
     return this.#sums.all() as unknown as { destination: number; n: number }[];
   }
 
-  #put(destination: number, state: number, due: Time, n: number, refs: Uint8Array): SetId {
+  #put({ destination, state, due, n, refs }: NewRow): SetId {
     return Number(this.#insert.run(destination, state, this.#epoch, due, n, refs).lastInsertRowid);
   }
 }
 
+interface NewRow {
+  destination: number;
+  state: typeof HELD | typeof DUE;
+  due: Time;
+  n: number;
+  refs: Uint8Array;
+}
+
 interface Row {
   id: number;
+  destination: number;
   refs: Uint8Array;
 }
 

@@ -100,12 +100,14 @@ function decodeRuns(bytes: Buffer): Delivery[] {
 function decodeRecords(bytes: Buffer): Delivery[] {
   const deliveries: Delivery[] = [];
   for (let at = 1; at < bytes.length; at += RECORD_BYTES) {
+    const endpoints = bytes[at + 13]!;
+    const firstFailedAt = bytes.readUIntLE(at + 6, 6);
     deliveries.push({
       position: bytes.readUIntLE(at, 6),
-      firstFailedAt: bytes.readUIntLE(at + 6, 6),
       rounds: bytes[at + 12]!,
-      endpoints: bytes[at + 13]!,
-      settingsVersion: bytes.readUInt16LE(at + 14),
+      ...(firstFailedAt === 0 ? {} : { firstFailedAt }),
+      // No endpoint at all stands for "not said": then every one is tried, with whatever settings there are.
+      ...(endpoints === 0 ? {} : { endpoints, settingsVersion: bytes.readUInt16LE(at + 14) }),
     });
   }
   return deliveries;

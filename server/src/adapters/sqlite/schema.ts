@@ -36,6 +36,14 @@ const MIGRATIONS: readonly string[] = [
     body blob not null
   ) strict;
 
+  -- The answers to the last batches, in a ring: the same batch again gets the same answer.
+  create table batch(
+    slot integer primary key,
+    number integer not null,
+    id text not null,
+    answer text not null
+  ) strict;
+
   -- What is still owed: see pending.ts for the states and for the two forms of "refs".
   create table pending(
     id integer primary key autoincrement,

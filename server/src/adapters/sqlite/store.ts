@@ -18,11 +18,16 @@ export interface SqliteStoreOptions {
   readonly dedupeWindow?: Duration;
 }
 
+export interface SqliteStore extends Store {
+  /** Lets go of everything at once, in the middle of whatever is being written, as the end of the process would. */
+  abandon(): Promise<void>;
+}
+
 /**
  * The embedded store: one SQLite file on a thread of its own.
  * Rejects with a `StorageError` whose reason says what to do when the folder cannot be used.
  */
-export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
   const thread = new WriterThread({ folder: options.folder, dedupeWindow: options.dedupeWindow ?? DAY });
   const keySecret = await thread.ready;
   return {
@@ -30,6 +35,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     backlog: new SqliteBacklog(thread),
     settings: new SqliteSettings(thread),
     stop: () => thread.stop(),
+    abandon: () => thread.kill(),
   };
 }
 

@@ -70,6 +70,11 @@ export class WriterThread {
     await exited;
   }
 
+  /** Ends the thread in the middle of whatever it does. */
+  async kill(): Promise<void> {
+    await this.#worker.terminate();
+  }
+
   #settle(reply: Extract<Reply, { id: number }>): void {
     const waiting = this.#waiting.get(reply.id);
     this.#waiting.delete(reply.id);

@@ -1,7 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Duration } from '../../model/time.ts';
-import type { Appended } from '../../ports/event-log.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import { beginEpoch, Contents } from './contents.ts';
 import { asStorageError, makeFolder, openDatabase } from './database.ts';
@@ -26,7 +25,6 @@ class Writer {
   readonly #options: WriterOptions;
   readonly #lock: { release(): void };
   readonly #epoch: number;
-  readonly #batches = new Map<string, Appended>();
   #database: DatabaseSync;
   #contents: Contents | undefined;
   #requests: Request[] = [];
@@ -46,7 +44,7 @@ class Writer {
 
   #read(): Contents {
     const { dedupeWindow } = this.#options;
-    return new Contents(this.#database, { epoch: this.#epoch, dedupeWindow, batches: this.#batches });
+    return new Contents(this.#database, { epoch: this.#epoch, dedupeWindow });
   }
 
   #receive(request: Request): void {
@@ -115,7 +113,6 @@ class Writer {
   /** After a failed write neither the handle nor what we believe of the file can be trusted: both are made anew. */
   #giveUp(): void {
     this.#contents = undefined;
-    this.#batches.clear();
     try {
       this.#database.close();
     } catch {

@@ -1,0 +1,69 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { keyHash } from './key-hash.ts';
+import { KeyTable } from './key-table.ts';
+
+function hash(
+  source: number,
+  messageId: string,
+  secret = Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8),
+): [number, number] {
+  const out = new Uint32Array(2);
+  keyHash(secret)(source, messageId, out, 0);
+  return [out[0]!, out[1]!];
+}
+
+describe('keyHash', () => {
+  it('depends on the source, on every unit of the messageId, on its length and on the secret', () => {
+    const hashes = [
+      hash(1, 'abc'),
+      hash(2, 'abc'),
+      hash(1, 'abd'),
+      hash(1, 'abcd'),
+      hash(1, 'abc\u0000'),
+      hash(1, 'ab'),
+      hash(1, ''),
+      hash(1, 'abc', Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 9)),
+    ].map(String);
+    expect(new Set(hashes).size).toBe(hashes.length);
+  });
+
+  it('spreads ids that differ in one digit: no collision among 200,000', () => {
+    const seen = new Set<bigint>();
+    for (let n = 0; n < 200_000; n++) {
+      const [high, low] = hash(1, `node-next-1700000000000-${n}`);
+      seen.add((BigInt(high) << 32n) | BigInt(low));
+    }
+    expect(seen.size).toBe(200_000);
+  });
+});
+
+describe('KeyTable', () => {
+  it('finds every position under its key, also where keys are the same, and through its growing', () => {
+    const key = fc.tuple(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 0xffffffff }));
+    fc.assert(
+      fc.property(fc.array(key, { maxLength: 400 }), (keys) => {
+        const table = new KeyTable(4);
+        keys.forEach(([high, low], position) => {
+          table.add(high, low, position);
+        });
+        keys.forEach(([high, low], position) => {
+          expect(table.some(high, low, (found) => found === position)).toBe(true);
+        });
+        expect(table.size).toBe(keys.length);
+      }),
+    );
+  });
+
+  it('asks about nothing but positions of the same key', () => {
+    const table = new KeyTable(4);
+    table.add(1, 7, 100);
+    table.add(2, 7, 200);
+    const asked: number[] = [];
+    table.some(2, 7, (position) => {
+      asked.push(position);
+      return false;
+    });
+    expect(asked).toEqual([200]);
+  });
+});

@@ -1,0 +1,110 @@
+/**
+ * The import rule of ARCHITECTURE.md, as arrows that may not be drawn:
+ *
+ *   model ← ports ← stages ← app ← main        adapters → ports, model
+ *
+ * A stage is every folder of `server/src` that is not `model`, `ports` or `adapters`; each folder of `destinations` and
+ * of `adapters` stands for itself. Type imports count: a type is knowledge too. A unit test beside the code may reach
+ * further (an adapter is often the real thing a test wants), so tests are held to fewer rules.
+ *
+ * Each rule names the wrong arrow; `server/test/import-rule.test.ts` draws every one of them and expects it to be found.
+ */
+
+const TEST = '\\.test\\.ts$|^server/test/';
+const STAGE = '^server/src/(?!model/|ports/|adapters/)(destinations/[^/]+|[^/]+)/';
+/** A folder group that is `$1` of the rule's `from`: the same stage, or the same adapter. */
+const OWN = '^server/src/$1/';
+
+export default {
+  forbidden: [
+    {
+      name: 'model-imports-nothing',
+      comment: 'Nouns and pure rules know only each other: no port, no stage, no package, no node: module.',
+      severity: 'error',
+      from: { path: '^server/src/model/', pathNot: TEST },
+      to: { pathNot: '^server/src/model/' },
+    },
+    {
+      name: 'ports-import-model-only',
+      comment: 'A port that knows a package or an adapter would make every other adapter know it too.',
+      severity: 'error',
+      from: { path: '^server/src/ports/', pathNot: TEST },
+      to: { pathNot: '^server/src/(model|ports)/' },
+    },
+    {
+      name: 'stages-do-not-import-each-other',
+      comment: 'Stages meet in app.ts. What two of them need is a noun (model) or a promise (ports).',
+      severity: 'error',
+      from: { path: STAGE, pathNot: TEST },
+      to: { path: STAGE, pathNot: OWN },
+    },
+    {
+      name: 'only-app-knows-adapters',
+      comment: 'Everything else sees the port, so that an adapter can be exchanged in one file.',
+      severity: 'error',
+      from: { path: '^server/src/', pathNot: ['^server/src/app\\.ts$', '^server/src/adapters/', TEST] },
+      to: { path: '^server/src/adapters/' },
+    },
+    {
+      name: 'adapters-import-ports-and-model-only',
+      comment: 'An adapter keeps a promise of a port; it knows no stage, no wiring and no other adapter.',
+      severity: 'error',
+      from: { path: '^server/src/(adapters/[^/]+)/', pathNot: TEST },
+      to: { path: '^server/src/', pathNot: ['^server/src/(model|ports)/', OWN] },
+    },
+    {
+      name: 'stages-do-not-import-the-wiring',
+      comment: 'app.ts, config.ts and main.ts know the stages, never the other way round.',
+      severity: 'error',
+      from: { path: STAGE, pathNot: TEST },
+      to: { path: '^server/src/[^/]+\\.ts$' },
+    },
+    {
+      name: 'server-knows-no-program',
+      comment: 'The server is imported by the program, the bench and the tools; it imports none of them.',
+      severity: 'error',
+      from: { path: '^server/src/', pathNot: TEST },
+      to: { path: '^(cli|bench|tools)/' },
+    },
+    {
+      name: 'program-uses-the-front-door',
+      comment:
+        'The program talks to the control API; to start a server it uses what the server package exports.',
+      severity: 'error',
+      from: { path: '^cli/', pathNot: '\\.test\\.ts$|^cli/test/' },
+      to: { path: '^server/', pathNot: '^server/src/(app|config)\\.ts$' },
+    },
+    {
+      name: 'product-imports-no-test',
+      comment: 'What only tests need must not be shipped.',
+      severity: 'error',
+      from: { path: '^(server|cli)/', pathNot: '\\.test\\.ts$|^(server|cli)/test/' },
+      to: { path: '\\.test\\.ts$|^(server|cli)/test/' },
+    },
+    {
+      name: 'no-cycles',
+      comment:
+        'Files that need each other are one file, or have a noun in common that wants a file of its own.',
+      severity: 'error',
+      from: {},
+      to: { circular: true },
+    },
+    {
+      name: 'nothing-unresolved',
+      comment: 'An import that cannot be followed would pass every rule above unseen.',
+      severity: 'error',
+      from: {},
+      to: { couldNotResolve: true },
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'default', 'types'],
+      extensions: ['.ts', '.js', '.mjs', '.json'],
+    },
+  },
+};

@@ -1,0 +1,32 @@
+import type { Endpoint } from '../../model/destination.ts';
+
+const VISIBLE = /^[!-$&-~]*$/;
+const NOT_VISIBLE = /[^!-$&-~]+/g;
+
+/**
+ * The headers of one request. decisions.md section 2, headers.
+ * Ours come last: the settings refuse static headers of these names, and should one slip through, ours still win.
+ *
+ * @param id what `webhookId` made of the messageId
+ * @param signed the value of `X-Signature`; absent when the destination has no shared secret
+ */
+export function headers(endpoint: Endpoint, id: string, signed?: string): Record<string, string> {
+  const all: Record<string, string> = {
+    ...endpoint.headers,
+    'User-Agent': 'Millrace/1.0',
+    'Content-Type': 'application/json',
+    'Webhook-Id': id,
+  };
+  if (signed !== undefined) all['X-Signature'] = signed;
+  return all;
+}
+
+/**
+ * The value of `Webhook-Id`: the messageId with everything but visible ASCII percent-encoded as UTF-8, and `%` itself,
+ * so that it is a valid header value whatever the client sent and `decodeURIComponent` gives the messageId back.
+ * The one exception is half of a surrogate pair, which UTF-8 cannot carry: it becomes U+FFFD.
+ */
+export function webhookId(messageId: string): string {
+  if (VISIBLE.test(messageId)) return messageId;
+  return messageId.toWellFormed().replace(NOT_VISIBLE, encodeURIComponent);
+}

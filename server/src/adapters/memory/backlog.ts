@@ -1,0 +1,170 @@
+import type { Decision, Delivery } from '../../model/delivery.ts';
+import type { Position } from '../../model/event.ts';
+import type { Time } from '../../model/time.ts';
+import type { Backlog, Claim, Held, LaneStat, Result, Settled } from '../../ports/backlog.ts';
+import type { Holder, MemoryContents, PendingSet } from './contents.ts';
+import { assertOpen } from './contents.ts';
+import { firstDue, putOnDisk, takeFirstDue } from './due.ts';
+import { add, ledgerOf, tallyOfDestination } from './tally.ts';
+
+/**
+ * The backlog in memory. A set is held when it has a holder, else it is on disk; parked and waiting differ only in
+ * whether `dueAt` has come. Due times are exact: nothing is rounded.
+ */
+export function openBacklog(contents: MemoryContents, holder: Holder): Backlog {
+  return {
+    async lanes() {
+      return lanesOf(contents);
+    },
+    async claim(destination, max, now) {
+      assertOpen(contents, holder);
+      return claimDue(contents, { holder, destination, max, now });
+    },
+    async settle(results) {
+      // A process that is gone holds nothing, so its results change nothing; refusing them is not an error.
+      if (contents.holder !== holder) return { ignored: results.length };
+      return settleAll(contents, holder, results);
+    },
+    async adopt() {
+      assertOpen(contents, holder);
+      return parkOrphans(contents, holder);
+    },
+    async ledger() {
+      return ledgerOf(contents);
+    },
+  };
+}
+
+/** Walks over all sets: meant for once a second, not for every delivery. */
+function lanesOf(contents: MemoryContents): readonly LaneStat[] {
+  const counts = new Map<number, { held: number; onDisk: number }>();
+  for (const set of contents.sets.values()) {
+    const lane = counts.get(set.destination) ?? { held: 0, onDisk: 0 };
+    lane[set.holder === undefined ? 'onDisk' : 'held'] += set.deliveries.size;
+    counts.set(set.destination, lane);
+  }
+  return [...counts].map(([destination, lane]) => ({
+    destination,
+    ...lane,
+    ...nextDueOf(contents, destination),
+  }));
+}
+
+function nextDueOf(contents: MemoryContents, destination: number): { readonly nextDueAt?: Time } {
+  const first = firstDue(contents, destination);
+  return first === undefined ? {} : { nextDueAt: first.dueAt };
+}
+
+interface Wish {
+  readonly holder: Holder;
+  readonly destination: number;
+  readonly max: number;
+  readonly now: Time;
+}
+
+/**
+ * The cost depends on what is handed out: a set taken whole keeps its name, and only the last one may have to be split.
+ */
+function claimDue(contents: MemoryContents, wish: Wish): Claim {
+  const deliveries: Held[] = [];
+  while (deliveries.length < wish.max) {
+    const first = firstDue(contents, wish.destination);
+    if (first === undefined || first.dueAt > wish.now) break;
+    const set = take(contents, first, wish.max - deliveries.length);
+    set.holder = wish.holder;
+    for (const delivery of set.deliveries.values()) deliveries.push({ set: set.id, delivery });
+  }
+  return { deliveries, ...nextDueOf(contents, wish.destination) };
+}
+
+/** Takes at most `room` deliveries of the first due set off disk: the set itself, or a new one split from it. */
+function take(contents: MemoryContents, first: PendingSet, room: number): PendingSet {
+  if (first.deliveries.size <= room) {
+    takeFirstDue(contents, first.destination);
+    return first;
+  }
+  const part = new Map<Position, Delivery>();
+  for (const [position, delivery] of first.deliveries) {
+    if (part.size === room) break;
+    part.set(position, delivery);
+    first.deliveries.delete(position);
+  }
+  return addSet(contents, { destination: first.destination, dueAt: first.dueAt, deliveries: part });
+}
+
+function addSet(contents: MemoryContents, born: Omit<PendingSet, 'id' | 'holder'>): PendingSet {
+  const set = { ...born, id: ++contents.lastSet, holder: undefined };
+  contents.sets.set(set.id, set);
+  return set;
+}
+
+/** One waiting set per destination and due time of this settle, made when its first delivery comes. */
+type WaitingSets = Map<string, PendingSet>;
+
+function settleAll(contents: MemoryContents, holder: Holder, results: readonly Result[]): Settled {
+  const waiting: WaitingSets = new Map();
+  let ignored = 0;
+  for (const result of results) {
+    if (leaveSet(contents, holder, result)) settleOne(contents, result, waiting);
+    else ignored += 1;
+  }
+  return { ignored };
+}
+
+/** Takes the result's delivery out of its set; false when this process does not hold it there. */
+function leaveSet(contents: MemoryContents, holder: Holder, result: Result): boolean {
+  const set = contents.sets.get(result.set);
+  if (set === undefined || set.holder !== holder || set.destination !== result.destination) return false;
+  if (!set.deliveries.delete(result.position)) return false;
+  if (set.deliveries.size === 0) contents.sets.delete(set.id);
+  return true;
+}
+
+/** The delivery has left its set: it must end in exactly one of the three places below. */
+function settleOne(contents: MemoryContents, result: Result, waiting: WaitingSets): void {
+  const { destination, position, decision } = result;
+  for (const attempt of result.attempts) {
+    if (attempt.outcome.kind !== 'accepted') contents.failures.push({ destination, position, attempt });
+  }
+  const tally = tallyOfDestination(contents, destination);
+  switch (decision.kind) {
+    case 'delivered':
+      tally.delivered += 1;
+      break;
+    case 'dead':
+      add(tally.dead, decision.reason, 1);
+      break;
+    case 'retry':
+      wait(contents, destination, decision, waiting);
+      break;
+  }
+}
+
+function wait(
+  contents: MemoryContents,
+  destination: number,
+  decision: Extract<Decision, { kind: 'retry' }>,
+  waiting: WaitingSets,
+): void {
+  const key = `${destination}/${decision.at}`;
+  let set = waiting.get(key);
+  if (set === undefined) {
+    set = addSet(contents, { destination, dueAt: decision.at, deliveries: new Map() });
+    waiting.set(key, set);
+    putOnDisk(contents, set);
+  }
+  // A copy: what is "on disk" must not change when the caller's object does.
+  set.deliveries.set(decision.next.position, { ...decision.next });
+}
+
+/** The sets keep the time they were due at, so that what has waited longest still goes first. */
+function parkOrphans(contents: MemoryContents, holder: Holder): number {
+  let parked = 0;
+  for (const set of contents.sets.values()) {
+    if (set.holder === undefined || set.holder === holder) continue;
+    set.holder = undefined;
+    putOnDisk(contents, set);
+    parked += set.deliveries.size;
+  }
+  return parked;
+}

@@ -1,0 +1,109 @@
+import type { Attempt, Delivery } from '../../model/delivery.ts';
+import type { Destination } from '../../model/destination.ts';
+import type { Position } from '../../model/event.ts';
+import type { Source } from '../../model/source.ts';
+import type { Time } from '../../model/time.ts';
+import type { SetId } from '../../ports/backlog.ts';
+import type { Appended } from '../../ports/event-log.ts';
+import { StorageError } from '../../ports/event-log.ts';
+
+/**
+ * Everything another adapter has on disk. It outlives the store that wrote it: opening a second store on the same
+ * contents stands for a restart after a crash. It only grows, since the ports know no retention yet.
+ */
+export interface MemoryContents {
+  /** The event of position p is `events[p - 1]`. */
+  readonly events: StoredRecord[];
+  /** By source id and messageId: where the newest event of that name is. Dedupe looks here. */
+  readonly newest: Map<number, Map<string, Position>>;
+  /** What the last batches were answered, by batch id, oldest first. */
+  readonly answers: Map<string, Appended>;
+
+  readonly sets: Map<SetId, PendingSet>;
+  /** By destination id: its sets that nobody holds, as a heap (see `due.ts`). */
+  readonly onDisk: Map<number, PendingSet[]>;
+  /** Attempts that failed, in the order they were settled. */
+  readonly failures: Failure[];
+  /** The id of the newest set; ids are never reused, so that a late result cannot hit another set. */
+  lastSet: SetId;
+
+  readonly sources: Map<number, SourceTally>;
+  readonly destinations: Map<number, DestinationTally>;
+
+  /** By name. */
+  readonly sourceRecords: Map<string, Source>;
+  readonly destinationRecords: Map<string, Destination>;
+
+  /** The store that may write; every other one is a process that is gone. */
+  holder: Holder;
+  lastHolder: Holder;
+}
+
+/** One opening of the contents. */
+export type Holder = number;
+
+/** The holder of contents that no store has open. */
+export const NOBODY: Holder = 0;
+
+export interface StoredRecord {
+  readonly source: number;
+  readonly receivedAt: Time;
+  readonly json: string;
+}
+
+/** Deliveries of one destination that were owed, claimed or retried together. Never empty. */
+export interface PendingSet {
+  readonly id: SetId;
+  readonly destination: number;
+  /** Also kept while the set is held: it is due again at that time when its holder dies. */
+  readonly dueAt: Time;
+  /** Who delivers it from memory; absent when it is parked or waiting. */
+  holder: Holder | undefined;
+  readonly deliveries: Map<Position, Delivery>;
+}
+
+export interface Failure {
+  readonly destination: number;
+  readonly position: Position;
+  readonly attempt: Attempt;
+}
+
+export interface SourceTally {
+  received: number;
+  accepted: number;
+  duplicates: number;
+  readonly discarded: Map<string, number>;
+}
+
+/** `pending` is not here: it is counted from the sets. */
+export interface DestinationTally {
+  owed: number;
+  delivered: number;
+  readonly dead: Map<string, number>;
+  readonly skipped: Map<string, number>;
+}
+
+export function emptyContents(): MemoryContents {
+  return {
+    events: [],
+    newest: new Map(),
+    answers: new Map(),
+    sets: new Map(),
+    onDisk: new Map(),
+    failures: [],
+    lastSet: 0,
+    sources: new Map(),
+    destinations: new Map(),
+    sourceRecords: new Map(),
+    destinationRecords: new Map(),
+    holder: NOBODY,
+    lastHolder: NOBODY,
+  };
+}
+
+/** Throws a `StorageError` unless `holder` is the store that has the contents open. */
+export function assertOpen(contents: MemoryContents, holder: Holder): void {
+  if (contents.holder !== holder) {
+    throw new StorageError('the store was stopped, or its contents were opened again by another process');
+  }
+}

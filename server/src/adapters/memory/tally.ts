@@ -1,0 +1,63 @@
+import type { DestinationCounts, Ledger, SourceCounts } from '../../model/ledger.ts';
+import type { Received } from '../../ports/event-log.ts';
+import type { DestinationTally, MemoryContents, SourceTally } from './contents.ts';
+
+/** The running counts of a source, made at first sight of it. */
+export function tallyOfSource(contents: MemoryContents, source: number): SourceTally {
+  const known = contents.sources.get(source);
+  if (known !== undefined) return known;
+  const tally = { received: 0, accepted: 0, duplicates: 0, discarded: new Map<string, number>() };
+  contents.sources.set(source, tally);
+  return tally;
+}
+
+/** The running counts of a destination, made at first sight of it. */
+export function tallyOfDestination(contents: MemoryContents, destination: number): DestinationTally {
+  const known = contents.destinations.get(destination);
+  if (known !== undefined) return known;
+  const tally = {
+    owed: 0,
+    delivered: 0,
+    dead: new Map<string, number>(),
+    skipped: new Map<string, number>(),
+  };
+  contents.destinations.set(destination, tally);
+  return tally;
+}
+
+/** A reason that never happened is left out of the ledger, so zeros are not written. */
+export function add(counts: Map<string, number>, reason: string, count: number): void {
+  if (count > 0) counts.set(reason, (counts.get(reason) ?? 0) + count);
+}
+
+/** Adds what the parser saw. */
+export function receive(contents: MemoryContents, received: Received): void {
+  const tally = tallyOfSource(contents, received.source);
+  tally.received += received.calls;
+  for (const [reason, count] of Object.entries(received.discarded)) add(tally.discarded, reason, count);
+}
+
+/** The whole ledger as it stands. `pending` comes from the sets, so that the balance checks the tallies. */
+export function ledgerOf(contents: MemoryContents): Ledger {
+  const sources = new Map<number, SourceCounts>();
+  for (const [id, tally] of contents.sources) {
+    sources.set(id, { ...tally, discarded: Object.fromEntries(tally.discarded) });
+  }
+  const pending = new Map<number, number>();
+  for (const set of contents.sets.values()) {
+    pending.set(set.destination, (pending.get(set.destination) ?? 0) + set.deliveries.size);
+  }
+  const destinations = new Map<number, DestinationCounts>();
+  for (const id of new Set([...contents.destinations.keys(), ...pending.keys()])) {
+    const tally = contents.destinations.get(id);
+    destinations.set(id, {
+      owed: tally?.owed ?? 0,
+      delivered: tally?.delivered ?? 0,
+      pending: pending.get(id) ?? 0,
+      dead: Object.fromEntries(tally?.dead ?? []),
+      erased: 0,
+      skipped: Object.fromEntries(tally?.skipped ?? []),
+    });
+  }
+  return { sources, destinations };
+}

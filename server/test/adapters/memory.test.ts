@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest';
+import { emptyContents, openMemoryStore } from '../../src/adapters/memory/store.ts';
+import { SECOND } from '../../src/model/time.ts';
+import { StorageError } from '../../src/ports/event-log.ts';
+import type { Store } from '../../src/ports/store.ts';
+import { batch, duplicatesOf, event, events } from '../conformance/batches.ts';
+import { START, storeConformance } from '../conformance/store.ts';
+
+/** What each store has "on disk", so that another one can be opened on it. */
+const contentsOf = new WeakMap<Store, ReturnType<typeof emptyContents>>();
+
+function open(contents = emptyContents()): Store {
+  const store = openMemoryStore({ contents });
+  contentsOf.set(store, contents);
+  return store;
+}
+
+storeConformance('the memory store', {
+  open: async () => open(),
+  reopen: async (store) => open(contentsOf.get(store)),
+  close: (store) => store.stop(),
+});
+
+it.each([0, 10 * SECOND])('keeps a dedupe window of %d ms if told so', async (dedupeWindow) => {
+  const { log } = openMemoryStore({ dedupeWindow });
+  // Within one batch an event is stored once, however short the window.
+  expect(duplicatesOf(await log.append(batch([event('a'), event('a')])))).toEqual([1]);
+  const receivedAt = START + dedupeWindow;
+  expect(duplicatesOf(await log.append(batch([event('a')], { receivedAt })))).toEqual([]);
+});
+
+it('refuses to store anything through a store that was stopped or opened again', async () => {
+  const contents = emptyContents();
+  const first = openMemoryStore({ contents });
+  const second = openMemoryStore({ contents });
+  await expect(first.log.append(batch(events(1)))).rejects.toThrow(StorageError);
+  await first.stop();
+  expect((await second.log.append(batch(events(1)))).positions).toHaveLength(1);
+  await second.stop();
+  await expect(second.log.append(batch(events(1, 'late')))).rejects.toThrow(StorageError);
+  expect(contents.events).toHaveLength(1);
+});

@@ -1,0 +1,110 @@
+import { randomUUID } from 'node:crypto';
+import { expect } from 'vitest';
+import type { Event, Position } from '../../src/model/event.ts';
+import type { JsonObject } from '../../src/model/json.ts';
+import type { Appended, Batch, NewEvent, Owed, Received, Skipped } from '../../src/ports/event-log.ts';
+import type { Store } from '../../src/ports/store.ts';
+import { START } from './harness.ts';
+
+/** The source of events when a test does not care. */
+export const SITE = 1;
+/** Destinations when a test does not care which. */
+export const CRM = 1;
+export const WAREHOUSE = 2;
+
+/** A canonical event with this messageId; `fields` are added to it. */
+export function event(messageId: string, source = SITE, fields: JsonObject = {}): NewEvent {
+  const receivedAt = new Date(START).toISOString();
+  const canonical: Event = {
+    messageId,
+    type: 'track',
+    channel: 'server',
+    userId: 'u1',
+    event: 'Order Placed',
+    properties: { total: 9.5 },
+    context: {},
+    integrations: {},
+    timestamp: receivedAt,
+    receivedAt,
+    ...fields,
+  };
+  return { source, messageId, json: JSON.stringify(canonical) };
+}
+
+/** Events `<prefix>0`, `<prefix>1`, … */
+export function events(count: number, prefix = 'm', source = SITE): NewEvent[] {
+  return Array.from({ length: count }, (_, index) => event(`${prefix}${index}`, source));
+}
+
+/** A batch of these events, received at `START`, owed to nobody, unless `parts` say otherwise. */
+export function batch(of: readonly NewEvent[], parts: Partial<Omit<Batch, 'events'>> = {}): Batch {
+  return {
+    id: randomUUID(),
+    receivedAt: START,
+    events: of,
+    owed: [],
+    skipped: [],
+    received: callsOf(of),
+    ...parts,
+  };
+}
+
+/** A batch all of which one destination is to get. */
+export function owedBatch(
+  of: readonly NewEvent[],
+  state: Owed['state'],
+  parts: Partial<Omit<Batch, 'events'>> = {},
+): Batch {
+  return batch(of, { owed: [owed(CRM, state, of.length)], ...parts });
+}
+
+/** The events at these indexes, or the first so many of the batch. */
+export function owed(destination: number, state: Owed['state'], which: number | readonly number[]): Owed {
+  return { destination, state, indexes: typeof which === 'number' ? firstIndexes(which) : which };
+}
+
+export function skipped(destination: number, reason: string, which: number | readonly number[]): Skipped {
+  return { destination, reason, indexes: typeof which === 'number' ? firstIndexes(which) : which };
+}
+
+function firstIndexes(count: number): readonly number[] {
+  return Array.from({ length: count }, (_, index) => index);
+}
+
+/** What the parser counts when every call becomes an event of the batch. */
+function callsOf(of: readonly NewEvent[]): readonly Received[] {
+  const calls = new Map<number, number>();
+  for (const { source } of of) calls.set(source, (calls.get(source) ?? 0) + 1);
+  return [...calls].map(([source, count]) => ({ source, calls: count, discarded: {} }));
+}
+
+/** The positions of a batch none of whose events is a duplicate. */
+export function positionsOf(answer: Appended): Position[] {
+  return answer.positions.map((position) => {
+    expect(position, 'position of an event that is no duplicate').toBeDefined();
+    return position!;
+  });
+}
+
+/** Which events of the batch are duplicates: their indexes. */
+export function duplicatesOf(answer: Appended): number[] {
+  return answer.positions.flatMap((position, index) => (position === undefined ? [index] : []));
+}
+
+/** The messageIds at these positions, in that order. */
+export async function idsAt(store: Store, positions: readonly Position[]): Promise<(string | undefined)[]> {
+  return (await store.log.read(positions)).map((stored) => stored?.event.messageId);
+}
+
+/** The counts of one source; zeros when the ledger does not know it. */
+export async function countsOfSource(store: Store, source: number) {
+  const { sources } = await store.backlog.ledger();
+  return sources.get(source) ?? { received: 0, accepted: 0, duplicates: 0, discarded: {} };
+}
+
+/** The counts of one destination; zeros when the ledger does not know it. */
+export async function countsOfDestination(store: Store, destination: number) {
+  const { destinations } = await store.backlog.ledger();
+  const none = { owed: 0, delivered: 0, pending: 0, dead: {}, erased: 0, skipped: {} };
+  return destinations.get(destination) ?? none;
+}

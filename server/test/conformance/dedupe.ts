@@ -1,0 +1,222 @@
+import { describe, expect, it } from 'vitest';
+import type { Time } from '../../src/model/time.ts';
+import { DAY, HOUR, MINUTE } from '../../src/model/time.ts';
+import type { NewEvent } from '../../src/ports/event-log.ts';
+import {
+  batch,
+  CRM,
+  countsOfDestination,
+  countsOfSource,
+  duplicatesOf,
+  event,
+  events,
+  idsAt,
+  owed,
+  owedBatch,
+  SITE,
+  skipped,
+  WAREHOUSE,
+} from './batches.ts';
+import type { Subject } from './harness.ts';
+import { START } from './harness.ts';
+import {
+  claim,
+  delivered,
+  expectLane,
+  heldFrom,
+  hold,
+  idsOf,
+  laneOf,
+  MUCH_LATER,
+  settle,
+} from './holdings.ts';
+
+/** ports/event-log.ts: `append`, its dedupe. decisions.md section 1, "messageId". */
+export function dedupeConformance(subject: Subject): void {
+  describe('dedupe', () => {
+    recognises(subject);
+    keepsApart(subject);
+    keepsWindow(subject);
+    leavesNoTrace(subject);
+  });
+}
+
+/** Appends these events and gives the indexes of the duplicates. */
+async function repeats({ store }: Subject, of: readonly NewEvent[], receivedAt: Time = START) {
+  return duplicatesOf(await store.log.append(batch(of, { receivedAt })));
+}
+
+function recognises(subject: Subject): void {
+  it('recognises an event that stands earlier in the same batch', async () => {
+    const of = [event('a'), event('b'), event('a'), event('a'), event('b'), event('c')];
+    expect(await repeats(subject, of)).toEqual([2, 3, 4]);
+  });
+
+  it('recognises an event of an earlier batch', async () => {
+    await repeats(subject, events(3));
+    expect(await repeats(subject, [event('x'), event('m2'), event('m0')])).toEqual([1, 2]);
+  });
+
+  it('recognises an event whatever else the second one says', async () => {
+    await repeats(subject, [event('a')]);
+    const other = event('a', SITE, { userId: 'u2', timestamp: '2020-01-01T00:00:00.000Z' });
+    expect(await repeats(subject, [other])).toEqual([0]);
+  });
+
+  it('recognises an event after a crash', async () => {
+    await repeats(subject, events(3));
+    await subject.restart();
+    expect(await repeats(subject, [event('m1'), event('new')])).toEqual([0]);
+  });
+
+  it('recognises an event that was delivered long ago within the window', async () => {
+    await settle(subject.store, (await hold(subject.store, 2)).map(delivered));
+    expect(await repeats(subject, events(2), START + 23 * HOUR)).toEqual([0, 1]);
+  });
+
+  it('recognises every event of 10,000, and nothing else', async () => {
+    for (const prefix of ['a', 'b', 'c', 'd'])
+      expect(await repeats(subject, events(2500, prefix))).toEqual([]);
+    await subject.restart();
+    const mixed = events(1250, 'new').flatMap((one, n) => [one, event(`${'abcd'[n % 4]}${2 * n}`)]);
+    const odd = mixed.flatMap((_, index) => (index % 2 === 1 ? [index] : []));
+    expect(await repeats(subject, mixed)).toEqual(odd);
+    expect(await repeats(subject, events(2500, 'c'))).toHaveLength(2500);
+  });
+
+  it('stores one of two equal events that arrive at the same time', async () => {
+    const { log } = subject.store;
+    const answers = await Promise.all(Array.from({ length: 20 }, () => log.append(batch([event('a')]))));
+    expect(answers.filter((answer) => answer.positions[0] !== undefined)).toHaveLength(1);
+    expect(await countsOfSource(subject.store, SITE)).toMatchObject({ accepted: 1, duplicates: 19 });
+  });
+}
+
+function keepsApart(subject: Subject): void {
+  it('keeps the same messageId of two sources apart', async () => {
+    expect(await repeats(subject, [event('a', 1), event('a', 2), event('a', 12)])).toEqual([]);
+    await subject.restart();
+    expect(await repeats(subject, [event('a', 3), event('a', 2), event('a', 21)])).toEqual([1]);
+  });
+
+  it('keeps sources and messageIds apart that look alike when put together', async () => {
+    const of = [event('11', 1), event('1', 11), event('1:1', 1), event('1', 1), event('1', 111)];
+    expect(await repeats(subject, of)).toEqual([]);
+  });
+
+  it('keeps messageIds apart that differ in as little as can be', async () => {
+    const alike = ['id', 'ID', 'id ', 'id\u0000', 'id\u0000a', 'e\u0301', '\u00e9', '1', '01', '1.0'];
+    const long = `${'x'.repeat(99)}`;
+    const of = [...alike, `${long}1`, `${long}2`, long].map((id) => event(id));
+    expect(await repeats(subject, of)).toEqual([]);
+    await subject.restart();
+    expect(await repeats(subject, of)).toHaveLength(of.length);
+  });
+
+  it('keeps messageIds apart that differ only in half a surrogate pair', async () => {
+    // UTF-8 cannot say these: an adapter that hashes or stores its bytes must not take one for the other.
+    const of = [event('a\ud800'), event('a\ud801'), event('a\ufffd')];
+    expect(await repeats(subject, of)).toEqual([]);
+  });
+}
+
+function keepsWindow(subject: Subject): void {
+  it('takes a repeated event for a duplicate up to the last millisecond of the window', async () => {
+    await repeats(subject, [event('a')]);
+    expect(await repeats(subject, [event('a')], START + DAY - 1)).toEqual([0]);
+    expect(await repeats(subject, [event('a')], START + DAY)).toEqual([]);
+  });
+
+  it('keeps the window through a crash, to the millisecond', async () => {
+    await repeats(subject, [event('a'), event('b')]);
+    await subject.restart();
+    expect(await repeats(subject, [event('a')], START + DAY - 1)).toEqual([0]);
+    await subject.restart();
+    expect(await repeats(subject, [event('a')], START + DAY)).toEqual([]);
+    expect(await repeats(subject, [event('b')], START + DAY)).toEqual([]);
+  });
+
+  it('does not renew the window with a duplicate', async () => {
+    await repeats(subject, [event('a')]);
+    for (const hours of [6, 12, 18, 23]) {
+      expect(await repeats(subject, [event('a')], START + hours * HOUR)).toEqual([0]);
+    }
+    expect(await repeats(subject, [event('a')], START + DAY)).toEqual([]);
+  });
+
+  it('begins a new window with the event that is stored after the first one', async () => {
+    await repeats(subject, [event('a')]);
+    expect(await repeats(subject, [event('a'), event('a')], START + DAY)).toEqual([1]);
+    expect(await repeats(subject, [event('a')], START + DAY + 1)).toEqual([0]);
+    await subject.restart();
+    expect(await repeats(subject, [event('a')], START + 2 * DAY - 1)).toEqual([0]);
+    expect(await repeats(subject, [event('a')], START + 2 * DAY)).toEqual([]);
+  });
+
+  it('measures each event from its own arrival', async () => {
+    await repeats(subject, [event('a')]);
+    await repeats(subject, [event('b')], START + MINUTE);
+    expect(await repeats(subject, [event('a'), event('b')], START + DAY)).toEqual([1]);
+  });
+
+  it('recognises an event though the clock went back in between', async () => {
+    await repeats(subject, [event('a')]);
+    expect(await repeats(subject, [event('a')], START - HOUR)).toEqual([0]);
+  });
+
+  it('keeps both events when the second came after the window', async () => {
+    const { log } = subject.store;
+    const [first] = (await log.append(batch([event('a')]))).positions;
+    const [second] = (await log.append(batch([event('a')], { receivedAt: START + DAY }))).positions;
+    expect(second).not.toBe(first);
+    expect(await idsAt(subject.store, [first!, second!])).toEqual(['a', 'a']);
+  });
+}
+
+function leavesNoTrace(subject: Subject): void {
+  it('counts a duplicate, and neither stores, owes, skips nor holds it', async () => {
+    const { log } = subject.store;
+    await log.append(batch(events(2)));
+    const answer = await log.append(
+      batch([event('m0'), event('x'), event('x'), event('m1')], {
+        owed: [owed(CRM, 'held', [0, 1, 2, 3]), owed(WAREHOUSE, 'parked', [0, 1, 2])],
+        skipped: [skipped(3, 'filtered', [0, 1, 3]), skipped(3, 'disabled', [2])],
+      }),
+    );
+    expect(duplicatesOf(answer)).toEqual([0, 2, 3]);
+    expect(await laneOf(subject.store, CRM)).toMatchObject({ held: 1, onDisk: 0 });
+    expect(await laneOf(subject.store, WAREHOUSE)).toMatchObject({ held: 0, onDisk: 1 });
+    expect(await countsOfDestination(subject.store, 3)).toMatchObject({ owed: 0, skipped: { filtered: 1 } });
+    const counts = { received: 6, accepted: 3, duplicates: 3, discarded: {} };
+    expect(await countsOfSource(subject.store, SITE)).toEqual(counts);
+  });
+
+  it('holds nothing when every event of a held entry is a duplicate', async () => {
+    const { log } = subject.store;
+    await log.append(batch(events(2)));
+    const answer = await log.append(
+      batch([event('m0'), event('m1'), event('new')], {
+        owed: [owed(CRM, 'held', 2), owed(CRM, 'held', [2])],
+      }),
+    );
+    expect(answer.held.map((set) => set !== undefined)).toEqual([false, true]);
+    await expectLane(subject.store, 1, 0);
+  });
+
+  it('does not owe a second destination an event that is a duplicate', async () => {
+    await subject.store.log.append(owedBatch(events(2), 'parked'));
+    await subject.store.log.append(batch(events(2), { owed: [owed(WAREHOUSE, 'parked', 2)] }));
+    expect(await countsOfDestination(subject.store, WAREHOUSE)).toMatchObject({ owed: 0, pending: 0 });
+    expect(await idsOf(subject.store, await claim(subject.store, MUCH_LATER))).toEqual(['m0', 'm1']);
+  });
+
+  it('holds what is left of an entry when some of its events are duplicates', async () => {
+    const { log } = subject.store;
+    await log.append(batch([event('m1'), event('m3')]));
+    const one = owedBatch(events(5), 'held');
+    const holdings = heldFrom(one, await log.append(one));
+    expect(await idsOf(subject.store, holdings)).toEqual(['m0', 'm2', 'm4']);
+    await settle(subject.store, holdings.map(delivered));
+    await expectLane(subject.store, 0, 0);
+  });
+}

@@ -1,0 +1,150 @@
+import fc from 'fast-check';
+import type { Time } from '../../src/model/time.ts';
+import { HOUR } from '../../src/model/time.ts';
+import type { Batch } from '../../src/ports/event-log.ts';
+import { batch, event, owed, skipped } from './batches.ts';
+import { START } from './harness.ts';
+
+/**
+ * Everything in a history happens on the hour of a slot, and retries are due a millisecond after one. A history is short
+ * enough for a sixteenth of it to be less than a slot: so an adapter that rounds due times up, by whatever clock,
+ * still hands out in the same slots as one that does not.
+ */
+export const SLOT = 3 * HOUR;
+const LAST_SLOT = 12;
+/** Later than anything in a history is due. */
+export const END: Time = START + 16 * SLOT;
+
+export const DESTINATIONS = [1, 2, 3] as const;
+
+/** What a destination has to do with an event. */
+type Fate = 'held' | 'parked' | 'skipped' | 'unplanned';
+
+export type Way =
+  | { readonly kind: 'delivered' }
+  | { readonly kind: 'dead'; readonly reason: string }
+  | { readonly kind: 'retry'; readonly slots: number; readonly endpoints: number };
+
+export type Step =
+  | {
+      readonly kind: 'append';
+      readonly events: readonly {
+        readonly source: number;
+        readonly name: string;
+        readonly fates: readonly Fate[];
+      }[];
+      readonly discarded: number;
+    }
+  | { readonly kind: 'append again' }
+  | { readonly kind: 'claim'; readonly destination: number }
+  /** `nth` of what is held, round and round; `twice` sends the same results once more. */
+  | {
+      readonly kind: 'settle';
+      readonly results: readonly { readonly nth: number; readonly way: Way }[];
+      readonly twice: boolean;
+    }
+  | { readonly kind: 'pass'; readonly slots: number }
+  | { readonly kind: 'restart' };
+
+/** A step at its time, with all it needs spelled out. */
+export interface Moment {
+  readonly now: Time;
+  readonly step: Step;
+  /** What is appended, or appended again. */
+  readonly batch?: Batch;
+}
+
+const fate = fc.constantFrom<Fate>('held', 'parked', 'skipped', 'unplanned');
+
+const append: fc.Arbitrary<Step> = fc.record({
+  kind: fc.constant('append' as const),
+  events: fc.array(
+    // Few names, so that duplicates are common.
+    fc.record({
+      source: fc.constantFrom(1, 2),
+      name: fc.integer({ min: 0, max: 11 }).map((n) => `m${n}`),
+      fates: fc.tuple(fate, fate, fate),
+    }),
+    { maxLength: 8, size: 'max' },
+  ),
+  discarded: fc.nat(2),
+});
+
+/** Retries lead, so that some deliveries see several rounds. */
+const way: fc.Arbitrary<Way> = fc.oneof(
+  { weight: 1, arbitrary: fc.constant({ kind: 'delivered' as const }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('dead' as const),
+      reason: fc.constantFrom('status_400', 'retry_window_over'),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('retry' as const),
+      slots: fc.constantFrom(0, 0, 0, 1, 2),
+      endpoints: fc.nat(31),
+    }),
+  },
+);
+
+const settle: fc.Arbitrary<Step> = fc.record({
+  kind: fc.constant('settle' as const),
+  results: fc.array(fc.record({ nth: fc.nat(40), way }), { maxLength: 12, size: 'max' }),
+  twice: fc.boolean(),
+});
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 6, arbitrary: append },
+  { weight: 1, arbitrary: fc.constant<Step>({ kind: 'append again' }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('claim' as const),
+      destination: fc.constantFrom(...DESTINATIONS),
+    }),
+  },
+  { weight: 6, arbitrary: settle },
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant('pass' as const), slots: fc.constantFrom(1, 1, 1, 1, 1, 8) }),
+  },
+  { weight: 2, arbitrary: fc.constant<Step>({ kind: 'restart' }) },
+);
+
+export const histories: fc.Arbitrary<Step[]> = fc.array(step, { minLength: 1, maxLength: 50, size: 'max' });
+
+/** The steps as they happen, one after the other. */
+export function momentsOf(steps: readonly Step[]): Moment[] {
+  let slot = 0;
+  let last: Batch | undefined;
+  return steps.map((each, n) => {
+    if (each.kind === 'pass') slot = Math.min(slot + each.slots, LAST_SLOT);
+    const now = START + slot * SLOT;
+    if (each.kind === 'append') last = batchOf(each, `batch ${n}`, now);
+    const isAppend = each.kind === 'append' || each.kind === 'append again';
+    return { now, step: each, ...(isAppend && last !== undefined ? { batch: last } : {}) };
+  });
+}
+
+function batchOf(step: Extract<Step, { kind: 'append' }>, id: string, receivedAt: Time): Batch {
+  const arrival = { receivedAt: new Date(receivedAt).toISOString() };
+  const of = step.events.map(({ name, source }) => event(name, source, arrival));
+  const withFate = (place: number, wanted: Fate) =>
+    step.events.flatMap(({ fates }, index) => (fates[place] === wanted ? [index] : []));
+  const { received, ...rest } = batch(of, {
+    id,
+    receivedAt,
+    owed: DESTINATIONS.flatMap((destination, place) => [
+      owed(destination, 'held', withFate(place, 'held')),
+      owed(destination, 'parked', withFate(place, 'parked')),
+    ]),
+    skipped: DESTINATIONS.map((destination, place) =>
+      skipped(destination, 'filtered', withFate(place, 'skipped')),
+    ),
+  });
+  const refused = { source: 1, calls: step.discarded, discarded: { invalid_event: step.discarded } };
+  return { ...rest, received: [...received, refused] };
+}

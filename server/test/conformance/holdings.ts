@@ -1,0 +1,123 @@
+import { expect } from 'vitest';
+import type { Attempt, Decision, Delivery } from '../../src/model/delivery.ts';
+import type { Duration, Time } from '../../src/model/time.ts';
+import { SECOND } from '../../src/model/time.ts';
+import type { Held, LaneStat, Result } from '../../src/ports/backlog.ts';
+import type { Appended, Batch } from '../../src/ports/event-log.ts';
+import type { Store } from '../../src/ports/store.ts';
+import { CRM, idsAt, owedBatch, events as someEvents } from './batches.ts';
+import { START } from './harness.ts';
+
+/** More than any test stores. */
+export const ALL = 1_000_000;
+
+/** Later than anything in a test is due. */
+export const MUCH_LATER: Time = START + 1000 * 24 * 3600 * SECOND;
+
+/** A delivery in the hands of the test. */
+export interface Holding extends Held {
+  readonly destination: number;
+}
+
+/** What the caller of `append` now holds, by the answer: one holding per held delivery, in the batch's order. */
+export function heldFrom(batch: Batch, answer: Appended): Holding[] {
+  return batch.owed.flatMap(({ destination, indexes }, place) => {
+    const set = answer.held[place];
+    if (set === undefined) return [];
+    return indexes.flatMap((index) => {
+      const position = answer.positions[index];
+      return position === undefined ? [] : [{ destination, set, delivery: { position, rounds: 0 } }];
+    });
+  });
+}
+
+/** Appends so many new events, all held for one destination. */
+export async function hold(store: Store, count: number, prefix = 'm'): Promise<Holding[]> {
+  const batch = owedBatch(someEvents(count, prefix), 'held');
+  return heldFrom(batch, await store.log.append(batch));
+}
+
+/** Appends so many new events, all parked for one destination and due at `receivedAt`. */
+export async function park(store: Store, count: number, prefix = 'm', receivedAt = START): Promise<void> {
+  await store.log.append(owedBatch(someEvents(count, prefix), 'parked', { receivedAt }));
+}
+
+/** Claims for `CRM`. */
+export async function claim(store: Store, now: Time, max = ALL): Promise<Holding[]> {
+  const { deliveries } = await store.backlog.claim(CRM, max, now);
+  return deliveries.map((held) => ({ ...held, destination: CRM }));
+}
+
+/** The messageIds of these deliveries, sorted. */
+export async function idsOf(store: Store, holdings: readonly Held[]): Promise<string[]> {
+  const ids = await idsAt(
+    store,
+    holdings.map((held) => held.delivery.position),
+  );
+  return ids.map(String).sort();
+}
+
+/** `<prefix>0`, `<prefix>1`, … sorted as `idsOf` sorts. */
+export function ids(count: number, prefix = 'm'): string[] {
+  return Array.from({ length: count }, (_, index) => `${prefix}${index}`).sort();
+}
+
+export function delivered(holding: Holding): Result {
+  return result(holding, { kind: 'delivered' });
+}
+
+export function dead(holding: Holding, reason = 'status_400'): Result {
+  return result(holding, { kind: 'dead', reason });
+}
+
+/** Failed one more time, to be tried again at `at`; `next` overrides what its next round knows. */
+export function retried(holding: Holding, at: Time, next: Partial<Delivery> = {}): Result {
+  const { position, rounds } = holding.delivery;
+  return result(holding, { kind: 'retry', at, next: { position, rounds: rounds + 1, ...next } });
+}
+
+function result(holding: Holding, decision: Decision): Result {
+  const { set, destination, delivery } = holding;
+  const attempts = [decision.kind === 'delivered' ? ACCEPTED : FAILED];
+  return { set, destination, position: delivery.position, attempts, decision };
+}
+
+const ACCEPTED: Attempt = {
+  endpoint: 'https://crm.example/in',
+  startedAt: START,
+  latencyMs: 12,
+  outcome: { kind: 'accepted', reason: 'status_204', status: 204 },
+};
+
+const FAILED: Attempt = {
+  endpoint: 'https://crm.example/in',
+  startedAt: START,
+  latencyMs: 34,
+  outcome: { kind: 'retryable', reason: 'status_503', status: 503, notBefore: START + SECOND },
+  answer: 'Überlastet, try later',
+};
+
+/** An adapter may hand out a retry this much later than asked, so that it can merge sets; never earlier. */
+export function latest(at: Time, settledAt: Time = START): Time {
+  return at + latenessOf(at - settledAt);
+}
+
+function latenessOf(delay: Duration): Duration {
+  return Math.max(SECOND, Math.ceil(delay / 16));
+}
+
+/** The lane of one destination; zeros when nothing is pending for it. */
+export async function laneOf(store: Store, destination = CRM): Promise<LaneStat> {
+  const lanes = await store.backlog.lanes();
+  return lanes.find((lane) => lane.destination === destination) ?? { destination, held: 0, onDisk: 0 };
+}
+
+/** How many deliveries of `CRM` are held and how many are on disk. */
+export async function expectLane(store: Store, held: number, onDisk: number): Promise<void> {
+  expect(await laneOf(store)).toMatchObject({ held, onDisk });
+}
+
+/** Settles and expects that every result counted. */
+export async function settle(store: Store, results: readonly Result[]): Promise<void> {
+  expect(await store.backlog.settle(results)).toEqual({ ignored: 0 });
+}

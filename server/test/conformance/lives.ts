@@ -1,0 +1,151 @@
+import type { Delivery } from '../../src/model/delivery.ts';
+import type { Position } from '../../src/model/event.ts';
+import type { Time } from '../../src/model/time.ts';
+import type { Held, Result } from '../../src/ports/backlog.ts';
+import type { Batch } from '../../src/ports/event-log.ts';
+import type { Store } from '../../src/ports/store.ts';
+import { duplicatesOf } from './batches.ts';
+import { START } from './harness.ts';
+import type { Moment, Step, Way } from './histories.ts';
+import { DESTINATIONS, END, SLOT } from './histories.ts';
+import { ALL, dead, delivered, type Holding, heldFrom, retried } from './holdings.ts';
+
+/** One store on its way through a history. */
+export interface Life {
+  store: Store;
+  readonly reopen: (store: Store) => Promise<Store>;
+  /** What the process holds, by destination and event: positions mean nothing to another store. */
+  readonly held: Map<string, Holding>;
+  readonly answers: Map<string, readonly (Position | undefined)[]>;
+}
+
+/** What can be seen of a store from outside, in words that are the same for every adapter. */
+export type Sight = Readonly<Record<string, unknown>>;
+
+export function begin(store: Store, reopen: Life['reopen']): Life {
+  return { store, reopen, held: new Map(), answers: new Map() };
+}
+
+/** Lives through one moment; resolves to what it came to and to the books afterwards. */
+export async function live(life: Life, moment: Moment): Promise<Sight> {
+  const outcome = await act(life, moment);
+  return { outcome, books: await booksOf(life.store, moment.now) };
+}
+
+/** Delivers everything that is left; nothing may be missing then. */
+export async function drain(life: Life): Promise<Sight> {
+  for (const destination of DESTINATIONS) await claimAll(life, destination, END);
+  const { ignored } = await life.store.backlog.settle([...life.held.values()].map(delivered));
+  return { ignored, books: await booksOf(life.store, END) };
+}
+
+async function act(life: Life, { now, step, batch }: Moment): Promise<unknown> {
+  switch (step.kind) {
+    case 'append':
+    case 'append again':
+      return batch === undefined ? 'nothing to append again' : await append(life, batch);
+    case 'claim':
+      return await claimAll(life, step.destination, now);
+    case 'settle':
+      return await settle(life, step, now);
+    case 'pass':
+      return 'time passed';
+    case 'restart':
+      return await restart(life);
+  }
+}
+
+async function append(life: Life, batch: Batch): Promise<unknown> {
+  const answer = await life.store.log.append(batch);
+  const known = life.answers.get(batch.id);
+  if (known !== undefined) {
+    return { isSameAnswer: known.every((position, index) => position === answer.positions[index]) };
+  }
+  life.answers.set(batch.id, answer.positions);
+  await hold(life, heldFrom(batch, answer));
+  return { duplicates: duplicatesOf(answer), held: answer.held.map((set) => set !== undefined) };
+}
+
+/** Everything that is due: which of equally due deliveries come first is the adapter's choice. */
+async function claimAll(life: Life, destination: number, now: Time): Promise<unknown> {
+  const { deliveries, nextDueAt } = await life.store.backlog.claim(destination, ALL, now);
+  const names = await hold(
+    life,
+    deliveries.map((held: Held) => ({ ...held, destination })),
+  );
+  const seen = deliveries.map(({ delivery }, place) => ({ ...delivery, position: names[place] }));
+  seen.sort((a, b) => String(a.position).localeCompare(String(b.position)));
+  return { deliveries: seen, due: slotOf(nextDueAt, now) };
+}
+
+/** Notes what the process now holds, by name. */
+async function hold(life: Life, holdings: readonly Holding[]): Promise<string[]> {
+  const stored = await life.store.log.read(holdings.map((holding) => holding.delivery.position));
+  return holdings.map((holding, place) => {
+    const one = stored[place];
+    const name = `${holding.destination}: ${one?.source}/${one?.event.messageId} of ${one?.event.receivedAt}`;
+    if (life.held.has(name)) throw new Error(`handed out twice: ${name}`);
+    life.held.set(name, holding);
+    return name;
+  });
+}
+
+async function settle(life: Life, step: Extract<Step, { kind: 'settle' }>, now: Time): Promise<unknown> {
+  const names = [...life.held.keys()].sort();
+  const results: Result[] = [];
+  for (const { nth, way } of step.results) {
+    const name = names[nth % Math.max(1, names.length)];
+    const holding = name === undefined ? undefined : life.held.get(name);
+    if (name === undefined || holding === undefined) continue;
+    life.held.delete(name);
+    results.push(resultOf(holding, way, now));
+  }
+  const first = await life.store.backlog.settle(results);
+  const second = step.twice ? await life.store.backlog.settle(results) : undefined;
+  return { first, second, results: results.length };
+}
+
+function resultOf(holding: Holding, way: Way, now: Time): Result {
+  if (way.kind === 'delivered') return delivered(holding);
+  if (way.kind === 'dead') return dead(holding, way.reason);
+  const next: Partial<Delivery> = { firstFailedAt: holding.delivery.firstFailedAt ?? now };
+  const mask =
+    way.endpoints === 0 ? {} : { endpoints: way.endpoints, settingsVersion: 1 + (way.endpoints % 3) };
+  return retried(holding, now + way.slots * SLOT + 1, { ...next, ...mask });
+}
+
+async function restart(life: Life): Promise<unknown> {
+  life.store = await life.reopen(life.store);
+  const adopted = await life.store.backlog.adopt();
+  const held = life.held.size;
+  life.held.clear();
+  return { adopted, held };
+}
+
+/** Ledger and lanes, without the destinations and sources nothing was ever counted for. */
+async function booksOf(store: Store, now: Time): Promise<Sight> {
+  const { sources, destinations } = await store.backlog.ledger();
+  const lanes = await store.backlog.lanes();
+  return {
+    sources: counted(sources),
+    destinations: counted(destinations),
+    lanes: counted(
+      lanes.map(({ destination, held, onDisk, nextDueAt }) => {
+        const due = slotOf(nextDueAt, now);
+        return [destination, { held, onDisk, ...(due === undefined ? {} : { due }) }];
+      }),
+    ),
+  };
+}
+
+function counted(entries: Iterable<readonly [number, object]>): Sight {
+  const isAnything = (value: unknown) =>
+    typeof value === 'object' ? Object.keys(value ?? {}).length > 0 : value;
+  return Object.fromEntries([...entries].filter(([, counts]) => Object.values(counts).some(isAnything)));
+}
+
+/** In which slot it will be handed out: two adapters may round differently, but not across slots. */
+function slotOf(dueAt: Time | undefined, now: Time): string | undefined {
+  if (dueAt === undefined) return undefined;
+  return dueAt <= now ? 'now' : `slot ${Math.ceil((dueAt - START) / SLOT)}`;
+}

@@ -1,0 +1,214 @@
+import { describe, expect, it } from 'vitest';
+import type { Destination, WebhookSettings } from '../../src/model/destination.ts';
+import type { Source } from '../../src/model/source.ts';
+import type { DestinationRecord, SettingsSnapshot, SourceRecord } from '../../src/ports/settings.ts';
+import type { Subject } from './harness.ts';
+
+const ENDPOINT = { url: 'https://crm.example/in', headers: { 'X-Team': 'growth', 'X-Region': 'eu' } };
+const SECOND_ENDPOINT = { url: 'https://crm.example/spare', headers: {} };
+const SETTINGS: WebhookSettings = {
+  endpoints: [ENDPOINT, SECOND_ENDPOINT],
+  sharedSecret: 's3cret ünd 🔑',
+  format: 'documented',
+  success: 'any',
+};
+
+/** ports/settings.ts. */
+export function settingsConformance(subject: Subject): void {
+  describe('settings', () => {
+    records(subject);
+    versions(subject);
+  });
+}
+
+function source(name: string, parts: Partial<SourceRecord> = {}): SourceRecord {
+  const writeKeys = [`wk_${name}`];
+  return { name, writeKeys, enabled: true, mode: 'standard', whenDisabled: 'refuse', ...parts };
+}
+
+function destination(name: string, parts: Partial<DestinationRecord> = {}): DestinationRecord {
+  return { name, type: 'webhooks', sources: ['site', 'app'], enabled: true, settings: SETTINGS, ...parts };
+}
+
+function byName<T extends { readonly name: string }>(records: readonly T[], name: string): T {
+  const found = records.filter((record) => record.name === name);
+  expect(found, `records named ${name}`).toHaveLength(1);
+  return found[0]!;
+}
+
+function sorted({ sources, destinations }: SettingsSnapshot): SettingsSnapshot {
+  const byId = (a: Source | Destination, b: Source | Destination) => a.id - b.id;
+  return { sources: [...sources].sort(byId), destinations: [...destinations].sort(byId) };
+}
+
+function records(subject: Subject): void {
+  it('are empty in a new store', async () => {
+    expect(await subject.store.settings.load()).toEqual({ sources: [], destinations: [] });
+  });
+
+  it('come back as they were applied, with an id', async () => {
+    const { settings } = subject.store;
+    const disabled = source('app', {
+      writeKeys: [],
+      enabled: false,
+      mode: 'strict',
+      whenDisabled: 'discard',
+    });
+    const { sharedSecret, ...unsigned } = SETTINGS;
+    const plain = destination('plain', { sources: [], enabled: false, settings: unsigned });
+    const applied = await settings.apply({
+      sources: [source('site', { writeKeys: ['wk_1', 'wk_2'] }), disabled],
+      destinations: [destination('crm'), plain],
+    });
+    const site = byName(applied.sources, 'site');
+    expect(site).toEqual({ ...source('site', { writeKeys: ['wk_1', 'wk_2'] }), id: site.id });
+    const app = byName(applied.sources, 'app');
+    expect(app).toEqual({ ...disabled, id: app.id });
+    const crm = byName(applied.destinations, 'crm');
+    expect(crm).toEqual({ ...destination('crm'), id: crm.id, version: crm.version });
+    const second = byName(applied.destinations, 'plain');
+    expect(second).toEqual({ ...plain, id: second.id, version: second.version });
+    expect(second.settings).not.toHaveProperty('sharedSecret');
+    expect(site.id).not.toBe(app.id);
+    expect(crm.id).not.toBe(second.id);
+    expect(sorted(await settings.load())).toEqual(sorted(applied));
+  });
+
+  it('overwrite the records that are named and leave the others as they are', async () => {
+    const { settings } = subject.store;
+    const first = await settings.apply({
+      sources: [source('site'), source('app')],
+      destinations: [destination('crm'), destination('warehouse')],
+    });
+    const second = await settings.apply({
+      sources: [source('app', { enabled: false, writeKeys: ['wk_new'] })],
+      destinations: [destination('warehouse', { enabled: false }), destination('third')],
+    });
+    expect(byName(second.sources, 'site')).toEqual(byName(first.sources, 'site'));
+    expect(byName(second.destinations, 'crm')).toEqual(byName(first.destinations, 'crm'));
+    expect(byName(second.sources, 'app')).toMatchObject({ enabled: false, writeKeys: ['wk_new'] });
+    expect(byName(second.destinations, 'warehouse').enabled).toBe(false);
+    expect(second.sources).toHaveLength(2);
+    expect(second.destinations).toHaveLength(3);
+  });
+
+  it('resolve to the whole when nothing is applied', async () => {
+    const { settings } = subject.store;
+    const first = await settings.apply({ sources: [source('site')], destinations: [destination('crm')] });
+    expect(sorted(await settings.apply({ sources: [], destinations: [] }))).toEqual(sorted(first));
+  });
+
+  it('survive a crash', async () => {
+    const { settings } = subject.store;
+    const changes = { sources: [source('site'), source('app')], destinations: [destination('crm')] };
+    const applied = await settings.apply(changes);
+    await subject.crash();
+    expect(sorted(await subject.store.settings.load())).toEqual(sorted(applied));
+    expect(sorted(await subject.store.settings.apply(changes))).toEqual(sorted(applied));
+  });
+
+  it('keep the id of a name for ever, and give no id twice', async () => {
+    const sourceIds = new Map<string, number>();
+    const destinationIds = new Map<string, number>();
+    for (const [round, names] of [['b', 'a'], ['a'], ['c', 'a', 'b'], ['A', 'd', 'c']].entries()) {
+      const { sources, destinations } = await subject.store.settings.apply({
+        sources: names.map((name) => source(name, { writeKeys: [`wk_${round}_${name}`] })),
+        destinations: names.map((name) => destination(name, { sources: [`s${round}`] })),
+      });
+      for (const { name, id } of sources) expect(sourceIds.get(name) ?? id).toBe(id);
+      for (const { name, id } of destinations) expect(destinationIds.get(name) ?? id).toBe(id);
+      for (const { name, id } of sources) sourceIds.set(name, id);
+      for (const { name, id } of destinations) destinationIds.set(name, id);
+      await subject.crash();
+    }
+    expect(new Set(sourceIds.values()).size).toBe(5);
+    expect(new Set(destinationIds.values()).size).toBe(5);
+  });
+
+  it('give names that arrive at the same time ids of their own', async () => {
+    const { settings } = subject.store;
+    const names = Array.from({ length: 10 }, (_, n) => `s${n}`);
+    await Promise.all(names.map((name) => settings.apply({ sources: [source(name)], destinations: [] })));
+    const { sources } = await settings.load();
+    expect(new Set(sources.map((one) => one.id)).size).toBe(10);
+  });
+
+  it('give each reader records of its own', async () => {
+    const { settings } = subject.store;
+    const applied = await settings.apply({ sources: [], destinations: [destination('crm')] });
+    Object.assign(byName(applied.destinations, 'crm').settings.endpoints[0]!.headers, { 'X-Team': 'other' });
+    expect(byName((await settings.load()).destinations, 'crm').settings).toEqual(SETTINGS);
+  });
+}
+
+function versions(subject: Subject): void {
+  const versionAfter = async (record: DestinationRecord): Promise<number> => {
+    const { destinations } = await subject.store.settings.apply({ sources: [], destinations: [record] });
+    return byName(destinations, record.name).version;
+  };
+  const { sharedSecret, ...unsigned } = SETTINGS;
+  const endpoints = (...list: WebhookSettings['endpoints']) => ({
+    settings: { ...SETTINGS, endpoints: list },
+  });
+
+  const changes: readonly (readonly [string, Partial<DestinationRecord>])[] = [
+    ['it is disabled', { enabled: false }],
+    ['it takes events from another source', { sources: ['site'] }],
+    ['a URL changes', endpoints({ ...ENDPOINT, url: 'https://crm.example/new' }, SECOND_ENDPOINT)],
+    ['an endpoint goes', endpoints(ENDPOINT)],
+    ['endpoints change places', endpoints(SECOND_ENDPOINT, ENDPOINT)],
+    ['a header changes', endpoints({ ...ENDPOINT, headers: { 'X-Team': 'sales' } }, SECOND_ENDPOINT)],
+    ['its secret changes', { settings: { ...SETTINGS, sharedSecret: 'other' } }],
+    ['its secret goes', { settings: unsigned }],
+    ['its format changes', { settings: { ...SETTINGS, format: 'canonical' } }],
+    ['what counts as success changes', { settings: { ...SETTINGS, success: 'each' } }],
+  ];
+  it.each(changes)('of a destination grow when %s', async (_, parts) => {
+    const first = await versionAfter(destination('crm'));
+    const second = await versionAfter(destination('crm', parts));
+    expect(second).toBeGreaterThan(first);
+    expect(await versionAfter(destination('crm', parts))).toBe(second);
+    // Going back is a change too: a delivery must not take the old version for the new one.
+    expect(await versionAfter(destination('crm'))).toBeGreaterThan(second);
+  });
+
+  it('of a destination stay when the same is applied again, also after a crash', async () => {
+    const first = await versionAfter(destination('crm'));
+    expect(await versionAfter(destination('crm'))).toBe(first);
+    await subject.crash();
+    expect(await versionAfter(destination('crm'))).toBe(first);
+  });
+
+  it('of a destination stay when only its keys are written in another order', async () => {
+    const first = await versionAfter(destination('crm'));
+    const headers = { 'X-Region': 'eu', 'X-Team': 'growth' };
+    const turned: DestinationRecord = {
+      settings: {
+        success: 'any',
+        format: 'documented',
+        endpoints: [{ headers, url: ENDPOINT.url }, SECOND_ENDPOINT],
+        sharedSecret: SETTINGS.sharedSecret!,
+      },
+      enabled: true,
+      sources: ['site', 'app'],
+      type: 'webhooks',
+      name: 'crm',
+    };
+    expect(await versionAfter(turned)).toBe(first);
+  });
+
+  it('of a destination go on growing after a crash', async () => {
+    await versionAfter(destination('crm'));
+    const before = await versionAfter(destination('crm', { enabled: false }));
+    await subject.crash();
+    expect(await versionAfter(destination('crm'))).toBeGreaterThan(before);
+  });
+
+  it('of a destination do not depend on other records', async () => {
+    const first = await versionAfter(destination('crm'));
+    await versionAfter(destination('warehouse'));
+    await versionAfter(destination('warehouse', { enabled: false }));
+    await subject.store.settings.apply({ sources: [source('site', { enabled: false })], destinations: [] });
+    expect(await versionAfter(destination('crm'))).toBe(first);
+  });
+}

@@ -1,0 +1,36 @@
+import { describe } from 'vitest';
+import { adoptConformance } from './adopt.ts';
+import { appendConformance } from './append.ts';
+import { claimConformance } from './claim.ts';
+import { dedupeConformance } from './dedupe.ts';
+import type { StoreHarness } from './harness.ts';
+import { openForEach } from './harness.ts';
+import { ledgerConformance } from './ledger.ts';
+import { randomConformance } from './random.ts';
+import { readConformance } from './read.ts';
+import { settingsConformance } from './settings.ts';
+import { settleConformance } from './settle.ts';
+
+export type { StoreHarness } from './harness.ts';
+export { START } from './harness.ts';
+
+/**
+ * What every store adapter must do, in the sentences of ports/event-log.ts, ports/backlog.ts, ports/settings.ts and
+ * model/ledger.ts. An adapter that passes can take the place of any other.
+ */
+export function storeConformance(name: string, harness: StoreHarness): void {
+  describe(name, () => {
+    describe('promises', () => {
+      const subject = openForEach(harness);
+      appendConformance(subject);
+      dedupeConformance(subject);
+      readConformance(subject);
+      claimConformance(subject);
+      settleConformance(subject);
+      adoptConformance(subject);
+      ledgerConformance(subject);
+      settingsConformance(subject);
+    });
+    randomConformance(harness);
+  });
+}

@@ -1,0 +1,227 @@
+import type { Document, Node, Pair } from 'yaml';
+import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
+
+/** One thing that is wrong with the configuration, or that deserves a warning. Lines and columns count from 1. */
+export interface Problem {
+  readonly file?: string;
+  readonly line?: number;
+  readonly column?: number;
+  /** `destinations[0].settings.endpoints[0].url`, a variable's name, or a flag; empty for the file as a whole. */
+  readonly path: string;
+  readonly message: string;
+}
+
+export interface Spot {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** Where a value stands in the file. */
+export interface Place {
+  readonly at: Spot;
+  /** Where its key stands, when it has one. */
+  readonly key?: Spot;
+  /** The text before references were replaced; present only when it had some. Safe to print, unlike the value. */
+  readonly written?: string;
+  /** The value itself, when it is not a collection; references replaced. */
+  readonly value?: unknown;
+}
+
+export interface ConfigFile {
+  /** What the file says as plain values, references replaced. Empty when the syntax is wrong. */
+  readonly value: unknown;
+  /** Every value the operator wrote, by its path as `pathText` writes it. */
+  readonly places: ReadonlyMap<string, Place>;
+  /** Paths of values that could not be read: `problems` says why, and `value` holds a stand-in. */
+  readonly unread: ReadonlySet<string>;
+  readonly problems: readonly Problem[];
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A file that repeats anchors inside anchors can stand for billions of values; none needs more than this. */
+const MAX_VALUES = 100_000;
+
+interface Reading {
+  readonly file: string;
+  readonly document: Document;
+  readonly env: Environment;
+  readonly spot: (offset: number) => Spot;
+  readonly places: Map<string, Place>;
+  readonly unread: Set<string>;
+  readonly problems: Problem[];
+  /** The collections that the value being read stands in: an alias to one of them would never end. */
+  readonly open: Set<Node>;
+  values: number;
+}
+
+/**
+ * Reads YAML 1.2 into plain values and remembers where each stands. `${NAME}` in a text reads the environment after
+ * parsing, so that a variable's value is always one text and can never add keys; `$${` stands for a literal `${`.
+ * contract.md section 3. Never throws: what is wrong is listed.
+ */
+export function readConfigFile(file: { path: string; text: string }, env: Environment): ConfigFile {
+  const lines = new LineCounter();
+  // Duplicate keys are found below, where their path is known.
+  const document = parseDocument(masked(file.text), {
+    lineCounter: lines,
+    prettyErrors: false,
+    uniqueKeys: false,
+  });
+  const spot = (offset: number): Spot => {
+    const { line, col } = lines.linePos(offset);
+    return { line: Math.max(line, 1), column: Math.max(col, 1) };
+  };
+  const problems: Problem[] = [...document.errors, ...document.warnings]
+    .map((fault) => ({
+      file: file.path,
+      ...spot(fault.pos[0]),
+      path: '',
+      message: syntaxMessage(fault.message),
+    }))
+    // One mistake makes the parser stumble over the rest of its line as well.
+    .filter((problem, index, all) => all.findIndex((other) => other.line === problem.line) === index);
+  const places = new Map<string, Place>();
+  const unread = new Set<string>();
+  if (problems.length > 0) return { value: {}, places, unread, problems };
+
+  const reading: Reading = {
+    file: file.path,
+    document: document as Document,
+    env,
+    spot,
+    places,
+    unread,
+    problems,
+    open: new Set(),
+    values: 0,
+  };
+  const value = document.contents === null ? {} : readNode(document.contents, [], reading);
+  // A file of comments alone says nothing, which is not a mistake.
+  return { value: value === null && reading.values <= 1 ? {} : value, places, unread, problems };
+}
+
+/** Writes a path the way problems show it; a key that is not a plain word stands in quotes and brackets. */
+export function pathText(segments: readonly PropertyKey[]): string {
+  return segments.reduce<string>((path, segment) => {
+    if (typeof segment === 'number') return `${path}[${segment}]`;
+    const key = String(segment);
+    if (!/^[\w-]+$/.test(key)) return `${path}[${JSON.stringify(key)}]`;
+    return path === '' ? key : `${path}.${key}`;
+  }, '');
+}
+
+function readNode(node: Node, path: readonly PropertyKey[], reading: Reading, key?: Spot): unknown {
+  const target = isAlias(node) ? node.resolve(reading.document) : node;
+  const at = reading.spot(node.range?.[0] ?? 0);
+  const place: Place = { at, ...(key && { key }) };
+  reading.places.set(pathText(path), place);
+  reading.values += 1;
+  if (target === undefined)
+    return refuse(reading, path, at, 'refers to an anchor that is not defined before it');
+  if (reading.open.has(target)) return refuse(reading, path, at, 'refers to the collection it stands in');
+  if (reading.values > MAX_VALUES) {
+    // Said once; the values after it are only left out.
+    return reading.values === MAX_VALUES + 1
+      ? refuse(reading, path, at, `the file stands for more than ${MAX_VALUES} values`)
+      : null;
+  }
+  if (isScalar(target)) return readScalar(target.value, path, reading, place);
+  reading.open.add(target);
+  const value = isMap(target)
+    ? readMap(target.items, path, reading)
+    : isSeq(target)
+      ? target.items.map((item, index) => (isNode(item) ? readNode(item, [...path, index], reading) : null))
+      : null;
+  reading.open.delete(target);
+  return value;
+}
+
+function readMap(pairs: readonly Pair[], path: readonly PropertyKey[], reading: Reading): unknown {
+  const entries = new Map<string, unknown>();
+  for (const pair of pairs) {
+    const keyNode = isNode(pair.key) ? pair.key : undefined;
+    const at = reading.spot(keyNode?.range?.[0] ?? 0);
+    if (!isScalar(keyNode)) {
+      note(reading, path, at, 'must have plain text as keys');
+      continue;
+    }
+    const key = unmasked(keyNode.source ?? String(keyNode.value));
+    const inner = [...path, key];
+    const first = reading.places.get(pathText(inner))?.key;
+    if (first !== undefined) note(reading, inner, at, `is given twice, first in line ${first.line}`);
+    // Not because it could do harm here, but because schema libraries skip it silently.
+    else if (key === '__proto__') note(reading, inner, at, 'is not a possible key');
+    else if (isNode(pair.value)) entries.set(key, readNode(pair.value, inner, reading, at));
+    else {
+      reading.places.set(pathText(inner), { at, key: at });
+      entries.set(key, null);
+    }
+  }
+  return Object.fromEntries(entries);
+}
+
+function readScalar(value: unknown, path: readonly PropertyKey[], reading: Reading, place: Place): unknown {
+  if (value === null || typeof value === 'number' || typeof value === 'boolean') {
+    reading.places.set(pathText(path), { ...place, value });
+    return value;
+  }
+  if (typeof value !== 'string')
+    return refuse(reading, path, place.at, 'must be text, a number, true or false');
+  const written = unmasked(value);
+  const expanded = expand(written, reading.env);
+  for (const fault of expanded.faults) refuse(reading, path, place.at, fault);
+  const { text, references } = expanded;
+  reading.places.set(pathText(path), { ...place, value: text, ...(references && { written }) });
+  return text;
+}
+
+/** Replaces references; one that cannot be replaced stays as it is and is told in `faults`. */
+function expand(written: string, env: Environment): { text: string; references: boolean; faults: string[] } {
+  const faults: string[] = [];
+  let references = false;
+  const text = written.replace(/\$\$\{|\$\{([^}]*)(\}?)/g, (match, name: string | undefined, end: string) => {
+    if (name === undefined) return '${';
+    references = true;
+    if (end === '' || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
+      faults.push(`holds a reference that is not \${NAME}: write $\${ for a literal \${`);
+      return match;
+    }
+    const value = Object.hasOwn(env, name) ? env[name] : undefined;
+    if (value === undefined)
+      faults.push(`reads \${${name}}, but the environment variable ${name} is not set`);
+    return value ?? match;
+  });
+  return { text, references, faults };
+}
+
+/**
+ * Braces end a plain text inside `{…}` and `[…]`, so YAML would refuse `{ token: ${NAME} }`. Until the text is parsed
+ * the braces of references are two characters that Unicode sets aside for such use; lengths, and with them all
+ * positions, stay the same (but for a byte order mark, which no editor counts as a column).
+ */
+function masked(text: string): string {
+  return text.replace(/^\uFEFF/, '').replace(/\$\{([^\s{}]*)\}/g, '$\uFDD0$1\uFDD1');
+}
+
+function unmasked(text: string): string {
+  return text.replaceAll('\uFDD0', '{').replaceAll('\uFDD1', '}');
+}
+
+/** The parser quotes the text it stumbles over, which may be a secret; its own words stay. */
+function syntaxMessage(message: string): string {
+  if (message.includes('multiple documents'))
+    return 'must be one YAML document: remove the line with --- or ...';
+  return `is not valid YAML: ${unmasked(message.replace(/: "(?:[^"\\]|\\.)*"$/s, ''))}`;
+}
+
+/** Notes a problem with a value that cannot be used; `null` takes its place. */
+function refuse(reading: Reading, path: readonly PropertyKey[], at: Spot, message: string): null {
+  reading.unread.add(pathText(path));
+  note(reading, path, at, message);
+  return null;
+}
+
+function note(reading: Reading, path: readonly PropertyKey[], at: Spot, message: string): void {
+  reading.problems.push({ file: reading.file, ...at, path: pathText(path), message });
+}

@@ -1,0 +1,286 @@
+import ipaddr from 'ipaddr.js';
+import * as z from 'zod';
+import { urlProblem, webhookSettings } from './destinations/webhooks/settings.ts';
+import { isObject } from './model/json.ts';
+import { DAY, type Duration, HOUR, MINUTE, SECOND } from './model/time.ts';
+import type { DestinationRecord, SourceRecord } from './ports/settings.ts';
+
+const DURATIONS: Readonly<Record<string, Duration>> = { ms: 1, s: SECOND, m: MINUTE, h: HOUR, d: DAY };
+const SIZES: Readonly<Record<string, number>> = { B: 1, KB: 2 ** 10, MB: 2 ** 20, GB: 2 ** 30, TB: 2 ** 40 };
+
+/** These name every destination of the type, or every destination, in an integrations object. decisions.md section 1. */
+const TAKEN_NAMES: readonly string[] = ['Webhooks', 'All', 'all'];
+
+/** Inside a character class. Spelled as ranges, because the JSON Schema must work where `\p{Cc}` does not. */
+const CONTROL = '\\u0000-\\u001f\\u007f-\\u009f';
+
+/** A text that one pattern describes, so that the JSON Schema says all of it. */
+function matching(pattern: RegExp, rule: string) {
+  return z.string(rule).regex(pattern, rule);
+}
+
+/** `7d`, `250ms` → milliseconds; `10GB` → bytes. Seven digits keep the product exact. */
+function amount(units: Readonly<Record<string, number>>, rule: string) {
+  return matching(new RegExp(`^[1-9][0-9]{0,6}(${Object.keys(units).join('|')})$`), rule).transform(
+    (written) => {
+      const unit = written.replace(/^\d+/, '');
+      return Number.parseInt(written, 10) * units[unit]!;
+    },
+  );
+}
+
+const duration = () => amount(DURATIONS, 'must be a duration such as 250ms, 5s, 10m, 4h or 7d');
+
+const PORT_RULE = 'must be a whole number from 0 to 65535';
+const port = () => z.int(PORT_RULE).min(0, PORT_RULE).max(65_535, PORT_RULE);
+
+const flag = () => z.boolean('must be true or false');
+
+const filePath = () => matching(new RegExp(`^[^${CONTROL}]+$`), 'must be text: the path of a file or folder');
+
+const NAME_RULE =
+  'must be text of 1 to 100 characters, without control characters, not starting or ending with a space';
+const NAME = new RegExp(`^[^\\s${CONTROL}]([^${CONTROL}]{0,98}[^\\s${CONTROL}])?$`, 'u');
+const name = () => matching(NAME, NAME_RULE);
+
+const WRITE_KEY_RULE = 'must be text of 1 to 100 visible ASCII characters without a colon';
+const writeKey = matching(/^[!-9;-~]{1,100}$/, WRITE_KEY_RULE);
+
+const RANGE_RULE = 'must be an address range such as 10.20.0.0/16, 192.0.2.7/32 or fd00::/8';
+const addressRange = z
+  .string(RANGE_RULE)
+  .superRefine((written, context) => {
+    if (!isAddressRange(written))
+      context.addIssue({ code: 'custom', message: RANGE_RULE, params: { found: true } });
+  })
+  .meta({ pattern: '^[0-9A-Fa-f.:]+/[0-9]{1,3}$' });
+
+/** Stricter than the library alone, which also takes octal and shortened IPv4 addresses and IPv6 zones. */
+function isAddressRange(written: string): boolean {
+  const [address = '', bits = '', ...rest] = written.split('/');
+  if (rest.length > 0 || !/^\d{1,3}$/.test(bits)) return false;
+  if (ipaddr.IPv4.isValidFourPartDecimal(address)) return Number(bits) <= 32;
+  return /^[0-9A-Fa-f.:]+$/.test(address) && ipaddr.IPv6.isValid(address) && Number(bits) <= 128;
+}
+
+const source = z.strictObject(
+  {
+    name: name().meta({ description: 'Unique among the sources. Destinations refer to it.' }),
+    writeKeys: z
+      .array(writeKey, 'must be a list of write keys')
+      .min(1, 'must have at least 1 write key')
+      .meta({ description: 'What clients of this source sign in with. Unique over all sources.' }),
+    enabled: flag()
+      .default(true)
+      .meta({ description: 'A disabled source accepts nothing; see whenDisabled.' }),
+    mode: z.enum(['standard', 'strict'], 'must be standard or strict').default('standard').meta({
+      description:
+        'standard keeps the valid events of a batch; strict refuses a batch with an invalid event.',
+    }),
+    whenDisabled: z.enum(['refuse', 'discard'], 'must be refuse or discard').default('refuse').meta({
+      description: 'While disabled: refuse answers 401; discard answers 200 and counts.',
+    }),
+  },
+  'must be a mapping with name and writeKeys',
+) satisfies z.ZodType<SourceRecord>;
+
+const destination = z.strictObject(
+  {
+    name: name()
+      .refine((value) => !TAKEN_NAMES.includes(value), {
+        error:
+          'must not be Webhooks, All or all: in an integrations object these stand for many destinations',
+      })
+      .meta({ description: 'Unique among the destinations.', not: { enum: TAKEN_NAMES } }),
+    type: z.literal('webhooks', 'must be webhooks').meta({ description: 'The kind of destination.' }),
+    sources: z
+      .array(name(), 'must be a list of names of sources')
+      .meta({ description: 'Names of the sources it takes events from.' }),
+    enabled: flag().default(true).meta({
+      description: 'While false, new events are skipped and the backlog waits.',
+    }),
+    settings: webhookSettings,
+  },
+  'must be a mapping with name, type, sources and settings',
+) satisfies z.ZodType<DestinationRecord>;
+
+const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+
+/** The keys that the environment and flags can set too, each with its rule. */
+export const SHARED_KEYS = {
+  host: matching(/^[^\s/]+$/, 'must be an address or a host name'),
+  port: port(),
+  data: filePath(),
+  log: z.enum(LOG_LEVELS, 'must be debug, info, warn or error'),
+  adminToken: matching(/^[!-~]+$/, 'must be text of visible ASCII characters'),
+};
+
+const PROXY_RULE = 'must be an absolute http or https URL';
+
+/** The whole configuration file, strict: a key it does not know is refused. contract.md section 3. */
+export const configDocument = z
+  .strictObject(
+    {
+      host: SHARED_KEYS.host.exactOptional().meta({
+        description:
+          'The address to listen on. Default: 127.0.0.1 for `millrace dev`, 0.0.0.0 for `millrace start`.',
+      }),
+      port: SHARED_KEYS.port
+        .default(8080)
+        .meta({ description: 'The port to listen on; 0 takes any free one.' }),
+      data: SHARED_KEYS.data.default('./data').meta({ description: 'The folder of the embedded engine.' }),
+      log: SHARED_KEYS.log
+        .default('info')
+        .meta({ description: 'The least important lines that are logged.' }),
+      database: matching(/^postgres(ql)?:\/\/\S+$/, 'must be a postgres:// address')
+        .exactOptional()
+        .meta({ description: 'PostgreSQL instead of the embedded engine, for a cluster.', writeOnly: true }),
+      admin: z
+        .strictObject(
+          {
+            token: SHARED_KEYS.adminToken.exactOptional().meta({
+              description: 'The token of the control API with the role admin.',
+              writeOnly: true,
+            }),
+            port: port()
+              .exactOptional()
+              .meta({ description: 'A port of their own for control API, console, metrics.' }),
+          },
+          'must be a mapping of token and port',
+        )
+        .prefault({})
+        .meta({ description: 'Access to the control API.' }),
+      retention: z
+        .strictObject(
+          {
+            events: duration().prefault('7d').meta({ description: 'How long events are kept.' }),
+            deadLetters: duration().prefault('30d').meta({ description: 'How long dead letters are kept.' }),
+          },
+          'must be a mapping of events and deadLetters',
+        )
+        .prefault({})
+        .meta({ description: 'How long what is stored stays.' }),
+      unknownWriteKeys: z.enum(['refuse', 'discard'], 'must be refuse or discard').default('refuse').meta({
+        description: 'Calls with an unknown write key: refuse answers 401; discard answers 200 and counts.',
+      }),
+      egress: z
+        .strictObject(
+          {
+            allow: z
+              .array(addressRange, 'must be a list of address ranges')
+              .default([])
+              .meta({
+                description: 'Private address ranges that endpoints may resolve to.',
+                examples: [['10.20.0.0/16']],
+              }),
+            proxy: z
+              .string(PROXY_RULE)
+              // A proxy, unlike an endpoint, may carry credentials.
+              .refine((url) => urlProblem(url.replace(/\/\/[^/?#@]*@/, '//')) === undefined, {
+                error: PROXY_RULE,
+                params: { found: true },
+              })
+              .exactOptional()
+              .meta({
+                description: 'The proxy that outbound requests go through.',
+                pattern: '^[hH][tT][tT][pP][sS]?://',
+              }),
+          },
+          'must be a mapping of allow and proxy',
+        )
+        .prefault({})
+        .meta({ description: 'Where outbound requests may go, and how.' }),
+      tls: z
+        .strictObject(
+          {
+            cert: filePath().meta({ description: 'Path of the certificate chain, PEM.' }),
+            key: filePath().meta({ description: 'Path of the private key, PEM.' }),
+          },
+          'must be a mapping of cert and key',
+        )
+        .exactOptional()
+        .meta({ description: 'Serves https.' }),
+      metrics: z
+        .strictObject(
+          { public: flag().default(false).meta({ description: '/metrics without a token.' }) },
+          'must be a mapping of public',
+        )
+        .prefault({})
+        .meta({ description: 'The Prometheus page.' }),
+      limits: z
+        .strictObject(
+          {
+            disk: amount(SIZES, 'must be a size such as 500MB or 10GB')
+              .exactOptional()
+              .meta({ description: 'How much the data folder may take, such as 10GB.' }),
+          },
+          'must be a mapping of disk',
+        )
+        .prefault({})
+        .meta({ description: 'Bounds on what the server may use.' }),
+      sources: z
+        .array(source, 'must be a list of sources')
+        .default([])
+        .meta({ description: 'Where calls come from.' }),
+      destinations: z
+        .array(destination, 'must be a list of destinations')
+        .default([])
+        .meta({ description: 'Where events go.' }),
+    },
+    'must be a mapping of settings',
+  )
+  // Runs on whatever the file holds, so that doubles are reported together with everything else.
+  .superRefine((value: unknown, context) => refuseDoubles(value, context), { when: () => true });
+
+/** Names and write keys that occur twice. Values of the wrong type are left to the schema. */
+function refuseDoubles(value: unknown, context: z.core.$RefinementCtx): void {
+  if (!isObject(value)) return;
+  const sources = listOf(value['sources']);
+  const destinations = listOf(value['destinations']);
+  const refuse = (path: PropertyKey[], message: string) =>
+    context.addIssue({ code: 'custom', path, message, input: undefined });
+  const once = (found: readonly Occurrence[], messageOf: (first: PropertyKey[]) => string) => {
+    const seen = new Map<string, PropertyKey[]>();
+    for (const { text, path } of found) {
+      const first = seen.get(text);
+      if (first === undefined) seen.set(text, path);
+      else refuse(path, messageOf(first));
+    }
+  };
+  once(
+    occurrences(sources, ['sources'], 'name'),
+    (first) => `is also the name of sources[${String(first[1])}]`,
+  );
+  once(
+    occurrences(destinations, ['destinations'], 'name'),
+    (first) => `is also the name of destinations[${String(first[1])}]`,
+  );
+  // The key itself is not printed: messages end up in logs.
+  const keys = sources.flatMap((item, index) =>
+    isObject(item) ? occurrences(listOf(item['writeKeys']), ['sources', index, 'writeKeys']) : [],
+  );
+  once(keys, (first) => `is also a write key of sources[${String(first[1])}]`);
+  for (const [index, item] of destinations.entries()) {
+    if (!isObject(item)) continue;
+    const path = ['destinations', index, 'sources'];
+    once(occurrences(listOf(item['sources']), path), () => 'is named twice in this list');
+  }
+}
+
+interface Occurrence {
+  readonly text: string;
+  readonly path: PropertyKey[];
+}
+
+/** The texts of a list, or of one key of its items. */
+function occurrences(list: readonly unknown[], path: readonly PropertyKey[], key?: string): Occurrence[] {
+  return list.flatMap((item, index) => {
+    const value = key === undefined ? item : isObject(item) ? item[key] : undefined;
+    if (typeof value !== 'string') return [];
+    return [{ text: value, path: [...path, index, ...(key === undefined ? [] : [key])] }];
+  });
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}

@@ -1,0 +1,196 @@
+import type * as z from 'zod';
+import { type ConfigFile, type Environment, type Problem, readConfigFile } from './config-file.ts';
+import { foundText, inOrder, lineOf, problemsOf } from './config-problem.ts';
+import { configDocument, SHARED_KEYS } from './config-schema.ts';
+import type { Duration } from './model/time.ts';
+import type { DestinationRecord, SourceRecord } from './ports/settings.ts';
+
+/** Everything an operator decides, with every default filled in. contract.md section 3. */
+export interface Config {
+  /** The address to listen on. */
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  /** The folder of the embedded engine, relative to the working directory. */
+  readonly data: string;
+  readonly database?: string;
+  readonly admin: { readonly token?: string; readonly port?: number };
+  readonly retention: { readonly events: Duration; readonly deadLetters: Duration };
+  readonly unknownWriteKeys: 'refuse' | 'discard';
+  /** `allow`: address ranges in CIDR form. */
+  readonly egress: { readonly allow: readonly string[]; readonly proxy?: string };
+  /** Paths of PEM files. */
+  readonly tls?: { readonly cert: string; readonly key: string };
+  readonly metrics: { readonly public: boolean };
+  /** `disk` in bytes. */
+  readonly limits: { readonly disk?: number };
+  readonly log: 'debug' | 'info' | 'warn' | 'error';
+  readonly sources: readonly SourceRecord[];
+  readonly destinations: readonly DestinationRecord[];
+}
+
+export interface ConfigInputs {
+  readonly file?: { readonly path: string; readonly text: string };
+  readonly env: Environment;
+  /** As typed: checked here like everything else. */
+  readonly flags: Partial<Readonly<Record<'host' | 'data' | 'log', string> & { port: number }>>;
+  /** What depends on the verb: `dev` listens on loopback, `start` on every address. */
+  readonly defaults: { readonly host: string };
+}
+
+export interface LoadedConfig {
+  readonly config: Config;
+  /** One line each, for the operator; nothing that keeps the server from starting. */
+  readonly warnings: readonly string[];
+}
+
+/** Everything that is wrong with the configuration at once; the message has one line per problem, in file order. */
+export class ConfigError extends Error {
+  readonly problems: readonly Problem[];
+
+  constructor(problems: readonly Problem[]) {
+    super(problems.map(lineOf).join('\n'));
+    this.name = 'ConfigError';
+    this.problems = problems;
+  }
+}
+
+/**
+ * What this version accepts, so that a file can be written for good, but does not act on yet.
+ * `[]` stands for any place in a list; with `only`, other values of the key are no cause for a warning.
+ */
+const WITHOUT_EFFECT: readonly { path: string; only?: string; because: string }[] = [
+  { path: 'database', because: 'events are kept by the embedded engine in the folder that data names' },
+  { path: 'admin.token', because: 'there is no control API yet' },
+  { path: 'admin.port', because: 'there is no control API yet' },
+  { path: 'retention.events', because: 'events are kept until you delete the data folder' },
+  { path: 'retention.deadLetters', because: 'dead letters are kept until you delete the data folder' },
+  { path: 'limits.disk', because: 'the data folder grows until the disk is full' },
+  { path: 'tls', because: 'the port serves http; put a reverse proxy in front for https' },
+  { path: 'metrics.public', because: 'there is no /metrics yet' },
+  { path: 'egress.proxy', because: 'endpoints are reached directly' },
+  {
+    path: 'sources[].mode',
+    only: 'strict',
+    because: 'the valid events of a batch are kept, as with standard',
+  },
+  {
+    path: 'destinations[].settings.success',
+    only: 'each',
+    because: 'the first endpoint that accepts ends the delivery, as with any',
+  },
+];
+
+/** Variables in their order in messages; contract.md section 1, "Environment". */
+const VARIABLES = {
+  MILLRACE_HOST: 'host',
+  MILLRACE_PORT: 'port',
+  MILLRACE_DATA: 'data',
+  MILLRACE_LOG: 'log',
+  MILLRACE_ADMIN_TOKEN: 'adminToken',
+} as const;
+
+type Overrides = { [Key in keyof typeof SHARED_KEYS]?: z.output<(typeof SHARED_KEYS)[Key]> };
+
+/**
+ * Puts file, environment and flags together, the later over the earlier, and validates all of each: a wrong value is
+ * refused even where another one hides it. Throws a `ConfigError` with every problem there is.
+ */
+export function loadConfig(inputs: ConfigInputs): LoadedConfig {
+  const path = inputs.file?.path ?? '';
+  const file: ConfigFile =
+    inputs.file === undefined
+      ? { value: {}, places: new Map(), unread: new Set(), problems: [] }
+      : readConfigFile(inputs.file, inputs.env);
+  const parsed = configDocument.safeParse(file.value);
+  const env = readEnvironment(inputs.env);
+  const flags = readFlags(inputs.flags);
+  const problems = [
+    ...file.problems,
+    ...(parsed.success ? [] : problemsOf(parsed.error.issues, { ...file, path })),
+    ...env.problems,
+    ...flags.problems,
+  ];
+  if (!parsed.success || problems.length > 0) throw new ConfigError(inOrder(problems));
+  const { adminToken, ...shared } = { ...env.values, ...flags.values };
+  const document = parsed.data;
+  const config: Config = {
+    ...document,
+    host: document.host ?? inputs.defaults.host,
+    ...shared,
+    admin: { ...document.admin, ...(adminToken !== undefined && { token: adminToken }) },
+  };
+  return { config, warnings: warningsOf(config, file, { path, env: env.values }) };
+}
+
+interface Read {
+  readonly values: Overrides;
+  readonly problems: readonly Problem[];
+}
+
+function readEnvironment(env: Environment): Read {
+  let values: Overrides = {};
+  const problems: Problem[] = [];
+  for (const [variable, key] of Object.entries(VARIABLES)) {
+    const text = env[variable];
+    if (text === undefined) continue;
+    // The only number among them; anything that is not one stays text, which the rule refuses.
+    const value = key === 'port' && /^\d{1,9}$/.test(text) ? Number(text) : text;
+    const checked = check(key, value, variable);
+    if ('problem' in checked) problems.push(checked.problem);
+    else values = { ...values, ...checked.values };
+  }
+  return { values, problems };
+}
+
+function readFlags(flags: ConfigInputs['flags']): Read {
+  let values: Overrides = {};
+  const problems: Problem[] = [];
+  for (const key of ['host', 'port', 'data', 'log'] as const) {
+    if (flags[key] === undefined) continue;
+    const checked = check(key, flags[key], `--${key}`);
+    if ('problem' in checked) problems.push(checked.problem);
+    else values = { ...values, ...checked.values };
+  }
+  return { values, problems };
+}
+
+function check(
+  key: keyof Overrides,
+  value: unknown,
+  path: string,
+): { values: Overrides } | { problem: Problem } {
+  const checked = SHARED_KEYS[key].safeParse(value);
+  if (checked.success) return { values: { [key]: checked.data } };
+  const rule = checked.error.issues[0]?.message ?? 'is not valid';
+  return { problem: { path, message: `${rule}${foundText(value, key === 'adminToken')}` } };
+}
+
+function warningsOf(config: Config, file: ConfigFile, from: { path: string; env: Overrides }): string[] {
+  const warnings: Problem[] = [];
+  const warn = (path: string, message: string) => {
+    const place = file.places.get(path);
+    const spot = place?.key ?? place?.at;
+    warnings.push({ ...(spot && { file: from.path, ...spot }), path, message });
+  };
+  for (const { path: pattern, only, because } of WITHOUT_EFFECT) {
+    const matches = new RegExp(`^${pattern.replaceAll('.', '\\.').replaceAll('[]', '\\[\\d+\\]')}$`);
+    for (const [path, { value }] of file.places) {
+      if (!matches.test(path) || (only !== undefined && value !== only)) continue;
+      warn(path, `has no effect in this version: ${because}`);
+    }
+    if (pattern === 'admin.token' && from.env.adminToken !== undefined && !file.places.has(pattern)) {
+      warn('MILLRACE_ADMIN_TOKEN', `has no effect in this version: ${because}`);
+    }
+  }
+  const known = new Set(config.sources.map((source) => source.name));
+  for (const [index, destination] of config.destinations.entries()) {
+    for (const [place, name] of destination.sources.entries()) {
+      if (known.has(name)) continue;
+      // Only a warning: a source of an earlier start, or one made over the API, stays.
+      const message = `names the source ${JSON.stringify(name)}, which this file does not define`;
+      warn(`destinations[${index}].sources[${place}]`, message);
+    }
+  }
+  return inOrder(warnings).map(lineOf);
+}

@@ -1,0 +1,167 @@
+import { describe, expect, it } from 'vitest';
+import { RESERVED_HEADERS, urlProblem, webhookSettings } from './settings.ts';
+
+/** Path and message of everything that is wrong with these settings. */
+function problemsIn(settings: unknown): { path: string; message: string }[] {
+  const issues = webhookSettings.safeParse(settings).error?.issues ?? [];
+  return issues.map(({ path, message }) => ({ path: path.join('.'), message }));
+}
+
+const one = (headers: Record<string, unknown>) => ({ endpoints: [{ url: 'https://example.com/', headers }] });
+
+describe('settings of a webhooks destination', () => {
+  it('need only one endpoint and have defaults for the rest', () => {
+    expect(webhookSettings.parse({ endpoints: [{ url: 'https://example.com/hook' }] })).toEqual({
+      endpoints: [{ url: 'https://example.com/hook', headers: {} }],
+      format: 'documented',
+      success: 'any',
+    });
+  });
+
+  it('keep everything that is given', () => {
+    const settings = {
+      endpoints: [
+        { url: 'http://a.example:8080/x?y=1', headers: { Authorization: 'Bearer t', 'X-Team': 'growth' } },
+        { url: 'https://b.example', headers: {} },
+      ],
+      sharedSecret: 's',
+      format: 'canonical',
+      success: 'each',
+    };
+    expect(webhookSettings.parse(settings)).toEqual(settings);
+  });
+
+  it('take 1 to 5 endpoints and still look into each of too many', () => {
+    const endpoints = (count: number) =>
+      Array.from({ length: count }, () => ({ url: 'https://example.com' }));
+    const message = 'must be a list of 1 to 5 endpoints';
+    expect(problemsIn({ endpoints: endpoints(5) })).toEqual([]);
+    expect(problemsIn({ endpoints: [] })).toEqual([{ path: 'endpoints', message }]);
+    expect(problemsIn({})).toEqual([{ path: 'endpoints', message }]);
+    expect(problemsIn({ endpoints: [...endpoints(5), { url: 'x' }] })).toEqual([
+      { path: 'endpoints.5.url', message: 'must be an absolute http or https URL' },
+      { path: 'endpoints', message },
+    ]);
+  });
+
+  it('do not take an endpoint that is only a URL', () => {
+    expect(problemsIn({ endpoints: ['https://example.com'] })).toEqual([
+      { path: 'endpoints.0', message: 'must be a mapping with url and headers' },
+    ]);
+  });
+
+  it('do not take an empty shared secret, nor other formats and ways to succeed', () => {
+    expect(problemsIn({ ...one({}), sharedSecret: '', format: 'xml', success: 'all' })).toEqual([
+      { path: 'sharedSecret', message: 'must be text of at least 1 character' },
+      { path: 'format', message: 'must be documented or canonical' },
+      { path: 'success', message: 'must be any or each' },
+    ]);
+  });
+});
+
+describe('the URL of an endpoint', () => {
+  it.each([
+    'http://example.com',
+    'https://example.com/hook?a=b&c=%20',
+    'HTTPS://EXAMPLE.COM/',
+    'http://127.0.0.1:4000/',
+    'http://[::1]:4000/x',
+    'https://münchen.example/pfad',
+    'https://example.com/a@b',
+    'https://example.com?x=1',
+  ])('may be %s', (url) => {
+    expect(urlProblem(url)).toBeUndefined();
+  });
+
+  it.each([
+    '',
+    'example.com/hook',
+    '/hook',
+    '//example.com/hook',
+    'ftp://example.com',
+    'https:example.com',
+    'https:///hook',
+    'https://',
+    'https://exa mple.com/',
+    'https://example.com/a b',
+    ' https://example.com',
+    'https://example.com/\n',
+    'https://example.com:99999/',
+    'https://[::1/',
+    'https:\\\\example.com',
+    'javascript:alert(1)',
+  ])('must be absolute http or https, unlike %j', (url) => {
+    expect(urlProblem(url)).toBe('must be an absolute http or https URL');
+  });
+
+  it.each([
+    ['https://user:secret@example.com/', 'user name and password'],
+    ['https://user@example.com/', 'user name and password'],
+    ['https://@example.com/', 'user name and password'],
+    ['https://example.com/#top', 'without a fragment'],
+    ['https://example.com/#', 'without a fragment'],
+  ])('carries nothing that is never sent, unlike %s', (url, part) => {
+    expect(urlProblem(url)).toContain(part);
+  });
+});
+
+describe('static headers', () => {
+  it('may be 5, not 6, even if one of the 6 is wrong by itself', () => {
+    expect(problemsIn(one({ a: '1', b: '2', c: '3', d: '4', e: '5' }))).toEqual([]);
+    expect(
+      problemsIn(one({ a: '1', b: '2', c: '3', d: '4', e: 5, Host: '6' })).map(({ message }) => message),
+    ).toEqual([
+      'must be text without control characters or characters beyond Latin-1',
+      'must have at most 5 headers',
+      expect.stringContaining('is a reserved header'),
+    ]);
+  });
+
+  const examples = RESERVED_HEADERS.map((name) => name.replace('*', 'Anything'));
+  it.each(examples.flatMap((name) => [name, name.toLowerCase(), name.toUpperCase()]))(
+    'cannot be %s',
+    (name) => {
+      expect(problemsIn(one({ [name]: 'x' }))).toEqual([
+        { path: `endpoints.0.headers.${name}`, message: expect.stringContaining('is a reserved header') },
+      ]);
+    },
+  );
+
+  it.each(['Authorization', 'X-Signature-2', 'Hosts', 'Contents', 'X-Content-Type', 'Webhook', 'X.Y_Z~1'])(
+    'can be %s',
+    (name) => {
+      expect(problemsIn(one({ [name]: 'x' }))).toEqual([]);
+    },
+  );
+
+  it.each(['', 'X Team', 'X:Team', 'X-Team\n', 'Größe', 'a(b)'])(
+    'need a name that HTTP allows, unlike %j',
+    (name) => {
+      expect(problemsIn(one({ [name]: 'x' }))).toEqual([
+        { path: `endpoints.0.headers.${name}`, message: expect.stringContaining('is not a header name') },
+      ]);
+    },
+  );
+
+  it('cannot repeat a name in another case', () => {
+    expect(problemsIn(one({ 'X-Team': 'a', 'x-team': 'b' }))).toEqual([
+      { path: 'endpoints.0.headers.x-team', message: 'is the same header as X-Team: case does not matter' },
+    ]);
+  });
+
+  it.each(['a\nb', 'a\r\nX-Other: b', 'a\tb', '\u0000', 'a\u007f', 'snow \u2603', 5, true, null])(
+    'need a value that HTTP can carry, unlike %j',
+    (value) => {
+      expect(problemsIn(one({ 'X-Team': value }))).toEqual([
+        {
+          path: 'endpoints.0.headers.X-Team',
+          message: 'must be text without control characters or characters beyond Latin-1',
+        },
+      ]);
+    },
+  );
+
+  it.each(['', 'a b', 'café', '"quoted"; q=1'])('can have the value %j', (value) => {
+    expect(problemsIn(one({ 'X-Team': value }))).toEqual([]);
+  });
+});

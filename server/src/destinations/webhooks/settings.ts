@@ -1,0 +1,156 @@
+import * as z from 'zod';
+import type { WebhookSettings } from '../../model/destination.ts';
+import { isObject } from '../../model/json.ts';
+
+/** service.md "Limits": webhook URLs per destination, and static headers per URL. */
+const MAX_ENDPOINTS = 5;
+const MAX_HEADERS = 5;
+
+/**
+ * Headers that belong to Millrace or to the connection; `*` stands for any rest. Names are compared without case.
+ * decisions.md section 2, "headers". `Authorization` is allowed on purpose.
+ */
+export const RESERVED_HEADERS: readonly string[] = [
+  'Host',
+  'Content-*',
+  'Transfer-Encoding',
+  'Connection',
+  'Keep-Alive',
+  'TE',
+  'Trailer',
+  'Upgrade',
+  'Expect',
+  'Proxy-*',
+  'User-Agent',
+  'X-Signature',
+  'Webhook-*',
+];
+
+/** JSON Schema has no flag for "any case", so every letter becomes a class of two. */
+const RESERVED = new RegExp(`^(${RESERVED_HEADERS.map(anyCase).join('|')})$`);
+
+/** A token of RFC 9110. */
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/** One byte per character on the wire; a line break would let a value add headers of its own. */
+const HEADER_VALUE = /^[\u0020-\u007e\u00a0-\u00ff]*$/;
+
+const WEB_URL = /^[hH][tT][tT][pP][sS]?:\/\/[^\s/?#@\\]+([/?][^\s#]*)?$/;
+
+const URL_RULE = 'must be an absolute http or https URL';
+const VALUE_RULE = 'must be text without control characters or characters beyond Latin-1';
+
+/**
+ * What is wrong with an address that requests are sent to, or `undefined`. Credentials and fragments are refused
+ * because neither is ever sent: an operator who writes one expects something that would not happen.
+ */
+export function urlProblem(text: string): string | undefined {
+  const authority = /^https?:\/\/([^\s/?#\\]+)/i.exec(text)?.[1];
+  if (authority === undefined || /[\s\p{Cc}]/u.test(text)) return URL_RULE;
+  if (authority.includes('@'))
+    return `${URL_RULE} without user name and password; use an Authorization header`;
+  if (text.includes('#')) return `${URL_RULE} without a fragment (the part from # on), which is never sent`;
+  return WEB_URL.test(text) && URL.canParse(text) ? undefined : URL_RULE;
+}
+
+const webUrl = z
+  .string(URL_RULE)
+  .superRefine((text, context) => {
+    const message = urlProblem(text);
+    if (message !== undefined) context.addIssue({ code: 'custom', message, params: { found: true } });
+  })
+  .meta({
+    description: 'Where the requests go: an absolute http or https URL without credentials or fragment.',
+    pattern: WEB_URL.source,
+  });
+
+const headers = z
+  .record(
+    z.string(),
+    z.string(VALUE_RULE).regex(HEADER_VALUE, VALUE_RULE),
+    'must be a mapping of header names to values',
+  )
+  // Also when a value is wrong, so that one reading reports everything.
+  .superRefine((record: unknown, context) => checkNames(record, context), { when: () => true })
+  .default({})
+  .meta({
+    description: `Static headers of every request to this URL, at most ${MAX_HEADERS}. Reserved names are refused.`,
+    propertyNames: { pattern: HEADER_NAME.source, not: { pattern: RESERVED.source } },
+    maxProperties: MAX_HEADERS,
+    examples: [{ 'X-Team': 'growth' }],
+  });
+
+/** The names of headers as a whole; a key schema of the record would drop wrong names before they are counted. */
+function checkNames(record: unknown, context: z.core.$RefinementCtx): void {
+  if (!isObject(record)) return;
+  const names = Object.keys(record);
+  if (names.length > MAX_HEADERS) {
+    const message = `must have at most ${MAX_HEADERS} headers`;
+    context.addIssue({ code: 'custom', message, params: { found: true } });
+  }
+  for (const [place, name] of names.entries()) {
+    const first = names.findIndex((other) => other.toLowerCase() === name.toLowerCase());
+    const message =
+      first === place ? nameProblem(name) : `is the same header as ${names[first]}: case does not matter`;
+    if (message !== undefined)
+      context.addIssue({ code: 'custom', path: [name], message, params: { at: 'key' } });
+  }
+}
+
+function nameProblem(name: string): string | undefined {
+  if (!HEADER_NAME.test(name)) return "is not a header name: letters, digits and !#$%&'*+-.^_`|~ are allowed";
+  return RESERVED.test(name)
+    ? `is a reserved header; reserved are ${RESERVED_HEADERS.join(', ')}`
+    : undefined;
+}
+
+const endpoint = z
+  .strictObject({ url: webUrl, headers }, 'must be a mapping with url and headers')
+  .meta({ description: 'One URL with the static headers of its requests.' });
+
+const ENDPOINTS_RULE = `must be a list of 1 to ${MAX_ENDPOINTS} endpoints`;
+const SECRET_RULE = 'must be text of at least 1 character';
+
+/** `destinations[].settings` of a destination of type `webhooks`, as an operator writes it. service.md "Settings". */
+export const webhookSettings = z
+  .strictObject(
+    {
+      endpoints: z
+        .array(endpoint, ENDPOINTS_RULE)
+        .min(1, ENDPOINTS_RULE)
+        // Not `.max`, which stops at the number and says nothing about the endpoints themselves.
+        .superRefine(
+          (list: unknown, context) => {
+            if (!Array.isArray(list) || list.length <= MAX_ENDPOINTS) return;
+            context.addIssue({ code: 'custom', message: ENDPOINTS_RULE, params: { found: true } });
+          },
+          { when: () => true },
+        )
+        .meta({
+          description: `1 to ${MAX_ENDPOINTS} URLs. Every delivery goes to all of them at once.`,
+          maxItems: MAX_ENDPOINTS,
+        }),
+      sharedSecret: z.string(SECRET_RULE).min(1, SECRET_RULE).exactOptional().meta({
+        description: 'Signs every request (X-Signature, hexadecimal HMAC-SHA1 of the body) when it is set.',
+        writeOnly: true,
+      }),
+      format: z
+        .enum(['documented', 'canonical'], 'must be documented or canonical')
+        .default('documented')
+        .meta({
+          description:
+            'The body: the documented fields of the type, or the whole event as received after normalisation.',
+        }),
+      success: z.enum(['any', 'each'], 'must be any or each').default('any').meta({
+        description: 'any: one accepted request ends the delivery. each: every URL is a delivery of its own.',
+      }),
+    },
+    'must be a mapping with endpoints',
+  )
+  .meta({ description: 'Settings of a destination of type webhooks.' }) satisfies z.ZodType<WebhookSettings>;
+
+function anyCase(name: string): string {
+  return name
+    .replace(/[a-z]/gi, (letter) => `[${letter.toUpperCase()}${letter.toLowerCase()}]`)
+    .replace('*', '.*');
+}

@@ -1,0 +1,90 @@
+/**
+ * Writes the files that are made from code: `node tools/generate.ts`. With `--check` it writes nothing and exits with
+ * 1, naming the files that are out of date.
+ */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import * as z from 'zod';
+import { configDocument } from '../server/src/config-schema.ts';
+import { webhookSettings } from '../server/src/destinations/webhooks/settings.ts';
+
+const ROOT = resolve(import.meta.dirname, '..');
+
+/** The formatter's line width: a list that fits stands on one line, so that it has nothing to change. */
+const WIDTH = 110;
+
+/** What a text of the configuration file may hold in place of a value. */
+const REFERENCE = '\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}';
+
+const GENERATED: Readonly<Record<string, () => unknown>> = {
+  'spec/config.schema.json': () =>
+    withReferences(
+      jsonSchema(configDocument, {
+        title: 'Millrace configuration',
+        description: `The file of \`millrace start --config\`. In a text, $\{NAME} reads the environment.`,
+      }),
+    ),
+  'spec/destinations/webhooks.settings.schema.json': () =>
+    jsonSchema(webhookSettings, {
+      title: 'Settings of a Millrace destination of type webhooks',
+      description: 'destinations[].settings, in the configuration file and in the control API.',
+    }),
+};
+
+const checking = process.argv.includes('--check');
+for (const [path, make] of Object.entries(GENERATED)) {
+  const file = resolve(ROOT, path);
+  const wanted = `${print(make())}\n`;
+  if (existsSync(file) && readFileSync(file, 'utf8') === wanted) continue;
+  if (checking) {
+    process.exitCode = 1;
+    process.stderr.write(`${path} is out of date: run node tools/generate.ts\n`);
+  } else {
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, wanted);
+    process.stdout.write(`${path} written\n`);
+  }
+}
+
+/** Draft 7, the version that editors know best; what may be left out when writing is not required. */
+function jsonSchema(
+  schema: z.ZodType,
+  about: { title: string; description: string },
+): Record<string, unknown> {
+  const { $schema, ...rest } = z.toJSONSchema(schema, { io: 'input', target: 'draft-07' });
+  return { $schema, ...about, ...rest, ...about };
+}
+
+/**
+ * The file is checked by editors before references are replaced: wherever a text has a rule, a reference will do too.
+ * Names of keys are never replaced.
+ */
+function withReferences(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withReferences);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const inner: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(schema)) {
+    inner[key] = key === 'propertyNames' ? value : withReferences(value);
+  }
+  if (inner['type'] !== 'string') return inner;
+  const { enum: values, pattern, ...rest } = inner;
+  if (Array.isArray(values)) return { ...rest, anyOf: [{ enum: values }, { pattern: REFERENCE }] };
+  return typeof pattern === 'string' ? { ...rest, pattern: `(${pattern})|${REFERENCE}` } : inner;
+}
+
+/** JSON as the formatter of this repository writes it. `indent` is where the value's first line starts. */
+function print(value: unknown, indent = '', before = 0): string {
+  const deeper = `${indent}  `;
+  if (Array.isArray(value)) {
+    const line = `[${value.map((item) => print(item, deeper)).join(', ')}]`;
+    const flat = value.every((item) => typeof item !== 'object' || item === null);
+    if (flat && indent.length + before + line.length < WIDTH) return line;
+    return `[\n${value.map((item) => deeper + print(item, deeper)).join(',\n')}\n${indent}]`;
+  }
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const lines = Object.entries(value).map(([key, item]) => {
+    const start = `${JSON.stringify(key)}: `;
+    return deeper + start + print(item, deeper, start.length);
+  });
+  return lines.length === 0 ? '{}' : `{\n${lines.join(',\n')}\n${indent}}`;
+}

@@ -110,6 +110,7 @@ function makeIntake(
 ): Intake {
   const routes = new Routes(snapshot.destinations, { webhooks: webhooks.name });
   const keys = writeKeys(snapshot.sources, config.unknownWriteKeys);
+  const names = new Map(snapshot.sources.map(({ id, name }) => [id, name]));
   return new Intake({
     log,
     deliverer: lanes,
@@ -120,5 +121,6 @@ function makeIntake(
     logger,
     observer,
     writeKeys: () => keys,
+    sourceName: (id) => names.get(id) ?? String(id),
   });
 }

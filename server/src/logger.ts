@@ -10,7 +10,7 @@ export function createLogger(
   return pino(
     {
       level,
-      base: undefined,
+      base: null,
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
       formatters: { level: (label) => ({ level: label }) },
       messageKey: 'event',

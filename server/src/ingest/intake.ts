@@ -20,6 +20,8 @@ export interface IntakeTools extends GroupCommitTools {
   readonly newMessageId: () => string;
   /** The write keys valid now. */
   readonly writeKeys: () => WriteKeys;
+  /** The name of a source by its id. */
+  readonly sourceName: (id: number) => string;
 }
 
 type Accepted = Extract<ReceivedCall, { kind: 'received' }>;
@@ -100,11 +102,11 @@ export class Intake {
   }
 
   #observeDiscards(call: ReceivedCall): void {
-    const { observer } = this.#tools;
+    const { observer, sourceName } = this.#tools;
     if (observer === undefined) return;
     for (const { source, discarded } of call.counts) {
       for (const [reason, n] of Object.entries(discarded)) {
-        for (let nth = 0; nth < n; nth++) observer({ kind: 'discarded', source: String(source), reason });
+        for (let nth = 0; nth < n; nth++) observer({ kind: 'discarded', source: sourceName(source), reason });
       }
     }
   }

@@ -1,0 +1,27 @@
+#!/usr/bin/env node
+// Plain JavaScript that an old Node can still read, so that a wrong version ends in one clear line and not in a
+// syntax error. The namespace import is for the same reason: a missing named export would fail before the check.
+import * as nodeModule from 'node:module';
+import { fileURLToPath } from 'node:url';
+
+const NODE = 24;
+
+if (Number.parseInt(process.versions.node, 10) < NODE) {
+  process.stderr.write(
+    `millrace needs Node ${NODE} or newer and was started with ${process.version}. Run it as \`npm start\` or ` +
+      '`npx millrace …`: they use the Node that `npm ci` installed beside it.\n',
+  );
+  process.exit(1);
+}
+
+// Keeps compiled and type-stripped sources: half the start time and a third of the memory, since the program that strips
+// types is then not even loaded. The variable is for worker threads, which start their own cache from it. The folder is
+// beside the program and not in the system's temporary one, where somebody else could have put code to run; where it
+// cannot be written, nothing is kept.
+const cache =
+  process.env.NODE_COMPILE_CACHE ?? fileURLToPath(new URL('../node_modules/.cache/compile', import.meta.url));
+nodeModule.enableCompileCache(cache);
+process.env.NODE_COMPILE_CACHE = cache;
+
+const { main } = await import('../src/main.ts');
+await main(process.argv);

@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { atMost, column, latency, printable, remaining, secondOfDay, timeOfDay } from './column.ts';
+
+beforeAll(() => void vi.stubEnv('TZ', 'UTC'));
+afterAll(() => void vi.unstubAllEnvs());
+
+describe('pieces of a line', () => {
+  it('takes the power over the terminal from text that came over the network', () => {
+    expect(printable('a\u001b[2Jb\u0007\r\nc\u009b1m\u202ed\u2028')).toBe('a·[2Jb···c·1m·d·');
+    expect(printable('Größe 注文 🎉')).toBe('Größe 注文 🎉');
+  });
+
+  it('makes columns of exactly their width, never through the middle of a character', () => {
+    expect(column('abc', 5)).toBe('abc  ');
+    expect(column('abcde', 5)).toBe('abcde');
+    expect(column('abcdef', 5)).toBe('abcd…');
+    expect(column('🎉🎉🎉🎉', 3)).toBe('🎉🎉…');
+    expect(column('x'.repeat(32_768), 3)).toBe('xx…');
+    expect(atMost('abc', 5)).toBe('abc');
+    expect(atMost('abcdef', 5)).toBe('abcd…');
+  });
+
+  it('writes times of day', () => {
+    const time = Date.UTC(2026, 0, 2, 3, 4, 5, 6);
+    expect(timeOfDay(time)).toBe('03:04:05.006');
+    expect(secondOfDay(time)).toBe('03:04:05');
+  });
+
+  it('writes how long something took in the unit it is read in', () => {
+    expect([0, 0.04, 3.26, 9, 9.96, 123.4, 999.4, 999.6, 5012].map(latency)).toEqual([
+      '0 ms',
+      '0 ms',
+      '3.3 ms',
+      '9 ms',
+      '10 ms',
+      '123 ms',
+      '999 ms',
+      '1.0 s',
+      '5.0 s',
+    ]);
+  });
+
+  it('writes how long something is still to come', () => {
+    expect(
+      [-5, 499, 1000, 30_000, 119_000, 120_000, 1_200_000, 5_400_000, 14_400_000].map(remaining),
+    ).toEqual([
+      'now',
+      'now',
+      'in 1 s',
+      'in 30 s',
+      'in 119 s',
+      'in 2 min',
+      'in 20 min',
+      'in 90 min',
+      'in 4 h',
+    ]);
+  });
+});

@@ -1,0 +1,55 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { Config } from '@millrace/server';
+import { ConfigError, loadConfig } from '@millrace/server/config';
+import type { Surroundings } from './surroundings.ts';
+
+/** What the command line says about the server; absent is left to the environment, the file and the defaults. */
+export interface ServerFlags {
+  readonly host?: string;
+  readonly port?: number;
+  readonly data?: string;
+  readonly log?: string;
+}
+
+export interface Wanted {
+  readonly flags: ServerFlags;
+  /** A configuration file, and who named it: an option or a variable, for the message when it cannot be read. */
+  readonly file?: { readonly path: string; readonly namedBy: string };
+  readonly defaultHost: string;
+}
+
+/** The settings of the server, or `undefined` after saying on stderr what is wrong with them. */
+export function readConfiguration(wanted: Wanted, place: Surroundings): Config | undefined {
+  const file = wanted.file && readFile(wanted.file, place);
+  if (wanted.file && !file) return undefined;
+  try {
+    const { config, warnings } = loadConfig({
+      ...(file ? { file } : {}),
+      env: place.env,
+      flags: wanted.flags,
+      defaults: { host: wanted.defaultHost },
+    });
+    for (const warning of warnings) place.err.write(`millrace: warning: ${warning}\n`);
+    return config;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    place.err.write(`millrace: these settings cannot be used:\n${error.message}\n`);
+    return undefined;
+  }
+}
+
+function readFile(
+  file: NonNullable<Wanted['file']>,
+  place: Surroundings,
+): { path: string; text: string } | undefined {
+  const { path, namedBy } = file;
+  try {
+    return { path, text: readFileSync(path, 'utf8') };
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    const reason = code === 'ENOENT' ? 'does not exist' : `cannot be read (${code})`;
+    place.err.write(`millrace: the configuration file ${resolve(path)}, named by ${namedBy}, ${reason}.\n`);
+    return undefined;
+  }
+}

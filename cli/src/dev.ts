@@ -1,0 +1,120 @@
+import type { App, Config, Happening } from '@millrace/server';
+import { systemClock } from './clock.ts';
+import { readConfiguration, type ServerFlags } from './configuration.ts';
+import { createDisplay, type Display } from './display.ts';
+import { greeting, localUrl } from './greeting.ts';
+import { happeningLine, isFailure } from './happening-line.ts';
+import { createLineLogger } from './line-logger.ts';
+import { type LocalReceiver, startLocalReceiver } from './local-receiver.ts';
+import { paintFor } from './paint.ts';
+import { serve } from './serving.ts';
+import type { SignatureVerdict } from './signature.ts';
+import type { ExitCode, Surroundings } from './surroundings.ts';
+
+const WRITE_KEY = 'dev';
+const SECRET = 'dev-secret';
+const DESTINATION = 'local-receiver';
+
+/** More than anybody reads along with; each line costs the server a write to the terminal. */
+const LINES_PER_SECOND = 40;
+const FAILURES_PER_SECOND = 20;
+
+/**
+ * `millrace dev`: server, receiver and everything between them on this machine, and what happens as lines on stdout.
+ * contract.md section 1.
+ */
+export async function dev(options: ServerFlags, place: Surroundings): Promise<ExitCode> {
+  const loaded = readConfiguration({ flags: quiet(options, place.env), defaultHost: '127.0.0.1' }, place);
+  if (!loaded) return 2;
+  if (place.env['MILLRACE_CONFIG']) {
+    place.err.write('millrace: MILLRACE_CONFIG is set, but `dev` reads no file; `millrace start` does.\n');
+  }
+  const receiver = await startLocalReceiver(SECRET);
+  const config = devConfig(loaded, receiver.url);
+  const display = liveDisplay(place);
+  const logger = createLineLogger({
+    level: config.log,
+    paint: paintFor(place.err, place.env),
+    now: systemClock.now,
+    write: (line) => place.err.write(line),
+  });
+  const observer = (happening: Happening) => display.show(withSignature(happening, receiver));
+  const onReady = (app: App) => greet({ app, receiver, config }, place);
+  try {
+    return await serve({ config, app: { logger, observer }, onReady }, place);
+  } finally {
+    // After the server, so that the deliveries it ends with still find their receiver.
+    await receiver.stop();
+    display.stop();
+  }
+}
+
+/** Somebody who reads along wants events, not the log; --log and MILLRACE_LOG bring it back. */
+function quiet(options: ServerFlags, env: NodeJS.ProcessEnv): ServerFlags {
+  return options.log === undefined && env['MILLRACE_LOG'] === undefined
+    ? { ...options, log: 'warn' }
+    : options;
+}
+
+function devConfig(loaded: Config, receiverUrl: string): Config {
+  return {
+    ...loaded,
+    egress: { allow: ['127.0.0.0/8', '::1/128'] },
+    sources: [
+      { name: 'dev', writeKeys: [WRITE_KEY], enabled: true, mode: 'standard', whenDisabled: 'refuse' },
+    ],
+    destinations: [
+      {
+        name: DESTINATION,
+        type: 'webhooks',
+        sources: ['dev'],
+        enabled: true,
+        settings: {
+          endpoints: [{ url: receiverUrl, headers: {} }],
+          sharedSecret: SECRET,
+          format: 'documented',
+          success: 'any',
+        },
+      },
+    ],
+  };
+}
+
+interface Shown {
+  readonly happening: Happening;
+  readonly signature: SignatureVerdict | undefined;
+}
+
+function liveDisplay({ out, env }: Surroundings): Display<Shown> {
+  const paint = paintFor(out, env);
+  return createDisplay<Shown>({
+    output: out,
+    clock: systemClock,
+    perSecond: LINES_PER_SECOND,
+    urgentPerSecond: FAILURES_PER_SECOND,
+    isUrgent: ({ happening }) => isFailure(happening),
+    draw: ({ happening, signature }, now) =>
+      happeningLine(happening, { now, paint, ...(signature ? { signature } : {}) }),
+  });
+}
+
+/** Asked for every delivery, shown or not, because asking is what makes the receiver forget. */
+function withSignature(happening: Happening, receiver: LocalReceiver): Shown {
+  const sentHere = happening.kind === 'settled' && happening.destination === DESTINATION;
+  return { happening, signature: sentHere ? receiver.take(happening.event.messageId) : undefined };
+}
+
+function greet(
+  running: { app: App; receiver: LocalReceiver; config: Config },
+  { out, env, version }: Surroundings,
+): void {
+  const facts = {
+    version,
+    url: localUrl(running.app.url),
+    writeKey: WRITE_KEY,
+    receiverUrl: running.receiver.url,
+    secret: SECRET,
+    data: running.config.data,
+  };
+  out.write(greeting(facts, paintFor(out, env)));
+}

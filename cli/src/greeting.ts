@@ -1,0 +1,52 @@
+import { resolve } from 'node:path';
+import type { Paint } from './paint.ts';
+
+export interface Greeting {
+  readonly version: string;
+  /** Where calls go, as a client on this machine writes it. */
+  readonly url: string;
+  readonly writeKey: string;
+  readonly receiverUrl: string;
+  readonly secret: string;
+  readonly data: string;
+}
+
+/** What `dev` says when it is ready: what runs where, and one line to paste into another terminal. */
+export function greeting(facts: Greeting, paint: Paint): string {
+  const rows = [
+    ['receiving API', facts.url, `write key ${facts.writeKey}`],
+    ['local-receiver', facts.receiverUrl, `shared secret ${facts.secret}`],
+    ['data folder', resolve(facts.data), ''],
+  ] as const;
+  const urls = Math.max(facts.url.length, facts.receiverUrl.length);
+  return [
+    paint.bold(`Millrace ${facts.version} is ready on ${facts.url}`),
+    '',
+    ...rows.map(([what, where, detail]) =>
+      `  ${what.padEnd(14)}  ${paint.cyan(where.padEnd(detail ? urls : 0))}  ${detail}`.trimEnd(),
+    ),
+    '',
+    'Send an event from another terminal:',
+    '',
+    `  ${paint.bold(curlLine(facts.url, facts.writeKey))}`,
+    '',
+    paint.dim('Events and their deliveries appear below. Ctrl-C stops everything.'),
+    '',
+    '',
+  ].join('\n');
+}
+
+/** Works as it is when pasted into sh, bash or zsh; an address in brackets would be a file pattern without quotes. */
+export function curlLine(url: string, writeKey: string): string {
+  const target = url.includes('[') ? `'${url}/v1/track'` : `${url}/v1/track`;
+  const body = '{"event":"Order Placed","userId":"u1","properties":{"total":9}}';
+  return `curl -u ${writeKey}: ${target} -d '${body}'`;
+}
+
+/**
+ * The address to type on this machine: a server that listens on every address says so with one that no client should
+ * be sent to.
+ */
+export function localUrl(url: string): string {
+  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
+}

@@ -1,0 +1,75 @@
+import { systemClock } from './clock.ts';
+import { createDisplay } from './display.ts';
+import { paintFor } from './paint.ts';
+import { type Received, type ReceiverAnswer, type RunningReceiver, startReceiver } from './receiver.ts';
+import { requestLine } from './request-line.ts';
+import type { ExitCode, Surroundings } from './surroundings.ts';
+
+export interface ListenOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly secret?: string;
+  readonly status: number;
+  /** Milliseconds between a request and its answer. */
+  readonly delay: number;
+  /** The share of requests answered with 500: 0 none, 1 all. */
+  readonly failRate: number;
+  readonly body?: boolean;
+}
+
+/** `millrace listen`: a receiver that prints what it gets on stdout, one line per request. contract.md section 1. */
+export async function listen(options: ListenOptions, place: Surroundings): Promise<ExitCode> {
+  const paint = paintFor(place.out, place.env);
+  // Every request is a result somebody asked for: only a reader that stopped reading makes lines be counted instead.
+  const display = createDisplay<Received>({
+    output: place.out,
+    clock: systemClock,
+    perSecond: Number.POSITIVE_INFINITY,
+    urgentPerSecond: 0,
+    isUrgent: () => false,
+    draw: (received, now) => requestLine(received, { now, paint, body: options.body === true }),
+  });
+  const receiver = await listening(options, display.show, place);
+  if (!receiver) return 1;
+  const checks =
+    options.secret === undefined ? 'signatures are not checked (--secret)' : 'checking signatures';
+  place.err.write(`millrace listens on ${receiver.url}, ${checks}. Ctrl-C stops it.\n`);
+  await place.stopping;
+  await receiver.stop();
+  display.stop();
+  return 0;
+}
+
+/** How `listen` answers: the status asked for, or 500 for the share that is to fail. `random` gives 0 ≤ n < 1. */
+export function answerer(
+  { status, delay, failRate }: Pick<ListenOptions, 'status' | 'delay' | 'failRate'>,
+  random: () => number,
+): () => ReceiverAnswer {
+  return () => ({ status: random() < failRate ? 500 : status, delayMs: delay });
+}
+
+async function listening(
+  options: ListenOptions,
+  onRequest: (received: Received) => void,
+  place: Surroundings,
+): Promise<RunningReceiver | undefined> {
+  const { host, port, secret } = options;
+  const answer = answerer(options, Math.random);
+  try {
+    return await startReceiver({
+      host,
+      port,
+      answer,
+      onRequest,
+      ...(secret === undefined ? {} : { secret }),
+    });
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    const reason =
+      code === 'EADDRINUSE'
+        ? 'another program has that port; choose one with --port, or 0 for any free one'
+        : `the system answered ${code}; see --host and --port`;
+    place.err.write(`millrace: cannot listen on ${host} port ${port}: ${reason}.\n`);
+    return undefined;
+  }
+}

@@ -1,0 +1,109 @@
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError, Option } from 'commander';
+import { duration, port, share, status } from './quantity.ts';
+import { type Stopping, stopOnSignals } from './stopping.ts';
+import type { ExitCode, Surroundings } from './surroundings.ts';
+
+/** How long after its work is done a process may still live on what somebody forgot to close. */
+const LINGER_MS = 1000;
+
+type Run = <Options>(verb: Verb<Options>) => (options: Options) => Promise<void>;
+/** Loads a verb and gives what it does. Loaded only when it is used: `--help` must not wait for a server. */
+type Verb<Options> = () => Promise<(options: Options, place: Surroundings) => Promise<ExitCode>>;
+
+/**
+ * The program `millrace`: reads the command line, runs one verb, and sets the exit code. Results go to stdout,
+ * everything else to stderr. Takes signals and uncaught errors of the whole process, so it is called once.
+ */
+export async function main(argv: readonly string[]): Promise<void> {
+  process.on('uncaughtException', confess);
+  const stopping = stopOnSignals({ signals: process, now: Date.now, abandon: () => process.exit(1) });
+  tolerateGoneReaders(stopping);
+  const place: Surroundings = {
+    env: process.env,
+    version: version(),
+    out: process.stdout,
+    err: process.stderr,
+    stopping: stopping.requested,
+  };
+  let code: ExitCode = 0;
+  const run: Run = (verb) => async (options) => {
+    code = await (await verb())(options, place);
+  };
+  try {
+    await grammar(run, place.version).parseAsync(argv);
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    // Commander has already said what is wrong, or printed the help or version that was asked for.
+    code = error.exitCode === 0 ? 0 : 2;
+  }
+  process.exitCode = code;
+  setTimeout(() => process.exit(), LINGER_MS).unref();
+}
+
+function grammar(run: Run, programVersion: string): Command {
+  const program = new Command('millrace')
+    .description('Event collection that anyone can run: calls in, signed webhooks out.')
+    .version(programVersion, '--version', 'print the version')
+    .helpOption('-h, --help', 'print help')
+    .showHelpAfterError('Run it with --help to see what there is.')
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'millrace: ')) })
+    .exitOverride();
+  addServerOptions(
+    program
+      .command('dev')
+      .description('everything on this machine: a source, a receiver, and what happens, live')
+      .action(run(async () => (await import('./dev.ts')).dev)),
+  );
+  addServerOptions(
+    program
+      .command('start')
+      .description('the server')
+      .option('--config <file>', 'configuration file, YAML (MILLRACE_CONFIG)')
+      .action(run(async () => (await import('./start.ts')).start)),
+  );
+  program
+    .command('listen')
+    .description('a receiver that prints and verifies what it gets')
+    .option('--host <address>', 'address to listen on', '127.0.0.1')
+    .option('--port <number>', 'port to listen on, 0 for any free one', port, 4000)
+    .option('--secret <text>', 'shared secret to check signatures against')
+    .option('--status <number>', 'status to answer with', status, 200)
+    .addOption(
+      new Option('--delay <duration>', 'time to wait before answering: 200ms, 6s')
+        .argParser(duration)
+        .default(0, '0ms'),
+    )
+    .option('--fail-rate <share>', 'share of requests to answer with 500: 0 to 1', share, 0)
+    .option('--body', 'print bodies too')
+    .action(run(async () => (await import('./listen.ts')).listen));
+  return program;
+}
+
+/** Without defaults here: what is not given is left to the environment and the file. */
+function addServerOptions(command: Command): void {
+  command
+    .option('--host <address>', 'address to listen on (MILLRACE_HOST)')
+    .option('--port <number>', 'port to listen on (MILLRACE_PORT)', port)
+    .option('--data <folder>', 'where everything is kept (MILLRACE_DATA)')
+    .option('--log <level>', 'least level to log: debug, info, warn, error (MILLRACE_LOG)');
+}
+
+function version(): string {
+  const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  const found = typeof manifest === 'object' && manifest !== null && 'version' in manifest;
+  return found ? String(manifest.version) : 'unknown';
+}
+
+/** A mistake in this program: what is on disk is safe at every moment, so the best that can be done is to end. */
+function confess(error: unknown): void {
+  const { message, stack } = error instanceof Error ? error : new Error(String(error));
+  process.stderr.write(`millrace: unexpected error, please report it: ${message}\n${stack ?? ''}\n`);
+  process.exit(1);
+}
+
+/** `millrace listen | head -1` ends when nobody reads the results; a log nobody reads must not end a server. */
+function tolerateGoneReaders(stopping: Stopping): void {
+  process.stdout.on('error', () => stopping.request());
+  process.stderr.on('error', () => {});
+}

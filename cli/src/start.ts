@@ -1,0 +1,32 @@
+import { createLogger } from '@millrace/server';
+import { readConfiguration, type ServerFlags, type Wanted } from './configuration.ts';
+import { serve } from './serving.ts';
+import type { ExitCode, Surroundings } from './surroundings.ts';
+
+export interface StartOptions extends ServerFlags {
+  readonly config?: string;
+}
+
+/** `millrace start`: the server, configured by a file, the environment and flags, in rising order. */
+export async function start(options: StartOptions, place: Surroundings): Promise<ExitCode> {
+  const { config: path, ...flags } = options;
+  const file = fileOf(path, place.env);
+  const wanted: Wanted = { flags, defaultHost: '0.0.0.0', ...(file ? { file } : {}) };
+  const config = readConfiguration(wanted, place);
+  if (!config) return 2;
+  if (!file) {
+    place.err.write(
+      'millrace: no configuration file is named (--config FILE or MILLRACE_CONFIG), so the sources and destinations ' +
+        'are those the data folder has.\n',
+    );
+  }
+  const onReady = ({ url }: { url: string }) => place.err.write(`millrace is ready on ${url}\n`);
+  return serve({ config, app: { logger: createLogger(config.log, place.err) }, onReady }, place);
+}
+
+/** An empty variable counts as none: that is how container set-ups unset one. */
+function fileOf(path: string | undefined, env: NodeJS.ProcessEnv): Wanted['file'] {
+  if (path !== undefined) return { path, namedBy: '--config' };
+  const named = env['MILLRACE_CONFIG'];
+  return named ? { path: named, namedBy: 'MILLRACE_CONFIG' } : undefined;
+}

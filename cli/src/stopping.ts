@@ -1,0 +1,39 @@
+/** A signal sent twice within this many milliseconds is one key press. */
+const ONE_PRESS_MS = 300;
+
+export interface StoppingOptions {
+  /** Where SIGINT and SIGTERM come from: the process. */
+  readonly signals: { on(signal: 'SIGINT' | 'SIGTERM', listener: () => void): unknown };
+  now(): number;
+  /** Ends the process at once. */
+  abandon(): void;
+}
+
+export interface Stopping {
+  /** Resolves when somebody asked for an end. */
+  readonly requested: Promise<void>;
+  request(): void;
+}
+
+/**
+ * The first SIGINT or SIGTERM asks for an orderly stop, a second one ends the process at once.
+ *
+ * Under `npm start`, Ctrl-C arrives twice: from the terminal, which signals every program in it, and from npm, which
+ * passes on what it got. A second signal that close to the first is therefore not somebody's impatience.
+ */
+export function stopOnSignals(options: StoppingOptions): Stopping {
+  let request: () => void = () => {};
+  const requested = new Promise<void>((resolve) => {
+    request = resolve;
+  });
+  let firstAt: number | undefined;
+  const onSignal = () => {
+    const now = options.now();
+    if (firstAt !== undefined && now - firstAt > ONE_PRESS_MS) options.abandon();
+    firstAt ??= now;
+    request();
+  };
+  options.signals.on('SIGINT', onSignal);
+  options.signals.on('SIGTERM', onSignal);
+  return { requested, request };
+}

@@ -1,0 +1,123 @@
+import { createHmac } from 'node:crypto';
+import { afterEach, describe, expect, it } from 'vitest';
+import { millrace as launch, type Program } from './program.ts';
+
+const running: Program[] = [];
+afterEach(() => {
+  for (const { child } of running.splice(0)) child.kill('SIGKILL');
+});
+
+function millrace(args: readonly string[], env: NodeJS.ProcessEnv = {}): Program {
+  const program = launch(args, env);
+  running.push(program);
+  return program;
+}
+
+const lines = (text: string) => text.trimEnd().split('\n');
+
+describe('millrace', () => {
+  it('prints help on stdout and ends with 0', async () => {
+    const { code, out, err } = await millrace(['--help']).ended;
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    for (const verb of ['dev', 'start', 'listen']) expect(out).toMatch(new RegExp(`^ {2}${verb} `, 'm'));
+  });
+
+  it('prints its version on stdout and ends with 0', async () => {
+    const { code, out, err } = await millrace(['--version']).ended;
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+
+  it('takes a command line it does not understand for wrong usage, says so on stderr, and ends with 2', async () => {
+    const wrong: [string[], string][] = [
+      [[], 'Usage: millrace'],
+      [['serve'], "unknown command 'serve'"],
+      [['listen', '--secrets', 's'], "unknown option '--secrets'"],
+      [['listen', 'extra'], 'too many arguments'],
+      [['listen', '--port', '99999'], 'A port is a whole number from 0 to 65535.'],
+      [['listen', '--port'], 'argument missing'],
+      [['listen', '--status', '99'], 'A status is a whole number from 200 to 599.'],
+      [['listen', '--delay', '6'], 'A duration is a number with its unit'],
+      [['listen', '--fail-rate', '20%'], 'A share is a number from 0 (none) to 1 (all)'],
+    ];
+    const results = await Promise.all(wrong.map(([args]) => millrace(args).ended));
+    results.forEach(({ code, out, err }, place) => {
+      const [args, message] = wrong[place]!;
+      expect({ args, code, out }).toEqual({ args, code: 2, out: '' });
+      expect(err).toContain(message);
+    });
+  });
+});
+
+describe('millrace listen', () => {
+  async function listening(...args: string[]): Promise<{ program: Program; url: string }> {
+    const program = millrace(['listen', '--port', '0', ...args]);
+    const [, url] = await program.says('err', /listens on (http:\S+?),/);
+    return { program, url: url! };
+  }
+
+  it('answers a request and prints it as one line with its signature verified', async () => {
+    const { program, url } = await listening('--secret', 's3');
+    const body = '{"type":"track","event":"Order Placed","userId":"u1"}';
+    const signature = createHmac('sha1', 's3').update(body).digest('hex');
+    const headers = { 'X-Signature': signature, 'Webhook-Id': 'm-1' };
+    const answer = await fetch(`${url}/hook`, { method: 'POST', body, headers });
+    expect(answer.status).toBe(200);
+    await fetch(`${url}/hook`, { method: 'POST', body, headers: { 'X-Signature': 'ff' } });
+    await program.says('out', /wrong signature/);
+    program.child.kill('SIGTERM');
+    const { code, out } = await program.ended;
+    expect(code).toBe(0);
+    expect(lines(out)).toEqual([
+      expect.stringMatching(
+        /^\d\d:\d\d:\d\d\.\d{3} {2}POST \/hook +track +Order Placed +u1 +m-1 +verified ✓$/,
+      ),
+      expect.stringMatching(/ – +wrong signature ✗$/),
+    ]);
+  });
+
+  it('fails, waits and prints bodies as asked', async () => {
+    const { program, url } = await listening('--fail-rate', '1', '--delay', '120ms', '--body');
+    const before = performance.now();
+    const answer = await fetch(url, { method: 'POST', body: '{"type":"page"}' });
+    expect(answer.status).toBe(500);
+    expect(performance.now() - before).toBeGreaterThanOrEqual(119);
+    await program.says('out', /not signed – {2}answered 500\n {4}\{\n {6}"type": "page"\n {4}\}\n/);
+  });
+
+  it('ends with 1 and one line on stderr when its port is taken', async () => {
+    const { url } = await listening();
+    const port = new URL(url).port;
+    const { code, out, err } = await millrace(['listen', '--port', port]).ended;
+    expect({ code, out, lines: lines(err).length }).toEqual({ code: 1, out: '', lines: 1 });
+    expect(err).toContain(`cannot listen on 127.0.0.1 port ${port}: another program has that port`);
+  });
+
+  it('stops in order at SIGINT too, although the signal comes twice as under npm', async () => {
+    const { program } = await listening();
+    program.child.kill('SIGINT');
+    program.child.kill('SIGINT');
+    expect((await program.ended).code).toBe(0);
+  });
+
+  it('ends when nobody reads its results any more', async () => {
+    const { program, url } = await listening();
+    program.child.stdout?.destroy();
+    await fetch(url, { method: 'POST', body: '{}' });
+    expect((await program.ended).code).toBe(0);
+  });
+});
+
+describe('a mistake in the program', () => {
+  it('ends it with 1, and with what is needed to find the mistake on stderr', async () => {
+    const mistake = encodeURIComponent("process.once('SIGUSR2', () => { throw new Error('a bug'); });");
+    const program = millrace(['listen', '--port', '0'], {
+      NODE_OPTIONS: `--import=data:text/javascript,${mistake}`,
+    });
+    await program.says('err', /listens on/);
+    program.child.kill('SIGUSR2');
+    const { code, out, err } = await program.ended;
+    expect({ code, out }).toEqual({ code: 1, out: '' });
+    expect(err).toMatch(/^millrace: unexpected error, please report it: a bug\nError: a bug\n {4}at /m);
+  });
+});

@@ -1,0 +1,49 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+const BIN = fileURLToPath(new URL('../bin/millrace.js', import.meta.url));
+
+export interface Ended {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** The program as a user runs it, in a process of its own. */
+export interface Program {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Ended>;
+  /** Resolves to the first match in what the program has written so far or will; rejects if it ends without. */
+  says(stream: 'out' | 'err', pattern: RegExp): Promise<RegExpExecArray>;
+}
+
+export function millrace(args: readonly string[], env: NodeJS.ProcessEnv = {}): Program {
+  const child = spawn(process.execPath, [BIN, ...args], {
+    env: { PATH: process.env['PATH'], TZ: 'UTC', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const text = { out: '', err: '' };
+  const watchers = new Set<() => void>();
+  const gather = (stream: 'out' | 'err') => (chunk: string) => {
+    text[stream] += chunk;
+    for (const watch of watchers) watch();
+  };
+  child.stdout?.setEncoding('utf8').on('data', gather('out'));
+  child.stderr?.setEncoding('utf8').on('data', gather('err'));
+  const ended = new Promise<Ended>((resolve) => {
+    child.on('close', (code) => resolve({ code, ...text }));
+  });
+  const says = (stream: 'out' | 'err', pattern: RegExp) =>
+    new Promise<RegExpExecArray>((resolve, reject) => {
+      const watch = () => {
+        const match = pattern.exec(text[stream]);
+        if (!match) return;
+        watchers.delete(watch);
+        resolve(match);
+      };
+      watchers.add(watch);
+      watch();
+      void ended.then(({ out, err }) => reject(new Error(`ended without saying ${pattern}:\n${out}${err}`)));
+    });
+  return { child, ended, says };
+}

@@ -6,25 +6,28 @@ const REMEMBERED = 64;
 
 /**
  * The answers to the last batches, written by the same transaction: whoever did not hear an answer may send the batch
- * again and changes nothing by it.
+ * again and changes nothing by it. They stand in the rows of the chunks themselves, so remembering costs no page; only a
+ * batch that left no chunk behind needs a row of its own.
  */
 export class Batches {
-  readonly #put: StatementSync;
+  readonly #putEmpty: StatementSync;
+  readonly #dropEmpty: StatementSync;
   readonly #answers = new Map<string, Appended>();
-  #number = 0;
+  #emptyNumber = 0;
 
   constructor(database: DatabaseSync) {
-    this.#put = database.prepare(
-      'insert or replace into batch(slot, number, id, answer) values (?, ?, ?, ?)',
+    this.#putEmpty = database.prepare('insert into empty_batch(number, batch, answer) values (?, ?, ?)');
+    this.#dropEmpty = database.prepare('delete from empty_batch where number <= ?');
+    const empty = database.prepare('select number, batch, answer from empty_batch order by number');
+    for (const { number, batch, answer } of empty.all() as unknown as Row[]) {
+      this.#answers.set(batch, read(answer));
+      this.#emptyNumber = number;
+    }
+    const last = database.prepare(
+      'select batch, answer from chunk where batch is not null order by first desc limit ?',
     );
-    const rows = database.prepare('select number, id, answer from batch order by number');
-    for (const { number, id, answer } of rows.all() as unknown as {
-      number: number;
-      id: string;
-      answer: string;
-    }[]) {
-      this.#answers.set(id, read(answer));
-      this.#number = number;
+    for (const { batch, answer } of (last.all(REMEMBERED) as unknown as Row[]).reverse()) {
+      this.#answers.set(batch, read(answer));
     }
   }
 
@@ -32,16 +35,26 @@ export class Batches {
     return this.#answers.get(id);
   }
 
-  remember(id: string, answer: Appended): void {
-    this.#number++;
-    this.#put.run(this.#number % REMEMBERED, this.#number, id, write(answer));
+  /** `stored`: whether the answer went into a chunk's row. */
+  remember(id: string, answer: Appended, stored: boolean): void {
+    if (!stored) {
+      this.#putEmpty.run(++this.#emptyNumber, id, write(answer));
+      this.#dropEmpty.run(this.#emptyNumber - REMEMBERED);
+    }
     this.#answers.set(id, answer);
-    if (this.#answers.size > REMEMBERED) this.#answers.delete(this.#answers.keys().next().value!);
+    // Batches with and without a chunk each keep their last ones, so that those of either kind survive a restart.
+    if (this.#answers.size > 2 * REMEMBERED) this.#answers.delete(this.#answers.keys().next().value!);
   }
 }
 
+interface Row {
+  number: number;
+  batch: string;
+  answer: string;
+}
+
 /** Mostly the positions follow each other from the first on, and two numbers say it. JSON knows no `undefined`: null. */
-function write({ positions, held }: Appended): string {
+export function write({ positions, held }: Appended): string {
   const first = positions[0];
   const gapless = first !== undefined && positions.every((position, index) => position === first + index);
   return JSON.stringify({ positions: gapless ? { first, n: positions.length } : positions, held });

@@ -27,6 +27,12 @@ export interface NewEvents {
   readonly keys: Uint32Array;
 }
 
+/** The batch that events came with, and the answer it got, as `batches.ts` writes it. */
+export interface Origin {
+  readonly batch: string;
+  readonly answer: string;
+}
+
 /** The event log's rows. A position is the number of an event since the beginning of the log. */
 export class Chunks {
   readonly #insert: StatementSync;
@@ -38,7 +44,8 @@ export class Chunks {
 
   constructor(database: DatabaseSync) {
     this.#insert = database.prepare(
-      'insert into chunk(first, n, at, codec, sources, keys, body) values (?, ?, ?, ?, ?, ?, ?)',
+      `insert into chunk(first, n, at, codec, batch, answer, sources, keys, body)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#find = database.prepare(
       'select first, n, at, codec, sources, body from chunk where first <= ? order by first desc limit 1',
@@ -54,29 +61,40 @@ export class Chunks {
     return this.#next;
   }
 
-  /** Writes the events in as many rows as they need. */
-  append(events: NewEvents): void {
+  /** Writes the events in as many rows as they need; the batch and its answer go into the first. */
+  append(events: NewEvents, origin: Origin): void {
     if (events.n <= MAX_EVENTS) {
-      this.#append(events);
+      this.#append(events, origin);
       return;
     }
     const starts = lineStarts(events.lines, events.n);
     for (let from = 0; from < events.n; from += MAX_EVENTS) {
       const to = Math.min(from + MAX_EVENTS, events.n);
-      this.#append({
+      const part = {
         at: events.at,
         n: to - from,
         lines: events.lines.subarray(starts[from]!, starts[to]! - 1),
         sources: events.sources.subarray(from, to),
         keys: events.keys.subarray(from * 2, to * 2),
-      });
+      };
+      this.#append(part, from === 0 ? origin : undefined);
     }
   }
 
-  #append(events: NewEvents): void {
+  #append(events: NewEvents, origin: Origin | undefined): void {
     const { codec, bytes } = encodeBody(events.lines, events.n);
     const keys = new Uint8Array(events.keys.buffer, events.keys.byteOffset, events.keys.byteLength);
-    this.#insert.run(this.#next, events.n, events.at, codec, encodeSources(events.sources), keys, bytes);
+    this.#insert.run(
+      this.#next,
+      events.n,
+      events.at,
+      codec,
+      origin?.batch ?? null,
+      origin?.answer ?? null,
+      encodeSources(events.sources),
+      keys,
+      bytes,
+    );
     this.#next += events.n;
   }
 

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import type { Position } from '../../model/event.ts';
-import type { Duration } from '../../model/time.ts';
+import type { Duration, Time } from '../../model/time.ts';
 import type { Result, SetId, Settled } from '../../ports/backlog.ts';
 import type { Appended } from '../../ports/event-log.ts';
-import { Batches } from './batches.ts';
+import { Batches, write } from './batches.ts';
 import { Chunks, lineOf } from './chunks.ts';
 import { lineStarts } from './codec.ts';
 import { Counters } from './counters.ts';
@@ -25,8 +25,6 @@ export class Contents {
   readonly #pending: Pending;
   readonly #counters: Counters;
   readonly #failures: Failures;
-  readonly #commits: StatementSync;
-  readonly #commitCount: StatementSync;
   readonly #batches: Batches;
 
   constructor(database: DatabaseSync, options: ContentsOptions) {
@@ -37,39 +35,34 @@ export class Contents {
     this.#counters = new Counters(database);
     this.#failures = new Failures(database);
     this.#batches = new Batches(database);
-    this.#commits = database.prepare(
-      `insert into installation(name, value) values ('commits', 1) on conflict do update set value = value + 1`,
-    );
-    this.#commitCount = database.prepare(`select value from installation where name = 'commits'`);
   }
 
   append(message: AppendMessage): Appended {
     const known = this.#batches.answerTo(message.batch);
     if (known !== undefined) return known;
-    const first = this.#chunks.next;
-    const places = this.#dedupe.place(message, first);
-    const kept = keep(message, places);
-    if (kept.n > 0) this.#chunks.append(kept);
-    const held = message.owed.map(({ destination, held, indexes }) => {
-      const positions = positionsOf(indexes, places);
-      this.#counters.add('destination', destination, 'owed', positions.length);
-      if (positions.length === 0) return undefined;
-      if (held) return this.#pending.bearHeld(destination, positions, message.receivedAt);
-      this.#pending.bearParked(destination, positions, message.receivedAt);
-      return undefined;
-    });
+    const places = this.#dedupe.place(message, this.#chunks.next);
+    const answer: Appended = {
+      positions: Array.from(places, (place) => (place < 0 ? undefined : place)),
+      held: message.owed.map((owed) => this.#owe(owed, places, message.receivedAt)),
+    };
     for (const { destination, reason, indexes } of message.skipped) {
-      this.#counters.add(
-        'destination',
-        destination,
-        `skipped:${reason}`,
-        positionsOf(indexes, places).length,
-      );
+      const n = positionsOf(indexes, places).length;
+      this.#counters.add('destination', destination, `skipped:${reason}`, n);
     }
     this.#count(message, places);
-    const answer = { positions: Array.from(places, (place) => (place < 0 ? undefined : place)), held };
-    this.#batches.remember(message.batch, answer);
+    const kept = keep(message, places);
+    if (kept.n > 0) this.#chunks.append(kept, { batch: message.batch, answer: write(answer) });
+    this.#batches.remember(message.batch, answer, kept.n > 0);
     return answer;
+  }
+
+  #owe(owed: AppendMessage['owed'][number], places: Float64Array, receivedAt: Time): SetId | undefined {
+    const positions = positionsOf(owed.indexes, places);
+    if (positions.length === 0) return undefined;
+    this.#counters.add('destination', owed.destination, 'owed', positions.length);
+    if (owed.held) return this.#pending.bearHeld(owed.destination, positions, receivedAt);
+    this.#pending.bearParked(owed.destination, positions, receivedAt);
+    return undefined;
   }
 
   #count(message: AppendMessage, places: Float64Array): void {
@@ -170,12 +163,11 @@ export class Contents {
   /** Last step of a transaction: what it adds to the ledger, and its number. */
   seal(): void {
     this.#counters.write();
-    this.#commits.run();
   }
 
   /** How many transactions this file has seen; tells after a failed commit whether it happened. */
-  commitCount(): number {
-    return (this.#commitCount.get() as { value: number } | undefined)?.value ?? 0;
+  get commits(): number {
+    return this.#counters.commits;
   }
 }
 

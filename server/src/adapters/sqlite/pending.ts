@@ -19,6 +19,9 @@ import { decodeRefs, encodeRecords, encodeRuns, Runs } from './refs.ts';
 const HELD = 0;
 const DUE = 1;
 
+/** Room for set ids within one start of the program. */
+const SETS_PER_EPOCH = 2 ** 32;
+
 /** Retries due within the same tenth of a second share a row. */
 const DUE_STEP = 100;
 
@@ -29,6 +32,8 @@ const PARKED_SPAN: Time = 1000;
 /** The rows of table "pending", and in memory what this process holds of them. */
 export class Pending {
   readonly #epoch: number;
+  /** Set ids are never used twice: each start of the program counts in a range of its own. */
+  #nextId: SetId;
   readonly #insert: StatementSync;
   readonly #delete: StatementSync;
   readonly #rewrite: StatementSync;
@@ -46,8 +51,10 @@ export class Pending {
 
   constructor(database: DatabaseSync, epoch: number) {
     this.#epoch = epoch;
+    const last = database.prepare('select max(id) as id from pending').get() as { id: number | null };
+    this.#nextId = Math.max(epoch * SETS_PER_EPOCH, (last.id ?? 0) + 1);
     this.#insert = database.prepare(
-      'insert into pending(destination, state, owner, due, n, refs) values (?, ?, ?, ?, ?, ?)',
+      'insert into pending(id, destination, state, owner, due, n, refs) values (?, ?, ?, ?, ?, ?, ?)',
     );
     this.#delete = database.prepare('delete from pending where id = ?');
     this.#rewrite = database.prepare('update pending set n = ?, refs = ? where id = ?');
@@ -188,7 +195,9 @@ export class Pending {
   }
 
   #put({ destination, state, due, n, refs }: NewRow): SetId {
-    return Number(this.#insert.run(destination, state, this.#epoch, due, n, refs).lastInsertRowid);
+    const id = this.#nextId++;
+    this.#insert.run(id, destination, state, this.#epoch, due, n, refs);
+    return id;
   }
 }
 

@@ -10,7 +10,7 @@ const APPLICATION_ID = 0x4d494c52;
  */
 const MIGRATIONS: readonly string[] = [
   `
-  -- Facts about this installation: the secret of the key hash, the boot epoch, the commit counter.
+  -- Facts about this installation: the secret of the key hash, the boot epoch.
   create table installation(name text primary key, value any) strict, without rowid;
 
   -- Sources and destinations. Ids are what everything else refers to and are never reused.
@@ -31,22 +31,20 @@ const MIGRATIONS: readonly string[] = [
     n integer not null,
     at integer not null,
     codec integer not null,
+    -- The batch it came with and the answer to it; null when sealed.
+    batch text,
+    answer text,
     sources blob not null,
     keys blob not null,
     body blob not null
   ) strict;
 
-  -- The answers to the last batches, in a ring: the same batch again gets the same answer.
-  create table batch(
-    slot integer primary key,
-    number integer not null,
-    id text not null,
-    answer text not null
-  ) strict;
+  -- Batches that left no chunk behind: every event a duplicate, or only counts.
+  create table empty_batch(number integer primary key, batch text not null, answer text not null) strict;
 
   -- What is still owed: see pending.ts for the states and for the two forms of "refs".
   create table pending(
-    id integer primary key autoincrement,
+    id integer primary key,
     destination integer not null,
     state integer not null,
     owner integer not null,

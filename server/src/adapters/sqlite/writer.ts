@@ -69,7 +69,7 @@ class Writer {
     let answers: Answers[OperationKind][] = [];
     try {
       const contents = this.#opened();
-      const before = contents.commitCount();
+      const before = contents.commits;
       this.#database.exec('begin immediate');
       answers = writes.map((request) => perform(contents, request));
       contents.seal();
@@ -78,7 +78,7 @@ class Writer {
       } catch (error) {
         // The commit may have happened all the same. Only the file knows.
         this.#reopen();
-        if (this.#opened().commitCount() !== before + 1) throw error;
+        if (this.#opened().commits !== before + 1) throw error;
       }
     } catch (error) {
       const { reason } = asStorageError(error, this.#options.folder);

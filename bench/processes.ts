@@ -1,0 +1,92 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+/** A process of a benchmark, with the processor time it has used. */
+export interface Bench {
+  readonly child: ChildProcess;
+  /** Resolves to the first match in what it writes. */
+  saw(pattern: RegExp): Promise<RegExpMatchArray>;
+  /** Seconds of processor time so far, user and system; not available outside Linux (NaN). */
+  cpu(): number;
+  /** Resident memory in MB. */
+  memory(): number;
+  ask(line: string): Promise<string>;
+  stop(): Promise<void>;
+}
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+export function run(args: readonly string[], env: Record<string, string> = {}): Bench {
+  const child = spawn(process.execPath, args, {
+    cwd: ROOT,
+    env: { ...process.env, ...env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  let text = '';
+  const watchers = new Set<() => void>();
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (part: string) => {
+      text += part;
+      for (const watch of watchers) watch();
+    });
+  }
+  const saw = (pattern: RegExp) =>
+    new Promise<RegExpMatchArray>((resolve, reject) => {
+      const look = () => {
+        const match = text.match(pattern);
+        if (match === null) return;
+        watchers.delete(look);
+        resolve(match);
+      };
+      watchers.add(look);
+      child.once('exit', () =>
+        reject(new Error(`${args.join(' ')} ended before it said ${pattern}:\n${text}`)),
+      );
+      look();
+    });
+  return {
+    child,
+    saw,
+    cpu: () => cpuOf(child.pid!),
+    memory: () =>
+      Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024,
+    ask: async (line) => {
+      text = '';
+      const answer = saw(/(\S+)\n/);
+      child.stdin.write(`${line}\n`);
+      return (await answer)[1]!;
+    },
+    stop: async () => {
+      if (child.exitCode !== null) return;
+      child.kill('SIGTERM');
+      await once(child, 'exit');
+    },
+  };
+}
+
+/** Runs a process to its end and reads the JSON it prints. */
+export async function result<Value>(args: readonly string[]): Promise<Value> {
+  const child = spawn(process.execPath, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] });
+  let text = '';
+  child.stdout.setEncoding('utf8').on('data', (part: string) => {
+    text += part;
+  });
+  await once(child, 'close');
+  return JSON.parse(text) as Value;
+}
+
+function cpuOf(pid: number): number {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
+    return (Number(fields[11]) + Number(fields[12])) / 100;
+  } catch {
+    return Number.NaN;
+  }
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[sorted.length >> 1]!;
+}

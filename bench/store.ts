@@ -1,0 +1,163 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { openSqliteStore } from '../server/src/adapters/sqlite/store.ts';
+import type { Batch, NewEvent } from '../server/src/ports/event-log.ts';
+import { median } from './processes.ts';
+
+/**
+ * The store alone: `node bench/store.ts`. Commits of 100 events of 600 bytes with exact dedupe, everything owed to one
+ * destination and settled, beside the least SQLite could do with the same bytes: one row per batch, synced.
+ */
+const SECONDS = Number(process.env['SECONDS'] ?? 4);
+const ROUNDS = Number(process.env['ROUNDS'] ?? 3);
+const SIZES = (process.env['SIZES'] ?? '1,20,100,500').split(',').map(Number);
+/** Batches under way at once: what is waiting while a commit runs. */
+const UNDER_WAY = 3;
+
+interface Figure {
+  perSecond: number;
+  p50: number;
+  p99: number;
+  p999: number;
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
+const POOL = 20_000;
+const pool = Array.from({ length: POOL }, (_, n) => event(n));
+
+for (const size of SIZES) {
+  const figures: [Figure[], Figure[]] = [[], []];
+  for (let round = 0; round < ROUNDS; round++) {
+    figures[0].push(bare(size));
+    figures[1].push(await ours(size));
+  }
+  const of = (which: 0 | 1, key: keyof Figure) => median(figures[which].map((figure) => figure[key]));
+  const line = (who: string, which: 0 | 1) =>
+    `  ${who.padEnd(20)} ${Math.round(of(which, 'perSecond')).toLocaleString('en').padStart(9)} events/s   p50 ` +
+    `${of(which, 'p50').toFixed(2)}   p99 ${of(which, 'p99').toFixed(2)}   p999 ${of(which, 'p999').toFixed(2)} ms`;
+  console.log(
+    `append and settle, commits of ${size}\n${line('millrace', 1)}\n${line('SQLite, row a batch', 0)}`,
+  );
+  console.log(`  ratio ${(of(1, 'perSecond') / of(0, 'perSecond')).toFixed(2)}\n`);
+}
+rmSync(folder, { recursive: true, force: true });
+
+/** About 600 bytes, as much alike as real events are. */
+function event(n: number): NewEvent {
+  const messageId = randomUUID();
+  const properties = {
+    orderId: randomUUID(),
+    total: n / 7,
+    currency: ['USD', 'EUR', 'GBP'][n % 3],
+    products: [
+      {
+        productId: n * 31,
+        sku: `${n % 977}-${n % 89}`,
+        name: ['Monopoly', 'Uno', 'Chess', 'Go'][n % 4],
+        price: n % 100,
+      },
+      {
+        productId: n * 37,
+        sku: `${n % 577}-${n % 83}`,
+        name: ['Risk', 'Taboo', 'Clue', 'Jenga'][n % 4],
+        price: n % 50,
+      },
+    ],
+  };
+  const context = {
+    library: { name: 'analytics-node', version: '3.1.0' },
+    ip: `203.0.${n % 256}.${(n * 7) % 256}`,
+  };
+  const times = {
+    timestamp: new Date(1.7e12 + n * 77).toISOString(),
+    receivedAt: new Date(1.7e12 + n * 78).toISOString(),
+  };
+  const json = JSON.stringify({
+    ...{ messageId, type: 'track', channel: 'server', userId: `user-${n % 5000}`, event: 'Order Completed' },
+    ...{ properties, context, integrations: {}, ...times },
+  });
+  return { source: 1, messageId, json };
+}
+
+/** The pool again and again, with new ids each time. */
+function* events(): Generator<NewEvent> {
+  for (;;) {
+    for (const { source, messageId, json } of pool) {
+      const id = randomUUID();
+      yield { source, messageId: id, json: json.replace(messageId, id) };
+    }
+  }
+}
+
+function bare(size: number): Figure {
+  const database = new DatabaseSync(join(folder, `bare-${Date.now()}.db`));
+  database.exec(
+    'pragma journal_mode = wal; pragma synchronous = full; create table batch(id integer primary key, body blob)',
+  );
+  const insert = database.prepare('insert into batch(body) values (?)');
+  const source = events();
+  const bodies = Array.from({ length: Math.ceil(POOL / size) }, () =>
+    Buffer.from(
+      take(source, size)
+        .map(({ json }) => json)
+        .join('\n'),
+    ),
+  );
+  const latencies: number[] = [];
+  const end = performance.now() + SECONDS * 1000;
+  while (performance.now() < end) {
+    const at = performance.now();
+    insert.run(bodies[latencies.length % bodies.length]!);
+    latencies.push(performance.now() - at);
+  }
+  database.close();
+  return figure(latencies, size);
+}
+
+async function ours(size: number): Promise<Figure> {
+  const store = await openSqliteStore({ folder: join(folder, `ours-${Date.now()}`) });
+  const source = events();
+  const indexes = Array.from({ length: size }, (_, index) => index);
+  const prepared = Array.from({ length: Math.min(4000, Math.ceil((SECONDS * 250_000) / size)) }, () =>
+    take(source, size),
+  );
+  const latencies: number[] = [];
+  let next = 0;
+  const end = performance.now() + SECONDS * 1000;
+  const loop = async () => {
+    while (performance.now() < end) {
+      const events = prepared[next++] ?? take(source, size);
+      const batch: Batch = {
+        ...{ id: String(next), receivedAt: Date.now(), events, skipped: [] },
+        owed: [{ destination: 1, state: 'held', indexes }],
+        received: [{ source: 1, calls: size, discarded: {} }],
+      };
+      const at = performance.now();
+      const { positions, held } = await store.log.append(batch);
+      latencies.push(performance.now() - at);
+      void store.backlog.settle(
+        positions.map((position) => ({
+          ...{ set: held[0]!, destination: 1, position: position!, attempts: [] },
+          decision: { kind: 'delivered' as const },
+        })),
+      );
+    }
+  };
+  await Promise.all(Array.from({ length: UNDER_WAY }, loop));
+  await store.stop();
+  return figure(latencies, size);
+}
+
+function take(source: Generator<NewEvent>, n: number): NewEvent[] {
+  return Array.from({ length: n }, () => source.next().value as NewEvent);
+}
+
+function figure(latencies: number[], size: number): Figure {
+  const perSecond = (latencies.length * size) / SECONDS;
+  latencies.sort((a, b) => a - b);
+  const at = (share: number) => latencies[Math.floor(latencies.length * share)]!;
+  return { perSecond, p50: at(0.5), p99: at(0.99), p999: at(0.999) };
+}

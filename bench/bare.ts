@@ -40,6 +40,7 @@ if (mode === 'sender') {
         client.dispatch(
           { method: 'POST', path: '/in', headers, body },
           {
+            onRequestStart() {},
             onResponseStart() {},
             onResponseData() {},
             onResponseEnd() {

@@ -1,0 +1,78 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { send, track } from '../support/calls.ts';
+import { makePlace, oneDestination, type Place, startProgram } from '../support/program.ts';
+import { freePort, startReceiver } from '../support/receiver.ts';
+
+const CALLS = 2000;
+const KILL_AFTER = 1000;
+const AT_ONCE = 16;
+
+describe('a crash', () => {
+  let place: Place | undefined;
+
+  afterEach(() => place?.remove());
+
+  it(`loses none of ${CALLS} calls answered 200 when the program is killed while the receiver is down`, async () => {
+    const port = await freePort();
+    place = makePlace(oneDestination([`http://127.0.0.1:${port}/in`]));
+    const args = [
+      'start',
+      '--config',
+      place.config,
+      '--data',
+      place.data,
+      '--port',
+      '0',
+      '--host',
+      '127.0.0.1',
+    ];
+
+    const answered = new Set<string>();
+    const before = await startProgram({ args });
+    await sendUntilDead(before.url, answered, () => {
+      if (answered.size === KILL_AFTER) void before.kill();
+    });
+    expect(answered.size).toBeGreaterThanOrEqual(KILL_AFTER);
+    expect(answered.size).toBeLessThan(CALLS);
+
+    const after = await startProgram({ args });
+    const left = [...ids()].filter((id) => !answered.has(id));
+    for (let from = 0; from < left.length; from += 100) {
+      const batch = left.slice(from, from + 100).map((id) => track(id));
+      const { status } = await send(after.url, '/v1/batch', { batch });
+      if (status === 200) for (const { messageId } of batch) answered.add(messageId);
+    }
+    const receiver = await startReceiver({ port });
+    const idsArrived = () => receiver.arrivals.map(({ headers }) => String(headers['webhook-id']));
+    await receiver.until(() => {
+      const distinct = new Set(idsArrived());
+      return [...answered].every((id) => distinct.has(id));
+    });
+    expect(await after.stop()).toBe(0);
+    await receiver.stop();
+
+    const arrived = idsArrived();
+    const duplicates = arrived.length - new Set(arrived).size;
+    console.log(`${answered.size} answered 200, ${arrived.length} arrived, ${duplicates} of them duplicates`);
+    // Nothing was delivered before the crash, so nothing may arrive twice after it.
+    expect(duplicates).toBe(0);
+  }, 120_000);
+});
+
+function* ids(): Generator<string> {
+  for (let n = 0; n < CALLS; n++) yield `call-${n}`;
+}
+
+/** Sends the calls one by one over several connections until all are answered or the program is gone. */
+async function sendUntilDead(url: string, answered: Set<string>, onAnswer: () => void): Promise<void> {
+  const waiting = ids();
+  const lane = async () => {
+    for (const id of waiting) {
+      const sent = await send(url, '/v1/track', track(id)).catch(() => undefined);
+      if (sent === undefined) return;
+      if (sent.status === 200) answered.add(id);
+      onAnswer();
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, lane));
+}

@@ -1,0 +1,103 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { send, track } from '../support/calls.ts';
+import {
+  makePlace,
+  oneDestination,
+  type Place,
+  type Program,
+  ROOT,
+  startProgram,
+} from '../support/program.ts';
+import { startReceiver, type TestReceiver } from '../support/receiver.ts';
+
+const tlsFile = (name: string) => readFileSync(join(ROOT, 'server/test/support/tls', name));
+
+describe('an endpoint', () => {
+  let place: Place;
+  let program: Program;
+  let receivers: TestReceiver[];
+
+  async function start(...endpoints: TestReceiver[]): Promise<void> {
+    receivers = endpoints;
+    place = makePlace(oneDestination(endpoints.map(({ url }) => url)));
+    program = await startProgram({
+      args: ['start', '--config', place.config, '--data', place.data, '--port', '0', '--host', '127.0.0.1'],
+    });
+  }
+
+  afterEach(async () => {
+    await program.stop();
+    for (const receiver of receivers) await receiver.stop();
+    place.remove();
+  });
+
+  it('with a self-signed certificate gets no request, and the reason is in the log', async () => {
+    await start(
+      await startReceiver({ tls: { key: tlsFile('self-signed.key'), cert: tlsFile('self-signed.pem') } }),
+    );
+    await send(program.url, '/v1/track', track('m1'));
+    const [line] = await program.saw(/.*certificate_untrusted.*/);
+    expect(JSON.parse(line)).toMatchObject({
+      event: 'destination.failing',
+      destination: 'crm',
+      reason: 'certificate_untrusted',
+    });
+    expect(line).toContain('self-signed');
+    expect(receivers[0]!.arrivals).toHaveLength(0);
+  });
+
+  it('that answers after 6 s is timed out at 5 s and tried again with the same bytes', async () => {
+    await start(
+      await startReceiver({
+        answer: (response, _arrival, nth) => {
+          if (nth > 0) response.end();
+          else setTimeout(() => response.end(), 6000).unref();
+        },
+      }),
+    );
+    await send(program.url, '/v1/track', track('m1'));
+    const [line] = await program.saw(/.*"timeout".*/);
+    expect(JSON.parse(line)).toMatchObject({ event: 'destination.failing', reason: 'timeout' });
+    const receiver = receivers[0]!;
+    await receiver.count(2);
+    const [first, second] = receiver.arrivals;
+    // Five seconds of waiting, then a first delay of one second, stretched or shortened by up to a fifth.
+    expect(second!.at - first!.at).toBeGreaterThan(5000 + 700);
+    expect(second!.at - first!.at).toBeLessThan(5000 + 2500);
+    expect(second!.body.equals(first!.body)).toBe(true);
+    expect(second!.headers['webhook-id']).toBe('m1');
+    await program.saw(/destination\.recovered/);
+  });
+
+  it('that refuses is not tried again, and the delivery is given up with the reason', async () => {
+    await start(
+      await startReceiver({
+        answer: (response) => {
+          response.writeHead(410).end('gone for good');
+        },
+      }),
+    );
+    await send(program.url, '/v1/track', track('m1'));
+    const [line] = await program.saw(/.*status_410.*/);
+    expect(JSON.parse(line)).toMatchObject({
+      event: 'destination.failing',
+      dead: 1,
+      answer: 'gone for good',
+    });
+  });
+
+  it('is not tried again when a sibling has accepted', async () => {
+    const down = await startReceiver({ answer: (response) => void response.writeHead(503).end() });
+    const up = await startReceiver();
+    await start(down, up);
+    for (let n = 0; n < 20; n++) await send(program.url, '/v1/track', track(`m${n}`));
+    await Promise.all([up.count(20), down.count(20)]);
+    // Whatever failed would be tried again after at most 1.2 s; a later event shows that this time has passed.
+    const later = Date.now() + 1500;
+    while (Date.now() < later) await send(program.url, '/v1/track', track(`later-${Date.now()}`));
+    const ids = down.arrivals.map(({ headers }) => headers['webhook-id']);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+});

@@ -1,0 +1,105 @@
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { makePlace, oneDestination, type Place, runProgram, startProgram } from '../support/program.ts';
+
+const GOOD = oneDestination(['http://127.0.0.1:9/in']);
+
+describe('millrace start', () => {
+  let place: Place;
+  const args = (...more: string[]) => [
+    'start',
+    '--config',
+    place.config,
+    '--data',
+    place.data,
+    '--host',
+    '127.0.0.1',
+    ...more,
+  ];
+  const start = (...more: string[]) => runProgram({ args: args(...more) });
+  const lines = (text: string) => text.split('\n').filter((line) => line.startsWith('millrace:'));
+
+  beforeEach(() => {
+    place = makePlace(GOOD);
+  });
+  afterEach(() => place.remove());
+
+  it('names file, line, path and reason of what is wrong in the configuration, and ends with 2', async () => {
+    writeFileSync(place.config, GOOD.replace('http://127.0.0.1:9/in', 'example.com/hook'));
+    const { code, stderr } = await start();
+    expect(code).toBe(2);
+    const line = GOOD.split('\n').findIndex((text) => text.includes('url:')) + 1;
+    expect(stderr).toContain(`millrace.yaml:${line}:`);
+    expect(stderr).toContain('destinations[0].settings.endpoints[0].url');
+    expect(stderr).toContain('example.com/hook');
+  });
+
+  it('says so when the configuration file does not exist, and ends with 2', async () => {
+    const { code, stderr } = await runProgram({
+      args: ['start', '--config', join(place.folder, 'none.yaml')],
+    });
+    expect(code).toBe(2);
+    expect(stderr).toContain('none.yaml');
+  });
+
+  it('says in one line what to do when the port is in use', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    const { code, stderr } = await start('--port', String(port));
+    other.close();
+    expect(code).toBe(1);
+    expect(lines(stderr)).toEqual([
+      expect.stringMatching(new RegExp(`port ${port}.*already in use.*--port`)),
+    ]);
+  });
+
+  it('says in one line what to do when the data folder cannot be made', async () => {
+    writeFileSync(place.data, 'a file, not a folder');
+    const { code, stderr } = await start('--port', '0');
+    expect(code).toBe(1);
+    expect(lines(stderr)).toEqual([expect.stringMatching(/data folder .*data.*--data/)]);
+  });
+
+  it('says in one line what to do when the data folder belongs to another running instance', async () => {
+    const first = await startProgram({ args: args('--port', '0') });
+    const { code, stderr } = await start('--port', '0');
+    expect(code).toBe(1);
+    expect(lines(stderr)).toEqual([
+      expect.stringMatching(
+        new RegExp(`in use by another running Millrace \\(process ${first.pid}\\).*--data`),
+      ),
+    ]);
+    expect(await first.stop()).toBe(0);
+  });
+
+  it('starts again on the folder of one that was killed', async () => {
+    const first = await startProgram({ args: args('--port', '0') });
+    await first.kill();
+    const second = await startProgram({ args: args('--port', '0') });
+    expect(await second.stop()).toBe(0);
+  });
+
+  it('says in one line what to do when the folder holds a newer format', async () => {
+    const first = await startProgram({ args: args('--port', '0') });
+    await first.stop();
+    const { DatabaseSync } = await import('node:sqlite');
+    const database = new DatabaseSync(join(place.data, 'millrace.db'));
+    database.exec('pragma user_version = 999');
+    database.close();
+    const { code, stderr } = await start('--port', '0');
+    expect(code).toBe(1);
+    expect(lines(stderr)).toEqual([expect.stringMatching(/newer Millrace \(format 999.*newer version/)]);
+  });
+
+  it('warns of settings that have no effect yet, and starts', async () => {
+    writeFileSync(place.config, `${GOOD}\nretention: { events: 7d }\n`);
+    const program = await startProgram({ args: args('--port', '0') });
+    expect(program.out.stderr).toMatch(/retention\.events.*no effect/);
+    expect(await program.stop()).toBe(0);
+  });
+});

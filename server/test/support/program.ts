@@ -1,0 +1,144 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const MILLRACE = join(ROOT, 'cli/bin/millrace.js');
+
+/** The real program in a process of its own. */
+export interface Program {
+  readonly url: string;
+  readonly pid: number;
+  /** Everything it has written so far. */
+  readonly out: { stdout: string; stderr: string };
+  /** Resolves when what it has written matches. */
+  saw(pattern: RegExp): Promise<RegExpMatchArray>;
+  /** SIGKILL: no goodbye. */
+  kill(): Promise<void>;
+  /** SIGTERM; resolves to the exit code. */
+  stop(): Promise<number | null>;
+}
+
+export interface ProgramOptions {
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** A program that runs ours, such as `strace` with its options. */
+  readonly under?: readonly string[];
+}
+
+/** Starts `millrace` and waits until it says where it is ready; rejects with what it said if it ends before. */
+export async function startProgram(options: ProgramOptions): Promise<Program> {
+  const started = launch(options);
+  const [, url] = await started.saw(/ready on (http:\/\/\S+)/);
+  return { ...started, url: url! };
+}
+
+/** Runs `millrace` to its end. */
+export async function runProgram(
+  options: ProgramOptions,
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const { child, out } = launch(options);
+  const [code] = (await once(child, 'exit')) as [number | null];
+  return { code, ...out };
+}
+
+function launch({ args, env, under = [] }: ProgramOptions) {
+  const [command, ...rest] = [...under, process.execPath, MILLRACE, ...args];
+  const child = spawn(command!, rest, {
+    cwd: ROOT,
+    env: { ...cleanEnvironment(), NO_COLOR: '1', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const out = { stdout: '', stderr: '' };
+  const watchers = new Set<() => void>();
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (text: string) => {
+      out[name] += text;
+      for (const watch of watchers) watch();
+    });
+  }
+  const exited = once(child, 'exit') as Promise<[number | null]>;
+  return {
+    child,
+    out,
+    pid: child.pid!,
+    saw: (pattern: RegExp) => saw(pattern, { child, out, watchers }),
+    kill: async () => {
+      child.kill('SIGKILL');
+      await exited;
+    },
+    stop: async () => {
+      child.kill('SIGTERM');
+      const [code] = await exited;
+      return code;
+    },
+  };
+}
+
+interface Watched {
+  readonly child: ChildProcess;
+  readonly out: { stdout: string; stderr: string };
+  readonly watchers: Set<() => void>;
+}
+
+function saw(pattern: RegExp, { child, out, watchers }: Watched): Promise<RegExpMatchArray> {
+  return new Promise((resolve, reject) => {
+    const look = () => {
+      const match = `${out.stdout}${out.stderr}`.match(pattern);
+      if (match === null) return;
+      watchers.delete(look);
+      resolve(match);
+    };
+    watchers.add(look);
+    child.once('exit', (code) =>
+      reject(new Error(`millrace ended with ${code} before it said ${pattern}:\n${out.stdout}${out.stderr}`)),
+    );
+    look();
+  });
+}
+
+/** Settings of whoever runs the tests must not reach the program under test. */
+function cleanEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('MILLRACE_')));
+}
+
+/** A folder of its own for one test, with a configuration file in it. */
+export interface Place {
+  readonly folder: string;
+  readonly config: string;
+  readonly data: string;
+  remove(): void;
+}
+
+export function makePlace(yaml: string): Place {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-e2e-'));
+  const config = join(folder, 'millrace.yaml');
+  writeFileSync(config, yaml);
+  return {
+    folder,
+    config,
+    data: join(folder, 'data'),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+/** A configuration with one source (`website`, key `wk`) and one destination (`crm`) for these endpoints. */
+export function oneDestination(endpoints: readonly string[], secret = 's3cret'): string {
+  return `
+egress: { allow: [127.0.0.0/8, ::1/128] }
+sources:
+  - name: website
+    writeKeys: [wk]
+destinations:
+  - name: crm
+    type: webhooks
+    sources: [website]
+    settings:
+      endpoints:
+${endpoints.map((url) => `        - { url: "${url}" }`).join('\n')}
+      sharedSecret: ${secret}
+`;
+}

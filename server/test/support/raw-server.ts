@@ -1,0 +1,123 @@
+import { EventEmitter, once } from 'node:events';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
+import type { Answer, OutboundRequest, Transport } from '../../src/ports/transport.ts';
+
+/** One request as it came over the wire. */
+export interface RawRequest {
+  /** Request line and headers, without the empty line. */
+  readonly head: string;
+  readonly body: string;
+  /** Which connection it came on, counted from 1. */
+  readonly connection: number;
+}
+
+export interface RawServer {
+  readonly port: number;
+  /** Every connection ever accepted (and, over TLS, established). */
+  readonly sockets: readonly Socket[];
+  readonly requests: readonly RawRequest[];
+  /** Resolves when this many requests have come in all. */
+  received(count: number): Promise<void>;
+  /** Resolves when this many connections were opened in all. */
+  opened(count: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface RawServerOptions {
+  readonly tls?: TlsOptions;
+  readonly onConnection?: (socket: Socket) => void;
+}
+
+/** A receiver that says byte for byte what a test wants, right or wrong: no HTTP library in between. */
+export async function startRawServer(
+  onRequest: (socket: Socket, request: RawRequest) => void,
+  { tls, onConnection }: RawServerOptions = {},
+): Promise<RawServer> {
+  const sockets: Socket[] = [];
+  const requests: RawRequest[] = [];
+  const events = new EventEmitter();
+  events.setMaxListeners(0);
+  const accept = (socket: Socket): void => {
+    const connection = sockets.push(socket);
+    // Tests cut connections on purpose.
+    socket.on('error', () => {});
+    readRequests(socket, (head, body) => {
+      const request = { head, body, connection };
+      requests.push(request);
+      onRequest(socket, request);
+      events.emit('request');
+    });
+    onConnection?.(socket);
+    events.emit('connection');
+  };
+  const server: Server = tls === undefined ? createServer(accept) : createTlsServer(tls, accept);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    sockets,
+    requests,
+    async received(count) {
+      while (requests.length < count) await once(events, 'request');
+    },
+    async opened(count) {
+      while (sockets.length < count) await once(events, 'connection');
+    },
+    async stop() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      if (server.listening) await once(server, 'close');
+    },
+  };
+}
+
+function readRequests(socket: Socket, take: (head: string, body: string) => void): void {
+  let pending = '';
+  socket.on('data', (chunk) => {
+    pending += chunk.toString('latin1');
+    for (;;) {
+      const end = pending.indexOf('\r\n\r\n');
+      if (end === -1) return;
+      const head = pending.slice(0, end);
+      const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0);
+      if (pending.length < end + 4 + length) return;
+      const body = pending.slice(end + 4, end + 4 + length);
+      pending = pending.slice(end + 4 + length);
+      take(head, body);
+    }
+  });
+}
+
+/** An answer with its `Content-Length`. */
+export function http(status: string, body = '', headers = ''): string {
+  return `HTTP/1.1 ${status}\r\n${headers}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+}
+
+/** `events.once` would fail on the reset that often comes first. */
+export function closed(socket: Socket | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    if (socket === undefined || socket.closed) resolve();
+    else socket.once('close', () => resolve());
+  });
+}
+
+/** Sends, and fails the test when `done` is called before `send` has returned or more than once. */
+export function post(
+  transport: Transport,
+  url: string,
+  { headers = {}, body = Buffer.from('{}'), timeout = 5000 }: Partial<OutboundRequest> = {},
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    let returned = false;
+    let answers = 0;
+    transport.send({ url, headers, body, timeout }, (answer) => {
+      answers += 1;
+      if (!returned) reject(new Error('done was called before send returned'));
+      // Seen by the test runner as an uncaught exception.
+      if (answers > 1) throw new Error(`done was called ${answers} times`);
+      resolve(answer);
+    });
+    returned = true;
+  });
+}

@@ -15,7 +15,7 @@ import { Health } from './health.ts';
 import { type EndedRound, type RoundTools, SETTINGS_VERSIONS, sendRound } from './round.ts';
 
 /** Deliveries a lane keeps in memory; the rest waits on disk. Enough for a fast endpoint between two claims. */
-export const WINDOW = 2000;
+const WINDOW = 2000;
 
 /** A claim is made when so much of the window is free, so that it is worth its commit. */
 const CLAIM_FROM = WINDOW / 4;

@@ -29,7 +29,15 @@ function destination(name: string, over: Partial<Destination> = {}): Destination
 }
 
 function event(integrations: JsonObject, context: JsonObject = {}): Event {
-  return { messageId: 'm', type: 'track', channel: 'server', context, integrations, timestamp: '', receivedAt: '' };
+  return {
+    messageId: 'm',
+    type: 'track',
+    channel: 'server',
+    context,
+    integrations,
+    timestamp: '',
+    receivedAt: '',
+  };
 }
 
 describe('isEnabledBy', () => {

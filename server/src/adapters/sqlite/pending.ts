@@ -4,7 +4,7 @@ import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import type { Claim, Held, LaneStat, SetId } from '../../ports/backlog.ts';
 import { HeldSet } from './held-set.ts';
-import { decodeRefs, encodeRecords, encodeRuns, Runs } from './refs.ts';
+import { decodeRefs, encodeRecords, encodeRuns, Runs, splitRefs } from './refs.ts';
 
 /**
  * ```
@@ -59,7 +59,7 @@ export class Pending {
     this.#delete = database.prepare('delete from pending where id = ?');
     this.#rewrite = database.prepare('update pending set n = ?, refs = ? where id = ?');
     this.#due = database.prepare(
-      'select id, due, refs from pending where destination = ? and state <> 0 and due <= ? order by due, id limit 1',
+      'select id, due, n, refs from pending where destination = ? and state <> 0 and due <= ? order by due, id limit 1',
     );
     this.#hold = database.prepare(`update pending set state = ${HELD}, owner = ? where id = ?`);
     this.#heldRows = database.prepare(
@@ -128,18 +128,17 @@ export class Pending {
     const deliveries: Held[] = [];
     while (deliveries.length < max) {
       const row = this.#due.get(destination, now) as
-        | { id: number; due: number; refs: Uint8Array }
+        | { id: number; due: number; n: number; refs: Uint8Array }
         | undefined;
       if (row === undefined) break;
       if (this.#growing.get(destination)?.id === row.id) this.#growing.delete(destination);
-      const all = decodeRefs(row.refs);
-      const taken = all.splice(0, max - deliveries.length);
+      const { taken, rest } = splitRefs(row.refs, max - deliveries.length);
       const set = HeldSet.of(destination, taken);
       let id = row.id;
-      if (all.length === 0) this.#hold.run(this.#epoch, id);
+      if (rest === undefined) this.#hold.run(this.#epoch, id);
       else {
         // The rest stays in its row, with its place in the order; what is taken becomes a row of its own.
-        this.#rewrite.run(all.length, encode(all), row.id);
+        this.#rewrite.run(row.n - taken.length, rest, row.id);
         id = this.#put({ destination, state: HELD, due: row.due, n: taken.length, refs: encode(taken) });
       }
       this.#held.set(id, set);

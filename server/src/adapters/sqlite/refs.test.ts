@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Delivery } from '../../model/delivery.ts';
-import { decodeRefs, encodeRecords, encodeRuns, Runs } from './refs.ts';
+import { decodeRefs, encodeRecords, encodeRuns, Runs, splitRefs } from './refs.ts';
 
 const positions = fc
   .uniqueArray(
@@ -33,6 +33,21 @@ describe('pending sets on disk', () => {
     fc.assert(
       fc.property(fc.array(delivery), (list) => {
         expect(decodeRefs(encodeRecords(list))).toEqual(list);
+      }),
+    );
+  });
+
+  it('split anywhere into the deliveries taken and those left', () => {
+    const records = fc
+      .array(fc.record({ position: fc.nat(), rounds: fc.integer({ min: 1, max: 9 }) }), { minLength: 1 })
+      .map(encodeRecords);
+    const sets = fc.oneof(positions.filter((list) => list.length > 0).map(encodeRuns), records);
+    fc.assert(
+      fc.property(sets, fc.integer({ min: 1, max: 400 }), (refs, max) => {
+        const all = decodeRefs(refs);
+        const { taken, rest } = splitRefs(refs, max);
+        expect(taken).toEqual(all.slice(0, max));
+        expect(rest === undefined ? [] : decodeRefs(rest)).toEqual(all.slice(max));
       }),
     );
   });

@@ -77,6 +77,41 @@ export function encodeRecords(deliveries: readonly Delivery[]): Uint8Array {
   return bytes;
 }
 
+/** The first deliveries of a set, and the set that is left without them; absent when nothing is left. */
+export interface Split {
+  readonly taken: Delivery[];
+  readonly rest?: Uint8Array;
+}
+
+/** Costs what is taken, not what the set holds: a set may hold a hundred times what is claimed at once. */
+export function splitRefs(refs: Uint8Array, max: number): Split {
+  const bytes = Buffer.from(refs.buffer, refs.byteOffset, refs.byteLength);
+  if (bytes[0] === RUNS) return splitRuns(bytes, max);
+  const cut = 1 + max * RECORD_BYTES;
+  const taken = decodeRefs(bytes.subarray(0, cut));
+  return cut >= bytes.length
+    ? { taken }
+    : { taken, rest: Buffer.concat([bytes.subarray(0, 1), bytes.subarray(cut)]) };
+}
+
+function splitRuns(bytes: Buffer, max: number): Split {
+  const taken: Delivery[] = [];
+  const cursor = { at: 1 };
+  let position = 0;
+  while (cursor.at < bytes.length) {
+    position += readVarint(bytes, cursor);
+    const end = position + readVarint(bytes, cursor);
+    for (; position < end && taken.length < max; position++) taken.push({ position, rounds: 0 });
+    if (position === end) continue;
+    // The runs behind the cut are relative to each other; only the first one left must be written anew.
+    const head: number[] = [RUNS];
+    pushVarint(head, position);
+    pushVarint(head, end - position);
+    return { taken, rest: Buffer.concat([Uint8Array.from(head), bytes.subarray(cursor.at)]) };
+  }
+  return { taken };
+}
+
 /** Never tried deliveries come back with zero rounds and nothing else. */
 export function decodeRefs(refs: Uint8Array): Delivery[] {
   const bytes = Buffer.from(refs.buffer, refs.byteOffset, refs.byteLength);

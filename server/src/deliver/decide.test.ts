@@ -37,7 +37,10 @@ describe('decide', () => {
   });
 
   it('keeps the places of endpoints that were left out of this round', () => {
-    const decision = decide({ ...NEW, rounds: 1, firstFailedAt: NOW - 1 }, round([undefined, undefined, retryable]));
+    const decision = decide(
+      { ...NEW, rounds: 1, firstFailedAt: NOW - 1 },
+      round([undefined, undefined, retryable]),
+    );
     expect(decision).toMatchObject({ kind: 'retry', next: { endpoints: 0b100 } });
   });
 

@@ -6,7 +6,13 @@ import { outcomeOf, retryAfter } from './outcome.ts';
 const NOW = Date.parse('2026-03-04T05:06:07.000Z');
 const answered = (status: number, header?: string) =>
   outcomeOf(
-    { kind: 'answered', status, body: '', latencyMs: 1, ...(header === undefined ? {} : { retryAfter: header }) },
+    {
+      kind: 'answered',
+      status,
+      body: '',
+      latencyMs: 1,
+      ...(header === undefined ? {} : { retryAfter: header }),
+    },
     NOW,
   );
 

@@ -9,7 +9,8 @@ export async function send(
   const response = await fetch(`${url}${path}`, {
     method: 'POST',
     headers: { authorization, ...headers },
-    body: body instanceof Uint8Array ? Buffer.from(body) : typeof body === 'string' ? body : JSON.stringify(body),
+    body:
+      body instanceof Uint8Array ? Buffer.from(body) : typeof body === 'string' ? body : JSON.stringify(body),
   });
   return { status: response.status, answer: await response.json(), headers: response.headers };
 }

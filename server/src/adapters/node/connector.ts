@@ -1,0 +1,146 @@
+import { lookup as systemLookup } from 'node:dns';
+import { isIP, type LookupFunction, type Socket, connect as tcpConnect } from 'node:net';
+import { createSecureContext, getCACertificates, type SecureContext, connect as tlsConnect } from 'node:tls';
+import {
+  type CheckedAddress,
+  type EgressRules,
+  type Lookup,
+  type Resolution,
+  resolveAllowed,
+} from './egress.ts';
+import { certificateFailure, TransportError } from './failure.ts';
+
+/** Where to connect, as undici names it: `hostname` without the brackets of IPv6, `port` empty for the usual one. */
+export interface Target {
+  readonly protocol: string;
+  readonly hostname: string;
+  readonly port: string;
+}
+
+/** Called once, never before `Connect` returns, and not at all after a cancellation. */
+export type Connected = (...result: [error: null, socket: Socket] | [error: Error, socket: null]) => void;
+
+/** Opens one connection; the returned function gives it up, connected or not. */
+export type Connect = (target: Target, connected: Connected) => () => void;
+
+export interface ConnectorOptions {
+  readonly egress: EgressRules;
+  readonly lookup?: Lookup;
+  /** Certificates (PEM) of authorities to trust beside the system's. */
+  readonly ca?: string;
+}
+
+/**
+ * How long one of several addresses may take before the next is tried as well. Node's 250 ms would give up on addresses
+ * that are merely far away.
+ */
+const ADDRESS_ATTEMPT = 1000;
+
+/** How long a silent connection stands before the system asks whether the other side is still there. */
+const KEEP_ALIVE_PROBE = 60_000;
+
+/**
+ * Makes connections to checked addresses only. A connector of our own, because undici's hands out a socket only once it
+ * is connected: a request whose time is over could not end the attempt, and an address that swallows packets
+ * would keep a socket for two minutes per request.
+ */
+export function createConnector({ egress, lookup = systemLookup, ca }: ConnectorOptions): Connect {
+  let trust: SecureContext | undefined;
+  const lookups = new Map<string, Promise<Resolution>>();
+
+  /** One lookup per name at a time: each holds one of the few threads that the whole process looks names up with. */
+  const resolve = (hostname: string): Promise<Resolution> => {
+    const under = lookups.get(hostname);
+    if (under !== undefined) return under;
+    const resolution = resolveAllowed(hostname, egress, lookup).finally(() => lookups.delete(hostname));
+    lookups.set(hostname, resolution);
+    return resolution;
+  };
+
+  return (target, connected) => {
+    let socket: Socket | undefined;
+    let cancelled = false;
+    void resolve(target.hostname).then((resolution) => {
+      if (cancelled) return;
+      if (resolution.kind !== 'allowed') {
+        const reason = resolution.kind === 'refused' ? 'egress_refused' : 'name_not_resolved';
+        connected(new TransportError(reason, resolution.message), null);
+      } else if (target.protocol === 'https:') {
+        // Built once: reading every root certificate takes milliseconds.
+        trust ??= trustedAuthorities(ca);
+        socket = openTls(target, { addresses: resolution.addresses, trust }, connected);
+      } else {
+        socket = openTcp(target, resolution.addresses, connected);
+      }
+    });
+    return () => {
+      cancelled = true;
+      socket?.destroy();
+    };
+  };
+}
+
+function trustedAuthorities(ca: string | undefined): SecureContext {
+  return createSecureContext(ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] });
+}
+
+function openTcp(target: Target, addresses: readonly CheckedAddress[], connected: Connected): Socket {
+  const socket = tcpConnect({ ...route(target, addresses), port: Number(target.port || 80) });
+  report(socket, 'connect', connected, (error) => error);
+  return socket;
+}
+
+/**
+ * The certificate must be valid for the host of the URL, whatever `Host` header is sent. `rejectUnauthorized` is given
+ * because NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment would switch the check off otherwise (service.md, outbound rule 3).
+ * Sessions are not resumed: a resumed one is not checked again, and would outlive the certificate.
+ */
+function openTls(
+  target: Target,
+  { addresses, trust }: { readonly addresses: readonly CheckedAddress[]; readonly trust: SecureContext },
+  connected: Connected,
+): Socket {
+  const { hostname } = target;
+  const socket = tlsConnect({
+    ...route(target, addresses),
+    port: Number(target.port || 443),
+    // RFC 6066: neither an address nor the final dot of an absolute name is sent as a server name.
+    servername: isIP(hostname) === 0 ? hostname.replace(/\.$/, '') : '',
+    secureContext: trust,
+    rejectUnauthorized: true,
+    ALPNProtocols: ['http/1.1'],
+  });
+  // `authorizationError` is set by Node when, and only when, the chain or the name was the reason.
+  report(socket, 'secureConnect', connected, (error) => {
+    return socket.authorizationError ? certificateFailure(error) : error;
+  });
+  return socket;
+}
+
+/** From the moment it is connected the socket's errors are undici's to hear. */
+function report(socket: Socket, event: string, connected: Connected, explain: (error: Error) => Error): void {
+  const fail = (error: Error) => connected(explain(error), null);
+  socket.once('error', fail);
+  socket.once(event, () => {
+    socket.off('error', fail);
+    connected(null, socket);
+  });
+}
+
+/** `lookup` hands out what was checked: the name is never asked for again between the check and the connection. */
+function route({ hostname }: Target, addresses: readonly CheckedAddress[]) {
+  const lookup: LookupFunction = (_hostname, options, done) => {
+    const [first] = addresses;
+    if (options.all) done(null, [...addresses]);
+    else done(null, first!.address, first!.family);
+  };
+  return {
+    host: hostname,
+    lookup,
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT,
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: KEEP_ALIVE_PROBE,
+  };
+}

@@ -1,0 +1,83 @@
+import { errors } from 'undici';
+import type { FailureReason } from '../../ports/transport.ts';
+
+/** Why no answer came: a reason for the rules, a sentence for the operator. */
+export interface Failure {
+  readonly reason: FailureReason;
+  readonly detail: string;
+}
+
+/** A failure that is already understood, on its way through undici, which passes on nothing but an `Error`. */
+export class TransportError extends Error {
+  readonly reason: FailureReason;
+
+  constructor(reason: FailureReason, detail: string, options?: ErrorOptions) {
+    super(detail, options);
+    this.name = 'TransportError';
+    this.reason = reason;
+  }
+}
+
+const REASONS: ReadonlyMap<string, FailureReason> = new Map([
+  ['ECONNREFUSED', 'connection_refused'],
+  ['ECONNRESET', 'connection_closed'],
+  ['ECONNABORTED', 'connection_closed'],
+  ['EPIPE', 'connection_closed'],
+  ['UND_ERR_SOCKET', 'connection_closed'],
+  ['UND_ERR_DESTROYED', 'connection_closed'],
+  ['UND_ERR_CLOSED', 'connection_closed'],
+  // The system gave up connecting, or waiting for an acknowledgement, before our own limit was over.
+  ['ETIMEDOUT', 'timeout'],
+  ['UND_ERR_HEADERS_OVERFLOW', 'protocol_error'],
+  ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'protocol_error'],
+  ['UND_ERR_INVALID_ARG', 'invalid_request'],
+  ['UND_ERR_NOT_SUPPORTED', 'invalid_request'],
+  ['UND_ERR_REQ_CONTENT_LENGTH_MISMATCH', 'invalid_request'],
+]);
+
+/** What certificate errors mean; others keep the words of the TLS library. */
+const CERTIFICATES: ReadonlyMap<string, string> = new Map([
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'self-signed certificate'],
+  ['SELF_SIGNED_CERT_IN_CHAIN', 'certificate from an authority that is not trusted'],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'certificate from an unknown authority, or an incomplete chain'],
+  ['UNABLE_TO_GET_ISSUER_CERT', 'certificate from an unknown authority, or an incomplete chain'],
+  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'certificate from an unknown authority, or an incomplete chain'],
+  ['CERT_HAS_EXPIRED', 'certificate has expired'],
+  ['CERT_NOT_YET_VALID', 'certificate is not valid yet'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'certificate is for another host'],
+]);
+
+/** What undici calls "bad": bytes it did not ask for, a 100 or a 101 answer. */
+const MISPLACED_ANSWER = /^bad (response|upgrade)$/;
+
+/** Sorts whatever undici, net or tls reports. What nobody foresaw counts as `connection_failed`, which is tried again. */
+export function failureOf(error: Error): Failure {
+  if (error instanceof TransportError) return { reason: error.reason, detail: error.message };
+  // Several addresses were tried; the last one was given the most time.
+  const last: unknown = error instanceof AggregateError ? error.errors.at(-1) : undefined;
+  if (last instanceof Error) return failureOf(last);
+  const code = codeOf(error);
+  return { reason: reasonOf(error, code), detail: withCode(error.message || error.name, code) };
+}
+
+/** The failure of a handshake that ended because the certificate was not trusted. */
+export function certificateFailure(error: Error): TransportError {
+  const code = codeOf(error);
+  const detail = withCode(CERTIFICATES.get(code) ?? error.message, code);
+  return new TransportError('certificate_untrusted', detail, { cause: error });
+}
+
+function reasonOf(error: Error, code: string): FailureReason {
+  // Not all of them have a code.
+  if (error instanceof errors.HTTPParserError || MISPLACED_ANSWER.test(error.message))
+    return 'protocol_error';
+  return REASONS.get(code) ?? 'connection_failed';
+}
+
+function codeOf(error: Error): string {
+  return 'code' in error && typeof error.code === 'string' ? error.code : '';
+}
+
+function withCode(text: string, code: string): string {
+  return code === '' || text.includes(code) ? text : `${text} (${code})`;
+}

@@ -1,0 +1,281 @@
+import type { Socket } from 'node:net';
+import { afterEach, expect, test } from 'vitest';
+import { egressRules } from '../../src/adapters/node/egress.ts';
+import { createTransport, type TransportOptions } from '../../src/adapters/node/transport.ts';
+import type { Answer, Transport } from '../../src/ports/transport.ts';
+import {
+  closed,
+  http,
+  post,
+  type RawRequest,
+  type RawServer,
+  startRawServer,
+} from '../support/raw-server.ts';
+
+const started: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((stop) => stop()));
+});
+
+function transportWith(options: Partial<TransportOptions> = {}): Transport {
+  const transport = createTransport({ egress: egressRules(['127.0.0.0/8']), ...options });
+  started.push(() => transport.stop());
+  return transport;
+}
+
+async function receiver(onRequest: (socket: Socket, request: RawRequest) => void): Promise<RawServer> {
+  const server = await startRawServer(onRequest);
+  started.push(() => server.stop());
+  return server;
+}
+
+function urlOf(server: RawServer): string {
+  return `http://127.0.0.1:${server.port}/hook`;
+}
+
+test('one request after the other uses one connection', async () => {
+  const server = await receiver((socket) => socket.write(http('200 OK', 'ok')));
+  const transport = transportWith();
+  for (let i = 0; i < 20; i++) expect(await post(transport, urlOf(server))).toMatchObject({ status: 200 });
+  expect(server.requests).toHaveLength(20);
+  expect(server.sockets).toHaveLength(1);
+});
+
+test('done finds the connection of a complete answer free again', async () => {
+  const server = await receiver((socket) => socket.write(http('200 OK', 'ok')));
+  const transport = transportWith();
+  const request = { url: urlOf(server), headers: {}, body: Buffer.from('{}'), timeout: 5000 };
+  await new Promise<Answer>((resolve) => transport.send(request, () => transport.send(request, resolve)));
+  expect(server.requests).toHaveLength(2);
+  expect(server.sockets).toHaveLength(1);
+});
+
+test('a connection found dead is replaced, without anybody noticing', async () => {
+  const server = await receiver((socket, { connection }) => {
+    const onThis = server.requests.filter((request) => request.connection === connection).length;
+    if (connection === 1 && onThis === 2) socket.resetAndDestroy();
+    else socket.write(http('200 OK'));
+  });
+  const transport = transportWith();
+  await post(transport, urlOf(server));
+  const answer = await post(transport, urlOf(server), { body: Buffer.from('second') });
+  expect(answer).toMatchObject({ kind: 'answered', status: 200 });
+  expect(server.requests.map(({ body, connection }) => [connection, body])).toEqual([
+    [1, '{}'],
+    [1, 'second'],
+    [2, 'second'],
+  ]);
+});
+
+test('a dead connection is replaced once only', async () => {
+  const server = await receiver((socket) => {
+    if (server.requests.length === 1) socket.write(http('200 OK'));
+    else socket.end();
+  });
+  const transport = transportWith();
+  await post(transport, urlOf(server));
+  const answer = await post(transport, urlOf(server));
+  expect(answer).toMatchObject({ kind: 'failed', reason: 'connection_closed' });
+  expect(server.requests).toHaveLength(3);
+});
+
+test('a connection that was opened again under a waiting request counts as new', async () => {
+  const server = await receiver((socket) => {
+    if (server.requests.length === 1) socket.write(http('200 OK', '', 'Connection: close\r\n'));
+    else socket.end();
+  });
+  const transport = transportWith();
+  const request = { url: urlOf(server), headers: {}, body: Buffer.from('{}'), timeout: 5000 };
+  const answer = await new Promise<Answer>((resolve) => {
+    transport.send(request, () => transport.send(request, resolve));
+  });
+  expect(answer).toMatchObject({ kind: 'failed', reason: 'connection_closed' });
+  expect(server.requests).toHaveLength(2);
+});
+
+test('once a byte of an answer was seen nothing is sent again', async () => {
+  const server = await receiver((socket) => {
+    if (server.requests.length === 1) socket.write(http('200 OK'));
+    else socket.end('HTTP/1.1 2');
+  });
+  const transport = transportWith();
+  await post(transport, urlOf(server));
+  const answer = await post(transport, urlOf(server));
+  expect(answer).toMatchObject({ kind: 'failed', reason: 'connection_closed' });
+  expect(server.requests).toHaveLength(2);
+});
+
+test('the time limit runs on over the second try', async () => {
+  const server = await receiver((socket) => {
+    if (server.requests.length === 1) socket.write(http('200 OK'));
+    if (server.requests.length === 2) setTimeout(() => socket.end(), 1000);
+  });
+  const transport = transportWith();
+  await post(transport, urlOf(server));
+  const answer = await post(transport, urlOf(server), { timeout: 2000 });
+  expect(answer).toMatchObject({ kind: 'failed', reason: 'timeout' });
+  expect(answer.latencyMs).toBeLessThan(2900);
+  expect(server.requests).toHaveLength(3);
+});
+
+test.each([
+  ['announced', 'Connection: close\r\n'],
+  ['unannounced', ''],
+])('a receiver that closes after each answer, %s, costs no attempt', async (_name, headers) => {
+  const answered = new Set<number>();
+  const server = await receiver((socket, { connection }) => {
+    if (!answered.has(connection)) socket.end(http('200 OK', '', headers));
+    answered.add(connection);
+  });
+  const transport = transportWith();
+  for (let i = 0; i < 10; i++) expect(await post(transport, urlOf(server))).toMatchObject({ status: 200 });
+  expect(server.sockets).toHaveLength(10);
+  if (headers !== '') expect(server.requests).toHaveLength(10);
+});
+
+test('no more connections than allowed, and who came first goes first', async () => {
+  const held: Socket[] = [];
+  const server = await receiver((socket) => {
+    held.push(socket);
+  });
+  const transport = transportWith({ maxConnectionsPerOrigin: 2 });
+  const bodies = ['1', '2', '3', '4', '5', '6'];
+  const answers = bodies.map((body) => post(transport, urlOf(server), { body: Buffer.from(body) }));
+  for (let served = 0; served < bodies.length; served++) {
+    await server.received(Math.min(served + 2, bodies.length));
+    held.shift()!.write(http('200 OK'));
+  }
+  for (const answer of await Promise.all(answers)) expect(answer).toMatchObject({ status: 200 });
+  expect(server.sockets).toHaveLength(2);
+  expect(server.requests.map(({ body }) => body).toSorted()).toEqual(bodies);
+  expect(server.requests.slice(2).map(({ body }) => body)).toEqual(bodies.slice(2));
+});
+
+test('the time limit runs while a request waits for a connection', async () => {
+  const server = await receiver(() => {});
+  const transport = transportWith({ maxConnectionsPerOrigin: 1 });
+  const first = post(transport, urlOf(server), { body: Buffer.from('first') });
+  const second = post(transport, urlOf(server), { body: Buffer.from('second'), timeout: 100 });
+  const third = post(transport, urlOf(server), { body: Buffer.from('third') });
+  expect(await second).toMatchObject({
+    kind: 'failed',
+    reason: 'timeout',
+    detail: 'no connection was free within 100 ms',
+  });
+  server.sockets[0]!.write(http('200 OK'));
+  await first;
+  await server.received(2);
+  server.sockets[0]!.write(http('200 OK'));
+  expect(await third).toMatchObject({ status: 200 });
+  expect(server.requests.map(({ body }) => body)).toEqual(['first', 'third']);
+});
+
+test('a lost connection makes room for those that wait', async () => {
+  const server = await receiver((socket, { body }) => {
+    if (body === 'good') socket.write(http('200 OK'));
+  });
+  const transport = transportWith({ maxConnectionsPerOrigin: 1 });
+  const bad = post(transport, urlOf(server), { body: Buffer.from('bad'), timeout: 100 });
+  const good = post(transport, urlOf(server), { body: Buffer.from('good') });
+  expect(await bad).toMatchObject({ reason: 'timeout' });
+  expect(await good).toMatchObject({ status: 200 });
+  expect(server.sockets).toHaveLength(2);
+});
+
+test('1,000 requests at once over 16 connections are all answered', async () => {
+  const server = await receiver((socket) => socket.write(http('200 OK', 'ok')));
+  const transport = transportWith({ maxConnectionsPerOrigin: 16 });
+  const bodies = Array.from({ length: 1000 }, (_, i) => `{"n":${i}}`);
+  const answers = await Promise.all(
+    bodies.map((body) => post(transport, urlOf(server), { body: Buffer.from(body) })),
+  );
+  expect(answers.every((answer) => answer.kind === 'answered' && answer.status === 200)).toBe(true);
+  expect(server.requests.map(({ body }) => body).toSorted()).toEqual(bodies.toSorted());
+  expect(server.sockets).toHaveLength(16);
+});
+
+test('whatever receivers do, every request is answered once, and connections stay within their bound', async () => {
+  const misdeeds: ((socket: Socket) => void)[] = [
+    (socket) => socket.write(http('200 OK', 'ok')),
+    (socket) => setTimeout(() => socket.write(http('200 OK', 'late')), 5),
+    (socket) => socket.write(http('500 Oops', 'x'.repeat(5000))),
+    (socket) => socket.write(http('200 OK', 'x'.repeat(200_000))),
+    (socket) => socket.end(http('200 OK')),
+    (socket) => socket.write(http('200 OK') + http('200 OK')),
+    (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhal'),
+    (socket) => socket.end('HTTP/1.1 500 Oops\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhal'),
+    (socket) => socket.write('what?'),
+    (socket) => socket.resetAndDestroy(),
+    (socket) => socket.end(),
+    () => {},
+  ];
+  let open = 0;
+  let most = 0;
+  let turn = 0;
+  const server = await startRawServer((socket) => misdeeds[(turn++ * 5) % misdeeds.length]!(socket), {
+    onConnection: (socket) => {
+      most = Math.max(most, ++open);
+      socket.once('close', () => open--);
+    },
+  });
+  started.push(() => server.stop());
+  const transport = transportWith({ maxConnectionsPerOrigin: 8 });
+  const posts = Array.from({ length: 600 }, (_, i) =>
+    post(transport, urlOf(server), { timeout: 200 + (i % 7) * 300 }),
+  );
+  const kinds = new Set(
+    (await Promise.all(posts)).map((answer) => (answer.kind === 'failed' ? answer.reason : answer.status)),
+  );
+  expect([...kinds].map(String).toSorted()).toEqual([
+    '200',
+    '500',
+    'connection_closed',
+    'protocol_error',
+    'timeout',
+  ]);
+  misdeeds.fill((socket) => socket.write(http('204 No Content')));
+  expect(await post(transport, urlOf(server))).toMatchObject({ status: 204 });
+  // One that we have closed may live a moment longer at the other side.
+  expect(most).toBeLessThanOrEqual(16);
+});
+
+test('idle connections are closed after the idle time', async () => {
+  const server = await receiver((socket) => socket.write(http('200 OK')));
+  const transport = transportWith({ idleTimeout: 100 });
+  await post(transport, urlOf(server));
+  await closed(server.sockets[0]);
+  expect(await post(transport, urlOf(server))).toMatchObject({ status: 200 });
+  expect(server.sockets).toHaveLength(2);
+});
+
+test('bytes nobody asked for end an idle connection and are not taken for an answer', async () => {
+  const server = await receiver((socket) => {
+    socket.write(http('200 OK') + (server.requests.length === 1 ? http('500 Smuggled') : ''));
+  });
+  const transport = transportWith();
+  await post(transport, urlOf(server));
+  await closed(server.sockets[0]);
+  expect(await post(transport, urlOf(server))).toMatchObject({ status: 200 });
+  expect(server.sockets).toHaveLength(2);
+});
+
+test('stop ends everything under way and closes every connection', async () => {
+  const server = await receiver((socket) => {
+    if (server.requests.length === 1) socket.write(http('200 OK'));
+  });
+  const transport = transportWith({ maxConnectionsPerOrigin: 2 });
+  await post(transport, urlOf(server));
+  const underWay = [1, 2, 3, 4].map(() => post(transport, urlOf(server)));
+  await server.received(3);
+  const gone = server.sockets.map(closed);
+  await Promise.all([transport.stop(), transport.stop()]);
+  for (const answer of await Promise.all(underWay)) {
+    expect(answer).toMatchObject({ kind: 'failed', reason: 'connection_closed' });
+  }
+  await Promise.all(gone);
+  expect(server.requests).toHaveLength(3);
+  const late = await post(transport, urlOf(server));
+  expect(late).toMatchObject({ kind: 'failed', reason: 'connection_closed' });
+  expect(server.sockets).toHaveLength(2);
+});

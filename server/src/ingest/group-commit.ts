@@ -4,7 +4,7 @@ import type { Plan } from '../model/plan.ts';
 import type { Source } from '../model/source.ts';
 import type { Time } from '../model/time.ts';
 import type { Deliverer, InHand } from '../ports/deliverer.ts';
-import type { Appended, Batch, EventLog, Owed, Received, Skipped } from '../ports/event-log.ts';
+import type { Appended, Batch, EventLog, NewEvent, Owed, Received, Skipped } from '../ports/event-log.ts';
 import type { AcceptedEvent } from './receive.ts';
 import { Tally } from './tally.ts';
 
@@ -143,11 +143,7 @@ export class GroupCommit {
     const batch: Batch = {
       id: this.#tools.newBatchId(),
       receivedAt: calls.reduce((latest, call) => Math.max(latest, call.receivedAt), 0),
-      events: events.map(({ source, event, json }) => ({
-        source: source.id,
-        messageId: event.messageId,
-        json,
-      })),
+      events: events.map(toStore),
       owed: Array.from(owed, ([destination, indexes]) => {
         const held = this.#tools.deliverer.reserve(destination, indexes.length);
         return { destination, state: held ? 'held' : 'parked', indexes } satisfies Owed;
@@ -193,6 +189,13 @@ interface Group {
   readonly events: readonly AcceptedEvent[];
   /** Counts of earlier calls that ride with this commit. */
   readonly carried: readonly Received[];
+}
+
+function toStore({ source, event, json }: AcceptedEvent): NewEvent {
+  const { messageId, userId } = event;
+  return userId === undefined
+    ? { source: source.id, messageId, json }
+    : { source: source.id, messageId, userId, json };
 }
 
 function answerAll(calls: readonly WaitingCall[], { positions }: Appended): void {

@@ -1,0 +1,158 @@
+import type { Json } from '../model/json.ts';
+import { DAY, HOUR, MINUTE, SECOND, type Time } from '../model/time.ts';
+
+/** The years 0000 to 9999, which four digits can write. */
+const EARLIEST: Time = -62_167_219_200_000;
+const LATEST: Time = 253_402_300_799_999;
+
+/** Longer texts are no time; the limit keeps the pattern below cheap whatever is sent. */
+const LONGEST_TEXT = 64;
+
+/**
+ * ISO 8601 as clients write it: one-digit months and days (Segment's own documentation has `2015-2-02`), any number of
+ * fractional digits, offsets with and without a colon, a blank instead of `T`, or a date alone. wire.md section 0, rule 8.
+ */
+const WRITTEN =
+  /^(\d{4})-(\d{1,2})-(\d{1,2})(?:[Tt ](\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)? ?(Z|z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?)?$/;
+
+const ZERO = 48;
+const DASH = 45;
+const COLON = 58;
+const DOT = 46;
+const UPPER_T = 84;
+const UPPER_Z = 90;
+
+/** Larger than every limit it is compared with. */
+const NOT_DIGITS = 100_000;
+
+/**
+ * A client's time: a number is milliseconds since 1970, a text is ISO 8601, and without a zone it is UTC whatever the
+ * zone of this machine. `NaN` when it cannot be read or its year has not four digits.
+ */
+export function readTime(value: Json): Time {
+  if (typeof value === 'string') {
+    const time = readCanonical(value);
+    return Number.isNaN(time) ? readWritten(value) : time;
+  }
+  return typeof value === 'number' ? withinRange(Math.floor(value)) : Number.NaN;
+}
+
+/** Exactly `YYYY-MM-DDTHH:mm:ss.sssZ`, which most clients send and which we emit; `NaN` for anything else. */
+export function readCanonical(text: string): Time {
+  if (
+    text.length !== 24 ||
+    text.charCodeAt(4) !== DASH ||
+    text.charCodeAt(7) !== DASH ||
+    text.charCodeAt(10) !== UPPER_T ||
+    text.charCodeAt(13) !== COLON ||
+    text.charCodeAt(16) !== COLON ||
+    text.charCodeAt(19) !== DOT ||
+    text.charCodeAt(23) !== UPPER_Z
+  ) {
+    return Number.NaN;
+  }
+  const day = daysSinceEpoch(
+    twoDigits(text, 0) * 100 + twoDigits(text, 2),
+    twoDigits(text, 5),
+    twoDigits(text, 8),
+  );
+  const hour = twoDigits(text, 11);
+  const minute = twoDigits(text, 14);
+  const second = twoDigits(text, 17);
+  const millis = twoDigits(text, 20) * 10 + digit(text, 22);
+  if (hour > 23 || minute > 59 || second > 59 || millis > 999) return Number.NaN;
+  return day * DAY + hour * HOUR + minute * MINUTE + second * SECOND + millis;
+}
+
+/** Seconds may be 60, as in a leap second; it becomes the first of the next minute. */
+function readWritten(text: string): Time {
+  const parts = text.length > LONGEST_TEXT ? null : WRITTEN.exec(text.trim());
+  if (parts === null) return Number.NaN;
+  const day = daysSinceEpoch(Number(parts[1]), Number(parts[2]), Number(parts[3]));
+  const hour = Number(parts[4] ?? 0);
+  const minute = Number(parts[5] ?? 0);
+  const second = Number(parts[6] ?? 0);
+  if (hour > 23 || minute > 59 || second > 60) return Number.NaN;
+  const millis = Number((parts[7] ?? '').slice(0, 3).padEnd(3, '0'));
+  const time = day * DAY + hour * HOUR + minute * MINUTE + second * SECOND + millis;
+  return withinRange(time - offsetOf(parts[8]));
+}
+
+/** East of Greenwich is positive; `NaN` when it is no offset. */
+function offsetOf(zone: string | undefined): number {
+  if (zone === undefined || !/^[+-]/.test(zone)) return 0;
+  const hours = Number(zone.slice(1, 3));
+  const minutes = Number(zone.slice(3).replace(':', ''));
+  if (hours > 23 || minutes > 59) return Number.NaN;
+  return (zone.startsWith('-') ? -1 : 1) * (hours * HOUR + minutes * MINUTE);
+}
+
+function withinRange(time: Time): Time {
+  return time >= EARLIEST && time <= LATEST ? time : Number.NaN;
+}
+
+function digit(text: string, at: number): number {
+  const value = text.charCodeAt(at) - ZERO;
+  return value >= 0 && value <= 9 ? value : NOT_DIGITS;
+}
+
+function twoDigits(text: string, at: number): number {
+  return digit(text, at) * 10 + digit(text, at + 1);
+}
+
+/**
+ * Whole days from 1970-01-01 in the Gregorian calendar; `NaN` for a day that does not exist. Years are counted from March,
+ * so that the leap day is the last of its year and a month's first day is a linear formula.
+ */
+function daysSinceEpoch(year: number, month: number, day: number): number {
+  if (year > 9999 || month < 1 || month > 12 || day < 1 || day > daysIn(month, year)) return Number.NaN;
+  const marchYear = month > 2 ? year : year - 1;
+  const dayOfYear = Math.floor((153 * (month > 2 ? month - 3 : month + 9) + 2) / 5) + day - 1;
+  const leapDays = Math.floor(marchYear / 4) - Math.floor(marchYear / 100) + Math.floor(marchYear / 400);
+  return marchYear * 365 + leapDays + dayOfYear - 719_468;
+}
+
+function daysIn(month: number, year: number): number {
+  if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
+  return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
+}
+
+/**
+ * The beginnings of the last day and the last second written are kept: events of one second are the rule, and even a
+ * historical import goes day by day. `toISOString` for every time would cost a fifth of receiving a call.
+ */
+let lastDay = Number.NaN;
+let lastDate = '';
+let lastSecond = Number.NaN;
+let lastPrefix = '';
+const TWO_DIGITS = Array.from({ length: 60 }, (_, n) => String(n).padStart(2, '0'));
+const MILLIS = Array.from({ length: 1000 }, (_, n) => `${String(n).padStart(3, '0')}Z`);
+
+/** `YYYY-MM-DDTHH:mm:ss.sssZ`; `time` is a whole number between the years 0000 and 9999. */
+export function formatTime(time: Time): string {
+  const second = Math.floor(time / SECOND);
+  if (second !== lastSecond) {
+    const day = Math.floor(time / DAY);
+    if (day !== lastDay) {
+      lastDate = new Date(day * DAY).toISOString().slice(0, 11);
+      lastDay = day;
+    }
+    const ofDay = second - day * (DAY / SECOND);
+    const minute = Math.floor(ofDay / 60);
+    const hour = Math.floor(minute / 60);
+    lastPrefix = `${lastDate}${TWO_DIGITS[hour]}:${TWO_DIGITS[minute - hour * 60]}:${TWO_DIGITS[ofDay - minute * 60]}.`;
+    lastSecond = second;
+  }
+  return lastPrefix + MILLIS[time - second * SECOND];
+}
+
+/**
+ * When something happened, by our clock: `original` moved by how much the client's clock was off when it sent the call.
+ * `NaN` where the two clocks are more than 24 hours apart, as the correction is then worth less than the client's own word,
+ * and where the result would leave the years that four digits can write.
+ * decisions.md section 1, "time".
+ */
+export function correctedTime(original: Time, sentAt: Time, receivedAt: Time): Time {
+  const correction = receivedAt - sentAt;
+  return Math.abs(correction) > DAY ? Number.NaN : withinRange(original + correction);
+}

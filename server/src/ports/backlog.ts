@@ -28,6 +28,19 @@ export interface Backlog {
    */
   settle(results: readonly Result[]): Promise<Settled>;
 
+  /**
+   * Makes everything of a destination that waits for its next try due at `now`: its endpoint is back, and nothing is left
+   * to its delay. Resolves to how many deliveries.
+   */
+  release(destination: number, now: Time): Promise<number>;
+
+  /**
+   * Gives up what the retry window has passed: of the deliveries on disk those never tried and due before `before`, and
+   * those whose first failure was before it. They are dead with this reason. Works in slices, so that nothing else waits
+   * for it: resolves to how many deliveries this slice buried; call again until it says 0.
+   */
+  expire(destination: number, before: Time, reason: string): Promise<number>;
+
   /** Parks every set whose holder is gone. Called once, before anything is claimed. Resolves to how many deliveries. */
   adopt(): Promise<number>;
 

@@ -42,6 +42,8 @@ export interface NewEvent {
   /** Id of the source. */
   readonly source: number;
   readonly messageId: string;
+  /** The user it can be found and erased by. */
+  readonly userId?: string;
   /** The canonical event as compact JSON. */
   readonly json: string;
 }

@@ -1,30 +1,49 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
-import { decodeBody, decodeSources, encodeBody, encodeSources, lineStarts } from './codec.ts';
+import {
+  decodeBody,
+  decodeSources,
+  decodeTimes,
+  encodeBody,
+  encodeSources,
+  encodeTimes,
+  lineStarts,
+} from './codec.ts';
 
 /** A chunk holds at most this many events: large enough to compress well, small enough to read one event from. */
-const MAX_EVENTS = 500;
+export const MAX_EVENTS = 500;
 
 /** Chunks kept decoded: a claim reads neighbours, and a verified duplicate is usually young. */
 const KEPT = 16;
+
+/** Stages of a chunk's life, as in the table. */
+export const FRESH = 0;
+export const SEALED = 1;
+export const REMNANT = 2;
 
 /** One decoded chunk. */
 export interface Chunk {
   readonly first: Position;
   readonly n: number;
-  readonly at: Time;
+  readonly stage: number;
   readonly body: Buffer;
   readonly starts: Uint32Array;
   readonly sources: Uint32Array;
+  readonly times: Float64Array;
+  /** Two words for each event. */
+  readonly keys: Uint32Array;
+  readonly users: Uint32Array;
 }
 
-export interface NewEvents {
-  readonly at: Time;
+/** Events to be written, or a chunk to be written anew. */
+export interface ChunkEvents {
   readonly n: number;
   readonly lines: Uint8Array;
   readonly sources: Uint32Array;
+  readonly times: Float64Array;
   readonly keys: Uint32Array;
+  readonly users: Uint32Array;
 }
 
 /** The batch that events came with, and the answer it got, as `batches.ts` writes it. */
@@ -35,24 +54,13 @@ export interface Origin {
 
 /** The event log's rows. A position is the number of an event since the beginning of the log. */
 export class Chunks {
-  readonly #insert: StatementSync;
-  readonly #find: StatementSync;
-  readonly #keys: StatementSync;
-  readonly #last: StatementSync;
+  readonly #sql: ReturnType<typeof statements>;
   readonly #kept = new Map<Position, Chunk>();
   #next: Position;
 
   constructor(database: DatabaseSync) {
-    this.#insert = database.prepare(
-      `insert into chunk(first, n, at, codec, batch, answer, sources, keys, body)
-       values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    );
-    this.#find = database.prepare(
-      'select first, n, at, codec, sources, body from chunk where first <= ? order by first desc limit 1',
-    );
-    this.#keys = database.prepare('select first, n, at, keys from chunk order by first desc');
-    this.#last = database.prepare('select first, n from chunk order by first desc limit 1');
-    const last = this.#last.get() as { first: number; n: number } | undefined;
+    this.#sql = statements(database);
+    const last = this.#sql.last.get() as { first: number; n: number } | undefined;
     this.#next = last ? last.first + last.n : 0;
   }
 
@@ -62,40 +70,49 @@ export class Chunks {
   }
 
   /** Writes the events in as many rows as they need; the batch and its answer go into the first. */
-  append(events: NewEvents, origin: Origin): void {
+  append(events: ChunkEvents, origin: Origin): void {
     if (events.n <= MAX_EVENTS) {
-      this.#append(events, origin);
+      this.put(this.#next, events, FRESH, origin);
+      this.#next += events.n;
       return;
     }
     const starts = lineStarts(events.lines, events.n);
     for (let from = 0; from < events.n; from += MAX_EVENTS) {
       const to = Math.min(from + MAX_EVENTS, events.n);
-      const part = {
-        at: events.at,
+      const part: ChunkEvents = {
         n: to - from,
         lines: events.lines.subarray(starts[from]!, starts[to]! - 1),
         sources: events.sources.subarray(from, to),
+        times: events.times.subarray(from, to),
         keys: events.keys.subarray(from * 2, to * 2),
+        users: events.users.subarray(from * 2, to * 2),
       };
-      this.#append(part, from === 0 ? origin : undefined);
+      this.put(this.#next, part, FRESH, from === 0 ? origin : undefined);
+      this.#next += part.n;
     }
   }
 
-  #append(events: NewEvents, origin: Origin | undefined): void {
-    const { codec, bytes } = encodeBody(events.lines, events.n);
-    const keys = new Uint8Array(events.keys.buffer, events.keys.byteOffset, events.keys.byteLength);
-    this.#insert.run(
-      this.#next,
-      events.n,
-      events.at,
-      codec,
-      origin?.batch ?? null,
-      origin?.answer ?? null,
-      encodeSources(events.sources),
-      keys,
+  /** Writes one row, in place of the one that was there. */
+  put(first: Position, events: ChunkEvents, stage: number, origin?: Origin): void {
+    const { n, lines, sources, times, keys, users } = events;
+    const { codec, bytes } = encodeBody(lines, n);
+    const [at, until] = [times[0]!, times.at(-1)!];
+    const sameTime = times.every((time) => time === at);
+    this.#sql.put.run(
+      ...[first, n, Math.min(at, until), Math.max(at, until), codec, lines.byteLength - (n - 1), stage],
+      ...[origin?.batch ?? null, origin?.answer ?? null],
+      encodeSources(sources),
+      sameTime ? null : encodeTimes(times),
+      bytesOf(keys),
+      bytesOf(users),
       bytes,
     );
-    this.#next += events.n;
+    this.#kept.delete(first);
+  }
+
+  delete(first: Position): void {
+    this.#sql.delete.run(first);
+    this.#kept.delete(first);
   }
 
   /** The chunk that holds a position, or nothing where the log holds no such event. */
@@ -103,47 +120,144 @@ export class Chunks {
     for (const chunk of this.#kept.values()) {
       if (position >= chunk.first && position < chunk.first + chunk.n) return chunk;
     }
-    const row = this.#find.get(position) as ChunkRow | undefined;
+    const row = this.#sql.find.get(position) as ChunkRow | undefined;
     if (row === undefined || position >= row.first + row.n) return undefined;
-    const body = decodeBody(row.codec, row.body);
-    const chunk: Chunk = {
-      first: row.first,
-      n: row.n,
-      at: row.at,
-      body,
-      starts: lineStarts(body, row.n),
-      sources: decodeSources(row.sources, row.n),
-    };
+    const chunk = decode(row);
     this.#kept.set(chunk.first, chunk);
     if (this.#kept.size > KEPT) this.#kept.delete(this.#kept.keys().next().value!);
     return chunk;
   }
 
-  /** The keys of chunks from the newest back, until `until` says stop. */
-  keysBackwards(visit: (chunk: { first: Position; at: Time; keys: Uint32Array }) => boolean): void {
-    for (const row of this.#keys.iterate() as Iterable<{
-      first: number;
-      n: number;
-      at: number;
-      keys: Uint8Array;
-    }>) {
-      const keys = new Uint32Array(row.keys.slice().buffer);
-      if (!visit({ first: row.first, at: row.at, keys })) return;
+  /** Chunks from a position on, in order; the one that holds the position comes first. */
+  *from(position: Position): Generator<Chunk> {
+    const start = this.at(position)?.first ?? position;
+    for (const row of this.#sql.from.iterate(start) as Iterable<unknown>) yield decode(row as ChunkRow);
+  }
+
+  /** Facts of chunks from a position on, at most `limit`, without their contents. */
+  factsFrom(position: Position, limit: number): ChunkFacts[] {
+    return this.#sql.factsFrom.all(position, limit) as unknown as ChunkFacts[];
+  }
+
+  /** Facts of the chunks that may hold events of this time, the newest first, below a position. */
+  factsBetween(from: Time, to: Time, below: Position): ChunkFacts[] {
+    return this.#sql.factsBetween.all(to, from, below) as unknown as ChunkFacts[];
+  }
+
+  /** Keys of all events from a position on. `until` is when the youngest of them arrived. */
+  keysFrom(position: Position, visit: (first: Position, until: Time, keys: Uint32Array) => void): void {
+    const start = (this.#sql.facts.get(position) as ChunkFacts | undefined)?.first ?? position;
+    for (const row of this.#sql.keysFrom.iterate(start) as Iterable<unknown>) {
+      const { first, until, keys } = row as { first: number; until: number; keys: Uint8Array };
+      const skip = Math.max(0, position - first);
+      visit(first + skip, until, wordsOf(keys).subarray(skip * 2));
     }
   }
+
+  /** Hashes of the users of chunks below a position, the newest chunk first. */
+  *usersBelow(position: Position): Generator<{ first: Position; n: number; users: Uint32Array }> {
+    for (const row of this.#sql.usersBelow.iterate(position) as Iterable<unknown>) {
+      const { first, n, users } = row as { first: number; n: number; users: Uint8Array };
+      yield { first, n, users: wordsOf(users) };
+    }
+  }
+
+  oldest(): ChunkFacts | undefined {
+    return this.#sql.oldest.get() as ChunkFacts | undefined;
+  }
+}
+
+export interface ChunkFacts {
+  readonly first: Position;
+  readonly n: number;
+  readonly at: Time;
+  readonly until: Time;
+  readonly json: number;
+  readonly stage: number;
 }
 
 interface ChunkRow {
   first: number;
   n: number;
   at: number;
+  stage: number;
   codec: number;
   sources: Uint8Array;
+  times: Uint8Array | null;
+  keys: Uint8Array;
+  users: Uint8Array;
   body: Uint8Array;
+}
+
+function decode(row: ChunkRow): Chunk {
+  const { first, n, stage } = row;
+  const body = decodeBody(row.codec, row.body);
+  return {
+    ...{ first, n, stage, body },
+    starts: lineStarts(body, n),
+    sources: decodeSources(row.sources, n),
+    times: decodeTimes(row.times, n, row.at),
+    keys: wordsOf(row.keys),
+    users: wordsOf(row.users),
+  };
 }
 
 /** The compact JSON of one event; empty when it was erased. */
 export function lineOf(chunk: Chunk, position: Position): Buffer {
   const line = position - chunk.first;
   return chunk.body.subarray(chunk.starts[line]!, chunk.starts[line + 1]! - 1);
+}
+
+function bytesOf(words: Uint32Array): Uint8Array {
+  return new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
+}
+
+/** A copy, because the bytes of a row may begin anywhere and words may not. */
+function wordsOf(bytes: Uint8Array): Uint32Array {
+  return new Uint32Array(bytes.slice().buffer);
+}
+
+const FACTS = 'first, n, at, until, json, stage';
+
+function statements(
+  database: DatabaseSync,
+): Record<
+  | 'put'
+  | 'delete'
+  | 'find'
+  | 'from'
+  | 'facts'
+  | 'factsFrom'
+  | 'factsBetween'
+  | 'keysFrom'
+  | 'usersBelow'
+  | 'last'
+  | 'oldest',
+  StatementSync
+> {
+  const prepare = (sql: string) => database.prepare(sql);
+  return {
+    put: prepare(
+      `insert or replace into chunk(first, n, at, until, codec, json, stage, batch, answer, sources, times, keys, users, body)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    ),
+    delete: prepare('delete from chunk where first = ?'),
+    find: prepare(
+      `select first, n, at, stage, codec, sources, times, keys, users, body
+       from chunk where first <= ? order by first desc limit 1`,
+    ),
+    from: prepare(
+      `select first, n, at, stage, codec, sources, times, keys, users, body
+       from chunk where first >= ? order by first`,
+    ),
+    facts: prepare(`select ${FACTS} from chunk where first <= ? order by first desc limit 1`),
+    factsFrom: prepare(`select ${FACTS} from chunk where first >= ? order by first limit ?`),
+    factsBetween: prepare(
+      `select ${FACTS} from chunk where at < ? and until >= ? and first <= ? order by first desc`,
+    ),
+    keysFrom: prepare('select first, until, keys from chunk where first >= ? order by first'),
+    usersBelow: prepare('select first, n, users from chunk where first < ? order by first desc'),
+    last: prepare('select first, n from chunk order by first desc limit 1'),
+    oldest: prepare(`select ${FACTS} from chunk order by first limit 1`),
+  };
 }

@@ -36,6 +36,36 @@ export function lineStarts(body: Uint8Array, lines: number): Uint32Array {
   return starts;
 }
 
+/** Times of consecutive events, as pairs of (how many, when): four bytes and eight. */
+export function encodeTimes(times: Float64Array): Uint8Array {
+  const pairs: { n: number; at: number }[] = [];
+  for (const at of times) {
+    const last = pairs.at(-1);
+    if (last?.at === at) last.n++;
+    else pairs.push({ n: 1, at });
+  }
+  const bytes = Buffer.alloc(pairs.length * 12);
+  pairs.forEach(({ n, at }, index) => {
+    bytes.writeUInt32LE(n, index * 12);
+    bytes.writeDoubleLE(at, index * 12 + 4);
+  });
+  return bytes;
+}
+
+/** `null` stands for events that all arrived at `at`. */
+export function decodeTimes(bytes: Uint8Array | null, events: number, at: number): Float64Array {
+  const times = new Float64Array(events);
+  if (bytes === null) return times.fill(at);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  let index = 0;
+  for (let pair = 0; pair < bytes.byteLength; pair += 12) {
+    const n = view.getUint32(pair, true);
+    times.fill(view.getFloat64(pair + 4, true), index, index + n);
+    index += n;
+  }
+  return times;
+}
+
 /** Source ids of consecutive events, as pairs of (how many, which), four bytes each. */
 export function encodeSources(sources: Uint32Array): Uint8Array {
   const pairs: number[] = [];

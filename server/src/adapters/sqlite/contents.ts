@@ -5,11 +5,13 @@ import type { Duration, Time } from '../../model/time.ts';
 import type { Result, SetId, Settled } from '../../ports/backlog.ts';
 import type { Appended } from '../../ports/event-log.ts';
 import { Batches, write } from './batches.ts';
-import { Chunks, lineOf } from './chunks.ts';
+import { type ChunkEvents, Chunks, lineOf } from './chunks.ts';
 import { lineStarts } from './codec.ts';
 import { Counters } from './counters.ts';
 import { Dedupe } from './dedupe.ts';
-import { Failures } from './failures.ts';
+import { type DeadSet, Failures } from './failures.ts';
+import { Groups } from './groups.ts';
+import { Keys } from './keys.ts';
 import { Pending } from './pending.ts';
 import type { AppendMessage, LedgerMessage, ReadMessage, SettleMessage } from './protocol.ts';
 import { Records } from './records.ts';
@@ -21,6 +23,7 @@ import { Records } from './records.ts';
 export class Contents {
   readonly records: Records;
   readonly #chunks: Chunks;
+  readonly #keys: Keys;
   readonly #dedupe: Dedupe;
   readonly #pending: Pending;
   readonly #counters: Counters;
@@ -30,7 +33,8 @@ export class Contents {
   constructor(database: DatabaseSync, options: ContentsOptions) {
     this.records = new Records(database);
     this.#chunks = new Chunks(database);
-    this.#dedupe = new Dedupe(this.#chunks, options.dedupeWindow);
+    this.#keys = new Keys(database, this.#chunks, options.filterMemory);
+    this.#dedupe = new Dedupe(this.#chunks, this.#keys, options.dedupeWindow);
     this.#pending = new Pending(database, options.epoch);
     this.#counters = new Counters(database);
     this.#failures = new Failures(database);
@@ -94,39 +98,44 @@ export class Contents {
       }
     }
     for (const [destination, n] of successes) this.#counters.add('destination', destination, 'delivered', n);
-    const waiting = new Map<string, Extract<Result['decision'], { kind: 'retry' }>[]>();
+    const groups = new Groups();
     for (const result of others) {
       if (!this.#pending.take(result)) ignored++;
       else {
         touched.add(result.set);
-        this.#conclude(result, waiting);
+        this.#conclude(result, groups);
       }
     }
-    for (const [key, decisions] of waiting) {
-      const [destination, due] = key.split('/').map(Number) as [number, number];
-      this.#pending.wait(
-        destination,
-        due,
-        decisions.map((decision) => decision.next),
-      );
-    }
+    for (const { destination, at, deliveries } of groups.waiting())
+      this.#pending.wait(destination, at, deliveries);
+    for (const dead of groups.dead()) this.#bury(dead);
     this.#pending.writeTouched(touched);
     return { ignored };
   }
 
-  #conclude(result: Result, waiting: Map<string, Extract<Result['decision'], { kind: 'retry' }>[]>): void {
-    const { decision, destination } = result;
+  #conclude(result: Result, groups: Groups): void {
     this.#failures.keepAttempts(result);
-    if (decision.kind === 'delivered') this.#counters.add('destination', destination, 'delivered', 1);
-    else if (decision.kind === 'dead') {
-      this.#counters.add('destination', destination, `dead:${decision.reason}`, 1);
-      this.#failures.bury(result, decision.reason);
-    } else {
-      const key = `${destination}/${Pending.dueStep(decision.at)}`;
-      const group = waiting.get(key);
-      if (group) group.push(decision);
-      else waiting.set(key, [decision]);
+    if (result.decision.kind === 'delivered')
+      this.#counters.add('destination', result.destination, 'delivered', 1);
+    else groups.add(result, result.decision);
+  }
+
+  #bury(dead: DeadSet): void {
+    this.#counters.add('destination', dead.destination, `dead:${dead.reason}`, dead.n);
+    this.#failures.bury(dead);
+  }
+
+  release(destination: number, now: Time): number {
+    return this.#pending.release(destination, now);
+  }
+
+  expire(destination: number, before: Time, reason: string): number {
+    let n = 0;
+    for (const set of this.#pending.expire(destination, before)) {
+      this.#bury({ destination, at: before, reason, ...set });
+      n += set.n;
     }
+    return n;
   }
 
   claim(destination: number, max: number, now: number): ReturnType<Pending['claim']> {
@@ -175,6 +184,8 @@ export interface ContentsOptions {
   /** Number of this start of the program; what an earlier one held is not ours. */
   readonly epoch: number;
   readonly dedupeWindow: Duration;
+  /** Bytes of memory that filters of sealed runs may take. */
+  readonly filterMemory: number;
 }
 
 const LINE_FEED = Uint8Array.of(10);
@@ -204,20 +215,24 @@ function positionsOf(indexes: Uint32Array, places: Float64Array): Position[] {
 }
 
 /** The batch without its duplicates; mostly the batch itself. */
-function keep(message: AppendMessage, places: Float64Array): Parameters<Chunks['append']>[0] {
-  const { receivedAt: at, events: n, lines, sources, keys } = message;
-  if (!places.includes(-1)) return { at, n, lines, sources, keys };
+function keep(message: AppendMessage, places: Float64Array): ChunkEvents {
+  const { receivedAt, events: n, lines, sources, keys, users } = message;
+  if (!places.includes(-1))
+    return { n, lines, sources, times: new Float64Array(n).fill(receivedAt), keys, users };
   const starts = lineStarts(lines, n);
   const kept = [...places.keys()].filter((index) => places[index]! >= 0);
   const parts = kept.flatMap((index, nth) => {
     const line = lines.subarray(starts[index]!, starts[index + 1]! - 1);
     return nth === 0 ? [line] : [LINE_FEED, line];
   });
+  const wordsOf = (words: Uint32Array) =>
+    Uint32Array.from(kept.flatMap((at) => [words[at * 2]!, words[at * 2 + 1]!]));
   return {
-    at,
     n: kept.length,
     lines: Buffer.concat(parts),
     sources: Uint32Array.from(kept, (index) => sources[index]!),
-    keys: Uint32Array.from(kept.flatMap((index) => [keys[index * 2]!, keys[index * 2 + 1]!])),
+    times: new Float64Array(kept.length).fill(receivedAt),
+    keys: wordsOf(keys),
+    users: wordsOf(users),
   };
 }

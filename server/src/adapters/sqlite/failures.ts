@@ -1,6 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Attempt } from '../../model/delivery.ts';
+import type { Time } from '../../model/time.ts';
 import type { Result } from '../../ports/backlog.ts';
+import { rangeOf } from './refs.ts';
 
 /** What went wrong: requests that failed, and deliveries given up. */
 export class Failures {
@@ -12,9 +14,8 @@ export class Failures {
       `insert into failed_attempt(position, destination, started_at, latency_ms, endpoint, reason, status, answer)
        values (?, ?, ?, ?, ?, ?, ?, ?)`,
     );
-    // A replayed delivery of the same event may die again: the later death is the one to show.
     this.#dead = database.prepare(
-      'insert or replace into dead_letter(destination, position, at, reason) values (?, ?, ?, ?)',
+      'insert into dead_letter(destination, at, reason, first, last, n, refs) values (?, ?, ?, ?, ?, ?, ?)',
     );
   }
 
@@ -37,10 +38,24 @@ export class Failures {
     );
   }
 
-  /** A delivery is dead from the moment its last request ended. */
-  bury(result: Result, reason: string): void {
-    const last = result.attempts.at(-1);
-    const at = last === undefined ? 0 : Math.round(last.startedAt + last.latencyMs);
-    this.#dead.run(result.destination, result.position, at, reason);
+  /** A whole set of one destination, given up for one reason. */
+  bury({ destination, at, reason, n, refs }: DeadSet): void {
+    const { first, last } = rangeOf(refs);
+    this.#dead.run(destination, at, reason, first, last, n, refs);
   }
+}
+
+export interface DeadSet {
+  readonly destination: number;
+  readonly at: Time;
+  readonly reason: string;
+  readonly n: number;
+  /** As `refs.ts` writes it. */
+  readonly refs: Uint8Array;
+}
+
+/** A delivery is dead from the moment its last request ended. */
+export function timeOfDeath(result: Result): Time {
+  const last = result.attempts.at(-1);
+  return last === undefined ? 0 : Math.round(last.startedAt + last.latencyMs);
 }

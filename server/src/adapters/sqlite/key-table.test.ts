@@ -43,7 +43,7 @@ describe('KeyTable', () => {
     const key = fc.tuple(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 0xffffffff }));
     fc.assert(
       fc.property(fc.array(key, { maxLength: 400 }), (keys) => {
-        const table = new KeyTable(4);
+        const table = new KeyTable();
         keys.forEach(([high, low], position) => {
           table.add(high, low, position);
         });
@@ -56,7 +56,7 @@ describe('KeyTable', () => {
   });
 
   it('asks about nothing but positions of the same key', () => {
-    const table = new KeyTable(4);
+    const table = new KeyTable();
     table.add(1, 7, 100);
     table.add(2, 7, 200);
     const asked: number[] = [];

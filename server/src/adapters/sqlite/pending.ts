@@ -4,7 +4,7 @@ import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import type { Claim, Held, LaneStat, SetId } from '../../ports/backlog.ts';
 import { HeldSet } from './held-set.ts';
-import { decodeRefs, encodeRecords, encodeRuns, Runs, splitRefs } from './refs.ts';
+import { decodeRefs, encodeRecords, encodeRuns, firstOf, hasRecords, Runs, splitRefs } from './refs.ts';
 
 /**
  * ```
@@ -25,6 +25,9 @@ const SETS_PER_EPOCH = 2 ** 32;
 /** Retries due within the same tenth of a second share a row. */
 const DUE_STEP = 100;
 
+/** Rows given up in one slice. */
+const EXPIRED_ROWS = 32;
+
 /** Parked rows stop growing here, so that a claim never decodes more than it hands out many times over. */
 const PARKED_MAX = 20_000;
 const PARKED_SPAN: Time = 1000;
@@ -39,6 +42,9 @@ export class Pending {
   readonly #rewrite: StatementSync;
   readonly #due: StatementSync;
   readonly #hold: StatementSync;
+  readonly #waiting: StatementSync;
+  readonly #release: StatementSync;
+  readonly #old: StatementSync;
   readonly #heldRows: StatementSync;
   readonly #adopt: StatementSync;
   readonly #adopted: StatementSync;
@@ -54,14 +60,24 @@ export class Pending {
     const last = database.prepare('select max(id) as id from pending').get() as { id: number | null };
     this.#nextId = Math.max(epoch * SETS_PER_EPOCH, (last.id ?? 0) + 1);
     this.#insert = database.prepare(
-      'insert into pending(id, destination, state, owner, due, n, refs) values (?, ?, ?, ?, ?, ?, ?)',
+      'insert into pending(id, destination, state, owner, due, since, first, n, refs) values (?, ?, ?, ?, ?, ?, ?, ?, ?)',
     );
     this.#delete = database.prepare('delete from pending where id = ?');
     this.#rewrite = database.prepare('update pending set n = ?, refs = ? where id = ?');
     this.#due = database.prepare(
-      'select id, due, n, refs from pending where destination = ? and state <> 0 and due <= ? order by due, id limit 1',
+      'select id, due, since, n, refs from pending where destination = ? and state <> 0 and due <= ? order by due, id limit 1',
     );
     this.#hold = database.prepare(`update pending set state = ${HELD}, owner = ? where id = ?`);
+    this.#waiting = database.prepare(
+      'select coalesce(sum(n), 0) as n from pending where destination = ? and state <> 0 and due > ?',
+    );
+    this.#release = database.prepare(
+      'update pending set due = ? where destination = ? and state <> 0 and due > ?',
+    );
+    this.#old = database.prepare(
+      `select id, due, since, n, refs from pending where destination = ? and state <> 0 and since < ?
+       order by since limit ${EXPIRED_ROWS}`,
+    );
     this.#heldRows = database.prepare(
       `select id, destination, refs from pending where state = ${HELD} and owner = ?`,
     );
@@ -89,6 +105,7 @@ export class Pending {
       destination,
       state: HELD,
       due: now,
+      since: now,
       n: positions.length,
       refs: encodeRuns(positions),
     });
@@ -109,14 +126,23 @@ export class Pending {
     for (const position of positions) runs.add(position);
     if (growing) this.#rewrite.run(runs.size, runs.bytes(), growing.id);
     else {
-      const id = this.#put({ destination, state: DUE, due: now, n: runs.size, refs: runs.bytes() });
+      const id = this.#put({
+        destination,
+        state: DUE,
+        due: now,
+        since: now,
+        n: runs.size,
+        refs: runs.bytes(),
+      });
       this.#growing.set(destination, { id, since: now, runs });
     }
   }
 
   /** Deliveries that failed, to be claimed at `at`. */
   wait(destination: number, at: Time, deliveries: readonly Delivery[]): void {
-    this.#put({ destination, state: DUE, due: at, n: deliveries.length, refs: encodeRecords(deliveries) });
+    const since = earliest(deliveries, at);
+    const refs = encodeRecords(deliveries);
+    this.#put({ destination, state: DUE, due: at, since, n: deliveries.length, refs });
   }
 
   /** The time from which a retry due at `at` may be claimed: never before it, and at most a step after. */
@@ -127,9 +153,7 @@ export class Pending {
   claim(destination: number, max: number, now: Time): Claim {
     const deliveries: Held[] = [];
     while (deliveries.length < max) {
-      const row = this.#due.get(destination, now) as
-        | { id: number; due: number; n: number; refs: Uint8Array }
-        | undefined;
+      const row = this.#due.get(destination, now) as DueRow | undefined;
       if (row === undefined) break;
       if (this.#growing.get(destination)?.id === row.id) this.#growing.delete(destination);
       const { taken, rest } = splitRefs(row.refs, max - deliveries.length);
@@ -139,7 +163,14 @@ export class Pending {
       else {
         // The rest stays in its row, with its place in the order; what is taken becomes a row of its own.
         this.#rewrite.run(row.n - taken.length, rest, row.id);
-        id = this.#put({ destination, state: HELD, due: row.due, n: taken.length, refs: encode(taken) });
+        id = this.#put({
+          destination,
+          state: HELD,
+          due: row.due,
+          since: row.since,
+          n: taken.length,
+          refs: encode(taken),
+        });
       }
       this.#held.set(id, set);
       for (const delivery of taken) deliveries.push({ set: id, delivery });
@@ -172,6 +203,36 @@ export class Pending {
     }
   }
 
+  /** Makes due what waits for later. */
+  release(destination: number, now: Time): number {
+    const { n } = this.#waiting.get(destination, now) as { n: number };
+    if (n > 0) this.#release.run(now, destination, now);
+    return n;
+  }
+
+  /**
+   * Takes out what the retry window has passed, a few rows at a time. What is parked goes as it stands in its row; a row
+   * of retries is taken apart, because each of them has a first failure of its own.
+   */
+  expire(destination: number, before: Time): { n: number; refs: Uint8Array }[] {
+    const expired: { n: number; refs: Uint8Array }[] = [];
+    for (const row of this.#old.all(destination, before) as unknown as DueRow[]) {
+      if (this.#growing.get(destination)?.id === row.id) this.#growing.delete(destination);
+      const isOld = (delivery: Delivery) => (delivery.firstFailedAt ?? row.due) < before;
+      const left = hasRecords(row.refs) ? decodeRefs(row.refs).filter((delivery) => !isOld(delivery)) : [];
+      if (left.length === 0) {
+        this.#delete.run(row.id);
+        expired.push({ n: row.n, refs: row.refs });
+        continue;
+      }
+      this.#delete.run(row.id);
+      this.wait(destination, row.due, left);
+      const old = decodeRefs(row.refs).filter(isOld);
+      expired.push({ n: old.length, refs: encode(old) });
+    }
+    return expired;
+  }
+
   /** Parks what a process that is gone held. */
   adopt(): number {
     const { n } = this.#adopted.get(this.#epoch) as { n: number };
@@ -193,9 +254,9 @@ export class Pending {
     return this.#sums.all() as unknown as { destination: number; n: number }[];
   }
 
-  #put({ destination, state, due, n, refs }: NewRow): SetId {
+  #put({ destination, state, due, since, n, refs }: NewRow): SetId {
     const id = this.#nextId++;
-    this.#insert.run(id, destination, state, this.#epoch, due, n, refs);
+    this.#insert.run(id, destination, state, this.#epoch, due, since, firstOf(refs), n, refs);
     return id;
   }
 }
@@ -204,6 +265,15 @@ interface NewRow {
   destination: number;
   state: typeof HELD | typeof DUE;
   due: Time;
+  since: Time;
+  n: number;
+  refs: Uint8Array;
+}
+
+interface DueRow {
+  id: number;
+  due: number;
+  since: number;
   n: number;
   refs: Uint8Array;
 }
@@ -212,6 +282,11 @@ interface Row {
   id: number;
   destination: number;
   refs: Uint8Array;
+}
+
+/** From when the first retry window of these counts; retries without a first failure count from when they are due. */
+function earliest(deliveries: readonly Delivery[], due: Time): Time {
+  return deliveries.reduce((since, { firstFailedAt }) => Math.min(since, firstFailedAt ?? due), due);
 }
 
 /** A set is either all new or all tried before; one record among them makes records of all. */

@@ -14,6 +14,8 @@ export type Operation =
   | { readonly kind: 'append'; readonly append: AppendMessage }
   | { readonly kind: 'settle'; readonly settle: SettleMessage }
   | { readonly kind: 'claim'; readonly destination: number; readonly max: number; readonly now: Time }
+  | { readonly kind: 'release'; readonly destination: number; readonly now: Time }
+  | { readonly kind: 'expire'; readonly destination: number; readonly before: Time; readonly reason: string }
   | { readonly kind: 'adopt' }
   | { readonly kind: 'apply'; readonly changes: SettingsChanges }
   | { readonly kind: 'read'; readonly positions: Float64Array }
@@ -29,6 +31,8 @@ export interface Answers {
   append: Appended;
   settle: Settled;
   claim: Claim;
+  release: number;
+  expire: number;
   adopt: number;
   apply: SettingsSnapshot;
   read: ReadMessage;
@@ -54,6 +58,8 @@ export interface AppendMessage {
   readonly sources: Uint32Array;
   /** Key hash of each event: high word, low word. */
   readonly keys: Uint32Array;
+  /** Hash of the userId of each event in the same form; two zeros where it has none. */
+  readonly users: Uint32Array;
   readonly owed: readonly { destination: number; held: boolean; indexes: Uint32Array }[];
   readonly skipped: readonly { destination: number; reason: string; indexes: Uint32Array }[];
   readonly received: readonly Received[];

@@ -112,6 +112,27 @@ function splitRuns(bytes: Buffer, max: number): Split {
   return { taken };
 }
 
+/** Whether the set holds deliveries that were tried before. */
+export function hasRecords(refs: Uint8Array): boolean {
+  return refs[0] === RECORDS;
+}
+
+/** The lowest and the highest position of a set that is not empty. */
+export function rangeOf(refs: Uint8Array): { first: Position; last: Position } {
+  let last = 0;
+  for (const { position } of decodeRefs(refs)) last = Math.max(last, position);
+  return { first: firstOf(refs), last };
+}
+
+/** The lowest position of a set that is not empty. */
+export function firstOf(refs: Uint8Array): Position {
+  const bytes = Buffer.from(refs.buffer, refs.byteOffset, refs.byteLength);
+  if (bytes[0] === RUNS) return readVarint(bytes, { at: 1 });
+  let first = Number.POSITIVE_INFINITY;
+  for (let at = 1; at < bytes.length; at += RECORD_BYTES) first = Math.min(first, bytes.readUIntLE(at, 6));
+  return first;
+}
+
 /** Never tried deliveries come back with zero rounds and nothing else. */
 export function decodeRefs(refs: Uint8Array): Delivery[] {
   const bytes = Buffer.from(refs.buffer, refs.byteOffset, refs.byteLength);

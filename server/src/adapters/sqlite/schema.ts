@@ -23,21 +23,43 @@ const MIGRATIONS: readonly string[] = [
     unique(kind, name)
   ) strict;
 
-  -- The event log. One immutable row per commit (at most 500 events); the row of a position is the last one whose
-  -- "first" is not above it, so merging neighbours later moves no event. The body stands last because SQLite reads a
-  -- row from the front: dedupe loads the keys without touching the overflow pages of the body.
+  -- The event log. One row per commit (at most 500 events); the row of a position is the last one whose "first" is not
+  -- above it, so merging neighbours moves no event. Columns stand in the order they are needed: SQLite reads a row from
+  -- the front, and looking for keys or users leaves the overflow pages of the body alone.
   create table chunk(
     first integer primary key,
     n integer not null,
+    -- When its first and its last event arrived.
     at integer not null,
+    until integer not null,
     codec integer not null,
+    -- Bytes of its events as JSON.
+    json integer not null,
+    -- 0 as committed, 1 sealed (merged, or large enough), 2 past its retention and kept for its dead letters.
+    stage integer not null,
     -- The batch it came with and the answer to it; null when sealed.
     batch text,
     answer text,
     sources blob not null,
+    -- When each event arrived, where that is not the same for all.
+    times blob,
     keys blob not null,
+    users blob not null,
     body blob not null
   ) strict;
+  create index chunk_at on chunk(at);
+
+  -- Sealed runs of keys: see run.ts.
+  create table run(
+    id integer primary key,
+    from_position integer not null,
+    to_position integer not null,
+    youngest integer not null,
+    n integer not null,
+    complete integer not null
+  ) strict;
+  create table run_page(id integer primary key, entries blob not null) strict;
+  create table run_filter(id integer primary key, bytes blob not null) strict;
 
   -- Batches that left no chunk behind: every event a duplicate, or only counts.
   create table empty_batch(number integer primary key, batch text not null, answer text not null) strict;
@@ -49,11 +71,16 @@ const MIGRATIONS: readonly string[] = [
     state integer not null,
     owner integer not null,
     due integer not null,
+    -- From when the retry window of its oldest delivery counts: its first failure, or its parking.
+    since integer not null,
+    -- The lowest of its positions.
+    first integer not null,
     n integer not null,
     refs blob not null
   ) strict;
   -- Held sets stay out of the index: on the healthy path a set is born held and deleted, and never indexed.
   create index pending_due on pending(destination, due) where state <> 0;
+  create index pending_since on pending(destination, since) where state <> 0;
 
   create table ledger(
     scope text not null,
@@ -76,13 +103,20 @@ const MIGRATIONS: readonly string[] = [
   ) strict;
   create index failed_attempt_position on failed_attempt(position, destination);
 
+  -- Deliveries given up, as sets like those of "pending": an outage that outlasts the retry window gives up millions.
   create table dead_letter(
+    id integer primary key,
     destination integer not null,
-    position integer not null,
     at integer not null,
     reason text not null,
-    primary key(destination, position)
-  ) strict, without rowid;
+    -- The lowest and the highest of its positions.
+    first integer not null,
+    last integer not null,
+    n integer not null,
+    refs blob not null
+  ) strict;
+  create index dead_letter_at on dead_letter(at);
+  create index dead_letter_last on dead_letter(last);
   `,
 ];
 

@@ -16,6 +16,8 @@ export interface SqliteStoreOptions {
   readonly folder: string;
   /** How long a (source, messageId) is remembered. Default: 24 h. */
   readonly dedupeWindow?: Duration;
+  /** Bytes of memory that the filters of sealed keys may take, two a key. Default: 64 MB. Beyond it disk is read. */
+  readonly filterMemory?: number;
 }
 
 export interface SqliteStore extends Store {
@@ -28,7 +30,11 @@ export interface SqliteStore extends Store {
  * Rejects with a `StorageError` whose reason says what to do when the folder cannot be used.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
-  const thread = new WriterThread({ folder: options.folder, dedupeWindow: options.dedupeWindow ?? DAY });
+  const thread = new WriterThread({
+    folder: options.folder,
+    dedupeWindow: options.dedupeWindow ?? DAY,
+    filterMemory: options.filterMemory ?? 64 * 1024 * 1024,
+  });
   const keySecret = await thread.ready;
   return {
     log: new SqliteEventLog(thread, keyHash(keySecret)),
@@ -38,6 +44,9 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
     abandon: () => thread.kill(),
   };
 }
+
+/** In place of a source when a userId is hashed: users are the same in all sources. */
+const USERS = 0;
 
 class SqliteEventLog implements EventLog {
   readonly #thread: WriterThread;
@@ -57,10 +66,12 @@ class SqliteEventLog implements EventLog {
     const { events } = batch;
     const sources = new Uint32Array(events.length);
     const keys = new Uint32Array(events.length * 2);
+    const users = new Uint32Array(events.length * 2);
     for (let index = 0; index < events.length; index++) {
-      const { source, messageId } = events[index]!;
+      const { source, messageId, userId } = events[index]!;
       sources[index] = source;
       this.#hash(source, messageId, keys, index * 2);
+      if (userId !== undefined) this.#hash(USERS, userId, users, index * 2);
     }
     const text = events.length === 1 ? events[0]!.json : events.map((event) => event.json).join('\n');
     return {
@@ -70,6 +81,7 @@ class SqliteEventLog implements EventLog {
       lines: new TextEncoder().encode(text),
       sources,
       keys,
+      users,
       owed: batch.owed.map(({ destination, state, indexes }) => ({
         destination,
         held: state === 'held',
@@ -114,6 +126,14 @@ class SqliteBacklog implements Backlog {
   settle(results: readonly Result[]): Promise<Settled> {
     const settle = encodeResults(results);
     return this.#thread.ask({ kind: 'settle', settle }, [settle.delivered.buffer as ArrayBuffer]);
+  }
+
+  release(destination: number, now: number): Promise<number> {
+    return this.#thread.ask({ kind: 'release', destination, now });
+  }
+
+  expire(destination: number, before: number, reason: string): Promise<number> {
+    return this.#thread.ask({ kind: 'expire', destination, before, reason });
   }
 
   adopt(): Promise<number> {

@@ -16,9 +16,18 @@ import type { Answers, OperationKind, Reply, Request } from './protocol.ts';
 export interface WriterOptions {
   readonly folder: string;
   readonly dedupeWindow: Duration;
+  readonly filterMemory: number;
 }
 
-const WRITES: ReadonlySet<OperationKind> = new Set(['append', 'settle', 'claim', 'adopt', 'apply']);
+const WRITES: ReadonlySet<OperationKind> = new Set([
+  'append',
+  'settle',
+  'claim',
+  'release',
+  'expire',
+  'adopt',
+  'apply',
+]);
 
 class Writer {
   readonly #port: MessagePort;
@@ -43,8 +52,7 @@ class Writer {
   }
 
   #read(): Contents {
-    const { dedupeWindow } = this.#options;
-    return new Contents(this.#database, { epoch: this.#epoch, dedupeWindow });
+    return new Contents(this.#database, { ...this.#options, epoch: this.#epoch });
   }
 
   #receive(request: Request): void {
@@ -148,6 +156,10 @@ function perform(contents: Contents, request: Request): Answers[OperationKind] {
       return contents.settle(request.settle);
     case 'claim':
       return contents.claim(request.destination, request.max, request.now);
+    case 'release':
+      return contents.release(request.destination, request.now);
+    case 'expire':
+      return contents.expire(request.destination, request.before, request.reason);
     case 'adopt':
       return contents.adopt();
     case 'apply':

@@ -1,0 +1,132 @@
+import type { Position } from '../../model/event.ts';
+
+/**
+ * A sealed run: a million keys in order, on disk, with the position of each. Entries are kept in pages of 256, each a row
+ * that fits a page of the file: high word (4), low word (4), position (6), little endian.
+ *
+ * Its filter is not a Bloom filter but the high words themselves: bucketed by their first bits, with their next 16 bits in
+ * an array. It says no for all but one key in many thousands, it says *where* the entry is when it says yes, and it costs
+ * two bytes a key. Without the array (over the memory budget) the buckets alone still lead to the right page.
+ */
+export const PAGE_ENTRIES = 256;
+export const ENTRY_BYTES = 14;
+
+/** Keys in a bucket on average, at most. */
+const BUCKET_KEYS = 16;
+const MAX_BUCKET_BITS = 16;
+
+export function bucketBitsFor(keys: number): number {
+  return Math.min(MAX_BUCKET_BITS, Math.max(0, Math.ceil(Math.log2(Math.max(1, keys / BUCKET_KEYS)))));
+}
+
+export interface RunFacts {
+  readonly id: number;
+  readonly n: number;
+  readonly bucketBits: number;
+  /** Positions of its events: from (inclusive) to (exclusive). */
+  readonly fromPosition: Position;
+  readonly toPosition: Position;
+  /** When the youngest of its events arrived. */
+  readonly youngest: number;
+}
+
+/** Reads one page of entries of a run. */
+export type ReadPage = (run: number, page: number) => Uint8Array;
+
+export class Run {
+  readonly facts: RunFacts;
+  /** Rank of the first key of each bucket, and one more: the number of keys. */
+  readonly #starts: Uint32Array;
+  /** Bits 16…31 below the bucket bits of each high word, by rank; absent over the memory budget. */
+  #remainders: Uint16Array | undefined;
+  readonly #readPage: ReadPage;
+
+  constructor(facts: RunFacts, starts: Uint32Array, remainders: Uint16Array | undefined, readPage: ReadPage) {
+    this.facts = facts;
+    this.#starts = starts;
+    this.#remainders = remainders;
+    this.#readPage = readPage;
+  }
+
+  /** Bytes of memory the array takes, or would take. */
+  get filterBytes(): number {
+    return this.facts.n * 2;
+  }
+
+  get hasFilter(): boolean {
+    return this.#remainders !== undefined;
+  }
+
+  dropFilter(): void {
+    this.#remainders = undefined;
+  }
+
+  /** Whether `matches` says yes to any of the positions kept under this key. */
+  some(high: number, low: number, matches: (position: Position) => boolean): boolean {
+    const bucket = bucketOf(high, this.facts.bucketBits);
+    const remainder = remainderOf(high, this.facts.bucketBits);
+    const end = this.#starts[bucket + 1]!;
+    for (let rank = this.#starts[bucket]!; rank < end; rank++) {
+      if (this.#remainders !== undefined && this.#remainders[rank] !== remainder) continue;
+      const position = this.#at(rank, high, low);
+      if (position !== undefined && matches(position)) return true;
+    }
+    return false;
+  }
+
+  #at(rank: number, high: number, low: number): Position | undefined {
+    const page = this.#readPage(this.facts.id, Math.floor(rank / PAGE_ENTRIES));
+    const view = new DataView(page.buffer, page.byteOffset, page.byteLength);
+    const at = (rank % PAGE_ENTRIES) * ENTRY_BYTES;
+    if (view.getUint32(at, true) !== high || view.getUint32(at + 4, true) !== low) return undefined;
+    return view.getUint32(at + 8, true) + view.getUint16(at + 12, true) * 2 ** 32;
+  }
+}
+
+/** Collects the entries of a run in order and hands out full pages. */
+export class RunBuilder {
+  readonly bucketBits: number;
+  readonly starts: Uint32Array;
+  readonly remainders: Uint16Array;
+  readonly #emit: (page: number, entries: Uint8Array) => void;
+  #page = Buffer.alloc(PAGE_ENTRIES * ENTRY_BYTES);
+  #n = 0;
+  #bucket = 0;
+
+  constructor(keys: number, emit: (page: number, entries: Uint8Array) => void) {
+    this.bucketBits = bucketBitsFor(keys);
+    this.starts = new Uint32Array(2 ** this.bucketBits + 1);
+    this.remainders = new Uint16Array(keys);
+    this.#emit = emit;
+  }
+
+  readonly add = (high: number, low: number, position: Position): void => {
+    const bucket = bucketOf(high, this.bucketBits);
+    while (this.#bucket < bucket) this.starts[++this.#bucket] = this.#n;
+    this.remainders[this.#n] = remainderOf(high, this.bucketBits);
+    const at = (this.#n % PAGE_ENTRIES) * ENTRY_BYTES;
+    this.#page.writeUInt32LE(high, at);
+    this.#page.writeUInt32LE(low, at + 4);
+    this.#page.writeUIntLE(position, at + 8, 6);
+    this.#n++;
+    if (this.#n % PAGE_ENTRIES === 0) this.#emitPage(PAGE_ENTRIES);
+  };
+
+  end(): void {
+    if (this.#n % PAGE_ENTRIES > 0) this.#emitPage(this.#n % PAGE_ENTRIES);
+    while (this.#bucket < this.starts.length - 1) this.starts[++this.#bucket] = this.#n;
+  }
+
+  #emitPage(entries: number): void {
+    this.#emit(Math.ceil(this.#n / PAGE_ENTRIES) - 1, this.#page.subarray(0, entries * ENTRY_BYTES));
+    this.#page = Buffer.alloc(PAGE_ENTRIES * ENTRY_BYTES);
+  }
+}
+
+function bucketOf(high: number, bits: number): number {
+  return bits === 0 ? 0 : high >>> (32 - bits);
+}
+
+function remainderOf(high: number, bits: number): number {
+  return bits === MAX_BUCKET_BITS ? high & 0xffff : (high << bits) >>> 16;
+}

@@ -1,5 +1,5 @@
 import type { Event, Position } from '../model/event.ts';
-import type { Time } from '../model/time.ts';
+import type { Duration, Time } from '../model/time.ts';
 import type { SetId } from './backlog.ts';
 
 /**
@@ -25,6 +25,55 @@ export interface EventLog {
    * is `undefined`.
    */
   read(positions: readonly Position[]): Promise<(StoredEvent | undefined)[]>;
+
+  /**
+   * The positions of events, the newest first: those with this messageId, those of this user, or those that arrived in a
+   * range of time. Exact, over everything stored. May look at a part only: go on with `below: next` until `next` is absent.
+   */
+  find(query: Query, below?: Position): Promise<Found>;
+
+  /**
+   * Removes what a user did: every event with this userId becomes a gap, what is owed of it is counted `erased`, and its
+   * bytes are gone from the files when this resolves. Other events keep their positions. Resolves to how many events.
+   */
+  erase(userId: string): Promise<number>;
+
+  /**
+   * Does some of what keeps the log small and quick, within about `budget` milliseconds: merges small chunks, seals keys,
+   * drops what is older than its retention or beyond the space allowed, gives pages back to the disk. What is still owed of
+   * a dropped event is dead with the reason `retention_over` in the same commit. Resolves to whether there is more to do.
+   */
+  maintain(now: Time, retention: Retention, budget: Duration): Promise<boolean>;
+
+  size(): Promise<LogSize>;
+}
+
+export type Query =
+  | { readonly messageId: string }
+  | { readonly userId: string }
+  /** From `from` (inclusive) to `to` (exclusive), by the time of arrival. */
+  | { readonly from: Time; readonly to: Time };
+
+export interface Found {
+  readonly positions: readonly Position[];
+  readonly next?: Position;
+}
+
+export interface Retention {
+  readonly events: Duration;
+  /** How long dead letters, and the events they are about, are kept. */
+  readonly deadLetters: Duration;
+  /** Bytes the store may take; the oldest events go first. Absent: no bound. */
+  readonly disk?: number;
+}
+
+export interface LogSize {
+  /** Positions held, gaps included. */
+  readonly events: number;
+  /** Bytes of the file. */
+  readonly bytes: number;
+  /** When the oldest event arrived; absent when there is none. */
+  readonly oldestAt?: Time;
 }
 
 export interface Batch {

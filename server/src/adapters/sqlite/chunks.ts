@@ -61,6 +61,7 @@ export class Chunks {
   constructor(database: DatabaseSync) {
     this.#sql = statements(database);
     const last = this.#sql.last.get() as { first: number; n: number } | undefined;
+    // Retention never drops the newest row, so this goes on where the log ended whatever was let go of.
     this.#next = last ? last.first + last.n : 0;
   }
 
@@ -162,6 +163,12 @@ export class Chunks {
     }
   }
 
+  /** Where the newest rows begin; 0 when there are fewer. */
+  firstOfNewest(rows: number): Position {
+    const row = this.#sql.newest.get(rows - 1) as { first: number } | undefined;
+    return row?.first ?? 0;
+  }
+
   oldest(): ChunkFacts | undefined {
     return this.#sql.oldest.get() as ChunkFacts | undefined;
   }
@@ -231,6 +238,7 @@ function statements(
   | 'factsBetween'
   | 'keysFrom'
   | 'usersBelow'
+  | 'newest'
   | 'last'
   | 'oldest',
   StatementSync
@@ -257,6 +265,7 @@ function statements(
     ),
     keysFrom: prepare('select first, until, keys from chunk where first >= ? order by first'),
     usersBelow: prepare('select first, n, users from chunk where first < ? order by first desc'),
+    newest: prepare('select first from chunk order by first desc limit 1 offset ?'),
     last: prepare('select first, n from chunk order by first desc limit 1'),
     oldest: prepare(`select ${FACTS} from chunk order by first limit 1`),
   };

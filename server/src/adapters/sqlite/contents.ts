@@ -3,7 +3,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Position } from '../../model/event.ts';
 import type { Duration, Time } from '../../model/time.ts';
 import type { Result, SetId, Settled } from '../../ports/backlog.ts';
-import type { Appended } from '../../ports/event-log.ts';
+import type { Appended, Found, LogSize } from '../../ports/event-log.ts';
 import { Batches, write } from './batches.ts';
 import { type ChunkEvents, Chunks, lineOf } from './chunks.ts';
 import { lineStarts } from './codec.ts';
@@ -11,10 +11,24 @@ import { Counters } from './counters.ts';
 import { Dedupe } from './dedupe.ts';
 import { type DeadSet, Failures } from './failures.ts';
 import { Groups } from './groups.ts';
+import { keyHash } from './key-hash.ts';
 import { Keys } from './keys.ts';
+import { Marks } from './marks.ts';
 import { Pending } from './pending.ts';
-import type { AppendMessage, LedgerMessage, ReadMessage, SettleMessage } from './protocol.ts';
+import type {
+  AppendMessage,
+  FindMessage,
+  LedgerMessage,
+  MaintainMessage,
+  ReadMessage,
+  SettleMessage,
+} from './protocol.ts';
 import { Records } from './records.ts';
+import { Retaining } from './retaining.ts';
+import { withoutLines } from './rewrite.ts';
+import { Sealing } from './sealing.ts';
+import { Search } from './search.ts';
+import { Space } from './space.ts';
 
 /**
  * Everything in one open file, and what each operation does to it inside the caller's transaction. Its memory follows
@@ -29,6 +43,11 @@ export class Contents {
   readonly #counters: Counters;
   readonly #failures: Failures;
   readonly #batches: Batches;
+  readonly #marks: Marks;
+  readonly #space: Space;
+  readonly #sealing: Sealing;
+  readonly #retaining: Retaining;
+  readonly #search: Search;
 
   constructor(database: DatabaseSync, options: ContentsOptions) {
     this.records = new Records(database);
@@ -39,6 +58,21 @@ export class Contents {
     this.#counters = new Counters(database);
     this.#failures = new Failures(database);
     this.#batches = new Batches(database);
+    this.#marks = new Marks(database);
+    this.#space = new Space(database);
+    this.#sealing = new Sealing(this.#chunks, this.#marks);
+    this.#search = new Search(this.#chunks, this.#keys, keyHash(options.keySecret));
+    this.#retaining = new Retaining({
+      chunks: this.#chunks,
+      keys: this.#keys,
+      pending: this.#pending,
+      failures: this.#failures,
+      marks: this.#marks,
+      space: this.#space,
+      bury: (sets, reason, at) => {
+        for (const set of sets) this.#bury({ ...set, reason, at });
+      },
+    });
   }
 
   append(message: AppendMessage): Appended {
@@ -169,6 +203,68 @@ export class Contents {
     return { lines: new Uint8Array(Buffer.concat(lines)), sources };
   }
 
+  /** Slices of upkeep until the budget (milliseconds) is used up; whether there is more to do now. */
+  maintain({ now, retention, budget }: MaintainMessage): boolean {
+    const end = performance.now() + budget;
+    do {
+      const busy =
+        this.#keys.seal() ||
+        this.#sealing.step(now) ||
+        this.#retaining.step(now, retention) ||
+        this.#space.giveBack(retention.disk);
+      if (!busy) return false;
+    } while (performance.now() < end);
+    return true;
+  }
+
+  /** One slice of a search. */
+  find({ query, below }: FindMessage): Found {
+    const from = below ?? this.#chunks.next;
+    if ('messageId' in query)
+      return { positions: this.#search.byMessageId(query.messageId, this.#sourceIds()) };
+    if ('userId' in query) return this.#search.byUserId(query.userId, from);
+    return this.#search.byTime(query.from, query.to, from);
+  }
+
+  /** Takes these events out of everything; how many there were. */
+  erase(positions: Float64Array): number {
+    const gone = new Set(positions);
+    let events = 0;
+    for (const position of gone) {
+      const chunk = this.#chunks.at(position);
+      if (chunk === undefined || lineOf(chunk, position).length === 0) continue;
+      const goes = (one: Position) => gone.has(one);
+      for (let one = chunk.first; one < chunk.first + chunk.n; one++) {
+        if (gone.has(one) && lineOf(chunk, one).length > 0) events++;
+      }
+      this.#chunks.put(chunk.first, withoutLines(chunk, goes), chunk.stage);
+    }
+    for (const [destination, n] of this.#pending.erase(gone))
+      this.#counters.add('destination', destination, 'erased', n);
+    this.#failures.eraseAttempts(gone);
+    return events;
+  }
+
+  size(): LogSize {
+    const { retainedFrom } = this.#marks;
+    const oldestAt = this.#chunks.factsFrom(retainedFrom, 1)[0]?.at;
+    const facts = { events: this.#chunks.next - retainedFrom, bytes: this.#space.size() };
+    return oldestAt === undefined ? facts : { ...facts, oldestAt };
+  }
+
+  /** Free pages, which may still hold what was deleted. */
+  freePages(): number {
+    return this.#space.free();
+  }
+
+  giveBack(): void {
+    this.#space.giveBackSome();
+  }
+
+  #sourceIds(): number[] {
+    return this.records.load().sources.map(({ id }) => id);
+  }
+
   /** Last step of a transaction: what it adds to the ledger, and its number. */
   seal(): void {
     this.#counters.write();
@@ -184,6 +280,8 @@ export interface ContentsOptions {
   /** Number of this start of the program; what an earlier one held is not ours. */
   readonly epoch: number;
   readonly dedupeWindow: Duration;
+  /** Secret of the key hash. */
+  readonly keySecret: Uint8Array;
   /** Bytes of memory that filters of sealed runs may take. */
   readonly filterMemory: number;
 }

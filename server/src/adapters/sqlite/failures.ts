@@ -1,19 +1,36 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Attempt } from '../../model/delivery.ts';
+import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import type { Result } from '../../ports/backlog.ts';
-import { rangeOf } from './refs.ts';
+import { decodeRefs, rangeOf } from './refs.ts';
+
+/** Rows dropped in one slice. */
+const SLICE = 256;
 
 /** What went wrong: requests that failed, and deliveries given up. */
 export class Failures {
   readonly #attempt: StatementSync;
   readonly #dead: StatementSync;
+  readonly #overlapping: StatementSync;
+  readonly #dropDead: StatementSync;
+  readonly #dropAttempts: StatementSync;
+  readonly #eraseAttempts: StatementSync;
 
   constructor(database: DatabaseSync) {
     this.#attempt = database.prepare(
       `insert into failed_attempt(position, destination, started_at, latency_ms, endpoint, reason, status, answer)
        values (?, ?, ?, ?, ?, ?, ?, ?)`,
     );
+    this.#overlapping = database.prepare('select refs from dead_letter where last >= ? and first < ?');
+    this.#dropDead = database.prepare(
+      `delete from dead_letter where id in (select id from dead_letter where at < ? order by at limit ${SLICE})`,
+    );
+    this.#dropAttempts = database.prepare(
+      `delete from failed_attempt where rowid in
+         (select rowid from (select rowid, started_at from failed_attempt order by rowid limit ${SLICE}) where started_at < ?)`,
+    );
+    this.#eraseAttempts = database.prepare('delete from failed_attempt where position = ?');
     this.#dead = database.prepare(
       'insert into dead_letter(destination, at, reason, first, last, n, refs) values (?, ?, ?, ?, ?, ?, ?)',
     );
@@ -38,6 +55,28 @@ export class Failures {
     );
   }
 
+  /** Positions of a range that are in a dead letter. */
+  deadBetween(first: Position, end: Position): Set<Position> {
+    const dead = new Set<Position>();
+    for (const { refs } of this.#overlapping.all(first, end) as unknown as { refs: Uint8Array }[]) {
+      for (const { position } of decodeRefs(refs))
+        if (position >= first && position < end) dead.add(position);
+    }
+    return dead;
+  }
+
+  /** Drops a slice of the dead letters and attempts from before a time. False when there are none. */
+  dropBefore(time: Time): boolean {
+    const dead = Number(this.#dropDead.run(time).changes);
+    const attempts = Number(this.#dropAttempts.run(time).changes);
+    return dead + attempts > 0;
+  }
+
+  /** What endpoints answered to requests for these events; it may repeat what was in them. */
+  eraseAttempts(positions: Iterable<Position>): void {
+    for (const position of positions) this.#eraseAttempts.run(position);
+  }
+
   /** A whole set of one destination, given up for one reason. */
   bury({ destination, at, reason, n, refs }: DeadSet): void {
     const { first, last } = rangeOf(refs);
@@ -45,13 +84,17 @@ export class Failures {
   }
 }
 
-export interface DeadSet {
+/** Deliveries of one destination that are given up. */
+export interface Buried {
   readonly destination: number;
-  readonly at: Time;
-  readonly reason: string;
   readonly n: number;
   /** As `refs.ts` writes it. */
   readonly refs: Uint8Array;
+}
+
+export interface DeadSet extends Buried {
+  readonly at: Time;
+  readonly reason: string;
 }
 
 /** A delivery is dead from the moment its last request ended. */

@@ -34,6 +34,11 @@ export class HeldSet {
     );
   }
 
+  /** The lowest position it was made with. */
+  get first(): Position {
+    return this.#positions[0] ?? Number.POSITIVE_INFINITY;
+  }
+
   get left(): number {
     return this.#left;
   }

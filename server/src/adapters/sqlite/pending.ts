@@ -3,6 +3,7 @@ import type { Delivery } from '../../model/delivery.ts';
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import type { Claim, Held, LaneStat, SetId } from '../../ports/backlog.ts';
+import type { Buried } from './failures.ts';
 import { HeldSet } from './held-set.ts';
 import { decodeRefs, encodeRecords, encodeRuns, firstOf, hasRecords, Runs, splitRefs } from './refs.ts';
 
@@ -45,6 +46,7 @@ export class Pending {
   readonly #waiting: StatementSync;
   readonly #release: StatementSync;
   readonly #old: StatementSync;
+  readonly #below: StatementSync;
   readonly #heldRows: StatementSync;
   readonly #adopt: StatementSync;
   readonly #adopted: StatementSync;
@@ -77,6 +79,9 @@ export class Pending {
     this.#old = database.prepare(
       `select id, due, since, n, refs from pending where destination = ? and state <> 0 and since < ?
        order by since limit ${EXPIRED_ROWS}`,
+    );
+    this.#below = database.prepare(
+      'select id, destination, due, since, n, refs from pending where state <> 0 and first < ?',
     );
     this.#heldRows = database.prepare(
       `select id, destination, refs from pending where state = ${HELD} and owner = ?`,
@@ -231,6 +236,59 @@ export class Pending {
       expired.push({ n: old.length, refs: encode(old) });
     }
     return expired;
+  }
+
+  /** The lowest position that this process delivers from memory; infinite when there is none. */
+  lowestHeld(): Position {
+    let lowest = Number.POSITIVE_INFINITY;
+    for (const held of this.#held.values()) lowest = Math.min(lowest, held.first);
+    return lowest;
+  }
+
+  /** Takes out everything on disk that is owed below a position. */
+  buryBelow(position: Position): Buried[] {
+    const buried: Buried[] = [];
+    for (const row of this.#below.all(position) as unknown as (DueRow & { destination: number })[]) {
+      const deliveries = decodeRefs(row.refs);
+      const goes = deliveries.filter((delivery) => delivery.position < position);
+      const stays = deliveries.filter((delivery) => delivery.position >= position);
+      if (goes.length === 0) continue;
+      this.#replace(row, stays);
+      buried.push({ destination: row.destination, n: goes.length, refs: encode(goes) });
+    }
+    return buried;
+  }
+
+  /** Takes these positions out of every set, wherever they are; how many deliveries of each destination went. */
+  erase(positions: ReadonlySet<Position>): Map<number, number> {
+    const erased = new Map<number, number>();
+    const count = (destination: number, n: number) =>
+      erased.set(destination, (erased.get(destination) ?? 0) + n);
+    const touched: SetId[] = [];
+    for (const [id, held] of this.#held) {
+      let n = 0;
+      for (const position of positions) if (held.take(position)) n++;
+      if (n === 0) continue;
+      touched.push(id);
+      count(held.destination, n);
+    }
+    this.writeTouched(touched);
+    const highest = Math.max(...positions) + 1;
+    for (const row of this.#below.all(highest) as unknown as (DueRow & { destination: number })[]) {
+      const deliveries = decodeRefs(row.refs);
+      const stays = deliveries.filter((delivery) => !positions.has(delivery.position));
+      if (stays.length === deliveries.length) continue;
+      this.#replace(row, stays);
+      count(row.destination, deliveries.length - stays.length);
+    }
+    return erased;
+  }
+
+  /** Leaves only these deliveries in a row on disk. */
+  #replace(row: DueRow & { destination: number }, stays: readonly Delivery[]): void {
+    if (this.#growing.get(row.destination)?.id === row.id) this.#growing.delete(row.destination);
+    if (stays.length === 0) this.#delete.run(row.id);
+    else this.#rewrite.run(stays.length, encode(stays), row.id);
   }
 
   /** Parks what a process that is gone held. */

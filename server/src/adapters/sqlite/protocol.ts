@@ -1,6 +1,7 @@
+import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import type { Claim, LaneStat, Result, Settled } from '../../ports/backlog.ts';
-import type { Appended, Received } from '../../ports/event-log.ts';
+import type { Appended, Found, LogSize, Query, Received, Retention } from '../../ports/event-log.ts';
 import type { SettingsChanges, SettingsSnapshot } from '../../ports/settings.ts';
 
 /**
@@ -17,6 +18,10 @@ export type Operation =
   | { readonly kind: 'release'; readonly destination: number; readonly now: Time }
   | { readonly kind: 'expire'; readonly destination: number; readonly before: Time; readonly reason: string }
   | { readonly kind: 'adopt' }
+  | { readonly kind: 'maintain'; readonly maintain: MaintainMessage }
+  | { readonly kind: 'erase'; readonly positions: Float64Array }
+  | { readonly kind: 'find'; readonly find: FindMessage }
+  | { readonly kind: 'size' }
   | { readonly kind: 'apply'; readonly changes: SettingsChanges }
   | { readonly kind: 'read'; readonly positions: Float64Array }
   | { readonly kind: 'lanes' }
@@ -34,6 +39,10 @@ export interface Answers {
   release: number;
   expire: number;
   adopt: number;
+  maintain: boolean;
+  erase: number;
+  find: Found;
+  size: LogSize;
   apply: SettingsSnapshot;
   read: ReadMessage;
   lanes: readonly LaneStat[];
@@ -70,6 +79,19 @@ export interface SettleMessage {
   readonly delivered: Float64Array;
   /** The others, and those that have a failed attempt to keep. */
   readonly others: readonly Result[];
+}
+
+export interface MaintainMessage {
+  readonly now: Time;
+  readonly retention: Retention;
+  /** Milliseconds. */
+  readonly budget: number;
+}
+
+export interface FindMessage {
+  readonly query: Query;
+  /** Only positions below this one. */
+  readonly below?: Position;
 }
 
 export interface ReadMessage {

@@ -2,7 +2,16 @@ import type { Event, Position } from '../../model/event.ts';
 import type { Ledger } from '../../model/ledger.ts';
 import { DAY, type Duration } from '../../model/time.ts';
 import type { Backlog, Claim, LaneStat, Result, Settled } from '../../ports/backlog.ts';
-import type { Appended, Batch, EventLog, StoredEvent } from '../../ports/event-log.ts';
+import type {
+  Appended,
+  Batch,
+  EventLog,
+  Found,
+  LogSize,
+  Query,
+  Retention,
+  StoredEvent,
+} from '../../ports/event-log.ts';
 import type { Settings, SettingsChanges, SettingsSnapshot } from '../../ports/settings.ts';
 import type { Store } from '../../ports/store.ts';
 import { lineStarts } from './codec.ts';
@@ -96,6 +105,29 @@ class SqliteEventLog implements EventLog {
     if (positions.length === 0) return [];
     const message = await this.#thread.ask({ kind: 'read', positions: Float64Array.from(positions) });
     return decode(message, positions.length);
+  }
+
+  async find(query: Query, below?: Position): Promise<Found> {
+    return await this.#thread.ask({ kind: 'find', find: below === undefined ? { query } : { query, below } });
+  }
+
+  async erase(userId: string): Promise<number> {
+    const positions: Position[] = [];
+    let below: Position | undefined;
+    do {
+      const found = await this.find({ userId }, below);
+      positions.push(...found.positions);
+      below = found.next;
+    } while (below !== undefined);
+    return await this.#thread.ask({ kind: 'erase', positions: Float64Array.from(positions) });
+  }
+
+  maintain(now: number, retention: Retention, budget: number): Promise<boolean> {
+    return this.#thread.ask({ kind: 'maintain', maintain: { now, retention, budget } });
+  }
+
+  size(): Promise<LogSize> {
+    return this.#thread.ask({ kind: 'size' });
   }
 }
 

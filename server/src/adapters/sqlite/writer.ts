@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Duration } from '../../model/time.ts';
 import { StorageError } from '../../ports/event-log.ts';
+import { Checkpoints } from './checkpoints.ts';
 import { beginEpoch, Contents } from './contents.ts';
 import { asStorageError, makeFolder, openDatabase } from './database.ts';
 import { lockFolder } from './lock.ts';
@@ -27,16 +28,25 @@ const WRITES: ReadonlySet<OperationKind> = new Set([
   'expire',
   'adopt',
   'apply',
+  'maintain',
+  'erase',
 ]);
+
+/** Milliseconds until the write-ahead log is tried again when the checkpointer is at it. */
+const BUSY_RETRY = 20;
 
 class Writer {
   readonly #port: MessagePort;
   readonly #options: WriterOptions;
   readonly #lock: { release(): void };
   readonly #epoch: number;
+  readonly #keySecret: Uint8Array;
   #database: DatabaseSync;
   #contents: Contents | undefined;
   #requests: Request[] = [];
+  /** Answers to erasures whose bytes are not gone yet. */
+  readonly #scrubbing: Reply[] = [];
+  #checkpoints: Checkpoints;
 
   constructor(port: MessagePort, options: WriterOptions) {
     this.#port = port;
@@ -44,15 +54,17 @@ class Writer {
     makeFolder(options.folder);
     this.#lock = lockFolder(options.folder);
     this.#database = openDatabase(options.folder);
+    this.#checkpoints = new Checkpoints(this.#database, options.folder);
     const { epoch, keySecret } = beginEpoch(this.#database);
     this.#epoch = epoch;
+    this.#keySecret = keySecret;
     this.#contents = this.#read();
     port.on('message', (request: Request) => this.#receive(request));
     this.#reply({ kind: 'ready', keySecret });
   }
 
   #read(): Contents {
-    return new Contents(this.#database, { ...this.#options, epoch: this.#epoch });
+    return new Contents(this.#database, { ...this.#options, epoch: this.#epoch, keySecret: this.#keySecret });
   }
 
   #receive(request: Request): void {
@@ -67,7 +79,7 @@ class Writer {
     const writes = requests.filter((request) => WRITES.has(request.kind));
     if (writes.length > 0) this.#commit(writes);
     for (const request of requests) {
-      if (request.kind === 'stop') this.#stop(request.id);
+      if (request.kind === 'stop') void this.#stop(request.id);
       else if (!WRITES.has(request.kind)) this.#answerRead(request);
     }
   }
@@ -94,9 +106,42 @@ class Writer {
       for (const { id } of writes) this.#reply({ kind: 'failed', id, reason });
       return;
     }
-    writes.forEach(({ id }, index) => {
-      this.#reply({ kind: 'done', id, answer: answers[index] });
+    writes.forEach(({ id, kind }, index) => {
+      const reply: Reply = { kind: 'done', id, answer: answers[index] };
+      if (kind === 'erase') this.#scrubbing.push(reply);
+      else this.#reply(reply);
     });
+    this.#checkpoints.committed();
+    if (this.#scrubbing.length > 0) setImmediate(() => this.#scrub());
+  }
+
+  /**
+   * An erasure is answered when the bytes are gone: free pages, which may still hold them, are given back a slice at a
+   * time, then the write-ahead log is emptied.
+   */
+  #scrub(): void {
+    if (this.#scrubbing.length === 0) return;
+    try {
+      const contents = this.#opened();
+      if (contents.freePages() > 0) {
+        this.#database.exec('begin immediate');
+        contents.giveBack();
+        this.#database.exec('commit');
+        setImmediate(() => this.#scrub());
+        return;
+      }
+      if (!this.#checkpoints.empty()) {
+        setTimeout(() => this.#scrub(), BUSY_RETRY);
+        return;
+      }
+      for (const reply of this.#scrubbing.splice(0)) this.#reply(reply);
+    } catch (error) {
+      const { reason } = asStorageError(error, this.#options.folder);
+      this.#giveUp();
+      for (const reply of this.#scrubbing.splice(0)) {
+        if (reply.kind === 'done') this.#reply({ kind: 'failed', id: reply.id, reason });
+      }
+    }
   }
 
   #answerRead(request: Request): void {
@@ -131,10 +176,13 @@ class Writer {
   #reopen(): void {
     this.#giveUp();
     this.#database = openDatabase(this.#options.folder);
+    this.#checkpoints.reopen(this.#database);
     this.#contents = this.#read();
   }
 
-  #stop(id: number): void {
+  async #stop(id: number): Promise<void> {
+    await this.#checkpoints.stop();
+    // The last one to close a database empties its write-ahead log into it.
     if (this.#contents !== undefined) this.#database.close();
     this.#lock.release();
     this.#reply({ kind: 'done', id, answer: undefined });
@@ -162,6 +210,14 @@ function perform(contents: Contents, request: Request): Answers[OperationKind] {
       return contents.expire(request.destination, request.before, request.reason);
     case 'adopt':
       return contents.adopt();
+    case 'maintain':
+      return contents.maintain(request.maintain);
+    case 'erase':
+      return contents.erase(request.positions);
+    case 'find':
+      return contents.find(request.find);
+    case 'size':
+      return contents.size();
     case 'apply':
       return contents.records.apply(request.changes);
     case 'load':

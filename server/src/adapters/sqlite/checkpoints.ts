@@ -1,0 +1,77 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { Worker } from 'node:worker_threads';
+import type { CheckpointerOptions } from './checkpointer.ts';
+
+/** The write-ahead log starts again from its beginning once it is longer than this… */
+const LONG_ENOUGH = 16 * 1024 * 1024;
+/** …and so few of its pages are left to be copied that doing it between two commits goes unnoticed. */
+const FEW_PAGES = 256;
+/** Commits between two looks at it. */
+const LOOK_EVERY = 64;
+
+/**
+ * The writer's side of checkpoints. The copying of pages from the write-ahead log into the file is done on a thread of its
+ * own. That thread never quite catches up while commits go on, and only a log that is copied to the last page can start
+ * again from its beginning; so now and then the writer copies the last few pages itself.
+ */
+export class Checkpoints {
+  readonly #folder: string;
+  readonly #thread: Worker;
+  /** Pages in the log and pages copied, as the thread saw them last. */
+  readonly #seen: Int32Array;
+  readonly #exited: Promise<unknown>;
+  #copyRest: StatementSync;
+  #truncate: StatementSync;
+  #commits = 0;
+
+  constructor(database: DatabaseSync, folder: string) {
+    this.#folder = folder;
+    const shared = new SharedArrayBuffer(12);
+    this.#seen = new Int32Array(shared);
+    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+    this.#thread = new Worker(new URL(`./checkpointer.${extension}`, import.meta.url), {
+      workerData: { folder, shared } satisfies CheckpointerOptions,
+      name: 'millrace-checkpointer',
+    });
+    this.#thread.unref();
+    this.#exited = new Promise((resolve) => this.#thread.once('exit', resolve));
+    [this.#copyRest, this.#truncate] = prepare(database);
+  }
+
+  /** The writer has a new handle. */
+  reopen(database: DatabaseSync): void {
+    [this.#copyRest, this.#truncate] = prepare(database);
+  }
+
+  /** Call after every commit. */
+  committed(): void {
+    if (++this.#commits % LOOK_EVERY !== 0) return;
+    const left = Atomics.load(this.#seen, 0) - Atomics.load(this.#seen, 1);
+    if (left > FEW_PAGES || this.#bytes() < LONG_ENOUGH) return;
+    this.#copyRest.get();
+  }
+
+  /** Empties the write-ahead log; false when the thread is at work in it and it must be tried again. */
+  empty(): boolean {
+    return (this.#truncate.get() as { busy: number }).busy === 0;
+  }
+
+  async stop(): Promise<void> {
+    Atomics.store(this.#seen, 2, 1);
+    Atomics.notify(this.#seen, 2);
+    await this.#exited;
+  }
+
+  #bytes(): number {
+    return statSync(join(this.#folder, 'millrace.db-wal'), { throwIfNoEntry: false })?.size ?? 0;
+  }
+}
+
+function prepare(database: DatabaseSync): [StatementSync, StatementSync] {
+  return [
+    database.prepare('pragma wal_checkpoint(passive)'),
+    database.prepare('pragma wal_checkpoint(truncate)'),
+  ];
+}

@@ -1,0 +1,106 @@
+import type { Position } from '../../model/event.ts';
+import { MINUTE, type Time } from '../../model/time.ts';
+import { type ChunkEvents, type ChunkFacts, type Chunks, MAX_EVENTS, SEALED } from './chunks.ts';
+import type { Marks } from './marks.ts';
+
+/** A chunk is worth merging until it holds this many events. */
+const FULL = MAX_EVENTS / 2;
+
+/** Bytes of JSON in one merged chunk, so that reading one event of it stays quick. */
+const MOST_JSON = 1024 * 1024;
+
+/** Small chunks wait this long for neighbours; after that they are merged with what there is. */
+const PATIENCE: Time = 60 * MINUTE;
+
+/** The newest rows stay as they are: they carry the answers to the last batches. */
+const NEWEST = 64;
+
+/** Facts looked at in one slice. */
+const LOOKED_AT = 500;
+
+/**
+ * Merges neighbouring small chunks into one: single calls then take as little space as batches, since compression needs
+ * company, and a search reads one row where it would read hundreds. Positions stay; only rows change.
+ */
+export class Sealing {
+  readonly #chunks: Chunks;
+  readonly #marks: Marks;
+
+  constructor(chunks: Chunks, marks: Marks) {
+    this.#chunks = chunks;
+    this.#marks = marks;
+  }
+
+  /** Does one slice inside the caller's transaction. False when there is nothing to merge now. */
+  step(now: Time): boolean {
+    const facts = this.#chunks.factsFrom(this.#marks.sealedTo, LOOKED_AT);
+    const end = this.#chunks.firstOfNewest(NEWEST);
+    const group = groupOf(facts, end);
+    const last = group.at(-1);
+    if (last === undefined) return false;
+    const complete = group.length < facts.length && (facts[group.length]?.first ?? end) < end;
+    const events = group.reduce((sum, chunk) => sum + chunk.n, 0);
+    if (!complete && events < FULL && group[0]!.at > now - PATIENCE) return false;
+    if (group.length > 1) this.#merge(group);
+    this.#marks.sealedTo = last.first + last.n;
+    return true;
+  }
+
+  #merge(group: readonly ChunkFacts[]): void {
+    const first: Position = group[0]!.first;
+    const chunks = group.map((facts) => this.#chunks.at(facts.first)!);
+    const n = chunks.reduce((sum, chunk) => sum + chunk.n, 0);
+    const merged: ChunkEvents = {
+      n,
+      lines: Buffer.concat(chunks.flatMap(({ body }, nth) => (nth === 0 ? [body] : [LINE_FEED, body]))),
+      sources: concat(
+        Uint32Array,
+        chunks.map((chunk) => chunk.sources),
+      ),
+      times: concat(
+        Float64Array,
+        chunks.map((chunk) => chunk.times),
+      ),
+      keys: concat(
+        Uint32Array,
+        chunks.map((chunk) => chunk.keys),
+      ),
+      users: concat(
+        Uint32Array,
+        chunks.map((chunk) => chunk.users),
+      ),
+    };
+    for (const chunk of chunks) this.#chunks.delete(chunk.first);
+    this.#chunks.put(first, merged, SEALED);
+  }
+}
+
+const LINE_FEED = Uint8Array.of(10);
+
+/** The chunks to be merged next: neighbours that fit into one together. A large chunk stands alone. */
+function groupOf(facts: readonly ChunkFacts[], end: Position): ChunkFacts[] {
+  const group: ChunkFacts[] = [];
+  let events = 0;
+  let json = 0;
+  for (const chunk of facts) {
+    events += chunk.n;
+    json += chunk.json;
+    const fits = events <= MAX_EVENTS && json <= MOST_JSON;
+    if (chunk.first >= end || (group.length > 0 && !fits)) break;
+    group.push(chunk);
+  }
+  return group;
+}
+
+function concat<Words extends Uint32Array | Float64Array>(
+  make: new (length: number) => Words,
+  parts: readonly Words[],
+): Words {
+  const whole = new make(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part as never, at);
+    at += part.length;
+  }
+  return whole;
+}

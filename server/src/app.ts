@@ -15,6 +15,7 @@ import type { Observer } from './ports/observer.ts';
 import type { SettingsSnapshot } from './ports/settings.ts';
 import type { Store } from './ports/store.ts';
 import type { Transport } from './ports/transport.ts';
+import { Upkeep } from './retain/upkeep.ts';
 import { Routes } from './route/plan.ts';
 
 export type { Config } from './config.ts';
@@ -64,6 +65,9 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     lanes.configure(snapshot.destinations);
     await lanes.start();
     started.push(() => lanes.stop());
+    const upkeep = makeUpkeep(store, config, options);
+    upkeep.start();
+    started.push(() => upkeep.stop());
     const intake = makeIntake(store, lanes, { ...options, snapshot, config });
     started.push(() => intake.stop());
     const listener = createListener({
@@ -101,6 +105,11 @@ function makeLanes({ log, backlog }: Store, transport: Transport, { logger, obse
     random: Math.random,
     types: { webhooks },
   });
+}
+
+function makeUpkeep({ log }: Store, { retention, limits }: Config, { logger }: AppOptions): Upkeep {
+  const disk = limits.disk === undefined ? {} : { disk: limits.disk };
+  return new Upkeep({ log, clock: systemClock, logger, retention: { ...retention, ...disk } });
 }
 
 function makeIntake(

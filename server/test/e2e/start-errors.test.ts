@@ -97,9 +97,9 @@ describe('millrace start', () => {
   });
 
   it('warns of settings that have no effect yet, and starts', async () => {
-    writeFileSync(place.config, `${GOOD}\nretention: { events: 7d }\n`);
+    writeFileSync(place.config, `${GOOD}\nmetrics: { public: true }\n`);
     const program = await startProgram({ args: args('--port', '0') });
-    expect(program.out.stderr).toMatch(/retention\.events.*no effect/);
+    expect(program.out.stderr).toMatch(/metrics\.public.*no effect/);
     expect(await program.stop()).toBe(0);
   });
 });

@@ -1,0 +1,68 @@
+import { type Duration, SECOND } from '../model/time.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { EventLog, Retention } from '../ports/event-log.ts';
+import type { Logger } from '../ports/logger.ts';
+
+/** Milliseconds of one slice: what commits may be held up by. */
+const BUDGET = 4;
+
+/** Pause between slices while there is more to do: upkeep takes at most a quarter of the writer's time. */
+const BREATH: Duration = 12;
+
+/** Pause when there is nothing to do. */
+const REST: Duration = SECOND;
+
+export interface UpkeepTools {
+  readonly log: EventLog;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly retention: Retention;
+}
+
+/** Keeps the event log small and quick, a slice at a time, for as long as the program runs. */
+export class Upkeep {
+  readonly #tools: UpkeepTools;
+  #cancelTimer: (() => void) | undefined;
+  #slice: Promise<void> | undefined;
+  #stopped = false;
+  #failing = false;
+
+  constructor(tools: UpkeepTools) {
+    this.#tools = tools;
+  }
+
+  start(): void {
+    this.#wait(REST);
+  }
+
+  /** Resolves when the slice under way is done. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#cancelTimer?.();
+    await this.#slice;
+  }
+
+  #wait(pause: Duration): void {
+    if (this.#stopped) return;
+    const { clock } = this.#tools;
+    this.#cancelTimer = clock.at(clock.now() + pause, () => {
+      this.#slice = this.#work().then((next) => this.#wait(next));
+    });
+  }
+
+  /** One slice; resolves to how long to wait before the next. */
+  async #work(): Promise<Duration> {
+    const { log, clock, logger, retention } = this.#tools;
+    try {
+      const more = await log.maintain(clock.now(), retention, BUDGET);
+      if (this.#failing) logger.info({}, 'upkeep.recovered');
+      this.#failing = false;
+      return more ? BREATH : REST;
+    } catch (error) {
+      // The store says so on every commit too; once is enough here.
+      if (!this.#failing) logger.warn({ error }, 'upkeep.failed');
+      this.#failing = true;
+      return REST;
+    }
+  }
+}

@@ -53,7 +53,10 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     while (started.length > 0) await started.pop()!();
   };
   try {
-    const store = await openSqliteStore({ folder: config.data });
+    const store = await openSqliteStore({
+      folder: config.data,
+      filterMemory: config.limits.dedupeMemory,
+    });
     started.push(() => store.stop());
     const transport = createTransport({ egress: egressRules(config.egress.allow) });
     started.push(() => transport.stop());

@@ -80,6 +80,9 @@ const source = z.strictObject(
     whenDisabled: z.enum(['refuse', 'discard'], 'must be refuse or discard').default('refuse').meta({
       description: 'While disabled: refuse answers 401; discard answers 200 and counts.',
     }),
+    dedupeWindow: duration().exactOptional().meta({
+      description: 'How long a second event with the same messageId is a duplicate; 24h when absent.',
+    }),
   },
   'must be a mapping with name and writeKeys',
 ) satisfies z.ZodType<SourceRecord>;
@@ -212,9 +215,14 @@ export const configDocument = z
           {
             disk: amount(SIZES, 'must be a size such as 500MB or 10GB')
               .exactOptional()
-              .meta({ description: 'How much the data folder may take, such as 10GB.' }),
+              .meta({ description: 'How much the data folder may take; the oldest events go first.' }),
+            dedupeMemory: amount(SIZES, 'must be a size such as 64MB')
+              .prefault('64MB')
+              .meta({
+                description: 'Memory for the filters of deduplication, two bytes an event of the window.',
+              }),
           },
-          'must be a mapping of disk',
+          'must be a mapping of disk and dedupeMemory',
         )
         .prefault({})
         .meta({ description: 'Bounds on what the server may use.' }),

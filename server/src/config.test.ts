@@ -60,7 +60,7 @@ describe('a configuration file', () => {
       unknownWriteKeys: 'refuse',
       egress: { allow: ['10.20.0.0/16'] },
       metrics: { public: false },
-      limits: {},
+      limits: { dedupeMemory: 64 * 1024 ** 2 },
       log: 'info',
       sources: [
         { name: 'website', writeKeys: ['wk_web_1'], enabled: true, mode: 'standard', whenDisabled: 'refuse' },
@@ -97,7 +97,7 @@ describe('a configuration file', () => {
         unknownWriteKeys: 'refuse',
         egress: { allow: [] },
         metrics: { public: false },
-        limits: {},
+        limits: { dedupeMemory: 64 * 1024 ** 2 },
         log: 'info',
         sources: [],
         destinations: [],

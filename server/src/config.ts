@@ -22,8 +22,8 @@ export interface Config {
   /** Paths of PEM files. */
   readonly tls?: { readonly cert: string; readonly key: string };
   readonly metrics: { readonly public: boolean };
-  /** `disk` in bytes. */
-  readonly limits: { readonly disk?: number };
+  /** In bytes. */
+  readonly limits: { readonly disk?: number; readonly dedupeMemory: number };
   readonly log: 'debug' | 'info' | 'warn' | 'error';
   readonly sources: readonly SourceRecord[];
   readonly destinations: readonly DestinationRecord[];

@@ -193,9 +193,14 @@ interface Group {
 
 function toStore({ source, event, json }: AcceptedEvent): NewEvent {
   const { messageId, userId } = event;
-  return userId === undefined
-    ? { source: source.id, messageId, json }
-    : { source: source.id, messageId, userId, json };
+  const { dedupeWindow } = source;
+  return {
+    source: source.id,
+    messageId,
+    ...(userId === undefined ? undefined : { userId }),
+    ...(dedupeWindow === undefined ? undefined : { dedupeWindow }),
+    json,
+  };
 }
 
 function answerAll(calls: readonly WaitingCall[], { positions }: Appended): void {

@@ -1,3 +1,5 @@
+import type { Duration } from './time.ts';
+
 /** Where calls come from: one website, app or server, recognised by its write keys. contract.md section 3. */
 export interface Source {
   /** Given by the store at first sight of the name, never reused. */
@@ -9,4 +11,6 @@ export interface Source {
   readonly mode: 'standard' | 'strict';
   /** What a call with a key of this source gets while the source is disabled: 401, or 200 and counted. */
   readonly whenDisabled: 'refuse' | 'discard';
+  /** How long a second event with the same messageId is a duplicate; 24 hours when absent. */
+  readonly dedupeWindow?: Duration;
 }

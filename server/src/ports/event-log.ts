@@ -91,6 +91,8 @@ export interface NewEvent {
   /** Id of the source. */
   readonly source: number;
   readonly messageId: string;
+  /** How long its messageId is remembered; the store's own window (24 hours) when absent. */
+  readonly dedupeWindow?: Duration;
   /** The user it can be found and erased by. */
   readonly userId?: string;
   /** The canonical event as compact JSON. */

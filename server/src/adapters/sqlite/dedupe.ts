@@ -26,7 +26,6 @@ export class Dedupe {
    */
   place(batch: AppendMessage, next: Position): Float64Array {
     const positions = new Float64Array(batch.events);
-    const since = batch.receivedAt - this.#window;
     const first = next;
     const lineAt = lineReader(batch);
     for (let index = 0; index < batch.events; index++) {
@@ -40,6 +39,7 @@ export class Dedupe {
           messageId(lineAt(earlier)) === messageId(lineAt(index))
         );
       };
+      const since = batch.receivedAt - this.#windowOf(batch, index);
       if (this.#keys.some(high, low, since, isSame)) {
         positions[index] = -1;
         continue;
@@ -51,6 +51,10 @@ export class Dedupe {
     return positions;
   }
 
+  #windowOf(batch: AppendMessage, index: number): Duration {
+    return batch.windows?.[index] ?? this.#window;
+  }
+
   #isStored(
     batch: AppendMessage,
     index: number,
@@ -59,7 +63,7 @@ export class Dedupe {
     const chunk = this.#chunks.at(position);
     if (chunk === undefined) return false;
     const event = position - chunk.first;
-    if (batch.receivedAt - chunk.times[event]! >= this.#window) return false;
+    if (batch.receivedAt - chunk.times[event]! >= this.#windowOf(batch, index)) return false;
     if (chunk.sources[event] !== batch.sources[index]) return false;
     const stored = lineOf(chunk, position);
     return stored.length > 0 && messageId(stored) === messageId(line);

@@ -67,6 +67,8 @@ export interface AppendMessage {
   readonly sources: Uint32Array;
   /** Key hash of each event: high word, low word. */
   readonly keys: Uint32Array;
+  /** Dedupe window of each event in milliseconds; absent when all have the store's own. */
+  readonly windows?: Float64Array;
   /** Hash of the userId of each event in the same form; two zeros where it has none. */
   readonly users: Uint32Array;
   readonly owed: readonly { destination: number; held: boolean; indexes: Uint32Array }[];

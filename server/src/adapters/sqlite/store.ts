@@ -39,14 +39,15 @@ export interface SqliteStore extends Store {
  * Rejects with a `StorageError` whose reason says what to do when the folder cannot be used.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
+  const { dedupeWindow = DAY } = options;
   const thread = new WriterThread({
     folder: options.folder,
-    dedupeWindow: options.dedupeWindow ?? DAY,
+    dedupeWindow,
     filterMemory: options.filterMemory ?? 64 * 1024 * 1024,
   });
   const keySecret = await thread.ready;
   return {
-    log: new SqliteEventLog(thread, keyHash(keySecret)),
+    log: new SqliteEventLog(thread, keyHash(keySecret), dedupeWindow),
     backlog: new SqliteBacklog(thread),
     settings: new SqliteSettings(thread),
     stop: () => thread.stop(),
@@ -60,8 +61,10 @@ const USERS = 0;
 class SqliteEventLog implements EventLog {
   readonly #thread: WriterThread;
   readonly #hash: KeyHash;
+  readonly #dedupeWindow: Duration;
 
-  constructor(thread: WriterThread, hash: KeyHash) {
+  constructor(thread: WriterThread, hash: KeyHash, dedupeWindow: Duration) {
+    this.#dedupeWindow = dedupeWindow;
     this.#thread = thread;
     this.#hash = hash;
   }
@@ -82,6 +85,9 @@ class SqliteEventLog implements EventLog {
       this.#hash(source, messageId, keys, index * 2);
       if (userId !== undefined) this.#hash(USERS, userId, users, index * 2);
     }
+    const windows = events.some((event) => event.dedupeWindow !== undefined)
+      ? { windows: Float64Array.from(events, (event) => event.dedupeWindow ?? this.#dedupeWindow) }
+      : {};
     const text = events.length === 1 ? events[0]!.json : events.map((event) => event.json).join('\n');
     return {
       batch: batch.id,
@@ -91,6 +97,7 @@ class SqliteEventLog implements EventLog {
       sources,
       keys,
       users,
+      ...windows,
       owed: batch.owed.map(({ destination, state, indexes }) => ({
         destination,
         held: state === 'held',

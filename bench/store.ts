@@ -1,10 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { openSqliteStore } from '../server/src/adapters/sqlite/store.ts';
-import type { Batch, NewEvent } from '../server/src/ports/event-log.ts';
+import type { Batch } from '../server/src/ports/event-log.ts';
+import { events, POOL, take } from './events.ts';
 import { median } from './processes.ts';
 
 /**
@@ -25,8 +25,6 @@ interface Figure {
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
-const POOL = 20_000;
-const pool = Array.from({ length: POOL }, (_, n) => event(n));
 
 for (const size of SIZES) {
   const figures: [Figure[], Figure[]] = [[], []];
@@ -44,53 +42,6 @@ for (const size of SIZES) {
   console.log(`  ratio ${(of(1, 'perSecond') / of(0, 'perSecond')).toFixed(2)}\n`);
 }
 rmSync(folder, { recursive: true, force: true });
-
-/** About 600 bytes, as much alike as real events are. */
-function event(n: number): NewEvent {
-  const messageId = randomUUID();
-  const properties = {
-    orderId: randomUUID(),
-    total: n / 7,
-    currency: ['USD', 'EUR', 'GBP'][n % 3],
-    products: [
-      {
-        productId: n * 31,
-        sku: `${n % 977}-${n % 89}`,
-        name: ['Monopoly', 'Uno', 'Chess', 'Go'][n % 4],
-        price: n % 100,
-      },
-      {
-        productId: n * 37,
-        sku: `${n % 577}-${n % 83}`,
-        name: ['Risk', 'Taboo', 'Clue', 'Jenga'][n % 4],
-        price: n % 50,
-      },
-    ],
-  };
-  const context = {
-    library: { name: 'analytics-node', version: '3.1.0' },
-    ip: `203.0.${n % 256}.${(n * 7) % 256}`,
-  };
-  const times = {
-    timestamp: new Date(1.7e12 + n * 77).toISOString(),
-    receivedAt: new Date(1.7e12 + n * 78).toISOString(),
-  };
-  const json = JSON.stringify({
-    ...{ messageId, type: 'track', channel: 'server', userId: `user-${n % 5000}`, event: 'Order Completed' },
-    ...{ properties, context, integrations: {}, ...times },
-  });
-  return { source: 1, messageId, json };
-}
-
-/** The pool again and again, with new ids each time. */
-function* events(): Generator<NewEvent> {
-  for (;;) {
-    for (const { source, messageId, json } of pool) {
-      const id = randomUUID();
-      yield { source, messageId: id, json: json.replace(messageId, id) };
-    }
-  }
-}
 
 function bare(size: number): Figure {
   const database = new DatabaseSync(join(folder, `bare-${Date.now()}.db`));
@@ -149,10 +100,6 @@ async function ours(size: number): Promise<Figure> {
   await Promise.all(Array.from({ length: UNDER_WAY }, loop));
   await store.stop();
   return figure(latencies, size);
-}
-
-function take(source: Generator<NewEvent>, n: number): NewEvent[] {
-  return Array.from({ length: n }, () => source.next().value as NewEvent);
 }
 
 function figure(latencies: number[], size: number): Figure {

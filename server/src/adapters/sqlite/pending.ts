@@ -2,9 +2,10 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Delivery } from '../../model/delivery.ts';
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
-import type { Claim, Held, LaneStat, SetId } from '../../ports/backlog.ts';
+import type { Held, LaneStat, SetId } from '../../ports/backlog.ts';
 import type { Buried } from './failures.ts';
 import { HeldSet } from './held-set.ts';
+import type { ClaimMessage } from './protocol.ts';
 import { decodeRefs, encodeRecords, encodeRuns, firstOf, hasRecords, Runs, splitRefs } from './refs.ts';
 
 /**
@@ -155,13 +156,15 @@ export class Pending {
     return Math.ceil(at / DUE_STEP) * DUE_STEP;
   }
 
-  claim(destination: number, max: number, now: Time): Claim {
-    const deliveries: Held[] = [];
-    while (deliveries.length < max) {
+  claim(destination: number, max: number, now: Time): ClaimMessage {
+    const fresh: number[] = [];
+    const tried: Held[] = [];
+    let room = max;
+    while (room > 0) {
       const row = this.#due.get(destination, now) as DueRow | undefined;
       if (row === undefined) break;
       if (this.#growing.get(destination)?.id === row.id) this.#growing.delete(destination);
-      const { taken, rest } = splitRefs(row.refs, max - deliveries.length);
+      const { taken, rest } = splitRefs(row.refs, room);
       const set = HeldSet.of(destination, taken);
       let id = row.id;
       if (rest === undefined) this.#hold.run(this.#epoch, id);
@@ -178,10 +181,15 @@ export class Pending {
         });
       }
       this.#held.set(id, set);
-      for (const delivery of taken) deliveries.push({ set: id, delivery });
+      room -= taken.length;
+      for (const delivery of taken) {
+        if (delivery.rounds > 0) tried.push({ set: id, delivery });
+        else fresh.push(id, delivery.position);
+      }
     }
     const next = this.#nextDue.get(destination) as { due: number | null };
-    return { deliveries, ...(next.due === null ? {} : { nextDueAt: next.due }) };
+    const claim = { fresh: Float64Array.from(fresh), tried };
+    return next.due === null ? claim : { ...claim, nextDueAt: next.due };
   }
 
   /**

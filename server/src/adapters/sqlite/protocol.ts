@@ -1,6 +1,6 @@
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
-import type { Claim, LaneStat, Result, Settled } from '../../ports/backlog.ts';
+import type { Held, LaneStat, Result, Settled } from '../../ports/backlog.ts';
 import type { Appended, Found, LogSize, Query, Received, Retention } from '../../ports/event-log.ts';
 import type { SettingsChanges, SettingsSnapshot } from '../../ports/settings.ts';
 
@@ -35,7 +35,7 @@ export type OperationKind = Operation['kind'];
 export interface Answers {
   append: Appended;
   settle: Settled;
-  claim: Claim;
+  claim: ClaimMessage;
   release: number;
   expire: number;
   adopt: number;
@@ -94,6 +94,14 @@ export interface FindMessage {
   readonly query: Query;
   /** Only positions below this one. */
   readonly below?: Position;
+}
+
+/** A claim as bytes; objects only for deliveries that were tried before, which are few. */
+export interface ClaimMessage {
+  /** Never tried: two numbers each (set, position). */
+  readonly fresh: Float64Array;
+  readonly tried: readonly Held[];
+  readonly nextDueAt?: Time;
 }
 
 export interface ReadMessage {

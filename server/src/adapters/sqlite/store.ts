@@ -1,7 +1,7 @@
 import type { Event, Position } from '../../model/event.ts';
 import type { Ledger } from '../../model/ledger.ts';
 import { DAY, type Duration } from '../../model/time.ts';
-import type { Backlog, Claim, LaneStat, Result, Settled } from '../../ports/backlog.ts';
+import type { Backlog, Claim, Held, LaneStat, Result, Settled } from '../../ports/backlog.ts';
 import type {
   Appended,
   Batch,
@@ -142,9 +142,21 @@ function decode({ lines, sources }: ReadMessage, n: number): (StoredEvent | unde
   const bytes = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
   const starts = lineStarts(lines, n);
   return Array.from({ length: n }, (_, index) => {
-    const json = bytes.toString('utf8', starts[index]!, starts[index + 1]! - 1);
-    return json === '' ? undefined : { source: sources[index]!, event: JSON.parse(json) as Event };
+    const [from, to] = [starts[index]!, starts[index + 1]! - 1];
+    return from === to ? undefined : storedLine(sources[index]!, bytes.subarray(from, to));
   });
+}
+
+/** Parsed when somebody looks: parsing is most of what reading costs, and not every reader wants the event itself. */
+function storedLine(source: number, line: Buffer): StoredEvent {
+  let event: Event | undefined;
+  return {
+    source,
+    get event() {
+      event ??= JSON.parse(line.toString()) as Event;
+      return event;
+    },
+  };
 }
 
 class SqliteBacklog implements Backlog {
@@ -158,8 +170,14 @@ class SqliteBacklog implements Backlog {
     return this.#thread.ask({ kind: 'lanes' });
   }
 
-  claim(destination: number, max: number, now: number): Promise<Claim> {
-    return this.#thread.ask({ kind: 'claim', destination, max, now });
+  async claim(destination: number, max: number, now: number): Promise<Claim> {
+    const { fresh, tried, nextDueAt } = await this.#thread.ask({ kind: 'claim', destination, max, now });
+    const deliveries: Held[] = [];
+    for (let at = 0; at < fresh.length; at += 2) {
+      deliveries.push({ set: fresh[at]!, delivery: { position: fresh[at + 1]!, rounds: 0 } });
+    }
+    for (const held of tried) deliveries.push(held);
+    return nextDueAt === undefined ? { deliveries } : { deliveries, nextDueAt };
   }
 
   settle(results: readonly Result[]): Promise<Settled> {

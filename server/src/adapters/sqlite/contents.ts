@@ -1,16 +1,15 @@
-import { randomBytes } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import type { Position } from '../../model/event.ts';
 import type { Duration, Time } from '../../model/time.ts';
 import type { Result, SetId, Settled } from '../../ports/backlog.ts';
 import type { Appended, Found, LogSize } from '../../ports/event-log.ts';
 import { Batches, write } from './batches.ts';
-import { type ChunkEvents, Chunks, lineOf } from './chunks.ts';
-import { lineStarts } from './codec.ts';
+import { Chunks, lineOf } from './chunks.ts';
 import { Counters } from './counters.ts';
 import { Dedupe } from './dedupe.ts';
 import { type DeadSet, Failures } from './failures.ts';
 import { Groups } from './groups.ts';
+import { keep, positionsOf } from './kept.ts';
 import { keyHash } from './key-hash.ts';
 import { Keys } from './keys.ts';
 import { Marks } from './marks.ts';
@@ -287,50 +286,3 @@ export interface ContentsOptions {
 }
 
 const LINE_FEED = Uint8Array.of(10);
-
-/** Called once per start: numbers it, and makes the secret of the key hash at the very first one. */
-export function beginEpoch(database: DatabaseSync): { epoch: number; keySecret: Uint8Array } {
-  database.exec('begin immediate');
-  database
-    .prepare(`insert into installation(name, value) values ('key_secret', ?) on conflict do nothing`)
-    .run(randomBytes(8));
-  database.exec(
-    `insert into installation(name, value) values ('epoch', 1) on conflict do update set value = value + 1`,
-  );
-  database.exec('commit');
-  const read = database.prepare('select value from installation where name = ?');
-  const { value: epoch } = read.get('epoch') as { value: number };
-  const { value: keySecret } = read.get('key_secret') as { value: Uint8Array };
-  return { epoch, keySecret };
-}
-
-function positionsOf(indexes: Uint32Array, places: Float64Array): Position[] {
-  const positions: Position[] = [];
-  for (const index of indexes) {
-    if (places[index]! >= 0) positions.push(places[index]!);
-  }
-  return positions;
-}
-
-/** The batch without its duplicates; mostly the batch itself. */
-function keep(message: AppendMessage, places: Float64Array): ChunkEvents {
-  const { receivedAt, events: n, lines, sources, keys, users } = message;
-  if (!places.includes(-1))
-    return { n, lines, sources, times: new Float64Array(n).fill(receivedAt), keys, users };
-  const starts = lineStarts(lines, n);
-  const kept = [...places.keys()].filter((index) => places[index]! >= 0);
-  const parts = kept.flatMap((index, nth) => {
-    const line = lines.subarray(starts[index]!, starts[index + 1]! - 1);
-    return nth === 0 ? [line] : [LINE_FEED, line];
-  });
-  const wordsOf = (words: Uint32Array) =>
-    Uint32Array.from(kept.flatMap((at) => [words[at * 2]!, words[at * 2 + 1]!]));
-  return {
-    n: kept.length,
-    lines: Buffer.concat(parts),
-    sources: Uint32Array.from(kept, (index) => sources[index]!),
-    times: new Float64Array(kept.length).fill(receivedAt),
-    keys: wordsOf(keys),
-    users: wordsOf(users),
-  };
-}

@@ -1,34 +1,27 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import type { Delivery } from '../../model/delivery.ts';
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import type { Held, LaneStat, SetId } from '../../ports/backlog.ts';
 import type { Buried } from './failures.ts';
 import { HeldSet } from './held-set.ts';
+import {
+  DUE,
+  type DueRow,
+  HELD,
+  type HeldRow,
+  type NewRow,
+  type PendingStatements,
+  statements,
+} from './pending-rows.ts';
 import type { ClaimMessage } from './protocol.ts';
 import { decodeRefs, encodeRecords, encodeRuns, firstOf, hasRecords, Runs, splitRefs } from './refs.ts';
-
-/**
- * ```
- *            append                   claim                     settled to the last delivery
- *   (born) ────────▶ HELD ◀──────────────────────── DUE ◀──┐   HELD ────────────────────────▶ (row deleted)
- *        └────────────────────── no room ────────────▲     │    │
- *                                    adopt: holder gone ───┘    └── retry at t: a new DUE row
- * ```
- * A HELD row belongs to the process of the boot epoch in "owner". A DUE row may be claimed from its "due" time on:
- * parked deliveries at once, failed ones at their next try.
- */
-const HELD = 0;
-const DUE = 1;
 
 /** Room for set ids within one start of the program. */
 const SETS_PER_EPOCH = 2 ** 32;
 
 /** Retries due within the same tenth of a second share a row. */
 const DUE_STEP = 100;
-
-/** Rows given up in one slice. */
-const EXPIRED_ROWS = 32;
 
 /** Parked rows stop growing here, so that a claim never decodes more than it hands out many times over. */
 const PARKED_MAX = 20_000;
@@ -39,21 +32,7 @@ export class Pending {
   readonly #epoch: number;
   /** Set ids are never used twice: each start of the program counts in a range of its own. */
   #nextId: SetId;
-  readonly #insert: StatementSync;
-  readonly #delete: StatementSync;
-  readonly #rewrite: StatementSync;
-  readonly #due: StatementSync;
-  readonly #hold: StatementSync;
-  readonly #waiting: StatementSync;
-  readonly #release: StatementSync;
-  readonly #old: StatementSync;
-  readonly #below: StatementSync;
-  readonly #heldRows: StatementSync;
-  readonly #adopt: StatementSync;
-  readonly #adopted: StatementSync;
-  readonly #lanes: StatementSync;
-  readonly #nextDue: StatementSync;
-  readonly #sums: StatementSync;
+  readonly #sql: PendingStatements;
   readonly #held = new Map<SetId, HeldSet>();
   /** The parked row of each destination that still grows. */
   readonly #growing = new Map<number, { id: SetId; since: Time; runs: Runs }>();
@@ -62,45 +41,8 @@ export class Pending {
     this.#epoch = epoch;
     const last = database.prepare('select max(id) as id from pending').get() as { id: number | null };
     this.#nextId = Math.max(epoch * SETS_PER_EPOCH, (last.id ?? 0) + 1);
-    this.#insert = database.prepare(
-      'insert into pending(id, destination, state, owner, due, since, first, n, refs) values (?, ?, ?, ?, ?, ?, ?, ?, ?)',
-    );
-    this.#delete = database.prepare('delete from pending where id = ?');
-    this.#rewrite = database.prepare('update pending set n = ?, refs = ? where id = ?');
-    this.#due = database.prepare(
-      'select id, due, since, n, refs from pending where destination = ? and state <> 0 and due <= ? order by due, id limit 1',
-    );
-    this.#hold = database.prepare(`update pending set state = ${HELD}, owner = ? where id = ?`);
-    this.#waiting = database.prepare(
-      'select coalesce(sum(n), 0) as n from pending where destination = ? and state <> 0 and due > ?',
-    );
-    this.#release = database.prepare(
-      'update pending set due = ? where destination = ? and state <> 0 and due > ?',
-    );
-    this.#old = database.prepare(
-      `select id, due, since, n, refs from pending where destination = ? and state <> 0 and since < ?
-       order by since limit ${EXPIRED_ROWS}`,
-    );
-    this.#below = database.prepare(
-      'select id, destination, due, since, n, refs from pending where state <> 0 and first < ?',
-    );
-    this.#heldRows = database.prepare(
-      `select id, destination, refs from pending where state = ${HELD} and owner = ?`,
-    );
-    this.#adopted = database.prepare(
-      `select coalesce(sum(n), 0) as n from pending where state = ${HELD} and owner <> ?`,
-    );
-    this.#adopt = database.prepare(`update pending set state = ${DUE} where state = ${HELD} and owner <> ?`);
-    this.#lanes = database.prepare(
-      `select destination, sum(iif(state = ${HELD}, n, 0)) as held, sum(iif(state = ${HELD}, 0, n)) as onDisk,
-         min(iif(state = ${HELD}, null, due)) as nextDueAt
-       from pending group by destination order by destination`,
-    );
-    this.#nextDue = database.prepare(
-      'select min(due) as due from pending where destination = ? and state <> 0',
-    );
-    this.#sums = database.prepare('select destination, sum(n) as n from pending group by destination');
-    for (const row of this.#heldRows.all(epoch) as unknown as Row[]) {
+    this.#sql = statements(database);
+    for (const row of this.#sql.heldRows.all(epoch) as unknown as HeldRow[]) {
       this.#held.set(row.id, HeldSet.of(row.destination, decodeRefs(row.refs)));
     }
   }
@@ -130,7 +72,7 @@ export class Pending {
     if (growing && !(fits && growing.runs.size < PARKED_MAX)) growing = undefined;
     const runs = growing?.runs ?? new Runs();
     for (const position of positions) runs.add(position);
-    if (growing) this.#rewrite.run(runs.size, runs.bytes(), growing.id);
+    if (growing) this.#sql.rewrite.run(runs.size, runs.bytes(), growing.id);
     else {
       const id = this.#put({
         destination,
@@ -161,16 +103,16 @@ export class Pending {
     const tried: Held[] = [];
     let room = max;
     while (room > 0) {
-      const row = this.#due.get(destination, now) as DueRow | undefined;
+      const row = this.#sql.due.get(destination, now) as DueRow | undefined;
       if (row === undefined) break;
       if (this.#growing.get(destination)?.id === row.id) this.#growing.delete(destination);
       const { taken, rest } = splitRefs(row.refs, room);
       const set = HeldSet.of(destination, taken);
       let id = row.id;
-      if (rest === undefined) this.#hold.run(this.#epoch, id);
+      if (rest === undefined) this.#sql.hold.run(this.#epoch, id);
       else {
         // The rest stays in its row, with its place in the order; what is taken becomes a row of its own.
-        this.#rewrite.run(row.n - taken.length, rest, row.id);
+        this.#sql.rewrite.run(row.n - taken.length, rest, row.id);
         id = this.#put({
           destination,
           state: HELD,
@@ -187,7 +129,7 @@ export class Pending {
         else fresh.push(id, delivery.position);
       }
     }
-    const next = this.#nextDue.get(destination) as { due: number | null };
+    const next = this.#sql.nextDue.get(destination) as { due: number | null };
     const claim = { fresh: Float64Array.from(fresh), tried };
     return next.due === null ? claim : { ...claim, nextDueAt: next.due };
   }
@@ -207,19 +149,19 @@ export class Pending {
       const held = this.#held.get(id);
       if (held === undefined) continue;
       if (held.left === 0) {
-        this.#delete.run(id);
+        this.#sql.delete.run(id);
         this.#held.delete(id);
       } else {
         const left = held.deliveries();
-        this.#rewrite.run(left.length, encode(left), id);
+        this.#sql.rewrite.run(left.length, encode(left), id);
       }
     }
   }
 
   /** Makes due what waits for later. */
   release(destination: number, now: Time): number {
-    const { n } = this.#waiting.get(destination, now) as { n: number };
-    if (n > 0) this.#release.run(now, destination, now);
+    const { n } = this.#sql.waiting.get(destination, now) as { n: number };
+    if (n > 0) this.#sql.release.run(now, destination, now);
     return n;
   }
 
@@ -229,16 +171,16 @@ export class Pending {
    */
   expire(destination: number, before: Time): { n: number; refs: Uint8Array }[] {
     const expired: { n: number; refs: Uint8Array }[] = [];
-    for (const row of this.#old.all(destination, before) as unknown as DueRow[]) {
+    for (const row of this.#sql.old.all(destination, before) as unknown as DueRow[]) {
       if (this.#growing.get(destination)?.id === row.id) this.#growing.delete(destination);
       const isOld = (delivery: Delivery) => (delivery.firstFailedAt ?? row.due) < before;
       const left = hasRecords(row.refs) ? decodeRefs(row.refs).filter((delivery) => !isOld(delivery)) : [];
       if (left.length === 0) {
-        this.#delete.run(row.id);
+        this.#sql.delete.run(row.id);
         expired.push({ n: row.n, refs: row.refs });
         continue;
       }
-      this.#delete.run(row.id);
+      this.#sql.delete.run(row.id);
       this.wait(destination, row.due, left);
       const old = decodeRefs(row.refs).filter(isOld);
       expired.push({ n: old.length, refs: encode(old) });
@@ -256,7 +198,7 @@ export class Pending {
   /** Takes out everything on disk that is owed below a position. */
   buryBelow(position: Position): Buried[] {
     const buried: Buried[] = [];
-    for (const row of this.#below.all(position) as unknown as (DueRow & { destination: number })[]) {
+    for (const row of this.#sql.below.all(position) as unknown as (DueRow & { destination: number })[]) {
       const deliveries = decodeRefs(row.refs);
       const goes = deliveries.filter((delivery) => delivery.position < position);
       const stays = deliveries.filter((delivery) => delivery.position >= position);
@@ -282,7 +224,7 @@ export class Pending {
     }
     this.writeTouched(touched);
     const highest = Math.max(...positions) + 1;
-    for (const row of this.#below.all(highest) as unknown as (DueRow & { destination: number })[]) {
+    for (const row of this.#sql.below.all(highest) as unknown as (DueRow & { destination: number })[]) {
       const deliveries = decodeRefs(row.refs);
       const stays = deliveries.filter((delivery) => !positions.has(delivery.position));
       if (stays.length === deliveries.length) continue;
@@ -295,19 +237,19 @@ export class Pending {
   /** Leaves only these deliveries in a row on disk. */
   #replace(row: DueRow & { destination: number }, stays: readonly Delivery[]): void {
     if (this.#growing.get(row.destination)?.id === row.id) this.#growing.delete(row.destination);
-    if (stays.length === 0) this.#delete.run(row.id);
-    else this.#rewrite.run(stays.length, encode(stays), row.id);
+    if (stays.length === 0) this.#sql.delete.run(row.id);
+    else this.#sql.rewrite.run(stays.length, encode(stays), row.id);
   }
 
   /** Parks what a process that is gone held. */
   adopt(): number {
-    const { n } = this.#adopted.get(this.#epoch) as { n: number };
-    this.#adopt.run(this.#epoch);
+    const { n } = this.#sql.adopted.get(this.#epoch) as { n: number };
+    this.#sql.adopt.run(this.#epoch);
     return n;
   }
 
   lanes(): LaneStat[] {
-    const rows = this.#lanes.all() as unknown as (LaneStat & { nextDueAt: number | null })[];
+    const rows = this.#sql.lanes.all() as unknown as (LaneStat & { nextDueAt: number | null })[];
     return rows.map(({ destination, held, onDisk, nextDueAt }) => ({
       destination,
       held,
@@ -317,37 +259,14 @@ export class Pending {
   }
 
   sums(): { destination: number; n: number }[] {
-    return this.#sums.all() as unknown as { destination: number; n: number }[];
+    return this.#sql.sums.all() as unknown as { destination: number; n: number }[];
   }
 
   #put({ destination, state, due, since, n, refs }: NewRow): SetId {
     const id = this.#nextId++;
-    this.#insert.run(id, destination, state, this.#epoch, due, since, firstOf(refs), n, refs);
+    this.#sql.insert.run(id, destination, state, this.#epoch, due, since, firstOf(refs), n, refs);
     return id;
   }
-}
-
-interface NewRow {
-  destination: number;
-  state: typeof HELD | typeof DUE;
-  due: Time;
-  since: Time;
-  n: number;
-  refs: Uint8Array;
-}
-
-interface DueRow {
-  id: number;
-  due: number;
-  since: number;
-  n: number;
-  refs: Uint8Array;
-}
-
-interface Row {
-  id: number;
-  destination: number;
-  refs: Uint8Array;
 }
 
 /** From when the first retry window of these counts; retries without a first failure count from when they are due. */

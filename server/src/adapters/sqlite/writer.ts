@@ -3,8 +3,9 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Duration } from '../../model/time.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import { Checkpoints } from './checkpoints.ts';
-import { beginEpoch, Contents } from './contents.ts';
+import { Contents } from './contents.ts';
 import { asStorageError, makeFolder, openDatabase } from './database.ts';
+import { beginEpoch } from './installation.ts';
 import { lockFolder } from './lock.ts';
 import type { Answers, OperationKind, Reply, Request } from './protocol.ts';
 

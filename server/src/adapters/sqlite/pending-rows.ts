@@ -1,0 +1,75 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { Time } from '../../model/time.ts';
+
+/**
+ * ```
+ *            append                   claim                     settled to the last delivery
+ *   (born) ────────▶ HELD ◀──────────────────────── DUE ◀──┐   HELD ────────────────────────▶ (row deleted)
+ *        └────────────────────── no room ────────────▲     │    │
+ *                                    adopt: holder gone ───┘    └── retry at t: a new DUE row
+ * ```
+ * A HELD row belongs to the process of the boot epoch in "owner". A DUE row may be claimed from its "due" time on:
+ * parked deliveries at once, failed ones at their next try.
+ */
+export const HELD = 0;
+export const DUE = 1;
+
+/** Rows given up in one slice. */
+const EXPIRED_ROWS = 32;
+
+export type PendingStatements = ReturnType<typeof statements>;
+
+/** Every statement on table "pending". */
+export function statements(database: DatabaseSync) {
+  const prepare = (sql: string): StatementSync => database.prepare(sql);
+  return {
+    insert: prepare(
+      'insert into pending(id, destination, state, owner, due, since, first, n, refs) values (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    ),
+    delete: prepare('delete from pending where id = ?'),
+    rewrite: prepare('update pending set n = ?, refs = ? where id = ?'),
+    due: prepare(
+      'select id, due, since, n, refs from pending where destination = ? and state <> 0 and due <= ? order by due, id limit 1',
+    ),
+    hold: prepare(`update pending set state = ${HELD}, owner = ? where id = ?`),
+    waiting: prepare(
+      'select coalesce(sum(n), 0) as n from pending where destination = ? and state <> 0 and due > ?',
+    ),
+    release: prepare('update pending set due = ? where destination = ? and state <> 0 and due > ?'),
+    old: prepare(`select id, due, since, n, refs from pending where destination = ? and state <> 0 and since < ?
+       order by since limit ${EXPIRED_ROWS}`),
+    below: prepare('select id, destination, due, since, n, refs from pending where state <> 0 and first < ?'),
+    heldRows: prepare(`select id, destination, refs from pending where state = ${HELD} and owner = ?`),
+    adopted: prepare(`select coalesce(sum(n), 0) as n from pending where state = ${HELD} and owner <> ?`),
+    adopt: prepare(`update pending set state = ${DUE} where state = ${HELD} and owner <> ?`),
+    lanes:
+      prepare(`select destination, sum(iif(state = ${HELD}, n, 0)) as held, sum(iif(state = ${HELD}, 0, n)) as onDisk,
+         min(iif(state = ${HELD}, null, due)) as nextDueAt
+       from pending group by destination order by destination`),
+    nextDue: prepare('select min(due) as due from pending where destination = ? and state <> 0'),
+    sums: prepare('select destination, sum(n) as n from pending group by destination'),
+  };
+}
+
+export interface NewRow {
+  destination: number;
+  state: typeof HELD | typeof DUE;
+  due: Time;
+  since: Time;
+  n: number;
+  refs: Uint8Array;
+}
+
+export interface DueRow {
+  id: number;
+  due: number;
+  since: number;
+  n: number;
+  refs: Uint8Array;
+}
+
+export interface HeldRow {
+  id: number;
+  destination: number;
+  refs: Uint8Array;
+}

@@ -1,5 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { atMost, column, latency, printable, remaining, secondOfDay, timeOfDay } from './column.ts';
+import {
+  atMost,
+  column,
+  count,
+  latency,
+  printable,
+  remaining,
+  secondOfDay,
+  size,
+  span,
+  timeOfDay,
+} from './column.ts';
 
 beforeAll(() => void vi.stubEnv('TZ', 'UTC'));
 afterAll(() => void vi.unstubAllEnvs());
@@ -54,5 +65,28 @@ describe('pieces of a line', () => {
       'in 90 min',
       'in 4 h',
     ]);
+  });
+
+  it('writes lengths of time, sizes and counts', () => {
+    const hour = 3_600_000;
+    expect([-5, 400, 119_000, 120_000, 90 * 60_000, 2.5 * hour, 47 * hour, 60 * hour].map(span)).toEqual([
+      '0 s',
+      '0 s',
+      '119 s',
+      '2 min',
+      '90 min',
+      '2.5 h',
+      '47 h',
+      '2.5 d',
+    ]);
+    expect([0, 1023, 1024, 1536, 5 * 1024 ** 3, 3000 * 1024 ** 4].map(size)).toEqual([
+      '0 bytes',
+      '1023 bytes',
+      '1 KB',
+      '1.5 KB',
+      '5 GB',
+      '3000 TB',
+    ]);
+    expect([0, 999, 1234, 1_234_567].map(count)).toEqual(['0', '999', '1,234', '1,234,567']);
   });
 });

@@ -49,13 +49,34 @@ export function latency(ms: number): string {
   return ms < 9.95 ? `${trimZero(ms.toFixed(1))} ms` : `${Math.round(ms)} ms`;
 }
 
-/** How long until something: `now`, `1 s`, `20 min`, `4 h`. */
+/** How long until something: `now`, `in 1 s`, `in 20 min`, `in 4 h`. */
 export function remaining(ms: number): string {
-  const seconds = Math.round(ms / 1000);
-  if (seconds < 1) return 'now';
-  if (seconds < 120) return `in ${seconds} s`;
+  return ms < 500 ? 'now' : `in ${span(ms)}`;
+}
+
+/** A length of time, as exact as it is of interest: `1 s`, `20 min`, `4 h`, `3 d`. Never negative. */
+export function span(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  if (seconds < 120) return `${seconds} s`;
   const minutes = Math.round(seconds / 60);
-  return minutes < 120 ? `in ${minutes} min` : `in ${trimZero((minutes / 60).toFixed(1))} h`;
+  if (minutes < 120) return `${minutes} min`;
+  const hours = minutes / 60;
+  return hours < 48 ? `${trimZero(hours.toFixed(1))} h` : `${trimZero((hours / 24).toFixed(1))} d`;
+}
+
+const SIZES = ['bytes', 'KB', 'MB', 'GB', 'TB'];
+
+/** A number of bytes in the largest unit it fills, in steps of 1024: `512 bytes`, `32 KB`, `1.5 GB`. */
+export function size(bytes: number): string {
+  let amount = bytes;
+  let unit = 0;
+  for (; amount >= 1024 && unit < SIZES.length - 1; unit++) amount /= 1024;
+  return `${trimZero(amount.toFixed(1))} ${SIZES[unit]}`;
+}
+
+/** `1,234`. */
+export function count(n: number): string {
+  return n.toLocaleString('en-US');
 }
 
 function trimZero(text: string): string {

@@ -77,6 +77,16 @@ function grammar(run: Run, programVersion: string): Command {
     .option('--fail-rate <share>', 'share of requests to answer with 500: 0 to 1', share, 0)
     .option('--body', 'print bodies too')
     .action(run(async () => (await import('./listen.ts')).listen));
+  program
+    .command('status')
+    .description(
+      'what a running server has received, delivered and still owes, and whether its ledger balances',
+    )
+    .option('--url <url>', 'where the server is (MILLRACE_URL; default: http://127.0.0.1:8080)')
+    .option('--token <text>', 'token of the control API (MILLRACE_ADMIN_TOKEN)')
+    .option('--data <folder>', 'data folder of the server, whose file admin-token is read (MILLRACE_DATA)')
+    .option('--json', 'print the answer of the control API')
+    .action(run(async () => (await import('./status.ts')).status));
   return program;
 }
 

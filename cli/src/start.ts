@@ -1,4 +1,5 @@
-import { createLogger } from '@millrace/server';
+import { resolve } from 'node:path';
+import { type App, createLogger } from '@millrace/server';
 import { readConfiguration, type ServerFlags, type Wanted } from './configuration.ts';
 import { serve } from './serving.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
@@ -20,7 +21,13 @@ export async function start(options: StartOptions, place: Surroundings): Promise
         'are those the data folder has.\n',
     );
   }
-  const onReady = ({ url }: { url: string }) => place.err.write(`millrace is ready on ${url}\n`);
+  const onReady = ({ url, adminTokenFile }: App) => {
+    // At every start and not only when it is made: the first start may have failed after making it.
+    if (adminTokenFile !== undefined) {
+      place.err.write(`millrace: the token of the control API is in ${resolve(adminTokenFile)}\n`);
+    }
+    place.err.write(`millrace is ready on ${url}\n`);
+  };
   return serve({ config, app: { logger: createLogger(config.log, place.err) }, onReady }, place);
 }
 

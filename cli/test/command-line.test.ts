@@ -19,7 +19,8 @@ describe('millrace', () => {
   it('prints help on stdout and ends with 0', async () => {
     const { code, out, err } = await millrace(['--help']).ended;
     expect({ code, err }).toEqual({ code: 0, err: '' });
-    for (const verb of ['dev', 'start', 'listen']) expect(out).toMatch(new RegExp(`^ {2}${verb} `, 'm'));
+    for (const verb of ['dev', 'start', 'listen', 'status'])
+      expect(out).toMatch(new RegExp(`^ {2}${verb} `, 'm'));
   });
 
   it('prints its version on stdout and ends with 0', async () => {
@@ -39,6 +40,8 @@ describe('millrace', () => {
       [['listen', '--status', '99'], 'A status is a whole number from 200 to 599.'],
       [['listen', '--delay', '6'], 'A duration is a number with its unit'],
       [['listen', '--fail-rate', '20%'], 'A share is a number from 0 (none) to 1 (all)'],
+      [['status', 'crm'], 'too many arguments'],
+      [['status', '--url', 'localhost:8080'], '--url is no URL of a server'],
     ];
     const results = await Promise.all(wrong.map(([args]) => millrace(args).ended));
     results.forEach(({ code, out, err }, place) => {

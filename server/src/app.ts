@@ -5,11 +5,15 @@ import { egressRules } from './adapters/node/egress.ts';
 import { createTransport } from './adapters/node/transport.ts';
 import { openSqliteStore } from './adapters/sqlite/store.ts';
 import type { Config } from './config.ts';
+import { adminToken } from './control/admin-token.ts';
+import { createControl } from './control/control.ts';
 import { Lanes } from './deliver/lanes.ts';
 import { webhooks } from './destinations/webhooks/webhooks.ts';
 import { createListener } from './http/listener.ts';
 import { Intake } from './ingest/intake.ts';
 import { writeKeys } from './ingest/receive.ts';
+import { Observation } from './observe/observation.ts';
+import type { Control } from './ports/control.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Observer } from './ports/observer.ts';
 import type { SettingsSnapshot } from './ports/settings.ts';
@@ -20,12 +24,15 @@ import { Routes } from './route/plan.ts';
 
 export type { Config } from './config.ts';
 export { createLogger } from './logger.ts';
+export type { Overview } from './observe/overview.ts';
 export type { Logger } from './ports/logger.ts';
 export type { Happening, Observer } from './ports/observer.ts';
 
 export interface App {
   /** Where it listens, such as `http://127.0.0.1:8080`. */
   readonly url: string;
+  /** Where the token of the control API is kept; absent when the configuration gave it. */
+  readonly adminTokenFile?: string;
   /** Answers what was received, writes down what was delivered, and gives everything up. Idempotent. */
   stop(): Promise<void>;
 }
@@ -68,13 +75,18 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     lanes.configure(snapshot.destinations);
     await lanes.start();
     started.push(() => lanes.stop());
+    const observation = makeObservation(store, lanes, { ...options, snapshot });
+    observation.start();
+    started.push(() => observation.stop());
     const upkeep = makeUpkeep(store, config, options);
     upkeep.start();
     started.push(() => upkeep.stop());
-    const intake = makeIntake(store, lanes, { ...options, snapshot, config });
+    const intake = makeIntake(store, lanes, { ...options, snapshot, config, observation });
     started.push(() => intake.stop());
+    const { token, ...kept } = adminToken(config.admin.token, config.data);
     const listener = createListener({
       receiver: intake.receive,
+      control: makeControl(token, observation, options.logger),
       clock: systemClock,
       logger: options.logger,
       readiness: () => [],
@@ -86,6 +98,7 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     let stopping: Promise<void> | undefined;
     return {
       url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
+      ...(kept.file === undefined ? {} : { adminTokenFile: kept.file }),
       stop: () => {
         stopping ??= stop();
         return stopping;
@@ -115,10 +128,16 @@ function makeUpkeep({ log }: Store, { retention, limits }: Config, { logger }: A
   return new Upkeep({ log, clock: systemClock, logger, retention: { ...retention, ...disk } });
 }
 
+interface Surroundings {
+  readonly snapshot: SettingsSnapshot;
+  readonly config: Config;
+  readonly observation: Observation;
+}
+
 function makeIntake(
   { log }: Store,
   lanes: Lanes,
-  { logger, observer, snapshot, config }: AppOptions & { snapshot: SettingsSnapshot; config: Config },
+  { logger, observer, snapshot, config, observation }: AppOptions & Surroundings,
 ): Intake {
   const routes = new Routes(snapshot.destinations, { webhooks: webhooks.name });
   const keys = writeKeys(snapshot.sources, config.unknownWriteKeys);
@@ -132,7 +151,25 @@ function makeIntake(
     clock: systemClock,
     logger,
     observer,
+    tallies: observation.tallies,
     writeKeys: () => keys,
     sourceName: (id) => names.get(id) ?? String(id),
   });
+}
+
+function makeObservation(
+  { log, backlog }: Store,
+  lanes: Lanes,
+  { logger, snapshot }: AppOptions & { snapshot: SettingsSnapshot },
+): Observation {
+  return new Observation({
+    ...{ log, backlog, clock: systemClock, logger },
+    settings: () => snapshot,
+    lanes: () => lanes.states(),
+  });
+}
+
+function makeControl(token: string, observation: Observation, logger: Logger): Control {
+  const resources = { ledger: () => observation.ledger(), status: () => observation.overview() };
+  return createControl({ token, resources, logger });
 }

@@ -190,7 +190,6 @@ destinations:
     const { warnings } = load(text);
     expect(warnings.map((line) => line.split('  has no effect in this version: ')[0])).toEqual([
       'millrace.yaml:1:1  database',
-      'millrace.yaml:2:10  admin.token',
       'millrace.yaml:2:20  admin.port',
       'millrace.yaml:5:1  tls',
       'millrace.yaml:6:12  metrics.public',
@@ -209,14 +208,10 @@ destinations:
     expect(load(text).warnings).toEqual([]);
   });
 
-  it('name the variable when the token comes from it, and the file when both do', () => {
+  it('say nothing of an admin token, wherever it comes from', () => {
     const env = { MILLRACE_ADMIN_TOKEN: 'secret-token' };
-    expect(load(undefined, { env }).warnings).toEqual([
-      'MILLRACE_ADMIN_TOKEN  has no effect in this version: there is no control API yet',
-    ]);
-    expect(load('admin: { token: other }', { env }).warnings).toEqual([
-      'millrace.yaml:1:10  admin.token  has no effect in this version: there is no control API yet',
-    ]);
+    expect(load(undefined, { env }).warnings).toEqual([]);
+    expect(load('admin: { token: other }', { env }).warnings).toEqual([]);
   });
 
   it('name a source that the file does not define, because it may have been made before', () => {
@@ -243,7 +238,7 @@ describe('millrace.example.yaml', () => {
   it('loads with everything switched on', () => {
     const everything = text.replace(/^( *)#((?: {2})*[a-zA-Z]+:)/gm, '$1$2');
     const { config, warnings } = load(everything, { env: { ...env, MILLRACE_ADMIN_TOKEN: 'a' } });
-    expect(warnings).toHaveLength(6);
+    expect(warnings).toHaveLength(5);
     expect(config).toMatchObject({ admin: { token: 'a', port: 8081 }, limits: { disk: 10 * 1024 ** 3 } });
   });
 

@@ -61,8 +61,7 @@ export class ConfigError extends Error {
  */
 const WITHOUT_EFFECT: readonly { path: string; only?: string; because: string }[] = [
   { path: 'database', because: 'events are kept by the embedded engine in the folder that data names' },
-  { path: 'admin.token', because: 'there is no control API yet' },
-  { path: 'admin.port', because: 'there is no control API yet' },
+  { path: 'admin.port', because: 'the control API is on the port of the receiving API' },
   { path: 'tls', because: 'the port serves http; put a reverse proxy in front for https' },
   { path: 'metrics.public', because: 'there is no /metrics yet' },
   { path: 'egress.proxy', because: 'endpoints are reached directly' },
@@ -117,7 +116,7 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig {
     ...shared,
     admin: { ...document.admin, ...(adminToken !== undefined && { token: adminToken }) },
   };
-  return { config, warnings: warningsOf(config, file, { path, env: env.values }) };
+  return { config, warnings: warningsOf(config, file, path) };
 }
 
 interface Read {
@@ -163,21 +162,18 @@ function check(
   return { problem: { path, message: `${rule}${foundText(value, key === 'adminToken')}` } };
 }
 
-function warningsOf(config: Config, file: ConfigFile, from: { path: string; env: Overrides }): string[] {
+function warningsOf(config: Config, file: ConfigFile, filePath: string): string[] {
   const warnings: Problem[] = [];
   const warn = (path: string, message: string) => {
     const place = file.places.get(path);
     const spot = place?.key ?? place?.at;
-    warnings.push({ ...(spot && { file: from.path, ...spot }), path, message });
+    warnings.push({ ...(spot && { file: filePath, ...spot }), path, message });
   };
   for (const { path: pattern, only, because } of WITHOUT_EFFECT) {
     const matches = new RegExp(`^${pattern.replaceAll('.', '\\.').replaceAll('[]', '\\[\\d+\\]')}$`);
     for (const [path, { value }] of file.places) {
       if (!matches.test(path) || (only !== undefined && value !== only)) continue;
       warn(path, `has no effect in this version: ${because}`);
-    }
-    if (pattern === 'admin.token' && from.env.adminToken !== undefined && !file.places.has(pattern)) {
-      warn('MILLRACE_ADMIN_TOKEN', `has no effect in this version: ${because}`);
     }
   }
   const known = new Set(config.sources.map((source) => source.name));

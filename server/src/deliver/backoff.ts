@@ -32,7 +32,11 @@ const JITTER = 0.2;
  * @param random from 0 (inclusive) to 1 (exclusive)
  */
 export function backoff(rounds: number, random: number): Duration {
-  const delay = SCHEDULE[Math.min(rounds, SCHEDULE.length) - 1]!;
+  return spread(SCHEDULE[Math.min(rounds, SCHEDULE.length) - 1]!, random);
+}
+
+/** A delay with its jitter. `random` from 0 (inclusive) to 1 (exclusive). */
+export function spread(delay: Duration, random: number): Duration {
   return Math.round(delay * (1 - JITTER + 2 * JITTER * random));
 }
 

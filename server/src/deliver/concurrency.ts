@@ -1,20 +1,26 @@
 /**
- * How many deliveries of a lane may be in flight: up by one after each whole limit's worth of successes, down to half
- * after a failure. A fast endpoint is soon served with many connections, a struggling one is left alone quickly.
+ * How many deliveries of a lane may be in flight. After each whole limit's worth of successes it grows: it doubles up to
+ * `doublesUntil`, then goes up by one. After a failure it is halved. A fast endpoint is soon served with many connections,
+ * a struggling one is left alone quickly, and one that comes back meets one request first and never a flood.
  */
 export interface Concurrency {
   readonly limit: number;
   /** Successes since the limit last changed. */
   readonly successes: number;
+  readonly doublesUntil: number;
 }
 
 export const MAX_CONCURRENCY = 256;
 
-export const START: Concurrency = { limit: 16, successes: 0 };
+export const START: Concurrency = { limit: 16, successes: 0, doublesUntil: 16 };
 
-export function afterSuccess({ limit, successes }: Concurrency): Concurrency {
-  if (limit >= MAX_CONCURRENCY) return { limit, successes: 0 };
-  return successes + 1 >= limit ? { limit: limit + 1, successes: 0 } : { limit, successes: successes + 1 };
+/** After an outage: from one at a time to where a new lane starts in 15 successes, with care from there on. */
+export const SLOW_START: Concurrency = { limit: 1, successes: 0, doublesUntil: START.limit };
+
+export function afterSuccess({ limit, successes, doublesUntil }: Concurrency): Concurrency {
+  if (successes + 1 < limit) return { limit, successes: successes + 1, doublesUntil };
+  const grown = limit < doublesUntil ? Math.min(2 * limit, doublesUntil) : limit + 1;
+  return { limit: Math.min(grown, MAX_CONCURRENCY), successes: 0, doublesUntil };
 }
 
 /**
@@ -23,5 +29,6 @@ export function afterSuccess({ limit, successes }: Concurrency): Concurrency {
  */
 export function afterFailure(now: Concurrency, limitWhenSent: number): Concurrency {
   if (limitWhenSent > now.limit) return now;
-  return { limit: Math.max(1, now.limit >> 1), successes: 0 };
+  const limit = Math.max(1, now.limit >> 1);
+  return { limit, successes: 0, doublesUntil: limit };
 }

@@ -1,53 +1,93 @@
 import type { Attempt, Decision } from '../model/delivery.ts';
 import { type Duration, SECOND, type Time } from '../model/time.ts';
 import type { Logger } from '../ports/logger.ts';
+import type { Open } from './breaker.ts';
 
-/** While a destination fails, it is spoken of this often and not once a request. */
+/** Single failures of a destination are spoken of this often and not once a request. */
 const REPEAT: Duration = 60 * SECOND;
 
-/** Turns the results of one destination into few log lines: when it begins to fail, that it still does, when it is back. */
+/** What went wrong last at a destination. */
+export interface LastError {
+  readonly reason: string;
+  readonly endpoint: string;
+  readonly at: Time;
+}
+
+/**
+ * Turns the results of one destination into few log lines: that it fails (at most once a minute), that its breaker has
+ * opened, that it is back. While the breaker is open nothing more is said until it closes.
+ */
 export class Health {
   readonly #destination: string;
   readonly #logger: Logger;
   #failures = 0;
   #dead = 0;
   #failingSince: Time | undefined;
-  #lastLine = 0;
+  #lastLine = Number.NEGATIVE_INFINITY;
+  /** Only what was reported as failing is reported as recovered. */
+  #reported = false;
+  #isOpen = false;
+  #lastFailed: { readonly attempt: Attempt; readonly at: Time } | undefined;
 
   constructor(destination: string, logger: Logger) {
     this.#destination = destination;
     this.#logger = logger;
   }
 
+  get lastError(): LastError | undefined {
+    if (this.#lastFailed === undefined) return undefined;
+    const { attempt, at } = this.#lastFailed;
+    return { reason: attempt.outcome.reason, endpoint: withoutQuery(attempt.endpoint), at };
+  }
+
   note(decision: Decision, attempts: readonly Attempt[], now: Time): void {
     if (decision.kind === 'delivered') {
-      if (this.#failingSince !== undefined) this.#recovered(now);
+      if (this.#failingSince !== undefined && !this.#isOpen) this.#recover(now, {});
       return;
     }
     this.#failures++;
     if (decision.kind === 'dead') this.#dead++;
-    const first = this.#failingSince === undefined;
     this.#failingSince ??= now;
-    if (!first && now - this.#lastLine < REPEAT) return;
+    const attempt = attempts.findLast(({ outcome }) => outcome.kind !== 'accepted');
+    if (attempt !== undefined) this.#lastFailed = { attempt, at: now };
+    if (this.#isOpen || now - this.#lastLine < REPEAT) return;
+    this.#report(now, { nextAttemptAt: decision.kind === 'retry' ? timestamp(decision.at) : undefined });
+  }
+
+  /** The breaker has opened: from now on only probes are sent. */
+  opened({ nextProbeAt }: Open, now: Time): void {
+    this.#isOpen = true;
+    this.#report(now, { breaker: 'open', nextProbeAt: timestamp(nextProbeAt) });
+  }
+
+  /** The breaker has closed, and what waits is due; so many deliveries are on disk. */
+  recovered(onDisk: number, now: Time): void {
+    this.#isOpen = false;
+    this.#recover(now, { parked: onDisk });
+  }
+
+  #report(now: Time, more: Readonly<Record<string, unknown>>): void {
     this.#lastLine = now;
-    const failed = attempts.findLast(({ outcome }) => outcome.kind !== 'accepted');
+    this.#reported = true;
+    const attempt = this.#lastFailed?.attempt;
     this.#logger.warn(
       {
         ...this.#facts(now),
-        reason: failed?.outcome.reason,
-        endpoint: failed && withoutQuery(failed.endpoint),
-        answer: failed?.answer?.slice(0, 200),
-        nextAttemptAt: decision.kind === 'retry' ? new Date(decision.at).toISOString() : undefined,
+        reason: attempt?.outcome.reason,
+        endpoint: attempt && withoutQuery(attempt.endpoint),
+        answer: attempt?.answer?.slice(0, 200),
+        ...more,
       },
       'destination.failing',
     );
   }
 
-  #recovered(now: Time): void {
-    this.#logger.info(this.#facts(now), 'destination.recovered');
+  #recover(now: Time, more: Readonly<Record<string, unknown>>): void {
+    if (this.#reported) this.#logger.info({ ...this.#facts(now), ...more }, 'destination.recovered');
     this.#failures = 0;
     this.#dead = 0;
     this.#failingSince = undefined;
+    this.#reported = false;
   }
 
   #facts(now: Time): { destination: string; failures: number; dead: number; failingForMs: Duration } {
@@ -58,6 +98,10 @@ export class Health {
       failingForMs: now - (this.#failingSince ?? now),
     };
   }
+}
+
+function timestamp(at: Time): string {
+  return new Date(at).toISOString();
 }
 
 /** Query strings of endpoints carry tokens, which have no place in a log. */

@@ -1,77 +1,86 @@
-import type { Decision, Delivery } from '../model/delivery.ts';
+import type { Decision } from '../model/delivery.ts';
 import type { Destination } from '../model/destination.ts';
 import { type Duration, SECOND, type Time } from '../model/time.ts';
-import type { Backlog, Held, Result } from '../ports/backlog.ts';
-import type { Clock } from '../ports/clock.ts';
+import type { Held, Result } from '../ports/backlog.ts';
 import type { InHand } from '../ports/deliverer.ts';
 import type { DestinationType } from '../ports/destination-type.ts';
-import type { EventLog } from '../ports/event-log.ts';
-import type { Logger } from '../ports/logger.ts';
 import type { Observer } from '../ports/observer.ts';
 import type { Transport } from '../ports/transport.ts';
-import { afterFailure, afterSuccess, type Concurrency, MAX_CONCURRENCY, START } from './concurrency.ts';
+import type { Breaker } from './breaker.ts';
+import { MAX_CONCURRENCY } from './concurrency.ts';
 import { decide } from './decide.ts';
-import { Health } from './health.ts';
+import { Health, type LastError } from './health.ts';
+import { type BegunRound, Pulse } from './pulse.ts';
+import { Ready } from './ready.ts';
 import { type EndedRound, type RoundTools, SETTINGS_VERSIONS, sendRound } from './round.ts';
-
-/** Deliveries a lane keeps in memory; the rest waits on disk. Enough for a fast endpoint between two claims. */
-const WINDOW = 2000;
-
-/** A claim is made when so much of the window is free, so that it is worth its commit. */
-const CLAIM_FROM = WINDOW / 4;
-const CLAIM_MOST = 500;
-const STORAGE_RETRY: Duration = SECOND;
+import { type Supplied, Supply, type SupplyTools } from './supply.ts';
+import { roomToClaim, type TotalHeld, takesNew } from './window.ts';
 
 /** Requests of rounds that ended at a sibling's acceptance may still be open; this bounds how many. */
 const MAX_OPEN_REQUESTS = 4 * MAX_CONCURRENCY;
 
-export interface LaneTools {
-  readonly log: EventLog;
-  readonly backlog: Backlog;
+/** Requests end by themselves within their time limit; a lane that is stopped waits no longer than this for them. */
+const STOP_LIMIT: Duration = 5 * SECOND;
+
+export interface LaneTools extends SupplyTools {
   readonly transport: Transport;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly type: DestinationType;
   readonly observer: Observer | undefined;
   readonly settle: (result: Result) => void;
+  /** What all lanes have in memory. */
+  readonly total: TotalHeld;
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
 }
 
+/** A lane as a status screen shows it. */
+export interface LaneState {
+  /** Id of the destination. */
+  readonly destination: number;
+  /** `failing`: nothing was answered for since the last failure. `paused`: the destination is disabled. */
+  readonly state: 'healthy' | 'failing' | 'paused';
+  /** Deliveries in memory, those in flight included. */
+  readonly held: number;
+  readonly inFlight: number;
+  /** How many may be in flight. */
+  readonly limit: number;
+  readonly breaker: Breaker['state'];
+  /** Only while the breaker is open; the probe waits besides until a delivery is due. */
+  readonly nextProbeAt?: Time;
+  readonly lastError?: LastError;
+}
+
 /**
  * Delivers to one destination, with nothing shared that another destination could be slowed by: its own window in
- * memory, its own number of requests in flight, its own way to its backlog on disk.
+ * memory, its own number of requests in flight, its own breaker, its own way to its backlog on disk.
  *
  * ```
  *   reserve ─▶ deliver ─▶ ready ─▶ in flight ─▶ settle
- *                           ▲
- *   parked, due ─▶ claim ───┘   (only while there is room)
+ *                           ▲ │
+ *   parked, due ─▶ claim ───┘ └─▶ handed back, when the breaker opens or the destination is disabled
  * ```
+ * While the breaker is open the lane holds nothing but its probe: whatever the length of the outage, it costs no memory.
  */
-export class Lane {
+export class Lane implements Supplied {
   readonly #tools: LaneTools;
   readonly #roundTools: RoundTools;
   readonly #health: Health;
+  readonly #supply: Supply;
+  readonly #ready = new Ready();
+  readonly #pulse = new Pulse();
   #destination: Destination;
-  #ready: InHand[] = [];
-  #readyFrom = 0;
   /** Deliveries in memory: reserved, ready or in flight. */
   #held = 0;
   #inFlight = 0;
   #openRequests = 0;
-  #concurrency: Concurrency = START;
-  /** When the first delivery on disk is due, as far as this lane knows. */
-  #nextDueAt: Time | undefined;
-  #wakesAt: Time | undefined;
-  #cancelTimer: (() => void) | undefined;
-  #claiming = false;
-  #stopped = false;
+  #stopping: Promise<void> | undefined;
   #idle: (() => void) | undefined;
 
   constructor(destination: Destination, tools: LaneTools) {
     this.#destination = destination;
     this.#tools = tools;
     this.#health = new Health(destination.name, tools.logger);
+    this.#supply = new Supply(tools, this);
     this.#roundTools = {
       type: tools.type,
       transport: tools.transport,
@@ -82,177 +91,201 @@ export class Lane {
     };
   }
 
-  get held(): number {
-    return this.#held;
+  get destination(): Destination {
+    return this.#destination;
+  }
+
+  get breaker(): Breaker {
+    return this.#pulse.breaker;
+  }
+
+  get room(): number {
+    const { isBehind } = this.#supply;
+    return roomToClaim({ held: this.#held, isBehind, limit: this.#pulse.limit }, this.#tools.total);
+  }
+
+  state(): LaneState {
+    const { lastError } = this.#health;
+    const { breaker, limit, isFailing } = this.#pulse;
+    return {
+      destination: this.#destination.id,
+      state: !this.#destination.enabled ? 'paused' : isFailing ? 'failing' : 'healthy',
+      held: this.#held,
+      inFlight: this.#inFlight,
+      limit,
+      breaker: breaker.state,
+      ...(breaker.state === 'open' ? { nextProbeAt: breaker.nextProbeAt } : {}),
+      ...(lastError === undefined ? {} : { lastError }),
+    };
   }
 
   /** The settings that attempts use from now on. */
   configure(destination: Destination): void {
+    const isChanged = destination.version !== this.#destination.version;
     this.#destination = destination;
+    if (isChanged) this.#pulse.settingsChanged(this.#tools.clock.now());
     this.#pump();
-    this.#fill();
+    this.#supply.tend();
   }
 
-  /** False when they must wait on disk: no room, or others are waiting there already and go first. */
+  /** What an earlier process left on disk is due at this time. */
+  resume(at: Time): void {
+    this.#supply.isBehind = at <= this.#tools.clock.now();
+    this.#supply.due(at);
+  }
+
+  /** False when they must wait on disk: no room, or others are waiting there already and go first. Runs for each commit. */
   reserve(deliveries: number): boolean {
-    if (this.#stopped || this.#held + deliveries > WINDOW || this.#isBacklogDue()) return false;
-    this.#held += deliveries;
-    return true;
+    const serves = this.#pulse.isClosed && this.#serves() && !this.#supply.isBehind;
+    if (serves && takesNew(deliveries, this.#held, this.#tools.total)) {
+      this.hold(deliveries);
+      return true;
+    }
+    this.#supply.isBehind = true;
+    return false;
   }
 
   release(deliveries: number): void {
-    this.#held -= deliveries;
-    this.#fill();
+    this.hold(-deliveries);
+    this.#supply.tend();
   }
 
   deliver(deliveries: readonly InHand[]): void {
-    for (const work of deliveries) this.#ready.push(work);
+    this.#ready.add(deliveries);
     this.#pump();
   }
 
   /** Something on disk is due at this time. */
   due(at: Time): void {
-    if (this.#nextDueAt === undefined || at < this.#nextDueAt) this.#nextDueAt = at;
-    this.#fill();
+    this.#supply.due(at);
   }
 
-  /** Starts nothing new and resolves when nothing is in flight. What is ready stays owed, for the next start. */
+  /**
+   * Starts nothing new and resolves when nothing is in flight, at the latest after five seconds. What is ready stays owed:
+   * the store counts it as held by this process, and the next one adopts it.
+   */
   stop(): Promise<void> {
-    this.#stopped = true;
-    this.#cancelTimer?.();
-    if (this.#inFlight === 0) return Promise.resolve();
-    return new Promise((resolve) => {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  async #stop(): Promise<void> {
+    const { clock } = this.#tools;
+    const landed = new Promise<void>((resolve) => {
       this.#idle = resolve;
+      if (this.#inFlight === 0) resolve();
     });
-  }
-
-  #isBacklogDue(): boolean {
-    return this.#nextDueAt !== undefined && this.#nextDueAt <= this.#tools.clock.now();
-  }
-
-  #pump(): void {
-    while (!this.#stopped && this.#destination.enabled && this.#readyFrom < this.#ready.length) {
-      if (this.#inFlight >= this.#concurrency.limit || this.#openRequests >= MAX_OPEN_REQUESTS) return;
-      this.#send(this.#ready[this.#readyFrom++]!);
-    }
-    if (this.#readyFrom === this.#ready.length) {
-      this.#ready = [];
-      this.#readyFrom = 0;
-    }
-  }
-
-  #send(work: InHand): void {
-    const destination = this.#destination;
-    const { limit } = this.#concurrency;
-    this.#inFlight++;
-    this.#openRequests += sendRound(work, destination, this.#roundTools, (round) => {
-      this.#inFlight--;
-      this.#conclude(work, destination, round, limit);
-      if (this.#inFlight === 0) this.#idle?.();
-      this.#pump();
-      this.#fill();
+    let cancel = () => {};
+    const limit = new Promise<void>((resolve) => {
+      cancel = clock.at(clock.now() + STOP_LIMIT, resolve);
     });
+    await Promise.race([Promise.all([landed, this.#supply.stop()]), limit]);
+    cancel();
   }
 
-  #conclude(work: InHand, destination: Destination, round: EndedRound, limitWhenSent: number): void {
-    const decision = decide(work.delivery, {
-      outcomes: round.outcomes,
-      now: this.#tools.clock.now(),
-      settingsVersion: destination.version % SETTINGS_VERSIONS,
-      random: this.#tools.random(),
-    });
-    const delivered = decision.kind === 'delivered';
-    this.#concurrency = delivered
-      ? afterSuccess(this.#concurrency)
-      : afterFailure(this.#concurrency, limitWhenSent);
-    this.#health.note(decision, round.attempts, this.#tools.clock.now());
-    this.#settle(work, { attempts: round.attempts, decision });
+  hold(deliveries: number): void {
+    this.#held += deliveries;
+    this.#tools.total.held += deliveries;
   }
 
-  #settle(work: InHand, { attempts, decision }: { attempts: Result['attempts']; decision: Decision }): void {
-    this.#held--;
-    const { id, name } = this.#destination;
-    this.#tools.settle({
-      set: work.set,
-      destination: id,
-      position: work.delivery.position,
-      attempts,
-      decision,
-    });
-    this.#tools.observer?.({ kind: 'settled', destination: name, event: work.event, attempts, decision });
+  take(works: readonly InHand[]): void {
+    const [probe] = works;
+    if (this.#pulse.isProbing && this.#serves() && probe !== undefined) this.#send(probe, true);
+    else this.deliver(works);
   }
 
-  /** Claims from disk what is due when there is room for it, or sets the clock for when something will be. */
-  #fill(): void {
-    if (this.#stopped || this.#claiming || this.#nextDueAt === undefined || !this.#destination.enabled)
-      return;
-    const room = WINDOW - this.#held;
-    if (room < CLAIM_FROM) return;
-    if (!this.#isBacklogDue()) {
-      this.#wakeAt(this.#nextDueAt);
-      return;
-    }
-    this.#claiming = true;
-    void this.#claim(Math.min(room, CLAIM_MOST)).then(() => {
-      this.#claiming = false;
-      this.#fill();
-    });
+  beginProbe(): void {
+    this.#pulse.beginProbe();
   }
 
-  #wakeAt(at: Time): void {
-    if (this.#wakesAt === at) return;
-    this.#cancelTimer?.();
-    this.#wakesAt = at;
-    this.#cancelTimer = this.#tools.clock.at(at, () => {
-      this.#wakesAt = undefined;
-      this.#fill();
-    });
+  withoutProbe(): void {
+    this.#pulse.withoutProbe(this.#tools.clock.now());
   }
 
-  async #claim(max: number): Promise<void> {
-    const { backlog, clock, logger } = this.#tools;
-    try {
-      const claim = await backlog.claim(this.#destination.id, max, clock.now());
-      // At once, before anything else is awaited: news of later sets may arrive meanwhile and must not be overwritten.
-      this.#nextDueAt = claim.nextDueAt;
-      this.#held += claim.deliveries.length;
-      await this.#takeUp(claim.deliveries);
-    } catch (error) {
-      logger.error({ error, destination: this.#destination.name }, 'delivery.claim_failed');
-      await this.#pause();
-    }
-  }
-
-  /** Reads the events of claimed deliveries; they are ours now, so this does not give up before it has them. */
-  async #takeUp(deliveries: readonly Held[]): Promise<void> {
-    while (deliveries.length > 0 && !this.#stopped) {
-      try {
-        const events = await this.#tools.log.read(deliveries.map(({ delivery }) => delivery.position));
-        deliveries.forEach(({ set, delivery }, index) => {
-          const event = events[index]?.event;
-          if (event === undefined) this.#bury(set, delivery);
-          else this.#ready.push({ set, delivery, event });
-        });
-        this.#pump();
-        return;
-      } catch (error) {
-        this.#tools.logger.error({ error, destination: this.#destination.name }, 'delivery.read_failed');
-        await this.#pause();
-      }
-    }
-  }
-
-  /** The event is no longer there: nothing can be sent any more. */
-  #bury(set: Held['set'], { position }: Delivery): void {
-    this.#held--;
-    const decision = { kind: 'dead', reason: 'event_gone' } as const;
+  bury({ set, delivery }: Held, reason: string): void {
+    this.hold(-1);
+    const decision = { kind: 'dead', reason } as const;
+    const { position } = delivery;
     this.#tools.settle({ set, destination: this.#destination.id, position, attempts: [], decision });
   }
 
-  #pause(): Promise<void> {
-    const { clock } = this.#tools;
-    return new Promise((resolve) => {
-      clock.at(clock.now() + STORAGE_RETRY, resolve);
+  released(onDisk: number): void {
+    this.#health.recovered(onDisk, this.#tools.clock.now());
+  }
+
+  #serves(): boolean {
+    return this.#stopping === undefined && this.#destination.enabled;
+  }
+
+  #pump(): void {
+    if (this.#stopping !== undefined) return;
+    if (!this.#pulse.isClosed || !this.#destination.enabled) this.#handBack();
+    while (this.#inFlight < this.#pulse.limit && this.#openRequests < MAX_OPEN_REQUESTS) {
+      const work = this.#ready.next();
+      if (work === undefined) return;
+      this.#send(work, false);
+    }
+  }
+
+  /**
+   * What is only ready goes back to disk, into the place it came from: no later than what is there, and where an outage
+   * counts its window from its parking, at the time of its parking.
+   */
+  #handBack(): void {
+    const works = this.#ready.takeAll();
+    if (works.length === 0) return;
+    this.hold(-works.length);
+    this.#supply.isBehind = true;
+    const { outage, nextDueAt = Number.POSITIVE_INFINITY } = this.#supply;
+    const now = Math.min(this.#tools.clock.now(), nextDueAt);
+    for (const { set, delivery, event } of works) {
+      const parkedAt = outage === undefined ? now : Math.max(outage.since, Date.parse(event.receivedAt));
+      const decision = { kind: 'retry', at: Math.min(parkedAt, now), next: delivery } as const;
+      const { position } = delivery;
+      this.#tools.settle({ set, destination: this.#destination.id, position, attempts: [], decision });
+    }
+  }
+
+  #send(work: InHand, isProbe: boolean): void {
+    const destination = this.#destination;
+    const begun = this.#pulse.begin(isProbe);
+    this.#inFlight++;
+    this.#openRequests += sendRound(work, destination, this.#roundTools, (round) => {
+      this.#inFlight--;
+      this.#conclude(work, round, { destination, begun });
+      if (this.#inFlight === 0) this.#idle?.();
+      this.#pump();
+      this.#supply.tend();
     });
   }
+
+  #conclude(work: InHand, { outcomes, attempts }: EndedRound, { destination, begun }: SentRound): void {
+    const { clock, random } = this.#tools;
+    const now = clock.now();
+    const settingsVersion = destination.version % SETTINGS_VERSIONS;
+    const decision = decide(work.delivery, { outcomes, now, settingsVersion, random: random() });
+    this.#health.note(decision, attempts, now);
+    this.#settle(work, attempts, decision);
+    const { position } = work.delivery;
+    const change = this.#pulse.feel({ round: begun, position, outcomes, now, random: random() });
+    if (change.kind === 'closed') this.#supply.outageEnded();
+    else if (change.kind === 'opened') {
+      this.#supply.outageBegan(change.outage);
+      this.#health.opened(change.breaker, now);
+    }
+  }
+
+  #settle(work: InHand, attempts: Result['attempts'], decision: Decision): void {
+    this.hold(-1);
+    const { id, name } = this.#destination;
+    const { set, delivery, event } = work;
+    this.#tools.settle({ set, destination: id, position: delivery.position, attempts, decision });
+    this.#tools.observer?.({ kind: 'settled', destination: name, event, attempts, decision });
+  }
+}
+
+/** The settings a round was sent with, and its place among the others. */
+interface SentRound {
+  readonly destination: Destination;
+  readonly begun: BegunRound;
 }

@@ -3,13 +3,10 @@ import type { Time } from '../model/time.ts';
 import type { Result } from '../ports/backlog.ts';
 import type { Deliverer, InHand } from '../ports/deliverer.ts';
 import type { DestinationType } from '../ports/destination-type.ts';
-import { Lane, type LaneTools } from './lane.ts';
+import { Lane, type LaneState, type LaneTools } from './lane.ts';
 import { Settler } from './settler.ts';
 
-/** New deliveries all lanes together take into memory. A lane's window is a tenth of it, so no lane can take it all. */
-const TOTAL_WINDOW = 20_000;
-
-export interface LanesTools extends Omit<LaneTools, 'type' | 'settle'> {
+export interface LanesTools extends Omit<LaneTools, 'type' | 'settle' | 'total'> {
   readonly types: Readonly<Record<Destination['type'], DestinationType>>;
 }
 
@@ -18,6 +15,8 @@ export class Lanes implements Deliverer {
   readonly #tools: LanesTools;
   readonly #settler: Settler;
   readonly #lanes = new Map<number, Lane>();
+  /** Kept as a sum, because it is asked for with every commit and destination. */
+  readonly #total = { held: 0 };
 
   constructor(tools: LanesTools) {
     this.#tools = tools;
@@ -40,6 +39,7 @@ export class Lanes implements Deliverer {
       ...this.#tools,
       type: this.#tools.types[destination.type],
       settle: (result) => this.#settler.add(result),
+      total: this.#total,
     });
   }
 
@@ -48,20 +48,23 @@ export class Lanes implements Deliverer {
     const adopted = await this.#tools.backlog.adopt();
     if (adopted > 0) this.#tools.logger.info({ deliveries: adopted }, 'backlog.adopted');
     for (const { destination, nextDueAt } of await this.#tools.backlog.lanes()) {
-      if (nextDueAt !== undefined) this.#lanes.get(destination)?.due(nextDueAt);
+      if (nextDueAt !== undefined) this.#lanes.get(destination)?.resume(nextDueAt);
     }
   }
 
-  /** Lets what is in flight end and writes it down; what has not begun stays owed. */
+  /** Lets what is in flight end, within five seconds, and writes it down; what has not begun stays owed. Idempotent. */
   async stop(): Promise<void> {
     await Promise.all([...this.#lanes.values()].map((lane) => lane.stop()));
-    await this.#settler.flush();
+    await this.#settler.stop();
+  }
+
+  /** Every lane as it is now, for status screens. */
+  states(): readonly LaneState[] {
+    return [...this.#lanes.values()].map((lane) => lane.state());
   }
 
   reserve(destination: number, deliveries: number): boolean {
-    const lane = this.#lanes.get(destination);
-    if (lane === undefined || this.#held() + deliveries > TOTAL_WINDOW) return false;
-    return lane.reserve(deliveries);
+    return this.#lanes.get(destination)?.reserve(deliveries) ?? false;
   }
 
   release(destination: number, deliveries: number): void {
@@ -81,11 +84,5 @@ export class Lanes implements Deliverer {
     for (const { destination, decision } of results) {
       if (decision.kind === 'retry') this.#lanes.get(destination)?.due(decision.at);
     }
-  }
-
-  #held(): number {
-    let held = 0;
-    for (const lane of this.#lanes.values()) held += lane.held;
-    return held;
   }
 }

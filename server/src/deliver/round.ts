@@ -25,7 +25,8 @@ export interface RoundTools {
  * Sends one round: the same bytes to every endpoint that is still to be tried, all at once.
  *
  * `ended` is called once: at the first acceptance, since the delivery is then done whatever the others say, or when all
- * have answered. Answers that come later are not waited for, so a hanging endpoint does not hold up its siblings.
+ * have answered. Answers that come later are not waited for, so a hanging endpoint does not hold up its siblings. A round
+ * without a request ends at once, without an outcome.
  *
  * @returns the number of requests sent
  */
@@ -40,6 +41,8 @@ export function sendRound(
   const attempts: Attempt[] = [];
   let over = false;
   const startedAt = tools.clock.now();
+  // Not at once: whoever sends is not ready for the end of a round before this returns.
+  if (requests.length === 0) queueMicrotask(() => ended({ outcomes, attempts }));
   for (const { place, request } of requests) {
     tools.transport.send(request, (answer) => {
       tools.requestEnded();

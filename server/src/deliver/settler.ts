@@ -22,6 +22,7 @@ export class Settler {
   #gathered: Result[] = [];
   #writing: Promise<void> | undefined;
   #cancelTimer: (() => void) | undefined;
+  #stopped = false;
 
   /** `written` is told of every group on stable storage. */
   constructor(backlog: Backlog, clock: Clock, logger: Logger, written: (results: readonly Result[]) => void) {
@@ -32,17 +33,25 @@ export class Settler {
   }
 
   add(result: Result): void {
+    if (this.#stopped) return;
     this.#gathered.push(result);
     if (this.#writing !== undefined) return;
     if (this.#gathered.length >= ENOUGH) this.#write();
     else this.#cancelTimer ??= this.#clock.at(this.#clock.now() + GATHER, () => this.#write());
   }
 
-  /** Resolves when everything added so far is written, or its writing has failed once. */
-  async flush(): Promise<void> {
-    await this.#writing;
-    this.#write();
-    await this.#writing;
+  /**
+   * Writes what was added so far; what is added later is forgotten, and its deliveries stay owed. A write that fails is
+   * tried once more, since a store that has failed is opened anew for the next one. Resolves in any case. Idempotent.
+   */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    for (let tries = 0; tries < 2; tries++) {
+      await this.#writing;
+      this.#write();
+      await this.#writing;
+    }
+    this.#cancelTimer?.();
   }
 
   #write(): void {

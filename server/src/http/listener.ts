@@ -3,13 +3,14 @@ import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type Duration, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { Control } from '../ports/control.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Receiver } from '../ports/receiver.ts';
 import { writeKeyIn } from './authorization.ts';
 import { drain, readBody } from './body.ts';
 import type { ErrorCode } from './errors.ts';
 import { type Answer, answerOf, answerTo, asText, failure, respond, success } from './respond.ts';
-import { type CallAction, pathIn, pathsOf, ROUTES } from './routes.ts';
+import { type CallAction, isControlPath, pathIn, pathsOf, queryIn, ROUTES } from './routes.ts';
 
 export interface TimeLimits {
   /** A client whose head or body arrives more slowly is cut off with 408. */
@@ -34,6 +35,8 @@ const TIME_LIMITS: TimeLimits = {
 
 export interface ListenerOptions {
   readonly receiver: Receiver;
+  /** Answers everything below `/api`; without it there is nothing. */
+  readonly control?: Control;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Why calls cannot be accepted now; empty when they can. */
@@ -51,7 +54,7 @@ export interface Listener {
   stop(): Promise<void>;
 }
 
-/** The receiving API over HTTP. */
+/** The one port: the receiving API, and the control API behind it. */
 export function createListener(options: ListenerOptions): Listener {
   const limits = { ...TIME_LIMITS, ...options.timeLimits };
   const server = createServer({
@@ -104,7 +107,9 @@ function handle(exchange: Exchange, options: ListenerOptions): void {
     return;
   }
   drain(request);
-  if (path === undefined) reply(response, failure('not_found'));
+  if (path === undefined && options.control !== undefined && isControlPath(request.url ?? '')) {
+    askControl(exchange, options.control, options.logger);
+  } else if (path === undefined) reply(response, failure('not_found'));
   else if (action === undefined) reply(response, notAllowed(path.allow));
   else if (action.kind === 'swallow') reply(response, success());
   else if (action.kind === 'alive') reply(response, ALIVE);
@@ -135,6 +140,22 @@ function takeCall(
       if (!response.headersSent) reply(response, failure('internal_error'));
     }
   });
+}
+
+/** Not on the hot path, so a promise does no harm here. */
+function askControl({ request, response, reply }: Exchange, control: Control, logger: Logger): void {
+  const { method = '', url = '', headers } = request;
+  const path = pathIn(url);
+  control({ method, path, query: queryIn(url), authorization: headers.authorization })
+    .then((answer) => {
+      const length = String(Buffer.byteLength(answer.body));
+      const flat = [...Object.entries(answer.headers).flat(), 'Content-Length', length];
+      reply(response, { status: answer.status, headers: flat, body: answer.body });
+    })
+    .catch((error: unknown) => {
+      logger.error({ error, path }, 'request.failed');
+      if (!response.headersSent) reply(response, failure('internal_error'));
+    });
 }
 
 function notAllowed(allow: string): Answer {

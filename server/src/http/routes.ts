@@ -66,3 +66,14 @@ export function pathIn(url: string): string {
   const query = url.indexOf('?');
   return query < 0 ? url : url.slice(0, query);
 }
+
+/** What follows the question mark. */
+export function queryIn(url: string): string {
+  const query = url.indexOf('?');
+  return query < 0 ? '' : url.slice(query + 1);
+}
+
+/** Whether a path is of the control API. */
+export function isControlPath(url: string): boolean {
+  return /^\/api(?=[/?]|$)/.test(url);
+}

@@ -77,7 +77,7 @@ export class GroupCommit {
 
   /** Writes counts that found no commit to ride with. Rejects when they could not be written; they are kept. */
   async flushCounts(): Promise<void> {
-    if (this.#tally.isEmpty || this.#underWay > 0) return;
+    if (this.#tally.isEmpty) return;
     const received = this.#tally.take();
     const batch = {
       id: this.#tools.newBatchId(),

@@ -3,6 +3,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Observer } from '../ports/observer.ts';
 import type { CallRequest, Receiver, Verdict } from '../ports/receiver.ts';
+import type { Tallies } from '../ports/tallies.ts';
 import { type Committed, GroupCommit, type GroupCommitTools } from './group-commit.ts';
 import { type ReceivedCall, receiveCall, type WriteKeys } from './receive.ts';
 
@@ -17,6 +18,8 @@ export interface IntakeTools extends GroupCommitTools {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly observer: Observer | undefined;
+  /** Gets what no source's ledger counts. */
+  readonly tallies: Tallies;
   readonly newMessageId: () => string;
   /** The write keys valid now. */
   readonly writeKeys: () => WriteKeys;
@@ -41,15 +44,14 @@ export class Intake {
   readonly receive: Receiver = (request, answer) => {
     const call = receiveCall(request, this.#tools.writeKeys(), this.#tools.newMessageId);
     this.#observeDiscards(call);
+    this.#tally(call);
     if (call.kind === 'received' && call.events.length > 0) {
       this.#store(call, request, answer);
       return;
     }
     if (call.counts.length > 0) {
       this.#commits.count(call.counts);
-      this.#cancelTimer ??= this.#tools.clock.at(this.#tools.clock.now() + COUNTS_EVERY, () =>
-        this.#writeCounts(),
-      );
+      this.#writeCountsLater();
     }
     answer(call.kind === 'received' ? STORED : refusalOf(call));
   };
@@ -111,10 +113,27 @@ export class Intake {
     }
   }
 
+  #tally(call: ReceivedCall): void {
+    const { tallies } = this.#tools;
+    if (call.kind === 'refused') {
+      // With counts, a source was found and its ledger has it.
+      if (call.counts.length === 0) tallies.refused(call.code);
+      return;
+    }
+    tallies.discarded(call.unattributed);
+    tallies.clock(call.clock);
+  }
+
+  #writeCountsLater(): void {
+    const { clock } = this.#tools;
+    this.#cancelTimer ??= clock.at(clock.now() + COUNTS_EVERY, () => this.#writeCounts());
+  }
+
   #writeCounts(): void {
     this.#cancelTimer = undefined;
     this.#commits.flushCounts().catch((error: unknown) => {
       this.#tools.logger.warn({ error }, 'ledger.counts_not_written');
+      this.#writeCountsLater();
     });
   }
 }

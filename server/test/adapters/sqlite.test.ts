@@ -1,9 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openSqliteStore, type SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { storeConformance } from '../conformance/store.ts';
+
+/**
+ * In memory where there is such a folder: the suite opens some two hundred stores, and what it asks does not depend on how
+ * long a sync takes. The fault suite and the end-to-end tests have the real disk.
+ */
+const FOLDERS = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 const opened = new WeakMap<Store, { folder: string; store: SqliteStore }>();
 
@@ -14,7 +20,7 @@ async function open(folder: string): Promise<Store> {
 }
 
 storeConformance('the SQLite store', {
-  open: () => open(mkdtempSync(join(tmpdir(), 'millrace-store-'))),
+  open: () => open(mkdtempSync(join(FOLDERS, 'millrace-store-'))),
   reopen: async (store) => {
     const { folder, store: before } = opened.get(store)!;
     await before.abandon();

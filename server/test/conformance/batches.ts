@@ -12,7 +12,7 @@ export const SITE = 1;
 export const CRM = 1;
 export const WAREHOUSE = 2;
 
-/** A canonical event with this messageId; `fields` are added to it. */
+/** A canonical event with this messageId, by default of the user `u1`; `fields` are added to it. */
 export function event(messageId: string, source = SITE, fields: JsonObject = {}): NewEvent {
   const receivedAt = new Date(START).toISOString();
   const canonical: Event = {
@@ -28,7 +28,8 @@ export function event(messageId: string, source = SITE, fields: JsonObject = {})
     receivedAt,
     ...fields,
   };
-  return { source, messageId, json: JSON.stringify(canonical) };
+  const { userId } = canonical;
+  return { source, messageId, ...(userId === undefined ? {} : { userId }), json: JSON.stringify(canonical) };
 }
 
 /** Events `<prefix>0`, `<prefix>1`, … */

@@ -30,7 +30,7 @@ export type Step =
       readonly kind: 'append';
       readonly events: readonly {
         readonly source: number;
-        readonly name: string;
+        readonly n: number;
         readonly fates: readonly Fate[];
       }[];
       readonly discarded: number;
@@ -43,6 +43,10 @@ export type Step =
       readonly results: readonly { readonly nth: number; readonly way: Way }[];
       readonly twice: boolean;
     }
+  | { readonly kind: 'find'; readonly what: 'user' | 'messageId' | 'slot'; readonly nth: number }
+  | { readonly kind: 'erase'; readonly user: string }
+  /** Upkeep that lets go of nothing: it must not be seen. */
+  | { readonly kind: 'upkeep' }
   | { readonly kind: 'pass'; readonly slots: number }
   | { readonly kind: 'restart' };
 
@@ -62,7 +66,7 @@ const append: fc.Arbitrary<Step> = fc.record({
     // Few names, so that duplicates are common.
     fc.record({
       source: fc.constantFrom(1, 2),
-      name: fc.integer({ min: 0, max: 11 }).map((n) => `m${n}`),
+      n: fc.nat(11),
       fates: fc.tuple(fate, fate, fate),
     }),
     { maxLength: 8, size: 'max' },
@@ -96,6 +100,16 @@ const settle: fc.Arbitrary<Step> = fc.record({
   twice: fc.boolean(),
 });
 
+/** Names and users by number: four names belong to each user. */
+export const nameOf = (n: number) => `m${n % 12}`;
+export const userOf = (n: number) => `u${n % 3}`;
+
+const search: fc.Arbitrary<Step> = fc.record({
+  kind: fc.constant('find' as const),
+  what: fc.constantFrom('user' as const, 'messageId' as const, 'slot' as const),
+  nth: fc.nat(11),
+});
+
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 6, arbitrary: append },
   { weight: 1, arbitrary: fc.constant<Step>({ kind: 'append again' }) },
@@ -111,6 +125,9 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 3,
     arbitrary: fc.record({ kind: fc.constant('pass' as const), slots: fc.constantFrom(1, 1, 1, 1, 1, 8) }),
   },
+  { weight: 2, arbitrary: search },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('erase' as const), user: fc.nat(2).map(userOf) }) },
+  { weight: 1, arbitrary: fc.constant<Step>({ kind: 'upkeep' }) },
   { weight: 2, arbitrary: fc.constant<Step>({ kind: 'restart' }) },
 );
 
@@ -131,7 +148,7 @@ export function momentsOf(steps: readonly Step[]): Moment[] {
 
 function batchOf(step: Extract<Step, { kind: 'append' }>, id: string, receivedAt: Time): Batch {
   const arrival = { receivedAt: new Date(receivedAt).toISOString() };
-  const of = step.events.map(({ name, source }) => event(name, source, arrival));
+  const of = step.events.map(({ n, source }) => event(nameOf(n), source, { ...arrival, userId: userOf(n) }));
   const withFate = (place: number, wanted: Fate) =>
     step.events.flatMap(({ fates }, index) => (fates[place] === wanted ? [index] : []));
   const { received, ...rest } = batch(of, {

@@ -7,8 +7,9 @@ import type { Store } from '../../src/ports/store.ts';
 import { duplicatesOf } from './batches.ts';
 import { START } from './harness.ts';
 import type { Moment, Step, Way } from './histories.ts';
-import { DESTINATIONS, END, SLOT } from './histories.ts';
+import { DESTINATIONS, END, nameOf, SLOT, userOf } from './histories.ts';
 import { ALL, dead, delivered, type Holding, heldFrom, retried } from './holdings.ts';
+import { FOR_EVER, findAll, keepUp } from './upkeep.ts';
 
 /** One store on its way through a history. */
 export interface Life {
@@ -48,6 +49,12 @@ async function act(life: Life, { now, step, batch }: Moment): Promise<unknown> {
       return await claimAll(life, step.destination, now);
     case 'settle':
       return await settle(life, step, now);
+    case 'find':
+      return await find(life, step);
+    case 'erase':
+      return await erase(life, step.user);
+    case 'upkeep':
+      return await keepUp(life.store, now, FOR_EVER);
     case 'pass':
       return 'time passed';
     case 'restart':
@@ -80,14 +87,22 @@ async function claimAll(life: Life, destination: number, now: Time): Promise<unk
 
 /** Notes what the process now holds, by name. */
 async function hold(life: Life, holdings: readonly Holding[]): Promise<string[]> {
-  const stored = await life.store.log.read(holdings.map((holding) => holding.delivery.position));
+  const names = await namesAt(
+    life.store,
+    holdings.map((holding) => holding.delivery.position),
+  );
   return holdings.map((holding, place) => {
-    const one = stored[place];
-    const name = `${holding.destination}: ${one?.source}/${one?.event.messageId} of ${one?.event.receivedAt}`;
+    const name = `${holding.destination}: ${names[place]}`;
     if (life.held.has(name)) throw new Error(`handed out twice: ${name}`);
     life.held.set(name, holding);
     return name;
   });
+}
+
+/** What an event is called in every store. */
+async function namesAt(store: Store, positions: readonly Position[]): Promise<string[]> {
+  const stored = await store.log.read(positions);
+  return stored.map((one) => `${one?.source}/${one?.event.messageId} of ${one?.event.receivedAt}`);
 }
 
 async function settle(life: Life, step: Extract<Step, { kind: 'settle' }>, now: Time): Promise<unknown> {
@@ -114,6 +129,27 @@ function resultOf(holding: Holding, way: Way, now: Time): Result {
   return retried(holding, now + way.slots * SLOT + 1, { ...next, ...mask });
 }
 
+async function find({ store }: Life, { what, nth }: Extract<Step, { kind: 'find' }>): Promise<unknown> {
+  const from = START + nth * SLOT;
+  const queries = {
+    user: { userId: userOf(nth) },
+    messageId: { messageId: nameOf(nth) },
+    slot: { from, to: from + 2 * SLOT },
+  };
+  return await namesAt(store, await findAll(store, queries[what]));
+}
+
+/** What was in hand of the erased events is in nobody's hand any more: its results change nothing. */
+async function erase(life: Life, user: string): Promise<unknown> {
+  const events = await life.store.log.erase(user);
+  const held = [...life.held];
+  const stored = await life.store.log.read(held.map(([, { delivery }]) => delivery.position));
+  const gone = held.filter((_, place) => stored[place] === undefined);
+  for (const [name] of gone) life.held.delete(name);
+  const late = await life.store.backlog.settle(gone.map(([, holding]) => delivered(holding)));
+  return { events, late, gone: gone.map(([name]) => name).sort() };
+}
+
 async function restart(life: Life): Promise<unknown> {
   life.store = await life.reopen(life.store);
   const adopted = await life.store.backlog.adopt();
@@ -127,6 +163,7 @@ async function booksOf(store: Store, now: Time): Promise<Sight> {
   const { sources, destinations } = await store.backlog.ledger();
   const lanes = await store.backlog.lanes();
   return {
+    events: (await store.log.size()).events,
     sources: counted(sources),
     destinations: counted(destinations),
     lanes: counted(

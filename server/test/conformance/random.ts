@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { emptyContents, openMemoryStore } from '../../src/adapters/memory/store.ts';
 import { SECOND } from '../../src/model/time.ts';
+import { twoSources } from './find.ts';
 import type { StoreHarness } from './harness.ts';
 import { expectBalanced } from './harness.ts';
 import type { Step } from './histories.ts';
@@ -40,6 +41,7 @@ async function compare(harness: StoreHarness, steps: readonly Step[]): Promise<v
   const model = begin(openMemoryStore({ contents }), async () => openMemoryStore({ contents }));
   const subject = begin(await harness.open(), harness.reopen);
   try {
+    for (const { store } of [model, subject]) await twoSources(store);
     for (const [n, moment] of momentsOf(steps).entries()) {
       const expected = await live(model, moment);
       expect(await live(subject, moment), `step ${n}, ${moment.step.kind}`).toEqual(expected);

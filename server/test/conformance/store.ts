@@ -3,13 +3,17 @@ import { adoptConformance } from './adopt.ts';
 import { appendConformance } from './append.ts';
 import { claimConformance } from './claim.ts';
 import { dedupeConformance } from './dedupe.ts';
+import { eraseConformance } from './erase.ts';
+import { findConformance } from './find.ts';
 import type { StoreHarness } from './harness.ts';
 import { openForEach } from './harness.ts';
 import { ledgerConformance } from './ledger.ts';
 import { randomConformance } from './random.ts';
 import { readConformance } from './read.ts';
+import { retainConformance } from './retain.ts';
 import { settingsConformance } from './settings.ts';
 import { settleConformance } from './settle.ts';
+import { spaceConformance } from './space.ts';
 
 export type { StoreHarness } from './harness.ts';
 export { START } from './harness.ts';
@@ -25,6 +29,10 @@ export function storeConformance(name: string, harness: StoreHarness): void {
       appendConformance(subject);
       dedupeConformance(subject);
       readConformance(subject);
+      findConformance(subject);
+      eraseConformance(subject);
+      retainConformance(subject);
+      spaceConformance(subject);
       claimConformance(subject);
       settleConformance(subject);
       adoptConformance(subject);

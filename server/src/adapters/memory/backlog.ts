@@ -4,8 +4,8 @@ import type { Time } from '../../model/time.ts';
 import type { Backlog, Claim, Held, LaneStat, Result, Settled } from '../../ports/backlog.ts';
 import type { Holder, MemoryContents, PendingSet } from './contents.ts';
 import { assertOpen } from './contents.ts';
-import { firstDue, putOnDisk, takeFirstDue } from './due.ts';
-import { add, ledgerOf, tallyOfDestination } from './tally.ts';
+import { firstDue, inOrder, putOnDisk, replaceOnDisk, takeFirstDue } from './due.ts';
+import { bury, ledgerOf, tallyOfDestination } from './tally.ts';
 
 /**
  * The backlog in memory. A set is held when it has a holder, else it is on disk; parked and waiting differ only in
@@ -24,6 +24,14 @@ export function openBacklog(contents: MemoryContents, holder: Holder): Backlog {
       // A process that is gone holds nothing, so its results change nothing; refusing them is not an error.
       if (contents.holder !== holder) return { ignored: results.length };
       return settleAll(contents, holder, results);
+    },
+    async release(destination, now) {
+      assertOpen(contents, holder);
+      return makeDue(contents, destination, now);
+    },
+    async expire(destination, before, reason) {
+      assertOpen(contents, holder);
+      return buryOld(contents, { destination, before, reason });
     },
     async adopt() {
       assertOpen(contents, holder);
@@ -126,13 +134,12 @@ function settleOne(contents: MemoryContents, result: Result, waiting: WaitingSet
   for (const attempt of result.attempts) {
     if (attempt.outcome.kind !== 'accepted') contents.failures.push({ destination, position, attempt });
   }
-  const tally = tallyOfDestination(contents, destination);
   switch (decision.kind) {
     case 'delivered':
-      tally.delivered += 1;
+      tallyOfDestination(contents, destination).delivered += 1;
       break;
     case 'dead':
-      add(tally.dead, decision.reason, 1);
+      bury(contents, destination, decision.reason, [position]);
       break;
     case 'retry':
       wait(contents, destination, decision, waiting);
@@ -155,6 +162,51 @@ function wait(
   }
   // A copy: what is "on disk" must not change when the caller's object does.
   set.deliveries.set(decision.next.position, { ...decision.next });
+}
+
+/** What was due before keeps its place in front of what is due now. */
+function makeDue(contents: MemoryContents, destination: number, now: Time): number {
+  let released = 0;
+  const sets = inOrder(contents, destination).map((set) => {
+    if (set.dueAt <= now) return set;
+    released += set.deliveries.size;
+    const due = { ...set, dueAt: now };
+    contents.sets.set(due.id, due);
+    return due;
+  });
+  if (released > 0) replaceOnDisk(contents, destination, sets);
+  return released;
+}
+
+/** Sets looked into in one slice. */
+const SLICE = 100;
+
+interface Burial {
+  readonly destination: number;
+  readonly before: Time;
+  readonly reason: string;
+}
+
+/** One slice: as many sets as have something to bury, up to `SLICE`. */
+function buryOld(contents: MemoryContents, { destination, before, reason }: Burial): number {
+  const buried: Position[] = [];
+  let touched = 0;
+  const left = inOrder(contents, destination).filter((set) => {
+    if (touched === SLICE) return true;
+    const count = buried.length;
+    for (const delivery of set.deliveries.values()) {
+      // One that failed without a first failure is not told apart from one never tried.
+      if ((delivery.firstFailedAt ?? set.dueAt) >= before) continue;
+      set.deliveries.delete(delivery.position);
+      buried.push(delivery.position);
+    }
+    if (buried.length > count) touched += 1;
+    if (set.deliveries.size === 0) contents.sets.delete(set.id);
+    return set.deliveries.size > 0;
+  });
+  if (buried.length > 0) replaceOnDisk(contents, destination, left);
+  bury(contents, destination, reason, buried);
+  return buried.length;
 }
 
 /** The sets keep the time they were due at, so that what has waited longest still goes first. */

@@ -9,11 +9,19 @@ import { StorageError } from '../../ports/event-log.ts';
 
 /**
  * Everything another adapter has on disk. It outlives the store that wrote it: opening a second store on the same
- * contents stands for a restart after a crash. It only grows, since the ports know no retention yet.
+ * contents stands for a restart after a crash.
  */
 export interface MemoryContents {
-  /** The event of position p is `events[p - 1]`. */
-  readonly events: StoredRecord[];
+  /** By position, in the order they were stored. What was erased or let go of is not in it. */
+  readonly events: Map<Position, StoredRecord>;
+  /** When the erased ones arrived: a gap keeps its place until an event there would be let go of. */
+  readonly gaps: Map<Position, Time>;
+  /** The newest position ever given; they start at 1. */
+  lastPosition: Position;
+  /** Events below are past their retention; those of dead letters are still there. */
+  retainedFrom: Position;
+  /** Of the JSON of all events. */
+  bytes: number;
   /** By source id and messageId: where the newest event of that name is. Dedupe looks here. */
   readonly newest: Map<number, Map<string, Position>>;
   /** What the last batches were answered, by batch id, oldest first. */
@@ -23,7 +31,9 @@ export interface MemoryContents {
   /** By destination id: its sets that nobody holds, as a heap (see `due.ts`). */
   readonly onDisk: Map<number, PendingSet[]>;
   /** Attempts that failed, in the order they were settled. */
-  readonly failures: Failure[];
+  failures: Failure[];
+  /** Events that a dead letter is about: see `bury` in `tally.ts`. */
+  readonly dead: Set<Position>;
   /** The id of the newest set; ids are never reused, so that a late result cannot hit another set. */
   lastSet: SetId;
 
@@ -47,6 +57,8 @@ export const NOBODY: Holder = 0;
 
 export interface StoredRecord {
   readonly source: number;
+  readonly messageId: string;
+  readonly userId: string | undefined;
   readonly receivedAt: Time;
   readonly json: string;
 }
@@ -80,17 +92,23 @@ export interface DestinationTally {
   owed: number;
   delivered: number;
   readonly dead: Map<string, number>;
+  erased: number;
   readonly skipped: Map<string, number>;
 }
 
 export function emptyContents(): MemoryContents {
   return {
-    events: [],
+    events: new Map(),
+    gaps: new Map(),
+    lastPosition: 0,
+    retainedFrom: 1,
+    bytes: 0,
     newest: new Map(),
     answers: new Map(),
     sets: new Map(),
     onDisk: new Map(),
     failures: [],
+    dead: new Set(),
     lastSet: 0,
     sources: new Map(),
     destinations: new Map(),

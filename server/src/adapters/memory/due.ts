@@ -2,8 +2,8 @@ import type { MemoryContents, PendingSet } from './contents.ts';
 
 /**
  * Sets on disk in the order they are due: a binary heap per destination, so that parking and claiming cost the same
- * however much waits. Only claims take from it, and they take from the front; nothing in it is ever changed in place
- * except by losing deliveries.
+ * however much waits. Claims take from the front; nothing in it is ever changed in place except by losing deliveries. What
+ * changes the middle, a release or an expiry, puts the whole in order anew.
  */
 export function firstDue(contents: MemoryContents, destination: number): PendingSet | undefined {
   return contents.onDisk.get(destination)?.[0];
@@ -40,6 +40,23 @@ export function takeFirstDue(contents: MemoryContents, destination: number): voi
     place = childPlace;
   }
   heap[place] = last;
+}
+
+/** Every set of a destination on disk, the first due first. */
+export function inOrder(contents: MemoryContents, destination: number): PendingSet[] {
+  return [...(contents.onDisk.get(destination) ?? [])].sort((one, other) => (isBefore(one, other) ? -1 : 1));
+}
+
+/** Puts these sets in the place of all that the destination had on disk. A sorted list is a heap. */
+export function replaceOnDisk(
+  contents: MemoryContents,
+  destination: number,
+  sets: readonly PendingSet[],
+): void {
+  contents.onDisk.set(
+    destination,
+    [...sets].sort((one, other) => (isBefore(one, other) ? -1 : 1)),
+  );
 }
 
 /** Among sets due at the same time the older one goes first. */

@@ -1,19 +1,13 @@
-import type { Delivery } from '../../model/delivery.ts';
-import type { Event, Position } from '../../model/event.ts';
-import type { Duration, Time } from '../../model/time.ts';
-import type { SetId } from '../../ports/backlog.ts';
-import type {
-  Appended,
-  Batch,
-  EventLog,
-  NewEvent,
-  Owed,
-  Skipped,
-  StoredEvent,
-} from '../../ports/event-log.ts';
+import type { Position } from '../../model/event.ts';
+import type { Duration } from '../../model/time.ts';
+import type { Appended, Batch, EventLog, Skipped } from '../../ports/event-log.ts';
 import type { Holder, MemoryContents } from './contents.ts';
 import { assertOpen } from './contents.ts';
-import { putOnDisk } from './due.ts';
+import { erase } from './erasing.ts';
+import { newestOfSource, put, read } from './events.ts';
+import { owe } from './owed.ts';
+import { maintain, sizeOf } from './retaining.ts';
+import { find } from './search.ts';
 import { add, receive, tallyOfDestination, tallyOfSource } from './tally.ts';
 
 /** How many batches are remembered with their answers; the port promises this many. */
@@ -43,7 +37,25 @@ export function openEventLog(contents: MemoryContents, holder: Holder, dedupeWin
     },
 
     async read(positions) {
-      return positions.map((position) => readEvent(contents, position));
+      return positions.map((position) => read(contents, position));
+    },
+
+    async find(query, below) {
+      return find(contents, query, below);
+    },
+
+    async erase(userId) {
+      assertOpen(contents, holder);
+      return erase(contents, userId);
+    },
+
+    async maintain(now, retention, budget) {
+      assertOpen(contents, holder);
+      return maintain(contents, { holder, now, retention }, budget);
+    },
+
+    async size() {
+      return sizeOf(contents);
     },
   };
 }
@@ -54,64 +66,20 @@ function storeEvents(
   batch: Batch,
   dedupeWindow: Duration,
 ): readonly (Position | undefined)[] {
-  const before = contents.events.length;
+  const before = contents.lastPosition;
   return batch.events.map((event) => {
     const tally = tallyOfSource(contents, event.source);
-    const names = newestOfSource(contents, event.source);
-    const earlier = names.get(event.messageId);
+    const earlier = newestOfSource(contents, event.source).get(event.messageId);
     if (earlier !== undefined) {
-      const age = batch.receivedAt - contents.events[earlier - 1]!.receivedAt;
-      if (earlier > before || age < dedupeWindow) {
+      const age = batch.receivedAt - contents.events.get(earlier)!.receivedAt;
+      if (earlier > before || age < (event.dedupeWindow ?? dedupeWindow)) {
         tally.duplicates += 1;
         return undefined;
       }
     }
-    const position = pushEvent(contents, event, batch.receivedAt);
-    // A duplicate does not renew the window: only a stored event does.
-    names.set(event.messageId, position);
     tally.accepted += 1;
-    return position;
+    return put(contents, event, batch.receivedAt);
   });
-}
-
-/** Maps within a map, so that no key is put together from two names that another pair could make too. */
-function newestOfSource(contents: MemoryContents, source: number): Map<string, Position> {
-  const known = contents.newest.get(source);
-  if (known !== undefined) return known;
-  const names = new Map<string, Position>();
-  contents.newest.set(source, names);
-  return names;
-}
-
-/** The length of the array after the push is the event's position: they start at 1. */
-function pushEvent(contents: MemoryContents, event: NewEvent, receivedAt: Time): Position {
-  return contents.events.push({ source: event.source, receivedAt, json: event.json });
-}
-
-interface Birth {
-  readonly positions: readonly (Position | undefined)[];
-  readonly holder: Holder;
-  readonly dueAt: Time;
-}
-
-/** Makes the pending set of one entry of `owed`, unless all its events are duplicates; its id when it is held. */
-function owe(contents: MemoryContents, owed: Owed, birth: Birth): SetId | undefined {
-  const deliveries = new Map<Position, Delivery>();
-  for (const index of owed.indexes) {
-    const position = birth.positions[index];
-    if (position !== undefined) deliveries.set(position, { position, rounds: 0 });
-  }
-  if (deliveries.size === 0) return undefined;
-
-  tallyOfDestination(contents, owed.destination).owed += deliveries.size;
-  const isHeld = owed.state === 'held';
-  const id = ++contents.lastSet;
-  const holder = isHeld ? birth.holder : undefined;
-  const set = { id, destination: owed.destination, dueAt: birth.dueAt, holder, deliveries };
-  contents.sets.set(id, set);
-  if (isHeld) return id;
-  putOnDisk(contents, set);
-  return undefined;
 }
 
 /** Duplicates are not skipped: they were planned when they came first. */
@@ -132,11 +100,4 @@ function remember(contents: MemoryContents, id: string, answer: Appended): void 
     contents.answers.delete(oldest);
     return;
   }
-}
-
-/** Parsed anew for every reader, so that nobody can change what is stored. */
-function readEvent(contents: MemoryContents, position: Position): StoredEvent | undefined {
-  const record = contents.events[position - 1];
-  if (record === undefined) return undefined;
-  return { source: record.source, event: JSON.parse(record.json) as Event };
 }

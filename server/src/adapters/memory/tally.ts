@@ -1,3 +1,4 @@
+import type { Position } from '../../model/event.ts';
 import type { DestinationCounts, Ledger, SourceCounts } from '../../model/ledger.ts';
 import type { Received } from '../../ports/event-log.ts';
 import type { DestinationTally, MemoryContents, SourceTally } from './contents.ts';
@@ -19,6 +20,7 @@ export function tallyOfDestination(contents: MemoryContents, destination: number
     owed: 0,
     delivered: 0,
     dead: new Map<string, number>(),
+    erased: 0,
     skipped: new Map<string, number>(),
   };
   contents.destinations.set(destination, tally);
@@ -28,6 +30,20 @@ export function tallyOfDestination(contents: MemoryContents, destination: number
 /** A reason that never happened is left out of the ledger, so zeros are not written. */
 export function add(counts: Map<string, number>, reason: string, count: number): void {
   if (count > 0) counts.set(reason, (counts.get(reason) ?? 0) + count);
+}
+
+/**
+ * Gives up deliveries that have left their set. Whoever does so calls this and not `add`: it also notes which events the
+ * dead letters are about, because those stay readable longer than others.
+ */
+export function bury(
+  contents: MemoryContents,
+  destination: number,
+  reason: string,
+  positions: readonly Position[],
+): void {
+  add(tallyOfDestination(contents, destination).dead, reason, positions.length);
+  for (const position of positions) if (contents.events.has(position)) contents.dead.add(position);
 }
 
 /** Adds what the parser saw. */
@@ -55,7 +71,7 @@ export function ledgerOf(contents: MemoryContents): Ledger {
       delivered: tally?.delivered ?? 0,
       pending: pending.get(id) ?? 0,
       dead: Object.fromEntries(tally?.dead ?? []),
-      erased: 0,
+      erased: tally?.erased ?? 0,
       skipped: Object.fromEntries(tally?.skipped ?? []),
     });
   }

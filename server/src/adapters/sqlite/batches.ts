@@ -1,8 +1,9 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Appended } from '../../ports/event-log.ts';
+import type { Origin } from './chunks.ts';
 
-/** How many batches are remembered. */
-const REMEMBERED = 64;
+/** How many batches are remembered. Chunks that carry their answers are not sealed. */
+export const REMEMBERED = 64;
 
 /**
  * The answers to the last batches, written by the same transaction: whoever did not hear an answer may send the batch
@@ -33,6 +34,11 @@ export class Batches {
 
   answerTo(id: string): Appended | undefined {
     return this.#answers.get(id);
+  }
+
+  /** The chunk that carried an answer goes before the batch is forgotten. */
+  keep({ batch, answer }: Origin): void {
+    if (this.#answers.has(batch)) this.#putEmpty.run(++this.#emptyNumber, batch, answer);
   }
 
   /** `stored`: whether the answer went into a chunk's row. */

@@ -27,6 +27,8 @@ export interface Chunk {
   readonly first: Position;
   readonly n: number;
   readonly stage: number;
+  /** Absent once it is sealed. */
+  readonly origin: Origin | undefined;
   readonly body: Buffer;
   readonly starts: Uint32Array;
   readonly sources: Uint32Array;
@@ -97,13 +99,13 @@ export class Chunks {
   put(first: Position, events: ChunkEvents, stage: number, origin?: Origin): void {
     const { n, lines, sources, times, keys, users } = events;
     const { codec, bytes } = encodeBody(lines, n);
-    const [at, until] = [times[0]!, times.at(-1)!];
-    const sameTime = times.every((time) => time === at);
+    // The clock may have been set back between two of them.
+    const [at, until] = [Math.min(...times), Math.max(...times)];
     this.#sql.put.run(
-      ...[first, n, Math.min(at, until), Math.max(at, until), codec, lines.byteLength - (n - 1), stage],
+      ...[first, n, at, until, codec, lines.byteLength - (n - 1), stage],
       ...[origin?.batch ?? null, origin?.answer ?? null],
       encodeSources(sources),
-      sameTime ? null : encodeTimes(times),
+      at === until ? null : encodeTimes(times),
       bytesOf(keys),
       bytesOf(users),
       bytes,
@@ -163,9 +165,9 @@ export class Chunks {
     }
   }
 
-  /** Where the newest rows begin; 0 when there are fewer. */
-  firstOfNewest(rows: number): Position {
-    const row = this.#sql.newest.get(rows - 1) as { first: number } | undefined;
+  /** Where the chunks of the last so many batches begin; 0 when there are fewer. */
+  firstOfBatches(batches: number): Position {
+    const row = this.#sql.newest.get(batches - 1) as { first: number } | undefined;
     return row?.first ?? 0;
   }
 
@@ -188,6 +190,8 @@ interface ChunkRow {
   n: number;
   at: number;
   stage: number;
+  batch: string | null;
+  answer: string | null;
   codec: number;
   sources: Uint8Array;
   times: Uint8Array | null;
@@ -197,10 +201,11 @@ interface ChunkRow {
 }
 
 function decode(row: ChunkRow): Chunk {
-  const { first, n, stage } = row;
+  const { first, n, stage, batch, answer } = row;
+  const origin = batch === null || answer === null ? undefined : { batch, answer };
   const body = decodeBody(row.codec, row.body);
   return {
-    ...{ first, n, stage, body },
+    ...{ first, n, stage, origin, body },
     starts: lineStarts(body, n),
     sources: decodeSources(row.sources, n),
     times: decodeTimes(row.times, n, row.at),
@@ -251,11 +256,11 @@ function statements(
     ),
     delete: prepare('delete from chunk where first = ?'),
     find: prepare(
-      `select first, n, at, stage, codec, sources, times, keys, users, body
+      `select first, n, at, stage, batch, answer, codec, sources, times, keys, users, body
        from chunk where first <= ? order by first desc limit 1`,
     ),
     from: prepare(
-      `select first, n, at, stage, codec, sources, times, keys, users, body
+      `select first, n, at, stage, batch, answer, codec, sources, times, keys, users, body
        from chunk where first >= ? order by first`,
     ),
     facts: prepare(`select ${FACTS} from chunk where first <= ? order by first desc limit 1`),
@@ -265,7 +270,7 @@ function statements(
     ),
     keysFrom: prepare('select first, until, keys from chunk where first >= ? order by first'),
     usersBelow: prepare('select first, n, users from chunk where first < ? order by first desc'),
-    newest: prepare('select first from chunk order by first desc limit 1 offset ?'),
+    newest: prepare('select first from chunk where batch is not null order by first desc limit 1 offset ?'),
     last: prepare('select first, n from chunk order by first desc limit 1'),
     oldest: prepare(`select ${FACTS} from chunk order by first limit 1`),
   };

@@ -66,6 +66,7 @@ export class Contents {
       keys: this.#keys,
       pending: this.#pending,
       failures: this.#failures,
+      batches: this.#batches,
       marks: this.#marks,
       space: this.#space,
       bury: (sets, reason, at) => {
@@ -219,8 +220,10 @@ export class Contents {
   /** One slice of a search. */
   find({ query, below }: FindMessage): Found {
     const from = below ?? this.#chunks.next;
-    if ('messageId' in query)
-      return { positions: this.#search.byMessageId(query.messageId, this.#sourceIds()) };
+    if ('messageId' in query) {
+      const all = this.#search.byMessageId(query.messageId, this.#sourceIds());
+      return { positions: all.filter((position) => position < from) };
+    }
     if ('userId' in query) return this.#search.byUserId(query.userId, from);
     return this.#search.byTime(query.from, query.to, from);
   }
@@ -236,7 +239,7 @@ export class Contents {
       for (let one = chunk.first; one < chunk.first + chunk.n; one++) {
         if (gone.has(one) && lineOf(chunk, one).length > 0) events++;
       }
-      this.#chunks.put(chunk.first, withoutLines(chunk, goes), chunk.stage);
+      this.#chunks.put(chunk.first, withoutLines(chunk, goes), chunk.stage, chunk.origin);
     }
     for (const [destination, n] of this.#pending.erase(gone))
       this.#counters.add('destination', destination, 'erased', n);

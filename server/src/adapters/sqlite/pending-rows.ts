@@ -38,7 +38,9 @@ export function statements(database: DatabaseSync) {
     release: prepare('update pending set due = ? where destination = ? and state <> 0 and due > ?'),
     old: prepare(`select id, due, since, n, refs from pending where destination = ? and state <> 0 and since < ?
        order by since limit ${EXPIRED_ROWS}`),
-    below: prepare('select id, destination, due, since, n, refs from pending where state <> 0 and first < ?'),
+    below: prepare(
+      'select id, destination, due, since, n, refs from pending where (state <> 0 or owner <> ?) and first < ?',
+    ),
     heldRows: prepare(`select id, destination, refs from pending where state = ${HELD} and owner = ?`),
     adopted: prepare(`select coalesce(sum(n), 0) as n from pending where state = ${HELD} and owner <> ?`),
     adopt: prepare(`update pending set state = ${DUE} where state = ${HELD} and owner <> ?`),

@@ -195,10 +195,12 @@ export class Pending {
     return lowest;
   }
 
-  /** Takes out everything on disk that is owed below a position. */
+  /** Takes out everything owed below a position that this process does not hold. */
   buryBelow(position: Position): Buried[] {
     const buried: Buried[] = [];
-    for (const row of this.#sql.below.all(position) as unknown as (DueRow & { destination: number })[]) {
+    for (const row of this.#sql.below.all(this.#epoch, position) as unknown as (DueRow & {
+      destination: number;
+    })[]) {
       const deliveries = decodeRefs(row.refs);
       const goes = deliveries.filter((delivery) => delivery.position < position);
       const stays = deliveries.filter((delivery) => delivery.position >= position);
@@ -224,7 +226,9 @@ export class Pending {
     }
     this.writeTouched(touched);
     const highest = Math.max(...positions) + 1;
-    for (const row of this.#sql.below.all(highest) as unknown as (DueRow & { destination: number })[]) {
+    for (const row of this.#sql.below.all(this.#epoch, highest) as unknown as (DueRow & {
+      destination: number;
+    })[]) {
       const deliveries = decodeRefs(row.refs);
       const stays = deliveries.filter((delivery) => !positions.has(delivery.position));
       if (stays.length === deliveries.length) continue;

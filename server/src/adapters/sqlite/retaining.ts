@@ -1,6 +1,6 @@
-import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import type { Retention } from '../../ports/event-log.ts';
+import type { Batches } from './batches.ts';
 import { type Chunk, type ChunkFacts, type Chunks, REMNANT } from './chunks.ts';
 import type { Buried, Failures } from './failures.ts';
 import type { Keys } from './keys.ts';
@@ -17,6 +17,7 @@ export interface RetainingParts {
   readonly keys: Keys;
   readonly pending: Pending;
   readonly failures: Failures;
+  readonly batches: Batches;
   readonly marks: Marks;
   readonly space: Space;
   /** Writes dead letters and counts them. */
@@ -38,43 +39,63 @@ export class Retaining {
   /** Does one slice inside the caller's transaction. False when there is nothing to let go of now. */
   step(now: Time, retention: Retention): boolean {
     return (
-      this.#dropChunks(now, retention) ||
+      this.#dropOld(now, retention) ||
+      this.#dropForSpace(now, retention) ||
       this.#parts.keys.drop(this.#parts.marks.retainedFrom) ||
       this.#dropRemnants(now - retention.deadLetters) ||
       this.#parts.failures.dropBefore(now - retention.deadLetters)
     );
   }
 
-  #dropChunks(now: Time, { events, disk }: Retention): boolean {
-    const { chunks, marks, pending, space } = this.#parts;
-    const full = disk !== undefined && space.used() > disk;
-    const young = now - events;
+  #dropOld(now: Time, { events }: Retention): boolean {
+    const { chunks, marks } = this.#parts;
     const candidates = chunks.factsFrom(marks.retainedFrom, SLICE);
-    const old = full ? candidates : candidates.filter(({ until }) => until < young);
-    // What this process is delivering from memory goes first to its end.
-    const lowestHeld = pending.lowestHeld();
-    const going = old.filter(
-      ({ first, n }) => first + n <= Math.min(lowestHeld, this.#parts.chunks.firstOfNewest(1)),
+    // The first that must stay ends it: what is behind is younger, or the clock was set back and it waits its turn.
+    const stays = candidates.findIndex(({ until }) => until >= now - events);
+    return this.#letGo(stays < 0 ? candidates : candidates.slice(0, stays), now, (chunk) =>
+      this.#keepDeadLetters(chunk),
     );
+  }
+
+  /** Beyond the space allowed: what is kept for dead letters goes first, then the oldest events, one chunk at a time. */
+  #dropForSpace(now: Time, { disk }: Retention): boolean {
+    if (disk === undefined || this.#parts.space.used() <= disk) return false;
+    const { chunks, marks } = this.#parts;
+    return (
+      this.#dropRemnants(Number.POSITIVE_INFINITY) ||
+      this.#letGo(chunks.factsFrom(marks.retainedFrom, 1), now, ({ first }) => chunks.delete(first))
+    );
+  }
+
+  /** Buries what is still owed of these chunks and lets `drop` remove them. */
+  #letGo(candidates: readonly ChunkFacts[], now: Time, drop: (chunk: Chunk) => void): boolean {
+    const { chunks, marks, pending, batches, bury } = this.#parts;
+    // What this process is delivering from memory goes first to its end. The newest row stays: it says where to go on.
+    const end = Math.min(pending.lowestHeld(), chunks.firstOfBatches(1));
+    const going = candidates.filter(({ first, n }) => first + n <= end);
     const last = going.at(-1);
     if (last === undefined) return false;
     const cut = last.first + last.n;
-    this.#parts.bury(pending.buryBelow(cut), 'retention_over', now);
-    for (const facts of going) this.#drop(facts);
+    bury(pending.buryBelow(cut), 'retention_over', now);
+    for (const { first } of going) {
+      const chunk = chunks.at(first)!;
+      if (chunk.origin !== undefined) batches.keep(chunk.origin);
+      drop(chunk);
+    }
     marks.retainedFrom = cut;
     return true;
   }
 
-  #drop({ first, n }: ChunkFacts): void {
+  #keepDeadLetters(chunk: Chunk): void {
     const { chunks, failures } = this.#parts;
-    const dead = failures.deadBetween(first, first + n);
-    if (dead.size === 0) {
-      chunks.delete(first);
-      return;
-    }
-    const chunk: Chunk = chunks.at(first)!;
-    const goes = (position: Position) => !dead.has(position);
-    chunks.put(first, withoutLines(chunk, goes), REMNANT);
+    const dead = failures.deadBetween(chunk.first, chunk.first + chunk.n);
+    if (dead.size === 0) chunks.delete(chunk.first);
+    else
+      chunks.put(
+        chunk.first,
+        withoutLines(chunk, (position) => !dead.has(position)),
+        REMNANT,
+      );
   }
 
   #dropRemnants(before: Time): boolean {

@@ -1,5 +1,6 @@
 import type { Position } from '../../model/event.ts';
 import { MINUTE, type Time } from '../../model/time.ts';
+import { REMEMBERED } from './batches.ts';
 import { type ChunkEvents, type ChunkFacts, type Chunks, MAX_EVENTS, SEALED } from './chunks.ts';
 import type { Marks } from './marks.ts';
 
@@ -11,9 +12,6 @@ const MOST_JSON = 1024 * 1024;
 
 /** Small chunks wait this long for neighbours; after that they are merged with what there is. */
 const PATIENCE: Time = 60 * MINUTE;
-
-/** The newest rows stay as they are: they carry the answers to the last batches. */
-const NEWEST = 64;
 
 /** Facts looked at in one slice. */
 const LOOKED_AT = 500;
@@ -34,7 +32,7 @@ export class Sealing {
   /** Does one slice inside the caller's transaction. False when there is nothing to merge now. */
   step(now: Time): boolean {
     const facts = this.#chunks.factsFrom(this.#marks.sealedTo, LOOKED_AT);
-    const end = this.#chunks.firstOfNewest(NEWEST);
+    const end = this.#chunks.firstOfBatches(REMEMBERED);
     const group = groupOf(facts, end);
     const last = group.at(-1);
     if (last === undefined) return false;

@@ -1,0 +1,147 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type ControlAddress, type ControlFlags, controlAddress, readControl } from './control-api.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'millrace-control-'));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function address(flags: ControlFlags, env: NodeJS.ProcessEnv = {}): ControlAddress {
+  const found = controlAddress(flags, env);
+  if (typeof found === 'string') throw new Error(found);
+  return found;
+}
+
+describe('where the server is', () => {
+  it('is the flag, else the variable, else this machine', () => {
+    const env = { MILLRACE_URL: 'https://millrace.example:8443/behind/a/proxy/' };
+    expect(address({}).url.href).toBe('http://127.0.0.1:8080/');
+    expect(address({}, { MILLRACE_URL: '' }).url.href).toBe('http://127.0.0.1:8080/');
+    expect(address({}, env).url.href).toBe(env.MILLRACE_URL);
+    expect(address({ url: 'http://[::1]:9000' }, env).url.href).toBe('http://[::1]:9000/');
+  });
+
+  it.each([
+    [{ url: '127.0.0.1:8080' }, {}, '--url'],
+    [{ url: 'ftp://example.com' }, {}, '--url'],
+    [{}, { MILLRACE_URL: 'nonsense' }, 'MILLRACE_URL'],
+  ])('is refused when it is no address: %j %j', (flags, env, namedBy) => {
+    expect(controlAddress(flags, env)).toBe(
+      `${namedBy} is no URL of a server, such as http://127.0.0.1:8080`,
+    );
+  });
+});
+
+describe('the token', () => {
+  it('is the flag, else the variable, else the file in the data folder', () => {
+    writeFileSync(join(folder, 'admin-token'), 'from-file\n');
+    const env = { MILLRACE_ADMIN_TOKEN: 'from-env', MILLRACE_DATA: folder };
+    expect(address({ token: 'from-flag', data: folder }, env)).toMatchObject({
+      token: 'from-flag',
+      tokenFrom: '--token',
+    });
+    expect(address({ data: folder }, env)).toMatchObject({
+      token: 'from-env',
+      tokenFrom: 'MILLRACE_ADMIN_TOKEN',
+    });
+    const kept = { token: 'from-file', tokenFrom: join(folder, 'admin-token') };
+    expect(address({}, { ...env, MILLRACE_ADMIN_TOKEN: '' })).toMatchObject(kept);
+    expect(address({ data: folder }, { MILLRACE_DATA: '/nowhere' })).toMatchObject(kept);
+  });
+
+  it('is looked for in ./data when nobody says where, and may be missing', () => {
+    const { token, tokenFrom } = address({ data: join(folder, 'none') });
+    expect(token).toBeUndefined();
+    expect(tokenFrom).toBe(join(folder, 'none', 'admin-token'));
+    expect(address({}).tokenFrom).toContain(resolve('data', 'admin-token'));
+  });
+
+  it('is refused where no header could carry it, without being shown', () => {
+    const refused = controlAddress({ token: 'zwei Wörter' }, {});
+    expect(refused).toMatch(/^the token from --token is not one word/);
+    expect(refused).not.toContain('Wörter');
+  });
+});
+
+describe('asking the server', () => {
+  let server: Server;
+  let url: string;
+  let answer: RequestListener;
+
+  beforeEach(async () => {
+    server = createServer((request, response) => answer(request, response)).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterEach(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+
+  const read = (flags: ControlFlags = {}) =>
+    readControl(address({ url, token: 's3cret', ...flags }), 'status');
+
+  it('sends the token to the resource, below whatever path the server has', async () => {
+    const asked: unknown[] = [];
+    answer = ({ method, url: path, headers: { authorization } }, response) => {
+      asked.push([method, path, authorization]);
+      response.end('{"a":1}');
+    };
+    expect(await read()).toEqual({ kind: 'answered', value: { a: 1 }, text: '{"a":1}' });
+    await read({ url: `${url}/behind/a/proxy/?x=1` });
+    await read({ url: `${url}//evil.example` });
+    expect(asked).toEqual([
+      ['GET', '/api/v1/status', 'Bearer s3cret'],
+      ['GET', '/behind/a/proxy/api/v1/status', 'Bearer s3cret'],
+      ['GET', '//evil.example/api/v1/status', 'Bearer s3cret'],
+    ]);
+  });
+
+  /** The one line that is shown. */
+  async function failure(flags?: ControlFlags): Promise<string> {
+    const reply = await read(flags);
+    if (reply.kind !== 'failed') throw new Error('it was answered');
+    expect(reply.message).not.toMatch(/\n|s3cret/);
+    return reply.message;
+  }
+
+  it('says where a token is to be found when there is none, and when it is wrong', async () => {
+    answer = (_, response) => response.writeHead(401).end('{}');
+    const wrong = await failure();
+    expect(wrong).toContain(`the server at ${url} refused the token from --token: `);
+    expect(wrong).toMatch(
+      /admin\.token .*MILLRACE_ADMIN_TOKEN.*the file admin-token of its data folder.*--data/,
+    );
+    const reply = await readControl(address({ url, data: folder }), 'status');
+    expect(reply).toEqual({
+      kind: 'failed',
+      message: expect.stringMatching(/wants a token, and there is none in \S+admin-token: .*--data/),
+    });
+  });
+
+  it('says so when nobody is there', async () => {
+    server.close();
+    await once(server, 'close');
+    expect(await failure()).toBe(
+      `no server answers at ${url} (ECONNREFUSED): start it, or say where it is with --url or MILLRACE_URL`,
+    );
+  });
+
+  it('says so when somebody else is there', async () => {
+    answer = (_, response) => response.end('<html>');
+    expect(await failure()).toMatch(/\/api\/v1\/status answered 200: is it a Millrace/);
+    answer = (_, response) => response.writeHead(302, { Location: 'http://127.0.0.1:1/' }).end();
+    expect(await failure()).toMatch(/answered 302: is it a Millrace/);
+    answer = (_, response) => response.writeHead(503).end('{"detail":"The store cannot be read now."}');
+    expect(await failure()).toMatch(/answered 503 \(The store cannot be read now\.\): /);
+    answer = (request) => void request.socket.destroy();
+    expect(await failure()).toMatch(/^no server answers at /);
+  });
+});

@@ -1,0 +1,136 @@
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+
+/** What the command line says about the server to ask; absent is left to the environment and the defaults. */
+export interface ControlFlags {
+  readonly url?: string;
+  readonly token?: string;
+  readonly data?: string;
+}
+
+/** Who is asked, and with what. */
+export interface ControlAddress {
+  readonly url: URL;
+  readonly token: string | undefined;
+  /** Where the token came from, or where one was looked for; for messages. Never the token itself. */
+  readonly tokenFrom: string;
+}
+
+export type ControlReply =
+  | { readonly kind: 'answered'; readonly value: unknown; readonly text: string }
+  /** `message` is one line for whoever sits at the terminal; it says what to do. */
+  | { readonly kind: 'failed'; readonly message: string };
+
+const DEFAULT_URL = 'http://127.0.0.1:8080';
+
+/** The same name as the server writes. */
+const TOKEN_FILE = 'admin-token';
+
+/** A server that takes longer is as good as gone for somebody who waits at a terminal. */
+const PATIENCE_MS = 10_000;
+
+const WHERE_TOKENS_ARE =
+  "the server's token is admin.token of its configuration, its MILLRACE_ADMIN_TOKEN, or in the file admin-token of " +
+  'its data folder; give it with --token or MILLRACE_ADMIN_TOKEN, or name that folder with --data';
+
+/**
+ * Flags before environment before defaults. What cannot be used comes back as a message.
+ * contract.md section 1, "Environment".
+ */
+export function controlAddress(flags: ControlFlags, env: NodeJS.ProcessEnv): ControlAddress | string {
+  const [written, namedBy] =
+    flags.url === undefined ? [env['MILLRACE_URL'], 'MILLRACE_URL'] : [flags.url, '--url'];
+  const url = URL.parse(written || DEFAULT_URL);
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    return `${namedBy} is no URL of a server, such as ${DEFAULT_URL}`;
+  }
+  const given = givenToken(flags, env);
+  if (given.token !== undefined && !/^[!-~]+$/.test(given.token)) {
+    return `the token from ${given.tokenFrom} is not one word of visible ASCII, as every token is`;
+  }
+  return { url, ...given };
+}
+
+function givenToken(
+  flags: ControlFlags,
+  env: NodeJS.ProcessEnv,
+): Pick<ControlAddress, 'token' | 'tokenFrom'> {
+  if (flags.token !== undefined) return { token: flags.token, tokenFrom: '--token' };
+  const fromEnv = env['MILLRACE_ADMIN_TOKEN'];
+  if (fromEnv) return { token: fromEnv, tokenFrom: 'MILLRACE_ADMIN_TOKEN' };
+  return tokenIn(resolve(join(flags.data ?? (env['MILLRACE_DATA'] || './data'), TOKEN_FILE)));
+}
+
+/** A missing file is no error yet: the server may not run at all, which is what should be said then. */
+function tokenIn(file: string): Pick<ControlAddress, 'token' | 'tokenFrom'> {
+  try {
+    const token = readFileSync(file, 'utf8').trim();
+    return { token: token === '' ? undefined : token, tokenFrom: file };
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    return { token: undefined, tokenFrom: code === 'ENOENT' ? file : `${file} (${code})` };
+  }
+}
+
+/** Reads one resource of the control API; `path` is what stands behind `/api/v1/`. Never rejects. */
+export async function readControl(address: ControlAddress, path: string): Promise<ControlReply> {
+  const { url, token } = address;
+  const target = new URL(url.origin);
+  target.pathname = `${url.pathname.replace(/\/+$/, '')}/api/v1/${path}`;
+  let response: Response;
+  let text: string;
+  try {
+    response = await fetch(target, {
+      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+      // The token is for this address only.
+      redirect: 'manual',
+      signal: AbortSignal.timeout(PATIENCE_MS),
+    });
+    text = await response.text();
+  } catch (error) {
+    return failed(
+      `no server answers at ${url.origin} (${causeOf(error)}): start it, or say where it is with --url or MILLRACE_URL`,
+    );
+  }
+  if (response.status === 401) return failed(whyRefused(address));
+  const value = parsed(text);
+  if (response.status === 200 && value !== undefined) return { kind: 'answered', value, text };
+  return failed(
+    `${target.href} answered ${response.status}${detailIn(value)}: ` +
+      'is it a Millrace, and of the version of this program? If so, its log says more',
+  );
+}
+
+function whyRefused({ url, token, tokenFrom }: ControlAddress): string {
+  return token === undefined
+    ? `the server at ${url.origin} wants a token, and there is none in ${tokenFrom}: ${WHERE_TOKENS_ARE}`
+    : `the server at ${url.origin} refused the token from ${tokenFrom}: ${WHERE_TOKENS_ARE}`;
+}
+
+function failed(message: string): ControlReply {
+  return { kind: 'failed', message };
+}
+
+/** `ECONNREFUSED` and its like stand in the cause of what `fetch` throws. */
+function causeOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === 'TimeoutError') return `waited ${PATIENCE_MS / 1000} s`;
+  const { cause } = error;
+  if (cause instanceof Error && 'code' in cause) return String(cause.code);
+  return cause instanceof Error ? cause.message : error.message;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a problem of RFC 9457 says, as the end of a sentence. */
+function detailIn(value: unknown): string {
+  const has =
+    typeof value === 'object' && value !== null && 'detail' in value && typeof value.detail === 'string';
+  return has ? ` (${value.detail})` : '';
+}

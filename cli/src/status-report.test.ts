@@ -1,0 +1,130 @@
+import type { Overview } from '@millrace/server';
+import { describe, expect, it } from 'vitest';
+import { paintFor } from './paint.ts';
+import { statusReport } from './status-report.ts';
+
+const NOTHING: Overview = {
+  at: '2026-01-02T10:00:00.000Z',
+  startedAt: '2026-01-02T07:00:00.000Z',
+  sources: {},
+  destinations: {},
+  balanced: true,
+  differences: [],
+  lanes: {},
+  callsOfNoSource: { discarded: {}, refused: {}, clock: { unparseable: 0, skewed: 0 } },
+  log: { events: 0, bytes: 86_016 },
+};
+
+const HEALTHY = { state: 'healthy', held: 0, onDisk: 0 } as const;
+const COUNTS = { owed: 0, delivered: 0, pending: 0, dead: {}, erased: 0, skipped: {}, balance: 0 };
+
+function report(overview: Partial<Overview>): string[] {
+  const options = { url: 'http://127.0.0.1:8080', paint: paintFor({}, {}) };
+  return statusReport({ ...NOTHING, ...overview }, options).split('\n');
+}
+
+describe('the status of a server', () => {
+  it('fits on one screen: sources, destinations, what belongs to no source, disk, and the ledger', () => {
+    const lines = report({
+      sources: {
+        website: {
+          received: 1234,
+          accepted: 1200,
+          duplicates: 10,
+          discarded: { event_not_defined: 4, no_user_anon_id: 20 },
+        },
+        app: { received: 0, accepted: 0, duplicates: 0, discarded: {} },
+      },
+      destinations: {
+        crm: { ...COUNTS, owed: 1200, delivered: 1150, pending: 47, dead: { status_410: 3 } },
+        billing: { ...COUNTS, owed: 5, pending: 5, skipped: { destination_disabled: 1195 } },
+        mail: { ...COUNTS, owed: 10, delivered: 2, pending: 3, erased: 5 },
+      },
+      lanes: {
+        crm: {
+          state: 'failing',
+          held: 0,
+          onDisk: 47,
+          nextDueAt: '2026-01-02T09:48:00.000Z',
+          lastError: {
+            reason: 'connection_refused',
+            endpoint: 'https://example.com/hook',
+            at: '2026-01-02T09:59:57.000Z',
+          },
+        },
+        billing: { state: 'paused', held: 0, onDisk: 5, nextDueAt: '2026-01-01T08:00:00.000Z' },
+        mail: { ...HEALTHY, onDisk: 3, nextDueAt: '2026-01-02T10:00:04.000Z' },
+      },
+      callsOfNoSource: {
+        discarded: { unknown_write_key: 3 },
+        refused: { invalid_write_key: 1, invalid_json: 2 },
+        clock: { unparseable: 1, skewed: 0 },
+      },
+      log: { events: 1200, bytes: 12_900_000, oldestAt: '2026-01-02T07:00:00.000Z' },
+    });
+    expect(lines).toEqual([
+      'Millrace on http://127.0.0.1:8080, started 3 h ago',
+      '',
+      'source   received  accepted  duplicates  discarded  reasons',
+      'website     1,234     1,200          10         24  no_user_anon_id 20, event_not_defined 4',
+      'app             0         0           0          0',
+      '',
+      'destination  state     owed  delivered  pending  dead  erased  skipped  oldest waiting   reasons',
+      'crm          failing  1,200      1,150       47     3       0        0  12 min           ' +
+        'connection_refused at https://example.com/hook 3 s ago; dead: status_410 3',
+      'billing      paused       5          0        5     0       0    1,195  26 h             ' +
+        'skipped: destination_disabled 1,195',
+      'mail         healthy     10          2        3     0       5        0  next try in 4 s',
+      '',
+      'calls of no source  3 refused: invalid_json 2, invalid_write_key 1; 3 discarded: unknown_write_key 3',
+      'clocks of clients   times not readable 1, more than 24 h off 0',
+      'store               12.3 MB, 1,200 events, the oldest 3 h old',
+      'ledger              balanced',
+      '',
+    ]);
+  });
+
+  it('says so when there is nothing yet', () => {
+    expect(report({}).slice(2)).toEqual([
+      'no sources',
+      '',
+      'no destinations',
+      '',
+      'calls of no source  none since the start',
+      'store               84 KB, 0 events',
+      'ledger              balanced',
+      '',
+    ]);
+  });
+
+  it('is loud about a ledger that does not balance, with every number of each sum', () => {
+    const lines = report({
+      balanced: false,
+      differences: [
+        { source: 'web', difference: -1, received: 9, accepted: 6, duplicates: 1, discarded: 3 },
+        { destination: 'crm', difference: 1234, owed: 1250, delivered: 4, pending: 5, dead: 3, erased: 4 },
+      ],
+    });
+    expect(lines.slice(-4)).toEqual([
+      'ledger              NOT BALANCED',
+      '  source web: 1 counted twice: received 9, accepted 6, duplicates 1, discarded 3',
+      '  destination crm: 1,234 lost: owed 1,250, delivered 4, pending 5, dead 3, erased 4',
+      '',
+    ]);
+  });
+
+  it('colours what somebody should look at, and only on a terminal', () => {
+    const paint = paintFor({ isTTY: true }, {});
+    const text = statusReport(
+      {
+        ...NOTHING,
+        balanced: false,
+        destinations: { crm: { ...COUNTS, owed: 3, dead: { status_410: 3 } } },
+        lanes: { crm: { ...HEALTHY, state: 'failing' } },
+      },
+      { url: 'http://127.0.0.1:8080', paint },
+    );
+    for (const piece of ['failing', '3', paint.bold('NOT BALANCED')])
+      expect(text).toContain(paint.red(piece));
+  });
+});

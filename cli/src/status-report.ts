@@ -1,0 +1,178 @@
+import type { Overview } from '@millrace/server';
+import { atMost, count, printable, size, span } from './column.ts';
+import type { Paint } from './paint.ts';
+import { type Cell, type Heading, table } from './table.ts';
+
+type Difference = Overview['differences'][number];
+type Lane = Overview['lanes'][string];
+type ByReason = Readonly<Record<string, number>>;
+
+const NAME: Omit<Heading, 'title'> = { align: 'left', most: 32 };
+const REASONS = 120;
+const ENDPOINT = 60;
+const NONE: Cell = { text: '–' };
+
+export interface ReportOptions {
+  readonly url: string;
+  readonly paint: Paint;
+}
+
+/**
+ * The answer of `/api/v1/status` as somebody on call reads it.
+ *
+ * ```
+ * Millrace on http://127.0.0.1:8080, started 3 h ago
+ *
+ * source   received  accepted  duplicates  discarded  reasons
+ * website     1,234     1,200          10         24  no_user_anon_id 20, event_not_defined 4
+ *
+ * destination  state     owed  delivered  pending  dead  erased  skipped  oldest waiting  reasons
+ * crm          healthy  1,200      1,150       47     3       0        0  12 min          dead: status_410 3
+ *
+ * calls of no source  5 refused: invalid_write_key 5
+ * store               12.3 MB, 1,200 events, the oldest 3 h old
+ * ledger              balanced
+ * ```
+ */
+export function statusReport(overview: Overview, { url, paint }: ReportOptions): string {
+  const now = Date.parse(overview.at);
+  const started = span(now - Date.parse(overview.startedAt));
+  return [
+    paint.bold(`Millrace on ${url}, started ${started} ago`),
+    '',
+    ...sourceLines(overview, paint),
+    '',
+    ...destinationLines(overview, now, paint),
+    '',
+    ...factLines(overview, now, paint),
+    '',
+  ].join('\n');
+}
+
+function sourceLines({ sources }: Overview, paint: Paint): string[] {
+  const rows = Object.entries(sources).map(([name, counts]) => {
+    const { received, accepted, duplicates, discarded } = counts;
+    return [
+      { text: name },
+      ...[received, accepted, duplicates].map(number),
+      marked(sumOf(discarded), paint.yellow),
+      { text: reasonsOf(discarded) },
+    ];
+  });
+  if (rows.length === 0) return ['no sources'];
+  const numbers = ['received', 'accepted', 'duplicates', 'discarded'];
+  return table([{ title: 'source', ...NAME }, ...numbers.map(atRight), REASONS_AT_END], rows, paint);
+}
+
+function destinationLines({ destinations, lanes }: Overview, now: number, paint: Paint): string[] {
+  const rows = Object.entries(destinations).map(([name, counts]) => {
+    const { owed, delivered, pending, dead, erased, skipped } = counts;
+    const lane = lanes[name];
+    const reasons = [errorOf(lane, now), reasonsOf(dead, 'dead: '), reasonsOf(skipped, 'skipped: ')];
+    return [
+      { text: name },
+      stateOf(lane, paint),
+      ...[owed, delivered, pending].map(number),
+      marked(sumOf(dead), paint.red),
+      number(erased),
+      number(sumOf(skipped)),
+      waitingOf(lane, now),
+      { text: joined(reasons) },
+    ];
+  });
+  if (rows.length === 0) return ['no destinations'];
+  const numbers = ['owed', 'delivered', 'pending', 'dead', 'erased', 'skipped'];
+  return table(
+    [
+      { title: 'destination', ...NAME },
+      { title: 'state', align: 'left' },
+      ...numbers.map(atRight),
+      { title: 'oldest waiting', align: 'left' },
+      REASONS_AT_END,
+    ],
+    rows,
+    paint,
+  );
+}
+
+function factLines(overview: Overview, now: number, paint: Paint): string[] {
+  const { callsOfNoSource, log, balanced, differences } = overview;
+  const { unparseable, skewed } = callsOfNoSource.clock;
+  const { refused, discarded } = callsOfNoSource;
+  const stray = [
+    reasonsOf(refused, `${count(sumOf(refused))} refused: `),
+    reasonsOf(discarded, `${count(sumOf(discarded))} discarded: `),
+  ];
+  const oldest = log.oldestAt === undefined ? '' : `, the oldest ${span(now - Date.parse(log.oldestAt))} old`;
+  const facts: [string, string][] = [
+    ['calls of no source', joined(stray) || 'none since the start'],
+    ['store', `${size(log.bytes)}, ${count(log.events)} events${oldest}`],
+    ['ledger', balanced ? paint.green('balanced') : paint.red(paint.bold('NOT BALANCED'))],
+  ];
+  if (unparseable + skewed > 0) {
+    const clocks = `times not readable ${count(unparseable)}, more than 24 h off ${count(skewed)}`;
+    facts.splice(1, 0, ['clocks of clients', clocks]);
+  }
+  return [
+    ...facts.map(([what, text]) => `${what.padEnd(18)}  ${text}`),
+    ...differences.map((difference) => paint.red(`  ${sentence(difference)}`)),
+  ];
+}
+
+/** `destination crm: 2 lost: owed 100, delivered 90, pending 5, dead 3, erased 0`. */
+function sentence(given: Difference): string {
+  const { difference, ...terms } = given;
+  const [[kind, name], ...numbers] = Object.entries(terms) as [[string, string], ...[string, number][]];
+  const what = difference > 0 ? `${count(difference)} lost` : `${count(-difference)} counted twice`;
+  return `${kind} ${printable(name)}: ${what}: ${numbers.map(([term, n]) => `${term} ${count(n)}`).join(', ')}`;
+}
+
+const REASONS_AT_END: Heading = { title: 'reasons', align: 'left' };
+
+function atRight(title: string): Heading {
+  return { title, align: 'right' };
+}
+
+function number(n: number): Cell {
+  return { text: count(n) };
+}
+
+/** What somebody should look at when it is not 0. */
+function marked(n: number, draw: (text: string) => string): Cell {
+  return n === 0 ? number(n) : { ...number(n), draw };
+}
+
+function stateOf(lane: Lane | undefined, paint: Paint): Cell {
+  if (lane === undefined) return NONE;
+  const draw = { healthy: paint.green, failing: paint.red, paused: paint.yellow }[lane.state];
+  return { text: lane.state, draw };
+}
+
+/** What went wrong last, as long as it does. */
+function errorOf(lane: Lane | undefined, now: number): string {
+  if (lane?.state !== 'failing' || lane.lastError === undefined) return '';
+  const { reason, endpoint, at } = lane.lastError;
+  return `${reason} at ${atMost(endpoint, ENDPOINT)} ${span(now - Date.parse(at))} ago`;
+}
+
+/** What is due has waited since then; what failed waits for its next try. */
+function waitingOf(lane: Lane | undefined, now: number): Cell {
+  if (lane?.nextDueAt === undefined) return NONE;
+  const wait = Date.parse(lane.nextDueAt) - now;
+  return { text: wait > 0 ? `next try in ${span(wait)}` : span(-wait) };
+}
+
+/** The most frequent first, behind the label; empty when there is none. */
+function reasonsOf(counts: ByReason, label = ''): string {
+  const sorted = Object.entries(counts).toSorted(([, a], [, b]) => b - a);
+  if (sorted.length === 0) return '';
+  return label + atMost(sorted.map(([reason, n]) => `${reason} ${count(n)}`).join(', '), REASONS);
+}
+
+function joined(texts: readonly string[]): string {
+  return texts.filter((text) => text !== '').join('; ');
+}
+
+function sumOf(counts: ByReason): number {
+  return Object.values(counts).reduce((sum, n) => sum + n, 0);
+}

@@ -1,0 +1,55 @@
+import type { Overview } from '@millrace/server';
+import { type ControlFlags, controlAddress, readControl } from './control-api.ts';
+import { paintFor } from './paint.ts';
+import { statusReport } from './status-report.ts';
+import type { ExitCode, Surroundings } from './surroundings.ts';
+
+export interface StatusOptions extends ControlFlags {
+  readonly json?: boolean;
+}
+
+/**
+ * `millrace status`: how a running server stands, for whoever is on call. Ends with 1 when the ledger does not balance,
+ * so that a script needs to read nothing. contract.md section 1.
+ */
+export async function status(options: StatusOptions, place: Surroundings): Promise<ExitCode> {
+  const address = controlAddress(options, place.env);
+  if (typeof address === 'string') {
+    place.err.write(`millrace: ${address}.\n`);
+    return 2;
+  }
+  const reply = await readControl(address, 'status');
+  if (reply.kind === 'failed') {
+    place.err.write(`millrace: ${reply.message}.\n`);
+    return 1;
+  }
+  if (!isOverview(reply.value)) {
+    place.err.write(
+      `millrace: the server at ${address.url.origin} speaks of its status in another way: is it of this version?\n`,
+    );
+    return 1;
+  }
+  const overview = reply.value;
+  const paint = paintFor(place.out, place.env);
+  place.out.write(
+    options.json ? `${reply.text}\n` : statusReport(overview, { url: address.url.origin, paint }),
+  );
+  if (overview.balanced) return 0;
+  place.err.write(`millrace: the ledger of ${address.url.origin} does not balance.\n`);
+  return 1;
+}
+
+/** Looks only as far as is needed to tell another program or version apart. */
+function isOverview(value: unknown): value is Overview {
+  if (typeof value !== 'object' || value === null) return false;
+  const found = new Map(Object.entries(value));
+  return (
+    typeof found.get('balanced') === 'boolean' &&
+    Array.isArray(found.get('differences')) &&
+    ['sources', 'destinations', 'lanes', 'callsOfNoSource', 'log'].every((key) => isRecord(found.get(key)))
+  );
+}
+
+function isRecord(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,57 @@
+import type { Event, Position } from '../../model/event.ts';
+import type { Time } from '../../model/time.ts';
+import type { NewEvent, StoredEvent } from '../../ports/event-log.ts';
+import type { MemoryContents } from './contents.ts';
+
+/** Stores one event behind all others. */
+export function put(contents: MemoryContents, event: NewEvent, receivedAt: Time): Position {
+  const { source, messageId, userId, json } = event;
+  const position = ++contents.lastPosition;
+  contents.events.set(position, { source, messageId, userId, receivedAt, json });
+  contents.bytes += Buffer.byteLength(json);
+  // A duplicate does not renew the dedupe window: only a stored event does.
+  newestOfSource(contents, source).set(messageId, position);
+  return position;
+}
+
+/** Removes an event that was erased. */
+export function makeGap(contents: MemoryContents, position: Position): void {
+  const record = contents.events.get(position);
+  if (record !== undefined && position >= contents.retainedFrom) {
+    contents.gaps.set(position, record.receivedAt);
+  }
+  remove(contents, position);
+}
+
+/** When the event at a position arrived, also when it is a gap by now; absent where the log no longer reaches. */
+export function arrivalOf(contents: MemoryContents, position: Position): Time | undefined {
+  return contents.events.get(position)?.receivedAt ?? contents.gaps.get(position);
+}
+
+/** What is owed of the event must have left its sets before. */
+export function remove(contents: MemoryContents, position: Position): void {
+  const record = contents.events.get(position);
+  if (record === undefined) return;
+  contents.events.delete(position);
+  contents.dead.delete(position);
+  contents.bytes -= Buffer.byteLength(record.json);
+  const names = newestOfSource(contents, record.source);
+  // What is gone cannot have duplicates. A newer event of the same name keeps its place here.
+  if (names.get(record.messageId) === position) names.delete(record.messageId);
+}
+
+/** Parsed anew for every reader, so that nobody can change what is stored. */
+export function read(contents: MemoryContents, position: Position): StoredEvent | undefined {
+  const record = contents.events.get(position);
+  if (record === undefined) return undefined;
+  return { source: record.source, event: JSON.parse(record.json) as Event };
+}
+
+/** Maps within a map, so that no key is put together from two names that another pair could make too. */
+export function newestOfSource(contents: MemoryContents, source: number): Map<string, Position> {
+  const known = contents.newest.get(source);
+  if (known !== undefined) return known;
+  const names = new Map<string, Position>();
+  contents.newest.set(source, names);
+  return names;
+}

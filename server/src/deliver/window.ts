@@ -1,0 +1,47 @@
+/** Deliveries a lane keeps in memory; the rest waits on disk. Enough for a fast endpoint between two claims. */
+const WINDOW = 2000;
+
+/** New deliveries all lanes together take into memory. A window is a tenth of it, so no lane can take it all. */
+const TOTAL_WINDOW = 20_000;
+
+/**
+ * When all lanes together have taken everything, each may still claim so many: ten lanes that hang must not leave the
+ * others without.
+ */
+const SHARE = 200;
+
+const CLAIM_MOST = 500;
+
+/** A lane that catches up claims what it sends in about so many round trips, and never less than a commit is worth. */
+const ROUNDS_AHEAD = 16;
+const CLAIM_LEAST = 32;
+
+/** Deliveries in the memory of all lanes together: reserved, ready or in flight. */
+export interface TotalHeld {
+  held: number;
+}
+
+/** Whether so many new deliveries fit into memory. */
+export function takesNew(deliveries: number, held: number, total: TotalHeld): boolean {
+  return held + deliveries <= WINDOW && total.held + deliveries <= TOTAL_WINDOW;
+}
+
+export interface LaneWindow {
+  readonly held: number;
+  /** Something due waits on disk, and nothing new is taken until it is claimed. */
+  readonly isBehind: boolean;
+  /** The lane's concurrency. */
+  readonly limit: number;
+}
+
+/**
+ * How many deliveries may be claimed from disk; 0 when so little of the window is free that it is not worth a commit.
+ * A lane that is behind has a window as large as its concurrency can use: after an outage, or at an endpoint that
+ * hangs, it claims a few and not hundreds that it could only hand back.
+ */
+export function roomToClaim({ held, isBehind, limit }: LaneWindow, total: TotalHeld): number {
+  const useful = isBehind ? Math.max(CLAIM_LEAST, ROUNDS_AHEAD * limit) : WINDOW;
+  const window = Math.min(useful, total.held < TOTAL_WINDOW ? WINDOW : SHARE);
+  const room = window - held;
+  return room >= window / 4 ? Math.min(room, CLAIM_MOST) : 0;
+}

@@ -1,0 +1,196 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Destination } from '../model/destination.ts';
+import type { Event } from '../model/event.ts';
+import type { Source } from '../model/source.ts';
+import type { Deliverer, InHand } from '../ports/deliverer.ts';
+import { type Appended, type Batch, type EventLog, StorageError } from '../ports/event-log.ts';
+import { GroupCommit, type WaitingCall } from './group-commit.ts';
+
+const NOW = 1_700_000_000_000;
+const source: Source = {
+  id: 1,
+  name: 'website',
+  writeKeys: ['k'],
+  enabled: true,
+  mode: 'standard',
+  whenDisabled: 'refuse',
+};
+const settings = { endpoints: [], format: 'documented', success: 'any' } as const;
+const crm: Destination = {
+  id: 7,
+  name: 'crm',
+  type: 'webhooks',
+  sources: ['website'],
+  enabled: true,
+  version: 1,
+  settings,
+};
+const off: Destination = { ...crm, id: 8, name: 'off', enabled: false };
+
+describe('GroupCommit', () => {
+  /** Appends the log was asked for and has not answered yet. */
+  let asked: { batch: Batch; answer: (appended?: Partial<Appended>) => void; fail: () => void }[];
+  let commits: GroupCommit;
+  let said: string[];
+  let room: number;
+  let delivered: { destination: number; deliveries: readonly InHand[] }[];
+  let parked: { destination: number; at: number }[];
+
+  beforeEach(() => {
+    asked = [];
+    said = [];
+    room = 1000;
+    delivered = [];
+    parked = [];
+    const log = {
+      append: (batch: Batch) =>
+        new Promise<Appended>((resolve, reject) => {
+          const positions = batch.events.map((_, index) => index);
+          const held = batch.owed.map((owed) => (owed.state === 'held' ? 99 : undefined));
+          const answer = (appended: Partial<Appended> = {}) => resolve({ positions, held, ...appended });
+          asked.push({ batch, answer, fail: () => reject(new StorageError('the disk is full')) });
+        }),
+    } as Partial<EventLog> as EventLog;
+    const deliverer: Deliverer = {
+      reserve: (_destination, n) => {
+        if (n > room) return false;
+        room -= n;
+        return true;
+      },
+      release: (_destination, n) => {
+        room += n;
+      },
+      deliver: (destination, deliveries) => delivered.push({ destination, deliveries }),
+      parked: (destination, at) => parked.push({ destination, at }),
+    };
+    let batches = 0;
+    commits = new GroupCommit({
+      log,
+      deliverer,
+      plan: () => ({ owed: [crm], skipped: [{ destination: off, reason: 'destination_disabled' }] }),
+      newBatchId: () => `batch-${batches++}`,
+    });
+  });
+
+  const event = (messageId: string): Event => ({
+    ...{ messageId, type: 'track', channel: 'server', context: {}, integrations: {} },
+    ...{ timestamp: '', receivedAt: '' },
+  });
+
+  function call(name: string, ids: readonly string[], receivedAt = NOW): WaitingCall {
+    return {
+      events: ids.map((id) => ({ source, event: event(id), json: JSON.stringify(event(id)) })),
+      counts: [{ source: 1, calls: ids.length, discarded: {} }],
+      receivedAt,
+      committed: (result) => {
+        if ('error' in result) said.push(`${name} failed`);
+        else
+          said.push(
+            `${name} ${ids.map((_, index) => (result.isDuplicate(index) ? 'duplicate' : 'stored')).join(' ')}`,
+          );
+      },
+    };
+  }
+
+  const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+  it('stores a lone call at once, and answers it only when the log has', async () => {
+    commits.add(call('a', ['1']));
+    expect(asked).toHaveLength(1);
+    await settled();
+    expect(said).toEqual([]);
+    asked[0]!.answer();
+    await settled();
+    expect(said).toEqual(['a stored']);
+  });
+
+  it('makes one batch of everything that arrived while two commits were under way', async () => {
+    for (const name of ['a', 'b', 'c', 'd', 'e']) commits.add(call(name, [name], NOW + said.length));
+    expect(asked.map(({ batch }) => batch.events.length)).toEqual([1, 1]);
+    asked[0]!.answer();
+    await settled();
+    expect(asked[2]!.batch.events.map(({ messageId }) => messageId)).toEqual(['c', 'd', 'e']);
+    expect(asked[2]!.batch.received).toEqual([{ source: 1, calls: 3, discarded: {} }]);
+  });
+
+  it('plans before the commit: what is owed and what is skipped is in the batch', () => {
+    commits.add(call('a', ['1', '2']));
+    expect(asked[0]!.batch.owed).toEqual([{ destination: 7, state: 'held', indexes: [0, 1] }]);
+    expect(asked[0]!.batch.skipped).toEqual([
+      { destination: 8, reason: 'destination_disabled', indexes: [0, 1] },
+    ]);
+  });
+
+  it('hands held deliveries over after the commit and gives back the room of duplicates', async () => {
+    commits.add(call('a', ['1', '2', '3']));
+    expect(room).toBe(997);
+    asked[0]!.answer({ positions: [40, undefined, 41] });
+    await settled();
+    expect(delivered).toHaveLength(1);
+    expect(delivered[0]!.deliveries.map(({ set, delivery }) => [set, delivery.position])).toEqual([
+      [99, 40],
+      [99, 41],
+    ]);
+    expect(room).toBe(998);
+    expect(said).toEqual(['a stored duplicate stored']);
+  });
+
+  it('parks what finds no room, and says so when it is on disk', async () => {
+    room = 1;
+    commits.add(call('a', ['1', '2']));
+    expect(asked[0]!.batch.owed[0]!.state).toBe('parked');
+    expect(parked).toEqual([]);
+    asked[0]!.answer();
+    await settled();
+    expect(parked).toEqual([{ destination: 7, at: NOW }]);
+    expect(delivered).toEqual([]);
+  });
+
+  it('fails every call of a batch that could not be stored, and takes the reservation back', async () => {
+    commits.add(call('a', ['1']));
+    asked[0]!.fail();
+    await settled();
+    expect(said).toEqual(['a failed']);
+    expect(room).toBe(1000);
+    expect(delivered).toEqual([]);
+  });
+
+  it('keeps the counts of refused calls through a failed commit, but not those of calls that will come again', async () => {
+    commits.count([{ source: 1, calls: 2, discarded: { invalid_json: 2 } }]);
+    commits.add(call('a', ['1']));
+    expect(asked[0]!.batch.received).toEqual([{ source: 1, calls: 3, discarded: { invalid_json: 2 } }]);
+    asked[0]!.fail();
+    await settled();
+    commits.add(call('a', ['1']));
+    expect(asked[1]!.batch.received).toEqual([{ source: 1, calls: 3, discarded: { invalid_json: 2 } }]);
+  });
+
+  it('takes no more when too many bytes wait for the disk, and takes calls again when they are stored', async () => {
+    const heavy = {
+      ...call('heavy', ['1']),
+      events: [{ source, event: event('1'), json: 'x'.repeat(31 * 2 ** 20) }],
+    };
+    expect(commits.add(heavy)).toBe(true);
+    const another = { ...heavy, events: [{ source, event: event('2'), json: 'x'.repeat(2 * 2 ** 20) }] };
+    expect(commits.add(another)).toBe(false);
+    asked[0]!.answer();
+    await settled();
+    expect(commits.add(another)).toBe(true);
+  });
+
+  it('stops when everything taken is answered and every count is written', async () => {
+    commits.add(call('a', ['1']));
+    commits.count([{ source: 1, calls: 1, discarded: { no_user_anon_id: 1 } }]);
+    let stopped = false;
+    const stopping = commits.stop().then(() => {
+      stopped = true;
+    });
+    await settled();
+    expect(stopped).toBe(false);
+    asked[0]!.answer();
+    await settled();
+    expect(asked[1]!.batch).toMatchObject({ events: [], received: [{ source: 1, calls: 1 }] });
+    asked[1]!.answer();
+    await stopping;
+  });
+});

@@ -1,0 +1,293 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openSqliteStore, type SqliteStore } from '../adapters/sqlite/store.ts';
+import { MINUTE, type Time } from '../model/time.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Batch } from '../ports/event-log.ts';
+import type { Facts } from '../ports/logger.ts';
+import type { SettingsSnapshot } from '../ports/settings.ts';
+import { Observation } from './observation.ts';
+import type { LaneReport } from './overview.ts';
+
+interface Line {
+  readonly level: string;
+  readonly event: string;
+  readonly facts: Facts;
+}
+
+/** A check of a real store's ledger, on a clock that the test moves. */
+class Watched {
+  readonly folder: string;
+  readonly lines: Line[] = [];
+  reports: LaneReport[] = [];
+  readonly observation: Observation;
+  readonly store: SqliteStore;
+  now: Time = Date.UTC(2026, 0, 1);
+  wake: (() => void) | undefined;
+  wakesAt: Time | undefined;
+  #scheduled: () => void = () => {};
+
+  static async open(): Promise<Watched> {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-check-'));
+    const store = await openSqliteStore({ folder });
+    const settings = await store.settings.apply({
+      sources: [{ name: 'web', writeKeys: ['wk'], enabled: true, mode: 'standard', whenDisabled: 'refuse' }],
+      destinations: [
+        {
+          name: 'crm',
+          type: 'webhooks',
+          sources: ['web'],
+          enabled: true,
+          settings: { endpoints: [], format: 'documented', success: 'any' },
+        },
+      ],
+    });
+    return new Watched(folder, store, settings);
+  }
+
+  constructor(folder: string, store: SqliteStore, settings: SettingsSnapshot) {
+    this.folder = folder;
+    this.store = store;
+    const clock: Clock = {
+      now: () => this.now,
+      at: (at, wake) => {
+        this.wakesAt = at;
+        this.wake = wake;
+        this.#scheduled();
+        return () => {
+          this.wake = undefined;
+        };
+      },
+    };
+    const log = (level: string) => (facts: Facts, event: string) =>
+      void this.lines.push({ level, event, facts });
+    const logger = { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') };
+    const { backlog, log: events } = store;
+    this.observation = new Observation({
+      ...{ backlog, log: events, clock, logger },
+      settings: () => settings,
+      lanes: () => this.reports,
+    });
+  }
+
+  /** Runs `begin`, which begins a check, and resolves when the check is over: it has set the clock for the next one. */
+  async checked(begin: () => void): Promise<Line[]> {
+    const over = new Promise<void>((resolve) => {
+      this.#scheduled = resolve;
+    });
+    const before = this.lines.length;
+    begin();
+    await over;
+    return this.lines.slice(before);
+  }
+
+  start(): Promise<Line[]> {
+    return this.checked(() => this.observation.start());
+  }
+
+  aMinuteLater(): Promise<Line[]> {
+    return this.checked(() => {
+      this.now = this.wakesAt!;
+      this.wake!();
+    });
+  }
+
+  /** Changes the file behind the store's back, as a defect would. */
+  sql(statement: string): void {
+    const database = new DatabaseSync(join(this.folder, 'millrace.db'));
+    const { changes } = database.prepare(statement).run();
+    database.close();
+    expect(changes).toBe(1);
+  }
+
+  async close(): Promise<void> {
+    await this.observation.stop();
+    await this.store.stop();
+    rmSync(this.folder, { recursive: true });
+  }
+}
+
+/** Ids are given by the store in the order of the records: first the source, then the destination. */
+const WEB = 1;
+const CRM = 2;
+
+let nth = 0;
+
+function call(): Batch {
+  const messageId = `m${nth++}`;
+  return {
+    id: randomUUID(),
+    receivedAt: 1000,
+    events: [{ source: WEB, messageId, json: `{"messageId":"${messageId}"}` }],
+    owed: [{ destination: CRM, state: 'held', indexes: [0] }],
+    skipped: [],
+    received: [{ source: WEB, calls: 2, discarded: { no_user_anon_id: 1 } }],
+  };
+}
+
+describe('the check of the ledger', () => {
+  let watched: Watched;
+
+  beforeEach(async () => {
+    watched = await Watched.open();
+  });
+  afterEach(() => watched.close());
+
+  it('looks at the start and every minute, and says nothing while every sum comes out', async () => {
+    expect(await watched.start()).toEqual([]);
+    for (let minute = 1; minute <= 3; minute++) {
+      const before = watched.now;
+      expect(watched.wakesAt).toBe(before + MINUTE);
+      await watched.store.log.append(call());
+      expect(await watched.aMinuteLater()).toEqual([]);
+    }
+  });
+
+  it('is loud at every check while a delivery is lost, and says once that it is found again', async () => {
+    await watched.store.log.append(call());
+    await watched.store.log.append(call());
+    watched.sql(`update ledger set value = value + 1 where scope = 'destination' and name = 'owed'`);
+    const alarm = {
+      level: 'error',
+      event: 'ledger.unbalanced',
+      facts: {
+        differences: [
+          { destination: 'crm', difference: 1, owed: 3, delivered: 0, pending: 2, dead: 0, erased: 0 },
+        ],
+      },
+    };
+    expect(await watched.start()).toEqual([alarm]);
+    expect(await watched.aMinuteLater()).toEqual([alarm]);
+    expect(await watched.aMinuteLater()).toEqual([alarm]);
+    expect(await watched.observation.ledger()).toMatchObject({
+      balanced: false,
+      destinations: { crm: { balance: 1 } },
+    });
+
+    watched.sql(`update ledger set value = value - 1 where scope = 'destination' and name = 'owed'`);
+    expect(await watched.aMinuteLater()).toEqual([{ level: 'info', event: 'ledger.balanced', facts: {} }]);
+    expect(await watched.aMinuteLater()).toEqual([]);
+    expect(await watched.observation.ledger()).toMatchObject({ balanced: true, differences: [] });
+  });
+
+  it('sees a pending set that is gone, and a call that was received and is nowhere', async () => {
+    await watched.store.log.append(call());
+    await watched.start();
+    watched.sql('delete from pending');
+    watched.sql(`update ledger set value = 5 where scope = 'source' and name = 'received'`);
+    expect(await watched.aMinuteLater()).toMatchObject([
+      {
+        event: 'ledger.unbalanced',
+        facts: {
+          differences: [
+            { source: 'web', difference: 3, received: 5, accepted: 1, duplicates: 0, discarded: 1 },
+            { destination: 'crm', difference: 1, owed: 1, pending: 0 },
+          ],
+        },
+      },
+    ]);
+  });
+
+  it('never takes appends and settles under way for a difference', async () => {
+    const { log, backlog } = watched.store;
+    const writes = (async () => {
+      for (let round = 0; round < 50; round++) {
+        const batches = Array.from({ length: 8 }, call);
+        const appended = await Promise.all(batches.map((batch) => log.append(batch)));
+        await backlog.settle(
+          appended.slice(0, 5).map(({ positions: [position], held: [set] }, index) => ({
+            set: set!,
+            destination: CRM,
+            position: position!,
+            attempts: [],
+            decision: index === 0 ? { kind: 'dead', reason: 'status_410' } : { kind: 'delivered' },
+          })),
+        );
+      }
+    })();
+    let isOver = false;
+    void writes.then(() => {
+      isOver = true;
+    });
+    let looks = 0;
+    let owed = 0;
+    while (!isOver) {
+      const { differences, destinations } = await watched.observation.ledger();
+      expect(differences).toEqual([]);
+      // Evidence that the looks fell between the writes and not all before or after them.
+      if (destinations['crm']!.owed > owed) looks++;
+      owed = destinations['crm']!.owed;
+    }
+    await writes;
+    expect(looks).toBeGreaterThan(10);
+    expect((await watched.observation.ledger()).destinations['crm']).toMatchObject({
+      owed: 400,
+      delivered: 200,
+      dead: { status_410: 50 },
+      pending: 150,
+      balance: 0,
+    });
+  });
+
+  it('goes on when the ledger cannot be read, and draws no conclusion from that', async () => {
+    watched.sql(`insert into ledger(scope, id, name, value) values ('destination', ${CRM}, 'owed', 1)`);
+    expect(await watched.start()).toMatchObject([{ event: 'ledger.unbalanced' }]);
+    await watched.store.stop();
+    expect(await watched.aMinuteLater()).toMatchObject([{ level: 'warn', event: 'ledger.not_checked' }]);
+    expect(watched.wakesAt).toBe(watched.now + MINUTE);
+  });
+
+  it('stops for good, also in the middle of a check', async () => {
+    watched.observation.start();
+    await watched.observation.stop();
+    expect(watched.wakesAt).toBeUndefined();
+    await watched.observation.stop();
+  });
+});
+
+describe('the overview', () => {
+  it('has the ledger, what waits where, what belongs to no source, and the size on disk', async () => {
+    const watched = await Watched.open();
+    const parked = { destination: CRM, state: 'parked', indexes: [0] } as const;
+    await watched.store.log.append({ ...call(), receivedAt: watched.now - 5000, owed: [parked] });
+    await watched.store.log.append({ ...call(), receivedAt: watched.now });
+    watched.observation.tallies.refused('invalid_write_key');
+    const lastError = { reason: 'timeout', endpoint: 'https://example.com/hook' };
+    watched.reports = [
+      {
+        destination: CRM,
+        state: 'failing',
+        nextProbeAt: watched.now + 2000,
+        lastError: { ...lastError, at: watched.now },
+      },
+    ];
+    const overview = await watched.observation.overview();
+    expect(overview).toEqual({
+      at: '2026-01-01T00:00:00.000Z',
+      startedAt: '2026-01-01T00:00:00.000Z',
+      ...(await watched.observation.ledger()),
+      lanes: {
+        crm: {
+          state: 'failing',
+          held: 1,
+          onDisk: 1,
+          nextDueAt: '2025-12-31T23:59:55.000Z',
+          nextProbeAt: '2026-01-01T00:00:02.000Z',
+          lastError: { ...lastError, at: '2026-01-01T00:00:00.000Z' },
+        },
+      },
+      callsOfNoSource: {
+        discarded: {},
+        refused: { invalid_write_key: 1 },
+        clock: { unparseable: 0, skewed: 0 },
+      },
+      log: { events: 2, bytes: expect.any(Number), oldestAt: '2025-12-31T23:59:55.000Z' },
+    });
+    expect(overview.log.bytes).toBeGreaterThan(0);
+    await watched.close();
+  });
+});

@@ -1,0 +1,68 @@
+import type { Time } from '../model/time.ts';
+import type { Backlog } from '../ports/backlog.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { EventLog } from '../ports/event-log.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { SettingsSnapshot } from '../ports/settings.ts';
+import { LedgerCheck } from './check.ts';
+import { type LaneReport, type Overview, overviewOf } from './overview.ts';
+import { type Statement, statementOf } from './statement.ts';
+import { CallTallies } from './tallies.ts';
+
+export interface ObservationTools {
+  readonly backlog: Pick<Backlog, 'ledger' | 'lanes'>;
+  readonly log: Pick<EventLog, 'size'>;
+  /** The records as they are now; they give the ledger its names. */
+  readonly settings: () => SettingsSnapshot;
+  readonly lanes: () => readonly LaneReport[];
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** What the server can say about itself, and the check that looks without being asked. It changes nothing. */
+export class Observation {
+  readonly tallies = new CallTallies();
+  readonly #tools: ObservationTools;
+  readonly #check: LedgerCheck;
+  readonly #startedAt: Time;
+
+  constructor(tools: ObservationTools) {
+    this.#tools = tools;
+    this.#check = new LedgerCheck({ ...tools, ledger: () => this.ledger() });
+    this.#startedAt = tools.clock.now();
+  }
+
+  start(): void {
+    this.#check.start();
+  }
+
+  /** Stop it before the store. Idempotent. */
+  stop(): Promise<void> {
+    return this.#check.stop();
+  }
+
+  /** The ledger as it is now. Rejects with a `StorageError`. */
+  async ledger(): Promise<Statement> {
+    const { backlog, settings } = this.#tools;
+    return statementOf(await backlog.ledger(), settings());
+  }
+
+  /**
+   * The ledger with its surroundings. Only the ledger is of one moment; the rest is read right after it.
+   * Rejects with a `StorageError`.
+   */
+  async overview(): Promise<Overview> {
+    const { backlog, log, settings, clock, lanes: reports } = this.#tools;
+    const [statement, lanes, size] = await Promise.all([this.ledger(), backlog.lanes(), log.size()]);
+    return overviewOf({
+      at: clock.now(),
+      startedAt: this.#startedAt,
+      statement,
+      settings: settings(),
+      lanes,
+      reports: reports(),
+      callsOfNoSource: this.tallies.read(),
+      size,
+    });
+  }
+}

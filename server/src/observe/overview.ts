@@ -1,0 +1,99 @@
+import type { Time } from '../model/time.ts';
+import type { LaneStat } from '../ports/backlog.ts';
+import type { LogSize } from '../ports/event-log.ts';
+import type { SettingsSnapshot } from '../ports/settings.ts';
+import type { Statement } from './statement.ts';
+import type { CallsOfNoSource } from './tallies.ts';
+
+/** Everything somebody on call wants to see at once: the ledger, and beside it what is no sum. Times are ISO 8601. */
+export interface Overview extends Statement {
+  /** When this was read, by the server's clock. */
+  readonly at: string;
+  readonly startedAt: string;
+  /** By name of the destination. */
+  readonly lanes: Readonly<Record<string, LaneOverview>>;
+  /** Since `startedAt`. */
+  readonly callsOfNoSource: CallsOfNoSource;
+  readonly log: {
+    readonly events: number;
+    /** On disk. */
+    readonly bytes: number;
+    /** Arrival of the oldest event; absent when there is none. */
+    readonly oldestAt?: string;
+  };
+}
+
+export interface LaneOverview {
+  /** `failing`: nothing was answered for since the last failure. `paused`: the destination is disabled. */
+  readonly state: LaneReport['state'];
+  /** Deliveries in memory, about to be sent or under way. */
+  readonly held: number;
+  readonly onDisk: number;
+  /** When the first delivery on disk is due. In the past: it has waited since then. Absent when none is on disk. */
+  readonly nextDueAt?: string;
+  /** When one request asks whether the endpoints are back; until then nothing is sent. */
+  readonly nextProbeAt?: string;
+  readonly lastError?: { readonly reason: string; readonly endpoint: string; readonly at: string };
+}
+
+/** What a lane says about itself. */
+export interface LaneReport {
+  /** Id of the destination. */
+  readonly destination: number;
+  readonly state: 'healthy' | 'failing' | 'paused';
+  readonly nextProbeAt?: Time;
+  /** `endpoint` without its query, which may hold a secret. */
+  readonly lastError?: { readonly reason: string; readonly endpoint: string; readonly at: Time };
+}
+
+export interface OverviewFacts {
+  readonly at: Time;
+  readonly startedAt: Time;
+  readonly statement: Statement;
+  readonly settings: SettingsSnapshot;
+  /** What is on disk and in memory, and how the lanes are doing. */
+  readonly lanes: readonly LaneStat[];
+  readonly reports: readonly LaneReport[];
+  readonly callsOfNoSource: CallsOfNoSource;
+  readonly size: LogSize;
+}
+
+export function overviewOf(facts: OverviewFacts): Overview {
+  const { at, startedAt, statement, settings, callsOfNoSource, size } = facts;
+  const stats = new Map(facts.lanes.map((stat) => [stat.destination, stat]));
+  const reports = new Map(facts.reports.map((report) => [report.destination, report]));
+  const lanes = settings.destinations.map(
+    ({ id, name }) => [name, laneOf(stats.get(id), reports.get(id))] as const,
+  );
+  const { events, bytes, oldestAt } = size;
+  return {
+    at: isoOf(at),
+    startedAt: isoOf(startedAt),
+    ...statement,
+    lanes: Object.fromEntries(lanes),
+    callsOfNoSource,
+    log: { events, bytes, ...(oldestAt === undefined ? {} : { oldestAt: isoOf(oldestAt) }) },
+  };
+}
+
+/** A destination without a lane gets nothing, whatever the reason. */
+function laneOf(stat: LaneStat | undefined, report: LaneReport | undefined): LaneOverview {
+  const { held = 0, onDisk = 0, nextDueAt } = stat ?? {};
+  const { state = 'paused', nextProbeAt, lastError } = report ?? {};
+  return {
+    state,
+    held,
+    onDisk,
+    ...(nextDueAt === undefined ? {} : { nextDueAt: isoOf(nextDueAt) }),
+    ...(nextProbeAt === undefined ? {} : { nextProbeAt: isoOf(nextProbeAt) }),
+    ...(lastError === undefined ? {} : { lastError: lastErrorOf(lastError) }),
+  };
+}
+
+function lastErrorOf({ reason, endpoint, at }: NonNullable<LaneReport['lastError']>) {
+  return { reason, endpoint, at: isoOf(at) };
+}
+
+function isoOf(time: Time): string {
+  return new Date(time).toISOString();
+}

@@ -1,0 +1,168 @@
+import { describe, expect, it } from 'vitest';
+import type { Position } from '../../src/model/event.ts';
+import type { Time } from '../../src/model/time.ts';
+import { DAY, HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
+import type { NewEvent, Query } from '../../src/ports/event-log.ts';
+import type { Store } from '../../src/ports/store.ts';
+import { event, events, SITE } from './batches.ts';
+import type { Subject } from './harness.ts';
+import { START } from './harness.ts';
+import { eventsOf, FOR_EVER, findAll, keepUp, write, writeSingly } from './upkeep.ts';
+
+/** ports/event-log.ts: `find`. */
+export function findConformance(subject: Subject): void {
+  describe('find', () => {
+    findsBy(subject);
+    findsStill(subject);
+  });
+}
+
+/** Sources as an operator would write them; resolves to their ids. An adapter may search only these. */
+export async function twoSources(store: Store): Promise<readonly [number, number]> {
+  const source = { writeKeys: [], enabled: true, mode: 'standard', whenDisabled: 'refuse' } as const;
+  const names = ['website', 'shop'].map((name) => ({ ...source, name }));
+  const { sources } = await store.settings.apply({ sources: names, destinations: [] });
+  const [one, other] = sources.map(({ id }) => id);
+  return [one!, other!];
+}
+
+function findsBy(subject: Subject): void {
+  it('finds every event with a messageId, of all sources and times, the newest first', async () => {
+    const { store } = subject;
+    const [website, shop] = await twoSources(store);
+    const [first] = await write(store, [event('a', website), event('b', website)]);
+    const [, second] = await write(store, [event('A', shop), event('a', shop)], START + HOUR);
+    const [third] = await write(store, [event('a', website)], START + DAY);
+    expect(await findAll(store, { messageId: 'a' })).toEqual([third, second, first]);
+    expect(await findAll(store, { messageId: 'nobody sent this' })).toEqual([]);
+  });
+
+  it('finds every event of a user in many batches, and nothing of users that look alike', async () => {
+    const { store } = subject;
+    const alike = ['U1', 'u1 ', 'u', 'u10', 'u1\ud800', 'u1\ud801', 'ü1'];
+    const found: Position[] = [];
+    for (let n = 0; n < 3; n++) {
+      const others = alike.flatMap((userId) => eventsOf(userId, 1, `${userId}-${n}-`));
+      const [, mine] = await write(store, [others[0]!, ...eventsOf('u1', 1, `m${n}-`), ...others.slice(1)]);
+      const many = await write(store, [...eventsOf('u1', 1000, `f${n}-`), ...eventsOf('u2', 1500, `g${n}-`)]);
+      found.push(mine!, ...many.slice(0, 1000));
+    }
+    expect(await findAll(store, { userId: 'u1' })).toEqual(found.reverse());
+    expect(await findAll(store, { userId: 'u1\ud801' })).toHaveLength(3);
+    expect(await findAll(store, { userId: 'u3' })).toEqual([]);
+  });
+
+  it('finds by the time of arrival, the first millisecond included and the last one not', async () => {
+    const { store } = subject;
+    const times = [START, START + 1, START + 2, START + HOUR, START + 2 * HOUR];
+    const at = new Map<Time, readonly Position[]>();
+    // What the client says of the time is another matter.
+    const stamped = { timestamp: new Date(START + 2).toISOString() };
+    for (const time of times) {
+      at.set(time, await write(store, [event(`a${time}`, SITE, stamped), event(`b${time}`)], time));
+    }
+    const arrived = (...when: Time[]) => when.flatMap((time) => at.get(time)!).reverse();
+    const between = (from: Time, to: Time) => findAll(store, { from, to });
+    expect(await between(START + 1, START + 2)).toEqual(arrived(START + 1));
+    expect(await between(START, START + 2)).toEqual(arrived(START, START + 1));
+    expect(await between(START + 2, START + HOUR + 1)).toEqual(arrived(START + 2, START + HOUR));
+    expect(await between(START + 1, START + 1)).toEqual([]);
+    expect(await between(0, START + DAY)).toEqual(arrived(...times));
+  });
+
+  it('finds only below the position it is asked to go on from', async () => {
+    const { store } = subject;
+    const [website, shop] = await twoSources(store);
+    const [first] = await write(store, [event('a', website)]);
+    const [, second, third] = await write(store, [event('b', website), event('a', shop), event('c', shop)]);
+    const queries: Query[] = [{ messageId: 'a' }, { userId: 'u1' }, { from: START, to: START + 1 }];
+    for (const query of queries) {
+      const all = await findAll(store, query);
+      const isBelow = (limit: Position) => all.filter((position) => position < limit);
+      for (const below of [first!, second!, third!, third! + 1]) {
+        expect(await findAll(store, query, below), JSON.stringify(query)).toEqual(isBelow(below));
+      }
+    }
+  });
+}
+
+/** An event with the facts it can be found by. */
+interface Written {
+  readonly position: Position;
+  readonly one: NewEvent;
+  readonly at: Time;
+}
+
+function findsStill(subject: Subject): void {
+  it('finds the same in hundreds of small batches and large ones, before and after upkeep and crashes', async () => {
+    const [website, shop] = await twoSources(subject.store);
+    const sourceOf = (n: number) => (n % 3 === 0 ? shop : website);
+    const written: Written[] = [];
+    const note = (of: readonly NewEvent[], at: Time, positions: readonly Position[]) =>
+      positions.forEach((position, index) => {
+        written.push({ position, one: of[index]!, at });
+      });
+    for (let round = 0; round < 6; round++) {
+      const at = START + round * MINUTE;
+      const of = Array.from({ length: 60 }, (_, n) =>
+        event(`r${round}-${n}`, sourceOf(n), { userId: `u${n % 7}` }),
+      );
+      note(of, at, await writeSingly(subject.store, of, at));
+      const many = eventsOf(`u${round % 7}`, 700, `many${round}-`);
+      note(many, at + SECOND, await write(subject.store, many, at + SECOND));
+    }
+    await expectFound(subject.store, written);
+    await keepUp(subject.store, START + HOUR, FOR_EVER);
+    await expectFound(subject.store, written);
+    await subject.restart();
+    await expectFound(subject.store, written);
+    const late = events(3, 'late', website);
+    note(late, START + 2 * HOUR, await write(subject.store, late, START + 2 * HOUR));
+    await keepUp(subject.store, START + DAY, FOR_EVER);
+    await expectFound(subject.store, written);
+  });
+
+  it('finds by time what arrived while the clock was set forward and back, after upkeep too', async () => {
+    const { store } = subject;
+    const hours = [1, 5, 2, 0, 3];
+    const positions: Position[] = [];
+    for (const hour of hours)
+      positions.push(...(await write(store, events(1, `h${positions.length}`), START + hour * HOUR)));
+    await writeSingly(store, events(70, 'later'), START + 4 * HOUR);
+    const at = (hour: number) => positions.filter((_, index) => hours[index] === hour).reverse();
+    const look = async () => {
+      for (const hour of hours) {
+        const from = START + hour * HOUR;
+        expect(await findAll(store, { from, to: from + HOUR }), `hour ${hour}`).toEqual(at(hour));
+      }
+    };
+    await look();
+    await keepUp(store, START + DAY, FOR_EVER);
+    await look();
+  });
+}
+
+/** Compares the answers with what a look at everything written would give. */
+async function expectFound(store: Store, written: readonly Written[]): Promise<void> {
+  const where = (is: (one: Written) => boolean) =>
+    written
+      .filter(is)
+      .map(({ position }) => position)
+      .reverse();
+  const last = written.at(-1)!;
+  for (const messageId of ['r0-0', 'r2-31', 'many0-699', 'many5-0', last.one.messageId]) {
+    const expected = where(({ one }) => one.messageId === messageId);
+    expect(await findAll(store, { messageId }), messageId).toEqual(expected);
+  }
+  for (const userId of ['u0', 'u5', 'u6']) {
+    const expected = where(({ one }) => one.userId === userId);
+    expect(await findAll(store, { userId }), userId).toEqual(expected);
+  }
+  for (const [from, to] of [
+    [START, START + 1],
+    [START + MINUTE, START + 3 * MINUTE + 1],
+    [0, START + DAY],
+  ] as const) {
+    expect(await findAll(store, { from, to })).toEqual(where(({ at }) => at >= from && at < to));
+  }
+}

@@ -1,0 +1,308 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, describe, expect, it } from 'vitest';
+import { millrace } from '../../../cli/test/program.ts';
+import type { Overview } from '../../src/app.ts';
+import { send, track } from '../support/calls.ts';
+import { makePlace, type Place, type Program, ROOT, startProgram } from '../support/program.ts';
+import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
+
+type Ledger = Pick<Overview, 'sources' | 'destinations' | 'balanced' | 'differences'>;
+
+const SOURCES = `
+sources:
+  - { name: website, writeKeys: [wk] }
+  - { name: quiet, writeKeys: [wk_quiet] }
+  - { name: closed, writeKeys: [wk_closed], enabled: false, whenDisabled: discard }
+`;
+
+const destination = (name: string, port: number, more = '') =>
+  `  - { name: ${name}, type: webhooks, sources: [website], ${more}settings: { endpoints: [{ url: "http://127.0.0.1:${port}/in" }] } }\n`;
+
+/** Starts the program in a place and remembers it, so that whatever happens in a test is cleared up after it. */
+class Bench {
+  readonly receivers: TestReceiver[] = [];
+  place!: Place;
+  program: Program | undefined;
+
+  async receive(status: number): Promise<number> {
+    const receiver = await startReceiver({ answer: (response) => void response.writeHead(status).end() });
+    this.receivers.push(receiver);
+    return receiver.port;
+  }
+
+  async start(env: Readonly<Record<string, string>> = {}): Promise<Program> {
+    const { config, data } = this.place;
+    const args = ['start', '--config', config, '--data', data, '--port', '0', '--host', '127.0.0.1'];
+    this.program = await startProgram({ args, env });
+    return this.program;
+  }
+
+  async clear(): Promise<void> {
+    await this.program?.kill();
+    for (const receiver of this.receivers.splice(0)) await receiver.stop();
+    this.place.remove();
+  }
+
+  get token(): string {
+    return readFileSync(join(this.place.data, 'admin-token'), 'utf8').trim();
+  }
+
+  async read(resource: 'ledger', token?: string): Promise<Ledger>;
+  async read(resource: 'status', token?: string): Promise<Overview>;
+  async read(resource: string, token = this.token): Promise<Ledger> {
+    const response = await fetch(`${this.program!.url}/api/v1/${resource}`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    expect(response.status).toBe(200);
+    return (await response.json()) as Ledger;
+  }
+
+  /** Asks until the ledger is as expected; what never comes shows as a timeout of the test. */
+  async until(isReached: (ledger: Ledger) => boolean): Promise<Ledger> {
+    for (;;) {
+      const ledger = await this.read('ledger');
+      if (isReached(ledger)) return ledger;
+    }
+  }
+
+  status(...args: string[]) {
+    return millrace(['status', '--url', this.program!.url, '--data', this.place.data, ...args]).ended;
+  }
+}
+
+const row = (line: string) => line.trim().split(/ {2,}/);
+
+describe('the ledger', () => {
+  const bench = new Bench();
+  afterEach(() => bench.clear());
+
+  it('counts calls of every kind and what becomes of them, exactly, also after a crash', async () => {
+    const down = await freePort();
+    bench.place = makePlace(
+      `egress: { allow: [127.0.0.0/8] }\n${SOURCES}destinations:\n${[
+        destination('accepting', await bench.receive(200)),
+        destination('refusing', await bench.receive(410)),
+        destination('down', down),
+        destination('off', down, 'enabled: false, '),
+      ].join('')}`,
+    );
+    const program = await bench.start();
+
+    // Nothing of these is stored, so they come first: their counts ride with the events that follow.
+    expect((await send(program.url, '/v1/track', track('x', { userId: '' }))).status).toBe(400);
+    expect((await send(program.url, '/v1/track', track('x'), { writeKey: 'wk_nobody' })).status).toBe(401);
+    expect((await send(program.url, '/v1/track', track('x'), { writeKey: 'wk_closed' })).status).toBe(200);
+    for (let n = 0; n < 6; n++) await send(program.url, '/v1/track', track(`single-${n}`));
+    for (let n = 0; n < 3; n++) await send(program.url, '/v1/track', track(`single-${n}`));
+    const batch = [
+      ...['batch-1', 'batch-2', 'single-5'].map((id) => track(id)),
+      track('batch-3', { integrations: { accepting: false, refusing: false } }),
+      track('batch-4', { originalTimestamp: 'the day before yesterday' }),
+      track('x', { event: 7 }),
+      track('x', { writeKey: 'wk_nobody' }),
+      track('x', { writeKey: 'wk_closed' }),
+    ];
+    expect((await send(program.url, '/v1/batch', { batch })).status).toBe(200);
+    // Its own key gives the first of these a source; nothing gives the second one.
+    const ofNobody = { batch: [track('keyed', { writeKey: 'wk' }), track('x')] };
+    const { status } = await send(program.url, '/v1/batch', ofNobody, { writeKey: 'wk_nobody' });
+    expect(status).toBe(200);
+
+    const expected = {
+      sources: {
+        website: {
+          received: 18,
+          accepted: 11,
+          discarded: { event_not_string: 1, id_not_string: 1, unknown_write_key: 1 },
+          duplicates: 4,
+        },
+        quiet: { received: 0, accepted: 0, discarded: {}, duplicates: 0 },
+        closed: { received: 2, accepted: 0, discarded: { source_disabled: 2 }, duplicates: 0 },
+      },
+      destinations: {
+        accepting: counts({ owed: 10, delivered: 10, skipped: { integrations: 1 } }),
+        refusing: counts({ owed: 10, dead: { status_410: 10 }, skipped: { integrations: 1 } }),
+        down: counts({ owed: 11, pending: 11 }),
+        off: counts({ skipped: { destination_disabled: 11 } }),
+      },
+      balanced: true,
+      differences: [],
+    };
+    const settled = ({ destinations }: Ledger) =>
+      destinations['accepting']!.pending + destinations['refusing']!.pending === 0;
+    expect(await bench.until(settled)).toEqual(expected);
+
+    await program.saw(/destination\.failing/);
+    const overview = await bench.read('status');
+    expect(overview).toMatchObject(expected);
+    expect(overview.callsOfNoSource).toEqual({
+      discarded: { unknown_write_key: 1 },
+      refused: { invalid_write_key: 1 },
+      clock: { unparseable: 1, skewed: 0 },
+    });
+    expect(overview.lanes).toMatchObject({
+      accepting: { state: 'healthy' },
+      down: { state: 'failing', lastError: { reason: 'connection_refused' } },
+      off: { state: 'paused' },
+    });
+    const { code, out, err } = await bench.status();
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    const rows = out.split('\n').map(row);
+    const reasons = 'event_not_string 1, id_not_string 1, unknown_write_key 1';
+    expect(rows).toContainEqual(['website', '18', '11', '4', '3', reasons]);
+    expect(rows).toContainEqual(['closed', '2', '0', '0', '2', 'source_disabled 2']);
+    expect(rows).toContainEqual(['quiet', '0', '0', '0', '0']);
+    const numbers = Object.fromEntries(rows.map(([name, _, ...rest]) => [name, rest.slice(0, 6).join(' ')]));
+    expect(numbers).toMatchObject({
+      accepting: '10 10 0 0 0 1',
+      refusing: '10 0 0 10 0 1',
+      down: '11 0 11 0 0 0',
+      off: '0 0 0 0 0 11',
+    });
+    expect(rows).toContainEqual(['ledger', 'balanced']);
+
+    await program.kill();
+    await bench.start();
+    expect(await bench.read('ledger')).toEqual(expected);
+    expect((await bench.read('status')).callsOfNoSource.refused).toEqual({});
+
+    bench.receivers.push(await startReceiver({ port: down }));
+    const after = await bench.until(({ destinations }) => destinations['down']!.pending === 0);
+    expect(after).toEqual({
+      ...expected,
+      destinations: { ...expected.destinations, down: counts({ owed: 11, delivered: 11 }) },
+    });
+  }, 60_000);
+
+  it('balances after a crash in the middle of traffic, and no event is counted twice', async () => {
+    const port = await bench.receive(200);
+    bench.place = makePlace(
+      `egress: { allow: [127.0.0.0/8] }\n${SOURCES}destinations:\n${destination('crm', port)}`,
+    );
+    const program = await bench.start();
+    let answered = 0;
+    const client = async (name: number) => {
+      for (let n = 0; ; n++) {
+        // One discarded call with every event, so that both sides of the sum move.
+        const batch = [track(`m-${name}-${n}`), track('x', { userId: '' })];
+        const sent = await send(program.url, '/v1/batch', { batch }).catch(() => undefined);
+        if (sent === undefined) return;
+        if (++answered === 300) void program.kill();
+      }
+    };
+    await Promise.all(Array.from({ length: 8 }, (_, name) => client(name)));
+
+    await bench.start();
+    const ledger = await bench.read('ledger');
+    expect(ledger.differences).toEqual([]);
+    const { received, accepted, discarded } = ledger.sources['website']!;
+    // What was stored when the program died may not have been answered any more.
+    expect(accepted).toBeGreaterThanOrEqual(answered);
+    expect({ received, discarded }).toEqual({
+      received: 2 * accepted,
+      discarded: { id_not_string: accepted },
+    });
+    const after = await bench.until(({ destinations }) => destinations['crm']!.pending === 0);
+    expect(after.destinations['crm']).toEqual(counts({ owed: accepted, delivered: accepted }));
+  }, 60_000);
+
+  it('that does not balance is an error in the log, in the answer and in the exit code, and is found again', async () => {
+    const port = await bench.receive(200);
+    bench.place = makePlace(
+      `egress: { allow: [127.0.0.0/8] }\n${SOURCES}destinations:\n${destination('crm', port)}`,
+    );
+    const first = await bench.start();
+    await send(first.url, '/v1/track', track('m1'));
+    await bench.until(({ destinations }) => destinations['crm']!.delivered === 1);
+    expect(await first.stop()).toBe(0);
+
+    const database = new DatabaseSync(join(bench.place.data, 'millrace.db'));
+    database.exec(`update ledger set value = 0 where name = 'delivered'`);
+    database.close();
+    const second = await bench.start();
+    const [line] = await second.saw(/.*ledger\.unbalanced.*/);
+    expect(JSON.parse(line)).toMatchObject({
+      level: 'error',
+      differences: [{ destination: 'crm', difference: 1, owed: 1, delivered: 0 }],
+    });
+    expect(await bench.read('ledger')).toMatchObject({
+      balanced: false,
+      destinations: { crm: { balance: 1 } },
+    });
+    const { code, out, err } = await bench.status();
+    expect(code).toBe(1);
+    expect(out).toMatch(/^ledger +NOT BALANCED\n {2}destination crm: 1 lost: owed 1, delivered 0, /m);
+    expect(err).toBe(`millrace: the ledger of ${second.url} does not balance.\n`);
+    const json = await bench.status('--json');
+    expect(json.code).toBe(1);
+    expect(JSON.parse(json.out)).toMatchObject({ balanced: false, destinations: { crm: { balance: 1 } } });
+  });
+});
+
+describe('the admin token', () => {
+  const bench = new Bench();
+  afterEach(() => bench.clear());
+
+  it('is made at the first start, kept for its owner alone, said where but never shown, and kept', async () => {
+    bench.place = makePlace('');
+    const program = await bench.start();
+    const file = join(bench.place.data, 'admin-token');
+    const [line] = await program.saw(/^.*admin-token.*$/m);
+    expect(line).toBe(`millrace: the token of the control API is in ${file}`);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const { token } = bench;
+    await bench.read('ledger', token);
+    expect((await bench.status('--token', 'wrong')).code).toBe(1);
+    expect(program.out.stdout + program.out.stderr).not.toContain(token);
+    await program.stop();
+    await bench.start();
+    expect(bench.token).toBe(token);
+  });
+
+  it('comes from the file, and from the environment before it; then none is made', async () => {
+    bench.place = makePlace('admin: { token: from-file }\n');
+    const first = await bench.start();
+    await bench.read('ledger', 'from-file');
+    expect(first.out.stderr).not.toMatch(/no effect|admin-token/);
+    await first.stop();
+    await bench.start({ MILLRACE_ADMIN_TOKEN: 'from-env' });
+    await bench.read('ledger', 'from-env');
+    const refused = await fetch(`${bench.program!.url}/api/v1/ledger`, {
+      headers: { authorization: 'Bearer from-file' },
+    });
+    expect(refused.status).toBe(401);
+    expect(existsSync(join(bench.place.data, 'admin-token'))).toBe(false);
+  });
+});
+
+describe('docs/reference/ledger.md', () => {
+  const bench = new Bench();
+  afterEach(() => bench.clear());
+
+  it('shows answers of the shape the server gives', async () => {
+    const text = readFileSync(join(ROOT, 'docs/reference/ledger.md'), 'utf8');
+    const [ledger, status] = [...text.matchAll(/^```json\n(.*?)^```$/gms)].map(([, json]) =>
+      JSON.parse(json!),
+    );
+    bench.place = makePlace(
+      `egress: { allow: [127.0.0.0/8] }\n${SOURCES}destinations:\n${destination('crm', await freePort())}`,
+    );
+    const program = await bench.start();
+    await send(program.url, '/v1/track', track('m1'));
+    await bench.until(({ destinations }) => destinations['crm']!.owed === 1);
+    const real = await bench.read('status');
+    expect(Object.keys(ledger)).toEqual(Object.keys(await bench.read('ledger')));
+    for (const kind of ['sources', 'destinations'] as const) {
+      const [name] = Object.keys(ledger[kind]);
+      expect(Object.keys(ledger[kind][name!])).toEqual(Object.keys(real[kind][name!]!));
+    }
+    for (const key of Object.keys(status)) expect(real).toHaveProperty(key);
+  });
+});
+
+/** A destination's line of the ledger: what is not named is 0. */
+function counts(more: object) {
+  return { owed: 0, delivered: 0, pending: 0, dead: {}, erased: 0, skipped: {}, balance: 0, ...more };
+}

@@ -121,6 +121,14 @@ function keepsApart(subject: Subject): void {
 }
 
 function keepsWindow(subject: Subject): void {
+  it('keeps the window an event brings along, shorter or longer than its own', async () => {
+    const within = (id: string, dedupeWindow: Time): NewEvent => ({ ...event(id), dedupeWindow });
+    await repeats(subject, [within('short', HOUR), within('long', 3 * DAY), event('own')]);
+    const again = [within('short', HOUR), within('long', 3 * DAY), event('own')];
+    expect(await repeats(subject, again, START + 2 * HOUR)).toEqual([1, 2]);
+    expect(await repeats(subject, again, START + 2 * DAY)).toEqual([1]);
+  });
+
   it('takes a repeated event for a duplicate up to the last millisecond of the window', async () => {
     await repeats(subject, [event('a')]);
     expect(await repeats(subject, [event('a')], START + DAY - 1)).toEqual([0]);

@@ -132,7 +132,7 @@ export class Contents {
       }
     }
     for (const [destination, n] of successes) this.#counters.add('destination', destination, 'delivered', n);
-    const groups = new Groups();
+    const groups = new Groups(this.#keys.youngest);
     for (const result of others) {
       if (!this.#pending.take(result)) ignored++;
       else {

@@ -96,9 +96,3 @@ export interface DeadSet extends Buried {
   readonly at: Time;
   readonly reason: string;
 }
-
-/** A delivery is dead from the moment its last request ended. */
-export function timeOfDeath(result: Result): Time {
-  const last = result.attempts.at(-1);
-  return last === undefined ? 0 : Math.round(last.startedAt + last.latencyMs);
-}

@@ -1,7 +1,7 @@
 import type { Decision, Delivery } from '../../model/delivery.ts';
 import type { Time } from '../../model/time.ts';
 import type { Result } from '../../ports/backlog.ts';
-import { type DeadSet, timeOfDeath } from './failures.ts';
+import type { DeadSet } from './failures.ts';
 import { Pending } from './pending.ts';
 import { encodeRuns } from './refs.ts';
 
@@ -9,8 +9,14 @@ type Failed = Exclude<Decision, { kind: 'delivered' }>;
 
 /** What failed in one group of results, brought together: a row for what belongs together and not a row each. */
 export class Groups {
+  readonly #now: Time;
   readonly #waiting = new Map<string, { destination: number; at: Time; deliveries: Delivery[] }>();
   readonly #dead = new Map<string, { destination: number; at: Time; reason: string; positions: number[] }>();
+
+  /** `now`: the best guess there is, for a delivery that died without a request. */
+  constructor(now: Time) {
+    this.#now = now;
+  }
 
   add(result: Result, decision: Failed): void {
     if (decision.kind === 'retry') this.#wait(result, Pending.dueStep(decision.at), decision.next);
@@ -41,6 +47,12 @@ export class Groups {
     const key = `${destination}/${set}/${reason}`;
     const group = this.#dead.get(key);
     if (group) group.positions.push(position);
-    else this.#dead.set(key, { destination, at: timeOfDeath(result), reason, positions: [position] });
+    else this.#dead.set(key, { destination, at: this.#timeOfDeath(result), reason, positions: [position] });
+  }
+
+  /** A delivery is dead from the moment its last request ended. */
+  #timeOfDeath({ attempts }: Result): Time {
+    const last = attempts.at(-1);
+    return last === undefined ? this.#now : Math.round(last.startedAt + last.latencyMs);
   }
 }

@@ -56,7 +56,9 @@ export class Keys {
     this.#youngerFrom = this.#runs.at(-1)?.facts.toPosition ?? 0;
     chunks.keysFrom(this.#youngerFrom, (first, until, keys) => {
       for (let index = 0; index * 2 < keys.length; index++) {
-        this.add(keys[index * 2]!, keys[index * 2 + 1]!, first + index, until);
+        const [high, low] = [keys[index * 2]!, keys[index * 2 + 1]!];
+        // Two zeros are what erasing leaves of a key: nothing to find, and they would all want the same slot.
+        if (high !== 0 || low !== 0) this.add(high, low, first + index, until);
       }
     });
   }
@@ -76,6 +78,11 @@ export class Keys {
       if (run.facts.youngest >= since && run.some(high, low, matches)) return true;
     }
     return false;
+  }
+
+  /** When the youngest event arrived. */
+  get youngest(): Time {
+    return this.#youngest;
   }
 
   /** Does one slice of sealing inside the caller's transaction. False when there is nothing to seal. */

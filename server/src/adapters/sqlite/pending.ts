@@ -225,7 +225,8 @@ export class Pending {
       count(held.destination, n);
     }
     this.writeTouched(touched);
-    const highest = Math.max(...positions) + 1;
+    let highest = 0;
+    for (const position of positions) highest = Math.max(highest, position + 1);
     for (const row of this.#sql.below.all(this.#epoch, highest) as unknown as (DueRow & {
       destination: number;
     })[]) {

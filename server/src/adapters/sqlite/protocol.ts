@@ -20,6 +20,8 @@ export type Operation =
   | { readonly kind: 'adopt' }
   | { readonly kind: 'maintain'; readonly maintain: MaintainMessage }
   | { readonly kind: 'erase'; readonly positions: Float64Array }
+  /** Answered when no byte of what was erased before is left in the files. */
+  | { readonly kind: 'scrub' }
   | { readonly kind: 'find'; readonly find: FindMessage }
   | { readonly kind: 'size' }
   | { readonly kind: 'apply'; readonly changes: SettingsChanges }
@@ -41,6 +43,7 @@ export interface Answers {
   adopt: number;
   maintain: boolean;
   erase: number;
+  scrub: undefined;
   find: Found;
   size: LogSize;
   apply: SettingsSnapshot;

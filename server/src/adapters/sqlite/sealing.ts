@@ -83,7 +83,9 @@ function groupOf(facts: readonly ChunkFacts[], end: Position): ChunkFacts[] {
   for (const chunk of facts) {
     events += chunk.n;
     json += chunk.json;
-    const fits = events <= MAX_EVENTS && json <= MOST_JSON;
+    // Together they are let go of when the youngest is old enough, so they must be about as old.
+    const together = group.length === 0 || Math.abs(chunk.until - group[0]!.at) <= PATIENCE;
+    const fits = events <= MAX_EVENTS && json <= MOST_JSON && together;
     if (chunk.first >= end || (group.length > 0 && !fits)) break;
     group.push(chunk);
   }

@@ -58,6 +58,9 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
 /** In place of a source when a userId is hashed: users are the same in all sources. */
 const USERS = 0;
 
+/** Events erased in one transaction. */
+const ERASED_AT_ONCE = 1000;
+
 class SqliteEventLog implements EventLog {
   readonly #thread: WriterThread;
   readonly #hash: KeyHash;
@@ -119,14 +122,19 @@ class SqliteEventLog implements EventLog {
   }
 
   async erase(userId: string): Promise<number> {
-    const positions: Position[] = [];
+    let events = 0;
     let below: Position | undefined;
     do {
       const found = await this.find({ userId }, below);
-      positions.push(...found.positions);
+      // In slices, so that commits do not wait for a user who was here a million times.
+      for (let from = 0; from < found.positions.length; from += ERASED_AT_ONCE) {
+        const positions = Float64Array.from(found.positions.slice(from, from + ERASED_AT_ONCE));
+        events += await this.#thread.ask({ kind: 'erase', positions });
+      }
       below = found.next;
     } while (below !== undefined);
-    return await this.#thread.ask({ kind: 'erase', positions: Float64Array.from(positions) });
+    await this.#thread.ask({ kind: 'scrub' });
+    return events;
   }
 
   maintain(now: number, retention: Retention, budget: number): Promise<boolean> {

@@ -31,6 +31,7 @@ const WRITES: ReadonlySet<OperationKind> = new Set([
   'apply',
   'maintain',
   'erase',
+  'scrub',
 ]);
 
 /** Milliseconds until the write-ahead log is tried again when the checkpointer is at it. */
@@ -109,7 +110,7 @@ class Writer {
     }
     writes.forEach(({ id, kind }, index) => {
       const reply: Reply = { kind: 'done', id, answer: answers[index] };
-      if (kind === 'erase') this.#scrubbing.push(reply);
+      if (kind === 'scrub') this.#scrubbing.push(reply);
       else this.#reply(reply);
     });
     this.#checkpoints.committed();
@@ -215,6 +216,8 @@ function perform(contents: Contents, request: Request): Answers[OperationKind] {
       return contents.maintain(request.maintain);
     case 'erase':
       return contents.erase(request.positions);
+    case 'scrub':
+      return undefined;
     case 'find':
       return contents.find(request.find);
     case 'size':

@@ -216,11 +216,9 @@ export const configDocument = z
             disk: amount(SIZES, 'must be a size such as 500MB or 10GB')
               .exactOptional()
               .meta({ description: 'How much the data folder may take; the oldest events go first.' }),
-            dedupeMemory: amount(SIZES, 'must be a size such as 64MB')
-              .prefault('64MB')
-              .meta({
-                description: 'Memory for the filters of deduplication, two bytes an event of the window.',
-              }),
+            dedupeMemory: amount(SIZES, 'must be a size such as 64MB').prefault('64MB').meta({
+              description: 'Memory for the filters of deduplication, two bytes an event of the window.',
+            }),
           },
           'must be a mapping of disk and dedupeMemory',
         )

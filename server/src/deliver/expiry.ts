@@ -22,7 +22,7 @@ export interface Outage {
  */
 const DOUBT: Duration = 10 * MINUTE;
 
-/** A try that was due inside the window may be made so much later: the store may merge due times, and a lane may be busy. */
+/** A try that was due inside the window may be made so much later: stores merge due times, and expiry is looked at once a minute. */
 const LATE: Duration = MINUTE;
 
 /** `proven`: the endpoint has shown life since this program started, so the outage began when it began to fail. */
@@ -39,7 +39,7 @@ export function expiredBefore({ since }: Outage, firstDueAt: Time, now: Time): T
   return since <= before || firstDueAt >= before ? before : undefined;
 }
 
-/** Whether a delivery comes too late for another try. */
+/** Whether a delivery that was claimed during an outage comes too late for another try. */
 export function isOver({ firstFailedAt }: Delivery, now: Time): boolean {
   return firstFailedAt !== undefined && now > firstFailedAt + RETRY_WINDOW + LATE;
 }

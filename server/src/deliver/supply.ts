@@ -220,13 +220,17 @@ export class Supply implements Known {
     return 0;
   }
 
-  /** The delivery with its event; nothing where it had to be buried. */
-  #workOf(held: Held, event: Event | undefined, outage: Outage | undefined): InHand | undefined {
-    if (event === undefined) this.#lane.bury(held, 'event_gone');
+  /**
+   * The delivery with its event; nothing where it had to be buried. Only an outage ends a delivery here: one that comes
+   * late because this lane was slow, this program was down or the destination disabled still gets the try it was due.
+   */
+  #workOf({ set, delivery }: Held, event: Event | undefined, outage: Outage | undefined): InHand | undefined {
+    if (event === undefined) this.#lane.bury({ set, delivery }, 'event_gone');
+    else if (outage === undefined) return { set, delivery, event };
     else {
-      const delivery = outage === undefined ? held.delivery : datedBy(outage, held.delivery, event);
-      if (!isOver(delivery, this.#tools.clock.now())) return { set: held.set, delivery, event };
-      this.#lane.bury(held, 'retry_window_over');
+      const dated = datedBy(outage, delivery, event);
+      if (!isOver(dated, this.#tools.clock.now())) return { set, delivery: dated, event };
+      this.#lane.bury({ set, delivery }, 'retry_window_over');
     }
     return undefined;
   }

@@ -23,7 +23,8 @@ type Fate = 'held' | 'parked' | 'skipped' | 'unplanned';
 export type Way =
   | { readonly kind: 'delivered' }
   | { readonly kind: 'dead'; readonly reason: string }
-  | { readonly kind: 'retry'; readonly slots: number; readonly endpoints: number };
+  | { readonly kind: 'retry'; readonly slots: number; readonly endpoints: number }
+  | { readonly kind: 'hand back'; readonly slots: number };
 
 export type Step =
   | {
@@ -91,6 +92,10 @@ const way: fc.Arbitrary<Way> = fc.oneof(
       slots: fc.constantFrom(0, 0, 0, 1, 2),
       endpoints: fc.nat(31),
     }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('hand back' as const), slots: fc.constantFrom(0, 0, 1) }),
   },
 );
 

@@ -76,6 +76,11 @@ export function retried(holding: Holding, at: Time, next: Partial<Delivery> = {}
   return result(holding, { kind: 'retry', at, next: { position, rounds: rounds + 1, ...next } });
 }
 
+/** Not tried after all: as it was, to be claimed again at `at`. */
+export function handedBack(holding: Holding, at: Time): Result {
+  return { ...result(holding, { kind: 'retry', at, next: holding.delivery }), attempts: [] };
+}
+
 function result(holding: Holding, decision: Decision): Result {
   const { set, destination, delivery } = holding;
   const attempts = [decision.kind === 'delivered' ? ACCEPTED : FAILED];

@@ -8,7 +8,7 @@ import { duplicatesOf } from './batches.ts';
 import { START } from './harness.ts';
 import type { Moment, Step, Way } from './histories.ts';
 import { DESTINATIONS, END, nameOf, SLOT, userOf } from './histories.ts';
-import { ALL, dead, delivered, type Holding, heldFrom, retried } from './holdings.ts';
+import { ALL, dead, delivered, type Holding, handedBack, heldFrom, retried } from './holdings.ts';
 import { FOR_EVER, findAll, keepUp } from './upkeep.ts';
 
 /** One store on its way through a history. */
@@ -123,6 +123,7 @@ async function settle(life: Life, step: Extract<Step, { kind: 'settle' }>, now: 
 function resultOf(holding: Holding, way: Way, now: Time): Result {
   if (way.kind === 'delivered') return delivered(holding);
   if (way.kind === 'dead') return dead(holding, way.reason);
+  if (way.kind === 'hand back') return handedBack(holding, now + way.slots * SLOT + 1);
   const next: Partial<Delivery> = { firstFailedAt: holding.delivery.firstFailedAt ?? now };
   const mask =
     way.endpoints === 0 ? {} : { endpoints: way.endpoints, settingsVersion: 1 + (way.endpoints % 3) };

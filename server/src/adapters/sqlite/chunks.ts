@@ -18,7 +18,7 @@ export const MAX_EVENTS = 500;
 const KEPT = 16;
 
 /** Stages of a chunk's life, as in the table. */
-export const FRESH = 0;
+const FRESH = 0;
 export const SEALED = 1;
 export const REMNANT = 2;
 

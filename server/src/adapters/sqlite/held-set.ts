@@ -1,12 +1,13 @@
 import type { Delivery } from '../../model/delivery.ts';
 import type { Position } from '../../model/event.ts';
+import { isNew } from './refs.ts';
 
 /** What one pending set in the hands of this process still owes. Settling a delivery costs a flag, not a statement. */
 export class HeldSet {
   readonly destination: number;
   /** Ascending. */
   readonly #positions: Float64Array;
-  /** Only for deliveries that were tried before, in the same order: what a crash must not forget of them. */
+  /** Only where some were tried before, in the same order: what a crash must not forget of them. */
   readonly #tried: readonly Delivery[] | undefined;
   readonly #taken: Uint8Array;
   #left: number;
@@ -26,7 +27,7 @@ export class HeldSet {
 
   static of(destination: number, deliveries: readonly Delivery[]): HeldSet {
     const ordered = [...deliveries].sort((a, b) => a.position - b.position);
-    const tried = ordered.some((delivery) => delivery.rounds > 0) ? ordered : undefined;
+    const tried = ordered.every(isNew) ? undefined : ordered;
     return new HeldSet(
       destination,
       Float64Array.from(ordered, (delivery) => delivery.position),
@@ -43,13 +44,24 @@ export class HeldSet {
     return this.#left;
   }
 
-  /** False when the position is not in the set, or was taken before. */
+  /** False when the position is not in the set, or was taken before as often as it is. */
   take(position: Position): boolean {
-    const index = this.#indexOf(position);
-    if (index < 0 || this.#taken[index] === 1) return false;
+    const found = this.#indexOf(position);
+    if (found < 0) return false;
+    const index = this.#taken[found] === 0 ? found : this.#untakenBeside(found);
+    if (index < 0) return false;
     this.#taken[index] = 1;
     this.#left--;
     return true;
+  }
+
+  /** An event that is owed twice, once new and once replayed, may come into one set twice. */
+  #untakenBeside(found: number): number {
+    const positions = this.#positions;
+    let index = found;
+    while (index > 0 && positions[index - 1] === positions[found]) index--;
+    for (; positions[index] === positions[found]; index++) if (this.#taken[index] === 0) return index;
+    return -1;
   }
 
   /** What is left. */

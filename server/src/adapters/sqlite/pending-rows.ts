@@ -28,6 +28,7 @@ export function statements(database: DatabaseSync) {
     ),
     delete: prepare('delete from pending where id = ?'),
     rewrite: prepare('update pending set n = ?, refs = ? where id = ?'),
+    renew: prepare('update pending set n = ?, refs = ?, since = ? where id = ?'),
     due: prepare(
       'select id, due, since, n, refs from pending where destination = ? and state <> 0 and due <= ? order by due, id limit 1',
     ),

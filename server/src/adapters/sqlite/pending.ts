@@ -15,7 +15,7 @@ import {
   statements,
 } from './pending-rows.ts';
 import type { ClaimMessage } from './protocol.ts';
-import { decodeRefs, encodeRecords, encodeRuns, firstOf, hasRecords, Runs, splitRefs } from './refs.ts';
+import { decodeRefs, encodeRefs, encodeRuns, firstOf, hasRecords, isNew, Runs, splitRefs } from './refs.ts';
 
 /** Room for set ids within one start of the program. */
 const SETS_PER_EPOCH = 2 ** 32;
@@ -89,7 +89,7 @@ export class Pending {
   /** Deliveries that failed, to be claimed at `at`. */
   wait(destination: number, at: Time, deliveries: readonly Delivery[]): void {
     const since = earliest(deliveries, at);
-    const refs = encodeRecords(deliveries);
+    const refs = encodeRefs(deliveries);
     this.#put({ destination, state: DUE, due: at, since, n: deliveries.length, refs });
   }
 
@@ -119,14 +119,14 @@ export class Pending {
           due: row.due,
           since: row.since,
           n: taken.length,
-          refs: encode(taken),
+          refs: encodeRefs(taken),
         });
       }
       this.#held.set(id, set);
       room -= taken.length;
       for (const delivery of taken) {
-        if (delivery.rounds > 0) tried.push({ set: id, delivery });
-        else fresh.push(id, delivery.position);
+        if (isNew(delivery)) fresh.push(id, delivery.position);
+        else tried.push({ set: id, delivery });
       }
     }
     const next = this.#sql.nextDue.get(destination) as { due: number | null };
@@ -153,7 +153,7 @@ export class Pending {
         this.#held.delete(id);
       } else {
         const left = held.deliveries();
-        this.#sql.rewrite.run(left.length, encode(left), id);
+        this.#sql.rewrite.run(left.length, encodeRefs(left), id);
       }
     }
   }
@@ -166,26 +166,30 @@ export class Pending {
   }
 
   /**
-   * Takes out what the retry window has passed, a few rows at a time. What is parked goes as it stands in its row; a row
-   * of retries is taken apart, because each of them has a first failure of its own.
+   * Takes out what the retry window has passed, a few rows at a time; nothing only when nothing is left. What is parked
+   * goes as it stands in its row; a row of retries is taken apart, because each of them has a first failure of its own.
    */
   expire(destination: number, before: Time): { n: number; refs: Uint8Array }[] {
-    const expired: { n: number; refs: Uint8Array }[] = [];
-    for (const row of this.#sql.old.all(destination, before) as unknown as DueRow[]) {
-      if (this.#growing.get(destination)?.id === row.id) this.#growing.delete(destination);
-      const isOld = (delivery: Delivery) => (delivery.firstFailedAt ?? row.due) < before;
-      const left = hasRecords(row.refs) ? decodeRefs(row.refs).filter((delivery) => !isOld(delivery)) : [];
-      if (left.length === 0) {
-        this.#sql.delete.run(row.id);
-        expired.push({ n: row.n, refs: row.refs });
-        continue;
-      }
-      this.#sql.delete.run(row.id);
-      this.wait(destination, row.due, left);
-      const old = decodeRefs(row.refs).filter(isOld);
-      expired.push({ n: old.length, refs: encode(old) });
+    for (;;) {
+      const rows = this.#sql.old.all(destination, before) as unknown as DueRow[];
+      const expired = rows.flatMap((row) => this.#expireIn(row, destination, before));
+      if (expired.length > 0 || rows.length === 0) return expired;
     }
-    return expired;
+  }
+
+  #expireIn(row: DueRow, destination: number, before: Time): { n: number; refs: Uint8Array }[] {
+    if (this.#growing.get(destination)?.id === row.id) this.#growing.delete(destination);
+    const deliveries = hasRecords(row.refs) ? decodeRefs(row.refs) : [];
+    const isOld = (delivery: Delivery) => (delivery.firstFailedAt ?? row.due) < before;
+    const left = deliveries.filter((delivery) => !isOld(delivery));
+    if (left.length === 0) {
+      this.#sql.delete.run(row.id);
+      return [{ n: row.n, refs: row.refs }];
+    }
+    // With a time of its own again: the row's may be that of a delivery that has left it long ago.
+    this.#sql.renew.run(left.length, encodeRefs(left), earliest(left, row.due), row.id);
+    const old = deliveries.filter(isOld);
+    return old.length === 0 ? [] : [{ n: old.length, refs: encodeRefs(old) }];
   }
 
   /** The lowest position that this process delivers from memory; infinite when there is none. */
@@ -206,7 +210,7 @@ export class Pending {
       const stays = deliveries.filter((delivery) => delivery.position >= position);
       if (goes.length === 0) continue;
       this.#replace(row, stays);
-      buried.push({ destination: row.destination, n: goes.length, refs: encode(goes) });
+      buried.push({ destination: row.destination, n: goes.length, refs: encodeRefs(goes) });
     }
     return buried;
   }
@@ -243,7 +247,7 @@ export class Pending {
   #replace(row: DueRow & { destination: number }, stays: readonly Delivery[]): void {
     if (this.#growing.get(row.destination)?.id === row.id) this.#growing.delete(row.destination);
     if (stays.length === 0) this.#sql.delete.run(row.id);
-    else this.#sql.rewrite.run(stays.length, encode(stays), row.id);
+    else this.#sql.rewrite.run(stays.length, encodeRefs(stays), row.id);
   }
 
   /** Parks what a process that is gone held. */
@@ -276,11 +280,8 @@ export class Pending {
 
 /** From when the first retry window of these counts; retries without a first failure count from when they are due. */
 function earliest(deliveries: readonly Delivery[], due: Time): Time {
-  return deliveries.reduce((since, { firstFailedAt }) => Math.min(since, firstFailedAt ?? due), due);
-}
-
-/** A set is either all new or all tried before; one record among them makes records of all. */
-function encode(deliveries: readonly Delivery[]): Uint8Array {
-  if (deliveries.some((delivery) => delivery.rounds > 0)) return encodeRecords(deliveries);
-  return encodeRuns(deliveries.map((delivery) => delivery.position));
+  return deliveries.reduce(
+    (since, one) => Math.min(since, one.firstFailedAt ?? due),
+    Number.POSITIVE_INFINITY,
+  );
 }

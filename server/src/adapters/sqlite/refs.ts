@@ -7,7 +7,7 @@ import type { Position } from '../../model/event.ts';
  * *Runs*, for deliveries that were never tried: pairs of varints (gap since the end of the run before, length). An outage
  * in which a destination owes everything that arrives costs a few bytes a second, whatever the rate.
  *
- * *Records*, for deliveries that failed before: 16 bytes each, little endian: position (6), first failure (6),
+ * *Records*, for deliveries that failed before, or that stand beside such: 16 bytes each, little endian: position (6), first failure (6),
  * rounds (1), endpoints (1), settings version modulo 65,536 (2).
  */
 const RUNS = 1;
@@ -26,8 +26,10 @@ export class Runs {
     return this.#size;
   }
 
-  /** Positions must come in ascending order. */
+  /** Positions must come in ascending order, each once: anything else would be written as something unreadable. */
   add(position: Position): void {
+    if (position < this.#end)
+      throw new RangeError(`position ${position} does not come after ${this.#end - 1}`);
     this.#size++;
     if (position === this.#end) {
       this.#end++;
@@ -62,7 +64,7 @@ export function encodeRuns(positions: Iterable<Position>): Uint8Array {
   return runs.bytes();
 }
 
-export function encodeRecords(deliveries: readonly Delivery[]): Uint8Array {
+function encodeRecords(deliveries: readonly Delivery[]): Uint8Array {
   const bytes = Buffer.alloc(1 + deliveries.length * RECORD_BYTES);
   bytes[0] = RECORDS;
   let at = 1;
@@ -75,6 +77,24 @@ export function encodeRecords(deliveries: readonly Delivery[]): Uint8Array {
     at += RECORD_BYTES;
   }
   return bytes;
+}
+
+/** Never tried, and nothing is known of it but its position. */
+export function isNew({ rounds, firstFailedAt }: Delivery): boolean {
+  return rounds === 0 && firstFailedAt === undefined;
+}
+
+/**
+ * Runs where the deliveries allow it. One that is not new makes records of all, and so do positions in another order:
+ * deliveries that a lane hands back come as they stood in its queue, and an event owed twice has one position twice.
+ */
+export function encodeRefs(deliveries: readonly Delivery[]): Uint8Array {
+  let end = 0;
+  for (const delivery of deliveries) {
+    if (!isNew(delivery) || delivery.position < end) return encodeRecords(deliveries);
+    end = delivery.position + 1;
+  }
+  return encodeRuns(deliveries.map(({ position }) => position));
 }
 
 /** The first deliveries of a set, and the set that is left without them; absent when nothing is left. */
@@ -112,7 +132,7 @@ function splitRuns(bytes: Buffer, max: number): Split {
   return { taken };
 }
 
-/** Whether the set holds deliveries that were tried before. */
+/** Whether the set may hold deliveries that were tried before. */
 export function hasRecords(refs: Uint8Array): boolean {
   return refs[0] === RECORDS;
 }
@@ -182,7 +202,8 @@ function readVarint(bytes: Buffer, cursor: { at: number }): number {
   let value = 0;
   let scale = 1;
   for (;;) {
-    const byte = bytes[cursor.at++]!;
+    const byte = bytes[cursor.at++];
+    if (byte === undefined) throw new Error('a pending set ends in the middle of a number');
     value += (byte & 0x7f) * scale;
     if (byte < 0x80) return value;
     scale *= 0x80;

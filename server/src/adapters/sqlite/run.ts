@@ -8,14 +8,14 @@ import type { Position } from '../../model/event.ts';
  * an array. It says no for all but one key in many thousands, it says *where* the entry is when it says yes, and it costs
  * two bytes a key. Without the array (over the memory budget) the buckets alone still lead to the right page.
  */
-export const PAGE_ENTRIES = 256;
-export const ENTRY_BYTES = 14;
+const PAGE_ENTRIES = 256;
+const ENTRY_BYTES = 14;
 
 /** Keys in a bucket on average, at most. */
 const BUCKET_KEYS = 16;
 const MAX_BUCKET_BITS = 16;
 
-export function bucketBitsFor(keys: number): number {
+function bucketBitsFor(keys: number): number {
   return Math.min(MAX_BUCKET_BITS, Math.max(0, Math.ceil(Math.log2(Math.max(1, keys / BUCKET_KEYS)))));
 }
 

@@ -1,0 +1,104 @@
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { expect } from 'vitest';
+import { openSqliteStore } from '../../src/adapters/sqlite/store.ts';
+import type { Position } from '../../src/model/event.ts';
+import type { DestinationCounts, SourceCounts } from '../../src/model/ledger.ts';
+import type { Store } from '../../src/ports/store.ts';
+import { expectBalanced } from '../conformance/harness.ts';
+
+/** What a data folder says about itself when nobody uses it. */
+export interface Books {
+  /** The ids of all events stored. */
+  readonly stored: ReadonlySet<string>;
+  /** The counts of the one source and the one destination. */
+  readonly source: SourceCounts;
+  readonly destination: DestinationCounts;
+}
+
+/** Opens the folder as the next start would, expects its ledger to be balanced and its file to be sound, and leaves it. */
+export async function audit(folder: string): Promise<Books> {
+  const store = await openSqliteStore({ folder });
+  let books: Books;
+  try {
+    await expectBalanced(store);
+    const { sources, destinations } = await store.backlog.ledger();
+    books = {
+      stored: await storedIds(store),
+      source: [...sources.values()][0] ?? NO_SOURCE,
+      destination: [...destinations.values()][0] ?? NO_DESTINATION,
+    };
+  } finally {
+    await store.stop();
+  }
+  expectSound(folder);
+  return books;
+}
+
+/** The same on a copy, so that the next start finds the folder as it was. */
+export async function auditCopy(folder: string): Promise<Books> {
+  const copy = mkdtempSync(join(tmpdir(), 'millrace-audit-'));
+  try {
+    cpSync(folder, copy, { recursive: true });
+    return await audit(copy);
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
+}
+
+/** Makes everything that waits for its next try due now, so that a test need not wait half an hour for it. */
+export async function releaseAll(folder: string): Promise<void> {
+  const store = await openSqliteStore({ folder });
+  try {
+    await store.backlog.adopt();
+    for (const { destination } of await store.backlog.lanes())
+      await store.backlog.release(destination, Date.now());
+  } finally {
+    await store.stop();
+  }
+}
+
+async function storedIds({ log }: Store): Promise<ReadonlySet<string>> {
+  const ids = new Set<string>();
+  let below: Position | undefined;
+  do {
+    const found = await log.find({ from: 0, to: Number.MAX_SAFE_INTEGER }, below);
+    for (let from = 0; from < found.positions.length; from += 1000) {
+      const events = await log.read(found.positions.slice(from, from + 1000));
+      for (const stored of events) if (stored !== undefined) ids.add(stored.event.messageId);
+    }
+    below = found.next;
+  } while (below !== undefined);
+  return ids;
+}
+
+/** `integrity_check` reads every page of the file and every entry of every index. */
+function expectSound(folder: string): void {
+  const database = new DatabaseSync(join(folder, 'millrace.db'));
+  try {
+    expect(database.prepare('pragma integrity_check').all()).toEqual([{ integrity_check: 'ok' }]);
+  } finally {
+    database.close();
+  }
+}
+
+const NO_SOURCE: SourceCounts = { received: 0, accepted: 0, duplicates: 0, discarded: {} };
+const NO_DESTINATION: DestinationCounts = {
+  owed: 0,
+  delivered: 0,
+  pending: 0,
+  dead: {},
+  erased: 0,
+  skipped: {},
+};
+
+export function deadOf({ dead }: DestinationCounts): number {
+  return Object.values(dead).reduce((sum, n) => sum + n, 0);
+}
+
+/** Of what was acknowledged, what is not stored. */
+export function lost(acknowledged: Iterable<string>, { stored }: Books): string[] {
+  return [...acknowledged].filter((id) => !stored.has(id));
+}

@@ -1,0 +1,110 @@
+import type { Chance } from '../support/disk-faults/random.ts';
+
+/** One request to the receiving API and what it stands for. */
+export interface Request {
+  readonly path: string;
+  readonly body: string;
+  /** The events in it that must be stored when it is answered 200. */
+  readonly ids: readonly string[];
+}
+
+/** Ids that end like this are refused for good by the endpoint: their deliveries end as dead letters. */
+const REFUSED = '-refused';
+export const isRefused = (id: string) => id.endsWith(REFUSED);
+
+/**
+ * Every event a test has made up, and what was said about it. An event that was not answered for is sent again, under the
+ * same id, until it is: so in the end each is stored exactly once, whatever happened in between.
+ */
+export class Calls {
+  /** Answered 200: may never be lost. */
+  readonly acknowledged = new Set<string>();
+  /** Answered 429 or 503, so far: nothing of them may be stored. */
+  readonly turnedAway = new Set<string>();
+  /** Times an acknowledged event was sent once more, on purpose. */
+  repeated = 0;
+  /** Told of every event the moment its first 200 is in. */
+  onAcknowledged: (id: string) => void = () => {};
+  readonly #prefix: string;
+  #made = 0;
+  /** Sent and not acknowledged, or not sent at all yet. */
+  #open: string[] = [];
+
+  constructor(prefix: string) {
+    this.#prefix = prefix;
+  }
+
+  get made(): number {
+    return this.#made;
+  }
+
+  get open(): number {
+    return this.#open.length;
+  }
+
+  /** A request of new events. */
+  make(count: number, chance?: Chance): Request {
+    const ids = Array.from({ length: count }, () => {
+      const id = `${this.#prefix}-${this.#made++}`;
+      return chance?.happens(0.01) === true ? `${id}${REFUSED}` : id;
+    });
+    return requestOf(ids);
+  }
+
+  /** What clients send by turns: mostly single calls, some batches, repeats, invalid items, and what is still open. */
+  draw(chance: Chance): Request {
+    const roll = chance.next();
+    if (roll < 0.15 && this.#open.length > 0) return this.retry(chance.between(1, 20));
+    if (roll < 0.2 && this.acknowledged.size > 0) return this.#repeat();
+    if (roll < 0.25) return withInvalidItem(this.make(chance.between(1, 5), chance));
+    if (roll < 0.3) return this.make(chance.between(2, 20), chance);
+    return this.make(1, chance);
+  }
+
+  /** Some of what is open, under the ids it had. */
+  retry(most: number): Request {
+    return requestOf(this.#open.splice(0, most));
+  }
+
+  #repeat(): Request {
+    const [id] = this.acknowledged;
+    return requestOf([id!]);
+  }
+
+  /** Notes what became of a request; no status when the connection broke. */
+  note({ ids }: Request, status: number | undefined): void {
+    for (const id of ids) {
+      if (status === 200) {
+        if (this.acknowledged.has(id)) this.repeated++;
+        else this.onAcknowledged(id);
+        this.acknowledged.add(id);
+        this.turnedAway.delete(id);
+      } else if (!this.acknowledged.has(id)) {
+        this.#open.push(id);
+        // After a broken connection it may be stored or not; only an answer says that it is not.
+        if (status === undefined) this.turnedAway.delete(id);
+        else this.turnedAway.add(id);
+      }
+    }
+  }
+}
+
+function requestOf(ids: readonly string[]): Request {
+  if (ids.length === 1) return { path: '/v1/track', body: JSON.stringify(eventOf(ids[0]!)), ids };
+  return { path: '/v1/batch', body: JSON.stringify({ batch: ids.map(eventOf) }), ids };
+}
+
+function withInvalidItem({ ids }: Request): Request {
+  const batch = [...ids.map(eventOf), { type: 'track', userId: 'u1' }];
+  return { path: '/v1/batch', body: JSON.stringify({ batch }), ids };
+}
+
+function eventOf(id: string): object {
+  return {
+    type: 'track',
+    event: 'Order Placed',
+    userId: `user-${id.length}`,
+    messageId: id,
+    properties: { total: 9.5, currency: 'EUR', note: 'as long as an ordinary event, more or less' },
+  };
+}

@@ -1,0 +1,133 @@
+import { once } from 'node:events';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Chance } from '../support/disk-faults/random.ts';
+import { isRefused } from './calls.ts';
+
+/** How a customer's endpoint behaves: well, late, answering 5xx half the time, or not there at all. */
+export const MOODS = ['up', 'slow', 'failing', 'down'] as const;
+export type Mood = (typeof MOODS)[number];
+
+/** The last time an event arrived. */
+interface Arrival {
+  /** The crashes there had been. */
+  readonly crashes: number;
+  /** When it was answered for good; absent while it is not. */
+  answeredAt?: number;
+}
+
+/** What arrived again after a crash, and what should not have. */
+interface Repeats {
+  /** For each crash, how many came again because of it. */
+  readonly byCrash: Map<number, number>;
+  /** The longest time between the answer to a delivery and the crash that made it come again, in milliseconds. */
+  oldest: number;
+  /** Ids that came again although nothing crashed in between. */
+  readonly unexplained: string[];
+}
+
+/** A customer's endpoint on a port of its own, which counts what arrives over many lives of the program. */
+export class Endpoint {
+  readonly port: number;
+  readonly repeats: Repeats = { byCrash: new Map(), oldest: 0, unexplained: [] };
+  readonly #chance: Chance;
+  readonly #arrivals = new Map<string, Arrival>();
+  /** Answered 200, and answered 400: each once and for all. */
+  readonly accepted = new Set<string>();
+  readonly refused = new Set<string>();
+  readonly #crashedAt: number[] = [];
+  #server: Server | undefined;
+  #mood: Mood = 'down';
+  #watch: () => void = () => {};
+
+  /** @param port taken from `freePort`, so that it stays the same while the endpoint comes and goes; 0 is any */
+  constructor(port: number, chance: Chance) {
+    this.port = port;
+    this.#chance = chance;
+  }
+
+  /** Changes how it behaves; call while the program does not run, or nobody can say which answers it has read. */
+  async be(mood: Mood): Promise<void> {
+    this.#mood = mood;
+    if (mood === 'down') await this.stop();
+    else if (this.#server === undefined) await this.#start();
+  }
+
+  async #start(): Promise<void> {
+    const server = createServer((request, response) => {
+      request.resume();
+      request.on('end', () =>
+        this.#arrive(decodeURIComponent(String(request.headers['webhook-id'])), response),
+      );
+    });
+    server.keepAliveTimeout = 60_000;
+    server.listen(this.port, '127.0.0.1');
+    await once(server, 'listening');
+    if (this.port !== (server.address() as AddressInfo).port) throw new Error('not on the port asked for');
+    this.#server = server;
+  }
+
+  #arrive(id: string, response: ServerResponse): void {
+    if (this.#mood === 'failing' && this.#chance.happens(0.5)) {
+      response.writeHead(this.#chance.one([500, 503, 429])).end();
+      return;
+    }
+    this.#compare(id, this.#arrivals.get(id));
+    const arrival: Arrival = { crashes: this.#crashedAt.length };
+    this.#arrivals.set(id, arrival);
+    const answer = () => {
+      if (response.destroyed) return;
+      response.writeHead(isRefused(id) ? 400 : 200).end();
+      arrival.answeredAt = performance.now();
+      (isRefused(id) ? this.refused : this.accepted).add(id);
+      this.#watch();
+    };
+    if (this.#mood === 'slow') setTimeout(answer, this.#chance.between(10, 300));
+    else answer();
+  }
+
+  #compare(id: string, before: Arrival | undefined): void {
+    if (before === undefined) return;
+    const crashedAt = this.#crashedAt[before.crashes];
+    if (crashedAt !== undefined) {
+      const { byCrash } = this.repeats;
+      byCrash.set(before.crashes, (byCrash.get(before.crashes) ?? 0) + 1);
+      // What was not answered was in flight when the program died.
+      const age = before.answeredAt === undefined ? 0 : crashedAt - before.answeredAt;
+      this.repeats.oldest = Math.max(this.repeats.oldest, age);
+    } else this.repeats.unexplained.push(id);
+  }
+
+  /** The program was killed just now. */
+  crashed(): void {
+    this.#crashedAt.push(performance.now());
+  }
+
+  /** Resolves when all of these were answered for good; rejects with how many are missing when it takes too long. */
+  async drain(ids: ReadonlySet<string>, ms: number): Promise<void> {
+    const missing = () => [...ids].filter((id) => !this.accepted.has(id) && !this.refused.has(id));
+    await new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => {
+        const left = missing();
+        reject(new Error(`${left.length} events never arrived, such as ${left.slice(0, 5).join(', ')}`));
+      }, ms);
+      this.#watch = () => {
+        if (this.accepted.size + this.refused.size < ids.size || missing().length > 0) return;
+        clearTimeout(timer);
+        resolve();
+      };
+      this.#watch();
+    }).finally(() => {
+      this.#watch = () => {};
+    });
+  }
+
+  async stop(): Promise<void> {
+    const server = this.#server;
+    this.#server = undefined;
+    if (server === undefined) return;
+    server.close();
+    server.closeAllConnections();
+    if (server.listening) await once(server, 'close');
+  }
+}

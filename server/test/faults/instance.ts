@@ -1,0 +1,127 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { type Place, ROOT } from '../support/program.ts';
+
+const MILLRACE = join(ROOT, 'cli/bin/millrace.js');
+
+/** A start or a stop that takes longer than this has failed. */
+const LONGEST_START = 30_000;
+const LONGEST_STOP = 10_000;
+
+/** The program in a process of its own, that may end at any moment. */
+export interface Instance {
+  readonly pid: number;
+  /** Resolves to where it listens when it says that it is ready; to nothing when it ended before. */
+  readonly ready: Promise<string | undefined>;
+  /** Resolves to the exit code; null when a signal ended it. */
+  readonly ended: Promise<number | null>;
+  /** Everything it has written so far. */
+  said(): string;
+  /** SIGKILL: no goodbye. */
+  kill(): Promise<void>;
+  /** SIGTERM. Rejects when the program has not ended within ten seconds. */
+  stop(): Promise<Stopped>;
+}
+
+export interface Stopped {
+  readonly code: number | null;
+  readonly ms: number;
+}
+
+export interface InstanceOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** A script to run in place of the program, for tests of the instruments; it too says when it is ready. */
+  readonly instead?: string;
+}
+
+/** What was started and has not ended. */
+const running = new Set<ChildProcess>();
+
+/** Ends whatever a failed test left running. */
+export async function endAll(): Promise<void> {
+  await Promise.all(
+    Array.from(running, async (child) => {
+      const ended = once(child, 'exit');
+      child.kill('SIGKILL');
+      await ended;
+    }),
+  );
+}
+
+/** Starts `millrace start` on the folder and the configuration of a place. */
+export function launch(place: Place, { env = {}, instead }: InstanceOptions = {}): Instance {
+  const args = [
+    'start',
+    '--config',
+    place.config,
+    '--data',
+    place.data,
+    '--port',
+    '0',
+    '--host',
+    '127.0.0.1',
+  ];
+  const script = ['--input-type=module', '--eval', instead ?? ''];
+  const child = spawn(process.execPath, instead === undefined ? [MILLRACE, ...args] : script, {
+    cwd: ROOT,
+    env: { ...bareEnvironment(), NO_COLOR: '1', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  running.add(child);
+  child.once('exit', () => running.delete(child));
+  let said = '';
+  const ended = once(child, 'exit').then(([code]) => code as number | null);
+  const ready = new Promise<string | undefined>((resolve) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        said += text;
+        const [, url] = said.match(/ready on (http:\/\/\S+)/) ?? [];
+        if (url !== undefined) resolve(url);
+      });
+    }
+    void ended.then(() => resolve(undefined));
+  });
+  const within = async <Value>(promise: Promise<Value>, ms: number, what: string): Promise<Value> => {
+    let timer: NodeJS.Timeout | undefined;
+    const tooLong = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        child.kill('SIGKILL');
+        reject(new Error(`millrace did not ${what} within ${ms} ms; it said:\n${said}`));
+      }, ms);
+    });
+    return await Promise.race([promise, tooLong]).finally(() => clearTimeout(timer));
+  };
+  return {
+    pid: child.pid!,
+    ready: within(ready, LONGEST_START, 'start'),
+    ended,
+    said: () => said,
+    kill: async () => {
+      child.kill('SIGKILL');
+      await ended;
+    },
+    stop: async () => {
+      const began = performance.now();
+      child.kill('SIGTERM');
+      const code = await within(ended, LONGEST_STOP, 'stop');
+      return { code, ms: performance.now() - began };
+    },
+  };
+}
+
+/** Starts it and expects it to come up. */
+export async function start(
+  place: Place,
+  options: InstanceOptions = {},
+): Promise<Instance & { url: string }> {
+  const instance = launch(place, options);
+  const url = await instance.ready;
+  if (url === undefined) throw new Error(`millrace ended before it was ready; it said:\n${instance.said()}`);
+  return { ...instance, url };
+}
+
+/** Settings of whoever runs the tests must not reach the program under test. */
+function bareEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('MILLRACE_')));
+}

@@ -1,0 +1,130 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { chanceOf } from '../support/disk-faults/random.ts';
+import { makePlace, oneDestination, type Place } from '../support/program.ts';
+import { freePort } from '../support/receiver.ts';
+import { audit, auditCopy, deadOf, lost, releaseAll } from './books.ts';
+import { Calls } from './calls.ts';
+import { Endpoint, MOODS } from './endpoint.ts';
+import { endAll, launch, start } from './instance.ts';
+import { largest, passed } from './passed.ts';
+import { type Round, roundsOf, SEED } from './rounds.ts';
+import { Traffic } from './traffic.ts';
+import { lasting } from './waiting.ts';
+
+const MOST_CONNECTIONS = 12;
+
+/** Looking into the folder of a killed program takes longer than a round, so it is done after some of them. */
+const AUDIT_EVERY = 20;
+
+describe('a program killed at any moment', () => {
+  let place: Place;
+  let endpoint: Endpoint;
+
+  afterEach(async () => {
+    await endAll();
+    await endpoint.stop();
+    place.remove();
+  });
+
+  it('loses nothing it has acknowledged, and repeats no more than its last second', async () => {
+    endpoint = new Endpoint(await freePort(), chanceOf(SEED));
+    place = makePlace(oneDestination([`http://127.0.0.1:${endpoint.port}/in`]));
+    const calls = new Calls('kill');
+    const tally = { rounds: 0, midTraffic: 0, starting: 0, stopping: 0 };
+
+    for (const round of roundsOf({ kind: 'kill', rounds: 100, share: 0.45 })) {
+      const mood = round.chance.one(MOODS);
+      await endpoint.be(mood);
+      const before = calls.acknowledged.size;
+      const moment = await liveAndDie(round, calls);
+      tally.rounds++;
+      tally[moment.kind]++;
+      const acknowledged = calls.acknowledged.size - before;
+      console.log(
+        `kill ${round.nth}, seed ${round.seed}: endpoint ${mood}, ${moment.said}, ${acknowledged} acknowledged`,
+      );
+      if (round.nth % AUDIT_EVERY === 0) {
+        expect(lost(calls.acknowledged, await auditCopy(place.data))).toEqual([]);
+      }
+    }
+    // Otherwise it was not traffic that was interrupted, and nothing above means anything.
+    expect(tally.midTraffic).toBeGreaterThan(tally.rounds * 0.6);
+    expect(calls.acknowledged.size).toBeGreaterThan(tally.rounds * 10);
+
+    await settleEverything(calls);
+    const books = await audit(place.data);
+    const { source, destination } = books;
+    expect(lost(calls.acknowledged, books)).toEqual([]);
+    const { byCrash, oldest, unexplained } = endpoint.repeats;
+    expect(unexplained).toEqual([]);
+    expect(oldest).toBeLessThan(1000);
+    // Each event was sent until it was acknowledged, so each is stored once, whatever was killed in between.
+    expect(source.accepted).toBe(calls.made);
+    expect(destination).toMatchObject({ owed: calls.made, pending: 0, delivered: endpoint.accepted.size });
+    expect(deadOf(destination)).toBe(endpoint.refused.size);
+    passed('kill', {
+      rounds: tally.rounds,
+      acknowledged: calls.acknowledged.size,
+      lost: lost(calls.acknowledged, books).length,
+      'duplicates, most per crash': largest(byCrash.values()),
+      'killed while starting': tally.starting,
+      'while stopping': tally.stopping,
+      'oldest repeated, ms before the crash': Math.round(oldest),
+    });
+  });
+
+  /** One life of the program: it starts, takes calls, and is killed at a moment drawn by lot. */
+  async function liveAndDie({ nth, chance }: Round, calls: Calls): Promise<Moment> {
+    const instance = launch(place);
+    // The first one must come up, so that there is something to kill in the next.
+    if (nth > 1 && chance.happens(0.1)) {
+      const ms = chance.between(50, 600);
+      await Promise.race([lasting(ms), instance.ready]);
+      await instance.kill();
+      endpoint.crashed();
+      return { kind: 'starting', said: `killed ${ms} ms after its start` };
+    }
+    const url = await instance.ready;
+    if (url === undefined) throw new Error(`millrace did not start again; it said:\n${instance.said()}`);
+    const traffic = new Traffic(url, { calls, chance, connections: chance.between(2, MOST_CONNECTIONS) });
+    const ms = chance.happens(0.1) ? chance.between(1200, 2000) : chance.between(30, 600);
+    await lasting(ms);
+    const stopping = chance.happens(0.1);
+    if (stopping) {
+      const stopped = instance.stop();
+      await Promise.race([lasting(chance.between(0, 60)), stopped]);
+    }
+    const { inFlight } = traffic;
+    await instance.kill();
+    endpoint.crashed();
+    await traffic.stop();
+    expect(traffic.wrong).toEqual([]);
+    const kind = stopping ? 'stopping' : inFlight > 0 ? 'midTraffic' : 'idle';
+    if (kind === 'idle') throw new Error('no request was in flight when the program was killed');
+    return {
+      kind,
+      said: `killed ${stopping ? 'while stopping' : `with ${inFlight} in flight`} after ${ms} ms`,
+    };
+  }
+
+  /** Sends what is open until it is acknowledged, and lets everything be delivered. */
+  async function settleEverything(calls: Calls): Promise<void> {
+    await endpoint.be('up');
+    const last = await start(place);
+    const next = () => (calls.open > 0 ? calls.retry(100) : undefined);
+    const traffic = new Traffic(last.url, { calls, chance: chanceOf(SEED), connections: 2, next });
+    await traffic.ended();
+    expect(traffic.wrong).toEqual([]);
+    expect(calls.acknowledged.size).toBe(calls.made);
+    expect(await last.stop()).toMatchObject({ code: 0 });
+    await releaseAll(place.data);
+    const drain = await start(place);
+    await endpoint.drain(calls.acknowledged, 60_000);
+    expect(await drain.stop()).toMatchObject({ code: 0 });
+  }
+});
+
+interface Moment {
+  readonly kind: 'midTraffic' | 'starting' | 'stopping';
+  readonly said: string;
+}

@@ -1,0 +1,35 @@
+import { expect } from 'vitest';
+import type { Calls } from './calls.ts';
+import { brokenPromises, Client } from './traffic.ts';
+import { lasting } from './waiting.ts';
+
+/** Storage that works again is used again within this time, by the same process, without anybody's help. */
+const RECOVERY = 5000;
+
+/**
+ * Sends a new call, and then everything that was turned away, until all of it is accepted.
+ * Resolves to how long the first acceptance took, in milliseconds.
+ */
+export async function everythingAccepted(url: string, calls: Calls): Promise<number> {
+  const began = performance.now();
+  const client = new Client(url, 1);
+  let request = calls.make(1);
+  let recovery: number | undefined;
+  try {
+    for (;;) {
+      const answer = await client.send(request);
+      calls.note(request, answer?.status);
+      const now = performance.now() - began;
+      if (answer === undefined) throw new Error('the connection broke');
+      expect(brokenPromises(answer)).toEqual([]);
+      if (answer.status === 200) recovery ??= now;
+      else if (now > RECOVERY)
+        throw new Error(`still turned away ${RECOVERY} ms after the storage works again`);
+      else await lasting(50);
+      if (calls.open === 0) return recovery!;
+      request = calls.retry(100);
+    }
+  } finally {
+    client.close();
+  }
+}

@@ -1,0 +1,225 @@
+import { emptyContents, type MemoryContents, openMemoryStore } from '../../src/adapters/memory/store.ts';
+import type { LaneState } from '../../src/deliver/lane.ts';
+import { Lanes } from '../../src/deliver/lanes.ts';
+import { webhooks } from '../../src/destinations/webhooks/webhooks.ts';
+import { GroupCommit } from '../../src/ingest/group-commit.ts';
+import type { Destination } from '../../src/model/destination.ts';
+import type { Event } from '../../src/model/event.ts';
+import type { DestinationCounts } from '../../src/model/ledger.ts';
+import type { Source } from '../../src/model/source.ts';
+import type { Time } from '../../src/model/time.ts';
+import type { Logger } from '../../src/ports/logger.ts';
+import type { Store } from '../../src/ports/store.ts';
+import { type HandClock, handClock } from '../support/clock.ts';
+import { type Behaviour, type Endpoints, endpoints, OK } from './endpoints.ts';
+
+export const START: Time = Date.UTC(2026, 0, 1, 12);
+
+const SOURCE: Source = {
+  id: 1,
+  name: 'website',
+  writeKeys: [],
+  enabled: true,
+  mode: 'standard',
+  whenDisabled: 'refuse',
+};
+
+/** A destination whose only endpoint is `http://<name>/`. */
+export function destination(id: number, name: string, more: Partial<Destination> = {}): Destination {
+  return {
+    id,
+    name,
+    type: 'webhooks',
+    sources: ['website'],
+    enabled: true,
+    version: 1,
+    settings: { endpoints: [{ url: `http://${name}/`, headers: {} }], format: 'documented', success: 'any' },
+    ...more,
+  };
+}
+
+export const CRM = destination(1, 'crm');
+export const OTHER = destination(2, 'other');
+
+export interface Line {
+  readonly level: 'debug' | 'info' | 'warn' | 'error';
+  readonly event: string;
+  readonly facts: Readonly<Record<string, unknown>>;
+}
+
+export interface WorldOptions {
+  readonly destinations?: readonly Destination[];
+  readonly behave?: Behaviour;
+  /** Stands between the lanes and their store. */
+  readonly between?: (store: Store) => Store;
+  /** In the middle unless a test says otherwise: then every delay is exactly the one of the schedule. */
+  readonly random?: () => number;
+}
+
+/**
+ * Lanes with the real memory store below, the real group commit above, endpoints that follow a script, and a clock that is
+ * moved by hand.
+ */
+export class World {
+  readonly clock: HandClock = handClock(START);
+  readonly endpoints: Endpoints;
+  readonly lines: Line[] = [];
+  readonly contents: MemoryContents = emptyContents();
+  readonly #options: WorldOptions;
+  #destinations: readonly Destination[];
+  #store: Store;
+  #lanes: Lanes;
+  #commits: GroupCommit;
+  /** Of the process: a dead one hears no answers, is not woken, and sends nothing. */
+  #life = { over: false };
+  #batches = 0;
+  #events = 0;
+
+  private constructor(options: WorldOptions) {
+    this.#options = options;
+    this.#destinations = options.destinations ?? [CRM];
+    this.endpoints = endpoints(this.clock, options.behave ?? (() => OK));
+    this.#store = openMemoryStore({ contents: this.contents });
+    this.#lanes = this.#makeLanes();
+    this.#commits = this.#makeCommits();
+  }
+
+  static async open(options: WorldOptions = {}): Promise<World> {
+    const world = new World(options);
+    await world.lanes.start();
+    return world;
+  }
+
+  get lanes(): Lanes {
+    return this.#lanes;
+  }
+
+  get store(): Store {
+    return this.#store;
+  }
+
+  /** The process dies. */
+  kill(): void {
+    this.#life.over = true;
+  }
+
+  /** A new process starts on what was stored. */
+  async boot(): Promise<void> {
+    this.#life = { over: false };
+    this.#store = openMemoryStore({ contents: this.contents });
+    this.#lanes = this.#makeLanes();
+    this.#commits = this.#makeCommits();
+    await this.#lanes.start();
+  }
+
+  async crash(): Promise<void> {
+    this.kill();
+    await this.boot();
+  }
+
+  configure(destinations: readonly Destination[]): void {
+    this.#destinations = destinations;
+    this.#lanes.configure(destinations);
+  }
+
+  /** One batch of new events for the destinations, received and committed now; gives their messageIds. */
+  async accept(count: number, to: readonly Destination[] = this.#destinations): Promise<string[]> {
+    const ids = Array.from({ length: count }, () => `m${this.#events++}`);
+    await this.acceptAs(ids, to);
+    return ids;
+  }
+
+  /** The same with given messageIds; resolves to false when nothing could be stored. */
+  async acceptAs(ids: readonly string[], to: readonly Destination[] = this.#destinations): Promise<boolean> {
+    const receivedAt = this.clock.now();
+    const stored = await new Promise<boolean>((resolve) => {
+      this.#planned = to.filter(({ enabled }) => enabled);
+      this.#commits.add({
+        events: ids.map((id) => eventOf(id, receivedAt)),
+        counts: [{ source: SOURCE.id, calls: ids.length, discarded: {} }],
+        receivedAt,
+        committed: (result) => resolve(!('error' in result)),
+      });
+    });
+    await this.clock.settle();
+    return stored;
+  }
+  #planned: readonly Destination[] = [];
+
+  stateOf({ id }: Destination): LaneState {
+    return this.lanes.states().find((state) => state.destination === id)!;
+  }
+
+  async countsOf({ id }: Destination): Promise<DestinationCounts> {
+    const { destinations } = await this.store.backlog.ledger();
+    const none = { owed: 0, delivered: 0, pending: 0, dead: {}, erased: 0, skipped: {} };
+    return destinations.get(id) ?? none;
+  }
+
+  /** When the endpoint of this destination got requests, in seconds since `from`. */
+  secondsOf({ settings }: Destination, from: Time = START): number[] {
+    const { url } = settings.endpoints[0]!;
+    return this.endpoints.arrivals.filter((one) => one.url === url).map(({ at }) => (at - from) / 1000);
+  }
+
+  linesOf(event: string): Line[] {
+    return this.lines.filter((line) => line.event === event);
+  }
+
+  #makeLanes(): Lanes {
+    const { log, backlog } = this.#options.between?.(this.#store) ?? this.#store;
+    const life = this.#life;
+    const lanes = new Lanes({
+      log,
+      backlog,
+      transport: {
+        send: (request, done) => {
+          if (!life.over) this.endpoints.send(request, (answer) => life.over || done(answer));
+        },
+        stop: async () => {},
+      },
+      clock: {
+        now: () => this.clock.now(),
+        at: (at, wake) => this.clock.at(at, () => life.over || wake()),
+      },
+      logger: this.#logger(),
+      observer: undefined,
+      random: this.#options.random ?? (() => 0.5),
+      types: { webhooks },
+    });
+    lanes.configure(this.#destinations);
+    return lanes;
+  }
+
+  #makeCommits(): GroupCommit {
+    return new GroupCommit({
+      log: this.#options.between?.(this.#store).log ?? this.#store.log,
+      deliverer: this.#lanes,
+      plan: () => ({ owed: this.#planned, skipped: [] }),
+      newBatchId: () => `batch ${this.#batches++}`,
+    });
+  }
+
+  #logger(): Logger {
+    const write = (level: Line['level']) => (facts: Line['facts'], event: string) => {
+      this.lines.push({ level, event, facts });
+    };
+    return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
+  }
+}
+
+function eventOf(messageId: string, at: Time) {
+  const receivedAt = new Date(at).toISOString();
+  const event: Event = {
+    messageId,
+    type: 'track',
+    channel: 'server',
+    userId: 'u1',
+    event: 'Order Placed',
+    context: {},
+    integrations: {},
+    timestamp: receivedAt,
+    receivedAt,
+  };
+  return { source: SOURCE, event, json: JSON.stringify(event) };
+}

@@ -1,0 +1,71 @@
+import type { Duration, Time } from '../../src/model/time.ts';
+import type { Clock } from '../../src/ports/clock.ts';
+
+/** A clock that stands still until a test moves it. */
+export interface HandClock extends Clock {
+  /**
+   * Moves the clock on. Whoever waits for a time on the way is woken at that very time, in order, and everything that
+   * follows from it without waiting itself is over before the clock moves on: promises are settled, other parts woken.
+   * Holds for everything that runs in memory; a real disk or socket is not waited for.
+   */
+  pass(time: Duration): Promise<void>;
+
+  /** Moves the clock on until the condition holds; looks at it after every wake. Throws when `limit` has passed before. */
+  passUntil(condition: () => boolean, limit: Duration): Promise<void>;
+
+  /** Lets everything happen that waits for no time. */
+  settle(): Promise<void>;
+}
+
+/** A clock that shows `start` and runs only by hand. */
+export function handClock(start: Time): HandClock {
+  let now = start;
+  let waiting: { readonly at: Time; readonly wake: () => void }[] = [];
+
+  function at(time: Time, wake: () => void): () => void {
+    const entry = { at: time, wake };
+    // Behind those of the same time: who asked first is woken first.
+    let place = waiting.length;
+    while (place > 0 && waiting[place - 1]!.at > time) place -= 1;
+    waiting.splice(place, 0, entry);
+    return () => {
+      waiting = waiting.filter((other) => other !== entry);
+    };
+  }
+
+  /** Wakes those whose time is the next to come; false when none comes before `end`. */
+  async function step(end: Time): Promise<boolean> {
+    const first = waiting[0];
+    if (first === undefined || first.at > end) return false;
+    now = Math.max(now, first.at);
+    while (waiting[0] !== undefined && waiting[0].at <= now) waiting.shift()!.wake();
+    await settle();
+    return true;
+  }
+
+  return {
+    now: () => now,
+    at,
+    settle,
+    async pass(time) {
+      const end = now + time;
+      await settle();
+      while (await step(end));
+      now = end;
+    },
+    async passUntil(condition, limit) {
+      const end = now + limit;
+      await settle();
+      while (!condition()) {
+        if (!(await step(end))) throw new Error(`after ${limit} ms it had not happened: ${condition}`);
+      }
+    },
+  };
+}
+
+/** A turn of the event loop: every promise that waits for nothing outside is settled when it comes round. */
+function settle(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}

@@ -1,0 +1,17 @@
+import { defineConfig } from 'vitest/config';
+
+/** The fault suite, a run of its own (`npm run test:faults`): minutes long, and it wants the machine for itself. */
+export default defineConfig({
+  test: {
+    include: ['server/test/faults/**/*.faults.ts'],
+    globalSetup: 'server/test/support/disk-faults/compile.ts',
+    // Each suite bounds its own time; this only ends what hangs.
+    testTimeout: 3_600_000,
+    hookTimeout: 60_000,
+    pool: 'forks',
+    // Some rounds measure time, and all of them keep both cores busy.
+    fileParallelism: false,
+    // Seeds and sums are the output of this suite; they stand as they are printed.
+    disableConsoleIntercept: true,
+  },
+});

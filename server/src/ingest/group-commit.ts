@@ -175,11 +175,16 @@ export class GroupCommit {
     });
   }
 
-  /** Not stored: as if it had never been. Its own calls will come again and are counted then; others' counts are kept. */
+  /**
+   * Not stored, as far as the log could tell: its own calls will come again and are counted then; others' counts are kept.
+   * A log that fails may find out later that it did store the batch, and parks it then: so the lanes look.
+   */
   #takeBack({ batch, carried }: Group): void {
+    const { deliverer } = this.#tools;
     this.#tally.add(carried);
     for (const { destination, state, indexes } of batch.owed) {
-      if (state === 'held') this.#tools.deliverer.release(destination, indexes.length);
+      if (state === 'held') deliverer.release(destination, indexes.length);
+      deliverer.parked(destination, batch.receivedAt);
     }
   }
 }

@@ -38,7 +38,8 @@ export class Endpoint {
   readonly #crashedAt: number[] = [];
   #server: Server | undefined;
   #mood: Mood = 'down';
-  #watch: () => void = () => {};
+  /** Whoever waits for arrivals; several lives may share one endpoint. */
+  readonly #watchers = new Set<() => void>();
 
   /** @param port taken from `freePort`, so that it stays the same while the endpoint comes and goes; 0 is any */
   constructor(port: number, chance: Chance) {
@@ -80,7 +81,7 @@ export class Endpoint {
       response.writeHead(isRefused(id) ? 400 : 200).end();
       arrival.answeredAt = performance.now();
       (isRefused(id) ? this.refused : this.accepted).add(id);
-      this.#watch();
+      for (const look of this.#watchers) look();
     };
     if (this.#mood === 'slow') setTimeout(answer, this.#chance.between(10, 300));
     else answer();
@@ -106,20 +107,20 @@ export class Endpoint {
   /** Resolves when all of these were answered for good; rejects with how many are missing when it takes too long. */
   async drain(ids: ReadonlySet<string>, ms: number): Promise<void> {
     const missing = () => [...ids].filter((id) => !this.accepted.has(id) && !this.refused.has(id));
+    let look = () => {};
     await new Promise<void>((resolve, reject) => {
       const timer = setTimeout(() => {
         const left = missing();
         reject(new Error(`${left.length} events never arrived, such as ${left.slice(0, 5).join(', ')}`));
       }, ms);
-      this.#watch = () => {
+      look = () => {
         if (this.accepted.size + this.refused.size < ids.size || missing().length > 0) return;
         clearTimeout(timer);
         resolve();
       };
-      this.#watch();
-    }).finally(() => {
-      this.#watch = () => {};
-    });
+      this.#watchers.add(look);
+      look();
+    }).finally(() => this.#watchers.delete(look));
   }
 
   async stop(): Promise<void> {

@@ -117,7 +117,7 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
     const tally = await series(live.url, { disk, calls, kinds: SERIES_KINDS });
     await endpoint.drain(calls.acknowledged, 15_000);
     expect(await live.stop()).toMatchObject({ code: 0 });
-    await expectKept(place, calls);
+    await expectKept(place, calls, tally.refusals);
     disk.remove();
     place.remove();
     passed('storage calls that fail one after another', {
@@ -181,7 +181,7 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
     expect(refusals).toBe(20);
     await endpoint.drain(calls.acknowledged, 15_000);
     expect(await live.stop()).toMatchObject({ code: 0 });
-    await expectKept(place, calls);
+    await expectKept(place, calls, refusals);
     disk.remove();
     place.remove();
   });
@@ -223,7 +223,7 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
       await endpoint.drain(calls.acknowledged, 15_000);
       expect(await instance.stop()).toMatchObject({ code: 0 });
       expect(instance.said()).not.toMatch(/^ {4}at /m);
-      await expectKept(place, calls);
+      await expectKept(place, calls, refusals);
       return {
         fired: disk.failed() > 0,
         ended: false,
@@ -260,11 +260,16 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
     return { fired: true, ended: true, refusals: 0, recovery: 0, acknowledged: APPENDS };
   }
 
-  /** 200 was stored, 503 was not, and each was delivered once. */
-  async function expectKept(place: Place, calls: Calls): Promise<void> {
+  /**
+   * 200 was stored, and each was delivered once. What was answered 503 and sent again may have been stored the first time:
+   * nobody can know it while the disk neither syncs nor opens. It is a duplicate then.
+   */
+  async function expectKept(place: Place, calls: Calls, inDoubt = 0): Promise<void> {
     const { source, destination, stored } = await audit(place.data);
     expect([...stored].sort()).toEqual([...calls.acknowledged].sort());
-    expect(source).toMatchObject({ received: calls.made, accepted: calls.made, duplicates: 0 });
+    expect(source.accepted).toBe(calls.made);
+    expect(source.received).toBe(calls.made + source.duplicates);
+    expect(source.duplicates).toBeLessThanOrEqual(inDoubt);
     expect(destination.owed).toBe(calls.made);
     expect(destination.delivered + destination.pending).toBe(calls.made);
     expect(endpoint.repeats.unexplained).toEqual([]);

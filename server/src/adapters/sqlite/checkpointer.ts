@@ -1,13 +1,14 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { workerData } from 'node:worker_threads';
+import { COPIED, GO_ON, LOG, PAUSE, PAUSED, STATE, STOP, WISH } from './checkpoint-words.ts';
 
 /** Milliseconds between two checkpoints. */
 const EVERY = 100;
 
 export interface CheckpointerOptions {
   readonly folder: string;
-  /** Three words: pages in the log, pages copied, and 1 when it is time to stop. */
+  /** As many words as `checkpoint-words.ts` says. */
   readonly shared: SharedArrayBuffer;
 }
 
@@ -18,19 +19,29 @@ export interface CheckpointerOptions {
 function run({ folder, shared }: CheckpointerOptions): void {
   const seen = new Int32Array(shared);
   let database: DatabaseSync | undefined;
-  while (Atomics.load(seen, 2) === 0) {
+  for (;;) {
+    const wish = Atomics.load(seen, WISH);
+    if (wish === STOP) break;
+    if (wish === PAUSE) {
+      database?.close();
+      database = undefined;
+      Atomics.store(seen, STATE, PAUSED);
+      Atomics.notify(seen, STATE);
+      Atomics.wait(seen, WISH, PAUSE);
+      continue;
+    }
     try {
       database ??= open(folder);
       const { log, checkpointed } = database
         .prepare('pragma wal_checkpoint(passive)')
         .get() as unknown as Checkpoint;
-      Atomics.store(seen, 0, log);
-      Atomics.store(seen, 1, checkpointed);
+      Atomics.store(seen, LOG, log);
+      Atomics.store(seen, COPIED, checkpointed);
     } catch {
       database?.close();
       database = undefined;
     }
-    Atomics.wait(seen, 2, 0, EVERY);
+    Atomics.wait(seen, WISH, GO_ON, EVERY);
   }
   database?.close();
 }

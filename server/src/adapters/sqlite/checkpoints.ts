@@ -2,6 +2,8 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
+import { StorageError } from '../../ports/event-log.ts';
+import { AT_WORK, COPIED, GO_ON, LOG, PAUSE, PAUSED, STATE, STOP, WISH, WORDS } from './checkpoint-words.ts';
 import type { CheckpointerOptions } from './checkpointer.ts';
 
 /** The write-ahead log starts again from its beginning once it is longer than this… */
@@ -10,6 +12,8 @@ const LONG_ENOUGH = 16 * 1024 * 1024;
 const FEW_PAGES = 256;
 /** Commits between two looks at it. */
 const LOOK_EVERY = 64;
+/** Milliseconds the thread has to give up the file; it may be in the middle of a slow sync. */
+const PAUSE_LIMIT = 2000;
 
 /**
  * The writer's side of checkpoints. The copying of pages from the write-ahead log into the file is done on a thread of its
@@ -28,7 +32,7 @@ export class Checkpoints {
 
   constructor(database: DatabaseSync, folder: string) {
     this.#folder = folder;
-    const shared = new SharedArrayBuffer(12);
+    const shared = new SharedArrayBuffer(4 * WORDS);
     this.#seen = new Int32Array(shared);
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
     this.#thread = new Worker(new URL(`./checkpointer.${extension}`, import.meta.url), {
@@ -40,15 +44,30 @@ export class Checkpoints {
     [this.#copyRest, this.#truncate] = prepare(database);
   }
 
+  /** Until `resume` the thread has no handle on the file. Throws when it does not come to an end of its work. */
+  pause(): void {
+    if (Atomics.load(this.#seen, WISH) !== PAUSE) {
+      Atomics.store(this.#seen, STATE, AT_WORK);
+      Atomics.store(this.#seen, WISH, PAUSE);
+      Atomics.notify(this.#seen, WISH);
+    }
+    Atomics.wait(this.#seen, STATE, AT_WORK, PAUSE_LIMIT);
+    if (Atomics.load(this.#seen, STATE) !== PAUSED) {
+      throw new StorageError('the disk is too slow to be opened anew: see what else uses it');
+    }
+  }
+
   /** The writer has a new handle. */
-  reopen(database: DatabaseSync): void {
+  resume(database: DatabaseSync): void {
     [this.#copyRest, this.#truncate] = prepare(database);
+    Atomics.store(this.#seen, WISH, GO_ON);
+    Atomics.notify(this.#seen, WISH);
   }
 
   /** Call after every commit. */
   committed(): void {
     if (++this.#commits % LOOK_EVERY !== 0) return;
-    const left = Atomics.load(this.#seen, 0) - Atomics.load(this.#seen, 1);
+    const left = Atomics.load(this.#seen, LOG) - Atomics.load(this.#seen, COPIED);
     if (left > FEW_PAGES || this.#bytes() < LONG_ENOUGH) return;
     this.#copyRest.get();
   }
@@ -59,8 +78,8 @@ export class Checkpoints {
   }
 
   async stop(): Promise<void> {
-    Atomics.store(this.#seen, 2, 1);
-    Atomics.notify(this.#seen, 2);
+    Atomics.store(this.#seen, WISH, STOP);
+    Atomics.notify(this.#seen, WISH);
     await this.#exited;
   }
 

@@ -180,6 +180,14 @@ export class Contents {
     return this.#pending.adopt();
   }
 
+  taken(): SetId[] {
+    return this.#pending.taken();
+  }
+
+  park(sets: readonly SetId[]): void {
+    this.#pending.park(sets);
+  }
+
   lanes(): ReturnType<Pending['lanes']> {
     return this.#pending.lanes();
   }

@@ -1,13 +1,17 @@
-import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, fsyncSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../ports/event-log.ts';
 import { migrate } from './schema.ts';
 
-/** Opens the store's file in a folder that exists, is ours alone, and can be written; brings it to the current format. */
+/**
+ * Opens the store's file in a folder that exists, is ours alone, and can be written; brings it to the current format.
+ * Nobody else may have it open.
+ */
 export function openDatabase(folder: string): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {
+    syncAnew(join(folder, 'millrace.db-wal'));
     database = new DatabaseSync(join(folder, 'millrace.db'));
     // Before the first table, or it cannot be had without a VACUUM that blocks everything.
     database.exec('pragma auto_vacuum = incremental');
@@ -41,6 +45,38 @@ export function makeFolder(folder: string): void {
         cause: error,
       },
     );
+  }
+}
+
+/**
+ * Brings what an earlier handle or process wrote to stable storage, whatever became of its syncs.
+ *
+ * A sync that has failed leaves its pages in the page cache, marked as if they were on disk: they can be read, and the
+ * next sync passes over them. A commit found in such a log would be taken for durable and be gone after a power cut; worse,
+ * a checkpoint of it cut in the middle would damage the file. Written once more, the pages are synced for certain.
+ */
+function syncAnew(path: string): void {
+  let handle: number;
+  try {
+    handle = openSync(path, 'r+');
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return;
+    throw error;
+  }
+  try {
+    const piece = Buffer.allocUnsafe(1024 * 1024);
+    let at = 0;
+    for (;;) {
+      const read = readSync(handle, piece, 0, piece.length, at);
+      if (read === 0) break;
+      for (let written = 0; written < read; ) {
+        written += writeSync(handle, piece, written, read - written, at + written);
+      }
+      at += read;
+    }
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
   }
 }
 

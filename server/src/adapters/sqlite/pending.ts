@@ -34,6 +34,8 @@ export class Pending {
   #nextId: SetId;
   readonly #sql: PendingStatements;
   readonly #held = new Map<SetId, HeldSet>();
+  /** Sets that came into the hands of this process since `taken` was asked. */
+  #taken: SetId[] = [];
   /** The parked row of each destination that still grows. */
   readonly #growing = new Map<number, { id: SetId; since: Time; runs: Runs }>();
 
@@ -58,6 +60,7 @@ export class Pending {
       refs: encodeRuns(positions),
     });
     this.#held.set(id, HeldSet.ofNew(destination, positions));
+    this.#taken.push(id);
     return id;
   }
 
@@ -123,6 +126,7 @@ export class Pending {
         });
       }
       this.#held.set(id, set);
+      this.#taken.push(id);
       room -= taken.length;
       for (const delivery of taken) {
         if (isNew(delivery)) fresh.push(id, delivery.position);
@@ -248,6 +252,19 @@ export class Pending {
     if (this.#growing.get(row.destination)?.id === row.id) this.#growing.delete(row.destination);
     if (stays.length === 0) this.#sql.delete.run(row.id);
     else this.#sql.rewrite.run(stays.length, encodeRefs(stays), row.id);
+  }
+
+  /** What came into the hands of this process since this was asked last. */
+  taken(): SetId[] {
+    return this.#taken.splice(0);
+  }
+
+  /** Puts sets back on disk that nobody was told of. */
+  park(sets: readonly SetId[]): void {
+    for (const id of sets) {
+      this.#held.delete(id);
+      this.#sql.park.run(id);
+    }
   }
 
   /** Parks what a process that is gone held. */

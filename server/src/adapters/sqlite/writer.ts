@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Duration } from '../../model/time.ts';
+import type { SetId } from '../../ports/backlog.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { Contents } from './contents.ts';
@@ -49,6 +50,8 @@ class Writer {
   /** Answers to erasures whose bytes are not gone yet. */
   readonly #scrubbing: Reply[] = [];
   #checkpoints: Checkpoints;
+  /** Sets that a transaction took in hand of which nobody knows whether it happened. */
+  #doubtful: SetId[] = [];
 
   constructor(port: MessagePort, options: WriterOptions) {
     this.#port = port;
@@ -88,12 +91,13 @@ class Writer {
 
   /** One transaction for all of them: they are stored together or fail together. */
   #commit(writes: readonly Request[]): void {
-    let answers: Answers[OperationKind][] = [];
+    const answers: Answers[OperationKind][] = [];
+    let contents: Contents | undefined;
     try {
-      const contents = this.#opened();
+      contents = this.#opened();
       const before = contents.commits;
       this.#database.exec('begin immediate');
-      answers = writes.map((request) => perform(contents, request));
+      for (const request of writes) answers.push(perform(contents, request));
       contents.seal();
       try {
         this.#database.exec('commit');
@@ -102,8 +106,11 @@ class Writer {
         this.#reopen();
         if (this.#opened().commits !== before + 1) throw error;
       }
+      contents.taken();
     } catch (error) {
       const { reason } = asStorageError(error, this.#options.folder);
+      // Should it turn out to have happened, its callers have been told otherwise.
+      if (contents !== undefined) this.#doubtful.push(...contents.taken());
       this.#giveUp();
       for (const { id } of writes) this.#reply({ kind: 'failed', id, reason });
       return;
@@ -177,9 +184,20 @@ class Writer {
 
   #reopen(): void {
     this.#giveUp();
+    // Nobody may take the write-ahead log at its word before it has been synced anew.
+    this.#checkpoints.pause();
     this.#database = openDatabase(this.#options.folder);
-    this.#checkpoints.reopen(this.#database);
-    this.#contents = this.#read();
+    // Shows that the disk writes and syncs again, and leaves a short log for the next time it does not.
+    this.#database.exec('pragma wal_checkpoint(truncate)');
+    const contents = this.#read();
+    if (this.#doubtful.length > 0) {
+      this.#database.exec('begin immediate');
+      contents.park(this.#doubtful);
+      this.#database.exec('commit');
+      this.#doubtful = [];
+    }
+    this.#checkpoints.resume(this.#database);
+    this.#contents = contents;
   }
 
   async #stop(id: number): Promise<void> {

@@ -12,7 +12,9 @@ export function readConformance(subject: Subject): void {
       const position = positionsOf(await subject.store.log.append(batch([...of, event('other', 12)])));
       const expected = of.map((one) => ({ source: SITE, event: JSON.parse(one.json) as Event }));
       const stored = await subject.store.log.read(position);
-      expect(stored.slice(0, -1)).toEqual(expected);
+      expect(stored.slice(0, -1).map((one) => ({ source: one?.source, event: one?.event }))).toEqual(
+        expected,
+      );
       expect(stored.at(-1)?.source).toBe(12);
       // Outbound bodies are made from the event: the same bytes need the same order of keys.
       expect(stored.slice(0, -1).map((one) => JSON.stringify(one?.event))).toEqual(of.map((one) => one.json));

@@ -189,6 +189,7 @@ interface ChunkRow {
   first: number;
   n: number;
   at: number;
+  json: number;
   stage: number;
   batch: string | null;
   answer: string | null;
@@ -203,7 +204,7 @@ interface ChunkRow {
 function decode(row: ChunkRow): Chunk {
   const { first, n, stage, batch, answer } = row;
   const origin = batch === null || answer === null ? undefined : { batch, answer };
-  const body = decodeBody(row.codec, row.body);
+  const body = decodeBody(row.codec, row.body, row.json + n);
   return {
     ...{ first, n, stage, origin, body },
     starts: lineStarts(body, n),
@@ -218,6 +219,12 @@ function decode(row: ChunkRow): Chunk {
 export function lineOf(chunk: Chunk, position: Position): Buffer {
   const line = position - chunk.first;
   return chunk.body.subarray(chunk.starts[line]!, chunk.starts[line + 1]! - 1);
+}
+
+/** The same of so many events from a position on, with line feeds between them. */
+export function linesOf(chunk: Chunk, position: Position, n: number): Buffer {
+  const line = position - chunk.first;
+  return chunk.body.subarray(chunk.starts[line]!, chunk.starts[line + n]! - 1);
 }
 
 function bytesOf(words: Uint32Array): Uint8Array {
@@ -256,11 +263,11 @@ function statements(
     ),
     delete: prepare('delete from chunk where first = ?'),
     find: prepare(
-      `select first, n, at, stage, batch, answer, codec, sources, times, keys, users, body
+      `select first, n, at, json, stage, batch, answer, codec, sources, times, keys, users, body
        from chunk where first <= ? order by first desc limit 1`,
     ),
     from: prepare(
-      `select first, n, at, stage, batch, answer, codec, sources, times, keys, users, body
+      `select first, n, at, json, stage, batch, answer, codec, sources, times, keys, users, body
        from chunk where first >= ? order by first`,
     ),
     facts: prepare(`select ${FACTS} from chunk where first <= ? order by first desc limit 1`),

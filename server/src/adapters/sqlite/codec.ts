@@ -10,6 +10,9 @@ export const ZSTD = 1;
 /** Below this many events compressing costs more than it saves (20 µs for one event against 1.2 µs each in a hundred). */
 const COMPRESS_FROM = 8;
 
+/** The library refuses less. */
+const MIN_ROOM = 64;
+
 const ZSTD_LEVEL_1 = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
 
 export function encodeBody(body: Uint8Array, events: number): { codec: number; bytes: Uint8Array } {
@@ -17,9 +20,10 @@ export function encodeBody(body: Uint8Array, events: number): { codec: number; b
   return { codec: ZSTD, bytes: zstdCompressSync(body, ZSTD_LEVEL_1) };
 }
 
-export function decodeBody(codec: number, bytes: Uint8Array): Buffer {
+/** `size`: how long the body is, or about that; room for it is then made at once, and not piece by piece. */
+export function decodeBody(codec: number, bytes: Uint8Array, size: number): Buffer {
   if (codec === RAW) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (codec === ZSTD) return zstdDecompressSync(bytes);
+  if (codec === ZSTD) return zstdDecompressSync(bytes, { chunkSize: Math.max(MIN_ROOM, size + 1) });
   throw new Error(`chunk codec ${codec} is unknown`);
 }
 

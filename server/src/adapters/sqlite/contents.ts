@@ -22,6 +22,7 @@ import type {
   ReadMessage,
   SettleMessage,
 } from './protocol.ts';
+import { linesAt } from './reading.ts';
 import { Records } from './records.ts';
 import { Retaining } from './retaining.ts';
 import { withoutLines } from './rewrite.ts';
@@ -197,18 +198,7 @@ export class Contents {
   }
 
   read(positions: Float64Array): ReadMessage {
-    const lines: Uint8Array[] = [];
-    const sources = new Uint32Array(positions.length);
-    for (let index = 0; index < positions.length; index++) {
-      const position = positions[index]!;
-      const chunk = this.#chunks.at(position);
-      if (index > 0) lines.push(LINE_FEED);
-      if (chunk === undefined) continue;
-      lines.push(lineOf(chunk, position));
-      sources[index] = chunk.sources[position - chunk.first]!;
-    }
-    // A buffer of its own, because it is given away to the other thread.
-    return { lines: new Uint8Array(Buffer.concat(lines)), sources };
+    return linesAt(this.#chunks, positions);
   }
 
   /** Slices of upkeep until the budget (milliseconds) is used up; whether there is more to do now. */
@@ -295,5 +285,3 @@ export interface ContentsOptions {
   /** Bytes of memory that filters of sealed runs may take. */
   readonly filterMemory: number;
 }
-
-const LINE_FEED = Uint8Array.of(10);

@@ -26,7 +26,8 @@ export class HeldSet {
   }
 
   static of(destination: number, deliveries: readonly Delivery[]): HeldSet {
-    const ordered = [...deliveries].sort((a, b) => a.position - b.position);
+    const isOrdered = deliveries.every((one, n) => n === 0 || one.position >= deliveries[n - 1]!.position);
+    const ordered = isOrdered ? deliveries : deliveries.toSorted((a, b) => a.position - b.position);
     const tried = ordered.every(isNew) ? undefined : ordered;
     return new HeldSet(
       destination,

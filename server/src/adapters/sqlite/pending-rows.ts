@@ -1,4 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { Delivery } from '../../model/delivery.ts';
 import type { Time } from '../../model/time.ts';
 
 /**
@@ -76,4 +77,12 @@ export interface HeldRow {
   id: number;
   destination: number;
   refs: Uint8Array;
+}
+
+/** The `since` of a row of these: from when the first retry window counts. Retries without a first failure count from when they are due. */
+export function earliest(deliveries: readonly Delivery[], due: Time): Time {
+  return deliveries.reduce(
+    (since, one) => Math.min(since, one.firstFailedAt ?? due),
+    Number.POSITIVE_INFINITY,
+  );
 }

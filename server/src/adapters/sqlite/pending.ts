@@ -8,6 +8,7 @@ import { HeldSet } from './held-set.ts';
 import {
   DUE,
   type DueRow,
+  earliest,
   HELD,
   type HeldRow,
   type NewRow,
@@ -293,12 +294,4 @@ export class Pending {
     this.#sql.insert.run(id, destination, state, this.#epoch, due, since, firstOf(refs), n, refs);
     return id;
   }
-}
-
-/** From when the first retry window of these counts; retries without a first failure count from when they are due. */
-function earliest(deliveries: readonly Delivery[], due: Time): Time {
-  return deliveries.reduce(
-    (since, one) => Math.min(since, one.firstFailedAt ?? due),
-    Number.POSITIVE_INFINITY,
-  );
 }

@@ -151,20 +151,29 @@ function decode({ lines, sources }: ReadMessage, n: number): (StoredEvent | unde
   const starts = lineStarts(lines, n);
   return Array.from({ length: n }, (_, index) => {
     const [from, to] = [starts[index]!, starts[index + 1]! - 1];
-    return from === to ? undefined : storedLine(sources[index]!, bytes.subarray(from, to));
+    return from === to ? undefined : new StoredLine(sources[index]!, bytes, from, to);
   });
 }
 
 /** Parsed when somebody looks: parsing is most of what reading costs, and not every reader wants the event itself. */
-function storedLine(source: number, line: Buffer): StoredEvent {
-  let event: Event | undefined;
-  return {
-    source,
-    get event() {
-      event ??= JSON.parse(line.toString()) as Event;
-      return event;
-    },
-  };
+class StoredLine implements StoredEvent {
+  readonly source: number;
+  readonly #lines: Buffer;
+  readonly #from: number;
+  readonly #to: number;
+  #event: Event | undefined;
+
+  constructor(source: number, lines: Buffer, from: number, to: number) {
+    this.source = source;
+    this.#lines = lines;
+    this.#from = from;
+    this.#to = to;
+  }
+
+  get event(): Event {
+    this.#event ??= JSON.parse(this.#lines.toString('utf8', this.#from, this.#to)) as Event;
+    return this.#event;
+  }
 }
 
 class SqliteBacklog implements Backlog {

@@ -10,10 +10,13 @@ import { median } from './processes.ts';
 /**
  * The store alone: `node bench/store.ts`. Commits of 100 events of 600 bytes with exact dedupe, everything owed to one
  * destination and settled, beside the least SQLite could do with the same bytes: one row per batch, synced.
+ * `KEYS=10000000` first stores so many events, so that every new one is looked for among them.
  */
 const SECONDS = Number(process.env['SECONDS'] ?? 4);
 const ROUNDS = Number(process.env['ROUNDS'] ?? 3);
+const KEYS = Number(process.env['KEYS'] ?? 0);
 const SIZES = (process.env['SIZES'] ?? '1,20,100,500').split(',').map(Number);
+const FOR_EVER = { events: Number.MAX_SAFE_INTEGER, deadLetters: Number.MAX_SAFE_INTEGER };
 /** Batches under way at once: what is waiting while a commit runs. */
 const UNDER_WAY = 3;
 
@@ -25,6 +28,7 @@ interface Figure {
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
+const loaded = KEYS > 0 ? await load() : undefined;
 
 for (const size of SIZES) {
   const figures: [Figure[], Figure[]] = [[], []];
@@ -69,8 +73,9 @@ function bare(size: number): Figure {
 }
 
 async function ours(size: number): Promise<Figure> {
-  const store = await openSqliteStore({ folder: join(folder, `ours-${Date.now()}`) });
+  const store = await openSqliteStore({ folder: loaded ?? join(folder, `ours-${Date.now()}`) });
   const source = events();
+  const run = Date.now();
   const indexes = Array.from({ length: size }, (_, index) => index);
   const prepared = Array.from({ length: Math.min(4000, Math.ceil((SECONDS * 250_000) / size)) }, () =>
     take(source, size),
@@ -82,7 +87,7 @@ async function ours(size: number): Promise<Figure> {
     while (performance.now() < end) {
       const events = prepared[next++] ?? take(source, size);
       const batch: Batch = {
-        ...{ id: String(next), receivedAt: Date.now(), events, skipped: [] },
+        ...{ id: `${run}-${next}`, receivedAt: Date.now(), events, skipped: [] },
         owed: [{ destination: 1, state: 'held', indexes }],
         received: [{ source: 1, calls: size, discarded: {} }],
       };
@@ -100,6 +105,36 @@ async function ours(size: number): Promise<Figure> {
   await Promise.all(Array.from({ length: UNDER_WAY }, loop));
   await store.stop();
   return figure(latencies, size);
+}
+
+/** A data folder with so many events in it, all within the window of deduplication, and upkeep done. */
+async function load(): Promise<string> {
+  const path = join(folder, 'loaded');
+  const store = await openSqliteStore({ folder: path });
+  const source = events();
+  const began = performance.now();
+  let left = KEYS;
+  const loop = async () => {
+    while (left > 0) {
+      const id = `load-${left}`;
+      left -= 500;
+      const batch = take(source, 500);
+      await store.log.append({
+        ...{ id, receivedAt: Date.now(), events: batch, owed: [], skipped: [], received: [] },
+      });
+      while (await store.log.maintain(Date.now(), FOR_EVER, 20));
+    }
+  };
+  await Promise.all(Array.from({ length: UNDER_WAY }, loop));
+  await store.stop();
+  const loading = performance.now() - began;
+  const again = performance.now();
+  await (await openSqliteStore({ folder: path })).stop();
+  console.log(
+    `${KEYS.toLocaleString('en')} events loaded in ${(loading / 1000).toFixed(0)} s, opened again and closed in ` +
+      `${(performance.now() - again).toFixed(0)} ms, memory ${(process.memoryUsage.rss() / 1e6).toFixed(0)} MB\n`,
+  );
+  return path;
 }
 
 function figure(latencies: number[], size: number): Figure {

@@ -4,6 +4,7 @@ import type { Time } from '../../model/time.ts';
 import type { Chunks } from './chunks.ts';
 import { KeyTable } from './key-table.ts';
 import { Run, RunBuilder, type RunFacts } from './run.ts';
+import { GROUP_RUNS, RunGroup } from './run-group.ts';
 
 /** Keys scanned, and parts of a filter written, in one slice: about two milliseconds, and a quarter of a megabyte. */
 const SLICE_KEYS = 16_384;
@@ -47,6 +48,10 @@ export class Keys {
   #sealing: Sealing | undefined;
   /** The oldest first. */
   #runs: Run[] = [];
+  /** Those of them that have a filter of their own, or none at all. */
+  #single: Run[] = [];
+  #groups: RunGroup[] = [];
+  #grouping: { readonly runs: readonly Run[]; readonly slices: Generator<undefined, RunGroup> } | undefined;
 
   /** `memory`: bytes that filters may take. */
   constructor(database: DatabaseSync, chunks: Chunks, memory: number) {
@@ -73,11 +78,13 @@ export class Keys {
   some(high: number, low: number, since: Time, matches: (position: Position) => boolean): boolean {
     if (this.#younger.some(high, low, matches)) return true;
     for (const { table } of this.#frozen) if (table.some(high, low, matches)) return true;
-    for (let nth = this.#runs.length - 1; nth >= 0; nth--) {
-      const run = this.#runs[nth]!;
+    for (let nth = this.#single.length - 1; nth >= 0; nth--) {
+      const run = this.#single[nth]!;
       if (run.facts.youngest >= since && run.some(high, low, matches)) return true;
     }
-    return false;
+    if (this.#groups.length === 0) return false;
+    const question = { mayAsk: (run: Run) => run.facts.youngest >= since, matches };
+    return this.#groups.some((group) => group.some(high, low, question));
   }
 
   /** When the youngest event arrived. */
@@ -85,11 +92,11 @@ export class Keys {
     return this.#youngest;
   }
 
-  /** Does one slice of sealing inside the caller's transaction. False when there is nothing to seal. */
+  /** Does one slice of sealing inside the caller's transaction. False when there is nothing to seal or to group. */
   seal(): boolean {
     this.#sealing ??= this.#begin();
     const sealing = this.#sealing;
-    if (sealing === undefined) return false;
+    if (sealing === undefined) return this.#group();
     if (sealing.slot >= 0) {
       const { table } = sealing.frozen;
       sealing.slot = table.scan(sealing.slot, SLICE_KEYS, sealing.builder.add);
@@ -108,6 +115,27 @@ export class Keys {
     this.#sql.dropParts.run(from, to);
     this.#sql.dropRun.run(id);
     this.#runs = this.#runs.slice(1);
+    this.#single = this.#single.filter((run) => run !== oldest);
+    for (const group of this.#groups) group.drop(oldest);
+    this.#groups = this.#groups.filter(({ runs }) => runs.length > 0);
+    if (this.#grouping?.runs.includes(oldest)) this.#grouping = undefined;
+    return true;
+  }
+
+  /** Does one slice of bringing filters together. False when there is nothing to do. */
+  #group(): boolean {
+    if (this.#grouping === undefined) {
+      const runs = this.#single.filter((run) => run.remainders !== undefined).slice(0, GROUP_RUNS);
+      if (!RunGroup.fits(runs)) return false;
+      this.#grouping = { runs, slices: RunGroup.of(runs) };
+    }
+    const { runs, slices } = this.#grouping;
+    const slice = slices.next();
+    if (slice.done !== true) return true;
+    this.#grouping = undefined;
+    this.#groups.push(slice.value);
+    this.#single = this.#single.filter((run) => !runs.includes(run));
+    for (const run of runs) run.dropFilter();
     return true;
   }
 
@@ -161,7 +189,9 @@ export class Keys {
 
   #finish({ facts, builder, frozen }: Sealing): void {
     this.#sql.completeRun.run(facts.id);
-    this.#runs.push(new Run(facts, builder.starts, builder.remainders, this.#readPage));
+    const run = new Run(facts, builder.starts, builder.remainders, this.#readPage);
+    this.#runs.push(run);
+    this.#single.push(run);
     this.#frozen = this.#frozen.filter((other) => other !== frozen);
     this.#sealing = undefined;
     this.#keepToBudget();
@@ -169,11 +199,18 @@ export class Keys {
 
   /** The filters of the oldest runs go first: they are asked as often, but their events leave the window soonest. */
   #keepToBudget(): void {
-    let bytes = 0;
-    for (let nth = this.#runs.length - 1; nth >= 0; nth--) {
-      const run = this.#runs[nth]!;
-      bytes += run.filterBytes;
-      if (bytes > this.#memory) run.dropFilter();
+    let room = this.#memory;
+    for (const { filterBytes } of this.#single) room -= filterBytes;
+    for (const run of this.#single) {
+      if (room >= 0) break;
+      room += run.filterBytes;
+      run.dropFilter();
+    }
+    for (const group of this.#groups.toReversed()) {
+      room -= group.filterBytes;
+      if (room >= 0) continue;
+      this.#groups = this.#groups.filter((other) => other !== group);
+      this.#single = [...group.runs, ...this.#single];
     }
   }
 
@@ -191,6 +228,7 @@ export class Keys {
       return this.#load(row, bytes <= this.#memory);
     });
     this.#runs.reverse();
+    this.#single = [...this.#runs];
   }
 
   #load(row: Omit<RunFacts, 'bucketBits'>, withFilter: boolean): Run {

@@ -36,25 +36,25 @@ export type ReadPage = (run: number, page: number) => Uint8Array;
 export class Run {
   readonly facts: RunFacts;
   /** Rank of the first key of each bucket, and one more: the number of keys. */
-  readonly #starts: Uint32Array;
-  /** Bits 16…31 below the bucket bits of each high word, by rank; absent over the memory budget. */
+  readonly starts: Uint32Array;
+  /** Bits 16…31 below the bucket bits of each high word, by rank; absent over the memory budget, or in a group. */
   #remainders: Uint16Array | undefined;
   readonly #readPage: ReadPage;
 
   constructor(facts: RunFacts, starts: Uint32Array, remainders: Uint16Array | undefined, readPage: ReadPage) {
     this.facts = facts;
-    this.#starts = starts;
+    this.starts = starts;
     this.#remainders = remainders;
     this.#readPage = readPage;
   }
 
-  /** Bytes of memory the array takes, or would take. */
+  /** Bytes of memory the array takes. */
   get filterBytes(): number {
-    return this.facts.n * 2;
+    return this.#remainders?.byteLength ?? 0;
   }
 
-  get hasFilter(): boolean {
-    return this.#remainders !== undefined;
+  get remainders(): Uint16Array | undefined {
+    return this.#remainders;
   }
 
   dropFilter(): void {
@@ -63,24 +63,43 @@ export class Run {
 
   /** Whether `matches` says yes to any of the positions kept under this key. */
   some(high: number, low: number, matches: (position: Position) => boolean): boolean {
+    const remainders = this.#remainders;
+    if (remainders === undefined) return this.someWithoutFilter(high, low, matches);
     const bucket = bucketOf(high, this.facts.bucketBits);
     const remainder = remainderOf(high, this.facts.bucketBits);
-    const end = this.#starts[bucket + 1]!;
-    for (let rank = this.#starts[bucket]!; rank < end; rank++) {
-      if (this.#remainders !== undefined && this.#remainders[rank] !== remainder) continue;
-      const position = this.#at(rank, high, low);
-      if (position !== undefined && matches(position)) return true;
+    const end = this.starts[bucket + 1]!;
+    for (let rank = this.starts[bucket]!; rank < end; rank++) {
+      if (remainders[rank] === remainder && this.#someOf(rank, rank + 1, { high, low, matches })) return true;
     }
     return false;
   }
 
-  #at(rank: number, high: number, low: number): Position | undefined {
-    const page = this.#readPage(this.facts.id, Math.floor(rank / PAGE_ENTRIES));
-    const view = new DataView(page.buffer, page.byteOffset, page.byteLength);
-    const at = (rank % PAGE_ENTRIES) * ENTRY_BYTES;
-    if (view.getUint32(at, true) !== high || view.getUint32(at + 4, true) !== low) return undefined;
-    return view.getUint32(at + 8, true) + view.getUint16(at + 12, true) * 2 ** 32;
+  /** The same by the pages alone: those of the bucket, which is one or two. */
+  someWithoutFilter(high: number, low: number, matches: (position: Position) => boolean): boolean {
+    const bucket = bucketOf(high, this.facts.bucketBits);
+    return this.#someOf(this.starts[bucket]!, this.starts[bucket + 1]!, { high, low, matches });
   }
+
+  #someOf(from: number, to: number, { high, low, matches }: Key): boolean {
+    let view: DataView | undefined;
+    for (let rank = from; rank < to; rank++) {
+      const nth = rank % PAGE_ENTRIES;
+      if (view === undefined || nth === 0) {
+        const page = this.#readPage(this.facts.id, Math.floor(rank / PAGE_ENTRIES));
+        view = new DataView(page.buffer, page.byteOffset, page.byteLength);
+      }
+      const at = nth * ENTRY_BYTES;
+      if (view.getUint32(at, true) !== high || view.getUint32(at + 4, true) !== low) continue;
+      if (matches(view.getUint32(at + 8, true) + view.getUint16(at + 12, true) * 2 ** 32)) return true;
+    }
+    return false;
+  }
+}
+
+interface Key {
+  readonly high: number;
+  readonly low: number;
+  readonly matches: (position: Position) => boolean;
 }
 
 /** Collects the entries of a run in order and hands out full pages. */

@@ -8,9 +8,11 @@ import { events, take } from './events.ts';
 /**
  * A large backlog: `node bench/backlog.ts`, with EVENTS (10,000,000) parked for one destination. How long appends take
  * beside it and without it, how fast it is read and settled, what it takes on disk, and what claims of another
- * destination cost meanwhile.
+ * destination cost meanwhile. Time in the store runs as if RATE (10,000) events arrived a second: `EVENTS=144000000` is an
+ * outage of four hours.
  */
 const EVENTS = Number(process.env['EVENTS'] ?? 10_000_000);
+const RATE = Number(process.env['RATE'] ?? 10_000);
 const CHUNK = 500;
 const CLAIM = 500;
 const UNDER_WAY = 4;
@@ -21,6 +23,8 @@ const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
 const source = events();
 const prepared = Array.from({ length: 40 }, () => take(source, CHUNK));
 let batches = 0;
+const start = Date.now();
+let arrived = 0;
 
 try {
   const store = await openSqliteStore({ folder });
@@ -31,6 +35,7 @@ try {
   const parked = EVENTS - (EVENTS % CHUNK);
   await inParallel(parked / CHUNK, () => park(store, DOWN));
   report('parked', parked, started);
+  console.log(`  as in ${(arrived / RATE / 3600).toFixed(2)} hours of ${RATE.toLocaleString('en')} a second`);
   console.log(`  ${(statSync(join(folder, 'millrace.db')).size / parked).toFixed(0)} bytes of file an event`);
   const [row] = await pendingRows();
   console.log(`  ${row!.n} rows of pending sets, ${row!.bytes} bytes`);
@@ -39,7 +44,7 @@ try {
   console.log(`appends of 100, ${parked.toLocaleString('en')} parked   ${full}`);
   await park(store, OTHER);
   started = performance.now();
-  for (let n = 0; n < 100; n++) await store.backlog.claim(OTHER, 5, Date.now());
+  for (let n = 0; n < 100; n++) await store.backlog.claim(OTHER, 5, now());
   console.log(`claim of 5 for another destination   ${((performance.now() - started) / 100).toFixed(2)} ms`);
 
   started = performance.now();
@@ -60,15 +65,21 @@ async function park(store: SqliteStore, destination: number): Promise<void> {
     const id = `${messageId.slice(0, 24)}${round.toString(16).padStart(12, '0')}`;
     return { source, messageId: id, json: json.replace(messageId, id) };
   });
+  arrived += CHUNK;
   const owed = [{ destination, state: 'parked' as const, indexes: batch.map((_, index) => index) }];
   await store.log.append({
     id: `park-${round}`,
-    receivedAt: Date.now(),
+    receivedAt: now(),
     events: batch,
     owed,
     skipped: [],
     received: [],
   });
+}
+
+/** The time in the store. */
+function now(): number {
+  return start + Math.floor((arrived / RATE) * 1000);
 }
 
 async function appendLatencies(store: SqliteStore, commits: number): Promise<string> {
@@ -78,7 +89,7 @@ async function appendLatencies(store: SqliteStore, commits: number): Promise<str
     const at = performance.now();
     await store.log.append({
       id: `a-${batches++}`,
-      receivedAt: Date.now(),
+      receivedAt: now(),
       events: batch,
       owed: [],
       skipped: [],
@@ -94,7 +105,7 @@ async function appendLatencies(store: SqliteStore, commits: number): Promise<str
 async function drain(store: SqliteStore, most: number): Promise<number> {
   let drained = 0;
   await inParallel(Math.ceil(most / CLAIM), async () => {
-    const { deliveries } = await store.backlog.claim(DOWN, CLAIM, Date.now());
+    const { deliveries } = await store.backlog.claim(DOWN, CLAIM, now());
     const stored = await store.log.read(deliveries.map(({ delivery }) => delivery.position));
     if (stored.some((event) => event === undefined)) throw new Error('an event is missing');
     const decision = { kind: 'delivered' } as const;

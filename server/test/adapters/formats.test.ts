@@ -1,0 +1,124 @@
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, it } from 'vitest';
+import { openSqliteStore } from '../../src/adapters/sqlite/store.ts';
+import { HOUR, MINUTE } from '../../src/model/time.ts';
+import type { Store } from '../../src/ports/store.ts';
+import { batch, CRM, duplicatesOf, event, events, owedBatch, WAREHOUSE } from '../conformance/batches.ts';
+import { expectBalanced, START } from '../conformance/harness.ts';
+import { ALL, dead, delivered, hold, idsOf, park, retried, settle } from '../conformance/holdings.ts';
+import { FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
+
+/**
+ * A file of every format that a release has written, made with `MILLRACE_WRITE_FORMAT=1 npx vitest run formats` before the
+ * release and never again. Each must open in every later version and hold what was put into it.
+ */
+const FOLDER = join(import.meta.dirname, 'formats');
+
+/** Everything that a store can hold. What is said here of the past is never changed; a new format adds to it. */
+async function fill(store: Store): Promise<void> {
+  await store.settings.apply({
+    sources: [
+      {
+        ...{ name: 'website', writeKeys: ['wk_1', 'wk_2'], enabled: true },
+        ...{ mode: 'standard', whenDisabled: 'refuse' },
+      },
+    ],
+    destinations: [
+      {
+        ...{ name: 'crm', type: 'webhooks', sources: ['website'], enabled: true },
+        settings: {
+          endpoints: [{ url: 'https://crm.example/in', headers: { 'X-Team': 'growth' } }],
+          ...{ sharedSecret: 's3cret', format: 'documented', success: 'any' },
+        },
+      },
+    ],
+  });
+  // Single calls that were merged, a chunk of many, and fresh ones behind them.
+  for (let n = 0; n < 20; n++) await store.log.append(batch([event(`merged${n}`)]));
+  await keepUp(store, START + 2 * HOUR, FOR_EVER);
+  await park(store, 300, 'parked', START + MINUTE);
+  const held = await hold(store, 6, 'held');
+  await settle(store, [
+    delivered(held[0]!),
+    dead(held[1]!, 'status_400'),
+    retried(held[2]!, START + HOUR, { firstFailedAt: START, endpoints: 0b10, settingsVersion: 3 }),
+    retried(held[3]!, START + HOUR, { firstFailedAt: START }),
+  ]);
+  await store.log.append(batch([event('of-ü2', 1, { userId: 'ü2' }), ...events(3, 'parked')]));
+  const warehouse = owedBatch(events(2, 'skipped'), 'parked', {
+    ...{ owed: [], skipped: [{ destination: WAREHOUSE, reason: 'disabled', indexes: [0, 1] }] },
+    received: [{ source: 1, calls: 5, discarded: { no_event: 3 } }],
+  });
+  await store.log.append(warehouse);
+}
+
+async function expectEverything(store: Store): Promise<void> {
+  const { sources, destinations } = await store.settings.load();
+  expect(sources).toEqual([expect.objectContaining({ name: 'website', writeKeys: ['wk_1', 'wk_2'] })]);
+  expect(destinations).toEqual([expect.objectContaining({ name: 'crm', type: 'webhooks', version: 1 })]);
+  await expectBalanced(store);
+  const ledger = await store.backlog.ledger();
+  expect(ledger.sources.get(1)).toMatchObject({ accepted: 329, duplicates: 3, discarded: { no_event: 3 } });
+  expect(ledger.destinations.get(CRM)).toMatchObject({
+    ...{ owed: 306, delivered: 1, dead: { status_400: 1 }, pending: 304 },
+  });
+  expect(ledger.destinations.get(WAREHOUSE)).toMatchObject({ skipped: { disabled: 2 } });
+  expect(await store.log.size()).toMatchObject({ events: 329, oldestAt: START });
+  for (const [query, n] of [
+    [{ userId: 'ü2' }, 1],
+    [{ messageId: 'merged7' }, 1],
+    [{ from: START, to: START + 1 }, 29],
+  ] as const) {
+    expect(await findAll(store, query)).toHaveLength(n);
+  }
+  const again = batch([event('merged3'), event('held5'), event('new')], { receivedAt: START + 3 * HOUR });
+  expect(duplicatesOf(await store.log.append(again))).toEqual([0, 1]);
+  expect(await store.backlog.adopt()).toBe(2);
+  const { deliveries } = await store.backlog.claim(CRM, ALL, START + 5 * HOUR);
+  expect(deliveries).toHaveLength(304);
+  const tried = deliveries.filter(({ delivery }) => delivery.rounds > 0).map(({ delivery }) => delivery);
+  expect(tried).toContainEqual(
+    expect.objectContaining({ rounds: 1, firstFailedAt: START, endpoints: 0b10, settingsVersion: 3 }),
+  );
+  expect(await idsOf(store, deliveries)).toContain('parked299');
+  await store.backlog.settle(deliveries.map((one) => delivered({ ...one, destination: CRM })));
+  await expectBalanced(store);
+}
+
+describe('a data folder of', () => {
+  const files = readdirSync(FOLDER).filter((name) => name.endsWith('.db'));
+
+  it.each(files)('format %s opens and holds everything', async (file) => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-format-'));
+    try {
+      copyFileSync(join(FOLDER, file), join(folder, 'millrace.db'));
+      const store = await openSqliteStore({ folder });
+      await expectEverything(store);
+      await store.stop();
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it('the current format is among them', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-format-'));
+    try {
+      const store = await openSqliteStore({ folder });
+      await fill(store);
+      await store.stop();
+      const database = new DatabaseSync(join(folder, 'millrace.db'));
+      const { user_version: version } = database.prepare('pragma user_version').get() as {
+        user_version: number;
+      };
+      database.close();
+      const kept = join(FOLDER, `${version}.db`);
+      if (process.env['MILLRACE_WRITE_FORMAT'] === '1') copyFileSync(join(folder, 'millrace.db'), kept);
+      expect(existsSync(kept)).toBe(true);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});

@@ -3,6 +3,7 @@ import type { Position } from '../../src/model/event.ts';
 import type { Time } from '../../src/model/time.ts';
 import type { Held, Result } from '../../src/ports/backlog.ts';
 import type { Batch } from '../../src/ports/event-log.ts';
+import type { EventHistory } from '../../src/ports/history.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { duplicatesOf } from './batches.ts';
 import { START } from './harness.ts';
@@ -50,7 +51,7 @@ async function act(life: Life, { now, step, batch }: Moment): Promise<unknown> {
     case 'settle':
       return await settle(life, step, now);
     case 'find':
-      return await find(life, step);
+      return await find(life, step, now);
     case 'erase':
       return await erase(life, step.user);
     case 'upkeep':
@@ -130,14 +131,29 @@ function resultOf(holding: Holding, way: Way, now: Time): Result {
   return retried(holding, now + way.slots * SLOT + 1, { ...next, ...mask });
 }
 
-async function find({ store }: Life, { what, nth }: Extract<Step, { kind: 'find' }>): Promise<unknown> {
+async function find(
+  { store }: Life,
+  { what, nth }: Extract<Step, { kind: 'find' }>,
+  now: Time,
+): Promise<unknown> {
   const from = START + nth * SLOT;
   const queries = {
     user: { userId: userOf(nth) },
     messageId: { messageId: nameOf(nth) },
     slot: { from, to: from + 2 * SLOT },
   };
-  return await namesAt(store, await findAll(store, queries[what]));
+  const positions = await findAll(store, queries[what]);
+  const histories = await store.history.of(positions);
+  return { names: await namesAt(store, positions), histories: histories.map((one) => told(one, now)) };
+}
+
+/** A history in words that are the same for every adapter. */
+function told(history: EventHistory | undefined, now: Time): unknown {
+  const deliveries = history?.deliveries.map(({ nextAttemptAt, ...rest }) => ({
+    ...rest,
+    due: slotOf(nextAttemptAt, now),
+  }));
+  return { deliveries, skipped: history?.skipped };
 }
 
 /** What was in hand of the erased events is in nobody's hand any more: its results change nothing. */

@@ -8,6 +8,7 @@ import { expireConformance } from './expire.ts';
 import { findConformance } from './find.ts';
 import type { StoreHarness } from './harness.ts';
 import { openForEach } from './harness.ts';
+import { historyConformance } from './history.ts';
 import { ledgerConformance } from './ledger.ts';
 import { randomConformance } from './random.ts';
 import { readConformance } from './read.ts';
@@ -41,6 +42,7 @@ export function storeConformance(name: string, harness: StoreHarness): void {
       expireConformance(subject);
       adoptConformance(subject);
       ledgerConformance(subject);
+      historyConformance(subject);
       settingsConformance(subject);
     });
     randomConformance(harness);

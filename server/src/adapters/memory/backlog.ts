@@ -133,6 +133,10 @@ function settleOne(contents: MemoryContents, result: Result, waiting: WaitingSet
   const { destination, position, decision } = result;
   for (const attempt of result.attempts) {
     if (attempt.outcome.kind !== 'accepted') contents.failures.push({ destination, position, attempt });
+    else {
+      const known = contents.accepted.get(position) ?? [];
+      contents.accepted.set(position, [...known, { destination, position, attempt }]);
+    }
   }
   switch (decision.kind) {
     case 'delivered':

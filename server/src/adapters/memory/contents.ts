@@ -32,8 +32,10 @@ export interface MemoryContents {
   readonly onDisk: Map<number, PendingSet[]>;
   /** Attempts that failed, in the order they were settled. */
   failures: Failure[];
-  /** Events that a dead letter is about: see `bury` in `tally.ts`. */
-  readonly dead: Set<Position>;
+  /** Attempts that were accepted, by position. */
+  readonly accepted: Map<Position, Failure[]>;
+  /** Events that a dead letter is about: see `bury` in `tally.ts`. Why, by destination. */
+  readonly dead: Map<Position, Map<number, string>>;
   /** The id of the newest set; ids are never reused, so that a late result cannot hit another set. */
   lastSet: SetId;
 
@@ -61,6 +63,9 @@ export interface StoredRecord {
   readonly userId: string | undefined;
   readonly receivedAt: Time;
   readonly json: string;
+  /** Ids of the destinations that were to get it, and of those that were not. */
+  readonly owed: number[];
+  readonly skipped: { readonly destination: number; readonly reason: string }[];
 }
 
 /** Deliveries of one destination that were owed, claimed or retried together. Never empty. */
@@ -108,7 +113,8 @@ export function emptyContents(): MemoryContents {
     sets: new Map(),
     onDisk: new Map(),
     failures: [],
-    dead: new Set(),
+    accepted: new Map(),
+    dead: new Map(),
     lastSet: 0,
     sources: new Map(),
     destinations: new Map(),

@@ -29,6 +29,7 @@ export function openEventLog(contents: MemoryContents, holder: Holder, dedupeWin
         owe(contents, owed, { positions, holder, dueAt: batch.receivedAt }),
       );
       for (const skipped of batch.skipped) skip(contents, skipped, positions);
+      notePlans(contents, batch, positions);
       for (const received of batch.received) receive(contents, received);
 
       const answer = { positions, held };
@@ -90,6 +91,21 @@ function skip(
 ): void {
   const count = skipped.indexes.filter((index) => positions[index] !== undefined).length;
   add(tallyOfDestination(contents, skipped.destination).skipped, skipped.reason, count);
+}
+
+/** What `history.ts` tells of each event. */
+function notePlans(
+  contents: MemoryContents,
+  { owed, skipped }: Batch,
+  positions: readonly (Position | undefined)[],
+): void {
+  const recordOf = (index: number) => contents.events.get(positions[index] ?? -1);
+  for (const { destination, indexes } of owed) {
+    for (const index of indexes) recordOf(index)?.owed.push(destination);
+  }
+  for (const { destination, reason, indexes } of skipped) {
+    for (const index of indexes) recordOf(index)?.skipped.push({ destination, reason });
+  }
 }
 
 /** A map keeps the order of insertion, so the first key is the batch that was answered longest ago. */

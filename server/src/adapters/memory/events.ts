@@ -7,7 +7,7 @@ import type { MemoryContents } from './contents.ts';
 export function put(contents: MemoryContents, event: NewEvent, receivedAt: Time): Position {
   const { source, messageId, userId, json } = event;
   const position = ++contents.lastPosition;
-  contents.events.set(position, { source, messageId, userId, receivedAt, json });
+  contents.events.set(position, { source, messageId, userId, receivedAt, json, owed: [], skipped: [] });
   contents.bytes += Buffer.byteLength(json);
   // A duplicate does not renew the dedupe window: only a stored event does.
   newestOfSource(contents, source).set(messageId, position);
@@ -34,6 +34,7 @@ export function remove(contents: MemoryContents, position: Position): void {
   if (record === undefined) return;
   contents.events.delete(position);
   contents.dead.delete(position);
+  contents.accepted.delete(position);
   contents.bytes -= Buffer.byteLength(record.json);
   const names = newestOfSource(contents, record.source);
   // What is gone cannot have duplicates. A newer event of the same name keeps its place here.

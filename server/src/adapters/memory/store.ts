@@ -5,6 +5,7 @@ import { openBacklog } from './backlog.ts';
 import type { MemoryContents } from './contents.ts';
 import { emptyContents, NOBODY } from './contents.ts';
 import { openEventLog } from './event-log.ts';
+import { openHistory } from './history.ts';
 import { openSettings } from './settings.ts';
 
 export type { MemoryContents } from './contents.ts';
@@ -35,6 +36,7 @@ export function openMemoryStore(options: MemoryStoreOptions = {}): Store {
     log: openEventLog(contents, holder, options.dedupeWindow ?? DAY),
     backlog: openBacklog(contents, holder),
     settings: openSettings(contents, holder),
+    history: openHistory(contents),
 
     /** What it holds stays as it is, like the sets of a crashed process, and is adopted by the next one. */
     async stop() {

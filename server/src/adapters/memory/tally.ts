@@ -43,7 +43,11 @@ export function bury(
   positions: readonly Position[],
 ): void {
   add(tallyOfDestination(contents, destination).dead, reason, positions.length);
-  for (const position of positions) if (contents.events.has(position)) contents.dead.add(position);
+  for (const position of positions) {
+    if (!contents.events.has(position)) continue;
+    const reasons = contents.dead.get(position) ?? new Map<number, string>();
+    contents.dead.set(position, reasons.set(destination, reason));
+  }
 }
 
 /** Adds what the parser saw. */

@@ -3,13 +3,14 @@ import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import {
   decodeBody,
-  decodeSources,
+  decodeNumbers,
   decodeTimes,
   encodeBody,
-  encodeSources,
+  encodeNumbers,
   encodeTimes,
   lineStarts,
 } from './codec.ts';
+import { NO_PLAN } from './plans.ts';
 
 /** A chunk holds at most this many events: large enough to compress well, small enough to read one event from. */
 export const MAX_EVENTS = 500;
@@ -33,6 +34,8 @@ export interface Chunk {
   readonly starts: Uint32Array;
   readonly sources: Uint32Array;
   readonly times: Float64Array;
+  /** Numbers of `plans.ts`. */
+  readonly plans: Uint32Array;
   /** Two words for each event. */
   readonly keys: Uint32Array;
   readonly users: Uint32Array;
@@ -44,6 +47,7 @@ export interface ChunkEvents {
   readonly lines: Uint8Array;
   readonly sources: Uint32Array;
   readonly times: Float64Array;
+  readonly plans: Uint32Array;
   readonly keys: Uint32Array;
   readonly users: Uint32Array;
 }
@@ -87,6 +91,7 @@ export class Chunks {
         lines: events.lines.subarray(starts[from]!, starts[to]! - 1),
         sources: events.sources.subarray(from, to),
         times: events.times.subarray(from, to),
+        plans: events.plans.subarray(from, to),
         keys: events.keys.subarray(from * 2, to * 2),
         users: events.users.subarray(from * 2, to * 2),
       };
@@ -97,15 +102,16 @@ export class Chunks {
 
   /** Writes one row, in place of the one that was there. */
   put(first: Position, events: ChunkEvents, stage: number, origin?: Origin): void {
-    const { n, lines, sources, times, keys, users } = events;
+    const { n, lines, sources, times, plans, keys, users } = events;
     const { codec, bytes } = encodeBody(lines, n);
     // The clock may have been set back between two of them.
     const [at, until] = [Math.min(...times), Math.max(...times)];
     this.#sql.put.run(
       ...[first, n, at, until, codec, lines.byteLength - (n - 1), stage],
       ...[origin?.batch ?? null, origin?.answer ?? null],
-      encodeSources(sources),
+      encodeNumbers(sources),
       at === until ? null : encodeTimes(times),
+      plans.some((plan) => plan !== NO_PLAN) ? encodeNumbers(plans) : null,
       bytesOf(keys),
       bytesOf(users),
       bytes,
@@ -196,6 +202,7 @@ interface ChunkRow {
   codec: number;
   sources: Uint8Array;
   times: Uint8Array | null;
+  plans: Uint8Array | null;
   keys: Uint8Array;
   users: Uint8Array;
   body: Uint8Array;
@@ -208,8 +215,9 @@ function decode(row: ChunkRow): Chunk {
   return {
     ...{ first, n, stage, origin, body },
     starts: lineStarts(body, n),
-    sources: decodeSources(row.sources, n),
+    sources: decodeNumbers(row.sources, n),
     times: decodeTimes(row.times, n, row.at),
+    plans: row.plans === null ? new Uint32Array(n).fill(NO_PLAN) : decodeNumbers(row.plans, n),
     keys: wordsOf(row.keys),
     users: wordsOf(row.users),
   };
@@ -258,16 +266,16 @@ function statements(
   const prepare = (sql: string) => database.prepare(sql);
   return {
     put: prepare(
-      `insert or replace into chunk(first, n, at, until, codec, json, stage, batch, answer, sources, times, keys, users, body)
-       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      `insert or replace into chunk(first, n, at, until, codec, json, stage, batch, answer, sources, times, plans, keys, users, body)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     delete: prepare('delete from chunk where first = ?'),
     find: prepare(
-      `select first, n, at, json, stage, batch, answer, codec, sources, times, keys, users, body
+      `select first, n, at, json, stage, batch, answer, codec, sources, times, plans, keys, users, body
        from chunk where first <= ? order by first desc limit 1`,
     ),
     from: prepare(
-      `select first, n, at, json, stage, batch, answer, codec, sources, times, keys, users, body
+      `select first, n, at, json, stage, batch, answer, codec, sources, times, plans, keys, users, body
        from chunk where first >= ? order by first`,
     ),
     facts: prepare(`select ${FACTS} from chunk where first <= ? order by first desc limit 1`),

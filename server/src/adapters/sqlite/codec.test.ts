@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { decodeBody, decodeSources, encodeBody, encodeSources, lineStarts, RAW, ZSTD } from './codec.ts';
+import { decodeBody, decodeNumbers, encodeBody, encodeNumbers, lineStarts, RAW, ZSTD } from './codec.ts';
 
 describe('chunk codec', () => {
   it('leaves a few events as they are and compresses many', () => {
@@ -26,8 +26,8 @@ describe('chunk codec', () => {
 
   it('keeps the source of every event in a few bytes', () => {
     const sources = Uint32Array.of(...Array<number>(200).fill(7), 9, ...Array<number>(50).fill(7));
-    const bytes = encodeSources(sources);
+    const bytes = encodeNumbers(sources);
     expect(bytes.byteLength).toBe(24);
-    expect(decodeSources(bytes, 251)).toEqual(sources);
+    expect(decodeNumbers(bytes, 251)).toEqual(sources);
   });
 });

@@ -70,24 +70,24 @@ export function decodeTimes(bytes: Uint8Array | null, events: number, at: number
   return times;
 }
 
-/** Source ids of consecutive events, as pairs of (how many, which), four bytes each. */
-export function encodeSources(sources: Uint32Array): Uint8Array {
+/** Numbers of consecutive events (sources, plans), as pairs of (how many, which), four bytes each. */
+export function encodeNumbers(numbers: Uint32Array): Uint8Array {
   const pairs: number[] = [];
-  for (const source of sources) {
-    if (pairs.length > 0 && pairs[pairs.length - 1] === source) pairs[pairs.length - 2]!++;
-    else pairs.push(1, source);
+  for (const number of numbers) {
+    if (pairs.length > 0 && pairs[pairs.length - 1] === number) pairs[pairs.length - 2]!++;
+    else pairs.push(1, number);
   }
   return new Uint8Array(Uint32Array.from(pairs).buffer);
 }
 
-export function decodeSources(bytes: Uint8Array, events: number): Uint32Array {
+export function decodeNumbers(bytes: Uint8Array, events: number): Uint32Array {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const sources = new Uint32Array(events);
+  const numbers = new Uint32Array(events);
   let index = 0;
   for (let at = 0; at < bytes.byteLength; at += 8) {
     const count = view.getUint32(at, true);
-    sources.fill(view.getUint32(at + 4, true), index, index + count);
+    numbers.fill(view.getUint32(at + 4, true), index, index + count);
     index += count;
   }
-  return sources;
+  return numbers;
 }

@@ -3,24 +3,29 @@ import type { Position } from '../../model/event.ts';
 import type { Duration, Time } from '../../model/time.ts';
 import type { Result, SetId, Settled } from '../../ports/backlog.ts';
 import type { Appended, Found, LogSize } from '../../ports/event-log.ts';
+import type { EventHistory } from '../../ports/history.ts';
+import { AcceptedAttempts } from './accepted.ts';
 import { Batches, write } from './batches.ts';
 import { Chunks, lineOf } from './chunks.ts';
 import { Counters } from './counters.ts';
 import { Dedupe } from './dedupe.ts';
 import { type DeadSet, Failures } from './failures.ts';
 import { Groups } from './groups.ts';
+import { Histories } from './histories.ts';
 import { keep, positionsOf } from './kept.ts';
 import { keyHash } from './key-hash.ts';
 import { Keys } from './keys.ts';
 import { Marks } from './marks.ts';
 import { Pending } from './pending.ts';
-import type {
-  AppendMessage,
-  FindMessage,
-  LedgerMessage,
-  MaintainMessage,
-  ReadMessage,
-  SettleMessage,
+import { Plans } from './plans.ts';
+import {
+  type AppendMessage,
+  DELIVERED_WORDS,
+  type FindMessage,
+  type LedgerMessage,
+  type MaintainMessage,
+  type ReadMessage,
+  type SettleMessage,
 } from './protocol.ts';
 import { linesAt } from './reading.ts';
 import { Records } from './records.ts';
@@ -41,7 +46,10 @@ export class Contents {
   readonly #dedupe: Dedupe;
   readonly #pending: Pending;
   readonly #counters: Counters;
+  readonly #plans: Plans;
+  readonly #accepted: AcceptedAttempts;
   readonly #failures: Failures;
+  readonly #histories: Histories;
   readonly #batches: Batches;
   readonly #marks: Marks;
   readonly #space: Space;
@@ -56,7 +64,15 @@ export class Contents {
     this.#dedupe = new Dedupe(this.#chunks, this.#keys, options.dedupeWindow);
     this.#pending = new Pending(database, options.epoch);
     this.#counters = new Counters(database);
+    this.#plans = new Plans(database);
+    this.#accepted = new AcceptedAttempts(database);
     this.#failures = new Failures(database);
+    this.#histories = new Histories(this.#chunks, {
+      plans: this.#plans,
+      pending: this.#pending,
+      accepted: this.#accepted,
+      failures: this.#failures,
+    });
     this.#batches = new Batches(database);
     this.#marks = new Marks(database);
     this.#space = new Space(database);
@@ -67,6 +83,7 @@ export class Contents {
       keys: this.#keys,
       pending: this.#pending,
       failures: this.#failures,
+      accepted: this.#accepted,
       batches: this.#batches,
       marks: this.#marks,
       space: this.#space,
@@ -89,7 +106,7 @@ export class Contents {
       this.#counters.add('destination', destination, `skipped:${reason}`, n);
     }
     this.#count(message, places);
-    const kept = keep(message, places);
+    const kept = keep(message, places, this.#plans.numbersOf(message));
     if (kept.n > 0) this.#chunks.append(kept, { batch: message.batch, answer: write(answer) });
     this.#batches.remember(message.batch, answer, kept.n > 0);
     return answer;
@@ -120,16 +137,20 @@ export class Contents {
     }
   }
 
-  settle({ delivered, others }: SettleMessage): Settled {
+  settle({ delivered, endpoints, others }: SettleMessage): Settled {
     const touched = new Set<SetId>();
     const successes = new Map<number, number>();
     let ignored = 0;
-    for (let at = 0; at < delivered.length; at += 3) {
+    for (let at = 0; at < delivered.length; at += DELIVERED_WORDS) {
       const [set, position, destination] = [delivered[at]!, delivered[at + 1]!, delivered[at + 2]!];
       if (!this.#pending.take({ set, position, destination })) ignored++;
       else {
         touched.add(set);
         successes.set(destination, (successes.get(destination) ?? 0) + 1);
+        const endpoint = endpoints[delivered[at + 3]!];
+        const [startedAt, latencyMs, status] = [delivered[at + 4]!, delivered[at + 5]!, delivered[at + 6]!];
+        if (endpoint !== undefined)
+          this.#accepted.add(destination, endpoint, { position, startedAt, latencyMs, status });
       }
     }
     for (const [destination, n] of successes) this.#counters.add('destination', destination, 'delivered', n);
@@ -144,12 +165,19 @@ export class Contents {
     for (const { destination, at, deliveries } of groups.waiting())
       this.#pending.wait(destination, at, deliveries);
     for (const dead of groups.dead()) this.#bury(dead);
+    this.#accepted.write();
     this.#pending.writeTouched(touched);
     return { ignored };
   }
 
   #conclude(result: Result, groups: Groups): void {
+    const { destination, position } = result;
     this.#failures.keepAttempts(result);
+    for (const { endpoint, startedAt, latencyMs, outcome } of result.attempts) {
+      const { kind, status = 0 } = outcome;
+      if (kind === 'accepted')
+        this.#accepted.add(destination, endpoint, { position, startedAt, latencyMs, status });
+    }
     if (result.decision.kind === 'delivered')
       this.#counters.add('destination', result.destination, 'delivered', 1);
     else groups.add(result, result.decision);
@@ -201,6 +229,10 @@ export class Contents {
     return linesAt(this.#chunks, positions);
   }
 
+  history(positions: Float64Array): (EventHistory | undefined)[] {
+    return this.#histories.of(positions);
+  }
+
   /** Slices of upkeep until the budget (milliseconds) is used up; whether there is more to do now. */
   maintain({ now, retention, budget }: MaintainMessage): boolean {
     const end = performance.now() + budget;
@@ -219,7 +251,7 @@ export class Contents {
   find({ query, below }: FindMessage): Found {
     const from = below ?? this.#chunks.next;
     if ('messageId' in query) {
-      const all = this.#search.byMessageId(query.messageId, this.#sourceIds());
+      const all = this.#search.byMessageId(query.messageId, this.#counters.sources());
       return { positions: all.filter((position) => position < from) };
     }
     if ('userId' in query) return this.#search.byUserId(query.userId, from);
@@ -259,10 +291,6 @@ export class Contents {
 
   giveBack(): void {
     this.#space.giveBackSome();
-  }
-
-  #sourceIds(): number[] {
-    return this.records.load().sources.map(({ id }) => id);
   }
 
   /** Last step of a transaction: what it adds to the ledger, and its number. */

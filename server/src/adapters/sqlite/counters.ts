@@ -13,6 +13,7 @@ const COMMITS = ['store', 0, 'commits'] as const;
 export class Counters {
   readonly #add: StatementSync;
   readonly #all: StatementSync;
+  readonly #sources: StatementSync;
   #commits: number;
   readonly #deltas = new Map<string, { scope: Scope; id: number; name: string; n: number }>();
 
@@ -21,6 +22,7 @@ export class Counters {
       'insert into ledger(scope, id, name, value) values (?, ?, ?, ?) on conflict do update set value = value + excluded.value',
     );
     this.#all = database.prepare(`select scope, id, name, value from ledger where scope <> 'store'`);
+    this.#sources = database.prepare(`select distinct id from ledger where scope = 'source'`);
     const count = database.prepare('select value from ledger where scope = ? and id = ? and name = ?');
     this.#commits = (count.get(...COMMITS) as { value: number } | undefined)?.value ?? 0;
   }
@@ -44,6 +46,11 @@ export class Counters {
     this.#commits++;
     for (const { scope, id, name, n } of this.#deltas.values()) this.#add.run(scope, id, name, n);
     this.#deltas.clear();
+  }
+
+  /** Every source that an event ever came from, also one that the settings know no more. */
+  sources(): number[] {
+    return this.#sources.all().map((row) => (row as { id: number }).id);
   }
 
   all(): LedgerMessage['counters'] {

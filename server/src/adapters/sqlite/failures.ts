@@ -3,7 +3,7 @@ import type { Attempt } from '../../model/delivery.ts';
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import type { Result } from '../../ports/backlog.ts';
-import { decodeRefs, rangeOf } from './refs.ts';
+import { decodeRefs, deliveryIn, rangeOf } from './refs.ts';
 
 /** Rows dropped in one slice. */
 const SLICE = 256;
@@ -16,11 +16,13 @@ export class Failures {
   readonly #dropDead: StatementSync;
   readonly #dropAttempts: StatementSync;
   readonly #eraseAttempts: StatementSync;
+  readonly #attemptsOf: StatementSync;
+  readonly #deadAround: StatementSync;
 
   constructor(database: DatabaseSync) {
     this.#attempt = database.prepare(
-      `insert into failed_attempt(position, destination, started_at, latency_ms, endpoint, reason, status, answer)
-       values (?, ?, ?, ?, ?, ?, ?, ?)`,
+      `insert into failed_attempt(position, destination, started_at, latency_ms, endpoint, kind, reason, status, answer)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#overlapping = database.prepare('select refs from dead_letter where last >= ? and first < ?');
     this.#dropDead = database.prepare(
@@ -31,6 +33,13 @@ export class Failures {
          (select rowid from (select rowid, started_at from failed_attempt order by rowid limit ${SLICE}) where started_at < ?)`,
     );
     this.#eraseAttempts = database.prepare('delete from failed_attempt where position = ?');
+    this.#attemptsOf = database.prepare(
+      `select started_at as startedAt, latency_ms as latencyMs, endpoint, reason, status, answer, kind
+       from failed_attempt where position = ? and destination = ? order by rowid`,
+    );
+    this.#deadAround = database.prepare(
+      'select reason, refs from dead_letter where destination = ? and last >= ? and first <= ? order by id desc',
+    );
     this.#dead = database.prepare(
       'insert into dead_letter(destination, at, reason, first, last, n, refs) values (?, ?, ?, ?, ?, ?, ?)',
     );
@@ -49,10 +58,30 @@ export class Failures {
       attempt.startedAt,
       attempt.latencyMs,
       attempt.endpoint,
+      attempt.outcome.kind,
       attempt.outcome.reason,
       attempt.outcome.status ?? null,
       attempt.answer ?? null,
     );
+  }
+
+  /** The failed requests of one delivery. */
+  of(destination: number, position: Position): Attempt[] {
+    const rows = this.#attemptsOf.all(position, destination) as unknown as AttemptRow[];
+    return rows.map(({ startedAt, latencyMs, endpoint, kind, reason, status, answer }) => ({
+      ...{ endpoint, startedAt, latencyMs },
+      outcome: { kind, reason, ...(status === null ? {} : { status }) },
+      ...(answer === null ? {} : { answer }),
+    }));
+  }
+
+  /** Why a delivery is dead; nothing when it is not. */
+  reasonOf(destination: number, position: Position): string | undefined {
+    const sets = this.#deadAround.all(destination, position, position) as unknown as {
+      reason: string;
+      refs: Uint8Array;
+    }[];
+    return sets.find(({ refs }) => deliveryIn(refs, position) !== undefined)?.reason;
   }
 
   /** Positions of a range that are in a dead letter. */
@@ -82,6 +111,16 @@ export class Failures {
     const { first, last } = rangeOf(refs);
     this.#dead.run(destination, at, reason, first, last, n, refs);
   }
+}
+
+interface AttemptRow {
+  startedAt: number;
+  latencyMs: number;
+  endpoint: string;
+  kind: 'retryable' | 'refused';
+  reason: string;
+  status: number | null;
+  answer: string | null;
 }
 
 /** Deliveries of one destination that are given up. */

@@ -15,10 +15,10 @@ export function positionsOf(indexes: Uint32Array, places: Float64Array): Positio
 }
 
 /** The batch without its duplicates; mostly the batch itself. */
-export function keep(message: AppendMessage, places: Float64Array): ChunkEvents {
+export function keep(message: AppendMessage, places: Float64Array, plans: Uint32Array): ChunkEvents {
   const { receivedAt, events: n, lines, sources, keys, users } = message;
   if (!places.includes(-1))
-    return { n, lines, sources, times: new Float64Array(n).fill(receivedAt), keys, users };
+    return { n, lines, sources, times: new Float64Array(n).fill(receivedAt), plans, keys, users };
   const starts = lineStarts(lines, n);
   const kept = [...places.keys()].filter((index) => places[index]! >= 0);
   const parts = kept.flatMap((index, nth) => {
@@ -32,6 +32,7 @@ export function keep(message: AppendMessage, places: Float64Array): ChunkEvents 
     lines: Buffer.concat(parts),
     sources: Uint32Array.from(kept, (index) => sources[index]!),
     times: new Float64Array(kept.length).fill(receivedAt),
+    plans: Uint32Array.from(kept, (index) => plans[index]!),
     keys: wordsOf(keys),
     users: wordsOf(users),
   };

@@ -47,6 +47,9 @@ export function statements(database: DatabaseSync) {
     adopted: prepare(`select coalesce(sum(n), 0) as n from pending where state = ${HELD} and owner <> ?`),
     adopt: prepare(`update pending set state = ${DUE} where state = ${HELD} and owner <> ?`),
     park: prepare(`update pending set state = ${DUE} where id = ? and state = ${HELD}`),
+    holding: prepare(
+      'select state, due, refs from pending where destination = ? and first <= ? order by first desc',
+    ),
     lanes:
       prepare(`select destination, sum(iif(state = ${HELD}, n, 0)) as held, sum(iif(state = ${HELD}, 0, n)) as onDisk,
          min(iif(state = ${HELD}, null, due)) as nextDueAt

@@ -16,7 +16,17 @@ import {
   statements,
 } from './pending-rows.ts';
 import type { ClaimMessage } from './protocol.ts';
-import { decodeRefs, encodeRefs, encodeRuns, firstOf, hasRecords, isNew, Runs, splitRefs } from './refs.ts';
+import {
+  decodeRefs,
+  deliveryIn,
+  encodeRefs,
+  encodeRuns,
+  firstOf,
+  hasRecords,
+  isNew,
+  Runs,
+  splitRefs,
+} from './refs.ts';
 
 /** Room for set ids within one start of the program. */
 const SETS_PER_EPOCH = 2 ** 32;
@@ -195,6 +205,16 @@ export class Pending {
     this.#sql.renew.run(left.length, encodeRefs(left), earliest(left, row.due), row.id);
     const old = deliveries.filter(isOld);
     return old.length === 0 ? [] : [{ n: old.length, refs: encodeRefs(old) }];
+  }
+
+  /** What is pending of one delivery, and when it is due while nobody holds it; nothing when it is settled. */
+  of(destination: number, position: Position): { delivery: Delivery; dueAt?: Time } | undefined {
+    for (const row of this.#sql.holding.iterate(destination, position) as Iterable<unknown>) {
+      const { state, due, refs } = row as { state: number; due: Time; refs: Uint8Array };
+      const delivery = deliveryIn(refs, position);
+      if (delivery !== undefined) return state === HELD ? { delivery } : { delivery, dueAt: due };
+    }
+    return undefined;
   }
 
   /** The lowest position that this process delivers from memory; infinite when there is none. */

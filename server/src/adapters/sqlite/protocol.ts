@@ -2,6 +2,7 @@ import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import type { Held, LaneStat, Result, Settled } from '../../ports/backlog.ts';
 import type { Appended, Found, LogSize, Query, Received, Retention } from '../../ports/event-log.ts';
+import type { EventHistory } from '../../ports/history.ts';
 import type { SettingsChanges, SettingsSnapshot } from '../../ports/settings.ts';
 
 /**
@@ -26,6 +27,7 @@ export type Operation =
   | { readonly kind: 'size' }
   | { readonly kind: 'apply'; readonly changes: SettingsChanges }
   | { readonly kind: 'read'; readonly positions: Float64Array }
+  | { readonly kind: 'history'; readonly positions: Float64Array }
   | { readonly kind: 'lanes' }
   | { readonly kind: 'ledger' }
   | { readonly kind: 'load' }
@@ -48,6 +50,7 @@ export interface Answers {
   size: LogSize;
   apply: SettingsSnapshot;
   read: ReadMessage;
+  history: (EventHistory | undefined)[];
   lanes: readonly LaneStat[];
   ledger: LedgerMessage;
   load: SettingsSnapshot;
@@ -79,9 +82,16 @@ export interface AppendMessage {
   readonly received: readonly Received[];
 }
 
+/** Numbers for each entry of `SettleMessage.delivered`. */
+export const DELIVERED_WORDS = 7;
+
 export interface SettleMessage {
-  /** Deliveries that went well at the first request: three numbers each (set, position, destination). */
+  /**
+   * Deliveries that one accepted request ended: seven numbers each (set, position, destination, place of the URL in
+   * `endpoints`, when it was begun, latency in milliseconds, status).
+   */
   readonly delivered: Float64Array;
+  readonly endpoints: readonly string[];
   /** The others, and those that have a failed attempt to keep. */
   readonly others: readonly Result[];
 }

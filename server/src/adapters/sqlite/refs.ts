@@ -1,5 +1,6 @@
 import type { Delivery } from '../../model/delivery.ts';
 import type { Position } from '../../model/event.ts';
+import { pushVarint, readVarint } from './varint.ts';
 
 /**
  * How the deliveries of a pending set are written.
@@ -189,23 +190,17 @@ function decodeRecords(bytes: Buffer): Delivery[] {
   return deliveries;
 }
 
-/** Positions go beyond 32 bits, so the arithmetic is division, not shifts. */
-function pushVarint(bytes: number[], value: number): void {
-  while (value >= 0x80) {
-    bytes.push((value % 0x80) | 0x80);
-    value = Math.floor(value / 0x80);
+/** The delivery at a position, without looking further than that; nothing where the set does not hold it. */
+export function deliveryIn(refs: Uint8Array, wanted: Position): Delivery | undefined {
+  const bytes = Buffer.from(refs.buffer, refs.byteOffset, refs.byteLength);
+  if (bytes[0] !== RUNS) return decodeRefs(refs).find(({ position }) => position === wanted);
+  const cursor = { at: 1 };
+  let position = 0;
+  while (cursor.at < bytes.length && position <= wanted) {
+    position += readVarint(bytes, cursor);
+    const end = position + readVarint(bytes, cursor);
+    if (wanted >= position && wanted < end) return { position: wanted, rounds: 0 };
+    position = end;
   }
-  bytes.push(value);
-}
-
-function readVarint(bytes: Buffer, cursor: { at: number }): number {
-  let value = 0;
-  let scale = 1;
-  for (;;) {
-    const byte = bytes[cursor.at++];
-    if (byte === undefined) throw new Error('a pending set ends in the middle of a number');
-    value += (byte & 0x7f) * scale;
-    if (byte < 0x80) return value;
-    scale *= 0x80;
-  }
+  return undefined;
 }

@@ -1,5 +1,6 @@
 import type { Time } from '../../model/time.ts';
 import type { Retention } from '../../ports/event-log.ts';
+import type { AcceptedAttempts } from './accepted.ts';
 import type { Batches } from './batches.ts';
 import { type Chunk, type ChunkFacts, type Chunks, REMNANT } from './chunks.ts';
 import type { Buried, Failures } from './failures.ts';
@@ -17,6 +18,7 @@ export interface RetainingParts {
   readonly keys: Keys;
   readonly pending: Pending;
   readonly failures: Failures;
+  readonly accepted: AcceptedAttempts;
   readonly batches: Batches;
   readonly marks: Marks;
   readonly space: Space;
@@ -42,6 +44,7 @@ export class Retaining {
       this.#dropOld(now, retention) ||
       this.#dropForSpace(now, retention) ||
       this.#parts.keys.drop(this.#parts.marks.retainedFrom) ||
+      this.#parts.accepted.dropBelow(this.#parts.marks.retainedFrom) ||
       this.#dropRemnants(now - retention.deadLetters) ||
       this.#parts.failures.dropBefore(now - retention.deadLetters)
     );

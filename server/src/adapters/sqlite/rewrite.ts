@@ -3,7 +3,7 @@ import { type Chunk, type ChunkEvents, lineOf } from './chunks.ts';
 
 /**
  * A chunk without some of its events: their lines are empty and their hashes are zero, and the others keep their
- * positions. Sources and times stay, because they say nothing about anybody.
+ * positions. Sources, times and plans stay, because they say nothing about anybody.
  */
 export function withoutLines(chunk: Chunk, goes: (position: Position) => boolean): ChunkEvents {
   const keys = chunk.keys.slice();
@@ -18,8 +18,8 @@ export function withoutLines(chunk: Chunk, goes: (position: Position) => boolean
     keys.fill(0, index * 2, index * 2 + 2);
     users.fill(0, index * 2, index * 2 + 2);
   }
-  const { n, sources, times } = chunk;
-  return { n, lines: Buffer.concat(lines), sources, times, keys, users };
+  const { n, sources, times, plans } = chunk;
+  return { n, lines: Buffer.concat(lines), sources, times, plans, keys, users };
 }
 
 const LINE_FEED = Uint8Array.of(10);

@@ -43,11 +43,16 @@ const MIGRATIONS: readonly string[] = [
     sources blob not null,
     -- When each event arrived, where that is not the same for all.
     times blob,
+    -- Number of the plan of each event, where there is any.
+    plans blob,
     keys blob not null,
     users blob not null,
     body blob not null
   ) strict;
   create index chunk_at on chunk(at);
+
+  -- Who was to get an event and who was not: see plans.ts.
+  create table plan(id integer primary key, document text not null unique) strict;
 
   -- Sealed runs of keys: see run.ts.
   create table run(
@@ -90,13 +95,30 @@ const MIGRATIONS: readonly string[] = [
     primary key(scope, id, name)
   ) strict, without rowid;
 
-  -- Requests that failed, whole. Successes are only counted.
+  -- Requests that were accepted: see accepted.ts.
+  create table endpoint(id integer primary key, url text not null unique) strict;
+  create table accepted_attempt(
+    id integer primary key,
+    destination integer not null,
+    endpoint integer not null,
+    -- The lowest and the highest of its positions.
+    first integer not null,
+    last integer not null,
+    -- When the first of its requests was begun.
+    at integer not null,
+    facts blob not null
+  ) strict;
+  create index accepted_attempt_first on accepted_attempt(first);
+
+  -- Requests that failed, whole.
   create table failed_attempt(
     position integer not null,
     destination integer not null,
     started_at integer not null,
     latency_ms real not null,
     endpoint text not null,
+    -- 'retryable' or 'refused'
+    kind text not null,
     reason text not null,
     status integer,
     answer text

@@ -59,6 +59,10 @@ export class Sealing {
         Float64Array,
         chunks.map((chunk) => chunk.times),
       ),
+      plans: concat(
+        Uint32Array,
+        chunks.map((chunk) => chunk.plans),
+      ),
       keys: concat(
         Uint32Array,
         chunks.map((chunk) => chunk.keys),

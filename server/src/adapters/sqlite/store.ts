@@ -12,12 +12,13 @@ import type {
   Retention,
   StoredEvent,
 } from '../../ports/event-log.ts';
+import type { EventHistory, History } from '../../ports/history.ts';
 import type { Settings, SettingsChanges, SettingsSnapshot } from '../../ports/settings.ts';
 import type { Store } from '../../ports/store.ts';
 import { lineStarts } from './codec.ts';
 import { type KeyHash, keyHash } from './key-hash.ts';
 import { ledgerOf } from './ledger.ts';
-import type { AppendMessage, ReadMessage, SettleMessage } from './protocol.ts';
+import { type AppendMessage, DELIVERED_WORDS, type ReadMessage, type SettleMessage } from './protocol.ts';
 import { WriterThread } from './writer-thread.ts';
 
 export interface SqliteStoreOptions {
@@ -50,6 +51,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
     log: new SqliteEventLog(thread, keyHash(keySecret), dedupeWindow),
     backlog: new SqliteBacklog(thread),
     settings: new SqliteSettings(thread),
+    history: new SqliteHistory(thread),
     stop: () => thread.stop(),
     abandon: () => thread.kill(),
   };
@@ -91,12 +93,12 @@ class SqliteEventLog implements EventLog {
     const windows = events.some((event) => event.dedupeWindow !== undefined)
       ? { windows: Float64Array.from(events, (event) => event.dedupeWindow ?? this.#dedupeWindow) }
       : {};
-    const text = events.length === 1 ? events[0]!.json : events.map((event) => event.json).join('\n');
+    const lines = batch.lines ?? new TextEncoder().encode(events.map((event) => event.json).join('\n'));
     return {
       batch: batch.id,
       receivedAt: batch.receivedAt,
       events: events.length,
-      lines: new TextEncoder().encode(text),
+      lines,
       sources,
       keys,
       users,
@@ -220,16 +222,46 @@ class SqliteBacklog implements Backlog {
 }
 
 function encodeResults(results: readonly Result[]): SettleMessage {
-  const delivered: number[] = [];
+  const delivered = new Float64Array(results.length * DELIVERED_WORDS);
+  const endpoints: string[] = [];
   const others: Result[] = [];
+  let at = 0;
   for (const result of results) {
-    const clean =
-      result.decision.kind === 'delivered' &&
-      result.attempts.every(({ outcome }) => outcome.kind === 'accepted');
-    if (clean) delivered.push(result.set, result.position, result.destination);
-    else others.push(result);
+    const { set, position, destination, attempts, decision } = result;
+    const [attempt] = attempts;
+    const isPlain = attempts.length <= 1 && (attempt === undefined || attempt.outcome.kind === 'accepted');
+    if (decision.kind !== 'delivered' || !isPlain) {
+      others.push(result);
+      continue;
+    }
+    delivered[at] = set;
+    delivered[at + 1] = position;
+    delivered[at + 2] = destination;
+    delivered[at + 3] = attempt === undefined ? -1 : placeOf(attempt.endpoint, endpoints);
+    delivered[at + 4] = attempt?.startedAt ?? 0;
+    delivered[at + 5] = attempt?.latencyMs ?? 0;
+    delivered[at + 6] = attempt?.outcome.status ?? 0;
+    at += DELIVERED_WORDS;
   }
-  return { delivered: Float64Array.from(delivered), others };
+  return { delivered: delivered.subarray(0, at), endpoints, others };
+}
+
+/** One settle is about few endpoints, so looking from the end is the quickest. */
+function placeOf(endpoint: string, endpoints: string[]): number {
+  const known = endpoints.lastIndexOf(endpoint);
+  return known >= 0 ? known : endpoints.push(endpoint) - 1;
+}
+
+class SqliteHistory implements History {
+  readonly #thread: WriterThread;
+
+  constructor(thread: WriterThread) {
+    this.#thread = thread;
+  }
+
+  of(positions: readonly Position[]): Promise<(EventHistory | undefined)[]> {
+    return this.#thread.ask({ kind: 'history', positions: Float64Array.from(positions) });
+  }
 }
 
 class SqliteSettings implements Settings {

@@ -246,6 +246,8 @@ function perform(contents: Contents, request: Request): Answers[OperationKind] {
       return contents.records.load();
     case 'read':
       return contents.read(request.positions);
+    case 'history':
+      return contents.history(request.positions);
     case 'lanes':
       return contents.lanes();
     case 'ledger':

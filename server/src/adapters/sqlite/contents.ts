@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Position } from '../../model/event.ts';
 import type { Duration, Time } from '../../model/time.ts';
-import type { Result, SetId, Settled } from '../../ports/backlog.ts';
+import type { LaneStat, SetId, Settled } from '../../ports/backlog.ts';
 import type { Appended, Found, LogSize } from '../../ports/event-log.ts';
 import type { EventHistory } from '../../ports/history.ts';
 import { AcceptedAttempts } from './accepted.ts';
@@ -9,23 +9,22 @@ import { Batches, write } from './batches.ts';
 import { Chunks, lineOf } from './chunks.ts';
 import { Counters } from './counters.ts';
 import { Dedupe } from './dedupe.ts';
-import { type DeadSet, Failures } from './failures.ts';
-import { Groups } from './groups.ts';
+import { Failures } from './failures.ts';
 import { Histories } from './histories.ts';
 import { keep, positionsOf } from './kept.ts';
 import { keyHash } from './key-hash.ts';
 import { Keys } from './keys.ts';
 import { Marks } from './marks.ts';
 import { Pending } from './pending.ts';
+import { PendingFacts } from './pending-facts.ts';
 import { Plans } from './plans.ts';
-import {
-  type AppendMessage,
-  DELIVERED_WORDS,
-  type FindMessage,
-  type LedgerMessage,
-  type MaintainMessage,
-  type ReadMessage,
-  type SettleMessage,
+import type {
+  AppendMessage,
+  FindMessage,
+  LedgerMessage,
+  MaintainMessage,
+  ReadMessage,
+  SettleMessage,
 } from './protocol.ts';
 import { linesAt } from './reading.ts';
 import { Records } from './records.ts';
@@ -33,6 +32,7 @@ import { Retaining } from './retaining.ts';
 import { withoutLines } from './rewrite.ts';
 import { Sealing } from './sealing.ts';
 import { Search } from './search.ts';
+import { Settling } from './settling.ts';
 import { Space } from './space.ts';
 
 /**
@@ -45,6 +45,8 @@ export class Contents {
   readonly #keys: Keys;
   readonly #dedupe: Dedupe;
   readonly #pending: Pending;
+  readonly #facts: PendingFacts;
+  readonly #settling: Settling;
   readonly #counters: Counters;
   readonly #plans: Plans;
   readonly #accepted: AcceptedAttempts;
@@ -63,15 +65,23 @@ export class Contents {
     this.#keys = new Keys(database, this.#chunks, options.filterMemory);
     this.#dedupe = new Dedupe(this.#chunks, this.#keys, options.dedupeWindow);
     this.#pending = new Pending(database, options.epoch);
+    this.#facts = new PendingFacts(database);
     this.#counters = new Counters(database);
     this.#plans = new Plans(database);
     this.#accepted = new AcceptedAttempts(database);
     this.#failures = new Failures(database);
     this.#histories = new Histories(this.#chunks, {
       plans: this.#plans,
-      pending: this.#pending,
+      pending: this.#facts,
       accepted: this.#accepted,
       failures: this.#failures,
+    });
+    this.#settling = new Settling({
+      pending: this.#pending,
+      counters: this.#counters,
+      accepted: this.#accepted,
+      failures: this.#failures,
+      youngest: () => this.#keys.youngest,
     });
     this.#batches = new Batches(database);
     this.#marks = new Marks(database);
@@ -88,7 +98,7 @@ export class Contents {
       marks: this.#marks,
       space: this.#space,
       bury: (sets, reason, at) => {
-        for (const set of sets) this.#bury({ ...set, reason, at });
+        for (const set of sets) this.#settling.bury({ ...set, reason, at });
       },
     });
   }
@@ -137,55 +147,8 @@ export class Contents {
     }
   }
 
-  settle({ delivered, endpoints, others }: SettleMessage): Settled {
-    const touched = new Set<SetId>();
-    const successes = new Map<number, number>();
-    let ignored = 0;
-    for (let at = 0; at < delivered.length; at += DELIVERED_WORDS) {
-      const [set, position, destination] = [delivered[at]!, delivered[at + 1]!, delivered[at + 2]!];
-      if (!this.#pending.take({ set, position, destination })) ignored++;
-      else {
-        touched.add(set);
-        successes.set(destination, (successes.get(destination) ?? 0) + 1);
-        const endpoint = endpoints[delivered[at + 3]!];
-        const [startedAt, latencyMs, status] = [delivered[at + 4]!, delivered[at + 5]!, delivered[at + 6]!];
-        if (endpoint !== undefined)
-          this.#accepted.add(destination, endpoint, { position, startedAt, latencyMs, status });
-      }
-    }
-    for (const [destination, n] of successes) this.#counters.add('destination', destination, 'delivered', n);
-    const groups = new Groups(this.#keys.youngest);
-    for (const result of others) {
-      if (!this.#pending.take(result)) ignored++;
-      else {
-        touched.add(result.set);
-        this.#conclude(result, groups);
-      }
-    }
-    for (const { destination, at, deliveries } of groups.waiting())
-      this.#pending.wait(destination, at, deliveries);
-    for (const dead of groups.dead()) this.#bury(dead);
-    this.#accepted.write();
-    this.#pending.writeTouched(touched);
-    return { ignored };
-  }
-
-  #conclude(result: Result, groups: Groups): void {
-    const { destination, position } = result;
-    this.#failures.keepAttempts(result);
-    for (const { endpoint, startedAt, latencyMs, outcome } of result.attempts) {
-      const { kind, status = 0 } = outcome;
-      if (kind === 'accepted')
-        this.#accepted.add(destination, endpoint, { position, startedAt, latencyMs, status });
-    }
-    if (result.decision.kind === 'delivered')
-      this.#counters.add('destination', result.destination, 'delivered', 1);
-    else groups.add(result, result.decision);
-  }
-
-  #bury(dead: DeadSet): void {
-    this.#counters.add('destination', dead.destination, `dead:${dead.reason}`, dead.n);
-    this.#failures.bury(dead);
+  settle(message: SettleMessage): Settled {
+    return this.#settling.settle(message);
   }
 
   release(destination: number, now: Time): number {
@@ -195,7 +158,7 @@ export class Contents {
   expire(destination: number, before: Time, reason: string): number {
     let n = 0;
     for (const set of this.#pending.expire(destination, before)) {
-      this.#bury({ destination, at: before, reason, ...set });
+      this.#settling.bury({ destination, at: before, reason, ...set });
       n += set.n;
     }
     return n;
@@ -217,12 +180,12 @@ export class Contents {
     this.#pending.park(sets);
   }
 
-  lanes(): ReturnType<Pending['lanes']> {
-    return this.#pending.lanes();
+  lanes(): LaneStat[] {
+    return this.#facts.lanes();
   }
 
   ledger(): LedgerMessage {
-    return { counters: this.#counters.all(), pending: this.#pending.sums() };
+    return { counters: this.#counters.all(), pending: this.#facts.sums() };
   }
 
   read(positions: Float64Array): ReadMessage {

@@ -3,12 +3,12 @@ import type { DeliveryHistory, EventHistory } from '../../ports/history.ts';
 import type { AcceptedAttempts } from './accepted.ts';
 import { type Chunks, lineOf } from './chunks.ts';
 import type { Failures } from './failures.ts';
-import type { Pending } from './pending.ts';
+import type { PendingFacts } from './pending-facts.ts';
 import type { Plans } from './plans.ts';
 
 export interface HistoryParts {
   readonly plans: Plans;
-  readonly pending: Pending;
+  readonly pending: PendingFacts;
   readonly accepted: AcceptedAttempts;
   readonly failures: Failures;
 }

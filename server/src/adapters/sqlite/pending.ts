@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Delivery } from '../../model/delivery.ts';
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
-import type { Held, LaneStat, SetId } from '../../ports/backlog.ts';
+import type { Held, SetId } from '../../ports/backlog.ts';
 import type { Buried } from './failures.ts';
 import { HeldSet } from './held-set.ts';
 import {
@@ -16,17 +16,7 @@ import {
   statements,
 } from './pending-rows.ts';
 import type { ClaimMessage } from './protocol.ts';
-import {
-  decodeRefs,
-  deliveryIn,
-  encodeRefs,
-  encodeRuns,
-  firstOf,
-  hasRecords,
-  isNew,
-  Runs,
-  splitRefs,
-} from './refs.ts';
+import { decodeRefs, encodeRefs, encodeRuns, firstOf, hasRecords, isNew, Runs, splitRefs } from './refs.ts';
 
 /** Room for set ids within one start of the program. */
 const SETS_PER_EPOCH = 2 ** 32;
@@ -207,16 +197,6 @@ export class Pending {
     return old.length === 0 ? [] : [{ n: old.length, refs: encodeRefs(old) }];
   }
 
-  /** What is pending of one delivery, and when it is due while nobody holds it; nothing when it is settled. */
-  of(destination: number, position: Position): { delivery: Delivery; dueAt?: Time } | undefined {
-    for (const row of this.#sql.holding.iterate(destination, position) as Iterable<unknown>) {
-      const { state, due, refs } = row as { state: number; due: Time; refs: Uint8Array };
-      const delivery = deliveryIn(refs, position);
-      if (delivery !== undefined) return state === HELD ? { delivery } : { delivery, dueAt: due };
-    }
-    return undefined;
-  }
-
   /** The lowest position that this process delivers from memory; infinite when there is none. */
   lowestHeld(): Position {
     let lowest = Number.POSITIVE_INFINITY;
@@ -293,20 +273,6 @@ export class Pending {
     const { n } = this.#sql.adopted.get(this.#epoch) as { n: number };
     this.#sql.adopt.run(this.#epoch);
     return n;
-  }
-
-  lanes(): LaneStat[] {
-    const rows = this.#sql.lanes.all() as unknown as (LaneStat & { nextDueAt: number | null })[];
-    return rows.map(({ destination, held, onDisk, nextDueAt }) => ({
-      destination,
-      held,
-      onDisk,
-      ...(nextDueAt === null ? {} : { nextDueAt }),
-    }));
-  }
-
-  sums(): { destination: number; n: number }[] {
-    return this.#sql.sums.all() as unknown as { destination: number; n: number }[];
   }
 
   #put({ destination, state, due, since, n, refs }: NewRow): SetId {

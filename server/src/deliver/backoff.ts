@@ -23,7 +23,7 @@ export const SCHEDULE: readonly Duration[] = [
 export const RETRY_WINDOW: Duration = 4 * HOUR;
 
 /** Each delay is stretched or shortened by up to this share, so that what failed together does not return together. */
-const JITTER = 0.2;
+export const JITTER = 0.2;
 
 /**
  * The delay before the next round.

@@ -72,22 +72,22 @@ export interface FailedRound {
  * stumbled fails with it, and that is one observation: it halves the concurrency and no more. And as many as 20, because
  * an endpoint of which half the requests fail by chance would show 10 in a row every thousand requests, 20 every million.
  */
-const IN_A_ROW = 20;
+export const IN_A_ROW = 20;
 
 /**
  * They must also fail within this time of each other. A lane with fewer failures costs its endpoint less by the schedule
  * of its deliveries than by probes, and a few events that can never be delivered must not hold up the rare good one.
  */
-const CLOSE_TOGETHER: Duration = 5 * MINUTE;
+export const CLOSE_TOGETHER: Duration = 5 * MINUTE;
 
-const FIRST_PROBE: Duration = 5 * SECOND;
-const LONGEST_PROBE: Duration = MINUTE;
+export const FIRST_PROBE: Duration = 5 * SECOND;
+export const LONGEST_PROBE: Duration = MINUTE;
 
 /** `Retry-After` can put off a probe no longer than this: the wish may be wrong, and everything waits for it. */
-const LONGEST_WISH: Duration = 10 * MINUTE;
+export const LONGEST_WISH: Duration = 10 * MINUTE;
 
 /** An endpoint that falls again so soon after a recovery has not recovered. */
-const RELAPSE: Duration = MINUTE;
+export const RELAPSE: Duration = MINUTE;
 
 export const CLOSED: Closed = { state: 'closed' };
 

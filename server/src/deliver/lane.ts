@@ -6,8 +6,8 @@ import type { InHand } from '../ports/deliverer.ts';
 import type { DestinationType } from '../ports/destination-type.ts';
 import type { Observer } from '../ports/observer.ts';
 import type { Transport } from '../ports/transport.ts';
+import { Allowance } from './allowance.ts';
 import type { Breaker } from './breaker.ts';
-import { MAX_CONCURRENCY } from './concurrency.ts';
 import { decide } from './decide.ts';
 import { Health, type LastError } from './health.ts';
 import { type BegunRound, Pulse } from './pulse.ts';
@@ -15,9 +15,6 @@ import { Ready } from './ready.ts';
 import { type EndedRound, type RoundTools, SETTINGS_VERSIONS, sendRound } from './round.ts';
 import { type Supplied, Supply, type SupplyTools } from './supply.ts';
 import { roomToClaim, type TotalHeld, takesNew } from './window.ts';
-
-/** Requests of rounds that ended at a sibling's acceptance may still be open; this bounds how many. */
-const MAX_OPEN_REQUESTS = 4 * MAX_CONCURRENCY;
 
 /** Requests end by themselves within their time limit; a lane that is stopped waits no longer than this for them. */
 const STOP_LIMIT: Duration = 5 * SECOND;
@@ -68,11 +65,11 @@ export class Lane implements Supplied {
   readonly #supply: Supply;
   readonly #ready = new Ready();
   readonly #pulse = new Pulse();
+  readonly #allowance: Allowance;
   #destination: Destination;
   /** Deliveries in memory: reserved, ready or in flight. */
   #held = 0;
   #inFlight = 0;
-  #openRequests = 0;
   #stopping: Promise<void> | undefined;
   #idle: (() => void) | undefined;
 
@@ -81,13 +78,13 @@ export class Lane implements Supplied {
     this.#tools = tools;
     this.#health = new Health(destination.name, tools.logger);
     this.#supply = new Supply(tools, this);
+    this.#allowance = new Allowance(tools.clock, () => this.#pump());
+    this.#allowance.configure(destination.settings);
     this.#roundTools = {
       type: tools.type,
       transport: tools.transport,
       clock: tools.clock,
-      requestEnded: () => {
-        this.#openRequests--;
-      },
+      open: this.#allowance,
     };
   }
 
@@ -123,6 +120,7 @@ export class Lane implements Supplied {
   configure(destination: Destination): void {
     const isChanged = destination.version !== this.#destination.version;
     this.#destination = destination;
+    if (isChanged) this.#allowance.configure(destination.settings);
     if (isChanged) this.#pulse.settingsChanged(this.#tools.clock.now());
     this.#pump();
     this.#supply.tend();
@@ -220,10 +218,8 @@ export class Lane implements Supplied {
   #pump(): void {
     if (this.#stopping !== undefined) return;
     if (!this.#pulse.isClosed || !this.#destination.enabled) this.#handBack();
-    while (this.#inFlight < this.#pulse.limit && this.#openRequests < MAX_OPEN_REQUESTS) {
-      const work = this.#ready.next();
-      if (work === undefined) return;
-      this.#send(work, false);
+    while (this.#ready.size > 0 && this.#inFlight < this.#pulse.limit && this.#allowance.grants()) {
+      this.#send(this.#ready.next()!, false);
     }
   }
 
@@ -250,7 +246,7 @@ export class Lane implements Supplied {
     const destination = this.#destination;
     const begun = this.#pulse.begin(isProbe);
     this.#inFlight++;
-    this.#openRequests += sendRound(work, destination, this.#roundTools, (round) => {
+    sendRound(work, destination, this.#roundTools, (round) => {
       this.#inFlight--;
       this.#conclude(work, round, { destination, begun });
       if (this.#inFlight === 0) this.#idle?.();

@@ -1,8 +1,9 @@
-import type { Destination } from '../model/destination.ts';
+import { type Destination, destinationOfLane, laneAt, lanesOf, placeOfLane } from '../model/destination.ts';
 import type { Time } from '../model/time.ts';
 import type { Result } from '../ports/backlog.ts';
 import type { Deliverer, InHand } from '../ports/deliverer.ts';
 import type { DestinationType } from '../ports/destination-type.ts';
+import { statesByDestination } from './by-destination.ts';
 import { Lane, type LaneState, type LaneTools } from './lane.ts';
 import { Settler } from './settler.ts';
 
@@ -10,11 +11,12 @@ export interface LanesTools extends Omit<LaneTools, 'type' | 'settle' | 'total'>
   readonly types: Readonly<Record<Destination['type'], DestinationType>>;
 }
 
-/** One lane per destination. */
+/** One lane per destination, or one per endpoint where each is a delivery of its own; see `lanesOf`. */
 export class Lanes implements Deliverer {
   readonly #tools: LanesTools;
   readonly #settler: Settler;
   readonly #lanes = new Map<number, Lane>();
+  readonly #destinations = new Map<number, Destination>();
   /** Kept as a sum, because it is asked for with every commit and destination. */
   readonly #total = { held: 0 };
 
@@ -25,13 +27,30 @@ export class Lanes implements Deliverer {
     );
   }
 
-  /** Makes a lane for each new destination and hands the current settings to the others. */
+  /** Makes a lane for each that is new and hands the current settings to the others. */
   configure(destinations: readonly Destination[]): void {
     for (const destination of destinations) {
-      const lane = this.#lanes.get(destination.id);
-      if (lane) lane.configure(destination);
-      else this.#lanes.set(destination.id, this.#make(destination));
+      this.#destinations.set(destination.id, destination);
+      for (const { id } of lanesOf(destination)) this.#laneOf(id);
     }
+    // All lanes there are, because an endpoint that is gone may have left something owed at its place.
+    for (const [id, lane] of this.#lanes) lane.configure(this.#settingsOf(id)!);
+  }
+
+  /** The lane with this id, made if need be; nothing when nobody knows its destination. */
+  #laneOf(id: number): Lane | undefined {
+    const lane = this.#lanes.get(id);
+    if (lane !== undefined) return lane;
+    const settings = this.#settingsOf(id);
+    if (settings === undefined) return undefined;
+    const made = this.#make(settings);
+    this.#lanes.set(id, made);
+    return made;
+  }
+
+  #settingsOf(lane: number): Destination | undefined {
+    const destination = this.#destinations.get(destinationOfLane(lane));
+    return destination && laneAt(destination, placeOfLane(lane));
   }
 
   #make(destination: Destination): Lane {
@@ -48,7 +67,7 @@ export class Lanes implements Deliverer {
     const adopted = await this.#tools.backlog.adopt();
     if (adopted > 0) this.#tools.logger.info({ deliveries: adopted }, 'backlog.adopted');
     for (const { destination, nextDueAt } of await this.#tools.backlog.lanes()) {
-      if (nextDueAt !== undefined) this.#lanes.get(destination)?.resume(nextDueAt);
+      if (nextDueAt !== undefined) this.#laneOf(destination)?.resume(nextDueAt);
     }
   }
 
@@ -58,9 +77,9 @@ export class Lanes implements Deliverer {
     await this.#settler.stop();
   }
 
-  /** Every lane as it is now, for status screens. */
+  /** Every destination as it is now, for status screens. */
   states(): readonly LaneState[] {
-    return [...this.#lanes.values()].map((lane) => lane.state());
+    return statesByDestination([...this.#lanes.values()].map((lane) => lane.state()));
   }
 
   reserve(destination: number, deliveries: number): boolean {
@@ -76,7 +95,7 @@ export class Lanes implements Deliverer {
   }
 
   parked(destination: number, at: Time): void {
-    this.#lanes.get(destination)?.due(at);
+    this.#laneOf(destination)?.due(at);
   }
 
   /** A retry is on disk now, so its lane may wait for it. */

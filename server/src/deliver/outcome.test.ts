@@ -25,7 +25,7 @@ describe('outcomeOf', () => {
     expect(answered(status)).toEqual({ kind: 'retryable', reason: `status_${status}`, status });
   });
 
-  it.each([300, 301, 302, 304, 307, 308, 400, 401, 403, 404, 405, 410, 413, 422, 451])(
+  it.each([300, 301, 302, 304, 307, 308, 400, 401, 403, 404, 405, 410, 413, 422, 451, 600, 999])(
     'takes status %i as a refusal',
     (status) => {
       expect(answered(status).kind).toBe('refused');

@@ -20,9 +20,13 @@ export function outcomeOf(answer: Answer, now: Time): Outcome {
   const { status } = answer;
   const reason = `status_${status}`;
   if (status >= 200 && status < 300) return { kind: 'accepted', reason, status };
-  if (status !== 408 && status !== 429 && status < 500) return { kind: 'refused', reason, status };
+  if (!isWorthAnotherTry(status)) return { kind: 'refused', reason, status };
   const notBefore = retryAfter(answer.retryAfter, now);
   return { kind: 'retryable', reason, status, ...(notBefore === undefined ? {} : { notBefore }) };
+}
+
+function isWorthAnotherTry(status: number): boolean {
+  return status === 408 || status === 429 || (status >= 500 && status <= 599);
 }
 
 /** `Retry-After` as seconds or as a date (RFC 9110 section 10.2.3); what is neither says nothing. */

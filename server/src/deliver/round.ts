@@ -1,8 +1,8 @@
-import type { Attempt } from '../model/delivery.ts';
+import type { Attempt, Outcome } from '../model/delivery.ts';
 import type { Destination } from '../model/destination.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { InHand } from '../ports/deliverer.ts';
-import type { DestinationType } from '../ports/destination-type.ts';
+import type { DestinationType, PlacedRequest } from '../ports/destination-type.ts';
 import type { Answer, OutboundRequest, Transport } from '../ports/transport.ts';
 import type { PlacedOutcome } from './decide.ts';
 import { outcomeOf } from './outcome.ts';
@@ -13,48 +13,80 @@ export interface EndedRound {
   readonly attempts: readonly Attempt[];
 }
 
+/** Keeps count of the requests that have no answer yet, by the place of their endpoint. */
+export interface OpenRequests {
+  /** The endpoint owes so many answers that it should get no further request. */
+  isBusy(place: number): boolean;
+  /** `isFirst`: of its round. */
+  begun(place: number, isFirst: boolean): void;
+  /** `isLast`: none of its round is open any more. `isLate`: its round had ended before. */
+  ended(place: number, isLast: boolean, isLate: boolean): void;
+}
+
 export interface RoundTools {
   readonly type: DestinationType;
   readonly transport: Transport;
   readonly clock: Clock;
-  /** Called as each request ends, also after the round has ended. */
-  readonly requestEnded: () => void;
+  readonly open: OpenRequests;
 }
+
+/** Of an endpoint that was left out of a round: nothing was sent, so nothing is recorded, and it may be asked later. */
+const LEFT_OUT: Outcome = { kind: 'retryable', reason: 'endpoint_busy' };
 
 /**
  * Sends one round: the same bytes to every endpoint that is still to be tried, all at once.
  *
  * `ended` is called once: at the first acceptance, since the delivery is then done whatever the others say, or when all
- * have answered. Answers that come later are not waited for, so a hanging endpoint does not hold up its siblings. A round
- * without a request ends at once, without an outcome.
- *
- * @returns the number of requests sent
+ * have answered. Answers that come later are not waited for, so a hanging endpoint does not hold up its siblings; and they
+ * are not kept, since nothing follows from them and each would cost a write of its own after the delivery is settled. Who
+ * wants to know of every endpoint says `success: each`. A round without a request ends at once, without an outcome.
  */
 export function sendRound(
   work: InHand,
   destination: Destination,
   tools: RoundTools,
   ended: (round: EndedRound) => void,
-): number {
-  const requests = tools.type.requests(work.event, destination, endpointsToTry(work, destination));
+): void {
+  const startedAt = tools.clock.now();
+  const all = tools.type.requests(work.event, destination, endpointsToTry(work, destination), startedAt);
   const outcomes: PlacedOutcome[] = [];
   const attempts: Attempt[] = [];
+  const requests = all.length > 1 ? withoutBusy(all, tools.open, outcomes) : all;
   let over = false;
-  const startedAt = tools.clock.now();
+  let open = requests.length;
   // Not at once: whoever sends is not ready for the end of a round before this returns.
   if (requests.length === 0) queueMicrotask(() => ended({ outcomes, attempts }));
-  for (const { place, request } of requests) {
+  for (const placed of requests) {
+    const { place, request } = placed;
+    tools.open.begun(place, placed === requests[0]);
     tools.transport.send(request, (answer) => {
-      tools.requestEnded();
+      open--;
+      tools.open.ended(place, open === 0, over);
       if (over) return;
       const outcome = outcomeOf(answer, tools.clock.now());
       outcomes.push({ place, outcome });
       attempts.push(attemptOf(request, startedAt, answer, outcome));
-      over = outcome.kind === 'accepted' || outcomes.length === requests.length;
+      over = outcome.kind === 'accepted' || open === 0;
       if (over) ended({ outcomes, attempts });
     });
   }
-  return requests.length;
+}
+
+/**
+ * Leaves out the endpoints that are busy, as long as one is left to take the event: an endpoint that swallows requests
+ * would otherwise hold up what its siblings accept. They count as retryable, so that they are asked later if it must be.
+ */
+function withoutBusy(
+  all: readonly PlacedRequest[],
+  open: OpenRequests,
+  outcomes: PlacedOutcome[],
+): readonly PlacedRequest[] {
+  const spare = all.filter(({ place }) => !open.isBusy(place));
+  if (spare.length === all.length || spare.length === 0) return all;
+  for (const request of all) {
+    if (!spare.includes(request)) outcomes.push({ place: request.place, outcome: LEFT_OUT });
+  }
+  return spare;
 }
 
 /** The endpoints of the last decision, or all of them when the settings have changed since: repaired URLs get their try. */

@@ -1,3 +1,5 @@
+import type { CallType } from './call.ts';
+
 /** One customer URL with the static headers of its requests. */
 export interface Endpoint {
   /** Absolute, `http:` or `https:`. */
@@ -11,9 +13,24 @@ export interface WebhookSettings {
   readonly endpoints: readonly Endpoint[];
   /** Signs every request when set (`X-Signature`). */
   readonly sharedSecret?: string;
+  /** Standard Webhooks secrets, `whsec_…`; two while one replaces the other. Each adds a signature to every request. */
+  readonly signingSecrets?: readonly string[];
   readonly format: 'documented' | 'canonical';
   /** `any`: one accepted request delivers. `each`: every endpoint is a delivery of its own. */
   readonly success: 'any' | 'each';
+  /** Which events it gets; all of its sources when absent. */
+  readonly filter?: EventFilter;
+  /** Requests a second that each URL gets at most. */
+  readonly rateLimit?: number;
+  /** Requests that each URL has to answer at once at most. */
+  readonly concurrency?: number;
+}
+
+/** An event passes when it passes every part that is given. */
+export interface EventFilter {
+  readonly types?: readonly CallType[];
+  /** Names of track calls; a `*` at the end stands for any rest. Other calls have no such name and pass. */
+  readonly events?: readonly string[];
 }
 
 /** Where events go. */
@@ -28,4 +45,46 @@ export interface Destination {
   readonly settings: WebhookSettings;
   /** Grows with every change of this destination; one attempt uses one version throughout. */
   readonly version: number;
+}
+
+/**
+ * Between the ids of two lanes of one destination. Ids of records stay below it, and a lane's id inside the 32 bits that
+ * some stores keep it in.
+ */
+const LANE_STEP = 2 ** 24;
+
+/**
+ * What the lanes of a destination deliver to. With `any` that is the destination itself. With `each` every endpoint is a
+ * delivery of its own (decisions.md section 2, "several URLs"): each has a lane, with an id of its own wherever deliveries
+ * are owed, stored and counted, so that one endpoint neither waits for another nor is tried again because of it. The
+ * first endpoint's id is that of the destination.
+ */
+export function lanesOf(destination: Destination): readonly Destination[] {
+  const { endpoints, success } = destination.settings;
+  return success === 'any' ? [destination] : endpoints.map((_, place) => laneAt(destination, place));
+}
+
+/**
+ * The lane at a place, also one that the settings have no longer, as what it once was owed may still be pending: it goes
+ * on with the endpoint at its place, and without an endpoint when there is none.
+ */
+export function laneAt(destination: Destination, place: number): Destination {
+  const { settings } = destination;
+  if (place === 0 && settings.success === 'any') return destination;
+  const endpoints = settings.endpoints.slice(place, place + 1);
+  return {
+    ...destination,
+    id: destination.id + place * LANE_STEP,
+    settings: { ...settings, endpoints, success: 'any' },
+  };
+}
+
+/** The id of the destination that a lane belongs to. */
+export function destinationOfLane(lane: number): number {
+  return lane % LANE_STEP;
+}
+
+/** The place of the endpoint that a lane delivers to; 0 for a destination that is one lane. */
+export function placeOfLane(lane: number): number {
+  return Math.floor(lane / LANE_STEP);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Destination } from '../model/destination.ts';
+import { type Destination, destinationOfLane, type EventFilter, lanesOf } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import type { JsonObject } from '../model/json.ts';
 import type { Source } from '../model/source.ts';
@@ -92,6 +92,50 @@ describe('Routes', () => {
     const crm = destination('crm');
     expect(plan([crm], event({}, { integrations: { All: false } })).owed).toEqual([]);
     expect(plan([crm], event({ All: true }, { integrations: { All: false } })).owed).toEqual([crm]);
+  });
+
+  it('sends an event of either of two sources to the destination of both', () => {
+    const both = destination('both', { sources: ['app', 'website'] });
+    const app: Source = { ...website, id: 2, name: 'app', writeKeys: ['a'] };
+    const routes = new Routes([both, destination('crm')], { webhooks: 'Webhooks' });
+    expect(routes.plan(event({}), website).owed.map(({ name }) => name)).toEqual(['both', 'crm']);
+    expect(routes.plan(event({}), app).owed.map(({ name }) => name)).toEqual(['both']);
+  });
+
+  it('owes an event once for each endpoint where each of them is a delivery of its own', () => {
+    const endpoints = [1, 2, 3].map((n) => ({ url: `http://e${n}/`, headers: {} }));
+    const settings = { endpoints, format: 'documented', success: 'each' } as const;
+    const fan = destination('fan', { settings });
+    const { owed } = plan([fan], event({}));
+    expect(owed).toEqual(lanesOf(fan));
+    expect(owed.map((lane) => lane.settings.endpoints)).toEqual(endpoints.map((endpoint) => [endpoint]));
+    expect(new Set(owed.map(({ id }) => id)).size).toBe(3);
+    expect(owed.map(({ id }) => destinationOfLane(id))).toEqual([fan.id, fan.id, fan.id]);
+    // Skipped is said of the destination, once.
+    expect(plan([fan], event({ fan: false })).skipped).toEqual([
+      { destination: fan, reason: 'integrations' },
+    ]);
+  });
+
+  it.each<[string, EventFilter, Partial<Event>, boolean]>([
+    ['its type is wanted', { types: ['track', 'page'] }, { type: 'page' }, true],
+    ['its type is not wanted', { types: ['track', 'page'] }, { type: 'identify' }, false],
+    ['its name is wanted', { events: ['Order Placed'] }, { event: 'Order Placed' }, true],
+    ['its name is not wanted', { events: ['Order Placed'] }, { event: 'order placed' }, false],
+    ['its name begins as wanted', { events: ['A', 'Order *'] }, { event: 'Order Placed' }, true],
+    ['it begins otherwise', { events: ['A', 'Order *'] }, { event: 'Orders' }, false],
+    ['any name is wanted', { events: ['*'] }, { event: 'x' }, true],
+    ['it has no such name, being no track call', { events: ['A'] }, { type: 'page', name: 'B' }, true],
+    ['its name is wanted and its type is not', { types: ['page'], events: ['A'] }, { event: 'A' }, false],
+    ['the filter says nothing', {}, { event: 'A' }, true],
+  ])('with a filter, when %s', (_situation, filter, of, owed) => {
+    const settings = { endpoints: [], format: 'documented', success: 'any', filter } as const;
+    const picky = destination('picky', { settings });
+    expect(plan([picky], { ...event({}), ...of })).toEqual(
+      owed
+        ? { owed: [picky], skipped: [] }
+        : { owed: [], skipped: [{ destination: picky, reason: 'filtered' }] },
+    );
   });
 
   it('plans nothing for a source without destinations', () => {

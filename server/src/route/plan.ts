@@ -1,15 +1,23 @@
-import type { Destination } from '../model/destination.ts';
+import { type Destination, lanesOf } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import type { Plan, SkipReason } from '../model/plan.ts';
 import type { Source } from '../model/source.ts';
+import { passes } from './filter.ts';
 import { integrationsOf, isEnabledBy } from './integrations.ts';
+
+/** A destination as it is planned for: looked at once per version of the settings, not per event. */
+interface Route {
+  readonly destination: Destination;
+  readonly lanes: readonly Destination[];
+  readonly passes: (event: Event) => boolean;
+}
 
 /**
  * Plans events: made before the commit, so that what is owed is a fact of the same commit and a restart never plans again
  * with other settings. The destinations of each source are looked up once per version of the settings, not per event.
  */
 export class Routes {
-  readonly #bySource = new Map<string, readonly Destination[]>();
+  readonly #bySource = new Map<string, readonly Route[]>();
   readonly #typeNames: Readonly<Record<Destination['type'], string>>;
 
   /** `typeNames`: the name of each type in an integrations object, such as `Webhooks`. */
@@ -19,10 +27,20 @@ export class Routes {
   ) {
     this.#typeNames = typeNames;
     for (const destination of destinations) {
+      const route = {
+        destination,
+        lanes: lanesOf(destination),
+        passes: passes(destination.settings.filter),
+      };
       for (const source of destination.sources) {
-        this.#bySource.set(source, [...(this.#bySource.get(source) ?? []), destination]);
+        this.#bySource.set(source, [...(this.#bySource.get(source) ?? []), route]);
       }
     }
+  }
+
+  /** Whether any destination takes events of this source. */
+  reaches(source: Source): boolean {
+    return this.#bySource.has(source.name);
   }
 
   plan(event: Event, source: Source): Plan {
@@ -30,17 +48,19 @@ export class Routes {
     const integrations = integrationsOf(event);
     const owed: Destination[] = [];
     const skipped: { destination: Destination; reason: SkipReason }[] = [];
-    for (const destination of connected) {
-      const reason = this.#reasonToSkip(destination, integrations);
-      if (reason === undefined) owed.push(destination);
-      else skipped.push({ destination, reason });
+    for (const route of connected) {
+      const reason = this.#reasonToSkip(route, event, integrations);
+      if (reason !== undefined) skipped.push({ destination: route.destination, reason });
+      else for (const lane of route.lanes) owed.push(lane);
     }
     return { owed, skipped };
   }
 
-  #reasonToSkip(destination: Destination, integrations: Event['integrations']): SkipReason | undefined {
-    if (!destination.enabled) return 'destination_disabled';
-    const enabled = isEnabledBy(integrations, destination.name, this.#typeNames[destination.type]);
-    return enabled ? undefined : 'integrations';
+  /** The first that applies, from the destination itself to the event: an event is skipped for one reason. */
+  #reasonToSkip(route: Route, event: Event, integrations: Event['integrations']): SkipReason | undefined {
+    const { enabled, name, type } = route.destination;
+    if (!enabled) return 'destination_disabled';
+    if (!isEnabledBy(integrations, name, this.#typeNames[type])) return 'integrations';
+    return route.passes(event) ? undefined : 'filtered';
   }
 }

@@ -1,9 +1,11 @@
 import { emptyContents, type MemoryContents, openMemoryStore } from '../../src/adapters/memory/store.ts';
+import { byDestination } from '../../src/deliver/by-destination.ts';
 import type { LaneState } from '../../src/deliver/lane.ts';
 import { Lanes } from '../../src/deliver/lanes.ts';
 import { webhooks } from '../../src/destinations/webhooks/webhooks.ts';
+import { acceptedEvent } from '../../src/ingest/accepted.ts';
 import { GroupCommit } from '../../src/ingest/group-commit.ts';
-import type { Destination } from '../../src/model/destination.ts';
+import { type Destination, lanesOf } from '../../src/model/destination.ts';
 import type { Event } from '../../src/model/event.ts';
 import type { DestinationCounts } from '../../src/model/ledger.ts';
 import type { Source } from '../../src/model/source.ts';
@@ -133,7 +135,7 @@ export class World {
   async acceptAs(ids: readonly string[], to: readonly Destination[] = this.#destinations): Promise<boolean> {
     const receivedAt = this.clock.now();
     const stored = await new Promise<boolean>((resolve) => {
-      this.#planned = to.filter(({ enabled }) => enabled);
+      this.#planned = to.filter(({ enabled }) => enabled).flatMap(lanesOf);
       this.#commits.add({
         events: ids.map((id) => eventOf(id, receivedAt)),
         counts: [{ source: SOURCE.id, calls: ids.length, discarded: {} }],
@@ -151,7 +153,7 @@ export class World {
   }
 
   async countsOf({ id }: Destination): Promise<DestinationCounts> {
-    const { destinations } = await this.store.backlog.ledger();
+    const { destinations } = await byDestination(this.store.backlog).ledger();
     const none = { owed: 0, delivered: 0, pending: 0, dead: {}, erased: 0, skipped: {} };
     return destinations.get(id) ?? none;
   }
@@ -221,5 +223,5 @@ function eventOf(messageId: string, at: Time) {
     timestamp: receivedAt,
     receivedAt,
   };
-  return { source: SOURCE, event, json: JSON.stringify(event) };
+  return acceptedEvent(SOURCE, event, JSON.stringify(event));
 }

@@ -3,6 +3,7 @@ import type { Duration } from '../../model/time.ts';
 import type { Connect } from './connector.ts';
 import type { Carrier, Exchange } from './exchange.ts';
 import type { Failure } from './failure.ts';
+import { withoutContinue } from './interim.ts';
 
 export interface ConnectionsOptions {
   readonly connect: Connect;
@@ -114,7 +115,11 @@ class Connection implements Carrier {
     this.#client = new Client(origin, {
       connect: (target, connected) => {
         this.#carried = 0;
-        this.#giveUp = connect(target, connected);
+        this.#giveUp = connect(target, (...result) => {
+          const [, socket] = result;
+          if (socket !== null) withoutContinue(socket, () => this.#exchange?.heard === false);
+          connected(...result);
+        });
       },
       pipelining: 1,
       allowH2: false,

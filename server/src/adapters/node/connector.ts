@@ -1,6 +1,7 @@
 import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction, type Socket, connect as tcpConnect } from 'node:net';
-import { createSecureContext, getCACertificates, type SecureContext, connect as tlsConnect } from 'node:tls';
+import { type SecureContext, type TLSSocket, connect as tlsConnect } from 'node:tls';
+import { trustedAuthorities } from './authorities.ts';
 import {
   type CheckedAddress,
   type EgressRules,
@@ -9,6 +10,7 @@ import {
   resolveAllowed,
 } from './egress.ts';
 import { certificateFailure, TransportError } from './failure.ts';
+import { type EgressProxy, tunnel } from './tunnel.ts';
 
 /** Where to connect, as undici names it: `hostname` without the brackets of IPv6, `port` empty for the usual one. */
 export interface Target {
@@ -28,6 +30,8 @@ export interface ConnectorOptions {
   readonly lookup?: Lookup;
   /** Certificates (PEM) of authorities to trust beside the system's. */
   readonly ca?: string;
+  /** Where every connection goes through; absent: none. The environment has no say in it. */
+  readonly proxy?: EgressProxy;
 }
 
 /**
@@ -44,8 +48,13 @@ const KEEP_ALIVE_PROBE = 60_000;
  * is connected: a request whose time is over could not end the attempt, and an address that swallows packets
  * would keep a socket for two minutes per request.
  */
-export function createConnector({ egress, lookup = systemLookup, ca }: ConnectorOptions): Connect {
-  let trust: SecureContext | undefined;
+export function createConnector({ egress, lookup = systemLookup, ca, proxy }: ConnectorOptions): Connect {
+  let built: SecureContext | undefined;
+  // Built once: reading every root certificate takes milliseconds.
+  const trust = (): SecureContext => {
+    built ??= trustedAuthorities(ca);
+    return built;
+  };
   const lookups = new Map<string, Promise<Resolution>>();
 
   /** One lookup per name at a time: each holds one of the few threads that the whole process looks names up with. */
@@ -58,34 +67,76 @@ export function createConnector({ egress, lookup = systemLookup, ca }: Connector
   };
 
   return (target, connected) => {
-    let socket: Socket | undefined;
+    let giveUp = () => {};
     let cancelled = false;
     void resolve(target.hostname).then((resolution) => {
       if (cancelled) return;
       if (resolution.kind !== 'allowed') {
         const reason = resolution.kind === 'refused' ? 'egress_refused' : 'name_not_resolved';
         connected(new TransportError(reason, resolution.message), null);
-      } else if (target.protocol === 'https:') {
-        // Built once: reading every root certificate takes milliseconds.
-        trust ??= trustedAuthorities(ca);
-        socket = openTls(target, { addresses: resolution.addresses, trust }, connected);
-      } else {
-        socket = openTcp(target, resolution.addresses, connected);
+        return;
       }
+      const way: Way = { target, addresses: resolution.addresses, trust };
+      giveUp = proxy === undefined ? openDirect(way, connected) : openThrough(proxy, way, connected);
     });
     return () => {
       cancelled = true;
-      socket?.destroy();
+      giveUp();
     };
   };
 }
 
-function trustedAuthorities(ca: string | undefined): SecureContext {
-  return createSecureContext(ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] });
+/** Whom to connect to, over which addresses, and whom to believe. */
+interface Way {
+  readonly target: Target;
+  readonly addresses: readonly CheckedAddress[];
+  readonly trust: () => SecureContext;
+}
+
+function openDirect({ target, addresses, trust }: Way, connected: Connected): () => void {
+  const socket =
+    target.protocol === 'https:'
+      ? openTls(target, { ...route(target, addresses), port: portOf(target) }, { trust: trust(), connected })
+      : openTcp(target, addresses, connected);
+  return () => socket.destroy();
+}
+
+/** One address after the other: only the proxy can tell whether one takes connections. */
+function openThrough(
+  proxy: EgressProxy,
+  { target, addresses, trust }: Way,
+  connected: Connected,
+): () => void {
+  let socket: Socket | undefined;
+  let cancelled = false;
+  const open = (to: CheckedAddress, others: readonly CheckedAddress[]): void => {
+    socket = tunnel({ proxy, to, port: portOf(target), trust: trust() }, (error, tunnelled) => {
+      const [next, ...rest] = others;
+      if (cancelled) return;
+      if (error !== null) {
+        if (next === undefined) connected(error, null);
+        else open(next, rest);
+      } else if (target.protocol === 'https:') {
+        socket = openTls(target, { socket: tunnelled }, { trust: trust(), connected });
+      } else {
+        connected(null, tunnelled);
+      }
+    });
+  };
+  const [first, ...others] = addresses;
+  open(first!, others);
+  return () => {
+    cancelled = true;
+    socket?.destroy();
+  };
+}
+
+function portOf({ protocol, port }: Target): number {
+  return Number(port || (protocol === 'https:' ? 443 : 80));
 }
 
 function openTcp(target: Target, addresses: readonly CheckedAddress[], connected: Connected): Socket {
-  const socket = tcpConnect({ ...route(target, addresses), port: Number(target.port || 80) });
+  const socket = tcpConnect({ ...route(target, addresses), port: portOf(target) });
   report(socket, 'connect', connected, (error) => error);
   return socket;
 }
@@ -96,16 +147,16 @@ function openTcp(target: Target, addresses: readonly CheckedAddress[], connected
  * Sessions are not resumed: a resumed one is not checked again, and would outlive the certificate.
  */
 function openTls(
-  target: Target,
-  { addresses, trust }: { readonly addresses: readonly CheckedAddress[]; readonly trust: SecureContext },
-  connected: Connected,
-): Socket {
-  const { hostname } = target;
+  { hostname }: Target,
+  over: { readonly socket: Socket } | (ReturnType<typeof route> & { readonly port: number }),
+  { trust, connected }: { readonly trust: SecureContext; readonly connected: Connected },
+): TLSSocket {
   const socket = tlsConnect({
-    ...route(target, addresses),
-    port: Number(target.port || 443),
+    ...over,
     // RFC 6066: neither an address nor the final dot of an absolute name is sent as a server name.
     servername: isIP(hostname) === 0 ? hostname.replace(/\.$/, '') : '',
+    // Without it the name to check would be `localhost` when the connection comes through a proxy.
+    host: hostname,
     secureContext: trust,
     rejectUnauthorized: true,
     ALPNProtocols: ['http/1.1'],

@@ -17,7 +17,7 @@ export interface Carrier {
 }
 
 /** Kept of the body of an answer that is not 2xx. decisions.md section 2, "network safety". */
-const KEPT_BODY = 4096;
+export const KEPT_BODY = 4096;
 
 /** A connection is worth reading this much, for this long, of what nobody wants; then opening another one is cheaper. */
 const DRAINED_BODY = 64 * 1024;
@@ -70,6 +70,11 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited {
 
   get ended(): boolean {
     return this.#ended;
+  }
+
+  /** Something of an answer has come. */
+  get heard(): boolean {
+    return this.#heard;
   }
 
   /** `send` has returned: from now on `done` may be called directly. */

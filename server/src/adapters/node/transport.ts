@@ -6,6 +6,7 @@ import type { EgressRules, Lookup } from './egress.ts';
 import { Exchange } from './exchange.ts';
 import type { Failure } from './failure.ts';
 import { TimeLimits } from './time-limits.ts';
+import { proxyOf } from './tunnel.ts';
 
 export interface TransportOptions {
   readonly egress: EgressRules;
@@ -13,6 +14,8 @@ export interface TransportOptions {
   readonly lookup?: Lookup;
   /** Certificates (PEM) of authorities to trust beside the system's. */
   readonly ca?: string;
+  /** URL of an http or https proxy that every connection goes through; absent: none. It may carry credentials. */
+  readonly proxy?: string;
   /** How long a connection may lie idle; 30 s if absent. */
   readonly idleTimeout?: Duration;
   /** 512 if absent; more requests than this to one origin wait in order of arrival, their time limit running. */
@@ -36,8 +39,13 @@ const STOPPED: Failure = { reason: 'connection_closed', detail: 'the transport w
  * beyond that nothing is tried again.
  */
 export function createTransport(options: TransportOptions): Transport {
-  const { egress, lookup, ca, idleTimeout = 30_000, maxConnectionsPerOrigin = 512 } = options;
-  const connect = createConnector({ egress, ...(lookup && { lookup }), ...(ca !== undefined && { ca }) });
+  const { egress, lookup, ca, proxy, idleTimeout = 30_000, maxConnectionsPerOrigin = 512 } = options;
+  const connect = createConnector({
+    egress,
+    ...(lookup && { lookup }),
+    ...(ca !== undefined && { ca }),
+    ...(proxy !== undefined && { proxy: proxyOf(proxy) }),
+  });
   const limits = new TimeLimits();
   const places = new Map<string, Place | Failure>();
   const origins = new Map<string, Connections>();

@@ -4,7 +4,7 @@ import type { WebhookSettings } from '../../model/destination.ts';
 import type { Event } from '../../model/event.ts';
 import { body } from './body.ts';
 import { webhookId } from './headers.ts';
-import { signature } from './signature.ts';
+import { signature, standardHeaders } from './signature.ts';
 
 /**
  * One file of `spec/fixtures/webhook`: a call, the event it becomes, and the exact bytes and signature of its request.
@@ -18,6 +18,13 @@ interface Fixture {
   readonly body: string;
   readonly signature: string;
   readonly webhookId: string;
+  /** The Standard Webhooks headers of a request sent at that time, signed with each of these secrets. */
+  readonly standard?: {
+    readonly secrets: readonly string[];
+    readonly sentAt: string;
+    readonly webhookTimestamp: string;
+    readonly webhookSignature: string;
+  };
 }
 
 const FOLDER = new URL('../../../../spec/fixtures/webhook/', import.meta.url);
@@ -68,6 +75,18 @@ describe('the fixtures of spec/fixtures/webhook', () => {
     expect(signature(Buffer.from(made), fixture.secret)).toBe(fixture.signature);
     expect(webhookId(fixture.event.messageId)).toBe(fixture.webhookId);
   });
+
+  it.each(fixtures.filter(([, { standard }]) => standard !== undefined))(
+    '%s: the Standard Webhooks headers are exactly these',
+    (_, { body: text, webhookId: id, standard }) => {
+      const { secrets, sentAt, webhookTimestamp, webhookSignature } = standard!;
+      const message = { id, at: Date.parse(sentAt), bytes: Buffer.from(text) };
+      expect(standardHeaders(message, secrets)).toEqual({
+        'Webhook-Timestamp': webhookTimestamp,
+        'Webhook-Signature': webhookSignature,
+      });
+    },
+  );
 
   it.each(fixtures)('%s: a receiver that re-serialises gets the same bytes', (_, fixture) => {
     expect(JSON.stringify(JSON.parse(fixture.body))).toBe(fixture.body);

@@ -21,19 +21,35 @@ describe('headers', () => {
   });
 
   it('carry the signature only when there is one', () => {
-    expect(headers(endpoint, 'm-1', 'abc')).toHaveProperty('X-Signature', 'abc');
+    expect(headers(endpoint, 'm-1', { shared: 'abc' })).toHaveProperty('X-Signature', 'abc');
     expect(headers(endpoint, 'm-1')).not.toHaveProperty('X-Signature');
   });
 
   it('are made anew for each request, and leave the settings alone', () => {
-    const made = headers(endpoint, 'm-1', 'abc');
-    expect(headers(endpoint, 'm-1', 'abc')).not.toBe(made);
+    const made = headers(endpoint, 'm-1', { shared: 'abc' });
+    expect(headers(endpoint, 'm-1', { shared: 'abc' })).not.toBe(made);
     expect(endpoint.headers).toEqual({ 'X-Team': 'growth', Authorization: 'Bearer t' });
   });
 
+  it('carry what the Standard Webhooks scheme adds, beside the other signature', () => {
+    const standard = { 'Webhook-Timestamp': '1', 'Webhook-Signature': 'v1,x' };
+    expect(headers(endpoint, 'm-1', { shared: 'abc', standard })).toMatchObject({
+      'X-Signature': 'abc',
+      ...standard,
+    });
+  });
+
   it('of the product beat a static header of the same name', () => {
-    const sly = { url: endpoint.url, headers: { 'User-Agent': 'other', 'X-Signature': 'forged' } };
-    expect(headers(sly, 'm-1', 'abc')).toMatchObject({ 'User-Agent': 'Millrace/1.0', 'X-Signature': 'abc' });
+    const sly = {
+      url: endpoint.url,
+      headers: { 'User-Agent': 'other', 'X-Signature': 'forged', 'Webhook-Signature': 'forged' },
+    };
+    const standard = { 'Webhook-Timestamp': '1', 'Webhook-Signature': 'v1,x' };
+    expect(headers(sly, 'm-1', { shared: 'abc', standard })).toMatchObject({
+      'User-Agent': 'Millrace/1.0',
+      'X-Signature': 'abc',
+      'Webhook-Signature': 'v1,x',
+    });
   });
 });
 
@@ -65,7 +81,7 @@ describe('webhookId', () => {
 
   it('arrives whole in a real request', async () => {
     const messageId = '50% größer\r\nX-Injected: yes\t🛒';
-    const received = await overTheWire(headers(endpoint, webhookId(messageId), 'abc'));
+    const received = await overTheWire(headers(endpoint, webhookId(messageId), { shared: 'abc' }));
     expect(decodeURIComponent(String(received['webhook-id']))).toBe(messageId);
     expect(received).not.toHaveProperty('x-injected');
     expect(received).toMatchObject({

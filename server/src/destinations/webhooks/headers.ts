@@ -1,24 +1,37 @@
 import type { Endpoint } from '../../model/destination.ts';
+import type { StandardHeaders } from './signature.ts';
 
 const VISIBLE = /^[!-$&-~]*$/;
 const NOT_VISIBLE = /[^!-$&-~]+/g;
+
+/** The signatures of one request, each made when the destination has a secret for it. */
+export interface Signatures {
+  /** The value of `X-Signature`. */
+  readonly shared?: string | undefined;
+  readonly standard?: StandardHeaders | undefined;
+}
+
+const UNSIGNED: Signatures = {};
 
 /**
  * The headers of one request. decisions.md section 2, headers.
  * Ours come last: the settings refuse static headers of these names, and should one slip through, ours still win.
  *
  * @param id what `webhookId` made of the messageId
- * @param signed the value of `X-Signature`; absent when the destination has no shared secret
  */
-export function headers(endpoint: Endpoint, id: string, signed?: string): Record<string, string> {
+export function headers(
+  endpoint: Endpoint,
+  id: string,
+  { shared, standard }: Signatures = UNSIGNED,
+): Record<string, string> {
   const all: Record<string, string> = {
     ...endpoint.headers,
     'User-Agent': 'Millrace/1.0',
     'Content-Type': 'application/json',
     'Webhook-Id': id,
   };
-  if (signed !== undefined) all['X-Signature'] = signed;
-  return all;
+  if (shared !== undefined) all['X-Signature'] = shared;
+  return standard === undefined ? all : Object.assign(all, standard);
 }
 
 /**

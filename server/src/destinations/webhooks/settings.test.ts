@@ -50,6 +50,53 @@ describe('settings of a webhooks destination', () => {
     ]);
   });
 
+  it('keep what is optional beside them', () => {
+    const settings = {
+      ...one({}),
+      signingSecrets: [`whsec_${'A'.repeat(32)}`, `whsec_${Buffer.alloc(64, 1).toString('base64')}`],
+      format: 'documented',
+      success: 'any',
+      filter: { types: ['track', 'page'], events: ['Order *'] },
+      rateLimit: 100_000,
+      concurrency: 1,
+    };
+    expect(webhookSettings.parse(settings)).toEqual(settings);
+  });
+
+  it.each([23, 65])('take no signing secret of %i bytes', (bytes) => {
+    const secret = `whsec_${Buffer.alloc(bytes, 1).toString('base64')}`;
+    expect(problemsIn({ ...one({}), signingSecrets: [secret] })).toEqual([
+      {
+        path: 'signingSecrets.0',
+        message: 'must be whsec_ followed by the base64 of 24 to 64 bytes',
+      },
+    ]);
+  });
+
+  it.each(Array.from({ length: 41 }, (_, n) => n + 24))('take a signing secret of %i bytes', (bytes) => {
+    const secret = `whsec_${Buffer.alloc(bytes, 255).toString('base64')}`;
+    expect(problemsIn({ ...one({}), signingSecrets: [secret] })).toEqual([]);
+  });
+
+  it('say where and why the optional parts are wrong', () => {
+    const wrong = {
+      ...one({}),
+      signingSecrets: ['a', 'b'],
+      filter: { types: ['delete'], events: [], users: [] },
+      rateLimit: 0.5,
+      concurrency: 1000,
+    };
+    expect(problemsIn(wrong).map(({ path }) => path)).toEqual([
+      'signingSecrets.0',
+      'signingSecrets.1',
+      'filter.types.0',
+      'filter.events',
+      'filter',
+      'rateLimit',
+      'concurrency',
+    ]);
+  });
+
   it('do not take an empty shared secret, nor other formats and ways to succeed', () => {
     expect(problemsIn({ ...one({}), sharedSecret: '', format: 'xml', success: 'all' })).toEqual([
       { path: 'sharedSecret', message: 'must be text of at least 1 character' },

@@ -1,9 +1,12 @@
+import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Destination, Endpoint } from '../../model/destination.ts';
 import type { Event } from '../../model/event.ts';
 import { body } from './body.ts';
 import { signature } from './signature.ts';
 import { webhooks } from './webhooks.ts';
+
+const NOW = Date.parse('2026-01-02T03:04:05.678Z');
 
 const event: Event = {
   messageId: 'm-1',
@@ -36,7 +39,7 @@ function destination(settings: Partial<Destination['settings']>): Destination {
 
 describe('webhooks', () => {
   it('makes one request for each endpoint whose bit is set, each with its place, URL and static headers', () => {
-    const placed = webhooks.requests(event, destination({}), 0b10101);
+    const placed = webhooks.requests(event, destination({}), 0b10101, NOW);
     expect(placed.map(({ place }) => place)).toEqual([0, 2, 4]);
     expect(placed.map(({ request }) => request.url)).toEqual(
       [0, 2, 4].map((place) => `https://e${place + 1}.example/hook`),
@@ -45,11 +48,13 @@ describe('webhooks', () => {
   });
 
   it('makes no request for bits that have no endpoint', () => {
-    expect(webhooks.requests(event, destination({ endpoints: endpoints.slice(0, 2) }), 0b11100)).toEqual([]);
+    expect(webhooks.requests(event, destination({ endpoints: endpoints.slice(0, 2) }), 0b11100, NOW)).toEqual(
+      [],
+    );
   });
 
   it('sends every endpoint the same bytes with the signature of exactly these bytes', () => {
-    const placed = webhooks.requests(event, destination({ sharedSecret: 's' }), 0b11111);
+    const placed = webhooks.requests(event, destination({ sharedSecret: 's' }), 0b11111, NOW);
     const bytes = Buffer.from(body(event, 'documented'));
     for (const { request } of placed) {
       expect(request.body).toEqual(bytes);
@@ -59,26 +64,62 @@ describe('webhooks', () => {
   });
 
   it('uses the format of the settings', () => {
-    const [placed] = webhooks.requests(event, destination({ format: 'canonical' }), 1);
+    const [placed] = webhooks.requests(event, destination({ format: 'canonical' }), 1, NOW);
     expect(JSON.parse(String(placed?.request.body))).toEqual(event);
   });
 
   it('does not sign without a secret, nor with an empty one', () => {
     for (const settings of [{}, { sharedSecret: '' }]) {
-      const [placed] = webhooks.requests(event, destination(settings), 1);
+      const [placed] = webhooks.requests(event, destination(settings), 1, NOW);
       expect(placed?.request.headers).not.toHaveProperty('X-Signature');
     }
   });
 
   it('signs with the secret the settings have now, not with one they had before', () => {
     const signed = (sharedSecret: string): string | undefined =>
-      webhooks.requests(event, destination({ sharedSecret }), 1)[0]?.request.headers['X-Signature'];
+      webhooks.requests(event, destination({ sharedSecret }), 1, NOW)[0]?.request.headers['X-Signature'];
     const before = signed('old');
     expect(signed('new')).not.toBe(before);
     expect(signed('old')).toBe(before);
   });
 
+  it('signs by the Standard Webhooks scheme for every secret, over the id and the time it sends', () => {
+    const signingSecrets = [1, 2].map((fill) => `whsec_${Buffer.alloc(24, fill).toString('base64')}`);
+    const strange = { ...event, messageId: '50% größer' };
+    const [placed] = webhooks.requests(strange, destination({ signingSecrets, sharedSecret: 's' }), 1, NOW);
+    const { headers, body: bytes } = placed!.request;
+    expect(headers['Webhook-Timestamp']).toBe('1767323045');
+    const signed = (fill: number) =>
+      createHmac('sha256', Buffer.alloc(24, fill))
+        .update(`${headers['Webhook-Id']}.${headers['Webhook-Timestamp']}.${bytes}`)
+        .digest('base64');
+    expect(headers['Webhook-Signature']).toBe(`v1,${signed(1)} v1,${signed(2)}`);
+    expect(headers['X-Signature']).toBe(signature(bytes, 's'));
+  });
+
+  it('dates every try anew and sends the same body and id', () => {
+    const signingSecrets = [`whsec_${Buffer.alloc(32, 7).toString('base64')}`];
+    const [first] = webhooks.requests(event, destination({ signingSecrets }), 1, NOW);
+    const [second] = webhooks.requests(event, destination({ signingSecrets }), 1, NOW + 60_000);
+    expect(Number(second!.request.headers['Webhook-Timestamp'])).toBe(
+      Number(first!.request.headers['Webhook-Timestamp']) + 60,
+    );
+    expect(second!.request.headers['Webhook-Signature']).not.toBe(
+      first!.request.headers['Webhook-Signature'],
+    );
+    expect(second!.request.headers['Webhook-Id']).toBe(first!.request.headers['Webhook-Id']);
+    expect(second!.request.body).toEqual(first!.request.body);
+  });
+
+  it('sends none of its headers without such a secret', () => {
+    for (const settings of [{}, { signingSecrets: [] }]) {
+      const [placed] = webhooks.requests(event, destination(settings), 1, NOW);
+      expect(placed?.request.headers).not.toHaveProperty('Webhook-Signature');
+      expect(placed?.request.headers).not.toHaveProperty('Webhook-Timestamp');
+    }
+  });
+
   it('gives an endpoint 5 seconds', () => {
-    expect(webhooks.requests(event, destination({}), 1)[0]?.request.timeout).toBe(5000);
+    expect(webhooks.requests(event, destination({}), 1, NOW)[0]?.request.timeout).toBe(5000);
   });
 });

@@ -1,13 +1,13 @@
 import type { Destination } from '../../model/destination.ts';
 import type { Event } from '../../model/event.ts';
-import { type Duration, SECOND } from '../../model/time.ts';
+import { type Duration, SECOND, type Time } from '../../model/time.ts';
 import type { DestinationType, PlacedRequest } from '../../ports/destination-type.ts';
 import { body } from './body.ts';
 import { headers, webhookId } from './headers.ts';
-import { signature } from './signature.ts';
+import { signature, standardHeaders } from './signature.ts';
 
 /** An endpoint must answer within 5 seconds. service.md "Outbound". */
-const TIMEOUT: Duration = 5 * SECOND;
+export const TIMEOUT: Duration = 5 * SECOND;
 
 /** Posts every event as JSON to up to five URLs of the customer, signed when there is a shared secret. */
 export const webhooks: DestinationType = { name: 'Webhooks', requests };
@@ -16,17 +16,26 @@ export const webhooks: DestinationType = { name: 'Webhooks', requests };
  * Runs for every delivery: the body is made and signed once, however many endpoints get it, and all requests share
  * its buffer. An empty secret counts as none: whoever can read the code could sign with it.
  */
-function requests(event: Event, { settings }: Destination, endpoints: number): readonly PlacedRequest[] {
+function requests(
+  event: Event,
+  { settings }: Destination,
+  endpoints: number,
+  now: Time,
+): readonly PlacedRequest[] {
   const bytes = Buffer.from(body(event, settings.format));
   const id = webhookId(event.messageId);
-  const signed = settings.sharedSecret ? signature(bytes, settings.sharedSecret) : undefined;
+  const { sharedSecret, signingSecrets } = settings;
+  const signatures = {
+    shared: sharedSecret ? signature(bytes, sharedSecret) : undefined,
+    standard: signingSecrets?.length ? standardHeaders({ id, at: now, bytes }, signingSecrets) : undefined,
+  };
   const placed: PlacedRequest[] = [];
   for (let place = 0; place < settings.endpoints.length; place++) {
     if ((endpoints & (1 << place)) === 0) continue;
     const endpoint = settings.endpoints[place]!;
     const request = {
       url: endpoint.url,
-      headers: headers(endpoint, id, signed),
+      headers: headers(endpoint, id, signatures),
       body: bytes,
       timeout: TIMEOUT,
     };

@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest';
+import type { Lookup } from './egress.ts';
+import { endpointProblems, explainEgress } from './explanation.ts';
+
+const names =
+  (known: Record<string, readonly string[]>): Lookup =>
+  (host, _options, done) => {
+    const found = known[host]?.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
+    if (found === undefined) done(Object.assign(new Error('no'), { code: 'ENOTFOUND' }), []);
+    else done(null, found);
+  };
+const lookup = names({
+  'hooks.example': ['93.184.215.14', '2606:4700::1111'],
+  'mixed.example': ['93.184.215.14', '10.20.0.7'],
+});
+
+describe('the explanation of a URL', () => {
+  it('names the rule of every address, and the address that is used', async () => {
+    expect(await explainEgress('https://hooks.example/x?token=t', { allow: [] }, lookup)).toEqual({
+      url: 'https://hooks.example/x',
+      host: 'hooks.example',
+      port: 443,
+      verdict: 'allowed',
+      addresses: [
+        { address: '93.184.215.14', allowed: true, rule: 'public' },
+        { address: '2606:4700::1111', allowed: true, rule: 'public' },
+      ],
+      used: '93.184.215.14',
+      message: 'requests are sent',
+    });
+  });
+
+  it('refuses a name with one private address, and says what would allow it', async () => {
+    expect(await explainEgress('http://mixed.example:8080/', { allow: [] }, lookup)).toMatchObject({
+      port: 8080,
+      verdict: 'refused',
+      addresses: [{ allowed: true }, { address: '10.20.0.7', allowed: false, rule: 'private' }],
+      message:
+        'mixed.example resolves to 10.20.0.7, which is refused as private; add it to egress.allow if it is yours',
+    });
+    const allowed = await explainEgress('http://mixed.example/', { allow: ['10.20.0.0/16'] }, lookup);
+    expect(allowed).toMatchObject({
+      verdict: 'allowed',
+      addresses: [{ rule: 'public' }, { rule: 'egress.allow 10.20.0.0/16' }],
+    });
+  });
+
+  it.each([
+    ['http://127.0.0.1:4000/', '127.0.0.1', 'loopback'],
+    ['http://2130706433/', '127.0.0.1', 'loopback'],
+    ['http://[::ffff:169.254.169.254]/', '::ffff:a9fe:a9fe', 'link-local'],
+    ['http://[64:ff9b::10.0.0.1]/', '64:ff9b::a00:1', 'NAT64'],
+  ])('reads %s as %s', async (url, address, rule) => {
+    expect(await explainEgress(url, { allow: [] }, lookup)).toMatchObject({
+      verdict: 'refused',
+      addresses: [{ address, allowed: false, rule }],
+    });
+  });
+
+  it('says when a name has no address, and when there is no URL', async () => {
+    expect(await explainEgress('http://nowhere.example/', { allow: [] }, lookup)).toMatchObject({
+      verdict: 'unresolved',
+      addresses: [],
+      message: 'nowhere.example does not resolve',
+    });
+    for (const text of ['hooks.example', 'ftp://hooks.example/', '']) {
+      expect(await explainEgress(text, { allow: [] }, lookup)).toMatchObject({ verdict: 'invalid' });
+    }
+  });
+
+  it('names the proxy that requests go through, without its password', async () => {
+    const settings = { allow: [], proxy: 'http://u:geheim@proxy.internal:3128' };
+    const explained = await explainEgress('http://hooks.example/', settings, lookup);
+    expect(explained.proxy).toBe('proxy.internal:3128');
+    expect(JSON.stringify(explained)).not.toContain('geheim');
+  });
+});
+
+describe('the endpoints of settings', () => {
+  it('are listed when no request would reach them, with destination and place', async () => {
+    const urls = ['http://hooks.example/', 'http://10.0.0.1/', 'http://nowhere.example/'];
+    const endpoints = urls.map((url) => ({ url, headers: {} }));
+    const settings = { endpoints, format: 'documented', success: 'any' } as const;
+    expect(await endpointProblems([{ name: 'crm', settings }], { allow: [] }, lookup)).toEqual([
+      {
+        destination: 'crm',
+        place: 1,
+        verdict: 'refused',
+        message: '10.0.0.1 is refused as private; add it to egress.allow if it is yours',
+      },
+      {
+        destination: 'crm',
+        place: 2,
+        verdict: 'unresolved',
+        message: 'nowhere.example does not resolve',
+      },
+    ]);
+  });
+});

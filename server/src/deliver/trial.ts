@@ -1,0 +1,52 @@
+import type { Attempt } from '../model/delivery.ts';
+import { type Destination, lanesOf } from '../model/destination.ts';
+import type { Event } from '../model/event.ts';
+import type { OutboundRequest } from '../ports/transport.ts';
+import { type OpenRequests, type RoundTools, sendRound } from './round.ts';
+
+/** One request of a trial as it was sent, and what came of it. */
+export interface Trial {
+  /** The endpoint's place in the settings. */
+  readonly place: number;
+  readonly request: OutboundRequest;
+  readonly attempt: Attempt;
+}
+
+/** A trial is one request to each: nothing to count. */
+const UNCOUNTED: OpenRequests = { isBusy: () => false, begun: () => {}, ended: () => {} };
+
+/**
+ * Sends an event to every endpoint of a destination once, owed to nobody: how an operator sees what an endpoint gets and
+ * what it says. The requests go the way of every delivery, so that what works here works there: the same bodies and
+ * signatures, the same checks of addresses and certificates, the same outcomes. Every endpoint is waited for, whatever
+ * `success` says, and nothing is tried again, stored, or held against the destination.
+ */
+export function tryOut(
+  event: Event,
+  destination: Destination,
+  tools: Omit<RoundTools, 'open'>,
+): Promise<Trial[]> {
+  const each = { ...destination, settings: { ...destination.settings, success: 'each' as const } };
+  return Promise.all(lanesOf(each).map((lane, place) => trial(event, { lane, place }, tools)));
+}
+
+function trial(
+  event: Event,
+  { lane, place }: { readonly lane: Destination; readonly place: number },
+  tools: Omit<RoundTools, 'open'>,
+): Promise<Trial> {
+  return new Promise((resolve) => {
+    let sent: OutboundRequest | undefined;
+    const transport: RoundTools['transport'] = {
+      send: (request, done) => {
+        sent = request;
+        tools.transport.send(request, done);
+      },
+      stop: () => tools.transport.stop(),
+    };
+    const work = { set: 0, delivery: { position: 0, rounds: 0 }, event };
+    sendRound(work, lane, { ...tools, transport, open: UNCOUNTED }, ({ attempts: [attempt] }) => {
+      resolve({ place, request: sent!, attempt: attempt! });
+    });
+  });
+}

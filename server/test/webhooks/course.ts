@@ -1,0 +1,118 @@
+import { openMemoryStore } from '../../src/adapters/memory/store.ts';
+import { byDestination } from '../../src/deliver/by-destination.ts';
+import { Lanes } from '../../src/deliver/lanes.ts';
+import { webhooks } from '../../src/destinations/webhooks/webhooks.ts';
+import type { Attempt, Decision } from '../../src/model/delivery.ts';
+import { type Destination, lanesOf, type WebhookSettings } from '../../src/model/destination.ts';
+import type { Event } from '../../src/model/event.ts';
+import type { DestinationCounts } from '../../src/model/ledger.ts';
+import { HOUR, type Time } from '../../src/model/time.ts';
+import type { Deliverer } from '../../src/ports/deliverer.ts';
+import type { EventLog } from '../../src/ports/event-log.ts';
+import type { Transport } from '../../src/ports/transport.ts';
+import { handClock } from '../support/clock.ts';
+
+/** What the clock of the schedule shows when the event arrives. */
+export const START: Time = Date.UTC(2026, 0, 1, 12);
+
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** The whole life of one event at one destination, from its arrival to its end. */
+export interface Course {
+  /** Of every request that was answered for, in order. */
+  readonly attempts: readonly Attempt[];
+  /** When each request was handed to the transport, in milliseconds after the event's arrival, by the schedule's clock. */
+  readonly sentAt: readonly number[];
+  readonly end: Decision;
+  /** What the ledger says at the end. */
+  readonly counts: DestinationCounts;
+}
+
+/**
+ * Delivers one event over a real transport to its end. The requests take the time they take; the time between them, four
+ * hours of it if need be, passes on a clock of its own.
+ */
+export async function courseOf(
+  transport: Transport,
+  url: string,
+  settings: Partial<WebhookSettings> = {},
+): Promise<Course> {
+  const clock = handClock(START);
+  const store = openMemoryStore();
+  const destination: Destination = {
+    id: 1,
+    name: 'zoo',
+    type: 'webhooks',
+    sources: ['website'],
+    enabled: true,
+    version: 1,
+    settings: {
+      endpoints: [{ url, headers: {} }],
+      format: 'documented',
+      success: 'any',
+      sharedSecret: 's',
+      ...settings,
+    },
+  };
+  const attempts: Attempt[] = [];
+  const sentAt: number[] = [];
+  let roundEnded = Promise.withResolvers<Decision>();
+  const lanes = new Lanes({
+    ...{ log: store.log, backlog: store.backlog, clock, logger: SILENT, random: () => 0.5 },
+    types: { webhooks },
+    transport: {
+      send: (request, done) => {
+        sentAt.push(clock.now() - START);
+        transport.send(request, done);
+      },
+      stop: async () => {},
+    },
+    observer: (happening) => {
+      if (happening.kind !== 'settled') return;
+      attempts.push(...happening.attempts);
+      roundEnded.resolve(happening.decision);
+    },
+  });
+  lanes.configure([destination]);
+  await lanes.start();
+  await accept(store.log, lanes, lanesOf(destination));
+  let end: Decision = await roundEnded.promise;
+  while (end.kind === 'retry') {
+    roundEnded = Promise.withResolvers<Decision>();
+    const before = sentAt.length;
+    await clock.passUntil(() => sentAt.length > before, 5 * HOUR);
+    end = await roundEnded.promise;
+  }
+  await lanes.stop();
+  const { destinations } = await byDestination(store.backlog).ledger();
+  return { attempts, sentAt, end, counts: destinations.get(1)! };
+}
+
+/** Stores the event and hands it over, as the receiving side does. */
+async function accept(log: EventLog, deliverer: Deliverer, owing: readonly Destination[]): Promise<void> {
+  const at = new Date(START).toISOString();
+  const event: Event = {
+    messageId: 'm1',
+    type: 'track',
+    channel: 'server',
+    userId: 'u1',
+    event: 'Order Placed',
+    context: {},
+    integrations: {},
+    timestamp: at,
+    receivedAt: at,
+  };
+  for (const { id } of owing) deliverer.reserve(id, 1);
+  const { positions, held } = await log.append({
+    id: 'batch',
+    receivedAt: START,
+    events: [{ source: 1, messageId: event.messageId, json: JSON.stringify(event) }],
+    owed: owing.map(({ id }) => ({ destination: id, state: 'held', indexes: [0] })),
+    skipped: [],
+    received: [{ source: 1, calls: 1, discarded: {} }],
+  });
+  for (const [place, { id }] of owing.entries()) {
+    const delivery = { position: positions[0]!, rounds: 0 };
+    deliverer.deliver(id, [{ set: held[place]!, delivery, event }]);
+  }
+}

@@ -1,0 +1,168 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { KEPT_BODY } from '../../src/adapters/node/exchange.ts';
+import { loadConfig } from '../../src/config.ts';
+import { backoff, JITTER, RETRY_WINDOW, SCHEDULE } from '../../src/deliver/backoff.ts';
+import {
+  CLOSE_TOGETHER,
+  FIRST_PROBE,
+  IN_A_ROW,
+  LONGEST_PROBE,
+  LONGEST_WISH,
+  RELAPSE,
+} from '../../src/deliver/breaker.ts';
+import { decide } from '../../src/deliver/decide.ts';
+import { outcomeOf, retryAfter } from '../../src/deliver/outcome.ts';
+import { RESERVED_HEADERS, webhookSettings } from '../../src/destinations/webhooks/settings.ts';
+import { signature } from '../../src/destinations/webhooks/signature.ts';
+import { TIMEOUT } from '../../src/destinations/webhooks/webhooks.ts';
+import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
+import type { FailureReason } from '../../src/ports/transport.ts';
+
+const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
+const delivery = read('docs/reference/delivery.md');
+const webhooks = read('docs/reference/webhooks.md');
+const errors: Readonly<Record<string, Readonly<Record<string, unknown>>>> = JSON.parse(
+  read('spec/errors.json'),
+);
+
+/** The rows of the table whose heading begins with these cells; each row as its cells. */
+function table(text: string, ...headings: readonly string[]): string[][] {
+  const lines = text.split('\n');
+  const first = lines.findIndex((line) => line.startsWith(`| ${headings.join(' | ')} |`));
+  expect([headings, first]).not.toEqual([headings, -1]);
+  const rows: string[][] = [];
+  for (const line of lines.slice(first + 2)) {
+    if (!line.startsWith('|')) break;
+    rows.push(
+      line
+        .slice(1, -1)
+        .split('|')
+        .map((cell) => cell.trim()),
+    );
+  }
+  return rows;
+}
+
+/** `4 h` → milliseconds; `20 %` → 0.2; `20` → 20. */
+function amount(text: string): number {
+  const [number, unit = ''] = text.split(' ');
+  const units: Readonly<Record<string, number>> = { '': 1, s: SECOND, min: MINUTE, h: HOUR, '%': 0.01 };
+  return Number(number) * units[unit]!;
+}
+
+const NOW = 1_000_000_000_000;
+const code = (cell: string | undefined) => cell?.replaceAll('`', '') ?? '';
+
+describe('docs/reference/delivery.md', () => {
+  it('has the outcome of every status there is', () => {
+    const said = new Map<number, string>();
+    for (const [range = '', outcome = ''] of table(delivery, 'status', 'outcome')) {
+      const [from, to = from] = range.split('–').map(Number);
+      for (let status = from!; status <= to!; status++) said.set(status, outcome);
+    }
+    for (let status = 200; status <= 999; status++) {
+      const { kind, reason } = outcomeOf({ kind: 'answered', status, body: '', latencyMs: 1 }, NOW);
+      expect([status, said.get(status), reason]).toEqual([status, kind, `status_${status}`]);
+    }
+  });
+
+  it('has the outcome of every failure, and no other', () => {
+    const rows = table(delivery, 'reason', 'outcome', 'what happened');
+    for (const [reason, outcome] of rows) {
+      const failed = {
+        kind: 'failed',
+        reason: code(reason) as FailureReason,
+        detail: '',
+        latencyMs: 1,
+      } as const;
+      expect([reason, outcomeOf(failed, NOW).kind]).toEqual([reason, outcome]);
+    }
+    const known = Object.keys(errors['outcome']!).filter((reason) => reason !== 'status_nnn');
+    expect(rows.map(([reason]) => code(reason)).sort()).toEqual(known.sort());
+  });
+
+  it('has the schedule of retries', () => {
+    const rows = table(delivery, 'failed rounds', 'delay');
+    expect(rows.map(([, delay]) => amount(delay!))).toEqual(SCHEDULE);
+    expect(rows.map(([rounds]) => Number.parseInt(rounds!, 10))).toEqual(SCHEDULE.map((_, nth) => nth + 1));
+    expect(backoff(SCHEDULE.length + 5, 0.5)).toBe(SCHEDULE.at(-1));
+  });
+
+  it('has the numbers of the retry window, and how often an endpoint is asked in it', () => {
+    const [jitter, window, wish] = table(delivery, 'rule', 'value').map(([, value]) => amount(value!));
+    expect([jitter, window]).toEqual([JITTER, RETRY_WINDOW]);
+    expect(retryAfter('99999999', NOW)).toBe(NOW + wish!);
+    let asked = 1;
+    const outcomes = [{ place: 0, outcome: { kind: 'retryable', reason: 'timeout' } }] as const;
+    let decision = decide(
+      { position: 1, rounds: 0 },
+      { outcomes, now: NOW, settingsVersion: 1, random: 0.5 },
+    );
+    while (decision.kind === 'retry') {
+      asked++;
+      const { at: now, next } = decision;
+      decision = decide(next, { outcomes, now, settingsVersion: 1, random: 0.5 });
+    }
+    expect(delivery).toContain(`is asked ${asked} times in these four hours`);
+  });
+
+  it('has the numbers of the breaker', () => {
+    const [, ...rest] = delivery.split('## When an endpoint is down');
+    const values = table(rest.join(), 'rule', 'value').map(([, value]) => amount(value!));
+    expect(values).toEqual([IN_A_ROW, CLOSE_TOGETHER, FIRST_PROBE, LONGEST_PROBE, LONGEST_WISH, RELAPSE]);
+  });
+
+  it('has the reasons of skips and dead letters of the catalogue', () => {
+    const reasons = (section: string) =>
+      table(delivery.split(section)[1]!, 'reason', 'why').flatMap(
+        ([cell = '']) => cell.match(/^`(.+)`$/)?.[1] ?? [],
+      );
+    expect(reasons('## What keeps an event').sort()).toEqual(Object.keys(errors['skip']!).sort());
+    expect(reasons('## Dead letters').sort()).toEqual(Object.keys(errors['dead']!).sort());
+  });
+
+  it('has the time an endpoint has, and what is kept of its answer', () => {
+    expect(delivery).toContain(`An endpoint has ${TIMEOUT / SECOND} seconds`);
+    expect(delivery).toContain(`${KEPT_BODY / 1024} KB of it are kept`);
+  });
+});
+
+/** The blocks of code in a language. */
+function blocks(text: string, language: string): string[] {
+  return [...text.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'gms'))].map(([, code]) => code!);
+}
+
+describe('docs/reference/webhooks.md', () => {
+  it('has examples of the configuration that the server takes as they are', () => {
+    const examples = blocks(webhooks, 'yaml');
+    expect(examples).toHaveLength(2);
+    for (const text of examples) {
+      const sources = 'sources: [{ name: website, writeKeys: [a] }, { name: app, writeKeys: [b] }]\n';
+      const file = { path: 'millrace.yaml', text: sources + text };
+      const env = { CRM_SECRET: 's' };
+      expect(loadConfig({ file, env, flags: {}, defaults: { host: '127.0.0.1' } }).warnings).toEqual([]);
+    }
+  });
+
+  it('has an example that tells a request of ours from a forged one', async () => {
+    const [example = ''] = blocks(webhooks, 'js');
+    const { isAuthentic } = await import(`data:text/javascript,${encodeURIComponent(example)}`);
+    const body = Buffer.from('{"type":"track"}');
+    expect(isAuthentic(body, signature(body, 's'), 's')).toBe(true);
+    for (const forged of [signature(body, 'other'), 'abc', '', undefined]) {
+      expect(isAuthentic(body, forged, 's')).toBe(false);
+    }
+  });
+
+  it('has every setting, and no other', () => {
+    const rows = table(webhooks, 'setting', 'default').map(([setting]) => code(setting));
+    expect(rows.sort()).toEqual(Object.keys(webhookSettings.shape).sort());
+  });
+
+  it('has every reserved header', () => {
+    const [, sentence = ''] =
+      /Refused as names of static headers, in any case: ([^.]*)\. `Auth/s.exec(webhooks) ?? [];
+    expect(sentence.match(/`[^`]+`/g)?.map(code)).toEqual(RESERVED_HEADERS);
+  });
+});

@@ -72,11 +72,21 @@ function tokenIn(file: string): Pick<ControlAddress, 'token' | 'tokenFrom'> {
   }
 }
 
-/** Reads one resource of the control API; `path` is what stands behind `/api/v1/`. Never rejects. */
-export async function readControl(address: ControlAddress, path: string): Promise<ControlReply> {
+/**
+ * Reads one resource of the control API; `path` is what stands behind `/api/v1/`, encoded. What is absent in `query` is
+ * left out. Never rejects.
+ */
+export async function readControl(
+  address: ControlAddress,
+  path: string,
+  query: Readonly<Record<string, string | undefined>> = {},
+): Promise<ControlReply> {
   const { url, token } = address;
   const target = new URL(url.origin);
   target.pathname = `${url.pathname.replace(/\/+$/, '')}/api/v1/${path}`;
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) target.searchParams.set(name, value);
+  }
   let response: Response;
   let text: string;
   try {

@@ -1,0 +1,111 @@
+import type { Trace } from '@millrace/server';
+import { atMost, latency, printable, remaining, secondOfDay, span, timeOfDay } from './column.ts';
+import type { Paint } from './paint.ts';
+import { type Cell, table } from './table.ts';
+
+type TracedCall = Trace['data'][number];
+type Accepted = Extract<TracedCall, { verdict: 'accepted' }>;
+type Delivery = Accepted['deliveries'][number];
+type Attempt = Delivery['attempts'][number];
+
+const ENDPOINT = 60;
+const ANSWER = 100;
+const CALL = 400;
+
+export interface TraceReportOptions {
+  readonly now: number;
+  readonly paint: Paint;
+}
+
+/**
+ * The life of a messageId as somebody on call reads it.
+ *
+ * ```
+ * order-1  track "Order Placed" of user u1
+ * accepted from website at 2026-01-01T12:00:00.000Z, 3 min ago
+ *
+ * crm  retrying: next attempt at 12:03:20, in 12 s
+ *   12:00:00.004  https://crm.example/in  status_503  34 ms  Overloaded
+ *   12:01:00.004  https://crm.example/in  timeout     5.0 s
+ * warehouse  skipped: integrations
+ * ```
+ */
+export function traceReport({ data }: Trace, options: TraceReportOptions): string {
+  return `${data.map((call) => reportOf(call, options).join('\n')).join('\n\n')}\n`;
+}
+
+function reportOf(call: TracedCall, { now, paint }: TraceReportOptions): string[] {
+  const at = `at ${call.receivedAt}, ${span(now - Date.parse(call.receivedAt))} ago`;
+  const from = `from ${printable(call.source ?? 'an unknown source')}`;
+  if (call.verdict === 'discarded') {
+    return [
+      `${paint.red('discarded')} ${from} ${at}: ${call.reason}`,
+      `  ${paint.dim(atMost(call.call, CALL))}`,
+    ];
+  }
+  const { event, deliveries, skipped } = call;
+  const destinations = [
+    ...deliveries.flatMap((delivery) => deliveryLines(delivery, { now, paint })),
+    ...skipped.map(({ destination, reason }) => `${paint.bold(printable(destination))}  skipped: ${reason}`),
+  ];
+  return [
+    `${paint.bold(printable(event.messageId))}  ${subjectOf(event)}`,
+    `${paint.green('accepted')} ${from} ${at}`,
+    '',
+    ...(destinations.length > 0 ? destinations : ['no destination is connected to this source']),
+  ];
+}
+
+function subjectOf({ type, event, name, userId, anonymousId }: Accepted['event']): string {
+  const what = event ?? name;
+  const who = userId === undefined ? `anonymous ${anonymousId}` : `user ${userId}`;
+  return printable(`${type}${what ? ` ${JSON.stringify(what)}` : ''} of ${who}`);
+}
+
+function deliveryLines(delivery: Delivery, { now, paint }: TraceReportOptions): string[] {
+  const { destination, attempts } = delivery;
+  const lines = table([LEFT, LEFT, LEFT, RIGHT, LEFT], attempts.map(attemptRow(paint)), paint);
+  return [
+    `${paint.bold(printable(destination))}  ${stateOf(delivery, { now, paint })}`,
+    // The first line is of headings, which need no words here.
+    ...lines.slice(1).map((line) => `  ${line}`),
+  ];
+}
+
+function stateOf({ state, reason, nextAttemptAt }: Delivery, { now, paint }: TraceReportOptions): string {
+  switch (state) {
+    case 'delivered':
+      return paint.green('delivered');
+    case 'dead':
+      return `${paint.red('dead')}: ${reason ?? ''}`;
+    default:
+      return `${paint.yellow(state)}: ${whatIsNext(nextAttemptAt, now)}`;
+  }
+}
+
+function whatIsNext(nextAttemptAt: string | undefined, now: number): string {
+  if (nextAttemptAt === undefined) return 'about to be sent, or under way';
+  const at = Date.parse(nextAttemptAt);
+  // Due and not sent: the lane is busy, or its breaker is open and one probe at a time asks.
+  if (at <= now) return `due since ${secondOfDay(at)}, waits for its lane (millrace status says how that is)`;
+  return `next attempt at ${secondOfDay(at)}, ${remaining(at - now)}`;
+}
+
+function attemptRow(paint: Paint): (attempt: Attempt) => Cell[] {
+  return ({ startedAt, endpoint, outcome, reason, latencyMs, answer = '' }) => [
+    { text: timeOfDay(Date.parse(startedAt)), draw: paint.dim },
+    { text: atMost(withoutQuery(endpoint), ENDPOINT) },
+    { text: reason, draw: outcome === 'accepted' ? paint.green : paint.red },
+    { text: latency(latencyMs) },
+    { text: atMost(answer.trim(), ANSWER), draw: paint.dim },
+  ];
+}
+
+/** Query strings of endpoints carry tokens. */
+function withoutQuery(url: string): string {
+  const query = url.indexOf('?');
+  return query < 0 ? url : url.slice(0, query);
+}
+
+const LEFT = { title: '', align: 'left' } as const;
+const RIGHT = { title: '', align: 'right' } as const;

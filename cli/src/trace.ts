@@ -1,0 +1,52 @@
+import type { Trace } from '@millrace/server';
+import { type ControlFlags, controlAddress, readControl } from './control-api.ts';
+import { paintFor } from './paint.ts';
+import type { ExitCode, Surroundings } from './surroundings.ts';
+import { traceReport } from './trace-report.ts';
+
+export interface TraceOptions extends ControlFlags {
+  /** The argument of the verb. */
+  readonly messageId: string;
+  /** Only what this source sent. */
+  readonly source?: string;
+  readonly json?: boolean;
+}
+
+/**
+ * `millrace trace MESSAGE_ID`: one event's whole life. Ends with 1 when the server knows nothing of it.
+ * contract.md section 1.
+ */
+export async function trace(options: TraceOptions, place: Surroundings): Promise<ExitCode> {
+  const { messageId, source } = options;
+  const address = controlAddress(options, place.env);
+  if (typeof address === 'string') {
+    place.err.write(`millrace: ${address}.\n`);
+    return 2;
+  }
+  const reply = await readControl(address, `events/${encodeURIComponent(messageId)}`, { source });
+  if (reply.kind === 'failed') {
+    place.err.write(`millrace: ${reply.message}.\n`);
+    return 1;
+  }
+  if (!isTrace(reply.value)) {
+    place.err.write(
+      `millrace: the server at ${address.url.origin} speaks of events in another way: is it of this version?\n`,
+    );
+    return 1;
+  }
+  const { data } = reply.value;
+  const paint = paintFor(place.out, place.env);
+  if (options.json) place.out.write(`${reply.text}\n`);
+  else if (data.length > 0) place.out.write(traceReport(reply.value, { now: Date.now(), paint }));
+  if (data.length > 0) return 0;
+  const whose = source === undefined ? '' : ` from source ${JSON.stringify(source)}`;
+  place.err.write(
+    `millrace: ${address.url.origin} knows no event with the messageId ${JSON.stringify(messageId)}${whose}: it was never ` +
+      'accepted here, or is older than retention.events, or was erased. millrace status shows what was discarded and why.\n',
+  );
+  return 1;
+}
+
+function isTrace(value: unknown): value is Trace {
+  return typeof value === 'object' && value !== null && 'data' in value && Array.isArray(value.data);
+}

@@ -1,0 +1,157 @@
+import { destinationOfLane } from '../model/destination.ts';
+import type { Event, Position } from '../model/event.ts';
+import type { EventLog, StoredEvent } from '../ports/event-log.ts';
+import type { DeliveryHistory, EventHistory, History } from '../ports/history.ts';
+import type { SettingsSnapshot } from '../ports/settings.ts';
+import type { Sample } from './samples.ts';
+
+/** The whole life of a messageId. contract.md section 4, `events/{messageId}`. Times are ISO 8601. */
+export interface Trace {
+  /** One for each time a source used the id, the latest first. */
+  readonly data: readonly TracedCall[];
+}
+
+export type TracedCall = TracedEvent | TracedDiscard;
+
+export interface TracedEvent {
+  readonly source: string;
+  readonly receivedAt: string;
+  readonly verdict: 'accepted';
+  readonly event: Event;
+  readonly deliveries: readonly TracedDelivery[];
+  readonly skipped: readonly { readonly destination: string; readonly reason: string }[];
+}
+
+/** Known as far as samples of discarded calls are kept. */
+export interface TracedDiscard {
+  readonly source?: string;
+  readonly receivedAt: string;
+  readonly verdict: 'discarded';
+  readonly reason: string;
+  /** The call as compact JSON, cut where it is long. */
+  readonly call: string;
+}
+
+export interface TracedDelivery {
+  readonly id: string;
+  readonly destination: string;
+  readonly state: DeliveryHistory['state'];
+  /** Why it is dead. */
+  readonly reason?: string;
+  /** Absent while it is in the hands of a lane: about to be sent, or under way. */
+  readonly nextAttemptAt?: string;
+  readonly attempts: readonly TracedAttempt[];
+}
+
+export interface TracedAttempt {
+  readonly endpoint: string;
+  readonly startedAt: string;
+  readonly latencyMs: number;
+  readonly outcome: 'accepted' | 'retryable' | 'refused';
+  readonly reason: string;
+  readonly status?: number;
+  readonly answer?: string;
+}
+
+export interface TraceTools {
+  readonly log: Pick<EventLog, 'find' | 'read'>;
+  readonly history: History;
+  readonly settings: () => SettingsSnapshot;
+  readonly samples: () => readonly Sample[];
+}
+
+/** Where is my event? Rejects with a `StorageError`. `source`: only what this one sent. */
+export async function trace(
+  messageId: string,
+  source: string | undefined,
+  tools: TraceTools,
+): Promise<Trace> {
+  const { log, history } = tools;
+  const positions: Position[] = [];
+  let below: Position | undefined;
+  do {
+    const found = await log.find({ messageId }, below);
+    positions.push(...found.positions);
+    below = found.next;
+  } while (below !== undefined);
+  const [events, histories] = await Promise.all([log.read(positions), history.of(positions)]);
+  const names = namesIn(tools.settings());
+  const traced = events.flatMap((stored, nth) => {
+    const known = histories[nth];
+    if (stored === undefined || known === undefined) return [];
+    return [tracedEvent(positions[nth]!, { stored, known, names })];
+  });
+  const discards = tools.samples().filter(hasId(messageId)).map(tracedDiscard);
+  const data = [...traced, ...discards].filter((one) => source === undefined || one.source === source);
+  return { data: data.sort((a, b) => b.receivedAt.localeCompare(a.receivedAt)) };
+}
+
+interface Names {
+  readonly source: (id: number) => string;
+  /** Of a lane. */
+  readonly destination: (id: number) => string;
+}
+
+interface Known {
+  readonly stored: StoredEvent;
+  readonly known: EventHistory;
+  readonly names: Names;
+}
+
+/** What no record names any more stands there as `#<id>`, as in the ledger. */
+function namesIn({ sources, destinations }: SettingsSnapshot): Names {
+  const nameOf = (records: readonly { id: number; name: string }[], id: number) =>
+    records.find((record) => record.id === id)?.name ?? `#${id}`;
+  return {
+    source: (id) => nameOf(sources, id),
+    destination: (id) => nameOf(destinations, destinationOfLane(id)),
+  };
+}
+
+function tracedEvent(position: Position, { stored, known, names }: Known): TracedEvent {
+  const { event } = stored;
+  return {
+    source: names.source(stored.source),
+    receivedAt: event.receivedAt,
+    verdict: 'accepted',
+    event,
+    deliveries: known.deliveries.map((delivery) => tracedDelivery(position, delivery, names)),
+    skipped: known.skipped.map(({ destination, reason }) => ({
+      destination: names.destination(destination),
+      reason,
+    })),
+  };
+}
+
+function tracedDelivery(position: Position, delivery: DeliveryHistory, names: Names): TracedDelivery {
+  const { destination, state, reason, nextAttemptAt, attempts } = delivery;
+  return {
+    id: `${position}-${destination}`,
+    destination: names.destination(destination),
+    state,
+    ...(reason === undefined ? {} : { reason }),
+    ...(nextAttemptAt === undefined ? {} : { nextAttemptAt: isoOf(nextAttemptAt) }),
+    attempts: attempts.map(({ endpoint, startedAt, latencyMs, outcome, answer }) => ({
+      ...{ endpoint, startedAt: isoOf(startedAt), latencyMs, outcome: outcome.kind, reason: outcome.reason },
+      ...(outcome.status === undefined ? {} : { status: outcome.status }),
+      ...(answer === undefined ? {} : { answer }),
+    })),
+  };
+}
+
+/** Samples are cut, so they are searched as text; the id as JSON writes it cannot stand there by chance. */
+function hasId(messageId: string): (sample: Sample) => boolean {
+  const written = `"messageId":${JSON.stringify(messageId)}`;
+  return ({ call }) => call.includes(written);
+}
+
+function tracedDiscard({ source, reason, at, call }: Sample): TracedDiscard {
+  return {
+    ...(source === undefined ? {} : { source }),
+    ...{ receivedAt: at, verdict: 'discarded', reason, call },
+  };
+}
+
+function isoOf(time: number): string {
+  return new Date(time).toISOString();
+}

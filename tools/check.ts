@@ -29,7 +29,9 @@ interface Checked {
 }
 
 /** The folders with code; one that does not exist yet is left out, because the cruiser stops at it. */
-const CODE = ['server', 'cli', 'bench', 'tools'].filter((folder) => existsSync(join(ROOT, folder)));
+const CODE = ['server', 'cli', 'clients', 'bench', 'tools'].filter((folder) =>
+  existsSync(join(ROOT, folder)),
+);
 
 const CHECKS: readonly Check[] = [
   {

@@ -102,8 +102,8 @@ describe('the JSON schemas', () => {
       expect(sections(schema).map((section) => section['additionalProperties'])).not.toContain(undefined);
       expect(sections(schema).every((section) => section['additionalProperties'] === false)).toBe(true);
     }
-    expect(sections(configSchema)).toHaveLength(11);
-    expect(sections(settingsSchema)).toHaveLength(2);
+    expect(sections(configSchema)).toHaveLength(12);
+    expect(sections(settingsSchema)).toHaveLength(3);
   });
 
   it('describe every key of every section', () => {
@@ -159,6 +159,27 @@ describe('the JSON schemas and the server', () => {
     [headers({ a: 1 }), false],
     [headers({ a: 'b\nc' }), false],
     [{ endpoints: [{ url }], sharedSecret: '' }, false],
+    [
+      { endpoints: [{ url }], signingSecrets: [`whsec_${'A'.repeat(32)}`, `whsec_${'b'.repeat(86)}==`] },
+      true,
+    ],
+    [{ endpoints: [{ url }], signingSecrets: [] }, false],
+    [
+      { endpoints: [{ url }], signingSecrets: Array.from({ length: 3 }, () => `whsec_${'A'.repeat(32)}`) },
+      false,
+    ],
+    [{ endpoints: [{ url }], signingSecrets: [`whsec_${'A'.repeat(31)}=`] }, false],
+    [{ endpoints: [{ url }], signingSecrets: [`whsec_${'A'.repeat(88)}`] }, false],
+    [{ endpoints: [{ url }], signingSecrets: ['A'.repeat(32)] }, false],
+    [{ endpoints: [{ url }], filter: { types: ['track'], events: ['Order *'] } }, true],
+    [{ endpoints: [{ url }], filter: {} }, true],
+    [{ endpoints: [{ url }], filter: { types: ['delete'] } }, false],
+    [{ endpoints: [{ url }], filter: { types: [] } }, false],
+    [{ endpoints: [{ url }], filter: { events: [''] } }, false],
+    [{ endpoints: [{ url }], rateLimit: 1, concurrency: 256 }, true],
+    [{ endpoints: [{ url }], rateLimit: 0 }, false],
+    [{ endpoints: [{ url }], rateLimit: 1.5 }, false],
+    [{ endpoints: [{ url }], concurrency: 257 }, false],
     [{ endpoints: [{ url }], sucess: 'any' }, false],
   ];
   it.each(settings)('agree on settings %j: %s', (value, good) => {

@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, Option } from 'commander';
+import type { EgressOptions } from './egress.ts';
 import { duration, port, share, status } from './quantity.ts';
 import { type Stopping, stopOnSignals } from './stopping.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
+import type { TraceOptions } from './trace.ts';
 
 /** How long after its work is done a process may still live on what somebody forgot to close. */
 const LINGER_MS = 1000;
@@ -78,16 +80,38 @@ function grammar(run: Run, programVersion: string): Command {
     .option('--body', 'print bodies too')
     .action(run(async () => (await import('./listen.ts')).listen));
   program
-    .command('status')
-    .description(
-      'what a running server has received, delivered and still owes, and whether its ledger balances',
-    )
-    .option('--url <url>', 'where the server is (MILLRACE_URL; default: http://127.0.0.1:8080)')
-    .option('--token <text>', 'token of the control API (MILLRACE_ADMIN_TOKEN)')
-    .option('--data <folder>', 'data folder of the server, whose file admin-token is read (MILLRACE_DATA)')
-    .option('--json', 'print the answer of the control API')
-    .action(run(async () => (await import('./status.ts')).status));
+    .command('egress')
+    .description('where requests to endpoints may go')
+    .command('explain')
+    .description('which rule allows or refuses a URL, and the address that would be used; sends nothing')
+    .argument('<url>', 'URL of an endpoint')
+    .option('--config <file>', 'configuration file, YAML (MILLRACE_CONFIG)')
+    .option('--json', 'print it as JSON')
+    .action((target: string, options: Omit<EgressOptions, 'target'>) =>
+      run(async () => (await import('./egress.ts')).explain)({ ...options, target }),
+    );
+  addReadingVerbs(program, run);
   return program;
+}
+
+/** Verbs that ask a running server. */
+function addReadingVerbs(program: Command, run: Run): void {
+  addControlOptions(
+    program
+      .command('status')
+      .description(
+        'what a running server has received, delivered and still owes, and whether its ledger balances',
+      ),
+  ).action(run(async () => (await import('./status.ts')).status));
+  addControlOptions(
+    program
+      .command('trace')
+      .description("one event's whole life: received, planned, every attempt, what happens next")
+      .argument('<messageId>', 'messageId of the event')
+      .option('--source <name>', 'only what this source sent'),
+  ).action((messageId: string, options: Omit<TraceOptions, 'messageId'>) =>
+    run(async () => (await import('./trace.ts')).trace)({ ...options, messageId }),
+  );
 }
 
 /** Without defaults here: what is not given is left to the environment and the file. */
@@ -97,6 +121,15 @@ function addServerOptions(command: Command): void {
     .option('--port <number>', 'port to listen on (MILLRACE_PORT)', port)
     .option('--data <folder>', 'where everything is kept (MILLRACE_DATA)')
     .option('--log <level>', 'least level to log: debug, info, warn, error (MILLRACE_LOG)');
+}
+
+/** Where the server is that is asked. */
+function addControlOptions(command: Command): Command {
+  return command
+    .option('--url <url>', 'where the server is (MILLRACE_URL; default: http://127.0.0.1:8080)')
+    .option('--token <text>', 'token of the control API (MILLRACE_ADMIN_TOKEN)')
+    .option('--data <folder>', 'data folder of the server, whose file admin-token is read (MILLRACE_DATA)')
+    .option('--json', 'print the answer of the control API');
 }
 
 function version(): string {

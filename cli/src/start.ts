@@ -31,8 +31,8 @@ export async function start(options: StartOptions, place: Surroundings): Promise
   return serve({ config, app: { logger: createLogger(config.log, place.err) }, onReady }, place);
 }
 
-/** An empty variable counts as none: that is how container set-ups unset one. */
-function fileOf(path: string | undefined, env: NodeJS.ProcessEnv): Wanted['file'] {
+/** The configuration file and who named it. An empty variable counts as none: that is how container set-ups unset one. */
+export function fileOf(path: string | undefined, env: NodeJS.ProcessEnv): Wanted['file'] {
   if (path !== undefined) return { path, namedBy: '--config' };
   const named = env['MILLRACE_CONFIG'];
   return named ? { path: named, namedBy: 'MILLRACE_CONFIG' } : undefined;

@@ -12,6 +12,7 @@ const NOTHING: Overview = {
   differences: [],
   lanes: {},
   callsOfNoSource: { discarded: {}, refused: {}, clock: { unparseable: 0, skewed: 0 } },
+  discards: [],
   log: { events: 0, bytes: 86_016 },
 };
 
@@ -24,6 +25,23 @@ function report(overview: Partial<Overview>): string[] {
 }
 
 describe('the status of a server', () => {
+  it('shows the last discarded call of each source and reason, and obeys nothing that is in it', () => {
+    const call = '{"type":"track","event":"\u001b[31m"}';
+    const lines = report({
+      discards: [
+        { source: 'website', reason: 'no_user_anon_id', at: '2026-01-02T09:59:48.000Z', call, cut: false },
+        { reason: 'unknown_write_key', at: '2026-01-02T09:00:00.000Z', call: 'x'.repeat(200), cut: true },
+      ],
+    });
+    expect(lines.slice(-5)).toEqual([
+      '',
+      'last discarded  reason             when        call',
+      'website         no_user_anon_id    12 s ago    {"type":"track","event":"·[31m"}',
+      `–               unknown_write_key  60 min ago  ${'x'.repeat(119)}…`,
+      '',
+    ]);
+  });
+
   it('fits on one screen: sources, destinations, what belongs to no source, disk, and the ledger', () => {
     const lines = report({
       sources: {

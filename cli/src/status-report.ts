@@ -10,6 +10,8 @@ type ByReason = Readonly<Record<string, number>>;
 const NAME: Omit<Heading, 'title'> = { align: 'left', most: 32 };
 const REASONS = 120;
 const ENDPOINT = 60;
+const CALL = 120;
+const MOST_DISCARDS = 10;
 const NONE: Cell = { text: '–' };
 
 export interface ReportOptions {
@@ -32,6 +34,9 @@ export interface ReportOptions {
  * calls of no source  5 refused: invalid_write_key 5
  * store               12.3 MB, 1,200 events, the oldest 3 h old
  * ledger              balanced
+ *
+ * last discarded  reason           when      call
+ * website         no_user_anon_id  12 s ago  {"type":"track","event":"Order Placed"}
  * ```
  */
 export function statusReport(overview: Overview, { url, paint }: ReportOptions): string {
@@ -45,6 +50,7 @@ export function statusReport(overview: Overview, { url, paint }: ReportOptions):
     ...destinationLines(overview, now, paint),
     '',
     ...factLines(overview, now, paint),
+    ...discardLines(overview, now, paint),
     '',
   ].join('\n');
 }
@@ -117,6 +123,21 @@ function factLines(overview: Overview, now: number, paint: Paint): string[] {
     ...facts.map(([what, text]) => `${what.padEnd(18)}  ${text}`),
     ...differences.map((difference) => paint.red(`  ${sentence(difference)}`)),
   ];
+}
+
+/** The latest call of each source and reason, which shows most mistakes at a glance; the control API has whole ones. */
+function discardLines({ discards }: Overview, now: number, paint: Paint): string[] {
+  if (discards.length === 0) return [];
+  const rows = discards
+    .slice(0, MOST_DISCARDS)
+    .map(({ source, reason, at, call }) => [
+      source === undefined ? NONE : { text: source },
+      { text: reason },
+      { text: `${span(now - Date.parse(at))} ago` },
+      { text: atMost(call, CALL) },
+    ]);
+  const headings = ['reason', 'when', 'call'].map((title): Heading => ({ title, align: 'left' }));
+  return ['', ...table([{ title: 'last discarded', ...NAME }, ...headings], rows, paint)];
 }
 
 /** `destination crm: 2 lost: owed 100, delivered 90, pending 5, dead 3, erased 0`. */

@@ -46,6 +46,7 @@ function isOverview(value: unknown): value is Overview {
   return (
     typeof found.get('balanced') === 'boolean' &&
     Array.isArray(found.get('differences')) &&
+    Array.isArray(found.get('discards')) &&
     ['sources', 'destinations', 'lanes', 'callsOfNoSource', 'log'].every((key) => isRecord(found.get(key)))
   );
 }

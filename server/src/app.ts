@@ -1,15 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
+import { readAuthorities } from './adapters/node/authorities.ts';
 import { systemClock } from './adapters/node/clock.ts';
 import { egressRules } from './adapters/node/egress.ts';
+import { endpointProblems } from './adapters/node/explanation.ts';
 import { createTransport } from './adapters/node/transport.ts';
 import { openSqliteStore } from './adapters/sqlite/store.ts';
 import type { Config } from './config.ts';
 import { adminToken } from './control/admin-token.ts';
 import { createControl } from './control/control.ts';
+import { byDestination } from './deliver/by-destination.ts';
 import { Lanes } from './deliver/lanes.ts';
 import { webhooks } from './destinations/webhooks/webhooks.ts';
 import { createListener } from './http/listener.ts';
+import { RateLimits } from './http/rate-limits.ts';
 import { Intake } from './ingest/intake.ts';
 import { writeKeys } from './ingest/receive.ts';
 import { Observation } from './observe/observation.ts';
@@ -22,9 +26,11 @@ import type { Transport } from './ports/transport.ts';
 import { Upkeep } from './retain/upkeep.ts';
 import { Routes } from './route/plan.ts';
 
+export { type EgressExplanation, explainEgress } from './adapters/node/explanation.ts';
 export type { Config } from './config.ts';
 export { createLogger } from './logger.ts';
 export type { Overview } from './observe/overview.ts';
+export type { Trace } from './observe/trace.ts';
 export type { Logger } from './ports/logger.ts';
 export type { Happening, Observer } from './ports/observer.ts';
 
@@ -65,7 +71,7 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
       filterMemory: config.limits.dedupeMemory,
     });
     started.push(() => store.stop());
-    const transport = createTransport({ egress: egressRules(config.egress.allow) });
+    const transport = makeTransport(config.egress);
     started.push(() => transport.stop());
     const snapshot = await store.settings.apply({
       sources: config.sources,
@@ -73,6 +79,7 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     });
     const lanes = makeLanes(store, transport, options);
     lanes.configure(snapshot.destinations);
+    void warnOfEndpoints(config, options.logger);
     await lanes.start();
     started.push(() => lanes.stop());
     const observation = makeObservation(store, lanes, { ...options, snapshot });
@@ -90,14 +97,14 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
       clock: systemClock,
       logger: options.logger,
       readiness: () => [],
-      host: config.host,
-      port: config.port,
+      ...listening(config),
+      tallies: observation.tallies,
     });
     const { host, port } = await listener.start();
     started.push(() => listener.stop());
     let stopping: Promise<void> | undefined;
     return {
-      url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
+      url: `${config.tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${port}`,
       ...(kept.file === undefined ? {} : { adminTokenFile: kept.file }),
       stop: () => {
         stopping ??= stop();
@@ -108,6 +115,31 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     await stop();
     throw new StartError(error instanceof Error ? error.message : String(error), { cause: error });
   }
+}
+
+/** What the configuration says about the port. */
+function listening({ host, port, tls, publicUrl, limits }: Config) {
+  const { connections, requests, requestBytes } = limits;
+  return {
+    ...{ host, port, bounds: { connections, requests, bytes: requestBytes } },
+    ...(tls === undefined ? {} : { tls }),
+    ...(publicUrl === undefined ? {} : { publicUrl }),
+  };
+}
+
+function makeTransport({ allow, proxy, ca }: Config['egress']): Transport {
+  return createTransport({
+    egress: egressRules(allow),
+    ...(proxy === undefined ? {} : { proxy }),
+    ...(ca === undefined ? {} : { ca: readAuthorities(ca) }),
+  });
+}
+
+/** Not waited for, and no reason not to start: names may resolve later, and other destinations are not to suffer. */
+async function warnOfEndpoints({ destinations, egress }: Config, logger: Logger): Promise<void> {
+  const enabled = destinations.filter(({ enabled }) => enabled);
+  for (const problem of await endpointProblems(enabled, egress))
+    logger.warn({ ...problem }, 'endpoint.unreachable');
 }
 
 function makeLanes({ log, backlog }: Store, transport: Transport, { logger, observer }: AppOptions): Lanes {
@@ -141,35 +173,46 @@ function makeIntake(
 ): Intake {
   const routes = new Routes(snapshot.destinations, { webhooks: webhooks.name });
   const keys = writeKeys(snapshot.sources, config.unknownWriteKeys);
+  const rateLimits = new RateLimits(systemClock);
+  rateLimits.configure(snapshot.sources);
   const names = new Map(snapshot.sources.map(({ id, name }) => [id, name]));
   return new Intake({
     log,
     deliverer: lanes,
     plan: (event, source) => routes.plan(event, source),
+    reaches: (source) => routes.reaches(source),
     newBatchId: randomUUID,
     newMessageId: uuidv7,
     clock: systemClock,
     logger,
     observer,
     tallies: observation.tallies,
+    samples: observation.samples,
+    admit: rateLimits.admit,
     writeKeys: () => keys,
     sourceName: (id) => names.get(id) ?? String(id),
   });
 }
 
 function makeObservation(
-  { log, backlog }: Store,
+  { log, backlog, history }: Store,
   lanes: Lanes,
   { logger, snapshot }: AppOptions & { snapshot: SettingsSnapshot },
 ): Observation {
   return new Observation({
-    ...{ log, backlog, clock: systemClock, logger },
+    ...{ log, history, backlog: byDestination(backlog), clock: systemClock, logger },
     settings: () => snapshot,
     lanes: () => lanes.states(),
   });
 }
 
 function makeControl(token: string, observation: Observation, logger: Logger): Control {
-  const resources = { ledger: () => observation.ledger(), status: () => observation.overview() };
+  const resources = {
+    ledger: () => observation.ledger(),
+    status: () => observation.overview(),
+    discards: () => observation.discards(),
+    'events/{messageId}': ([messageId = '']: readonly string[], query: URLSearchParams) =>
+      observation.trace(messageId, query.get('source') ?? undefined),
+  };
   return createControl({ token, resources, logger });
 }

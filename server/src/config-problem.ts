@@ -7,7 +7,7 @@ type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
 /** Values under these keys are credentials, or may be: problems are logged, so they are never quoted. */
-const SECRETS = /(^|\.)(token|database|sharedSecret|writeKeys|headers)([.[]|$)/;
+const SECRETS = /(^|\.)(token|database|sharedSecret|signingSecrets|writeKeys|headers)([.[]|$)/;
 
 /** One line for the operator: `millrace.yaml:12:9  sources[0].name  must be …`. */
 export function lineOf(problem: Problem): string {

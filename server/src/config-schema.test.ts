@@ -250,6 +250,21 @@ describe('each rule of the configuration names line, column, path, what is allow
       `6:55  ${at}.sharedSecret  must be text of at least 1 character, found ""`,
     ],
     [
+      'signing secret, which is not shown',
+      destination('{ endpoints: [{ url: http://a }], signingSecrets: [geheim] }'),
+      `6:58  ${at}.signingSecrets[0]  must be whsec_ followed by the base64 of 24 to 64 bytes`,
+    ],
+    [
+      'type in a filter',
+      destination('{ endpoints: [{ url: http://a }], filter: { types: [delete] } }'),
+      `6:59  ${at}.filter.types[0]  must be one of identify, track, page, screen, group, alias, found "delete"`,
+    ],
+    [
+      'rate limit',
+      destination('{ endpoints: [{ url: http://a }], rateLimit: 0.5 }'),
+      `6:52  ${at}.rateLimit  must be a whole number of requests a second, from 1 to 100000, found the number 0.5`,
+    ],
+    [
       'format',
       destination('{ endpoints: [{ url: http://a }], format: xml }'),
       `6:49  ${at}.format  must be documented or canonical, found "xml"`,

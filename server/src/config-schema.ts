@@ -1,42 +1,13 @@
 import ipaddr from 'ipaddr.js';
 import * as z from 'zod';
+import { limits, publicUrl, rateLimit, tls } from './config-listening.ts';
+import { CONTROL, duration, filePath, flag, matching, port } from './config-values.ts';
 import { urlProblem, webhookSettings } from './destinations/webhooks/settings.ts';
 import { isObject } from './model/json.ts';
-import { DAY, type Duration, HOUR, MINUTE, SECOND } from './model/time.ts';
 import type { DestinationRecord, SourceRecord } from './ports/settings.ts';
-
-const DURATIONS: Readonly<Record<string, Duration>> = { ms: 1, s: SECOND, m: MINUTE, h: HOUR, d: DAY };
-const SIZES: Readonly<Record<string, number>> = { B: 1, KB: 2 ** 10, MB: 2 ** 20, GB: 2 ** 30, TB: 2 ** 40 };
 
 /** These name every destination of the type, or every destination, in an integrations object. decisions.md section 1. */
 const TAKEN_NAMES: readonly string[] = ['Webhooks', 'All', 'all'];
-
-/** Inside a character class. Spelled as ranges, because the JSON Schema must work where `\p{Cc}` does not. */
-const CONTROL = '\\u0000-\\u001f\\u007f-\\u009f';
-
-/** A text that one pattern describes, so that the JSON Schema says all of it. */
-function matching(pattern: RegExp, rule: string) {
-  return z.string(rule).regex(pattern, rule);
-}
-
-/** `7d`, `250ms` → milliseconds; `10GB` → bytes. Seven digits keep the product exact. */
-function amount(units: Readonly<Record<string, number>>, rule: string) {
-  return matching(new RegExp(`^[1-9][0-9]{0,6}(${Object.keys(units).join('|')})$`), rule).transform(
-    (written) => {
-      const unit = written.replace(/^\d+/, '');
-      return Number.parseInt(written, 10) * units[unit]!;
-    },
-  );
-}
-
-const duration = () => amount(DURATIONS, 'must be a duration such as 250ms, 5s, 10m, 4h or 7d');
-
-const PORT_RULE = 'must be a whole number from 0 to 65535';
-const port = () => z.int(PORT_RULE).min(0, PORT_RULE).max(65_535, PORT_RULE);
-
-const flag = () => z.boolean('must be true or false');
-
-const filePath = () => matching(new RegExp(`^[^${CONTROL}]+$`), 'must be text: the path of a file or folder');
 
 const NAME_RULE =
   'must be text of 1 to 100 characters, without control characters, not starting or ending with a space';
@@ -83,6 +54,7 @@ const source = z.strictObject(
     dedupeWindow: duration().exactOptional().meta({
       description: 'How long a second event with the same messageId is a duplicate; 24h when absent.',
     }),
+    rateLimit: rateLimit(),
   },
   'must be a mapping with name and writeKeys',
 ) satisfies z.ZodType<SourceRecord>;
@@ -185,24 +157,21 @@ export const configDocument = z
               })
               .exactOptional()
               .meta({
-                description: 'The proxy that outbound requests go through.',
+                description:
+                  'The http or https proxy that outbound requests are tunnelled through (CONNECT); it may carry credentials.',
                 pattern: '^[hH][tT][tT][pP][sS]?://',
               }),
+            ca: filePath().exactOptional().meta({
+              description:
+                "Path of a PEM file with the authorities of a private PKI, trusted beside the system's.",
+            }),
           },
-          'must be a mapping of allow and proxy',
+          'must be a mapping of allow, proxy and ca',
         )
         .prefault({})
         .meta({ description: 'Where outbound requests may go, and how.' }),
-      tls: z
-        .strictObject(
-          {
-            cert: filePath().meta({ description: 'Path of the certificate chain, PEM.' }),
-            key: filePath().meta({ description: 'Path of the private key, PEM.' }),
-          },
-          'must be a mapping of cert and key',
-        )
-        .exactOptional()
-        .meta({ description: 'Serves https.' }),
+      publicUrl: publicUrl(),
+      tls: tls(),
       metrics: z
         .strictObject(
           { public: flag().default(false).meta({ description: '/metrics without a token.' }) },
@@ -210,20 +179,7 @@ export const configDocument = z
         )
         .prefault({})
         .meta({ description: 'The Prometheus page.' }),
-      limits: z
-        .strictObject(
-          {
-            disk: amount(SIZES, 'must be a size such as 500MB or 10GB')
-              .exactOptional()
-              .meta({ description: 'How much the data folder may take; the oldest events go first.' }),
-            dedupeMemory: amount(SIZES, 'must be a size such as 64MB').prefault('64MB').meta({
-              description: 'Memory for the filters of deduplication, two bytes an event of the window.',
-            }),
-          },
-          'must be a mapping of disk and dedupeMemory',
-        )
-        .prefault({})
-        .meta({ description: 'Bounds on what the server may use.' }),
+      limits: limits(),
       sources: z
         .array(source, 'must be a list of sources')
         .default([])

@@ -13,4 +13,6 @@ export interface Source {
   readonly whenDisabled: 'refuse' | 'discard';
   /** How long a second event with the same messageId is a duplicate; 24 hours when absent. */
   readonly dedupeWindow?: Duration;
+  /** Calls a second, on average; beyond it clients are asked to wait. No limit when absent. */
+  readonly rateLimit?: number;
 }

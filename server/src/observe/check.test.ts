@@ -66,9 +66,9 @@ class Watched {
     const log = (level: string) => (facts: Facts, event: string) =>
       void this.lines.push({ level, event, facts });
     const logger = { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') };
-    const { backlog, log: events } = store;
+    const { backlog, log: events, history } = store;
     this.observation = new Observation({
-      ...{ backlog, log: events, clock, logger },
+      ...{ backlog, log: events, history, clock, logger },
       settings: () => settings,
       lanes: () => this.reports,
     });
@@ -280,6 +280,7 @@ describe('the overview', () => {
           lastError: { ...lastError, at: '2026-01-01T00:00:00.000Z' },
         },
       },
+      discards: [],
       callsOfNoSource: {
         discarded: {},
         refused: { invalid_write_key: 1 },

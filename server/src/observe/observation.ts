@@ -2,16 +2,20 @@ import type { Time } from '../model/time.ts';
 import type { Backlog } from '../ports/backlog.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { EventLog } from '../ports/event-log.ts';
+import type { History } from '../ports/history.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { SettingsSnapshot } from '../ports/settings.ts';
 import { LedgerCheck } from './check.ts';
 import { type LaneReport, type Overview, overviewOf } from './overview.ts';
+import { DiscardSamples, type Sample } from './samples.ts';
 import { type Statement, statementOf } from './statement.ts';
 import { CallTallies } from './tallies.ts';
+import { type Trace, trace } from './trace.ts';
 
 export interface ObservationTools {
   readonly backlog: Pick<Backlog, 'ledger' | 'lanes'>;
-  readonly log: Pick<EventLog, 'size'>;
+  readonly log: Pick<EventLog, 'size' | 'find' | 'read'>;
+  readonly history: History;
   /** The records as they are now; they give the ledger its names. */
   readonly settings: () => SettingsSnapshot;
   readonly lanes: () => readonly LaneReport[];
@@ -22,6 +26,7 @@ export interface ObservationTools {
 /** What the server can say about itself, and the check that looks without being asked. It changes nothing. */
 export class Observation {
   readonly tallies = new CallTallies();
+  readonly samples = new DiscardSamples();
   readonly #tools: ObservationTools;
   readonly #check: LedgerCheck;
   readonly #startedAt: Time;
@@ -47,6 +52,16 @@ export class Observation {
     return statementOf(await backlog.ledger(), settings());
   }
 
+  /** The whole life of a messageId, or as much of it as one source made. Rejects with a `StorageError`. */
+  trace(messageId: string, source?: string): Promise<Trace> {
+    return trace(messageId, source, { ...this.#tools, samples: () => this.samples.read() });
+  }
+
+  /** The last calls of every source that were discarded, the latest first. */
+  async discards(): Promise<{ readonly data: readonly Sample[] }> {
+    return { data: this.samples.read() };
+  }
+
   /**
    * The ledger with its surroundings. Only the ledger is of one moment; the rest is read right after it.
    * Rejects with a `StorageError`.
@@ -62,6 +77,7 @@ export class Observation {
       lanes,
       reports: reports(),
       callsOfNoSource: this.tallies.read(),
+      discards: this.samples.read(),
       size,
     });
   }

@@ -2,6 +2,7 @@ import type { Time } from '../model/time.ts';
 import type { LaneStat } from '../ports/backlog.ts';
 import type { LogSize } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings.ts';
+import type { Sample } from './samples.ts';
 import type { Statement } from './statement.ts';
 import type { CallsOfNoSource } from './tallies.ts';
 
@@ -14,6 +15,8 @@ export interface Overview extends Statement {
   readonly lanes: Readonly<Record<string, LaneOverview>>;
   /** Since `startedAt`. */
   readonly callsOfNoSource: CallsOfNoSource;
+  /** One discarded call of every source and reason, the latest; `GET discards` has more of them. */
+  readonly discards: readonly Sample[];
   readonly log: {
     readonly events: number;
     /** On disk. */
@@ -55,6 +58,8 @@ export interface OverviewFacts {
   readonly lanes: readonly LaneStat[];
   readonly reports: readonly LaneReport[];
   readonly callsOfNoSource: CallsOfNoSource;
+  /** The latest first. */
+  readonly discards: readonly Sample[];
   readonly size: LogSize;
 }
 
@@ -72,8 +77,17 @@ export function overviewOf(facts: OverviewFacts): Overview {
     ...statement,
     lanes: Object.fromEntries(lanes),
     callsOfNoSource,
+    discards: latestOfEach(facts.discards),
     log: { events, bytes, ...(oldestAt === undefined ? {} : { oldestAt: isoOf(oldestAt) }) },
   };
+}
+
+function latestOfEach(samples: readonly Sample[]): readonly Sample[] {
+  const seen = new Set<string>();
+  return samples.filter(({ source, reason }) => {
+    const key = JSON.stringify([reason, source]);
+    return !seen.has(key) && seen.add(key);
+  });
 }
 
 /** A destination without a lane gets nothing, whatever the reason. */

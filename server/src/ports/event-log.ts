@@ -81,6 +81,11 @@ export interface Batch {
   readonly id: string;
   readonly receivedAt: Time;
   readonly events: readonly NewEvent[];
+  /**
+   * The JSON of all events in UTF-8, one a line, in a buffer of its own. It only saves the adapter from encoding `json`, and it
+   * is given away: empty afterwards.
+   */
+  readonly lines?: Uint8Array<ArrayBuffer>;
   readonly owed: readonly Owed[];
   readonly skipped: readonly Skipped[];
   /** What happened at the parser since the last batch. */
@@ -92,9 +97,9 @@ export interface NewEvent {
   readonly source: number;
   readonly messageId: string;
   /** How long its messageId is remembered; the store's own window (24 hours) when absent. */
-  readonly dedupeWindow?: Duration;
+  readonly dedupeWindow?: Duration | undefined;
   /** The user it can be found and erased by. */
-  readonly userId?: string;
+  readonly userId?: string | undefined;
   /** The canonical event as compact JSON. */
   readonly json: string;
 }

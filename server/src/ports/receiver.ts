@@ -15,15 +15,39 @@ export interface CallRequest {
   /** The body, inflated, within the limits of its path; not yet parsed. */
   readonly body: Buffer;
   readonly receivedAt: Time;
+  /**
+   * The connection it came over: where the call wants the server to fill in `context.ip`, its address is looked at. Behind a
+   * proxy it is the proxy's.
+   */
+  readonly peer?: { readonly remoteAddress?: string | undefined };
 }
 
 export type Verdict =
   | { readonly kind: 'stored' }
   /** Sending the same request again cannot help. `code` is one of `spec/errors.json`. */
-  | { readonly kind: 'refused'; readonly code: string; readonly detail?: string }
+  | {
+      readonly kind: 'refused';
+      readonly code: string;
+      readonly detail?: string;
+      /** Of a batch: the calls it was refused for, by their places, with codes of `spec/errors.json`. */
+      readonly invalid?: readonly { readonly index: number; readonly code: string }[];
+    }
   /** Nothing was stored; the same request may be sent again after this many whole seconds. */
   | {
       readonly kind: 'unavailable';
-      readonly code: 'overloaded' | 'storage_unavailable';
+      readonly code: 'overloaded' | 'rate_limited' | 'storage_unavailable';
       readonly retryAfter: number;
     };
+
+/** How many calls of one request belong to a source. */
+export interface CallsOfSource {
+  /** Id of the source. */
+  readonly source: number;
+  readonly calls: number;
+}
+
+/**
+ * Asked once for every request whose calls are known by source, before anything of it is stored or counted: 0 takes it;
+ * otherwise nothing of it is kept, and the client is asked to come again after so many whole seconds (`rate_limited`).
+ */
+export type Admission = (calls: readonly CallsOfSource[]) => number;

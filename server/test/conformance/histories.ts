@@ -45,6 +45,7 @@ export type Step =
       readonly twice: boolean;
     }
   | { readonly kind: 'find'; readonly what: 'user' | 'messageId' | 'slot'; readonly nth: number }
+  | { readonly kind: 'revive'; readonly destination: number; readonly reason: string | undefined }
   | { readonly kind: 'erase'; readonly user: string }
   /** Upkeep that lets go of nothing: it must not be seen. */
   | { readonly kind: 'upkeep' }
@@ -131,6 +132,14 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({ kind: fc.constant('pass' as const), slots: fc.constantFrom(1, 1, 1, 1, 1, 8) }),
   },
   { weight: 2, arbitrary: search },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('revive' as const),
+      destination: fc.constantFrom(...DESTINATIONS),
+      reason: fc.constantFrom(undefined, undefined, 'status_400'),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('erase' as const), user: fc.nat(2).map(userOf) }) },
   { weight: 1, arbitrary: fc.constant<Step>({ kind: 'upkeep' }) },
   { weight: 2, arbitrary: fc.constant<Step>({ kind: 'restart' }) },

@@ -6,6 +6,7 @@ import type { Batch } from '../../src/ports/event-log.ts';
 import type { EventHistory } from '../../src/ports/history.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { duplicatesOf } from './batches.ts';
+import { allDead, reviveAll } from './dead-letters.ts';
 import { START } from './harness.ts';
 import type { Moment, Step, Way } from './histories.ts';
 import { DESTINATIONS, END, nameOf, SLOT, userOf } from './histories.ts';
@@ -52,6 +53,8 @@ async function act(life: Life, { now, step, batch }: Moment): Promise<unknown> {
       return await settle(life, step, now);
     case 'find':
       return await find(life, step, now);
+    case 'revive':
+      return await revive(life, step, now);
     case 'erase':
       return await erase(life, step.user);
     case 'upkeep':
@@ -145,6 +148,22 @@ async function find(
   const positions = await findAll(store, queries[what]);
   const histories = await store.history.of(positions);
   return { names: await namesAt(store, positions), histories: histories.map((one) => told(one, now)) };
+}
+
+/** Also what is dead then, in an order of our own: what died together may be listed in any. */
+async function revive(
+  { store }: Life,
+  { destination, reason }: Extract<Step, { kind: 'revive' }>,
+  now: Time,
+): Promise<unknown> {
+  const query = { destinations: [destination], ...(reason === undefined ? {} : { reason }) };
+  const revived = await reviveAll(store, query, now);
+  const letters = await allDead(store, { destinations: [destination] });
+  const names = await namesAt(
+    store,
+    letters.map(({ position }) => position),
+  );
+  return { revived, dead: letters.map(({ reason, at }, nth) => `${names[nth]}: ${reason} at ${at}`).sort() };
 }
 
 /** A history in words that are the same for every adapter. */

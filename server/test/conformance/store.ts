@@ -2,6 +2,7 @@ import { describe } from 'vitest';
 import { adoptConformance } from './adopt.ts';
 import { appendConformance } from './append.ts';
 import { claimConformance } from './claim.ts';
+import { deadLettersConformance } from './dead-letters.ts';
 import { dedupeConformance } from './dedupe.ts';
 import { eraseConformance } from './erase.ts';
 import { expireConformance } from './expire.ts';
@@ -43,6 +44,7 @@ export function storeConformance(name: string, harness: StoreHarness): void {
       adoptConformance(subject);
       ledgerConformance(subject);
       historyConformance(subject);
+      deadLettersConformance(subject);
       settingsConformance(subject);
     });
     randomConformance(harness);

@@ -143,12 +143,19 @@ function settleOne(contents: MemoryContents, result: Result, waiting: WaitingSet
       tallyOfDestination(contents, destination).delivered += 1;
       break;
     case 'dead':
-      bury(contents, destination, decision.reason, [position]);
+      bury(contents, { destination, reason: decision.reason, at: timeOfDeath(contents, result) }, [position]);
       break;
     case 'retry':
       wait(contents, destination, decision, waiting);
       break;
   }
+}
+
+/** A delivery is dead from the moment its last request ended; without one, about when the newest event arrived. */
+function timeOfDeath(contents: MemoryContents, { attempts }: Result): Time {
+  const last = attempts.at(-1);
+  if (last !== undefined) return Math.round(last.startedAt + last.latencyMs);
+  return contents.events.get(contents.lastPosition)?.receivedAt ?? 0;
 }
 
 function wait(
@@ -209,7 +216,7 @@ function buryOld(contents: MemoryContents, { destination, before, reason }: Buri
     return set.deliveries.size > 0;
   });
   if (buried.length > 0) replaceOnDisk(contents, destination, left);
-  bury(contents, destination, reason, buried);
+  bury(contents, { destination, reason, at: before }, buried);
   return buried.length;
 }
 

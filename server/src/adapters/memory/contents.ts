@@ -4,6 +4,7 @@ import type { Position } from '../../model/event.ts';
 import type { Source } from '../../model/source.ts';
 import type { Time } from '../../model/time.ts';
 import type { SetId } from '../../ports/backlog.ts';
+import type { DeadLetter } from '../../ports/dead-letters.ts';
 import type { Appended } from '../../ports/event-log.ts';
 import { StorageError } from '../../ports/event-log.ts';
 
@@ -34,8 +35,10 @@ export interface MemoryContents {
   failures: Failure[];
   /** Attempts that were accepted, by position. */
   readonly accepted: Map<Position, Failure[]>;
-  /** Events that a dead letter is about: see `bury` in `tally.ts`. Why, by destination. */
-  readonly dead: Map<Position, Map<number, string>>;
+  /** What was given up, in that order: see `bury` in `tally.ts`. */
+  letters: DeadLetter[];
+  /** Events that a dead letter is about: they stay readable longer than others. */
+  readonly dead: Set<Position>;
   /** The id of the newest set; ids are never reused, so that a late result cannot hit another set. */
   lastSet: SetId;
 
@@ -114,7 +117,8 @@ export function emptyContents(): MemoryContents {
     onDisk: new Map(),
     failures: [],
     accepted: new Map(),
-    dead: new Map(),
+    letters: [],
+    dead: new Set(),
     lastSet: 0,
     sources: new Map(),
     destinations: new Map(),

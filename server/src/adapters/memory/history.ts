@@ -42,8 +42,10 @@ function stateOf(
   destination: number,
   position: Position,
 ): Omit<DeliveryHistory, 'destination' | 'attempts'> {
-  const reason = contents.dead.get(position)?.get(destination);
-  if (reason !== undefined) return { state: 'dead', reason };
+  const letter = contents.letters.findLast(
+    (one) => one.position === position && one.destination === destination,
+  );
+  if (letter !== undefined) return { state: 'dead', reason: letter.reason };
   for (const set of contents.sets.values()) {
     const delivery = set.destination === destination ? set.deliveries.get(position) : undefined;
     if (delivery === undefined) continue;

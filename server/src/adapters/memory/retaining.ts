@@ -42,7 +42,7 @@ function dropOld(contents: MemoryContents, upkeep: Upkeep): boolean {
   let cut = retainedFrom;
   while (cut < end && arrivalOf(contents, cut)! < young) cut += 1;
   if (cut === retainedFrom) return false;
-  buryBelow(contents, cut, upkeep.holder);
+  buryBetween(contents, upkeep, [retainedFrom, cut]);
   for (let position = retainedFrom; position < cut; position++) {
     if (!contents.dead.has(position)) remove(contents, position);
   }
@@ -51,18 +51,20 @@ function dropOld(contents: MemoryContents, upkeep: Upkeep): boolean {
 }
 
 /** What was left only for its dead letters goes when they do. */
-function dropOldRemnants(contents: MemoryContents, { now, retention }: Upkeep): boolean {
-  const young = now - retention.deadLetters;
+function dropOldRemnants(contents: MemoryContents, upkeep: Upkeep): boolean {
+  const young = upkeep.now - upkeep.retention.deadLetters;
   const before = contents.events.size;
   for (const [position, { receivedAt }] of contents.events) {
     if (position >= contents.retainedFrom || receivedAt >= young) break;
+    buryBetween(contents, upkeep, [position, position + 1]);
     remove(contents, position);
   }
   return contents.events.size < before;
 }
 
 /** The space allowed is a bound for dead letters too: otherwise an outage that fills it would never end. */
-function dropBeyondSpace(contents: MemoryContents, { holder, retention }: Upkeep): boolean {
+function dropBeyondSpace(contents: MemoryContents, upkeep: Upkeep): boolean {
+  const { holder, retention } = upkeep;
   let excess = contents.bytes - (retention.disk ?? Number.POSITIVE_INFINITY);
   if (excess <= 0) return false;
   const stop = lowestHeld(contents, holder);
@@ -74,7 +76,7 @@ function dropBeyondSpace(contents: MemoryContents, { holder, retention }: Upkeep
   }
   const last = going.at(-1);
   if (last === undefined) return false;
-  buryBelow(contents, last + 1, holder);
+  buryBetween(contents, upkeep, [0, last + 1]);
   for (const position of going) remove(contents, position);
   retainFrom(contents, last + 1);
   return true;
@@ -88,11 +90,14 @@ function retainFrom(contents: MemoryContents, cut: Position): void {
 
 /** Answers of endpoints are kept as long as the dead letters they explain. */
 function dropOldFailures(contents: MemoryContents, { now, retention }: Upkeep): boolean {
-  const before = contents.failures.length;
+  const { retainedFrom } = contents;
+  const before = contents.failures.length + contents.letters.length;
+  const young = now - retention.deadLetters;
   contents.failures = contents.failures.filter(
-    ({ attempt }) => attempt.startedAt >= now - retention.deadLetters,
+    ({ attempt, position }) => attempt.startedAt >= young || position >= retainedFrom,
   );
-  return contents.failures.length < before;
+  contents.letters = contents.letters.filter(({ at, position }) => at >= young || position >= retainedFrom);
+  return contents.failures.length + contents.letters.length < before;
 }
 
 /** Infinite when this process holds nothing. */
@@ -100,20 +105,26 @@ function lowestHeld(contents: MemoryContents, holder: Holder): Position {
   let lowest = Number.POSITIVE_INFINITY;
   for (const set of contents.sets.values()) {
     if (set.holder !== holder) continue;
-    for (const position of set.deliveries.keys()) lowest = Math.min(lowest, position);
+    for (const position of set.deliveries.keys()) {
+      if (position >= contents.retainedFrom) lowest = Math.min(lowest, position);
+    }
   }
   return lowest;
 }
 
 /** What this process holds is never below the position; what an earlier one held is owed on disk like the rest. */
-function buryBelow(contents: MemoryContents, end: Position, holder: Holder): void {
+function buryBetween(
+  contents: MemoryContents,
+  { holder, now }: Upkeep,
+  [from, end]: readonly [Position, Position],
+): void {
   const withdrawn = withdraw(
     contents,
-    (position) => position < end,
+    (position) => position >= from && position < end,
     (set) => set.holder !== holder,
   );
   for (const [destination, positions] of withdrawn) {
-    bury(contents, destination, 'retention_over', positions);
+    bury(contents, { destination, reason: 'retention_over', at: now }, positions);
   }
 }
 

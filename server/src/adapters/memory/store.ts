@@ -4,6 +4,7 @@ import type { Store } from '../../ports/store.ts';
 import { openBacklog } from './backlog.ts';
 import type { MemoryContents } from './contents.ts';
 import { emptyContents, NOBODY } from './contents.ts';
+import { openDeadLetters } from './dead-letters.ts';
 import { openEventLog } from './event-log.ts';
 import { openHistory } from './history.ts';
 import { openSettings } from './settings.ts';
@@ -37,6 +38,7 @@ export function openMemoryStore(options: MemoryStoreOptions = {}): Store {
     backlog: openBacklog(contents, holder),
     settings: openSettings(contents, holder),
     history: openHistory(contents),
+    deadLetters: openDeadLetters(contents, holder),
 
     /** What it holds stays as it is, like the sets of a crashed process, and is adopted by the next one. */
     async stop() {

@@ -1,5 +1,6 @@
 import type { Position } from '../../model/event.ts';
 import type { DestinationCounts, Ledger, SourceCounts } from '../../model/ledger.ts';
+import type { DeadLetter } from '../../ports/dead-letters.ts';
 import type { Received } from '../../ports/event-log.ts';
 import type { DestinationTally, MemoryContents, SourceTally } from './contents.ts';
 
@@ -38,15 +39,13 @@ export function add(counts: Map<string, number>, reason: string, count: number):
  */
 export function bury(
   contents: MemoryContents,
-  destination: number,
-  reason: string,
+  { destination, reason, at }: Omit<DeadLetter, 'position'>,
   positions: readonly Position[],
 ): void {
   add(tallyOfDestination(contents, destination).dead, reason, positions.length);
   for (const position of positions) {
-    if (!contents.events.has(position)) continue;
-    const reasons = contents.dead.get(position) ?? new Map<number, string>();
-    contents.dead.set(position, reasons.set(destination, reason));
+    contents.letters.push({ destination, position, reason, at });
+    if (contents.events.has(position)) contents.dead.add(position);
   }
 }
 

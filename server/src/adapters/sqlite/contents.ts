@@ -2,12 +2,14 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Position } from '../../model/event.ts';
 import type { Duration, Time } from '../../model/time.ts';
 import type { LaneStat, SetId, Settled } from '../../ports/backlog.ts';
+import type { DeadPage, DeadQuery } from '../../ports/dead-letters.ts';
 import type { Appended, Found, LogSize } from '../../ports/event-log.ts';
 import type { EventHistory } from '../../ports/history.ts';
 import { AcceptedAttempts } from './accepted.ts';
 import { Batches, write } from './batches.ts';
 import { Chunks, lineOf } from './chunks.ts';
 import { Counters } from './counters.ts';
+import { DeadLetterRows } from './dead-letters.ts';
 import { Dedupe } from './dedupe.ts';
 import { Failures } from './failures.ts';
 import { Histories } from './histories.ts';
@@ -20,6 +22,7 @@ import { PendingFacts } from './pending-facts.ts';
 import { Plans } from './plans.ts';
 import type {
   AppendMessage,
+  DeadLettersMessage,
   FindMessage,
   LedgerMessage,
   MaintainMessage,
@@ -52,6 +55,7 @@ export class Contents {
   readonly #accepted: AcceptedAttempts;
   readonly #failures: Failures;
   readonly #histories: Histories;
+  readonly #deadLetters: DeadLetterRows;
   readonly #batches: Batches;
   readonly #marks: Marks;
   readonly #space: Space;
@@ -76,6 +80,7 @@ export class Contents {
       accepted: this.#accepted,
       failures: this.#failures,
     });
+    this.#deadLetters = new DeadLetterRows(database, { pending: this.#pending, counters: this.#counters });
     this.#settling = new Settling({
       pending: this.#pending,
       counters: this.#counters,
@@ -190,6 +195,14 @@ export class Contents {
 
   read(positions: Float64Array): ReadMessage {
     return linesAt(this.#chunks, positions);
+  }
+
+  deadLetters({ query, limit, from }: DeadLettersMessage): DeadPage {
+    return this.#deadLetters.list(query, limit, from);
+  }
+
+  revive(query: DeadQuery, now: Time): number {
+    return this.#deadLetters.revive(query, now);
   }
 
   history(positions: Float64Array): (EventHistory | undefined)[] {

@@ -26,11 +26,13 @@ export class Failures {
     );
     this.#overlapping = database.prepare('select refs from dead_letter where last >= ? and first < ?');
     this.#dropDead = database.prepare(
-      `delete from dead_letter where id in (select id from dead_letter where at < ? order by at limit ${SLICE})`,
+      `delete from dead_letter where id in
+         (select id from dead_letter where at < ? and last < ? order by at limit ${SLICE})`,
     );
     this.#dropAttempts = database.prepare(
       `delete from failed_attempt where rowid in
-         (select rowid from (select rowid, started_at from failed_attempt order by rowid limit ${SLICE}) where started_at < ?)`,
+         (select rowid from (select rowid, started_at, position from failed_attempt order by rowid limit ${SLICE})
+          where started_at < ? and position < ?)`,
     );
     this.#eraseAttempts = database.prepare('delete from failed_attempt where position = ?');
     this.#attemptsOf = database.prepare(
@@ -94,10 +96,13 @@ export class Failures {
     return dead;
   }
 
-  /** Drops a slice of the dead letters and attempts from before a time. False when there are none. */
-  dropBefore(time: Time): boolean {
-    const dead = Number(this.#dropDead.run(time).changes);
-    const attempts = Number(this.#dropAttempts.run(time).changes);
+  /**
+   * Drops a slice of the dead letters and attempts from before a time, but none of an event that is still kept: what is
+   * known of it stays exact. False when there are none.
+   */
+  dropBefore(time: Time, retainedFrom: Position): boolean {
+    const dead = Number(this.#dropDead.run(time, retainedFrom).changes);
+    const attempts = Number(this.#dropAttempts.run(time, retainedFrom).changes);
     return dead + attempts > 0;
   }
 

@@ -9,6 +9,8 @@ export function ledgerOf({ counters, pending }: LedgerMessage): Ledger {
     const counts = scope === 'source' ? entry(sources, id, noSource) : entry(destinations, id, noDestination);
     const [counter, reason] = split(name);
     const field = (counts as Record<string, number | Record<string, number>>)[counter];
+    // A count by reason goes down to zero when its dead letters are owed again.
+    if (typeof field === 'object' && value === 0) continue;
     if (typeof field === 'object') field[reason] = value;
     else (counts as Record<string, number | Record<string, number>>)[counter] = value;
   }

@@ -90,6 +90,12 @@ export class Pending {
     }
   }
 
+  /** Deliveries that were given up and are owed once more. `positions` ascending, not empty. */
+  bearAgain(destination: number, positions: readonly Position[], now: Time): void {
+    const refs = encodeRuns(positions);
+    this.#put({ destination, state: DUE, due: now, since: now, n: positions.length, refs });
+  }
+
   /** Deliveries that failed, to be claimed at `at`. */
   wait(destination: number, at: Time, deliveries: readonly Delivery[]): void {
     const since = earliest(deliveries, at);
@@ -197,22 +203,23 @@ export class Pending {
     return old.length === 0 ? [] : [{ n: old.length, refs: encodeRefs(old) }];
   }
 
-  /** The lowest position that this process delivers from memory; infinite when there is none. */
-  lowestHeld(): Position {
+  /** The lowest position from `from` on that this process delivers from memory; infinite when there is none. */
+  lowestHeld(from: Position): Position {
     let lowest = Number.POSITIVE_INFINITY;
-    for (const held of this.#held.values()) lowest = Math.min(lowest, held.first);
+    for (const { first } of this.#held.values()) if (first >= from && first < lowest) lowest = first;
     return lowest;
   }
 
-  /** Takes out everything owed below a position that this process does not hold. */
-  buryBelow(position: Position): Buried[] {
+  /** Takes out everything owed from a position on and below another that this process does not hold. */
+  buryBetween(from: Position, position: Position): Buried[] {
     const buried: Buried[] = [];
     for (const row of this.#sql.below.all(this.#epoch, position) as unknown as (DueRow & {
       destination: number;
     })[]) {
       const deliveries = decodeRefs(row.refs);
-      const goes = deliveries.filter((delivery) => delivery.position < position);
-      const stays = deliveries.filter((delivery) => delivery.position >= position);
+      const isBetween = (delivery: Delivery) => delivery.position >= from && delivery.position < position;
+      const goes = deliveries.filter(isBetween);
+      const stays = deliveries.filter((delivery) => !isBetween(delivery));
       if (goes.length === 0) continue;
       this.#replace(row, stays);
       buried.push({ destination: row.destination, n: goes.length, refs: encodeRefs(goes) });

@@ -1,6 +1,7 @@
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import type { Held, LaneStat, Result, Settled } from '../../ports/backlog.ts';
+import type { DeadPage, DeadQuery } from '../../ports/dead-letters.ts';
 import type { Appended, Found, LogSize, Query, Received, Retention } from '../../ports/event-log.ts';
 import type { EventHistory } from '../../ports/history.ts';
 import type { SettingsChanges, SettingsSnapshot } from '../../ports/settings.ts';
@@ -28,6 +29,8 @@ export type Operation =
   | { readonly kind: 'apply'; readonly changes: SettingsChanges }
   | { readonly kind: 'read'; readonly positions: Float64Array }
   | { readonly kind: 'history'; readonly positions: Float64Array }
+  | { readonly kind: 'deadLetters'; readonly deadLetters: DeadLettersMessage }
+  | { readonly kind: 'revive'; readonly query: DeadQuery; readonly now: Time }
   | { readonly kind: 'lanes' }
   | { readonly kind: 'ledger' }
   | { readonly kind: 'load' }
@@ -51,6 +54,8 @@ export interface Answers {
   apply: SettingsSnapshot;
   read: ReadMessage;
   history: (EventHistory | undefined)[];
+  deadLetters: DeadPage;
+  revive: number;
   lanes: readonly LaneStat[];
   ledger: LedgerMessage;
   load: SettingsSnapshot;
@@ -101,6 +106,12 @@ export interface MaintainMessage {
   readonly retention: Retention;
   /** Milliseconds. */
   readonly budget: number;
+}
+
+export interface DeadLettersMessage {
+  readonly query: DeadQuery;
+  readonly limit: number;
+  readonly from?: string;
 }
 
 export interface FindMessage {

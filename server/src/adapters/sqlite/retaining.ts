@@ -45,8 +45,8 @@ export class Retaining {
       this.#dropForSpace(now, retention) ||
       this.#parts.keys.drop(this.#parts.marks.retainedFrom) ||
       this.#parts.accepted.dropBelow(this.#parts.marks.retainedFrom) ||
-      this.#dropRemnants(now - retention.deadLetters) ||
-      this.#parts.failures.dropBefore(now - retention.deadLetters)
+      this.#dropRemnants(now, now - retention.deadLetters) ||
+      this.#parts.failures.dropBefore(now - retention.deadLetters, this.#parts.marks.retainedFrom)
     );
   }
 
@@ -65,7 +65,7 @@ export class Retaining {
     if (disk === undefined || this.#parts.space.used() <= disk) return false;
     const { chunks, marks } = this.#parts;
     return (
-      this.#dropRemnants(Number.POSITIVE_INFINITY) ||
+      this.#dropRemnants(now, Number.POSITIVE_INFINITY) ||
       this.#letGo(chunks.factsFrom(marks.retainedFrom, 1), now, ({ first }) => chunks.delete(first))
     );
   }
@@ -74,12 +74,12 @@ export class Retaining {
   #letGo(candidates: readonly ChunkFacts[], now: Time, drop: (chunk: Chunk) => void): boolean {
     const { chunks, marks, pending, batches, bury } = this.#parts;
     // What this process is delivering from memory goes first to its end. The newest row stays: it says where to go on.
-    const end = Math.min(pending.lowestHeld(), chunks.firstOfBatches(1));
+    const end = Math.min(pending.lowestHeld(marks.retainedFrom), chunks.firstOfBatches(1));
     const going = candidates.filter(({ first, n }) => first + n <= end);
     const last = going.at(-1);
     if (last === undefined) return false;
     const cut = last.first + last.n;
-    bury(pending.buryBelow(cut), 'retention_over', now);
+    bury(pending.buryBetween(marks.retainedFrom, cut), 'retention_over', now);
     for (const { first } of going) {
       const chunk = chunks.at(first)!;
       if (chunk.origin !== undefined) batches.keep(chunk.origin);
@@ -101,10 +101,12 @@ export class Retaining {
       );
   }
 
-  #dropRemnants(before: Time): boolean {
-    const { chunks, marks } = this.#parts;
+  /** What was owed of them once more, and is not delivered yet, dies with them. */
+  #dropRemnants(now: Time, before: Time): boolean {
+    const { chunks, marks, pending, bury } = this.#parts;
     const oldest = chunks.oldest();
     if (oldest === undefined || oldest.first >= marks.retainedFrom || oldest.until >= before) return false;
+    bury(pending.buryBetween(oldest.first, oldest.first + oldest.n), 'retention_over', now);
     chunks.delete(oldest.first);
     return true;
   }

@@ -2,6 +2,7 @@ import type { Event, Position } from '../../model/event.ts';
 import type { Ledger } from '../../model/ledger.ts';
 import { DAY, type Duration } from '../../model/time.ts';
 import type { Backlog, Claim, Held, LaneStat, Result, Settled } from '../../ports/backlog.ts';
+import type { DeadLetters } from '../../ports/dead-letters.ts';
 import type {
   Appended,
   Batch,
@@ -52,6 +53,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
     backlog: new SqliteBacklog(thread),
     settings: new SqliteSettings(thread),
     history: new SqliteHistory(thread),
+    deadLetters: deadLettersOf(thread),
     stop: () => thread.stop(),
     abandon: () => thread.kill(),
   };
@@ -250,6 +252,17 @@ function encodeResults(results: readonly Result[]): SettleMessage {
 function placeOf(endpoint: string, endpoints: string[]): number {
   const known = endpoints.lastIndexOf(endpoint);
   return known >= 0 ? known : endpoints.push(endpoint) - 1;
+}
+
+function deadLettersOf(thread: WriterThread): DeadLetters {
+  return {
+    list: (query, limit, from) =>
+      thread.ask({
+        kind: 'deadLetters',
+        deadLetters: { query, limit, ...(from === undefined ? {} : { from }) },
+      }),
+    revive: (query, now) => thread.ask({ kind: 'revive', query, now }),
+  };
 }
 
 class SqliteHistory implements History {

@@ -29,6 +29,7 @@ const WRITES: ReadonlySet<OperationKind> = new Set([
   'release',
   'expire',
   'adopt',
+  'revive',
   'apply',
   'maintain',
   'erase',
@@ -246,6 +247,10 @@ function perform(contents: Contents, request: Request): Answers[OperationKind] {
       return contents.records.load();
     case 'read':
       return contents.read(request.positions);
+    case 'deadLetters':
+      return contents.deadLetters(request.deadLetters);
+    case 'revive':
+      return contents.revive(request.query, request.now);
     case 'history':
       return contents.history(request.positions);
     case 'lanes':

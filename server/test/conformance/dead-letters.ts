@@ -1,0 +1,191 @@
+import { describe, expect, it } from 'vitest';
+import type { Position } from '../../src/model/event.ts';
+import type { Time } from '../../src/model/time.ts';
+import { DAY, HOUR, MINUTE } from '../../src/model/time.ts';
+import type { DeadLetter, DeadQuery } from '../../src/ports/dead-letters.ts';
+import type { Store } from '../../src/ports/store.ts';
+import { CRM, countsOfDestination, events, owedBatch, WAREHOUSE } from './batches.ts';
+import type { Subject } from './harness.ts';
+import { expectBalanced, START } from './harness.ts';
+import {
+  claim,
+  dead,
+  delivered,
+  expectLane,
+  type Holding,
+  heldFrom,
+  hold,
+  ids,
+  idsOf,
+  MUCH_LATER,
+  park,
+  settle,
+} from './holdings.ts';
+import { keepUp } from './upkeep.ts';
+
+/** Later than anything died. */
+const NOW: Time = START + HOUR;
+const OF_CRM: DeadQuery = { destinations: [CRM] };
+
+/** Page by page. */
+export async function allDead(store: Store, query: DeadQuery = OF_CRM, limit = 100): Promise<DeadLetter[]> {
+  const letters: DeadLetter[] = [];
+  let from: string | undefined;
+  do {
+    const page = await store.deadLetters.list(query, limit, from);
+    expect(page.letters.length).toBeLessThanOrEqual(limit);
+    letters.push(...page.letters);
+    from = page.next;
+  } while (from !== undefined);
+  return letters;
+}
+
+/** Slice by slice. */
+export async function reviveAll(store: Store, query: DeadQuery = OF_CRM, now = NOW): Promise<number> {
+  let revived = 0;
+  for (;;) {
+    const slice = await store.deadLetters.revive(query, now);
+    if (slice === 0) return revived;
+    revived += slice;
+  }
+}
+
+/** ports/dead-letters.ts. */
+export function deadLettersConformance(subject: Subject): void {
+  const positionsOf = (letters: readonly DeadLetter[]): Position[] => letters.map(({ position }) => position);
+  const positionsIn = (holdings: readonly Holding[]) => holdings.map(({ delivery }) => delivery.position);
+
+  describe('dead letters', () => {
+    it('are listed with what, why and when, the newest first, page by page', async () => {
+      const holdings = await hold(subject.store, 7);
+      for (const one of holdings) await settle(subject.store, [dead(one, 'status_400')]);
+      const letters = await allDead(subject.store, OF_CRM, 3);
+      expect(positionsOf(letters)).toEqual(positionsIn(holdings).toReversed());
+      // The last request was begun at START and took 34 ms.
+      const { position } = holdings[6]!.delivery;
+      expect(letters[0]).toEqual({ destination: CRM, position, reason: 'status_400', at: START + 34 });
+      await subject.restart();
+      expect(await allDead(subject.store)).toEqual(letters);
+    });
+
+    it('of thousands given up together are listed each once', async () => {
+      await park(subject.store, 3000, 'p', START);
+      await subject.store.backlog.expire(CRM, START + 1, 'retry_window_over');
+      const letters = await allDead(subject.store, OF_CRM, 500);
+      expect(new Set(positionsOf(letters)).size).toBe(3000);
+      expect(letters[0]).toMatchObject({ reason: 'retry_window_over', at: START + 1 });
+    });
+
+    it('are found by reason, time and destination', async () => {
+      const [one, two] = await hold(subject.store, 2);
+      await settle(subject.store, [dead(one!, 'status_400'), dead(two!, 'status_410')]);
+      const found = async (query: DeadQuery) => positionsOf(await allDead(subject.store, query));
+      expect(await found({ ...OF_CRM, reason: 'status_410' })).toEqual(positionsIn([two!]));
+      expect(await found({ destinations: [WAREHOUSE] })).toEqual([]);
+      expect(await found({ destinations: [WAREHOUSE, CRM], from: START + 34, to: START + 35 })).toHaveLength(
+        2,
+      );
+      expect(await found({ ...OF_CRM, from: START + 35 })).toEqual([]);
+      expect(await found({ ...OF_CRM, to: START + 34 })).toEqual([]);
+      const only = [{ destination: CRM, position: one!.delivery.position }];
+      expect(await found({ ...OF_CRM, only })).toEqual(positionsIn([one!]));
+    });
+
+    it('are owed once more as if never tried, and counted so', async () => {
+      const holdings = await hold(subject.store, 5);
+      await settle(
+        subject.store,
+        holdings.map((one) => dead(one)),
+      );
+      expect(await reviveAll(subject.store)).toBe(5);
+      expect(await countsOfDestination(subject.store, CRM)).toMatchObject({ owed: 5, pending: 5, dead: {} });
+      expect(await allDead(subject.store)).toEqual([]);
+      await subject.restart();
+      const again = await claim(subject.store, NOW);
+      expect(await idsOf(subject.store, again)).toEqual(ids(5));
+      expect(again.map(({ delivery }) => delivery.rounds)).toEqual([0, 0, 0, 0, 0]);
+      const [history] = await subject.store.history.of(positionsIn(again).slice(0, 1));
+      expect(history?.deliveries).toMatchObject([
+        { state: 'pending', attempts: [{ answer: 'Überlastet, try later' }] },
+      ]);
+      await settle(subject.store, again.map(delivered));
+      expect(await countsOfDestination(subject.store, CRM)).toMatchObject({ delivered: 5, pending: 0 });
+      await expectBalanced(subject.store);
+    });
+
+    it('are due when they are revived, and count their new window from then', async () => {
+      await settle(
+        subject.store,
+        (await hold(subject.store, 1)).map((one) => dead(one)),
+      );
+      await reviveAll(subject.store);
+      expect(await claim(subject.store, NOW - 1)).toEqual([]);
+      expect(await subject.store.backlog.expire(CRM, NOW, 'retry_window_over')).toBe(0);
+      expect(await subject.store.backlog.expire(CRM, NOW + 1, 'retry_window_over')).toBe(1);
+    });
+
+    it('are revived by reason or one by one, and the others stay', async () => {
+      const holdings = await hold(subject.store, 6);
+      await settle(
+        subject.store,
+        holdings.map((one, n) => dead(one, n % 2 === 0 ? 'status_400' : 'status_410')),
+      );
+      expect(await reviveAll(subject.store, { ...OF_CRM, reason: 'status_410' })).toBe(3);
+      const only = [{ destination: CRM, position: holdings[2]!.delivery.position }];
+      expect(await reviveAll(subject.store, { ...OF_CRM, only })).toBe(1);
+      expect(positionsOf(await allDead(subject.store)).sort()).toEqual(
+        positionsIn([holdings[0]!, holdings[4]!]).sort(),
+      );
+      expect(await countsOfDestination(subject.store, CRM)).toMatchObject({
+        pending: 4,
+        dead: { status_400: 2 },
+      });
+    });
+
+    it('given up again since then are left out, so that reviving comes to an end', async () => {
+      await settle(
+        subject.store,
+        (await hold(subject.store, 3)).map((one) => dead(one)),
+      );
+      expect(await reviveAll(subject.store, OF_CRM, START + 34)).toBe(0);
+      await expectLane(subject.store, 0, 0);
+    });
+
+    it('can be revived when their events are past retention, and wait as long as dead letters are kept', async () => {
+      const batch = owedBatch(events(2), 'held');
+      const [one, two] = heldFrom(batch, await subject.store.log.append(batch));
+      await settle(subject.store, [dead(one!), delivered(two!)]);
+      const retention = { events: 7 * DAY, deadLetters: 30 * DAY };
+      const young = async (name: string, receivedAt: Time) =>
+        void (await subject.store.log.append({
+          ...owedBatch(events(1, name), 'parked'),
+          receivedAt,
+          owed: [],
+        }));
+      await young('young', START + 8 * DAY);
+      await keepUp(subject.store, START + 8 * DAY, retention);
+      expect(await reviveAll(subject.store, OF_CRM, START + 8 * DAY)).toBe(1);
+      await young('younger', START + 16 * DAY);
+      await keepUp(subject.store, START + 16 * DAY, retention);
+      expect(await idsOf(subject.store, await claim(subject.store, MUCH_LATER))).toEqual(['m0']);
+      await subject.restart();
+      await subject.store.backlog.adopt();
+      await young('youngest', START + 40 * DAY);
+      await keepUp(subject.store, START + 40 * DAY, retention);
+      expect(await countsOfDestination(subject.store, CRM)).toMatchObject({
+        pending: 0,
+        dead: { retention_over: 1 },
+      });
+      await expectBalanced(subject.store);
+    });
+
+    it('are listed as long as their events are kept, whatever their own retention', async () => {
+      await settle(
+        subject.store,
+        (await hold(subject.store, 1)).map((one) => dead(one)),
+      );
+      await keepUp(subject.store, START + DAY, { events: 7 * DAY, deadLetters: MINUTE });
+      expect(await allDead(subject.store)).toHaveLength(1);
+    });
+  });
+}

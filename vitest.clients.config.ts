@@ -1,0 +1,23 @@
+import { defineConfig } from 'vitest/config';
+
+/** `npm run test:clients -- --update` writes the table of docs/reference/compatibility.md instead of comparing with it. */
+const update = process.argv.some((argument) => argument === '--update' || argument === '-u');
+
+/**
+ * Client libraries against the real server, a run of its own (`npm run test:clients`): published ones in several
+ * versions, and ours.
+ */
+export default defineConfig({
+  test: {
+    include: ['server/test/clients/**/*.clients.ts', 'clients/e2e/**/*.{clients,test}.ts'],
+    env: update ? { MILLRACE_UPDATE_TABLE: '1' } : {},
+    // Clients wait between their tries as long as they do in life.
+    testTimeout: 90_000,
+    hookTimeout: 60_000,
+    maxConcurrency: 16,
+    pool: 'forks',
+    fileParallelism: false,
+    // What was left out, and why, stands as it is printed.
+    disableConsoleIntercept: true,
+  },
+});

@@ -81,16 +81,40 @@ export async function readControl(
   path: string,
   query: Readonly<Record<string, string | undefined>> = {},
 ): Promise<ControlReply> {
-  const { url, token } = address;
-  const target = new URL(url.origin);
-  target.pathname = `${url.pathname.replace(/\/+$/, '')}/api/v1/${path}`;
+  const target = targetOf(address, path);
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined) target.searchParams.set(name, value);
   }
+  return await fetchControl(address, target, {});
+}
+
+/** Asks the control API to do something. Never rejects. */
+export async function postControl(
+  address: ControlAddress,
+  path: string,
+  body: object,
+): Promise<ControlReply> {
+  const payload = { method: 'POST', body: JSON.stringify(body) };
+  return await fetchControl(address, targetOf(address, path), payload);
+}
+
+function targetOf({ url }: ControlAddress, path: string): URL {
+  const target = new URL(url.origin);
+  target.pathname = `${url.pathname.replace(/\/+$/, '')}/api/v1/${path}`;
+  return target;
+}
+
+async function fetchControl(
+  address: ControlAddress,
+  target: URL,
+  payload: { readonly method?: string; readonly body?: string },
+): Promise<ControlReply> {
+  const { url, token } = address;
   let response: Response;
   let text: string;
   try {
     response = await fetch(target, {
+      ...payload,
       headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
       // The token is for this address only.
       redirect: 'manual',
@@ -105,6 +129,8 @@ export async function readControl(
   if (response.status === 401) return failed(whyRefused(address));
   const value = parsed(text);
   if (response.status === 200 && value !== undefined) return { kind: 'answered', value, text };
+  const problem = problemIn(value);
+  if (problem !== undefined) return failed(problem);
   return failed(
     `${target.href} answered ${response.status}${detailIn(value)}: ` +
       'is it a Millrace, and of the version of this program? If so, its log says more',
@@ -136,6 +162,24 @@ function parsed(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** What was wrong with what was asked, where the control API says it: then there is no doubt who answered. */
+function problemIn(value: unknown): string | undefined {
+  if (typeof value !== 'object' || value === null || !('code' in value) || !('detail' in value))
+    return undefined;
+  const { code, detail } = value;
+  if (code === 'unknown_name') return lineOf(String(detail));
+  if (code !== 'invalid_request' || !('errors' in value) || !Array.isArray(value.errors)) return undefined;
+  const faults = value.errors.map(
+    ({ path, message }) => `${String(path).replace(/^(body|query)\.?/, '')}: ${message}`,
+  );
+  return faults.join('; ');
+}
+
+/** A sentence as part of a line of ours. */
+function lineOf(detail: string): string {
+  return detail.replace(/\.$/, '');
 }
 
 /** What a problem of RFC 9457 says, as the end of a sentence. */

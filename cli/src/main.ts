@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, Option } from 'commander';
+import type { ControlFlags } from './control-api.ts';
+import type { RedeliverOptions } from './control-verbs.ts';
 import type { EgressOptions } from './egress.ts';
 import { duration, port, share, status } from './quantity.ts';
 import { type Stopping, stopOnSignals } from './stopping.ts';
@@ -103,6 +105,7 @@ function addReadingVerbs(program: Command, run: Run): void {
         'what a running server has received, delivered and still owes, and whether its ledger balances',
       ),
   ).action(run(async () => (await import('./status.ts')).status));
+  addRepairVerbs(program, run);
   addControlOptions(
     program
       .command('trace')
@@ -121,6 +124,31 @@ function addServerOptions(command: Command): void {
     .option('--port <number>', 'port to listen on (MILLRACE_PORT)', port)
     .option('--data <folder>', 'where everything is kept (MILLRACE_DATA)')
     .option('--log <level>', 'least level to log: debug, info, warn, error (MILLRACE_LOG)');
+}
+
+/** Verbs that change what a running server does. */
+function addRepairVerbs(program: Command, run: Run): void {
+  const verb = (name: string, description: string) =>
+    addControlOptions(
+      program.command(name).description(description).argument('<destination>', 'name of the destination'),
+    );
+  const load = () => import('./control-verbs.ts');
+  verb('pause', 'sends nothing more to a destination until it is resumed; what it is owed waits').action(
+    (destination: string, options: ControlFlags) =>
+      run(async () => (await load()).pause)({ ...options, destination }),
+  );
+  verb('resume', 'sends to a paused destination again').action((destination: string, options: ControlFlags) =>
+    run(async () => (await load()).resume)({ ...options, destination }),
+  );
+  verb('redeliver', 'sends the dead letters of a destination once more')
+    .option('--id <id...>', 'only these deliveries, as trace --json shows their ids')
+    .option('--reason <reason>', 'only those that died of this, such as status_410')
+    .option('--from <time>', 'only those that died from this time on: 2026-03-04T05:06:07Z')
+    .option('--to <time>', 'only those that died before this time')
+    .option('--dry-run', 'only say how many there are')
+    .action((destination: string, options: Omit<RedeliverOptions, 'destination'>) =>
+      run(async () => (await load()).redeliver)({ ...options, destination }),
+    );
 }
 
 /** Where the server is that is asked. */

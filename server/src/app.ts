@@ -9,22 +9,26 @@ import { openSqliteStore } from './adapters/sqlite/store.ts';
 import type { Config } from './config.ts';
 import { adminToken } from './control/admin-token.ts';
 import { createControl } from './control/control.ts';
+import { deadLetterOperations } from './control/dead-letters.ts';
+import { destinationOperations } from './control/destinations.ts';
+import type { Operation } from './control/operation.ts';
+import { readingOperations } from './control/reading.ts';
 import { byDestination } from './deliver/by-destination.ts';
 import { Lanes } from './deliver/lanes.ts';
+import { tryOut } from './deliver/trial.ts';
 import { webhooks } from './destinations/webhooks/webhooks.ts';
 import { createListener } from './http/listener.ts';
 import { RateLimits } from './http/rate-limits.ts';
 import { Intake } from './ingest/intake.ts';
 import { writeKeys } from './ingest/receive.ts';
 import { Observation } from './observe/observation.ts';
-import type { Control } from './ports/control.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Observer } from './ports/observer.ts';
-import type { SettingsSnapshot } from './ports/settings.ts';
 import type { Store } from './ports/store.ts';
 import type { Transport } from './ports/transport.ts';
 import { Upkeep } from './retain/upkeep.ts';
 import { Routes } from './route/plan.ts';
+import { SettingsInForce } from './settings-in-force.ts';
 
 export { type EgressExplanation, explainEgress } from './adapters/node/explanation.ts';
 export type { Config } from './config.ts';
@@ -78,22 +82,27 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
       destinations: config.destinations,
     });
     const lanes = makeLanes(store, transport, options);
-    lanes.configure(snapshot.destinations);
+    const settings = new SettingsInForce(store.settings, snapshot);
+    settings.follow(({ destinations }) => lanes.configure(destinations));
     void warnOfEndpoints(config, options.logger);
     await lanes.start();
     started.push(() => lanes.stop());
-    const observation = makeObservation(store, lanes, { ...options, snapshot });
+    const observation = makeObservation(store, lanes, { ...options, settings });
     observation.start();
     started.push(() => observation.stop());
     const upkeep = makeUpkeep(store, config, options);
     upkeep.start();
     started.push(() => upkeep.stop());
-    const intake = makeIntake(store, lanes, { ...options, snapshot, config, observation });
+    const intake = makeIntake(store, lanes, { ...options, settings, config, observation });
     started.push(() => intake.stop());
     const { token, ...kept } = adminToken(config.admin.token, config.data);
     const listener = createListener({
       receiver: intake.receive,
-      control: makeControl(token, observation, options.logger),
+      control: createControl({
+        token,
+        logger: options.logger,
+        operations: operationsOf({ store, lanes, transport, settings, observation }),
+      }),
       clock: systemClock,
       logger: options.logger,
       readiness: () => [],
@@ -161,7 +170,7 @@ function makeUpkeep({ log }: Store, { retention, limits }: Config, { logger }: A
 }
 
 interface Surroundings {
-  readonly snapshot: SettingsSnapshot;
+  readonly settings: SettingsInForce;
   readonly config: Config;
   readonly observation: Observation;
 }
@@ -169,13 +178,18 @@ interface Surroundings {
 function makeIntake(
   { log }: Store,
   lanes: Lanes,
-  { logger, observer, snapshot, config, observation }: AppOptions & Surroundings,
+  { logger, observer, settings, config, observation }: AppOptions & Surroundings,
 ): Intake {
-  const routes = new Routes(snapshot.destinations, { webhooks: webhooks.name });
-  const keys = writeKeys(snapshot.sources, config.unknownWriteKeys);
   const rateLimits = new RateLimits(systemClock);
-  rateLimits.configure(snapshot.sources);
-  const names = new Map(snapshot.sources.map(({ id, name }) => [id, name]));
+  let routes = new Routes([], TYPE_NAMES);
+  let keys = writeKeys([], config.unknownWriteKeys);
+  let names = new Map<number, string>();
+  settings.follow(({ sources, destinations }) => {
+    routes = new Routes(destinations, TYPE_NAMES);
+    keys = writeKeys(sources, config.unknownWriteKeys);
+    names = new Map(sources.map(({ id, name }) => [id, name]));
+    rateLimits.configure(sources);
+  });
   return new Intake({
     log,
     deliverer: lanes,
@@ -197,22 +211,38 @@ function makeIntake(
 function makeObservation(
   { log, backlog, history }: Store,
   lanes: Lanes,
-  { logger, snapshot }: AppOptions & { snapshot: SettingsSnapshot },
+  { logger, settings }: AppOptions & { settings: SettingsInForce },
 ): Observation {
   return new Observation({
     ...{ log, history, backlog: byDestination(backlog), clock: systemClock, logger },
-    settings: () => snapshot,
+    settings: settings.now,
     lanes: () => lanes.states(),
   });
 }
 
-function makeControl(token: string, observation: Observation, logger: Logger): Control {
-  const resources = {
-    ledger: () => observation.ledger(),
-    status: () => observation.overview(),
-    discards: () => observation.discards(),
-    'events/{messageId}': ([messageId = '']: readonly string[], query: URLSearchParams) =>
-      observation.trace(messageId, query.get('source') ?? undefined),
-  };
-  return createControl({ token, resources, logger });
+interface Operating {
+  readonly store: Store;
+  readonly lanes: Lanes;
+  readonly transport: Transport;
+  readonly settings: SettingsInForce;
+  readonly observation: Observation;
 }
+
+/** Everything the control API can be asked. */
+function operationsOf({ store, lanes, transport, settings, observation }: Operating): Operation[] {
+  const { log, deadLetters } = store;
+  return [
+    ...readingOperations(observation),
+    ...destinationOperations({
+      ...{ settings, clock: systemClock, newMessageId: uuidv7 },
+      tryOut: (event, destination) =>
+        tryOut(event, destination, { type: webhooks, transport, clock: systemClock }),
+    }),
+    ...deadLetterOperations({
+      ...{ deadLetters, log, settings, clock: systemClock, newId: randomUUID },
+      parked: (lane, at) => lanes.parked(lane, at),
+    }),
+  ];
+}
+
+const TYPE_NAMES = { webhooks: webhooks.name };

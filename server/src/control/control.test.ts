@@ -1,33 +1,66 @@
 import { describe, expect, test } from 'vitest';
+import * as z from 'zod';
 import type { ControlAnswer } from '../ports/control.ts';
 import { StorageError } from '../ports/event-log.ts';
 import type { Facts } from '../ports/logger.ts';
 import { createControl } from './control.ts';
+import { operation } from './operation.ts';
 
 const logged: { event: string; facts: Facts }[] = [];
 const log = (facts: Facts, event: string) => void logged.push({ event, facts });
 const reads: string[] = [];
 const control = createControl({
   token: 's3cret',
-  resources: {
-    ledger: async () => {
-      reads.push('ledger');
-      return { sources: {}, destinations: {} };
-    },
-    broken: () => Promise.reject(new Error('a bug')),
-    unreadable: () => Promise.reject(new StorageError('the disk is gone')),
-  },
+  operations: [
+    operation({
+      method: 'GET',
+      path: 'ledger',
+      run: async () => {
+        reads.push('ledger');
+        return { sources: {}, destinations: {} };
+      },
+    }),
+    operation({ method: 'GET', path: 'broken', run: () => Promise.reject(new Error('a bug')) }),
+    operation({
+      method: 'GET',
+      path: 'unreadable',
+      run: () => Promise.reject(new StorageError('the disk is gone')),
+    }),
+    operation({
+      method: 'POST',
+      path: 'unwritable',
+      run: () => Promise.reject(new StorageError('the disk is full')),
+    }),
+    operation({
+      method: 'POST',
+      path: 'things/:name',
+      query: z.object({ fast: z.stringbool().default(false) }),
+      body: z.strictObject({ size: z.number().min(1) }),
+      run: async (input) => input,
+    }),
+  ],
   logger: { debug: log, info: log, warn: log, error: log },
 });
 
-function ask(method: string, path: string, token?: string, query = ''): Promise<ControlAnswer> {
-  return control({ method, path, query, authorization: token === undefined ? undefined : `Bearer ${token}` });
+interface Asked {
+  readonly query?: string;
+  readonly body?: string;
+}
+
+function ask(
+  method: string,
+  path: string,
+  token?: string,
+  { query = '', body = '' }: Asked = {},
+): Promise<ControlAnswer> {
+  const authorization = token === undefined ? undefined : `Bearer ${token}`;
+  return control({ method, path, query, authorization, body });
 }
 
 /** The members of RFC 9457 that contract.md section 4 asks for, checked for every error. */
 function problemIn({ status, headers, body }: ControlAnswer): string {
   expect(headers['Content-Type']).toBe('application/problem+json');
-  const { code, ...problem } = JSON.parse(body);
+  const { code, errors: _, ...problem } = JSON.parse(body);
   expect(problem).toEqual({
     type: 'about:blank',
     title: expect.stringMatching(/^[A-Z][A-Za-z ]+$/),
@@ -40,10 +73,10 @@ function problemIn({ status, headers, body }: ControlAnswer): string {
 describe('the control API', () => {
   test.each(['GET', 'HEAD'])('gives a resource as JSON to %s with the token', async (method) => {
     for (const path of ['/api/v1/ledger', '/api/v1/ledger/']) {
-      const { status, headers, body } = await ask(method, path, 's3cret', 'pretty=1');
+      const { status, headers, body } = await ask(method, path, 's3cret', { query: 'pretty=1' });
       expect(status).toBe(200);
       expect(headers).toEqual({ 'Content-Type': 'application/json', 'Cache-Control': 'no-store' });
-      expect(JSON.parse(body)).toEqual({ sources: {}, destinations: {} });
+      if (method === 'GET') expect(JSON.parse(body)).toEqual({ sources: {}, destinations: {} });
     }
   });
 
@@ -63,6 +96,7 @@ describe('the control API', () => {
       path: '/api/v1/ledger',
       query: '',
       authorization: `Basic ${Buffer.from('s3cret:').toString('base64')}`,
+      body: '',
     });
     expect(problemIn(basic)).toBe('token_missing');
     expect(reads).toEqual([]);
@@ -104,5 +138,37 @@ describe('the control API', () => {
       { event: 'control.failed', facts: { path: '/api/v1/unreadable' } },
       { event: 'control.failed', facts: { path: '/api/v1/broken' } },
     ]);
+  });
+
+  test('hands over names, query and body as their schemas have them', async () => {
+    const input = { query: 'fast=true', body: '{"size":2}' };
+    const { status, body } = await ask('POST', '/api/v1/things/a%2Fb%20%C3%BC', 's3cret', input);
+    expect(status).toBe(200);
+    expect(JSON.parse(body)).toEqual({ names: { name: 'a/b ü' }, query: { fast: true }, body: { size: 2 } });
+  });
+
+  test('answers 422 and names each part that is wrong', async () => {
+    for (const [input, paths] of [
+      [{ query: 'fast=perhaps', body: '{"size":0}' }, ['query.fast', 'body.size']],
+      [{ body: '{"size":1,"colour":"red"}' }, ['body']],
+      [{}, ['body.size']],
+    ] as const) {
+      const answer = await ask('POST', '/api/v1/things/x', 's3cret', input);
+      expect([answer.status, problemIn(answer)]).toEqual([422, 'invalid_request']);
+      const { errors } = JSON.parse(answer.body);
+      expect(errors).toEqual(paths.map((path) => ({ path, message: expect.any(String) })));
+    }
+  });
+
+  test('answers 400 for a body that is no JSON, and 413 for one that is too large', async () => {
+    const broken = await ask('POST', '/api/v1/things/x', 's3cret', { body: '{"size":' });
+    expect([broken.status, problemIn(broken)]).toEqual([400, 'body_not_json']);
+    const large = await ask('POST', '/api/v1/things/x', 's3cret', { body: 'too_large' });
+    expect([large.status, problemIn(large)]).toEqual([413, 'body_too_large']);
+  });
+
+  test('answers 503 when nothing could be changed', async () => {
+    const answer = await ask('POST', '/api/v1/unwritable', 's3cret');
+    expect([answer.status, problemIn(answer)]).toEqual([503, 'store_unwritable']);
   });
 });

@@ -1,81 +1,71 @@
+import type { FastifyInstance } from 'fastify';
 import type { Control, ControlAnswer } from '../ports/control.ts';
 import { StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
-import { matcherOf, tokenIn } from './bearer.ts';
-import { problem } from './problem.ts';
-
-const ROOT = '/api/v1/';
+import type { Operation } from './operation.ts';
+import { Problem, problemBody } from './problem.ts';
 
 export interface ControlOptions {
-  /** Whoever has it may read everything. */
+  /** Whoever has it may do everything. */
   readonly token: string;
-  /** What can be read, by its path below `/api/v1/`, in which `{name}` stands for one segment. */
-  readonly resources: Readonly<Record<string, Resource>>;
+  readonly operations: readonly Operation[];
   readonly logger: Logger;
 }
 
-/** Gives a value that is answered as JSON. `names`: what stood for each `{name}` of the path, decoded. */
-export type Resource = (names: readonly string[], query: URLSearchParams) => Promise<object>;
-
 /**
- * The control API as far as it only reads. contract.md sections 2 and 4.
+ * The control API. contract.md sections 2 and 4.
  *
- * A path that does not exist is 404 even without a token: the paths are public, and whoever mistypes one must not look
- * for the mistake in the token.
+ * The framework behind it is loaded with the first request: a server that is only sent calls starts sooner and is smaller
+ * without it.
  */
-export function createControl({ token, resources, logger }: ControlOptions): Control {
-  const isToken = matcherOf(token);
-  const paths = Object.entries(resources).map(([path, read]) => ({ pattern: patternOf(ROOT + path), read }));
-  const served = `The control API serves ${Object.keys(resources)
-    .map((path) => ROOT + path)
-    .join(', ')}.`;
-  return async ({ method, path, query, authorization }) => {
-    const asked = find(paths, path.endsWith('/') ? path.slice(0, -1) : path);
-    if (asked === undefined) return problem('not_found', { hint: served });
-    if (method !== 'GET' && method !== 'HEAD') {
-      return problem('method_not_allowed', { headers: { Allow: 'GET, HEAD' } });
-    }
-    const candidate = tokenIn(authorization);
-    if (candidate === undefined) return problem('token_missing', CHALLENGE);
-    if (!isToken(candidate)) return problem('token_invalid', WRONG);
+export function createControl(options: ControlOptions): Control {
+  let api: Promise<FastifyInstance> | undefined;
+  return async ({ method, path, query, authorization, body }) => {
     try {
-      return json(await asked.read(asked.names, new URLSearchParams(query)));
+      api ??= import('./api.ts').then(({ makeApi }) => makeApi(options));
+      if (body === 'too_large') throw new Problem('body_too_large');
+      const answer = await (await api).inject({
+        method: method as 'GET',
+        url: query === '' ? path : `${path}?${query}`,
+        headers: {
+          ...(authorization === undefined ? {} : { authorization }),
+          ...(body === '' ? {} : { 'content-type': 'application/json' }),
+        },
+        ...(body === '' ? {} : { payload: body }),
+      });
+      return { status: answer.statusCode, headers: headersOf(answer.headers), body: answer.body };
     } catch (error) {
-      logger.error({ error, path }, 'control.failed');
-      return problem(error instanceof StorageError ? 'store_unreadable' : 'internal_error');
+      return answerTo(error, { path, method }, options.logger);
     }
   };
 }
 
-interface Path {
-  readonly pattern: RegExp;
-  readonly read: Resource;
-}
-
-/** Paths are written in this program, with nothing in them that a regular expression would take for more than a letter. */
-function patternOf(path: string): RegExp {
-  return new RegExp(`^${path.replaceAll(/\{\w+\}/g, '([^/]+)')}$`);
-}
-
-function find(paths: readonly Path[], path: string): { names: string[]; read: Resource } | undefined {
-  for (const { pattern, read } of paths) {
-    const match = pattern.exec(path);
-    if (match === null) continue;
-    try {
-      return { names: match.slice(1).map(decodeURIComponent), read };
-    } catch {
-      // Percent signs that encode nothing: no name is written like that.
-      return undefined;
-    }
+/** Those that say something; lengths and connections are the listener's. JSON is UTF-8 and its type has no parameters. */
+function headersOf(headers: Readonly<Record<string, unknown>>): Record<string, string> {
+  const answer: Record<string, string> = {
+    'Content-Type': String(headers['content-type']).replace(/;.*/, ''),
+    'Cache-Control': 'no-store',
+  };
+  for (const name of ['Allow', 'WWW-Authenticate']) {
+    const value = headers[name.toLowerCase()];
+    if (typeof value === 'string') answer[name] = value;
   }
-  return undefined;
+  return answer;
 }
 
-/** What a client is to do about a 401. RFC 6750 section 3. */
-const CHALLENGE = { headers: { 'WWW-Authenticate': 'Bearer realm="millrace"' } };
-const WRONG = { headers: { 'WWW-Authenticate': 'Bearer realm="millrace", error="invalid_token"' } };
+/** What went wrong, as a problem; what is not the client's fault is logged. */
+export function answerTo(
+  error: unknown,
+  { path, method }: { readonly path: string; readonly method: string },
+  logger: Logger,
+): ControlAnswer {
+  const problem = error instanceof Problem ? error : ours(error, method);
+  if (problem !== error) logger.error({ error, path }, 'control.failed');
+  const headers = { 'Content-Type': 'application/problem+json', 'Cache-Control': 'no-store' };
+  return { status: problem.status, headers, body: problemBody(problem) };
+}
 
-function json(value: object): ControlAnswer {
-  const headers = { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' };
-  return { status: 200, headers, body: JSON.stringify(value) };
+function ours(error: unknown, method: string): Problem {
+  if (!(error instanceof StorageError)) return new Problem('internal_error');
+  return new Problem(method === 'GET' || method === 'HEAD' ? 'store_unreadable' : 'store_unwritable');
 }

@@ -1,6 +1,5 @@
 import { STATUS_CODES } from 'node:http';
 import catalogue from '../../../spec/errors.json' with { type: 'json' };
-import type { ControlAnswer } from '../ports/control.ts';
 
 const PROBLEMS = {
   ...catalogue.control,
@@ -11,24 +10,44 @@ const PROBLEMS = {
 
 export type ProblemCode = keyof typeof PROBLEMS;
 
+/** A part of a request that is wrong. */
+export interface Fault {
+  /** Where it stands, such as `body.type` or `query.limit`. */
+  readonly path: string;
+  readonly message: string;
+}
+
+/** Thrown by what an operation finds wrong; answered as a problem. */
+export class Problem extends Error {
+  readonly code: ProblemCode;
+  readonly hint: string | undefined;
+  readonly errors: readonly Fault[] | undefined;
+
+  constructor(code: ProblemCode, { hint, errors }: { hint?: string; errors?: readonly Fault[] } = {}) {
+    super(code);
+    this.name = 'Problem';
+    this.code = code;
+    this.hint = hint;
+    this.errors = errors;
+  }
+
+  get status(): number {
+    return PROBLEMS[this.code].status;
+  }
+}
+
 /**
  * An error of the control API as RFC 9457 has it. The type is `about:blank`, so the title is the status in words; which
  * error it is says `code`, and what to do about it the end of `detail` (`hint` replaces that of the catalogue).
  */
-export function problem(
-  code: ProblemCode,
-  { hint, headers }: { hint?: string; headers?: Readonly<Record<string, string>> } = {},
-): ControlAnswer {
-  const entry = PROBLEMS[code];
-  return {
-    status: entry.status,
-    headers: { ...headers, 'Content-Type': 'application/problem+json', 'Cache-Control': 'no-store' },
-    body: JSON.stringify({
-      type: 'about:blank',
-      title: STATUS_CODES[entry.status],
-      status: entry.status,
-      detail: `${entry.message} ${hint ?? entry.hint}`,
-      code,
-    }),
-  };
+export function problemBody({ code, hint, errors }: Problem): string {
+  const { status, message, hint: usual } = PROBLEMS[code];
+  return JSON.stringify({
+    type: 'about:blank',
+    title: STATUS_CODES[status],
+    status,
+    detail: `${message} ${hint ?? usual}`,
+    code,
+    ...(errors === undefined ? {} : { errors }),
+  });
 }

@@ -12,6 +12,8 @@ export interface ControlRequest {
   readonly query: string;
   /** The Authorization header as it came. */
   readonly authorization: string | undefined;
+  /** Empty when there is none; `too_large` beyond a megabyte. */
+  readonly body: string | 'too_large';
 }
 
 export interface ControlAnswer {

@@ -1,0 +1,131 @@
+import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { millrace } from '../../../cli/test/program.ts';
+import type { Overview, Trace } from '../../src/app.ts';
+import { send, track } from '../support/calls.ts';
+import { makePlace, oneDestination, type Place, type Program, startProgram } from '../support/program.ts';
+import { startReceiver, type TestReceiver } from '../support/receiver.ts';
+
+describe('a destination', () => {
+  let receiver: TestReceiver;
+  let status = 200;
+  let place: Place;
+  let program: Program;
+
+  beforeEach(async () => {
+    status = 200;
+    receiver = await startReceiver({
+      answer: (response) => void response.writeHead(status).end(status === 200 ? '' : 'no'),
+    });
+    place = makePlace(oneDestination([`${receiver.url}/in`]));
+    const args = ['start', '--config', place.config, '--data', place.data, '--port', '0', '--host'];
+    program = await startProgram({ args: [...args, '127.0.0.1'] });
+  });
+
+  afterEach(async () => {
+    await program.kill();
+    await receiver.stop();
+    place.remove();
+  });
+
+  const run = (...args: string[]) => millrace([...args, '--url', program.url, '--data', place.data]).ended;
+
+  async function ask(path: string, body?: object): Promise<{ status: number; answer: never }> {
+    const token = readFileSync(join(place.data, 'admin-token'), 'utf8').trim();
+    const response = await fetch(`${program.url}/api/v1/${path}`, {
+      headers: { authorization: `Bearer ${token}` },
+      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+    });
+    return { status: response.status, answer: (await response.json()) as never };
+  }
+
+  async function countsWhen(isReached: (counts: Overview['destinations'][string]) => boolean) {
+    for (;;) {
+      const { answer } = await ask('ledger');
+      const counts = (answer as Overview).destinations['crm']!;
+      if (isReached(counts)) return counts;
+    }
+  }
+
+  it('that is paused gets nothing and is owed nothing new, and goes on when it is resumed', async () => {
+    await send(program.url, '/v1/track', track('before'));
+    await receiver.count(1);
+    expect(await run('pause', 'crm')).toMatchObject({
+      code: 0,
+      out: 'crm is paused: new events are skipped for it, what it is owed waits.\n',
+    });
+    await send(program.url, '/v1/track', track('meanwhile'));
+    const counts = await countsWhen(({ skipped }) => skipped['destination_disabled'] === 1);
+    expect(counts).toMatchObject({ owed: 1, pending: 0 });
+    expect((await run('status')).out).toMatch(/crm +paused/);
+    expect((await run('resume', 'crm')).code).toBe(0);
+    await send(program.url, '/v1/track', track('after'));
+    await receiver.count(2);
+    expect(receiver.arrivals.map(({ body }) => JSON.parse(String(body)).messageId)).toEqual([
+      'before',
+      'after',
+    ]);
+  });
+
+  it('is tried out with a request like every other, shown as it was sent with its answer, and owed nothing', async () => {
+    status = 503;
+    const { answer } = await ask('destinations/crm/test', { type: 'identify' });
+    const { data } = answer as { data: { request: { headers: Record<string, string>; body: string } }[] };
+    const [trial] = data;
+    expect(trial).toMatchObject({ outcome: 'retryable', reason: 'status_503', status: 503, answer: 'no' });
+    const [arrival] = receiver.arrivals;
+    expect(String(arrival!.body)).toBe(trial!.request.body);
+    expect(JSON.parse(trial!.request.body)).toMatchObject({ type: 'identify', userId: 'test-user' });
+    const signature = createHmac('sha1', 's3cret').update(arrival!.body).digest('hex');
+    expect(arrival!.headers['x-signature']).toBe(signature);
+    expect(trial!.request.headers['X-Signature']).toBe(signature);
+    expect(await countsWhen(() => true)).toMatchObject({ owed: 0 });
+    expect(receiver.arrivals).toHaveLength(1);
+  });
+
+  it('has its dead letters listed, and gets them once more when it is repaired', async () => {
+    status = 410;
+    const ids = ['a', 'b', 'c', 'd', 'e'];
+    await send(program.url, '/v1/batch', { batch: ids.map((id) => track(id)) });
+    await countsWhen(({ dead }) => dead['status_410'] === 5);
+    const page = await ask('deliveries?destination=crm&state=dead&limit=3');
+    const { data, next } = page.answer as { data: { id: string; messageId: string }[]; next: string };
+    expect(data.map(({ messageId }) => messageId)).toEqual(['e', 'd', 'c']);
+    expect(data[0]).toMatchObject({ destination: 'crm', state: 'dead', reason: 'status_410', type: 'track' });
+    const rest = await ask(`deliveries?destination=crm&state=dead&limit=3&cursor=${next}`);
+    expect(rest.answer).toMatchObject({ data: [{ messageId: 'b' }, { messageId: 'a' }], next: null });
+
+    status = 200;
+    expect((await run('redeliver', 'crm', '--dry-run')).out).toBe(
+      '5 dead letters of crm would be sent once more.\n',
+    );
+    const [first] = data;
+    expect((await run('redeliver', 'crm', '--id', first!.id)).out).toBe(
+      '1 dead letters of crm are owed once more.\n',
+    );
+    await countsWhen(({ delivered }) => delivered === 1);
+    expect((await run('redeliver', 'crm', '--reason', 'status_404')).out).toMatch(/^0 /);
+    expect((await run('redeliver', 'crm', '--reason', 'status_410', '--json')).out).toMatch(/"count":4/);
+    const counts = await countsWhen(({ delivered }) => delivered === 5);
+    expect(counts).toMatchObject({ owed: 5, pending: 0, dead: {}, balance: 0 });
+    const { answer } = await ask('events/e');
+    const [call] = (answer as Trace).data as Extract<Trace['data'][number], { verdict: 'accepted' }>[];
+    expect(call!.deliveries[0]!.attempts.map((attempt) => attempt.status)).toEqual([410, 200]);
+  });
+
+  it('that does not exist, and a wish that makes no sense, are named', async () => {
+    for (const [args, message] of [
+      [['pause', 'crn'], /"crn" is no destination/],
+      [['redeliver', 'crm', '--from', 'yesterday'], /from: must be a time such as/],
+      [['redeliver', 'crm', '--id', 'x'], /ids\.0: must be the id of a delivery/],
+      [['redeliver', 'crm', '--id', '1-77'], /is a delivery of another destination/],
+    ] as const) {
+      const { code, out, err } = await run(...args);
+      expect({ code, out }).toEqual({ code: 1, out: '' });
+      expect(err).toMatch(message);
+    }
+    expect((await ask('deliveries?destination=crm&state=pending')).status).toBe(422);
+  });
+});

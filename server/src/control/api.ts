@@ -1,9 +1,17 @@
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type * as z from 'zod';
+import type { Logger } from '../ports/logger.ts';
+import { answerTo } from './answer.ts';
 import { matcherOf, tokenIn } from './bearer.ts';
-import { answerTo, type ControlOptions } from './control.ts';
 import type { Operation } from './operation.ts';
 import { type Fault, Problem } from './problem.ts';
+
+export interface ControlOptions {
+  /** Whoever has it may do everything. */
+  readonly token: string;
+  readonly operations: readonly Operation[];
+  readonly logger: Logger;
+}
 
 const ROOT = '/api/v1/';
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;

@@ -1,16 +1,8 @@
 import type { FastifyInstance } from 'fastify';
-import type { Control, ControlAnswer } from '../ports/control.ts';
-import { StorageError } from '../ports/event-log.ts';
-import type { Logger } from '../ports/logger.ts';
-import type { Operation } from './operation.ts';
-import { Problem, problemBody } from './problem.ts';
-
-export interface ControlOptions {
-  /** Whoever has it may do everything. */
-  readonly token: string;
-  readonly operations: readonly Operation[];
-  readonly logger: Logger;
-}
+import type { Control } from '../ports/control.ts';
+import { answerTo } from './answer.ts';
+import type { ControlOptions } from './api.ts';
+import { Problem } from './problem.ts';
 
 /**
  * The control API. contract.md sections 2 and 4.
@@ -51,21 +43,4 @@ function headersOf(headers: Readonly<Record<string, unknown>>): Record<string, s
     if (typeof value === 'string') answer[name] = value;
   }
   return answer;
-}
-
-/** What went wrong, as a problem; what is not the client's fault is logged. */
-export function answerTo(
-  error: unknown,
-  { path, method }: { readonly path: string; readonly method: string },
-  logger: Logger,
-): ControlAnswer {
-  const problem = error instanceof Problem ? error : ours(error, method);
-  if (problem !== error) logger.error({ error, path }, 'control.failed');
-  const headers = { 'Content-Type': 'application/problem+json', 'Cache-Control': 'no-store' };
-  return { status: problem.status, headers, body: problemBody(problem) };
-}
-
-function ours(error: unknown, method: string): Problem {
-  if (!(error instanceof StorageError)) return new Problem('internal_error');
-  return new Problem(method === 'GET' || method === 'HEAD' ? 'store_unreadable' : 'store_unwritable');
 }

@@ -25,6 +25,7 @@ const prepared = Array.from({ length: 40 }, () => take(source, CHUNK));
 let batches = 0;
 const start = Date.now();
 let arrived = 0;
+const parkedIn: number[] = [];
 
 try {
   const store = await openSqliteStore({ folder });
@@ -47,6 +48,9 @@ try {
   for (let n = 0; n < 100; n++) await store.backlog.claim(OTHER, 5, now());
   console.log(`claim of 5 for another destination   ${((performance.now() - started) / 100).toFixed(2)} ms`);
 
+  const traces = await traceLatencies(store, 200);
+  console.log(`trace of one event among them       ${traces}`);
+
   started = performance.now();
   const drained = await drain(store, Math.min(parked, 3_000_000));
   report('claimed, read and settled', drained, started);
@@ -60,9 +64,9 @@ try {
 async function park(store: SqliteStore, destination: number): Promise<void> {
   const pool = prepared[batches % prepared.length]!;
   const round = batches++;
-  // Ids must differ, everything else may repeat.
+  parkedIn.push(round);
   const batch = pool.map(({ source, messageId, json }) => {
-    const id = `${messageId.slice(0, 24)}${round.toString(16).padStart(12, '0')}`;
+    const id = idOf(messageId, round);
     return { source, messageId: id, json: json.replace(messageId, id) };
   });
   arrived += CHUNK;
@@ -97,9 +101,33 @@ async function appendLatencies(store: SqliteStore, commits: number): Promise<str
     });
     latencies.push(performance.now() - at);
   }
+  return percentiles(latencies);
+}
+
+function percentiles(latencies: number[]): string {
   latencies.sort((a, b) => a - b);
   const of = (share: number) => latencies[Math.floor(latencies.length * share)]!.toFixed(2);
   return `p50 ${of(0.5)}   p99 ${of(0.99)}   p999 ${of(0.999)} ms`;
+}
+
+/** What `millrace trace` asks the store for: where, what, and what became of it. */
+async function traceLatencies(store: SqliteStore, times: number): Promise<string> {
+  const latencies: number[] = [];
+  for (let n = 0; n < times; n++) {
+    const round = parkedIn[Math.floor(Math.random() * parkedIn.length)]!;
+    const { messageId } = prepared[round % prepared.length]![n]!;
+    const at = performance.now();
+    const { positions } = await store.log.find({ messageId: idOf(messageId, round) });
+    await Promise.all([store.log.read(positions), store.history.of(positions)]);
+    latencies.push(performance.now() - at);
+    if (positions.length !== 1) throw new Error('an event cannot be found');
+  }
+  return percentiles(latencies);
+}
+
+/** Ids must differ, everything else may repeat. */
+function idOf(messageId: string, round: number): string {
+  return `${messageId.slice(0, 24)}${round.toString(16).padStart(12, '0')}`;
 }
 
 async function drain(store: SqliteStore, most: number): Promise<number> {

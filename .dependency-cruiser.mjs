@@ -75,11 +75,29 @@ export default {
       to: { path: '^server/', pathNot: '^server/src/(app|config)\\.ts$' },
     },
     {
+      name: 'clients-import-nothing-of-ours',
+      comment:
+        'A client library is published alone and has no dependencies: all it has is in its own folder.',
+      severity: 'error',
+      from: { path: '^clients/typescript/src/', pathNot: TEST },
+      to: { pathNot: '^clients/typescript/src/', dependencyTypesNot: ['core'] },
+    },
+    {
+      name: 'client-runs-in-browsers',
+      comment: 'Only the spool, an entry point of its own, knows Node; pages load everything else.',
+      severity: 'error',
+      from: { path: '^clients/typescript/src/', pathNot: ['^clients/typescript/src/spool[./]', TEST] },
+      to: { path: '^clients/typescript/src/spool[./]|^(node:)?[a-z_]+$' },
+    },
+    {
       name: 'product-imports-no-test',
       comment: 'What only tests need must not be shipped.',
       severity: 'error',
-      from: { path: '^(server|cli)/', pathNot: '\\.test\\.ts$|^(server|cli)/test/' },
-      to: { path: '\\.test\\.ts$|^(server|cli)/test/' },
+      from: {
+        path: '^(server|cli|clients/typescript)/',
+        pathNot: '\\.test\\.ts$|^(server|cli|clients/typescript)/test/',
+      },
+      to: { path: '\\.test\\.ts$|^(server|cli|clients/typescript)/test/' },
     },
     {
       name: 'no-cycles',

@@ -34,7 +34,7 @@ async function wrongArrows(root: string, folders: readonly string[]): Promise<st
 
 describe('the import rule', () => {
   it('holds in this repository', async () => {
-    expect(await wrongArrows(ROOT, ['server', 'cli'])).toEqual([]);
+    expect(await wrongArrows(ROOT, ['server', 'cli', 'clients'])).toEqual([]);
   });
 
   describe('in a tree with one wrong arrow of each kind', () => {
@@ -68,6 +68,10 @@ describe('the import rule', () => {
       'server/src/http/tested.ts': `export { support } from '../../test/support.ts';`,
       'server/test/support.ts': `export const support = 1;`,
       'cli/src/verb.ts': `import { app } from '../../server/src/app.ts'; export const verb = app;`,
+      'clients/typescript/src/client.ts': `import type { Port } from '../../../server/src/ports/port.ts'; export type Client = Port;`,
+      'clients/typescript/src/options.ts': `import { readFileSync } from 'node:fs'; export const options = readFileSync;`,
+      'clients/typescript/src/sender.ts': `import type { Segment } from './spool/segment.ts'; export type Sender = Segment;`,
+      'clients/typescript/src/spool/segment.ts': `import { openSync } from 'node:fs'; export type Segment = typeof openSync;`,
       'cli/src/backdoor.ts': `export { listener } from '../../server/src/http/listener.ts';`,
     };
 
@@ -84,10 +88,13 @@ describe('the import rule', () => {
     });
 
     it('finds each of them, and nothing where the arrow is right', async () => {
-      const found = await wrongArrows(root, ['server', 'cli']);
+      const found = await wrongArrows(root, ['server', 'cli', 'clients']);
       expect(found).toEqual([
         'adapters-import-ports-and-model-only: server/src/adapters/sqlite/log.ts → server/src/adapters/memory/log.ts',
         'adapters-import-ports-and-model-only: server/src/adapters/sqlite/wheel.ts → server/src/route/wheel.ts',
+        'client-runs-in-browsers: clients/typescript/src/options.ts → fs',
+        'client-runs-in-browsers: clients/typescript/src/sender.ts → clients/typescript/src/spool/segment.ts',
+        'clients-import-nothing-of-ours: clients/typescript/src/client.ts → server/src/ports/port.ts',
         'model-imports-nothing: server/src/model/call.ts → server/src/ports/port.ts',
         'model-imports-nothing: server/src/model/event.ts → fs',
         'no-cycles: server/src/http/a.ts → server/src/http/b.ts', // a cycle is named once

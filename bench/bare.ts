@@ -1,11 +1,14 @@
-import { createHmac, createSecretKey } from 'node:crypto';
+import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
+import { DatabaseSync } from 'node:sqlite';
 import { Client } from 'undici';
 
 /**
  * What we are measured against: the least that could do the work. Run as `node bench/bare.ts echo`, a `node:http` server
- * that collects and parses the body and answers, or as `node bench/bare.ts sender PORT CONNECTIONS SIGNED SECONDS`, a loop
- * of undici clients over `dispatch` that sends 600 bytes, signed or not, and prints requests a second.
+ * that collects and parses the body and answers; as `node bench/bare.ts insert FILE EVENTS SECONDS`, SQLite writing a row of
+ * so many events of 600 bytes for each request, synced, as many requests to a transaction as wait for it under load; or as
+ * `node bench/bare.ts sender PORT CONNECTIONS SIGNED SECONDS`, a loop of undici clients over `dispatch` that sends 600
+ * bytes, signed or not, and prints requests a second.
  */
 const [mode, ...args] = process.argv.slice(2);
 
@@ -23,6 +26,28 @@ if (mode === 'echo') {
   server.listen(0, '127.0.0.1', () =>
     console.log(`ready on http://127.0.0.1:${(server.address() as { port: number }).port}`),
   );
+}
+
+if (mode === 'insert') {
+  const [file, events, seconds] = args;
+  const database = new DatabaseSync(file!);
+  database.exec('pragma journal_mode = wal; pragma synchronous = full');
+  database.exec('create table if not exists request(id integer primary key, body blob)');
+  const insert = database.prepare('insert into request(body) values (?)');
+  const row = randomBytes(300 * Number(events)).toString('hex');
+  const requests = events === '1' ? 32 : 1;
+  const [start, before] = [performance.now(), process.cpuUsage()];
+  let done = 0;
+  while (performance.now() - start < Number(seconds) * 1000) {
+    database.exec('begin immediate');
+    for (let n = 0; n < requests; n++) insert.run(row);
+    database.exec('commit');
+    done += requests * Number(events);
+  }
+  const { user, system } = process.cpuUsage(before);
+  const perSecond = (done * 1000) / (performance.now() - start);
+  console.log(JSON.stringify({ perSecond, perCpuSecond: (done * 1e6) / (user + system) }));
+  database.close();
 }
 
 if (mode === 'sender') {

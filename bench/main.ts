@@ -1,44 +1,30 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openSqliteStore } from '../server/src/adapters/sqlite/store.ts';
-import { type Bench, median, result, run } from './processes.ts';
+import { accepting, alternate, type Figure, line, middle, SECONDS } from './figures.ts';
+import { destination, startMillrace } from './millrace.ts';
+import { type Bench, result, run } from './processes.ts';
 
 /**
  * `npm run bench`: rates of the real program over real sockets and a real disk, each beside a bare reference of the same
  * run. Load generator, receiver and program share the machine, so compare ratios, not machines. `SECONDS` and `ROUNDS`
  * set how long each figure is measured and how often.
  */
-const SECONDS = Number(process.env['SECONDS'] ?? 4);
-const ROUNDS = Number(process.env['ROUNDS'] ?? 3);
 const CONNECTIONS = 64;
-
-interface Load {
-  perSecond: number;
-  refused: number;
-  p50: number;
-  p99: number;
-}
-interface Figure {
-  perSecond: number;
-  perCpuSecond: number;
-  p50?: number;
-  p99?: number;
-  memory?: number;
-}
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
 
 try {
   for (const events of [1, 100]) {
     const name = events === 1 ? 'accept, single calls' : `accept, batches of ${events}`;
-    const [bare, ours] = await alternate(
-      () => acceptBare(events),
-      () => acceptOurs(events),
+    const [bare = [], ours = []] = await alternate(
+      () => accepting(run(['bench/bare.ts', 'echo']), events),
+      () => accepting(startMillrace(folder), events),
     );
     report(name, 'node:http, body collected and parsed', { bare, ours, unit: 'events' });
   }
-  const [bare, ours] = await alternate(sendBare, deliverBacklog);
+  const [bare = [], ours = []] = await alternate(sendBare, deliverBacklog);
   report('deliver, signed, from the backlog', 'a loop of undici clients, signed', {
     bare,
     ours,
@@ -46,52 +32,11 @@ try {
   });
   for (const events of [1, 100]) {
     const name = events === 1 ? 'end to end, single calls' : `end to end, batches of ${events}`;
-    const [sender, through] = await alternate(sendBare, () => endToEnd(events));
+    const [sender = [], through = []] = await alternate(sendBare, () => endToEnd(events));
     report(name, 'a loop of undici clients, signed', { bare: sender, ours: through, unit: 'requests' });
   }
 } finally {
   rmSync(folder, { recursive: true, force: true });
-}
-
-async function alternate(a: () => Promise<Figure>, b: () => Promise<Figure>): Promise<[Figure[], Figure[]]> {
-  const figures: [Figure[], Figure[]] = [[], []];
-  for (let round = 0; round < ROUNDS; round++) {
-    figures[0].push(await a());
-    figures[1].push(await b());
-  }
-  return figures;
-}
-
-async function acceptBare(events: number): Promise<Figure> {
-  const server = run(['bench/bare.ts', 'echo']);
-  return accept(server, (await server.saw(/ready on (\S+)/))[1]!, events);
-}
-
-async function acceptOurs(events: number): Promise<Figure> {
-  const server = startMillrace();
-  return accept(server, (await server.saw(/ready on (\S+)/))[1]!, events);
-}
-
-async function accept(server: Bench, url: string, events: number): Promise<Figure> {
-  const before = server.cpu();
-  const load = await result<Load>([
-    'bench/load.ts',
-    url,
-    String(CONNECTIONS),
-    String(SECONDS),
-    String(events),
-  ]);
-  if (load.refused > 0) throw new Error(`${load.refused} requests were refused`);
-  const cpu = server.cpu() - before;
-  const figure = {
-    perSecond: load.perSecond,
-    perCpuSecond: (load.perSecond * SECONDS) / cpu,
-    p50: load.p50,
-    p99: load.p99,
-    memory: server.memory(),
-  };
-  await server.stop();
-  return figure;
 }
 
 async function sendBare(): Promise<Figure> {
@@ -112,7 +57,7 @@ async function deliverBacklog(): Promise<Figure> {
   const data = join(folder, 'backlog');
   rmSync(data, { recursive: true, force: true });
   await writeBacklog(data, SECONDS * 100_000);
-  const server = startMillrace({ data, port });
+  const server = startMillrace(folder, { data, port });
   await server.saw(/ready on/);
   const figure = await whileDelivering(server, receiver);
   await server.stop();
@@ -158,9 +103,15 @@ async function writeBacklog(data: string, events: number): Promise<void> {
 
 async function endToEnd(events: number): Promise<Figure> {
   const [receiver, port] = await startReceiver();
-  const server = startMillrace({ port });
+  const server = startMillrace(folder, { port });
   const [, url] = await server.saw(/ready on (\S+)/);
-  const load = result<Load>(['bench/load.ts', url!, '32', String(SECONDS + 2), String(events)]);
+  const load = result<{ p50: number; p99: number }>([
+    'bench/load.ts',
+    url!,
+    '32',
+    String(SECONDS + 2),
+    String(events),
+  ]);
   const figure = await whileDelivering(server, receiver);
   const { p50, p99 } = await load;
   await server.stop();
@@ -187,55 +138,16 @@ async function startReceiver(): Promise<[Bench, string]> {
   return [receiver, (await receiver.saw(/listening (\d+)/))[1]!];
 }
 
-function startMillrace({ data, port }: { data?: string; port?: string } = {}): Bench {
-  const config = join(folder, 'millrace.yaml');
-  const to = port === undefined ? [] : [destination(port)];
-  writeFileSync(
-    config,
-    JSON.stringify({
-      egress: { allow: ['127.0.0.0/8'] },
-      sources: [{ name: 'bench', writeKeys: ['bench'] }],
-      destinations: to,
-    }),
-  );
-  const fresh = mkdtempSync(join(folder, 'data-'));
-  return run([
-    'cli/bin/millrace.js',
-    'start',
-    '--config',
-    config,
-    '--data',
-    data ?? fresh,
-    '--host',
-    '127.0.0.1',
-    '--port',
-    '0',
-  ]);
-}
-
-function destination(port: string) {
-  const endpoints = [{ url: `http://127.0.0.1:${port}/in`, headers: {} }];
-  const settings = { endpoints, sharedSecret: 'secret', format: 'documented', success: 'any' } as const;
-  return { name: 'crm', type: 'webhooks', sources: ['bench'], enabled: true, settings } as const;
-}
-
-function report(
-  name: string,
-  reference: string,
-  { bare, ours, unit }: { bare: Figure[]; ours: Figure[]; unit: string },
-): void {
-  const of = (figures: Figure[], key: 'perSecond' | 'perCpuSecond' | 'p50' | 'p99' | 'memory') =>
-    median(figures.map((figure) => figure[key] ?? Number.NaN));
-  const line = (who: string, figures: Figure[]) =>
-    `  ${who.padEnd(38)} ${rate(of(figures, 'perSecond'))} ${unit}/s   ${rate(of(figures, 'perCpuSecond'))} per CPU second` +
-    `   p50 ${of(figures, 'p50').toFixed(2)} ms   p99 ${of(figures, 'p99').toFixed(2)} ms   ${of(figures, 'memory').toFixed(0)} MB`;
-  console.log(`${name}\n${line('millrace', ours)}\n${line(reference, bare)}`);
-  const ratio = (key: 'perSecond' | 'perCpuSecond') => (of(ours, key) / of(bare, key)).toFixed(2);
+function report(name: string, reference: string, { bare, ours, unit }: Compared): void {
+  console.log(`${name}\n${line('millrace', ours, unit)}\n${line(reference, bare, unit)}`);
+  const ratio = (key: 'perSecond' | 'perCpuSecond') => (middle(ours, key) / middle(bare, key)).toFixed(2);
   console.log(`  ratio ${ratio('perSecond')}, per CPU second ${ratio('perCpuSecond')}\n`);
 }
 
-function rate(value: number): string {
-  return Math.round(value).toLocaleString('en').padStart(9);
+interface Compared {
+  readonly bare: readonly Figure[];
+  readonly ours: readonly Figure[];
+  readonly unit: string;
 }
 
 function delay(seconds: number): Promise<void> {

@@ -170,7 +170,7 @@ function problemIn(value: unknown): string | undefined {
     return undefined;
   const { code, detail } = value;
   if (code === 'unknown_name') return lineOf(String(detail));
-  if (code !== 'invalid_request' || !('errors' in value) || !Array.isArray(value.errors)) return undefined;
+  if (code !== 'invalid_parameters' || !('errors' in value) || !Array.isArray(value.errors)) return undefined;
   const faults = value.errors.map(
     ({ path, message }) => `${String(path).replace(/^(body|query)\.?/, '')}: ${message}`,
   );

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { filePath, size } from './config-values.ts';
 import { urlProblem } from './destinations/webhooks/settings.ts';
+import { DEFAULT_BOUNDS } from './http/in-flight.ts';
 
 /** The keys that say how the port listens and how much it takes at once. */
 
@@ -45,11 +46,11 @@ export const limits = () =>
   z
     .strictObject(
       {
-        connections: count().default(16_000).meta({
+        connections: count().default(DEFAULT_BOUNDS.connections).meta({
           description:
             'Open connections; more are closed as they come. Keep it below the limit of open files.',
         }),
-        requests: count().default(10_000).meta({
+        requests: count().default(DEFAULT_BOUNDS.requests).meta({
           description: 'Requests between their head and their answer; more are answered 429.',
         }),
         requestBytes: size('64MB').prefault('64MB').meta({

@@ -78,7 +78,7 @@ function inputOf({ query, body }: Operation, request: FastifyRequest) {
     query: parsed(query, request.query, { part: 'query', faults }),
     body: parsed(body, request.body ?? {}, { part: 'body', faults }),
   };
-  if (faults.length > 0) throw new Problem('invalid_request', { errors: faults });
+  if (faults.length > 0) throw new Problem('invalid_parameters', { errors: faults });
   return input;
 }
 

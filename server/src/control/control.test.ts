@@ -154,7 +154,7 @@ describe('the control API', () => {
       [{}, ['body.size']],
     ] as const) {
       const answer = await ask('POST', '/api/v1/things/x', 's3cret', input);
-      expect([answer.status, problemIn(answer)]).toEqual([422, 'invalid_request']);
+      expect([answer.status, problemIn(answer)]).toEqual([422, 'invalid_parameters']);
       const { errors } = JSON.parse(answer.body);
       expect(errors).toEqual(paths.map((path) => ({ path, message: expect.any(String) })));
     }

@@ -107,7 +107,7 @@ function deliveryOf(
   const [, position, lane] = ID.exec(id)!;
   if (destinationOfLane(Number(lane)) !== destination) {
     const message = `is a delivery of another destination than ${JSON.stringify(name)}`;
-    throw new Problem('invalid_request', { errors: [{ path: `body.ids ${id}`, message }] });
+    throw new Problem('invalid_parameters', { errors: [{ path: `body.ids ${id}`, message }] });
   }
   return { destination: Number(lane), position: Number(position) };
 }

@@ -26,6 +26,7 @@ export interface Envelope {
   readonly sentAt: Time;
   readonly sentAtText: string | undefined;
   readonly newMessageId: () => string;
+  readonly peer: CallRequest['peer'];
   readonly written: WrittenNumbers;
   /** Counts what was met so far. */
   readonly clock: { unparseable: number; skewed: number };
@@ -49,6 +50,7 @@ export function envelopeOf({ request, text, newMessageId }: RequestText): Envelo
     sentAt: Number.NaN,
     sentAtText: undefined,
     newMessageId,
+    peer: request.peer,
     written: new WrittenNumbers(text),
     clock: { unparseable: 0, skewed: 0 },
   };

@@ -15,6 +15,8 @@ interface Fixture {
       readonly type: CallType | 'batch';
       readonly writeKey?: string;
       readonly receivedAt: string;
+      /** Where the request came from. */
+      readonly address?: string;
       /** The body, as a value or as the text itself. */
       readonly body?: Json;
       readonly text?: string;
@@ -29,7 +31,7 @@ for (const file of readdirSync(folder)) {
   const fixture: Fixture = JSON.parse(readFileSync(new URL(file, folder), 'utf8'));
   describe(file, () => {
     test.each(fixture.cases)('$name', ({ request, unknownWriteKeys, expect: expected }) => {
-      const { type, writeKey, receivedAt, body, text } = request;
+      const { type, writeKey, receivedAt, address, body, text } = request;
       const sources = sourcesOf(fixture);
       const received = receiveCall(
         {
@@ -37,6 +39,7 @@ for (const file of readdirSync(folder)) {
           body: Buffer.from(text ?? JSON.stringify(body)),
           receivedAt: Date.parse(receivedAt),
           ...(writeKey === undefined ? {} : { writeKey }),
+          ...(address === undefined ? {} : { peer: { remoteAddress: address } }),
         },
         writeKeys(sources, unknownWriteKeys ?? 'refuse'),
         countingIds(),
@@ -68,10 +71,13 @@ function summaryOf(call: ReceivedCall, sources: readonly Source[]): Record<strin
   const received = Object.fromEntries(
     call.counts.map(({ source, calls, discarded }) => [sources[source - 1]!.name, { calls, discarded }]),
   );
-  if (call.kind === 'refused') return { refused: call.code, received };
+  if (call.kind === 'refused') {
+    const { code, invalid } = call;
+    return { refused: code, ...(invalid === undefined ? {} : { invalid }), received };
+  }
   const { events, unattributed, clock } = call;
   return {
-    events: events.map(({ source, json }) => ({ source: source.name, event: JSON.parse(json) })),
+    events: events.map(({ origin, json }) => ({ source: origin.name, event: JSON.parse(json) })),
     received,
     ...(Object.keys(unattributed).length === 0 ? {} : { unattributed }),
     ...(clock.unparseable + clock.skewed === 0 ? {} : { clock }),

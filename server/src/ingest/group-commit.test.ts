@@ -4,6 +4,7 @@ import type { Event } from '../model/event.ts';
 import type { Source } from '../model/source.ts';
 import type { Deliverer, InHand } from '../ports/deliverer.ts';
 import { type Appended, type Batch, type EventLog, StorageError } from '../ports/event-log.ts';
+import { acceptedEvent } from './accepted.ts';
 import { GroupCommit, type WaitingCall } from './group-commit.ts';
 
 const NOW = 1_700_000_000_000;
@@ -79,7 +80,7 @@ describe('GroupCommit', () => {
 
   function call(name: string, ids: readonly string[], receivedAt = NOW): WaitingCall {
     return {
-      events: ids.map((id) => ({ source, event: event(id), json: JSON.stringify(event(id)) })),
+      events: ids.map((id) => acceptedEvent(source, event(id), JSON.stringify(event(id)))),
       counts: [{ source: 1, calls: ids.length, discarded: {} }],
       receivedAt,
       committed: (result) => {
@@ -92,12 +93,15 @@ describe('GroupCommit', () => {
     };
   }
 
-  const settled = () => new Promise((resolve) => setImmediate(resolve));
+  /** What was answered has been taken in, and what waited after that has been asked for. */
+  async function settled(): Promise<void> {
+    for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
+  }
 
   it('stores a lone call at once, and answers it only when the log has', async () => {
     commits.add(call('a', ['1']));
-    expect(asked).toHaveLength(1);
     await settled();
+    expect(asked).toHaveLength(1);
     expect(said).toEqual([]);
     asked[0]!.answer();
     await settled();
@@ -105,7 +109,12 @@ describe('GroupCommit', () => {
   });
 
   it('makes one batch of everything that arrived while two commits were under way', async () => {
-    for (const name of ['a', 'b', 'c', 'd', 'e']) commits.add(call(name, [name], NOW + said.length));
+    for (const name of ['a', 'b']) {
+      commits.add(call(name, [name]));
+      await settled();
+    }
+    for (const name of ['c', 'd', 'e']) commits.add(call(name, [name]));
+    await settled();
     expect(asked.map(({ batch }) => batch.events.length)).toEqual([1, 1]);
     asked[0]!.answer();
     await settled();
@@ -113,8 +122,19 @@ describe('GroupCommit', () => {
     expect(asked[2]!.batch.received).toEqual([{ source: 1, calls: 3, discarded: {} }]);
   });
 
-  it('plans before the commit: what is owed and what is skipped is in the batch', () => {
+  it('makes one batch of everything that arrives in the same turn', async () => {
+    for (const name of ['a', 'b', 'c']) commits.add(call(name, [name]));
+    await settled();
+    expect(asked.map(({ batch }) => batch.events.map(({ messageId }) => messageId))).toEqual([
+      ['a', 'b', 'c'],
+    ]);
+    const { events, lines } = asked[0]!.batch;
+    expect(Buffer.from(lines!).toString()).toBe(events.map(({ json }) => json).join('\n'));
+  });
+
+  it('plans before the commit: what is owed and what is skipped is in the batch', async () => {
     commits.add(call('a', ['1', '2']));
+    await settled();
     expect(asked[0]!.batch.owed).toEqual([{ destination: 7, state: 'held', indexes: [0, 1] }]);
     expect(asked[0]!.batch.skipped).toEqual([
       { destination: 8, reason: 'destination_disabled', indexes: [0, 1] },
@@ -123,6 +143,7 @@ describe('GroupCommit', () => {
 
   it('hands held deliveries over after the commit and gives back the room of duplicates', async () => {
     commits.add(call('a', ['1', '2', '3']));
+    await settled();
     expect(room).toBe(997);
     asked[0]!.answer({ positions: [40, undefined, 41] });
     await settled();
@@ -138,6 +159,7 @@ describe('GroupCommit', () => {
   it('parks what finds no room, and says so when it is on disk', async () => {
     room = 1;
     commits.add(call('a', ['1', '2']));
+    await settled();
     expect(asked[0]!.batch.owed[0]!.state).toBe('parked');
     expect(parked).toEqual([]);
     asked[0]!.answer();
@@ -148,6 +170,7 @@ describe('GroupCommit', () => {
 
   it('fails every call of a batch that could not be stored, and takes the reservation back', async () => {
     commits.add(call('a', ['1']));
+    await settled();
     asked[0]!.fail();
     await settled();
     expect(said).toEqual(['a failed']);
@@ -158,28 +181,43 @@ describe('GroupCommit', () => {
   it('keeps the counts of refused calls through a failed commit, but not those of calls that will come again', async () => {
     commits.count([{ source: 1, calls: 2, discarded: { invalid_json: 2 } }]);
     commits.add(call('a', ['1']));
+    await settled();
     expect(asked[0]!.batch.received).toEqual([{ source: 1, calls: 3, discarded: { invalid_json: 2 } }]);
     asked[0]!.fail();
     await settled();
     commits.add(call('a', ['1']));
+    await settled();
     expect(asked[1]!.batch.received).toEqual([{ source: 1, calls: 3, discarded: { invalid_json: 2 } }]);
   });
 
   it('takes no more when too many bytes wait for the disk, and takes calls again when they are stored', async () => {
     const heavy = {
       ...call('heavy', ['1']),
-      events: [{ source, event: event('1'), json: 'x'.repeat(31 * 2 ** 20) }],
+      events: [acceptedEvent(source, event('1'), 'x'.repeat(31 * 2 ** 20))],
     };
     expect(commits.add(heavy)).toBe(true);
-    const another = { ...heavy, events: [{ source, event: event('2'), json: 'x'.repeat(2 * 2 ** 20) }] };
+    const another = { ...heavy, events: [acceptedEvent(source, event('2'), 'x'.repeat(2 * 2 ** 20))] };
     expect(commits.add(another)).toBe(false);
+    await settled();
     asked[0]!.answer();
     await settled();
     expect(commits.add(another)).toBe(true);
+    await settled();
+    expect(asked).toHaveLength(2);
+  });
+
+  it('stops only when what has just been taken is answered too', async () => {
+    commits.add(call('a', ['1']));
+    const stopping = commits.stop();
+    await settled();
+    asked[0]!.answer();
+    await stopping;
+    expect(said).toEqual(['a stored']);
   });
 
   it('stops when everything taken is answered and every count is written', async () => {
     commits.add(call('a', ['1']));
+    await settled();
     commits.count([{ source: 1, calls: 1, discarded: { no_user_anon_id: 1 } }]);
     let stopped = false;
     const stopping = commits.stop().then(() => {

@@ -4,8 +4,8 @@ import type { Plan } from '../model/plan.ts';
 import type { Source } from '../model/source.ts';
 import type { Time } from '../model/time.ts';
 import type { Deliverer, InHand } from '../ports/deliverer.ts';
-import type { Appended, Batch, EventLog, NewEvent, Owed, Received, Skipped } from '../ports/event-log.ts';
-import type { AcceptedEvent } from './receive.ts';
+import type { Appended, Batch, EventLog, Owed, Received, Skipped } from '../ports/event-log.ts';
+import type { AcceptedEvent } from './accepted.ts';
 import { Tally } from './tally.ts';
 
 /** A group is closed when it holds so many events, so that a commit stays short and a chunk readable. */
@@ -21,6 +21,8 @@ export interface GroupCommitTools {
   readonly log: EventLog;
   readonly deliverer: Deliverer;
   readonly plan: (event: Event, source: Source) => Plan;
+  /** Whether any destination takes events of this source; where none does, no event of it is planned. */
+  readonly reaches?: (source: Source) => boolean;
   readonly newBatchId: () => string;
 }
 
@@ -48,6 +50,7 @@ export class GroupCommit {
   #waiting: WaitingCall[] = [];
   #waitingBytes = 0;
   #underWay = 0;
+  #soon = false;
   #idle: (() => void)[] = [];
 
   constructor(tools: GroupCommitTools) {
@@ -60,7 +63,7 @@ export class GroupCommit {
     if (this.#waitingBytes + bytes > WAITING_BYTES) return false;
     this.#waitingBytes += bytes;
     this.#waiting.push(call);
-    this.#commit();
+    this.#commitSoon();
     return true;
   }
 
@@ -71,7 +74,8 @@ export class GroupCommit {
 
   /** Resolves when everything taken so far has its answer and every count is written. */
   async stop(): Promise<void> {
-    while (this.#underWay > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    while (this.#underWay > 0 || this.#waiting.length > 0)
+      await new Promise<void>((resolve) => this.#idle.push(resolve));
     await this.flushCounts();
   }
 
@@ -95,13 +99,23 @@ export class GroupCommit {
     }
   }
 
+  /** Not at once: first whatever else has arrived by now, so that it shares the commit. */
+  #commitSoon(): void {
+    if (this.#soon) return;
+    this.#soon = true;
+    setImmediate(() => {
+      this.#soon = false;
+      this.#commit();
+    });
+  }
+
   #commit(): void {
     while (this.#waiting.length > 0 && this.#underWay < COMMITS_UNDER_WAY) {
       this.#underWay++;
       void this.#commitGroup(this.#takeGroup()).then(() => {
         this.#underWay--;
-        this.#commit();
-        if (this.#underWay === 0) for (const wake of this.#idle.splice(0)) wake();
+        if (this.#waiting.length > 0) this.#commitSoon();
+        else if (this.#underWay === 0) for (const wake of this.#idle.splice(0)) wake();
       });
     }
   }
@@ -132,8 +146,10 @@ export class GroupCommit {
     const events = calls.length === 1 ? calls[0]!.events : calls.flatMap((call) => call.events);
     const owed = new Map<number, number[]>();
     const skipped = new Map<string, { destination: number; reason: string; indexes: number[] }>();
-    events.forEach(({ event, source }, index) => {
-      const plan = this.#tools.plan(event, source);
+    events.forEach((event, index) => {
+      const { origin } = event;
+      if (this.#tools.reaches?.(origin) === false) return;
+      const plan = this.#tools.plan(event.event, origin);
       for (const destination of plan.owed) listOf(owed, destination.id).push(index);
       for (const { destination, reason } of plan.skipped) skip(skipped, destination, reason).push(index);
     });
@@ -143,7 +159,8 @@ export class GroupCommit {
     const batch: Batch = {
       id: this.#tools.newBatchId(),
       receivedAt: calls.reduce((latest, call) => Math.max(latest, call.receivedAt), 0),
-      events: events.map(toStore),
+      events,
+      lines: linesOf(events),
       owed: Array.from(owed, ([destination, indexes]) => {
         const held = this.#tools.deliverer.reserve(destination, indexes.length);
         return { destination, state: held ? 'held' : 'parked', indexes } satisfies Owed;
@@ -196,17 +213,20 @@ interface Group {
   readonly carried: readonly Received[];
 }
 
-function toStore({ source, event, json }: AcceptedEvent): NewEvent {
-  const { messageId, userId } = event;
-  const { dedupeWindow } = source;
-  return {
-    source: source.id,
-    messageId,
-    ...(userId === undefined ? undefined : { userId }),
-    ...(dedupeWindow === undefined ? undefined : { dedupeWindow }),
-    json,
-  };
+/** In a buffer of its own, so that it can be given away. */
+function linesOf(events: readonly AcceptedEvent[]): Uint8Array<ArrayBuffer> {
+  const lines = Buffer.allocUnsafeSlow(
+    events.reduce((bytes, { length }) => bytes + length, events.length - 1),
+  );
+  let at = 0;
+  for (const event of events) {
+    if (at > 0) lines[at++] = LINE_FEED;
+    at = event.copyTo(lines, at);
+  }
+  return lines;
 }
+
+const LINE_FEED = 10;
 
 function answerAll(calls: readonly WaitingCall[], { positions }: Appended): void {
   let offset = 0;
@@ -219,7 +239,7 @@ function answerAll(calls: readonly WaitingCall[], { positions }: Appended): void
 
 function bytesOf(call: WaitingCall): number {
   let bytes = 0;
-  for (const { json } of call.events) bytes += json.length;
+  for (const { length } of call.events) bytes += length;
   return bytes;
 }
 

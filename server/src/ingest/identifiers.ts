@@ -13,7 +13,7 @@ const ID_FIELDS: ReadonlySet<string> = new Set<IdField>([
 ]);
 
 /** Longer message ids are replaced. decisions.md section 1, "messageId". */
-const LONGEST_MESSAGE_ID = 100;
+export const LONGEST_MESSAGE_ID = 100;
 
 /**
  * An id as it is stored: a string with at least one character is kept as it is, a number becomes its decimal digits,

@@ -2,7 +2,8 @@ import { SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Observer } from '../ports/observer.ts';
-import type { CallRequest, Receiver, Verdict } from '../ports/receiver.ts';
+import type { Admission, CallRequest, Receiver, Verdict } from '../ports/receiver.ts';
+import type { Samples } from '../ports/samples.ts';
 import type { Tallies } from '../ports/tallies.ts';
 import { type Committed, GroupCommit, type GroupCommitTools } from './group-commit.ts';
 import { type ReceivedCall, receiveCall, type WriteKeys } from './receive.ts';
@@ -20,7 +21,11 @@ export interface IntakeTools extends GroupCommitTools {
   readonly observer: Observer | undefined;
   /** Gets what no source's ledger counts. */
   readonly tallies: Tallies;
+  /** Gets every call that is discarded. */
+  readonly samples: Samples;
   readonly newMessageId: () => string;
+  /** Asked before anything of a request is stored or counted; without it everything is taken. */
+  readonly admit?: Admission;
   /** The write keys valid now. */
   readonly writeKeys: () => WriteKeys;
   /** The name of a source by its id. */
@@ -43,7 +48,14 @@ export class Intake {
 
   readonly receive: Receiver = (request, answer) => {
     const call = receiveCall(request, this.#tools.writeKeys(), this.#tools.newMessageId);
+    const wait = this.#tools.admit?.(call.counts) ?? 0;
+    if (wait > 0) {
+      this.#tools.tallies.refused('rate_limited');
+      answer({ kind: 'unavailable', code: 'rate_limited', retryAfter: wait });
+      return;
+    }
     this.#observeDiscards(call);
+    this.#sampleDiscards(call, request.receivedAt);
     this.#tally(call);
     if (call.kind === 'received' && call.events.length > 0) {
       this.#store(call, request, answer);
@@ -87,10 +99,10 @@ export class Intake {
     const { observer, clock } = this.#tools;
     if (observer === undefined) return;
     const latencyMs = clock.now() - receivedAt;
-    call.events.forEach(({ source, event }, index) => {
+    call.events.forEach(({ origin, event }, index) => {
       observer({
         kind: result.isDuplicate(index) ? 'duplicate' : 'accepted',
-        source: source.name,
+        source: origin.name,
         event,
         latencyMs,
       });
@@ -110,6 +122,12 @@ export class Intake {
       for (const [reason, n] of Object.entries(discarded)) {
         for (let nth = 0; nth < n; nth++) observer({ kind: 'discarded', source: sourceName(source), reason });
       }
+    }
+  }
+
+  #sampleDiscards({ discards }: ReceivedCall, at: Time): void {
+    for (const { source, reason, call } of discards) {
+      this.#tools.samples.add({ source: source?.name, reason, at, call });
     }
   }
 
@@ -141,6 +159,10 @@ export class Intake {
 const STORED: Verdict = { kind: 'stored' };
 
 function refusalOf(call: Extract<ReceivedCall, { kind: 'refused' }>): Verdict {
-  const { code, detail } = call;
-  return { kind: 'refused', code, ...(detail === undefined ? {} : { detail }) };
+  const { code, detail, invalid } = call;
+  return {
+    ...{ kind: 'refused', code },
+    ...(detail === undefined ? {} : { detail }),
+    ...(invalid === undefined ? {} : { invalid }),
+  };
 }

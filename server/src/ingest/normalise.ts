@@ -21,8 +21,9 @@ const NOTHING: JsonObject = Object.freeze({});
 export function normalise(call: JsonObject, envelope: Envelope): Event | DiscardReason {
   const type = envelope.type === 'batch' ? call.type : envelope.type;
   if (!isCallType(type)) return 'unknown_type';
-  const context = merged(envelope.context, call.context);
-  if (context === undefined) return 'context_not_object';
+  const said = merged(envelope.context, call.context);
+  if (said === undefined) return 'context_not_object';
+  const context = said.direct === true ? withAddress(said, envelope.peer?.remoteAddress) : said;
   const integrations = merged(envelope.integrations, call.integrations);
   if (integrations === undefined) return 'integrations_not_object';
 
@@ -49,6 +50,15 @@ function merged(shared: JsonObject | undefined, own: Json | undefined): JsonObje
   if (!isObject(own)) return undefined;
   // Spreading defines properties and never assigns them, so a key named `__proto__` stays a key.
   return shared === undefined ? own : { ...shared, ...own };
+}
+
+/** IPv4 addresses of a listener on IPv6. */
+const MAPPED = /^::ffff:(?=\d+\.)/i;
+
+/** `direct: true` asks for the address the call came from; an address of the client's own stays. wire.md section 1.1. */
+function withAddress(context: JsonObject, address: string | undefined): JsonObject {
+  if (address === undefined || (context.ip !== undefined && context.ip !== null)) return context;
+  return { ...context, ip: address.replace(MAPPED, '') };
 }
 
 function takeIds(draft: Draft, call: JsonObject, { written }: Envelope): DiscardReason | undefined {

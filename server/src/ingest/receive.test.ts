@@ -86,6 +86,7 @@ describe('a batch', () => {
       code: 'batch_too_large',
       detail: 'It holds 2501 calls.',
       counts: [],
+      discards: [],
     });
   });
 

@@ -1,27 +1,18 @@
-import type { Event } from '../model/event.ts';
-import { isObject, type Json } from '../model/json.ts';
+import type { Json } from '../model/json.ts';
 import type { Source } from '../model/source.ts';
 import type { Received } from '../ports/event-log.ts';
 import type { CallRequest } from '../ports/receiver.ts';
+import type { AcceptedEvent } from './accepted.ts';
+import { type Calls, parsedCalls } from './calls.ts';
 import { Counts, oneCall } from './counts.ts';
-import {
-  type ClockCounts,
-  type Envelope,
-  envelopeOf,
-  envelopeOfBatch,
-  type RequestText,
-} from './envelope.ts';
-import { isTooDeep } from './nesting.ts';
-import { normalise } from './normalise.ts';
+import type { ClockCounts, Envelope } from './envelope.ts';
+import { scannedCalls } from './manuscript.ts';
 import type { DiscardReason, RefusalCode } from './reasons.ts';
-import { isTooLarge } from './size.ts';
-import { ownKey, type Standing, standingOf } from './standing.ts';
+import { type Standing, standingOf } from './standing.ts';
 import type { WriteKeys } from './write-keys.ts';
 
+export type { AcceptedEvent } from './accepted.ts';
 export { type WriteKeys, writeKeys } from './write-keys.ts';
-
-/** More events in one batch are refused. decisions.md section 1, "limits". */
-const MOST_CALLS = 2_500;
 
 /**
  * What a batch shares with its calls is stored with each of them. Without a limit, half a megabyte of shared context and
@@ -36,8 +27,11 @@ export type ReceivedCall =
       readonly code: RefusalCode;
       /** A sentence for the client that says what exactly is wrong. */
       readonly detail?: string;
+      /** The calls a strict source refused the batch for. */
+      readonly invalid?: readonly { readonly index: number; readonly code: DiscardReason }[];
       /** A single call that was parsed and refused counts as received and discarded. */
       readonly counts: readonly Received[];
+      readonly discards: readonly Discard[];
     }
   | {
       readonly kind: 'received';
@@ -47,98 +41,121 @@ export type ReceivedCall =
       /** Discarded calls that belong to no source, by reason. */
       readonly unattributed: Readonly<Record<string, number>>;
       readonly clock: ClockCounts;
+      readonly discards: readonly Discard[];
     };
 
-export interface AcceptedEvent {
-  readonly source: Source;
-  readonly event: Event;
-  /** `JSON.stringify(event)`: a fixed point, parsing and writing it again gives the same text. */
-  readonly json: string;
+/** A call that was not accepted, to be shown to whoever looks for it. */
+export interface Discard {
+  /** Undefined when no source can be named. */
+  readonly source: Source | undefined;
+  readonly reason: DiscardReason;
+  /** Its place in the batch; 0 for a single call. */
+  readonly index: number;
+  /** The call as it came. To be read before the next request is received. */
+  readonly call: () => Json;
 }
 
 const NOT_COUNTED: readonly Received[] = Object.freeze([]);
 const NO_REASONS: Readonly<Record<string, number>> = Object.freeze({});
+const NO_DISCARDS: readonly Discard[] = Object.freeze([]);
 
-/**
- * The bytes of one request → events to be stored, and calls discarded with a reason. Pure but for `newMessageId`.
- *
- * A source in `mode: strict` is treated like any other for now.
- */
+/** The bytes of one request → events to be stored, and calls discarded with a reason. Pure but for `newMessageId`. */
 export function receiveCall(request: CallRequest, keys: WriteKeys, newMessageId: () => string): ReceivedCall {
+  const calls = scannedCalls(request, newMessageId) ?? parsedOf(request, newMessageId);
+  if ('code' in calls) return refused(calls.code, calls.detail);
+  return request.type === 'batch'
+    ? receiveBatch(calls, request.writeKey, keys)
+    : receiveSingle(calls, request.writeKey, keys);
+}
+
+function parsedOf(request: CallRequest, newMessageId: () => string): ReturnType<typeof parsedCalls> {
   let text = request.body.toString();
   // Some clients on Windows begin every text with a byte order mark.
   if (text.charCodeAt(0) === 0xfeff) text = text.slice(1);
-  let body: Json;
-  try {
-    body = JSON.parse(text);
-  } catch (error) {
-    return refused('invalid_json', whereItBreaks(text, error));
-  }
-  const received = { request, text, newMessageId };
-  return request.type === 'batch' ? receiveBatch(body, received, keys) : receiveSingle(body, received, keys);
+  return parsedCalls({ request, text, newMessageId });
 }
 
-function receiveSingle(body: Json, request: RequestText, keys: WriteKeys): ReceivedCall {
-  const { source, reason, refusal } = standingOf(ownKey(body) ?? request.request.writeKey, keys);
-  const counted = source === undefined ? NOT_COUNTED : oneCall(source.id, reason);
-  if (refusal !== undefined) return { kind: 'refused', code: refusal, counts: counted };
-  const envelope = envelopeOf(request);
-  if (reason !== undefined || source === undefined) {
-    const unattributed = source === undefined && reason !== undefined ? { [reason]: 1 } : NO_REASONS;
-    return { kind: 'received', events: [], counts: counted, unattributed, clock: envelope.clock };
+function receiveSingle(calls: Calls, headerKey: string | undefined, keys: WriteKeys): ReceivedCall {
+  const { source, reason, refusal } = standingOf(calls.keyOf(0) ?? headerKey, keys);
+  const accepted = reason ?? (source === undefined ? 'unknown_write_key' : calls.accept(0, source));
+  const { clock } = calls.envelope;
+  if (typeof accepted !== 'string') {
+    const counts = oneCall(accepted.source);
+    return {
+      kind: 'received',
+      events: [accepted],
+      counts,
+      unattributed: NO_REASONS,
+      clock,
+      discards: NO_DISCARDS,
+    };
   }
-  const accepted = accept(body, source, envelope);
-  if (typeof accepted === 'string') {
-    return { kind: 'refused', code: accepted, counts: oneCall(source.id, accepted) };
-  }
-  return {
-    kind: 'received',
-    events: [accepted],
-    counts: counted,
-    unattributed: NO_REASONS,
-    clock: envelope.clock,
-  };
+  const counts = source === undefined ? NOT_COUNTED : oneCall(source.id, accepted);
+  const discards = [{ source, reason: accepted, index: 0, call: () => calls.valueOf(0) }];
+  if (refusal !== undefined) return { kind: 'refused', code: refusal, counts, discards };
+  if (reason === undefined) return { kind: 'refused', code: accepted, counts, discards };
+  const unattributed = source === undefined ? { [reason]: 1 } : NO_REASONS;
+  return { kind: 'received', events: [], counts, unattributed, clock, discards };
 }
 
-function receiveBatch(body: Json, request: RequestText, keys: WriteKeys): ReceivedCall {
-  if (!isObject(body) || !isList(body.batch)) return refused('batch_not_array');
-  const { batch } = body;
-  if (batch.length > MOST_CALLS) return refused('batch_too_large', `It holds ${batch.length} calls.`);
-  const envelope = envelopeOfBatch(body, request);
-  if (typeof envelope === 'string') return refused(envelope, 'It stands beside the array named batch.');
-  if (repeatsTooMuch(envelope, batch.length)) {
+function receiveBatch(calls: Calls, headerKey: string | undefined, keys: WriteKeys): ReceivedCall {
+  const { envelope } = calls;
+  if (repeatsTooMuch(envelope, calls.length)) {
     return refused('batch_too_large', 'Its context and integrations are repeated in every call.');
   }
-  const shared = standingOf(ownKey(body) ?? request.request.writeKey, keys);
-  const refusal = shared.reason === undefined ? undefined : refusalOf(batch, shared, keys);
-  if (refusal !== undefined) return { kind: 'refused', code: refusal, counts: countsOf(batch, shared) };
-
+  const shared = standingOf(calls.sharedKey ?? headerKey, keys);
+  const refusal = shared.reason === undefined ? undefined : refusalOf(calls, shared, keys);
+  if (refusal !== undefined) {
+    return {
+      kind: 'refused',
+      code: refusal,
+      counts: countsOf(calls, shared),
+      discards: firstOf(calls, shared),
+    };
+  }
   const counts = new Counts();
   const events: AcceptedEvent[] = [];
-  for (let index = 0; index < batch.length; index++) {
-    const call = batch[index]!;
-    const key = ownKey(call);
+  const discards: Discard[] = [];
+  let strict = false;
+  for (let index = 0; index < calls.length; index++) {
+    const key = calls.keyOf(index);
     const { source = shared.source, reason } = key === undefined ? shared : standingOf(key, keys);
-    envelope.written.index = index;
-    const accepted = reason ?? (source === undefined ? 'unknown_write_key' : accept(call, source, envelope));
-    if (typeof accepted === 'string') counts.add(source?.id, accepted);
-    else {
-      counts.add(source?.id);
+    const accepted = reason ?? (source === undefined ? 'unknown_write_key' : calls.accept(index, source));
+    if (typeof accepted !== 'string') {
+      counts.add(accepted.source);
       events.push(accepted);
+      continue;
     }
+    counts.add(source?.id, accepted);
+    discards.push({ source, reason: accepted, index, call: () => calls.valueOf(index) });
+    // A call with a key that is not accepted is no invalid event: its batch goes on, whatever the mode.
+    if (reason === undefined && source?.mode === 'strict') strict = true;
   }
+  if (strict) return refusedStrictly(events, discards);
   const { bySource, unattributed } = counts;
-  return { kind: 'received', events, counts: bySource, unattributed, clock: envelope.clock };
+  return { kind: 'received', events, counts: bySource, unattributed, clock: envelope.clock, discards };
+}
+
+/**
+ * Nothing of the batch is kept, and the client is told of each call what is wrong with it. The valid ones are counted as
+ * discarded too, for they were received. decisions.md section 1, "invalid event inside a batch".
+ */
+function refusedStrictly(events: readonly AcceptedEvent[], discards: readonly Discard[]): ReceivedCall {
+  const counts = new Counts();
+  for (const { source, reason } of discards) counts.add(source?.id, reason);
+  for (const { source } of events) counts.add(source, 'batch_refused');
+  const invalid = discards.map(({ index, reason }) => ({ index, code: reason }));
+  return { kind: 'refused', code: 'invalid_calls', invalid, counts: counts.bySource, discards };
 }
 
 /**
  * A batch is refused as a whole only when no call of it belongs to an enabled source, and the settings want at least one
  * of them refused. So a browser with a wrong key is told, and one stray item does not cost the others.
  */
-function refusalOf(batch: readonly Json[], shared: Standing, keys: WriteKeys): RefusalCode | undefined {
-  let refusal = batch.length === 0 ? shared.refusal : undefined;
-  for (const call of batch) {
-    const key = ownKey(call);
+function refusalOf(calls: Calls, shared: Standing, keys: WriteKeys): RefusalCode | undefined {
+  let refusal = calls.length === 0 ? shared.refusal : undefined;
+  for (let index = 0; index < calls.length; index++) {
+    const key = calls.keyOf(index);
     const standing = key === undefined ? shared : standingOf(key, keys);
     if (standing.reason === undefined) return undefined;
     refusal ??= standing.refusal;
@@ -147,24 +164,15 @@ function refusalOf(batch: readonly Json[], shared: Standing, keys: WriteKeys): R
 }
 
 /** A refused batch of a disabled source is counted there; nobody else can be named. */
-function countsOf(batch: readonly Json[], { source, reason }: Standing): readonly Received[] {
-  if (source === undefined || reason === undefined || batch.length === 0) return NOT_COUNTED;
-  return [{ source: source.id, calls: batch.length, discarded: { [reason]: batch.length } }];
+function countsOf({ length }: Calls, { source, reason }: Standing): readonly Received[] {
+  if (source === undefined || reason === undefined || length === 0) return NOT_COUNTED;
+  return [{ source: source.id, calls: length, discarded: { [reason]: length } }];
 }
 
-function accept(call: Json, source: Source, envelope: Envelope): AcceptedEvent | DiscardReason {
-  if (!isObject(call)) return 'not_an_object';
-  const event = normalise(call, envelope);
-  if (typeof event === 'string') return event;
-  try {
-    const json = JSON.stringify(event);
-    if (envelope.type === 'batch' && isTooLarge(call, json)) return 'message_too_large';
-    return isTooDeep(json) ? 'too_deeply_nested' : { source, event, json };
-  } catch (error) {
-    // Nested so deep that writing it overflowed the stack; nothing else can fail on what JSON.parse made.
-    if (error instanceof RangeError) return 'too_deeply_nested';
-    throw error;
-  }
+/** Of a batch that is refused for its key, one call tells as much as all. */
+function firstOf(calls: Calls, { source, reason }: Standing): readonly Discard[] {
+  if (reason === undefined || calls.length === 0) return NO_DISCARDS;
+  return [{ source, reason, index: 0, call: () => calls.valueOf(0) }];
 }
 
 function repeatsTooMuch({ context, integrations }: Envelope, calls: number): boolean {
@@ -178,19 +186,9 @@ function repeatsTooMuch({ context, integrations }: Envelope, calls: number): boo
   }
 }
 
-function isList(value: Json | undefined): value is readonly Json[] {
-  return Array.isArray(value);
-}
-
 function refused(code: RefusalCode, detail?: string): ReceivedCall {
-  return { kind: 'refused', code, counts: NOT_COUNTED, ...(detail === undefined ? {} : { detail }) };
-}
-
-/** The parser's own words quote the body, which may hold a write key; its position is enough. */
-function whereItBreaks(text: string, error: unknown): string {
-  if (text.trim() === '') return 'It is empty.';
-  const position = /at position (\d+)/.exec(error instanceof Error ? error.message : '')?.[1];
-  return position === undefined
-    ? 'It breaks off or is no JSON at all.'
-    : `The error is at character ${position}.`;
+  return {
+    ...{ kind: 'refused', code, counts: NOT_COUNTED, discards: NO_DISCARDS },
+    ...(detail === undefined ? {} : { detail }),
+  };
 }

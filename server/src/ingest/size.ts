@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../model/json.ts';
 
 /** Bytes of compact JSON one item of a batch may have. decisions.md section 1, "limits". */
-const LARGEST_ITEM = 32_768;
+export const LARGEST_ITEM = 32_768;
 
 /** UTF-16 units a value may have that the event does not keep, and still be covered by `SLACK`. */
 const SHORT = 100;

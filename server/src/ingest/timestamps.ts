@@ -39,27 +39,37 @@ export function readTime(value: Json): Time {
 
 /** Exactly `YYYY-MM-DDTHH:mm:ss.sssZ`, which most clients send and which we emit; `NaN` for anything else. */
 export function readCanonical(text: string): Time {
+  if (text.length !== CANONICAL_LENGTH) return Number.NaN;
+  for (let at = 0; at < CANONICAL_LENGTH; at++) {
+    // Stored in a byte, a larger unit would look like another character.
+    const unit = text.charCodeAt(at);
+    characters[at] = unit < 128 ? unit : 0;
+  }
+  return readCanonicalAt(characters, 0);
+}
+
+export const CANONICAL_LENGTH = 24;
+const characters = new Uint8Array(CANONICAL_LENGTH);
+
+/** As `readCanonical`, of the 24 characters that begin at `at`. */
+export function readCanonicalAt(text: Uint8Array, at: number): Time {
   if (
-    text.length !== 24 ||
-    text.charCodeAt(4) !== DASH ||
-    text.charCodeAt(7) !== DASH ||
-    text.charCodeAt(10) !== UPPER_T ||
-    text.charCodeAt(13) !== COLON ||
-    text.charCodeAt(16) !== COLON ||
-    text.charCodeAt(19) !== DOT ||
-    text.charCodeAt(23) !== UPPER_Z
+    text[at + 4] !== DASH ||
+    text[at + 7] !== DASH ||
+    text[at + 10] !== UPPER_T ||
+    text[at + 13] !== COLON ||
+    text[at + 16] !== COLON ||
+    text[at + 19] !== DOT ||
+    text[at + 23] !== UPPER_Z
   ) {
     return Number.NaN;
   }
-  const day = daysSinceEpoch(
-    twoDigits(text, 0) * 100 + twoDigits(text, 2),
-    twoDigits(text, 5),
-    twoDigits(text, 8),
-  );
-  const hour = twoDigits(text, 11);
-  const minute = twoDigits(text, 14);
-  const second = twoDigits(text, 17);
-  const millis = twoDigits(text, 20) * 10 + digit(text, 22);
+  const year = twoDigits(text, at) * 100 + twoDigits(text, at + 2);
+  const day = daysSinceEpoch(year, twoDigits(text, at + 5), twoDigits(text, at + 8));
+  const hour = twoDigits(text, at + 11);
+  const minute = twoDigits(text, at + 14);
+  const second = twoDigits(text, at + 17);
+  const millis = twoDigits(text, at + 20) * 10 + digit(text, at + 22);
   if (hour > 23 || minute > 59 || second > 59 || millis > 999) return Number.NaN;
   return day * DAY + hour * HOUR + minute * MINUTE + second * SECOND + millis;
 }
@@ -91,12 +101,12 @@ function withinRange(time: Time): Time {
   return time >= EARLIEST && time <= LATEST ? time : Number.NaN;
 }
 
-function digit(text: string, at: number): number {
-  const value = text.charCodeAt(at) - ZERO;
+function digit(text: Uint8Array, at: number): number {
+  const value = text[at]! - ZERO;
   return value >= 0 && value <= 9 ? value : NOT_DIGITS;
 }
 
-function twoDigits(text: string, at: number): number {
+function twoDigits(text: Uint8Array, at: number): number {
   return digit(text, at) * 10 + digit(text, at + 1);
 }
 
@@ -145,6 +155,25 @@ export function formatTime(time: Time): string {
   }
   return lastPrefix + MILLIS[time - second * SECOND];
 }
+
+/** As `formatTime`, in ASCII at `at`; the place behind it. */
+export function writeTime(time: Time, bytes: Uint8Array, at: number): number {
+  const second = Math.floor(time / SECOND);
+  if (second !== lastWrittenSecond) {
+    const text = formatTime(second * SECOND);
+    for (let index = 0; index < CANONICAL_LENGTH; index++) lastWritten[index] = text.charCodeAt(index);
+    lastWrittenSecond = second;
+  }
+  for (let index = 0; index < CANONICAL_LENGTH; index++) bytes[at + index] = lastWritten[index]!;
+  const millis = time - second * SECOND;
+  bytes[at + 20] = ZERO + ((millis / 100) | 0);
+  bytes[at + 21] = ZERO + (((millis / 10) | 0) % 10);
+  bytes[at + 22] = ZERO + (millis % 10);
+  return at + CANONICAL_LENGTH;
+}
+
+let lastWrittenSecond = Number.NaN;
+const lastWritten = Buffer.alloc(CANONICAL_LENGTH);
 
 /**
  * When something happened, by our clock: `original` moved by how much the client's clock was off when it sent the call.

@@ -102,6 +102,8 @@ export interface NewEvent {
   readonly userId?: string | undefined;
   /** The canonical event as compact JSON. */
   readonly json: string;
+  /** Bytes of `json` in UTF-8, where they are known without writing it. */
+  readonly length?: number;
 }
 
 /** Events of the batch that a destination is to get. */

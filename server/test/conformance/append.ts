@@ -40,6 +40,17 @@ function positions(subject: Subject): void {
     expect(await idsAt(subject.store, [...first.slice(0, 2), ...second])).toEqual(['a0', 'a1', 'b0']);
   });
 
+  it('stores the lines it is given as it stores the events themselves, duplicates left out', async () => {
+    const { log } = subject.store;
+    await log.append(batch(events(1, 'known')));
+    const of = [event('a', SITE, { userId: 'Jürgen 💧' }), event('known0'), event('b')];
+    const lines = Uint8Array.from(Buffer.from(of.map(({ json }) => json).join('\n')));
+    const { positions } = await log.append(batch(of, { lines }));
+    expect(positions[1]).toBeUndefined();
+    const stored = await log.read([positions[0]!, positions[2]!]);
+    expect(stored.map((one) => JSON.stringify(one?.event))).toEqual([of[0]!.json, of[2]!.json]);
+  });
+
   it('never gives a position twice, not even after a crash', async () => {
     const given = positionsOf(await subject.store.log.append(batch(events(20, 'a'))));
     await subject.restart();

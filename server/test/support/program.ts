@@ -32,7 +32,7 @@ export interface ProgramOptions {
 /** Starts `millrace` and waits until it says where it is ready; rejects with what it said if it ends before. */
 export async function startProgram(options: ProgramOptions): Promise<Program> {
   const started = launch(options);
-  const [, url] = await started.saw(/ready on (http:\/\/\S+)/);
+  const [, url] = await started.saw(/ready on (https?:\/\/\S+)/);
   return { ...started, url: url! };
 }
 

@@ -1,17 +1,50 @@
 import type { Event, Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import type { NewEvent, StoredEvent } from '../../ports/event-log.ts';
-import type { MemoryContents } from './contents.ts';
+import type { MemoryContents, StoredRecord } from './contents.ts';
 
 /** Stores one event behind all others. */
 export function put(contents: MemoryContents, event: NewEvent, receivedAt: Time): Position {
-  const { source, messageId, userId, json } = event;
+  const { source, messageId } = event;
   const position = ++contents.lastPosition;
-  contents.events.set(position, { source, messageId, userId, receivedAt, json, owed: [], skipped: [] });
-  contents.bytes += Buffer.byteLength(json);
+  contents.events.set(position, new KeptEvent(event, receivedAt));
+  contents.bytes += bytesOf(event);
   // A duplicate does not renew the dedupe window: only a stored event does.
   newestOfSource(contents, source).set(messageId, position);
   return position;
+}
+
+/** Its text is made when it is read: events come as bytes, and texts of them all would be work for the garbage collector. */
+class KeptEvent implements StoredRecord {
+  readonly event: NewEvent;
+  readonly receivedAt: Time;
+  readonly owed: StoredRecord['owed'] = [];
+  readonly skipped: StoredRecord['skipped'] = [];
+
+  constructor(event: NewEvent, receivedAt: Time) {
+    this.event = event;
+    this.receivedAt = receivedAt;
+  }
+
+  get source(): number {
+    return this.event.source;
+  }
+
+  get messageId(): string {
+    return this.event.messageId;
+  }
+
+  get userId(): string | undefined {
+    return this.event.userId;
+  }
+
+  get json(): string {
+    return this.event.json;
+  }
+}
+
+function bytesOf(event: NewEvent): number {
+  return event.length ?? Buffer.byteLength(event.json);
 }
 
 /** Removes an event that was erased. */

@@ -1,0 +1,43 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { accepting, alternate, line, middle, rate, SECONDS } from './figures.ts';
+import { startMillrace } from './millrace.ts';
+import { result, run } from './processes.ts';
+
+/**
+ * What accepting costs: `node bench/accept.ts`, with SECONDS (4) and ROUNDS (3). Single calls and batches of 100, on a store
+ * in memory and on disk, each measured by turns with the parts that nobody could do without: a `node:http` server that
+ * collects and parses the body, and SQLite writing the same bytes durably, a row a request.
+ *
+ * Load generator and servers share the machine, so the rates per second of processor time, and their ratios, say more than
+ * the rates. The bare parts are added up as time: one event costs what both cost.
+ */
+const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
+
+try {
+  for (const events of [1, 100]) {
+    const [bare = [], memory = [], disk = [], insert = []] = await alternate(
+      () => accepting(run(['bench/bare.ts', 'echo']), events),
+      () => accepting(run(['bench/accepting.ts']), events),
+      () => accepting(startMillrace(folder), events),
+      () => result(['bench/bare.ts', 'insert', join(folder, 'bare.db'), String(events), String(SECONDS)]),
+    );
+    console.log(events === 1 ? 'single calls' : `batches of ${events}`);
+    console.log(line('node:http, body collected and parsed', bare, 'events'));
+    console.log(line('millrace, store in memory', memory, 'events'));
+    console.log(line('node:sqlite, a row a request, synced', insert, 'events'));
+    console.log(line('millrace, durable', disk, 'events'));
+    const [parse, write] = [middle(bare, 'perCpuSecond'), middle(insert, 'perCpuSecond')];
+    const parts = 1 / (1 / parse + 1 / write);
+    console.log(`  bare parts together ${rate(parts)} events per CPU second`);
+    console.log(
+      `  in memory / bare parse ${(middle(memory, 'perCpuSecond') / parse).toFixed(2)} (target 0.70)`,
+    );
+    console.log(
+      `  durable / bare parts   ${(middle(disk, 'perCpuSecond') / parts).toFixed(2)} (target 0.50)\n`,
+    );
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

@@ -1,0 +1,68 @@
+import { type Bench, median, result } from './processes.ts';
+
+/** How long each figure is measured, in seconds, and how often. */
+export const SECONDS = Number(process.env['SECONDS'] ?? 4);
+export const ROUNDS = Number(process.env['ROUNDS'] ?? 3);
+
+/** Connections of the load generator, each with one request at a time. */
+const CONNECTIONS = 64;
+
+export interface Figure {
+  perSecond: number;
+  perCpuSecond: number;
+  /** Milliseconds. */
+  p50?: number;
+  p99?: number;
+  /** MB. */
+  memory?: number;
+}
+
+interface Load {
+  perSecond: number;
+  refused: number;
+  p50: number;
+  p99: number;
+}
+
+/** Measures each in turn, so that whatever else the machine does weighs on all of them alike. */
+export async function alternate(...measures: (() => Promise<Figure>)[]): Promise<Figure[][]> {
+  const figures = measures.map((): Figure[] => []);
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [nth, measure] of measures.entries()) figures[nth]!.push(await measure());
+  }
+  return figures;
+}
+
+/** Events a second that a server says it accepted, in requests of so many; the first second is for warming up. */
+export async function accepting(server: Bench, events: number): Promise<Figure> {
+  const [, url] = await server.saw(/ready on (\S+)/);
+  const load = (seconds: number) =>
+    result<Load>(['bench/load.ts', url!, String(CONNECTIONS), String(seconds), String(events)]);
+  await load(1);
+  const before = server.cpu();
+  const { perSecond, refused, p50, p99 } = await load(SECONDS);
+  if (refused > 0) throw new Error(`${refused} requests were refused`);
+  const perCpuSecond = (perSecond * SECONDS) / (server.cpu() - before);
+  const memory = server.memory();
+  await server.stop();
+  return { perSecond, perCpuSecond, p50, p99, memory };
+}
+
+export type Measured = 'perSecond' | 'perCpuSecond' | 'p50' | 'p99' | 'memory';
+
+/** The median of the rounds. */
+export function middle(figures: readonly Figure[], key: Measured): number {
+  return median(figures.map((figure) => figure[key] ?? Number.NaN));
+}
+
+export function line(who: string, figures: readonly Figure[], unit: string): string {
+  const of = (key: Measured) => middle(figures, key);
+  return (
+    `  ${who.padEnd(38)} ${rate(of('perSecond'))} ${unit}/s   ${rate(of('perCpuSecond'))} per CPU second` +
+    `   p50 ${of('p50').toFixed(2)} ms   p99 ${of('p99').toFixed(2)} ms   ${of('memory').toFixed(0)} MB`
+  );
+}
+
+export function rate(value: number): string {
+  return Math.round(value).toLocaleString('en').padStart(9);
+}

@@ -1,0 +1,27 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Bench, run } from './processes.ts';
+
+/** The real program in `folder`: with data of its own unless given, and with one destination when there is a port. */
+export function startMillrace(folder: string, { data, port }: { data?: string; port?: string } = {}): Bench {
+  const config = join(folder, 'millrace.yaml');
+  writeFileSync(
+    config,
+    JSON.stringify({
+      egress: { allow: ['127.0.0.0/8'] },
+      sources: [{ name: 'bench', writeKeys: ['bench'] }],
+      destinations: port === undefined ? [] : [destination(port)],
+    }),
+  );
+  const fresh = mkdtempSync(join(folder, 'data-'));
+  return run([
+    ...['cli/bin/millrace.js', 'start', '--config', config, '--data', data ?? fresh],
+    ...['--host', '127.0.0.1', '--port', '0'],
+  ]);
+}
+
+export function destination(port: string) {
+  const endpoints = [{ url: `http://127.0.0.1:${port}/in`, headers: {} }];
+  const settings = { endpoints, sharedSecret: 'secret', format: 'documented', success: 'any' } as const;
+  return { name: 'crm', type: 'webhooks', sources: ['bench'], enabled: true, settings } as const;
+}

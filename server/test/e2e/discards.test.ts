@@ -1,0 +1,114 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { millrace } from '../../../cli/test/program.ts';
+import type { Overview } from '../../src/app.ts';
+import { send, track } from '../support/calls.ts';
+import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
+
+const SOURCES = `
+unknownWriteKeys: discard
+sources:
+  - { name: website, writeKeys: [wk] }
+  - { name: exact, writeKeys: [wk_exact_1, wk_exact_2], mode: strict }
+  - { name: closed, writeKeys: [wk_closed], enabled: false }
+`;
+
+/** decisions.md section 1, "invalid event inside a batch", against the real program. */
+describe('calls that are not accepted', () => {
+  let place: Place;
+  let program: Program;
+  let token: string;
+
+  beforeAll(async () => {
+    place = makePlace(SOURCES);
+    const { config, data } = place;
+    const args = ['start', '--config', config, '--data', data, '--port', '0', '--host', '127.0.0.1'];
+    program = await startProgram({ args });
+    token = readFileSync(join(data, 'admin-token'), 'utf8').trim();
+  });
+
+  afterAll(async () => {
+    await program.kill();
+    place.remove();
+  });
+
+  async function read<Value>(resource: string): Promise<Value> {
+    const headers = { authorization: `Bearer ${token}` };
+    const response = await fetch(`${program.url}/api/v1/${resource}`, { headers });
+    expect(response.status).toBe(200);
+    return (await response.json()) as Value;
+  }
+
+  const countsOf = async (source: string) => (await read<Overview>('ledger')).sources[source];
+
+  it('start without a warning about the mode', () => {
+    expect(program.out.stderr).not.toContain('no effect');
+  });
+
+  it('refuse the whole batch of a strict source, and say of each what is wrong', async () => {
+    const batch = [track('m1'), { type: 'track', userId: 'u1' }, track('m2'), { type: 'identify' }];
+    const sent = await send(program.url, '/v1/batch', { batch }, { writeKey: 'wk_exact_2' });
+    expect(sent).toMatchObject({ status: 400 });
+    expect(sent.answer).toEqual({
+      success: false,
+      code: 'invalid_calls',
+      message: expect.stringMatching(/nothing of it was kept/),
+      errors: [
+        { index: 1, code: 'event_not_defined', message: 'The track call has no event.' },
+        { index: 3, code: 'no_user_anon_id', message: 'The call has neither userId nor anonymousId.' },
+      ],
+    });
+    // The same ids again: had anything been kept, they would be duplicates.
+    const mended = await send(
+      program.url,
+      '/v1/batch',
+      { batch: [track('m1'), track('m2')] },
+      { writeKey: 'wk_exact_1' },
+    );
+    expect(mended).toMatchObject({ status: 200, answer: { success: true } });
+    await expect
+      .poll(() => countsOf('exact'))
+      .toEqual({
+        received: 6,
+        accepted: 2,
+        discarded: { event_not_defined: 1, no_user_anon_id: 1, batch_refused: 2 },
+        duplicates: 0,
+      });
+  });
+
+  it('are left out of the batch of any other source', async () => {
+    const batch = [track('m1'), { type: 'track', userId: 'u1', writeKey: 'wk' }, null];
+    expect(await send(program.url, '/v1/batch', { batch })).toMatchObject({ status: 200 });
+    expect(await countsOf('website')).toMatchObject({ received: 3, accepted: 1 });
+  });
+
+  it('are shown with their source and reason, without their write key', async () => {
+    await send(program.url, '/v1/track', track('m3'), { writeKey: 'nobody' });
+    await send(program.url, '/v1/track', track('m3'), { writeKey: 'wk_closed' });
+    const { data } = await read<{ data: Overview['discards'] }>('discards');
+    const seen = data.map(({ source, reason }) => `${source ?? '–'} ${reason}`);
+    expect(new Set(seen)).toEqual(
+      new Set([
+        ...['exact event_not_defined', 'exact no_user_anon_id', 'website event_not_defined'],
+        ...['website not_an_object', '– unknown_write_key', 'closed source_disabled'],
+      ]),
+    );
+    const sample = data.find(({ source, reason }) => source === 'website' && reason === 'event_not_defined');
+    expect(sample!.call).toBe('{"type":"track","userId":"u1","writeKey":"…"}');
+    expect((await read<Overview>('status')).discards).toHaveLength(6);
+  });
+
+  it('are on the screen of `millrace status`', async () => {
+    const { out } = await millrace(['status', '--url', program.url, '--data', place.data]).ended;
+    expect(out).toMatch(/last discarded +reason +when +call/);
+    expect(out).toMatch(/exact +no_user_anon_id +\d+ s ago +\{"type":"identify"\}/);
+  });
+
+  it('are not those that want the address of the client filled in: they get it', async () => {
+    const direct = track('m-direct', { context: { direct: true } });
+    expect(await send(program.url, '/v1/track', direct)).toMatchObject({ status: 200 });
+    const { data } = await read<{ data: { event: { context: unknown } }[] }>('events/m-direct');
+    expect(data[0]!.event.context).toEqual({ direct: true, ip: '127.0.0.1' });
+  });
+});

@@ -37,10 +37,26 @@ describe('paths below /api', () => {
     expect(headers.get('content-length')).toBe('5');
     expect((await connection.answer()).status).toBe(418);
     expect(asked).toEqual([
-      { method: 'GET', path: '/api/v1/x/', query: 'a=1&b=?', authorization: 'Bearer t' },
-      { method: 'PATCH', path: '/api', query: '', authorization: undefined },
+      { method: 'GET', path: '/api/v1/x/', query: 'a=1&b=?', authorization: 'Bearer t', body: '' },
+      { method: 'PATCH', path: '/api', query: '', authorization: undefined, body: '' },
     ]);
     expect(running!.calls).toEqual([]);
+  });
+
+  test('are handed over with their body, up to a megabyte', async () => {
+    const bodies: string[] = [];
+    const connection = await start(async ({ body }) => {
+      bodies.push(body);
+      return ANSWER;
+    });
+    const large = 'ü'.repeat(512 * 1024);
+    await connection.send(
+      post('/api/v1/x', '{"a":"ü"}'),
+      post('/api/v1/x', large),
+      post('/api/v1/x', `${large}.`),
+    );
+    for (let n = 0; n < 3; n++) expect((await connection.answer()).status).toBe(200);
+    expect(bodies).toEqual(['{"a":"ü"}', large, 'too_large']);
   });
 
   test('are only those: others stay with the receiving API', async () => {

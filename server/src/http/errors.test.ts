@@ -22,7 +22,7 @@ test('every code stands in one group only, in snake case, with a message and a h
 });
 
 test('every answer to a request has a status that clients take as it is meant', () => {
-  const passing = ['overloaded', 'storage_unavailable', 'request_timeout', 'internal_error'];
+  const passing = ['overloaded', 'rate_limited', 'storage_unavailable', 'request_timeout', 'internal_error'];
   for (const [code, { status }] of Object.entries(groups['request'] ?? {})) {
     expect(status, code).toBeDefined();
     const retried = status === 408 || status === 429 || (status ?? 0) >= 500;

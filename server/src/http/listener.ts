@@ -1,16 +1,20 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import type { Duplex } from 'node:stream';
-import { type Duration, SECOND } from '../model/time.ts';
+import { type Duration, MINUTE, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Control } from '../ports/control.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Receiver } from '../ports/receiver.ts';
-import { writeKeyIn } from './authorization.ts';
-import { drain, readBody } from './body.ts';
-import type { ErrorCode } from './errors.ts';
-import { type Answer, answerOf, answerTo, asText, failure, respond, success } from './respond.ts';
-import { type CallAction, isControlPath, pathIn, pathsOf, queryIn, ROUTES } from './routes.ts';
+import type { Tallies } from '../ports/tallies.ts';
+import { type KeyPair, Renewal, readKeyPair, type TlsFiles } from './certificate.ts';
+import { Connections } from './connections.ts';
+import { type Closing, Exchange } from './exchange.ts';
+import { DEFAULT_BOUNDS, InFlight, type ListenerBounds } from './in-flight.ts';
+import { Overload } from './overload.ts';
+import { Reception } from './reception.ts';
+import { whyNoStart } from './start-failure.ts';
+import { answerUnreadable } from './unreadable.ts';
 
 export interface TimeLimits {
   /** A client whose head or body arrives more slowly is cut off with 408. */
@@ -18,6 +22,8 @@ export interface TimeLimits {
   readonly request: Duration;
   /** How long a connection may be idle between two requests. */
   readonly idle: Duration;
+  /** A client that reads nothing of its answers between two looks, so far apart, is cut off. */
+  readonly deaf: Duration;
   /** How often the limits of head and request are looked at. */
   readonly checked: Duration;
   /** How long `stop` lets requests under way finish. */
@@ -29,9 +35,13 @@ const TIME_LIMITS: TimeLimits = {
   head: 15 * SECOND,
   request: 60 * SECOND,
   idle: 72 * SECOND,
+  deaf: MINUTE,
   checked: 5 * SECOND,
   grace: 5 * SECOND,
 };
+
+/** Connections the system keeps while we are busy; the system's own limit may be lower. A burst of browsers is many. */
+const BACKLOG = 4096;
 
 export interface ListenerOptions {
   readonly receiver: Receiver;
@@ -39,11 +49,18 @@ export interface ListenerOptions {
   readonly control?: Control;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Gets what is refused before a source is known. */
+  readonly tallies?: Tallies;
   /** Why calls cannot be accepted now; empty when they can. */
   readonly readiness: () => readonly string[];
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
+  /** Serves https and nothing else. */
+  readonly tls?: TlsFiles;
+  /** Where clients reach this server, such as `https://collect.example.com`. */
+  readonly publicUrl?: string;
+  readonly bounds?: ListenerBounds;
   readonly timeLimits?: Partial<TimeLimits>;
 }
 
@@ -56,161 +73,111 @@ export interface Listener {
 
 /** The one port: the receiving API, and the control API behind it. */
 export function createListener(options: ListenerOptions): Listener {
+  const { tls, clock, logger } = options;
   const limits = { ...TIME_LIMITS, ...options.timeLimits };
-  const server = createServer({
-    headersTimeout: limits.head,
-    requestTimeout: limits.request,
-    keepAliveTimeout: limits.idle,
-    connectionsCheckingInterval: limits.checked,
-  });
+  const closing: Closing = { isClosing: false };
+  let open: Open | undefined;
+  let renewal: Renewal | undefined;
+  let looks: NodeJS.Timeout | undefined;
   let stopped: Promise<void> | undefined;
-  const reply: Reply = (response, answer) => {
-    // The client learns that it must not send another request here.
-    if (stopped !== undefined) response.shouldKeepAlive = false;
-    respond(response, answer);
-  };
-  server.on('request', (request, response) => handle({ request, response, reply }, options));
-  server.on('clientError', answerUnreadable);
   return {
     async start() {
+      const pair = tls === undefined ? undefined : await readKeyPair(tls);
+      const server = createNodeServer(limits, pair);
+      open = attend(server, options, closing);
       await listen(server, options);
-      server.on('error', (error) => options.logger.error({ error }, 'listener.failed'));
+      const { connections } = open;
+      // On the same clock as Node's own limits of time.
+      looks = setInterval(() => connections.closeDeaf(), limits.deaf).unref();
+      server.on('error', (error) => logger.error({ error }, 'listener.failed'));
+      if (tls !== undefined && pair !== undefined) {
+        // Only what handshakes need: the connections that are open keep what they have.
+        const renewed = (next: KeyPair) => (server as TlsServer).setSecureContext(next);
+        renewal = new Renewal({ files: tls, pair, clock, logger, renewed });
+        renewal.start();
+      }
       const { address, port } = server.address() as AddressInfo;
       return { host: address, port };
     },
     stop() {
-      stopped ??= close(server, options.clock, limits.grace);
+      closing.isClosing = true;
+      renewal?.stop();
+      clearInterval(looks);
+      stopped ??= open === undefined ? Promise.resolve() : close(open, clock, limits.grace);
       return stopped;
     },
   };
 }
 
-const PATHS = pathsOf(ROUTES);
-const ALIVE = answerOf(200, '{"status":"alive"}');
-const READY = answerOf(200, '{"status":"ready"}');
-
-type Reply = (response: ServerResponse, answer: Answer) => void;
-
-/** One request and the way to answer it. */
-interface Exchange {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  readonly reply: Reply;
+interface Open {
+  readonly server: Server | TlsServer;
+  readonly connections: Connections;
 }
 
-function handle(exchange: Exchange, options: ListenerOptions): void {
-  const { request, response, reply } = exchange;
-  const path = PATHS.get(pathIn(request.url ?? ''));
-  const action = path?.actions.get(request.method ?? '');
-  if (action?.kind === 'call') {
-    takeCall(exchange, action, options);
-    return;
-  }
-  drain(request);
-  if (path === undefined && options.control !== undefined && isControlPath(request.url ?? '')) {
-    askControl(exchange, options.control, options.logger);
-  } else if (path === undefined) reply(response, failure('not_found'));
-  else if (action === undefined) reply(response, notAllowed(path.allow));
-  else if (action.kind === 'swallow') reply(response, success());
-  else if (action.kind === 'alive') reply(response, ALIVE);
-  else reply(response, readinessAnswer(options.readiness()));
-}
-
-function takeCall(
-  { request, response, reply }: Exchange,
-  action: CallAction,
-  options: ListenerOptions,
-): void {
-  const { type, limit, tooLarge } = action;
-  // A client's clock is corrected by the time between sending and arriving, so arriving is now and not after the body.
-  const receivedAt = options.clock.now();
-  readBody(request, limit, (body) => {
-    if (typeof body === 'string') {
-      reply(response, failure(body === 'too_large' ? tooLarge : body));
-      return;
-    }
-    const { authorization } = request.headers;
-    const writeKey = authorization === undefined ? undefined : writeKeyIn(authorization);
-    const call = writeKey === undefined ? { type, body, receivedAt } : { type, writeKey, body, receivedAt };
-    try {
-      options.receiver(call, (verdict) => reply(response, answerTo(verdict)));
-    } catch (error) {
-      // An error of ours: one request may not end the process and everybody else's with it.
-      options.logger.error({ error, type }, 'request.failed');
-      if (!response.headersSent) reply(response, failure('internal_error'));
-    }
-  });
-}
-
-/** Not on the hot path, so a promise does no harm here. */
-function askControl({ request, response, reply }: Exchange, control: Control, logger: Logger): void {
-  const { method = '', url = '', headers } = request;
-  const path = pathIn(url);
-  control({ method, path, query: queryIn(url), authorization: headers.authorization })
-    .then((answer) => {
-      const length = String(Buffer.byteLength(answer.body));
-      const flat = [...Object.entries(answer.headers).flat(), 'Content-Length', length];
-      reply(response, { status: answer.status, headers: flat, body: answer.body });
-    })
-    .catch((error: unknown) => {
-      logger.error({ error, path }, 'request.failed');
-      if (!response.headersSent) reply(response, failure('internal_error'));
-    });
-}
-
-function notAllowed(allow: string): Answer {
-  const { status, headers, body } = failure('method_not_allowed');
-  return { status, headers: [...headers, 'Allow', allow], body };
-}
-
-function readinessAnswer(reasons: readonly string[]): Answer {
-  return reasons.length === 0 ? READY : answerOf(503, JSON.stringify({ status: 'not_ready', reasons }));
-}
-
-/** Node could not read a request on this connection, or waited too long for it. */
-function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
-  const codes: Readonly<Record<string, ErrorCode>> = {
-    HPE_HEADER_OVERFLOW: 'headers_too_large',
-    ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+function createNodeServer(limits: TimeLimits, pair: KeyPair | undefined): Server | TlsServer {
+  const settings = {
+    headersTimeout: limits.head,
+    requestTimeout: limits.request,
+    keepAliveTimeout: limits.idle,
+    connectionsCheckingInterval: limits.checked,
+    // Node's own answer to a request without Host is no JSON, and several clients take that for a passing error.
+    requireHostHeader: false,
+    // Finds out about peers that are gone without a word.
+    keepAlive: true,
+    keepAliveInitialDelay: limits.idle,
   };
-  if (error.code !== 'ECONNRESET' && socket.writable) {
-    socket.end(asText(failure(codes[error.code ?? ''] ?? 'malformed_request')), () => socket.destroy());
-  } else socket.destroy();
+  return pair === undefined
+    ? createServer(settings)
+    : createTlsServer({ ...settings, cert: pair.cert, key: pair.key, handshakeTimeout: limits.head });
+}
+
+/** Everything that can happen on the server's connections. */
+function attend(server: Server | TlsServer, options: ListenerOptions, closing: Closing): Open {
+  const { bounds = DEFAULT_BOUNDS, clock, logger, tallies, control, publicUrl } = options;
+  const connections = new Connections(server, options.tls !== undefined);
+  const inFlight = new InFlight(bounds, clock);
+  const measured = () => ({
+    requests: inFlight.requests,
+    bytes: inFlight.bytes,
+    connections: connections.size,
+  });
+  const overload = new Overload({ measured, clock, logger });
+  const reception = new Reception({ ...options, inFlight, overload, tallies, control, publicUrl });
+  const receive = (request: IncomingMessage, response: ServerResponse) =>
+    reception.receive(new Exchange(request, response, closing));
+  server.on('request', receive);
+  server.on('checkContinue', (request, response) => {
+    const exchange = new Exchange(request, response, closing);
+    exchange.awaitContinue();
+    reception.receive(exchange);
+  });
+  // An expectation nobody knows may be ignored (RFC 9110 section 10.1.1); refusing it would lose the call.
+  server.on('checkExpectation', receive);
+  server.on('clientError', answerUnreadable);
+  server.maxConnections = bounds.connections;
+  server.on('drop', () => overload.turnedAway());
+  return { server, connections };
 }
 
 function listen(server: Server, { host, port }: ListenerOptions): Promise<void> {
   return new Promise((resolve, reject) => {
     const fail = (error: NodeJS.ErrnoException) =>
-      reject(new Error(whyNot(error, host, port), { cause: error }));
+      reject(new Error(whyNoStart(error, host, port), { cause: error }));
     server.once('error', fail);
-    server.listen({ host, port }, () => {
+    server.listen({ host, port, backlog: BACKLOG }, () => {
       server.off('error', fail);
       resolve();
     });
   });
 }
 
-/** What an operator can do about a failed start. */
-function whyNot(error: NodeJS.ErrnoException, host: string, port: number): string {
-  switch (error.code) {
-    case 'EADDRINUSE':
-      return `port ${port} on ${host} is already in use: stop the other program or choose another port with --port`;
-    case 'EACCES':
-      return `port ${port} on ${host} needs rights this program does not have: choose a port above 1023 with --port`;
-    case 'EADDRNOTAVAIL':
-      return `${host} is not an address of this machine: choose another with --host, such as 127.0.0.1 or 0.0.0.0`;
-    case 'ENOTFOUND':
-    case 'EAI_AGAIN':
-      return `the host name ${host} has no address: choose another with --host, such as 127.0.0.1 or 0.0.0.0`;
-    default:
-      return `cannot listen on port ${port} of ${host} (${error.message}): choose others with --host and --port`;
-  }
-}
-
 /** Idle connections go at once; the others when their answer is written, or when the grace is over. */
-async function close(server: Server, clock: Clock, grace: Duration): Promise<void> {
+async function close({ server, connections }: Open, clock: Clock, grace: Duration): Promise<void> {
   if (!server.listening) return;
-  const cancel = clock.at(clock.now() + grace, () => server.closeAllConnections());
-  await new Promise<void>((resolve) => server.close(() => resolve()));
+  const cancel = clock.at(clock.now() + grace, () => connections.closeAll());
+  await new Promise<void>((resolve) => {
+    server.close(() => resolve());
+    connections.closeSilent();
+  });
   cancel();
 }

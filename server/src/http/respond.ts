@@ -2,12 +2,15 @@ import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Verdict } from '../ports/receiver.ts';
 import { ERRORS, type ErrorCode, entryOf, isErrorCode } from './errors.ts';
 
+type Unavailable = Extract<Verdict, { kind: 'unavailable' }>;
+type Refused = Extract<Verdict, { kind: 'refused' }>;
+
 /** A whole answer, ready to be written as often as needed. */
 export interface Answer {
   readonly status: number;
   /** Names and values in turn, as `writeHead` takes them. */
   readonly headers: string[];
-  readonly body: string;
+  readonly body: string | Buffer;
 }
 
 /** Clients wait no longer than this, whatever is asked. decisions.md section 1, "overload". */
@@ -31,10 +34,19 @@ export function answerTo(verdict: Verdict): Answer {
     case 'stored':
       return STORED;
     case 'refused':
-      return failure(isErrorCode(verdict.code) ? verdict.code : 'internal_error', verdict.detail);
+      return refusal(verdict);
     case 'unavailable':
-      return comeBack(verdict.code, verdict.retryAfter);
+      return comeBack(verdict);
   }
+}
+
+/** With the calls that were wrong, where a batch was refused for some of its calls. */
+function refusal({ code, detail, invalid }: Refused): Answer {
+  const known = isErrorCode(code) ? code : 'internal_error';
+  if (invalid === undefined) return failure(known, detail);
+  const { status, message } = entryOf(known);
+  const errors = invalid.map((call) => ({ ...call, message: ERRORS.get(call.code)?.message ?? '' }));
+  return answerOf(status, JSON.stringify({ success: false, code: known, message, errors }));
 }
 
 /**
@@ -48,7 +60,7 @@ export function failure(code: ErrorCode, detail?: string): Answer {
 }
 
 /** 429 and 503 say when to come back, in both headers that clients look at. */
-function comeBack(code: 'overloaded' | 'storage_unavailable', retryAfter: number): Answer {
+function comeBack({ code, retryAfter }: Unavailable): Answer {
   const seconds = String(Math.min(Math.max(Math.ceil(retryAfter), 1), LONGEST_WAIT_SECONDS));
   const { status, headers, body } = failure(code);
   return { status, headers: [...headers, 'Retry-After', seconds, 'X-RateLimit-Reset', seconds], body };

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { CALL_TYPES, SHORT_FORMS } from '../model/call.ts';
-import { type Connection, post, type Running, type RunOptions, run } from './testing.ts';
+import { type Connection, post, postHead, type Running, type RunOptions, run } from './testing.ts';
 
 let running: Running | undefined;
 
@@ -72,10 +72,10 @@ describe('paths', () => {
   );
 
   test.each([
-    ['GET', '/v1/track', 'POST'],
-    ['PUT', '/v1/batch/', 'POST'],
-    ['DELETE', '/v1/m', 'POST'],
-    ['POST', '/healthz', 'GET, HEAD'],
+    ['GET', '/v1/track', 'POST, OPTIONS'],
+    ['PUT', '/v1/batch/', 'POST, OPTIONS'],
+    ['DELETE', '/v1/m', 'POST, OPTIONS'],
+    ['POST', '/healthz', 'GET, HEAD, OPTIONS'],
   ])('refuse %s %s and say what they allow', async (method, path, allow) => {
     const connection = await start();
     await connection.send(get(path, method));
@@ -83,6 +83,117 @@ describe('paths', () => {
     expect(status).toBe(405);
     expect(headers.get('allow')).toBe(allow);
     expect(JSON.parse(body)).toMatchObject({ success: false, code: 'method_not_allowed' });
+  });
+});
+
+describe('what a request line may ask for', () => {
+  test('is a whole URL, as proxies send it, or two slashes, as a base URL with one at its end makes them', async () => {
+    const connection = await start();
+    for (const url of [
+      'http://collect.example/v1/track',
+      'HTTPS://h:1/v1/t/?a=b',
+      '//v1/track',
+      '//v1/t/?x',
+    ]) {
+      await connection.send(post(url, '{}'));
+      expect((await connection.answer()).status, url).toBe(200);
+    }
+    expect(running!.calls).toHaveLength(4);
+    for (const url of ['http://collect.example', 'http://collect.example?/v1/track', '///v1/track']) {
+      await connection.send(post(url, '{}'));
+      expect((await connection.answer()).status, url).toBe(404);
+    }
+  });
+
+  test.each([
+    ['/v1/track', 'POST, OPTIONS', 'Authorization, Content-Type, X-Retry-Count'],
+    ['/v1/projects/wk/settings', 'GET, HEAD, OPTIONS', 'Authorization, Content-Type, X-Retry-Count'],
+    ['/healthz', 'GET, HEAD, OPTIONS', undefined],
+    ['*', 'GET, HEAD, POST, OPTIONS', undefined],
+  ])('is what %s offers', async (path, allow, headersAllowed) => {
+    const connection = await start();
+    await connection.send(get(path, 'OPTIONS'), get('/healthz'));
+    const { status, headers, body } = await connection.answer();
+    expect([status, body, headers.get('allow')]).toEqual([204, '', allow]);
+    expect(headers.get('access-control-allow-headers')).toBe(headersAllowed);
+    // Nothing of a body was in between.
+    expect((await connection.answer()).body).toBe('{"status":"alive"}');
+  });
+
+  test('is nothing where nothing is', async () => {
+    const connection = await start();
+    await connection.send(get('/v1/nothing', 'OPTIONS'));
+    expect(JSON.parse((await connection.answer()).body)).toMatchObject({ code: 'not_found' });
+  });
+
+  test('is an upgrade that nobody here knows: it is a request like any other', async () => {
+    const connection = await start();
+    await connection.send(post('/v1/track', '{}', ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c']));
+    expect((await connection.answer()).status).toBe(200);
+  });
+
+  test('is an expectation that nobody knows: it is ignored', async () => {
+    const connection = await start();
+    await connection.send(post('/v1/track', '{}', ['Expect: a-miracle']));
+    expect((await connection.answer()).status).toBe(200);
+  });
+
+  test('is leave to send a body, given only where the head says it can be taken', async () => {
+    const connection = await start();
+    const expecting = (path: string, length: number, more: string[] = []) =>
+      postHead(path, length, ['Expect: 100-continue', ...more]);
+    await connection.send(expecting('/v1/track', 2));
+    expect((await connection.answer()).status).toBe(100);
+    await connection.send('{}');
+    expect((await connection.answer()).status).toBe(200);
+    await connection.send(expecting('/v1/track', 40_000));
+    expect((await connection.answer()).status).toBe(400);
+    const other = await running!.connect();
+    await other.send(expecting('/v1/track', 2, ['Content-Encoding: br']));
+    expect((await other.answer()).status).toBe(400);
+  });
+});
+
+describe('GET /v1/projects/<write key>/settings', () => {
+  const settings = async (path: string, options?: RunOptions) => {
+    const connection = await start(options);
+    await connection.send(get(path));
+    const { status, headers, body } = await connection.answer();
+    return { status, headers, settings: JSON.parse(body) };
+  };
+
+  test('has exactly one integration, which browsers need to send anything', async () => {
+    const answer = await settings('/v1/projects/a%20b%2Fc/settings');
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('access-control-allow-origin')).toBe('*');
+    expect(answer.headers.get('content-type')).toBe('application/json');
+    expect(answer.settings).toEqual({
+      integrations: { 'Segment.io': { apiKey: 'a b/c' } },
+      plan: { track: { __default: { enabled: true, integrations: {} } } },
+      metrics: { sampleRate: 0 },
+    });
+  });
+
+  test.each([
+    ['https://collect.example.com', 'collect.example.com/v1', 'https'],
+    ['http://127.0.0.1:8080/', '127.0.0.1:8080/v1', 'http'],
+    ['https://example.com/events/', 'example.com/events/v1', 'https'],
+  ])('tells clients to send to %s', async (publicUrl, apiHost, protocol) => {
+    const answer = await settings('/v1/projects/wk/settings/?x=1', { publicUrl });
+    expect(answer.settings.integrations).toEqual({ 'Segment.io': { apiKey: 'wk', apiHost, protocol } });
+  });
+
+  test('does not exist for what is no key', async () => {
+    const connection = await start();
+    for (const path of [
+      '/v1/projects//settings',
+      '/v1/projects/a/b/settings',
+      '/v1/projects/%ff/settings',
+      '/v1/projects/a',
+    ]) {
+      await connection.send(get(path));
+      expect((await connection.answer()).status, path).toBe(404);
+    }
   });
 });
 
@@ -119,7 +230,10 @@ describe('what the receiver is given', () => {
     await connection.send(post('/v1/track', '{"a":"é"}', ['aUTHORIZATION: Basic d2s6']));
     await connection.answer();
     expect(running!.calls).toEqual([
-      { type: 'track', writeKey: 'wk', body: Buffer.from('{"a":"é"}'), receivedAt: 1000 },
+      {
+        ...{ type: 'track', writeKey: 'wk', body: Buffer.from('{"a":"é"}'), receivedAt: 1000 },
+        peer: expect.objectContaining({ remoteAddress: '127.0.0.1' }),
+      },
     ]);
   });
 

@@ -1,8 +1,14 @@
-import { CALL_TYPES, type CallType, SHORT_FORMS } from '../model/call.ts';
+import { CALL_TYPES, type CallType, isCallType, SHORT_FORMS } from '../model/call.ts';
 import type { ErrorCode } from './errors.ts';
 
 /** What is done with a request. */
-export type Action = CallAction | { readonly kind: 'alive' | 'ready' | 'swallow' };
+export type Action =
+  | CallAction
+  | { readonly kind: 'alive' | 'ready' | 'swallow' | 'options' }
+  /** One call in the query of an image; without a type, of a type that does not exist. */
+  | { readonly kind: 'pixel'; readonly type: CallType | undefined }
+  /** What browsers and mobile clients ask before they send. */
+  | { readonly kind: 'settings'; readonly writeKey: string };
 
 /** Takes one call or a batch of them. */
 export interface CallAction {
@@ -13,7 +19,7 @@ export interface CallAction {
   readonly tooLarge: ErrorCode;
 }
 
-export interface Route {
+interface Route {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   readonly action: Action;
@@ -24,8 +30,8 @@ const BATCH_LIMIT = 524_288;
 
 const SHORT_PATHS = Object.entries(SHORT_FORMS).map(([letter, type]) => [letter, type] as const);
 
-/** Every path, each served with and without a slash at the end. decisions.md section 1, "paths". */
-export const ROUTES: readonly Route[] = [
+/** Every fixed path, each served with and without a slash at the end. decisions.md section 1, "paths". */
+const ROUTES: readonly Route[] = [
   ...[...CALL_TYPES.map((type) => [type, type] as const), ...SHORT_PATHS].map(([name, type]) =>
     callRoute(`/v1/${name}`, { kind: 'call', type, limit: SINGLE_LIMIT, tooLarge: 'message_too_large' }),
   ),
@@ -48,32 +54,94 @@ export interface Path {
   readonly allow: string;
 }
 
+const PATHS = pathsOf(ROUTES);
+
 /** The table in the form in which it is searched. */
-export function pathsOf(routes: readonly Route[]): ReadonlyMap<string, Path> {
+function pathsOf(routes: readonly Route[]): ReadonlyMap<string, Path> {
   const paths = new Map<string, Path>();
   for (const { method, path, action } of routes) {
-    const actions = new Map(paths.get(path)?.actions).set(method, action);
-    if (method === 'GET') actions.set('HEAD', action);
-    const found = { actions, allow: [...actions.keys()].join(', ') };
+    const found = pathOf(method, action);
     paths.set(path, found);
     paths.set(`${path}/`, found);
   }
   return paths;
 }
 
-/** The path of a request without its query. */
-export function pathIn(url: string): string {
-  const query = url.indexOf('?');
-  return query < 0 ? url : url.slice(0, query);
+function pathOf(method: Route['method'], action: Action): Path {
+  const actions = new Map([[method as string, action]]);
+  if (method === 'GET') actions.set('HEAD', action);
+  actions.set('OPTIONS', { kind: 'options' });
+  return { actions, allow: [...actions.keys()].join(', ') };
+}
+
+/** The server as a whole, which `OPTIONS *` asks about. RFC 9110 section 9.3.7. */
+const WHOLE: Path = {
+  actions: new Map([['OPTIONS', { kind: 'options' }]]),
+  allow: 'GET, HEAD, POST, OPTIONS',
+};
+
+const WITH_NAME = /^\/v1\/(?:pixel\/([^/]+)|projects\/([^/]+)\/settings)\/?$/;
+
+/** What the path of a target does; undefined when there is nothing. */
+export function findPath(target: string): Path | undefined {
+  const path = pathIn(target);
+  return PATHS.get(path) ?? namedPath(path);
+}
+
+function namedPath(path: string): Path | undefined {
+  if (path === '*') return WHOLE;
+  const [, type, writeKey] = WITH_NAME.exec(path) ?? [];
+  if (type !== undefined) {
+    return pathOf('GET', { kind: 'pixel', type: isCallType(type) ? type : shortForm(type) });
+  }
+  if (writeKey === undefined) return undefined;
+  const decoded = decode(writeKey);
+  return decoded === undefined ? undefined : pathOf('GET', { kind: 'settings', writeKey: decoded });
+}
+
+function shortForm(letter: string): CallType | undefined {
+  return Object.hasOwn(SHORT_FORMS, letter) ? SHORT_FORMS[letter] : undefined;
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * What a request line asks for. Proxies send a whole URL (RFC 9112 section 3.2.2), and clients that put `/v1/…` behind an
+ * address that ends in a slash send two of them.
+ */
+export function targetIn(url: string): string {
+  if (url.startsWith('//v1/')) return url.slice(1);
+  if (url.startsWith('/')) return url;
+  const origin = /^https?:\/\/[^/?#]*/i.exec(url)?.[0];
+  if (origin === undefined) return url;
+  const rest = url.slice(origin.length);
+  return rest.startsWith('/') ? rest : `/${rest}`;
+}
+
+/** The path of a target without its query. */
+export function pathIn(target: string): string {
+  const query = target.indexOf('?');
+  return query < 0 ? target : target.slice(0, query);
 }
 
 /** What follows the question mark. */
-export function queryIn(url: string): string {
-  const query = url.indexOf('?');
-  return query < 0 ? '' : url.slice(query + 1);
+export function queryIn(target: string): string {
+  const query = target.indexOf('?');
+  return query < 0 ? '' : target.slice(query + 1);
 }
 
 /** Whether a path is of the control API. */
-export function isControlPath(url: string): boolean {
-  return /^\/api(?=[/?]|$)/.test(url);
+export function isControlPath(target: string): boolean {
+  return /^\/api(?=[/?]|$)/.test(target);
+}
+
+/** Whether a path is of the receiving API, also where nothing is: browsers may read that answer too. */
+export function isReceivingPath(target: string): boolean {
+  return target.startsWith('/v1/');
 }

@@ -1,0 +1,52 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { forBrowsers } from './cors.ts';
+import { type Answer, respond } from './respond.ts';
+import { isReceivingPath, targetIn } from './routes.ts';
+
+/** Whether the server is about to stop: then every answer is the last of its connection. */
+export interface Closing {
+  isClosing: boolean;
+}
+
+/** One request and the way to answer it. */
+export class Exchange {
+  readonly request: IncomingMessage;
+  /** What the request asks for: a path and its query, also where the request line has a whole URL. */
+  readonly target: string;
+  readonly #response: ServerResponse;
+  readonly #closing: Closing;
+  #awaitsContinue = false;
+
+  constructor(request: IncomingMessage, response: ServerResponse, closing: Closing) {
+    this.request = request;
+    this.target = targetIn(request.url ?? '');
+    this.#response = response;
+    this.#closing = closing;
+  }
+
+  /** The client sends the body only when it is told to. */
+  awaitContinue(): void {
+    this.#awaitsContinue = true;
+  }
+
+  /** The client may send the body. Who is refused by the head alone is spared sending it. */
+  invite(): void {
+    if (this.#awaitsContinue) this.#response.writeContinue();
+  }
+
+  /** The client learns that it must not send another request on this connection. */
+  closeAfter(): void {
+    this.#response.shouldKeepAlive = false;
+  }
+
+  get isAnswered(): boolean {
+    return this.#response.headersSent;
+  }
+
+  /** Browsers may read every answer of the receiving API, the refusals too; everybody else is spared the headers. */
+  reply(answer: Answer): void {
+    if (this.#closing.isClosing) this.closeAfter();
+    const toBrowser = this.request.headers.origin !== undefined && isReceivingPath(this.target);
+    respond(this.#response, toBrowser ? forBrowsers(answer) : answer);
+  }
+}

@@ -1,0 +1,91 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { InFlight, type Place } from './in-flight.ts';
+
+function inFlightOf(requests: number, bytes: number) {
+  const clock = { time: 0, now: () => clock.time, at: () => () => {} };
+  const inFlight = new InFlight({ requests, bytes }, clock);
+  const cut: Place[] = [];
+  const place = (): Place => {
+    const made: Place = {
+      bytes: 0,
+      isArriving: false,
+      older: undefined,
+      younger: undefined,
+      since: clock.time,
+      cutOff: () => {
+        cut.push(made);
+        inFlight.leave(made);
+      },
+    };
+    return made;
+  };
+  return { clock, inFlight, cut, place };
+}
+
+test('a body that waits for us keeps its place however long it takes', () => {
+  const { clock, inFlight, cut, place } = inFlightOf(1, 100);
+  const waiting = place();
+  inFlight.enter(waiting);
+  inFlight.arrived(waiting);
+  clock.time = 1_000_000;
+  expect(inFlight.enter(place())).toBe(false);
+  expect(cut).toEqual([]);
+});
+
+test('a body never makes room for itself', () => {
+  const { clock, inFlight, cut, place } = inFlightOf(2, 100);
+  const only = place();
+  inFlight.enter(only);
+  expect(inFlight.grow(only, 100)).toBe(true);
+  clock.time = 10_000;
+  expect(inFlight.grow(only, 1)).toBe(false);
+  expect([cut, inFlight.bytes]).toEqual([[], 100]);
+});
+
+test('several make room for one that needs much', () => {
+  const { clock, inFlight, cut, place } = inFlightOf(10, 100);
+  const slow = Array.from({ length: 4 }, place);
+  for (const each of slow) inFlight.enter(each) && inFlight.grow(each, 25);
+  clock.time = 5000;
+  const next = place();
+  inFlight.enter(next);
+  expect(inFlight.grow(next, 60)).toBe(true);
+  expect(cut).toEqual(slow.slice(0, 3));
+  expect([inFlight.requests, inFlight.bytes]).toEqual([2, 85]);
+});
+
+test('whatever happens, the sums are those of the places, and within the bounds', () => {
+  const steps = fc.array(
+    fc.record({
+      what: fc.constantFrom('enter', 'grow', 'arrived', 'leave', 'time'),
+      which: fc.nat(20),
+      bytes: fc.nat(60),
+    }),
+    { maxLength: 200 },
+  );
+  fc.assert(
+    fc.property(steps, (list) => {
+      const { clock, inFlight, cut, place } = inFlightOf(5, 100);
+      let inside: Place[] = [];
+      for (const { what, which, bytes } of list) {
+        const chosen = inside[which % Math.max(inside.length, 1)];
+        if (what === 'time') clock.time += bytes * 100;
+        else if (what === 'enter') {
+          const next = place();
+          if (inFlight.enter(next)) inside.push(next);
+        } else if (chosen !== undefined && what === 'grow') inFlight.grow(chosen, bytes);
+        else if (chosen !== undefined && what === 'arrived') inFlight.arrived(chosen);
+        else if (chosen !== undefined && what === 'leave') {
+          inFlight.leave(chosen);
+          inside = inside.filter((each) => each !== chosen);
+        }
+        inside = inside.filter((each) => !cut.includes(each));
+        expect(inFlight.requests).toBe(inside.length);
+        expect(inFlight.bytes).toBe(inside.reduce((sum, each) => sum + each.bytes, 0));
+        expect(inFlight.requests).toBeLessThanOrEqual(5);
+        expect(inFlight.bytes).toBeLessThanOrEqual(100);
+      }
+    }),
+  );
+});

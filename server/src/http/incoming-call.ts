@@ -1,0 +1,193 @@
+import type { Time } from '../model/time.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { CallRequest, Receiver, Verdict } from '../ports/receiver.ts';
+import type { Tallies } from '../ports/tallies.ts';
+import { writeKeyIn } from './authorization.ts';
+import { announcedBy, type Body, type BodyRefusal, drain, Waste } from './body.ts';
+import { ARRIVING, type Carrier } from './connections.ts';
+import type { ErrorCode } from './errors.ts';
+import type { Exchange } from './exchange.ts';
+import type { InFlight, Place } from './in-flight.ts';
+import type { Overload } from './overload.ts';
+import { answerTo, failure } from './respond.ts';
+import type { CallAction } from './routes.ts';
+
+/** What calls need on their way in. */
+export interface Means {
+  readonly receiver: Receiver;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Gets what is refused here, where no source is known yet. */
+  readonly tallies: Tallies | undefined;
+  readonly inFlight: InFlight;
+  readonly overload: Overload;
+}
+
+/** Collects the body of a call within the bounds, hands it to the receiver, and answers with its verdict. */
+export function takeCall(exchange: Exchange, action: CallAction, means: Means): void {
+  const body = announcedBy(exchange.request, action.limit);
+  if (typeof body === 'string') {
+    drain(exchange.request);
+    refuse(exchange, codeOf(body, action), means);
+    return;
+  }
+  const call = new IncomingCall(exchange, action, body, means);
+  if (means.inFlight.enter(call)) {
+    exchange.invite();
+    call.read();
+    return;
+  }
+  drain(exchange.request);
+  refuse(exchange, 'overloaded', means);
+}
+
+/**
+ * ```
+ * arriving ──end──▶ waiting ──verdict──▶ over
+ *    └─── refused, cut off, client gone ──▶ over
+ * ```
+ * It has a place in flight until it is over, also when its client is gone before the verdict: the receiver still holds
+ * the body then.
+ */
+class IncomingCall implements Place {
+  bytes = 0;
+  isArriving = false;
+  older: Place | undefined;
+  younger: Place | undefined;
+  readonly since: Time;
+  readonly #exchange: Exchange;
+  readonly #action: CallAction;
+  readonly #body: Body;
+  readonly #means: Means;
+  #state: 'arriving' | 'waiting' | 'over' = 'arriving';
+  #waste: Waste | undefined;
+
+  constructor(exchange: Exchange, action: CallAction, body: Body, means: Means) {
+    // A client's clock is corrected by the time between sending and arriving, so arriving is now and not after the body.
+    this.since = means.clock.now();
+    this.#exchange = exchange;
+    this.#action = action;
+    this.#body = body;
+    this.#means = means;
+  }
+
+  read(): void {
+    const { request } = this.#exchange;
+    request.on('data', (piece: Buffer) => this.#take(piece));
+    request.on('end', () => this.#end());
+    (request.socket as Carrier)[ARRIVING] = this;
+  }
+
+  /** The client went away before its body was here. */
+  gone(): void {
+    if (this.#state === 'arriving') this.#leave();
+  }
+
+  cutOff(): void {
+    this.#exchange.closeAfter();
+    this.#refuse('overloaded');
+  }
+
+  #take(piece: Buffer): void {
+    if (this.#state !== 'arriving') {
+      this.#waste ??= new Waste();
+      if (this.#waste.isTooMuch(piece)) this.#exchange.request.destroy();
+      return;
+    }
+    if (this.#body.size + piece.length > this.#body.most) this.#refuse(this.#action.tooLarge);
+    else if (!this.#means.inFlight.grow(this, piece.length)) this.#refuse('overloaded');
+    else if (!this.#body.add(piece)) {
+      this.#exchange.closeAfter();
+      this.#refuse('malformed_request');
+    }
+  }
+
+  #end(): void {
+    if (this.#state !== 'arriving') return;
+    const { inFlight } = this.#means;
+    inFlight.arrived(this);
+    (this.#exchange.request.socket as Carrier)[ARRIVING] = undefined;
+    const body = this.#body.inflated(this.#action.limit);
+    if (typeof body === 'string') this.#refuse(codeOf(body, this.#action));
+    else if (body.length > this.bytes && !inFlight.grow(this, body.length - this.bytes)) {
+      this.#refuse('overloaded');
+    } else this.#handOver(body);
+  }
+
+  #handOver(body: Buffer): void {
+    this.#state = 'waiting';
+    const { type } = this.#action;
+    try {
+      this.#means.receiver(callRequest(this.#exchange, { type, body, receivedAt: this.since }), (verdict) =>
+        this.#answer(verdict),
+      );
+    } catch (error) {
+      // An error of ours: one request may not end the process and everybody else's with it.
+      this.#means.logger.error({ error, type }, 'request.failed');
+      if (this.#isOver()) return;
+      this.#leave();
+      this.#exchange.reply(failure('internal_error'));
+    }
+  }
+
+  #answer(verdict: Verdict): void {
+    if (this.#state === 'over') return;
+    this.#leave();
+    this.#exchange.reply(answerTo(verdict));
+  }
+
+  #refuse(code: ErrorCode): void {
+    this.#leave();
+    refuse(this.#exchange, code, this.#means);
+  }
+
+  /** The receiver may have answered before it threw. */
+  #isOver(): boolean {
+    return this.#state === 'over';
+  }
+
+  #leave(): void {
+    this.#state = 'over';
+    this.#means.inFlight.leave(this);
+  }
+}
+
+/** What the receiver is given. */
+export function callRequest(
+  { request }: Exchange,
+  call: Pick<CallRequest, 'type' | 'body' | 'receivedAt'>,
+): CallRequest {
+  const { authorization } = request.headers;
+  const writeKey = authorization === undefined ? undefined : writeKeyIn(authorization);
+  const { type, body, receivedAt } = call;
+  const peer = request.socket;
+  return writeKey === undefined
+    ? { type, body, receivedAt, peer }
+    : { type, writeKey, body, receivedAt, peer };
+}
+
+/** Asks the client to come again. */
+export function turnAway(exchange: Exchange, { tallies, overload }: Means): void {
+  tallies?.refused('overloaded');
+  overload.turnedAway();
+  exchange.reply(answerTo(OVERLOADED));
+}
+
+function refuse(exchange: Exchange, code: ErrorCode, means: Means): void {
+  if (code === 'overloaded') {
+    turnAway(exchange, means);
+    return;
+  }
+  means.tallies?.refused(code);
+  exchange.reply(failure(code, code === 'malformed_request' ? DUST : undefined));
+}
+
+const DUST = 'Its body comes in pieces of a few bytes.';
+
+/** A place is free again as soon as one commit is done, so a second is long enough. */
+const OVERLOADED: Verdict = { kind: 'unavailable', code: 'overloaded', retryAfter: 1 };
+
+function codeOf(refusal: BodyRefusal, action: CallAction): ErrorCode {
+  return refusal === 'too_large' ? action.tooLarge : refusal;
+}

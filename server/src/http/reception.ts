@@ -1,0 +1,102 @@
+import type { Control } from '../ports/control.ts';
+import { drain } from './body.ts';
+import { askControl } from './control-request.ts';
+import { optionsAnswer } from './cors.ts';
+import type { Exchange } from './exchange.ts';
+import { type Means, takeCall, turnAway } from './incoming-call.ts';
+import { Pipelines } from './pipelines.ts';
+import { takePixel } from './pixel-call.ts';
+import { settingsAnswer } from './project-settings.ts';
+import { type Answer, answerOf, failure, success } from './respond.ts';
+import { type Action, type CallAction, findPath, isControlPath, isReceivingPath } from './routes.ts';
+
+export interface ReceptionOptions extends Means {
+  /** Answers everything below `/api`; without it there is nothing. */
+  readonly control: Control | undefined;
+  /** Why calls cannot be accepted now; empty when they can. */
+  readonly readiness: () => readonly string[];
+  /** Where clients reach this server; they are told by the settings endpoint. */
+  readonly publicUrl: string | undefined;
+}
+
+/** What is answered at once. */
+type PlainAction = Exclude<Action, { readonly kind: 'call' | 'pixel' }>;
+
+const ALIVE = answerOf(200, '{"status":"alive"}');
+const READY = answerOf(200, '{"status":"ready"}');
+
+/** Takes every request and brings it to what answers it. */
+export class Reception {
+  readonly #options: ReceptionOptions;
+  readonly #pipelines = new Pipelines();
+
+  constructor(options: ReceptionOptions) {
+    this.#options = options;
+  }
+
+  receive(exchange: Exchange): void {
+    const { request } = exchange;
+    const { socket } = request;
+    const turn = this.#pipelines.next(socket);
+    // The client takes the end of the connection for no answer, and sends it again.
+    if (turn === 'rest') return;
+    if (turn === 'flood') {
+      // Nothing more is read; what is in memory already comes as the rest.
+      socket.pause();
+      exchange.closeAfter();
+      turnAway(exchange, this.#options);
+      return;
+    }
+    const path = findPath(exchange.target);
+    const action = path?.actions.get(request.method ?? '');
+    if (action?.kind === 'call') {
+      takeCall(exchange, action, this.#options);
+      return;
+    }
+    const { control } = this.#options;
+    if (path === undefined && control !== undefined && isControlPath(exchange.target)) {
+      askControl(exchange, control, this.#options);
+      return;
+    }
+    exchange.invite();
+    drain(request);
+    if (action === undefined && isReceivingPath(exchange.target)) {
+      // A client with a wrong base URL drops its events without a word: this is where an operator can see it.
+      this.#options.tallies?.refused(path === undefined ? 'not_found' : 'method_not_allowed');
+    }
+    if (path !== undefined) this.#act(exchange, action, path.allow);
+    else exchange.reply(failure('not_found'));
+  }
+
+  /** Everything but calls. `allow` lists the methods of the path. */
+  #act(exchange: Exchange, action: Exclude<Action, CallAction> | undefined, allow: string): void {
+    if (action?.kind === 'pixel') takePixel(exchange, action.type, this.#options);
+    else exchange.reply(this.#answerOf(exchange, action, allow));
+  }
+
+  #answerOf(exchange: Exchange, action: PlainAction | undefined, allow: string): Answer {
+    switch (action?.kind) {
+      case undefined:
+        return notAllowed(allow);
+      case 'options':
+        return optionsAnswer(allow, isReceivingPath(exchange.target));
+      case 'settings':
+        return settingsAnswer(action.writeKey, this.#options.publicUrl);
+      case 'swallow':
+        return success();
+      case 'alive':
+        return ALIVE;
+      case 'ready':
+        return readinessAnswer(this.#options.readiness());
+    }
+  }
+}
+
+function notAllowed(allow: string): Answer {
+  const { status, headers, body } = failure('method_not_allowed');
+  return { status, headers: [...headers, 'Allow', allow], body };
+}
+
+function readinessAnswer(reasons: readonly string[]): Answer {
+  return reasons.length === 0 ? READY : answerOf(503, JSON.stringify({ status: 'not_ready', reasons }));
+}

@@ -1,0 +1,45 @@
+import type { ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { ErrorCode } from './errors.ts';
+import { asText, failure } from './respond.ts';
+
+const CODES: Readonly<Record<string, ErrorCode>> = {
+  HPE_HEADER_OVERFLOW: 'headers_too_large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+};
+
+/** Connections that are only waiting for the answers they are still owed. */
+const ENDING = new WeakSet<Duplex>();
+
+/**
+ * Node could not read a request on this connection, or waited too long for it. Requests that came whole before it get
+ * their answers first: an error in their place would be taken for theirs.
+ */
+export function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
+  // Without a handshake there is nobody to answer: what spoke was no TLS.
+  if (error.code === 'ECONNRESET' || /^ERR_(SSL|TLS)_/.test(error.code ?? '')) {
+    socket.destroy();
+    return;
+  }
+  // Every further byte is an error too.
+  if (ENDING.has(socket)) return;
+  ENDING.add(socket);
+  const text = asText(failure(CODES[error.code ?? ''] ?? 'malformed_request'));
+  afterAnswers(socket, () => {
+    if (socket.writable) socket.end(text, () => socket.destroy());
+    else socket.destroy();
+  });
+}
+
+/** Calls `then` when every request that came whole has its answer; never when the connection breaks before. */
+function afterAnswers(socket: Duplex, then: () => void): void {
+  const response = responseOn(socket);
+  if (response === undefined || !response.req.complete) then();
+  // By then Node has put the next answer in its place.
+  else response.once('finish', () => afterAnswers(socket, then));
+}
+
+/** The answer whose turn it is on this connection. Node keeps it there and nowhere else. */
+function responseOn(socket: Duplex): ServerResponse | undefined {
+  return (socket as Duplex & { readonly _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
+}

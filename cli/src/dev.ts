@@ -1,6 +1,7 @@
 import type { App, Config, Happening } from '@millrace/server';
 import { systemClock } from './clock.ts';
 import { readConfiguration, type ServerFlags } from './configuration.ts';
+import { sendDemo } from './demo.ts';
 import { createDisplay, type Display } from './display.ts';
 import { greeting, localUrl } from './greeting.ts';
 import { happeningLine, isFailure } from './happening-line.ts';
@@ -19,11 +20,16 @@ const DESTINATION = 'local-receiver';
 const LINES_PER_SECOND = 40;
 const FAILURES_PER_SECOND = 20;
 
+export interface DevOptions extends ServerFlags {
+  /** Send one call of every type when ready. */
+  readonly demo?: boolean;
+}
+
 /**
  * `millrace dev`: server, receiver and everything between them on this machine, and what happens as lines on stdout.
  * contract.md section 1.
  */
-export async function dev(options: ServerFlags, place: Surroundings): Promise<ExitCode> {
+export async function dev(options: DevOptions, place: Surroundings): Promise<ExitCode> {
   const loaded = readConfiguration({ flags: quiet(options, place.env), defaultHost: '127.0.0.1' }, place);
   if (!loaded) return 2;
   if (place.env['MILLRACE_CONFIG']) {
@@ -39,7 +45,10 @@ export async function dev(options: ServerFlags, place: Surroundings): Promise<Ex
     write: (line) => place.err.write(line),
   });
   const observer = (happening: Happening) => display.show(withSignature(happening, receiver));
-  const onReady = (app: App) => greet({ app, receiver, config }, place);
+  const onReady = (app: App) => {
+    greet({ app, receiver, config }, place);
+    if (options.demo) void sendDemo(localUrl(app.url), WRITE_KEY);
+  };
   try {
     return await serve({ config, app: { logger, observer }, onReady }, place);
   } finally {

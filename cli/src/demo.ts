@@ -1,0 +1,14 @@
+import { Client } from '@millrace/client';
+
+/** One call of every type, as a program with the client library makes them; resolves when all are answered for. */
+export async function sendDemo(endpoint: string, writeKey: string): Promise<void> {
+  const client = new Client(writeKey, { endpoint });
+  const userId = 'demo-user';
+  client.identify({ userId, traits: { name: 'Ada', plan: 'pro' } });
+  client.group({ userId, groupId: 'demo-group', traits: { name: 'Analytical Engines' } });
+  client.page({ userId, name: 'Pricing', properties: { url: 'https://example.com/pricing' } });
+  client.screen({ userId, name: 'Cart' });
+  client.track({ userId, event: 'Order Placed', properties: { total: 9, currency: 'EUR' } });
+  client.alias({ userId, previousId: 'demo-visitor' });
+  await client.close();
+}

@@ -105,7 +105,7 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
       }),
       clock: systemClock,
       logger: options.logger,
-      readiness: () => [],
+      readiness: () => (upkeep.problem === undefined ? [] : [upkeep.problem]),
       ...listening(config),
       tallies: observation.tallies,
     });

@@ -25,7 +25,7 @@ export class Upkeep {
   #cancelTimer: (() => void) | undefined;
   #slice: Promise<void> | undefined;
   #stopped = false;
-  #failing = false;
+  #problem: string | undefined;
 
   constructor(tools: UpkeepTools) {
     this.#tools = tools;
@@ -33,6 +33,11 @@ export class Upkeep {
 
   start(): void {
     this.#wait(REST);
+  }
+
+  /** Why the store could not be written when upkeep tried last, within the last second or two; absent when it could. */
+  get problem(): string | undefined {
+    return this.#problem;
   }
 
   /** Resolves when the slice under way is done. */
@@ -55,13 +60,13 @@ export class Upkeep {
     const { log, clock, logger, retention } = this.#tools;
     try {
       const more = await log.maintain(clock.now(), retention, BUDGET);
-      if (this.#failing) logger.info({}, 'upkeep.recovered');
-      this.#failing = false;
+      if (this.#problem !== undefined) logger.info({}, 'upkeep.recovered');
+      this.#problem = undefined;
       return more ? BREATH : REST;
     } catch (error) {
       // The store says so on every commit too; once is enough here.
-      if (!this.#failing) logger.warn({ error }, 'upkeep.failed');
-      this.#failing = true;
+      if (this.#problem === undefined) logger.warn({ error }, 'upkeep.failed');
+      this.#problem = error instanceof Error ? error.message : String(error);
       return REST;
     }
   }

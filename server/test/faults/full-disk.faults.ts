@@ -99,12 +99,14 @@ async function outlive(kind: string, on: Place, { env, refuse, relent }: Refusin
     refuse();
     const refusals = () => traffic.statuses.get(503) ?? 0;
     await traffic.until(() => refusals() >= 20);
+    await becomes(live.url, 503);
     await lasting(chance.between(50, 300));
     await traffic.stop();
     expect(traffic.wrong).toEqual([]);
     expect(traffic.statuses.get('broken') ?? 0).toBe(0);
     relent();
     const recovery = await everythingAccepted(live.url, calls);
+    await becomes(live.url, 200);
     tally.rounds++;
     tally.refusals += refusals();
     tally.slowest = Math.max(tally.slowest, recovery);
@@ -122,6 +124,16 @@ async function outlive(kind: string, on: Place, { env, refuse, relent }: Refusin
     'calls turned away': tally.refusals,
     'slowest recovery, ms': Math.round(tally.slowest),
   });
+}
+
+/** Waits until `/readyz` answers so, as a load balancer would. */
+async function becomes(url: string, status: number): Promise<void> {
+  for (;;) {
+    const answer = await fetch(`${url}/readyz`);
+    await answer.text();
+    if (answer.status === status) return;
+    await lasting(50);
+  }
 }
 
 /** Stops while the disk refuses, tries to start, and starts again when it relents. */

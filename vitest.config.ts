@@ -12,6 +12,8 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 30_000,
     pool: 'forks',
+    // Not one less than the cores: most tests wait for sockets and disks most of the time.
+    maxWorkers: '100%',
     // The threads that tests start find their sources compiled and stripped of types.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/compile', import.meta.url)) },
   },

@@ -70,8 +70,8 @@ async function goodCall(): Promise<number> {
   return performance.now() - started;
 }
 
-/** Long enough for a busy machine, and far below what a client waits (10 s and more). */
-const PATIENCE = 3000;
+/** What the least patient client waits for an answer. How long it takes on a machine at rest, the fuzz run prints. */
+const PATIENCE = 10_000;
 
 async function expectGoodService(): Promise<void> {
   const times: number[] = [];

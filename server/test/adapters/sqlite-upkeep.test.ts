@@ -111,6 +111,17 @@ describe('upkeep of the SQLite store', () => {
     expect((await append([event(5)], START + 2 * HOUR).catch(() => []))[0]).toBeUndefined();
   });
 
+  it('writes nothing when there is nothing to do', async () => {
+    await append([event(1)], START);
+    await upkeep(START + 2 * HOUR);
+    const commits = () => rows(`select value from ledger where scope = 'store' and name = 'commits'`);
+    const before = await commits();
+    for (let n = 0; n < 5; n++) expect(await store.log.maintain(START + 2 * HOUR, RETENTION, 4)).toBe(false);
+    expect(await commits()).toEqual(before);
+    await append([event(2)], START);
+    expect(await commits()).not.toEqual(before);
+  });
+
   it('finds events by messageId, user and time, before and after sealing and a restart', async () => {
     const positions: Position[] = [];
     for (let n = 0; n < 900; n += 3)

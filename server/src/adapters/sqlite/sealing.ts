@@ -48,29 +48,19 @@ export class Sealing {
     const first: Position = group[0]!.first;
     const chunks = group.map((facts) => this.#chunks.at(facts.first)!);
     const n = chunks.reduce((sum, chunk) => sum + chunk.n, 0);
+    const words = (part: 'sources' | 'plans' | 'keys' | 'users') =>
+      concat(
+        Uint32Array,
+        chunks.map((chunk) => chunk[part]),
+      );
     const merged: ChunkEvents = {
       n,
       lines: Buffer.concat(chunks.flatMap(({ body }, nth) => (nth === 0 ? [body] : [LINE_FEED, body]))),
-      sources: concat(
-        Uint32Array,
-        chunks.map((chunk) => chunk.sources),
-      ),
       times: concat(
         Float64Array,
         chunks.map((chunk) => chunk.times),
       ),
-      plans: concat(
-        Uint32Array,
-        chunks.map((chunk) => chunk.plans),
-      ),
-      keys: concat(
-        Uint32Array,
-        chunks.map((chunk) => chunk.keys),
-      ),
-      users: concat(
-        Uint32Array,
-        chunks.map((chunk) => chunk.users),
-      ),
+      ...{ sources: words('sources'), plans: words('plans'), keys: words('keys'), users: words('users') },
     };
     for (const chunk of chunks) this.#chunks.delete(chunk.first);
     this.#chunks.put(first, merged, SEALED);

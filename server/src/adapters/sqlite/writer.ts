@@ -51,6 +51,8 @@ class Writer {
   /** Answers to erasures whose bytes are not gone yet. */
   readonly #scrubbing: Reply[] = [];
   #checkpoints: Checkpoints;
+  /** The last transaction failed: the next one is to show whether the disk is well again. */
+  #isSuspect = false;
   /** Sets that a transaction took in hand of which nobody knows whether it happened. */
   #doubtful: SetId[] = [];
 
@@ -98,18 +100,26 @@ class Writer {
       contents = this.#opened();
       const before = contents.commits;
       this.#database.exec('begin immediate');
+      // Upkeep that finds nothing to do once a second must not cost a sync once a second.
+      const mayBeIdle = !this.#isSuspect && writes.every(({ kind }) => kind === 'maintain');
+      const state = mayBeIdle ? this.#state() : '';
       for (const request of writes) answers.push(perform(contents, request));
-      contents.seal();
-      try {
-        this.#database.exec('commit');
-      } catch (error) {
-        // The commit may have happened all the same. Only the file knows.
-        this.#reopen();
-        if (this.#opened().commits !== before + 1) throw error;
+      if (mayBeIdle && this.#state() === state) this.#database.exec('rollback');
+      else {
+        contents.seal();
+        try {
+          this.#database.exec('commit');
+        } catch (error) {
+          // The commit may have happened all the same. Only the file knows.
+          this.#reopen();
+          if (this.#opened().commits !== before + 1) throw error;
+        }
       }
       contents.taken();
+      this.#isSuspect = false;
     } catch (error) {
       const { reason } = asStorageError(error, this.#options.folder);
+      this.#isSuspect = true;
       // Should it turn out to have happened, its callers have been told otherwise.
       if (contents !== undefined) this.#doubtful.push(...contents.taken());
       this.#giveUp();
@@ -165,6 +175,12 @@ class Writer {
         reason: asStorageError(error, this.#options.folder).reason,
       });
     }
+  }
+
+  /** Differs when rows were changed, or pages given back. */
+  #state(): string {
+    const sql = 'select total_changes() as changes, page_count as pages from pragma_page_count()';
+    return JSON.stringify(this.#database.prepare(sql).get());
   }
 
   /** The contents, opened anew if the last handle was given up. */

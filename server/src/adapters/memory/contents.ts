@@ -67,8 +67,8 @@ export interface StoredRecord {
   readonly receivedAt: Time;
   readonly json: string;
   /** Ids of the destinations that were to get it, and of those that were not. */
-  readonly owed: number[];
-  readonly skipped: { readonly destination: number; readonly reason: string }[];
+  owed: readonly number[];
+  skipped: readonly { readonly destination: number; readonly reason: string }[];
 }
 
 /** Deliveries of one destination that were owed, claimed or retried together. Never empty. */

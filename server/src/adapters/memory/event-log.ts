@@ -101,10 +101,16 @@ function notePlans(
 ): void {
   const recordOf = (index: number) => contents.events.get(positions[index] ?? -1);
   for (const { destination, indexes } of owed) {
-    for (const index of indexes) recordOf(index)?.owed.push(destination);
+    for (const index of indexes) {
+      const record = recordOf(index);
+      if (record !== undefined) record.owed = [...record.owed, destination];
+    }
   }
   for (const { destination, reason, indexes } of skipped) {
-    for (const index of indexes) recordOf(index)?.skipped.push({ destination, reason });
+    for (const index of indexes) {
+      const record = recordOf(index);
+      if (record !== undefined) record.skipped = [...record.skipped, { destination, reason }];
+    }
   }
 }
 

@@ -3,6 +3,9 @@ import type { Time } from '../../model/time.ts';
 import type { NewEvent, StoredEvent } from '../../ports/event-log.ts';
 import type { MemoryContents, StoredRecord } from './contents.ts';
 
+/** Shared, because most events of a large log would have two empty lists of their own. */
+const NONE: readonly never[] = [];
+
 /** Stores one event behind all others. */
 export function put(contents: MemoryContents, event: NewEvent, receivedAt: Time): Position {
   const { source, messageId } = event;
@@ -18,8 +21,8 @@ export function put(contents: MemoryContents, event: NewEvent, receivedAt: Time)
 class KeptEvent implements StoredRecord {
   readonly event: NewEvent;
   readonly receivedAt: Time;
-  readonly owed: StoredRecord['owed'] = [];
-  readonly skipped: StoredRecord['skipped'] = [];
+  owed: StoredRecord['owed'] = NONE;
+  skipped: StoredRecord['skipped'] = NONE;
 
   constructor(event: NewEvent, receivedAt: Time) {
     this.event = event;

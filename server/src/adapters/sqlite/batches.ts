@@ -1,5 +1,4 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Appended } from '../../ports/event-log.ts';
 import type { Origin } from './chunks.ts';
 
 /** How many batches are remembered. Chunks that carry their answers are not sealed. */
@@ -13,7 +12,8 @@ export const REMEMBERED = 64;
 export class Batches {
   readonly #putEmpty: StatementSync;
   readonly #dropEmpty: StatementSync;
-  readonly #answers = new Map<string, Appended>();
+  /** As `appended.ts` writes them. */
+  readonly #answers = new Map<string, string>();
   #emptyNumber = 0;
 
   constructor(database: DatabaseSync) {
@@ -21,18 +21,18 @@ export class Batches {
     this.#dropEmpty = database.prepare('delete from empty_batch where number <= ?');
     const empty = database.prepare('select number, batch, answer from empty_batch order by number');
     for (const { number, batch, answer } of empty.all() as unknown as Row[]) {
-      this.#answers.set(batch, read(answer));
+      this.#answers.set(batch, answer);
       this.#emptyNumber = number;
     }
     const last = database.prepare(
       'select batch, answer from chunk where batch is not null order by first desc limit ?',
     );
     for (const { batch, answer } of (last.all(REMEMBERED) as unknown as Row[]).reverse()) {
-      this.#answers.set(batch, read(answer));
+      this.#answers.set(batch, answer);
     }
   }
 
-  answerTo(id: string): Appended | undefined {
+  answerTo(id: string): string | undefined {
     return this.#answers.get(id);
   }
 
@@ -42,9 +42,9 @@ export class Batches {
   }
 
   /** `stored`: whether the answer went into a chunk's row. */
-  remember(id: string, answer: Appended, stored: boolean): void {
+  remember(id: string, answer: string, stored: boolean): void {
     if (!stored) {
-      this.#putEmpty.run(++this.#emptyNumber, id, write(answer));
+      this.#putEmpty.run(++this.#emptyNumber, id, answer);
       this.#dropEmpty.run(this.#emptyNumber - REMEMBERED);
     }
     this.#answers.set(id, answer);
@@ -57,24 +57,4 @@ interface Row {
   number: number;
   batch: string;
   answer: string;
-}
-
-/** Mostly the positions follow each other from the first on, and two numbers say it. JSON knows no `undefined`: null. */
-export function write({ positions, held }: Appended): string {
-  const first = positions[0];
-  const gapless = first !== undefined && positions.every((position, index) => position === first + index);
-  return JSON.stringify({ positions: gapless ? { first, n: positions.length } : positions, held });
-}
-
-function read(text: string): Appended {
-  const { positions, held } = JSON.parse(text) as {
-    positions: { first: number; n: number } | (number | null)[];
-    held: (number | null)[];
-  };
-  return {
-    positions: Array.isArray(positions)
-      ? positions.map((position) => position ?? undefined)
-      : Array.from({ length: positions.n }, (_, index) => positions.first + index),
-    held: held.map((set) => set ?? undefined),
-  };
 }

@@ -3,10 +3,11 @@ import type { Position } from '../../model/event.ts';
 import type { Duration, Time } from '../../model/time.ts';
 import type { LaneStat, SetId, Settled } from '../../ports/backlog.ts';
 import type { DeadPage, DeadQuery } from '../../ports/dead-letters.ts';
-import type { Appended, Found, LogSize } from '../../ports/event-log.ts';
+import type { Found, LogSize } from '../../ports/event-log.ts';
 import type { EventHistory } from '../../ports/history.ts';
 import { AcceptedAttempts } from './accepted.ts';
-import { Batches, write } from './batches.ts';
+import { encodeAppended } from './appended.ts';
+import { Batches } from './batches.ts';
 import { Chunks, lineOf } from './chunks.ts';
 import { Counters } from './counters.ts';
 import { DeadLetterRows } from './dead-letters.ts';
@@ -108,21 +109,21 @@ export class Contents {
     });
   }
 
-  append(message: AppendMessage): Appended {
+  append(message: AppendMessage): string {
     const known = this.#batches.answerTo(message.batch);
     if (known !== undefined) return known;
     const places = this.#dedupe.place(message, this.#chunks.next);
-    const answer: Appended = {
+    const answer = encodeAppended({
       positions: Array.from(places, (place) => (place < 0 ? undefined : place)),
       held: message.owed.map((owed) => this.#owe(owed, places, message.receivedAt)),
-    };
+    });
     for (const { destination, reason, indexes } of message.skipped) {
       const n = positionsOf(indexes, places).length;
       this.#counters.add('destination', destination, `skipped:${reason}`, n);
     }
     this.#count(message, places);
     const kept = keep(message, places, this.#plans.numbersOf(message));
-    if (kept.n > 0) this.#chunks.append(kept, { batch: message.batch, answer: write(answer) });
+    if (kept.n > 0) this.#chunks.append(kept, { batch: message.batch, answer });
     this.#batches.remember(message.batch, answer, kept.n > 0);
     return answer;
   }

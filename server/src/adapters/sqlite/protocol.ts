@@ -2,7 +2,7 @@ import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import type { Held, LaneStat, Result, Settled } from '../../ports/backlog.ts';
 import type { DeadPage, DeadQuery } from '../../ports/dead-letters.ts';
-import type { Appended, Found, LogSize, Query, Received, Retention } from '../../ports/event-log.ts';
+import type { Found, LogSize, Query, Received, Retention } from '../../ports/event-log.ts';
 import type { EventHistory } from '../../ports/history.ts';
 import type { SettingsChanges, SettingsSnapshot } from '../../ports/settings.ts';
 
@@ -40,7 +40,8 @@ export type OperationKind = Operation['kind'];
 
 /** The answer to each kind of operation. */
 export interface Answers {
-  append: Appended;
+  /** As `appended.ts` writes it. */
+  append: string;
   settle: Settled;
   claim: ClaimMessage;
   release: number;

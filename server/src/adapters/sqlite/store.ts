@@ -16,6 +16,7 @@ import type {
 import type { EventHistory, History } from '../../ports/history.ts';
 import type { Settings, SettingsChanges, SettingsSnapshot } from '../../ports/settings.ts';
 import type { Store } from '../../ports/store.ts';
+import { decodeAppended } from './appended.ts';
 import { lineStarts } from './codec.ts';
 import { type KeyHash, keyHash } from './key-hash.ts';
 import { ledgerOf } from './ledger.ts';
@@ -76,9 +77,11 @@ class SqliteEventLog implements EventLog {
     this.#hash = hash;
   }
 
-  append(batch: Batch): Promise<Appended> {
+  async append(batch: Batch): Promise<Appended> {
     const append = this.#encode(batch);
-    return this.#thread.ask({ kind: 'append', append }, [append.lines.buffer as ArrayBuffer]);
+    return decodeAppended(
+      await this.#thread.ask({ kind: 'append', append }, [append.lines.buffer as ArrayBuffer]),
+    );
   }
 
   #encode(batch: Batch): AppendMessage {

@@ -56,10 +56,12 @@ if (mode === 'sender') {
   const key = createSecretKey('secret', 'utf8');
   const end = performance.now() + Number(seconds) * 1000;
   let done = 0;
+  const latencies: number[] = [];
   const loops = Array.from({ length: Number(connections) }, () => {
     const client = new Client(`http://127.0.0.1:${port}`, { pipelining: 1, allowH2: false });
     return new Promise<void>((resolve) => {
       const send = () => {
+        const at = performance.now();
         const headers: Record<string, string> = { 'content-type': 'application/json' };
         if (signed === 'yes') headers['x-signature'] = createHmac('sha1', key).update(body).digest('hex');
         client.dispatch(
@@ -70,6 +72,7 @@ if (mode === 'sender') {
             onResponseData() {},
             onResponseEnd() {
               done++;
+              latencies.push(performance.now() - at);
               if (performance.now() < end) setImmediate(send);
               else void client.close().then(resolve);
             },
@@ -83,5 +86,6 @@ if (mode === 'sender') {
     });
   });
   await Promise.all(loops);
-  console.log(JSON.stringify({ perSecond: done / Number(seconds), cpu: process.cpuUsage() }));
+  const p99 = latencies.sort((a, b) => a - b)[Math.floor(latencies.length * 0.99)];
+  console.log(JSON.stringify({ perSecond: done / Number(seconds), p99, cpu: process.cpuUsage() }));
 }

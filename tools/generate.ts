@@ -5,8 +5,11 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import * as z from 'zod';
+import manifest from '../server/package.json' with { type: 'json' };
 import { configDocument } from '../server/src/config-schema.ts';
+import { openApi } from '../server/src/control/openapi.ts';
 import { webhookSettings } from '../server/src/destinations/webhooks/settings.ts';
+import { controlOperations, type Operated } from '../server/src/operations.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
@@ -15,6 +18,11 @@ const WIDTH = 110;
 
 /** What a text of the configuration file may hold in place of a value. */
 const REFERENCE = '\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}';
+
+/** Operations are only described here and never run, so nothing stands behind them. */
+const NOTHING = {
+  ...{ store: {}, lanes: {}, settings: {}, observation: {}, clock: {}, tryOut: undefined },
+} as unknown as Operated;
 
 const GENERATED: Readonly<Record<string, () => unknown>> = {
   'spec/config.schema.json': () =>
@@ -29,6 +37,7 @@ const GENERATED: Readonly<Record<string, () => unknown>> = {
       title: 'Settings of a Millrace destination of type webhooks',
       description: 'destinations[].settings, in the configuration file and in the control API.',
     }),
+  'spec/openapi.json': () => openApi(controlOperations(NOTHING), manifest.version),
 };
 
 const checking = process.argv.includes('--check');

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
+import manifest from '../package.json' with { type: 'json' };
 import { readAuthorities } from './adapters/node/authorities.ts';
 import { systemClock } from './adapters/node/clock.ts';
 import { egressRules } from './adapters/node/egress.ts';
@@ -8,11 +9,8 @@ import { createTransport } from './adapters/node/transport.ts';
 import { openSqliteStore } from './adapters/sqlite/store.ts';
 import type { Config } from './config.ts';
 import { adminToken } from './control/admin-token.ts';
+import { changesOf } from './control/changes.ts';
 import { createControl } from './control/control.ts';
-import { deadLetterOperations } from './control/dead-letters.ts';
-import { destinationOperations } from './control/destinations.ts';
-import type { Operation } from './control/operation.ts';
-import { readingOperations } from './control/reading.ts';
 import { byDestination } from './deliver/by-destination.ts';
 import { Lanes } from './deliver/lanes.ts';
 import { tryOut } from './deliver/trial.ts';
@@ -21,9 +19,12 @@ import { createListener } from './http/listener.ts';
 import { RateLimits } from './http/rate-limits.ts';
 import { Intake } from './ingest/intake.ts';
 import { writeKeys } from './ingest/receive.ts';
+import type { Destination } from './model/destination.ts';
 import { Observation } from './observe/observation.ts';
+import { controlOperations } from './operations.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Observer } from './ports/observer.ts';
+import type { Settings, SettingsSnapshot } from './ports/settings.ts';
 import type { Store } from './ports/store.ts';
 import type { Transport } from './ports/transport.ts';
 import { Upkeep } from './retain/upkeep.ts';
@@ -77,13 +78,12 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     started.push(() => store.stop());
     const transport = makeTransport(config.egress);
     started.push(() => transport.stop());
-    const snapshot = await store.settings.apply({
-      sources: config.sources,
-      destinations: config.destinations,
-    });
+    const snapshot = await applyFile(config, store.settings, options.logger);
     const lanes = makeLanes(store, transport, options);
     const settings = new SettingsInForce(store.settings, snapshot);
-    settings.follow(({ destinations }) => lanes.configure(destinations));
+    settings.follow((now) =>
+      lanes.configure([...now.destinations, ...now.gone.destinations.map(withoutEndpoints)]),
+    );
     void warnOfEndpoints(config, options.logger);
     await lanes.start();
     started.push(() => lanes.stop());
@@ -99,9 +99,13 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     const listener = createListener({
       receiver: intake.receive,
       control: createControl({
-        token,
-        logger: options.logger,
-        operations: operationsOf({ store, lanes, transport, settings, observation }),
+        ...{ adminToken: token, clock: systemClock, logger: options.logger, version: manifest.version },
+        tokens: () => settings.now().tokens,
+        operations: controlOperations({
+          ...{ store, lanes, settings, observation, clock: systemClock },
+          tryOut: (event, destination) =>
+            tryOut(event, destination, { type: webhooks, transport, clock: systemClock }),
+        }),
       }),
       clock: systemClock,
       logger: options.logger,
@@ -124,6 +128,27 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     await stop();
     throw new StartError(error instanceof Error ? error.message : String(error), { cause: error });
   }
+}
+
+/**
+ * Every start applies the file: what it names is overwritten, what it does not name stays. Whoever changed one of its
+ * records meanwhile is told, because the change is lost. contract.md section 3.
+ */
+async function applyFile(config: Config, settings: Settings, logger: Logger): Promise<SettingsSnapshot> {
+  const now = await settings.load();
+  const changes = changesOf(config, now, { by: 'file', at: systemClock.now() });
+  for (const { kind, name, action } of changes.audit ?? []) {
+    if (action === 'created') continue;
+    const [last] = (await settings.audit({ kind, name }, 1)).entries;
+    if (last !== undefined && last.by !== 'file')
+      logger.warn({ kind, name, by: last.by, at: new Date(last.at).toISOString() }, 'settings.overwritten');
+  }
+  return await settings.apply(changes);
+}
+
+/** A destination that was removed: what it is still owed is given up, because there is nowhere to send it. */
+function withoutEndpoints(destination: Destination): Destination {
+  return { ...destination, enabled: true, settings: { ...destination.settings, endpoints: [] } };
 }
 
 /** What the configuration says about the port. */
@@ -218,31 +243,6 @@ function makeObservation(
     settings: settings.now,
     lanes: () => lanes.states(),
   });
-}
-
-interface Operating {
-  readonly store: Store;
-  readonly lanes: Lanes;
-  readonly transport: Transport;
-  readonly settings: SettingsInForce;
-  readonly observation: Observation;
-}
-
-/** Everything the control API can be asked. */
-function operationsOf({ store, lanes, transport, settings, observation }: Operating): Operation[] {
-  const { log, deadLetters } = store;
-  return [
-    ...readingOperations(observation),
-    ...destinationOperations({
-      ...{ settings, clock: systemClock, newMessageId: uuidv7 },
-      tryOut: (event, destination) =>
-        tryOut(event, destination, { type: webhooks, transport, clock: systemClock }),
-    }),
-    ...deadLetterOperations({
-      ...{ deadLetters, log, settings, clock: systemClock, newId: randomUUID },
-      parked: (lane, at) => lanes.parked(lane, at),
-    }),
-  ];
 }
 
 const TYPE_NAMES = { webhooks: webhooks.name };

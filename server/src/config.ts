@@ -176,3 +176,20 @@ function warningsOf(config: Config, file: ConfigFile, filePath: string): string[
   }
   return inOrder(warnings).map(lineOf);
 }
+
+/**
+ * Checks sources and destinations as the configuration file is checked, all of them together. `faults` has the paths of
+ * the file and no places in it.
+ */
+export function recordsIn(document: {
+  readonly sources: readonly object[];
+  readonly destinations: readonly object[];
+}):
+  | Pick<Config, 'sources' | 'destinations'>
+  | { readonly faults: readonly { readonly path: string; readonly message: string }[] } {
+  const parsed = configDocument.safeParse(document);
+  if (parsed.success) return { sources: parsed.data.sources, destinations: parsed.data.destinations };
+  const nowhere = { value: document, places: new Map(), unread: new Set<string>(), problems: [], path: '' };
+  const problems = problemsOf(parsed.error.issues, nowhere);
+  return { faults: problems.map(({ path, message }) => ({ path, message })) };
+}

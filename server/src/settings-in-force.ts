@@ -1,7 +1,6 @@
-import type { Destination } from './model/destination.ts';
-import type { DestinationRecord, Settings, SettingsSnapshot } from './ports/settings.ts';
+import type { Settings, SettingsChanges, SettingsSnapshot } from './ports/settings.ts';
 
-/** The sources and destinations as they are now, and whom to tell when they change. */
+/** The records as they are now, and whom to tell when they change. */
 export class SettingsInForce {
   readonly #settings: Settings;
   readonly #tell: ((snapshot: SettingsSnapshot) => void)[] = [];
@@ -16,6 +15,8 @@ export class SettingsInForce {
 
   readonly now = (): SettingsSnapshot => this.#snapshot;
 
+  readonly audit: Settings['audit'] = (query, limit, from) => this.#settings.audit(query, limit, from);
+
   /** Tells how things are, now and after every change. */
   follow(tell: (snapshot: SettingsSnapshot) => void): void {
     this.#tell.push(tell);
@@ -23,30 +24,25 @@ export class SettingsInForce {
   }
 
   /**
-   * Changes a destination; resolves to it when the change is stored and in force, to nothing when there is none of this
-   * name. Rejects with a `StorageError` when nothing was changed.
+   * Makes the changes that `decide` asks for; resolves when they are stored and in force. Nothing else changes between
+   * the two, so whatever `decide` has found true still is. Rejects with what `decide` throws, or with a `StorageError`;
+   * then nothing was changed.
    */
-  changeDestination(
-    name: string,
-    change: (destination: Destination) => Partial<DestinationRecord>,
-  ): Promise<Destination | undefined> {
+  readonly change = (
+    decide: (now: SettingsSnapshot) => SettingsChanges | Promise<SettingsChanges>,
+  ): Promise<SettingsSnapshot> => {
     const changed = this.#last.then(async () => {
-      const before = this.#destination(name);
-      if (before === undefined) return undefined;
-      const { id: _, version: __, ...record } = before;
-      await this.#apply({ ...record, ...change(before), name });
-      return this.#destination(name);
+      const changes = await decide(this.#snapshot);
+      if (isEmpty(changes)) return this.#snapshot;
+      this.#snapshot = await this.#settings.apply(changes);
+      for (const tell of this.#tell) tell(this.#snapshot);
+      return this.#snapshot;
     });
     this.#last = changed.catch(() => {});
     return changed;
-  }
+  };
+}
 
-  async #apply(destination: DestinationRecord): Promise<void> {
-    this.#snapshot = await this.#settings.apply({ sources: [], destinations: [destination] });
-    for (const tell of this.#tell) tell(this.#snapshot);
-  }
-
-  #destination(name: string): Destination | undefined {
-    return this.#snapshot.destinations.find((destination) => destination.name === name);
-  }
+function isEmpty({ sources, destinations, tokens = [], removed = [] }: SettingsChanges): boolean {
+  return [sources, destinations, tokens, removed].every((records) => records.length === 0);
 }

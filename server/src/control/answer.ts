@@ -11,7 +11,10 @@ export function answerTo(
 ): ControlAnswer {
   const problem = error instanceof Problem ? error : ours(error, method);
   if (problem !== error) logger.error({ error, path }, 'control.failed');
-  const headers = { 'Content-Type': 'application/problem+json', 'Cache-Control': 'no-store' };
+  const headers = {
+    ...{ 'Content-Type': 'application/problem+json', 'Cache-Control': 'no-store' },
+    ...(problem.retryAfter === undefined ? {} : { 'Retry-After': String(problem.retryAfter) }),
+  };
   return { status: problem.status, headers, body: problemBody(problem) };
 }
 

@@ -2,24 +2,35 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify }
 import type * as z from 'zod';
 import type { Logger } from '../ports/logger.ts';
 import { answerTo } from './answer.ts';
-import { matcherOf, tokenIn } from './bearer.ts';
-import type { Operation } from './operation.ts';
+import { openApi } from './openapi.ts';
+import { type Operation, Tagged } from './operation.ts';
 import { type Fault, Problem } from './problem.ts';
+import { Repeats } from './repeats.ts';
+import { type Caller, SignIn, type SignInTools } from './sign-in.ts';
 
-export interface ControlOptions {
-  /** Whoever has it may do everything. */
-  readonly token: string;
+export interface ControlOptions extends SignInTools {
   readonly operations: readonly Operation[];
   readonly logger: Logger;
+  /** Of the program, for the description of the API. */
+  readonly version: string;
 }
 
 const ROOT = '/api/v1/';
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 
+/** What an operation has to say, as it goes out. */
+interface Said {
+  readonly status: number;
+  readonly text: string | undefined;
+  readonly tag: string | undefined;
+}
+
 /** The operations as routes. It listens to nothing: the listener hands requests in. */
-export async function makeApi({ token, operations, logger }: ControlOptions): Promise<FastifyInstance> {
+export async function makeApi(options: ControlOptions): Promise<FastifyInstance> {
+  const { operations, logger } = options;
   const api = fastify({ routerOptions: { ignoreTrailingSlash: true }, exposeHeadRoutes: true });
-  const isToken = matcherOf(token);
+  const signIn = new SignIn(options);
+  const repeats = new Repeats<Said>(options.clock);
   const served = `The control API serves ${[...new Set(operations.map(({ path }) => ROOT + path))].join(', ')}.`;
 
   api.setErrorHandler((error, request, reply) => {
@@ -32,24 +43,28 @@ export async function makeApi({ token, operations, logger }: ControlOptions): Pr
   api.setNotFoundHandler(() => {
     throw new Problem('not_found', { hint: served });
   });
+  describe(api, options);
 
-  const signIn = async (request: FastifyRequest, reply: FastifyReply) => {
-    const candidate = tokenIn(request.headers.authorization);
-    if (candidate !== undefined && isToken(candidate)) return;
-    const wrong = candidate === undefined ? '' : ', error="invalid_token"';
-    // What a client is to do about a 401. RFC 6750 section 3.
-    reply.header('WWW-Authenticate', `Bearer realm="millrace"${wrong}`);
-    throw new Problem(candidate === undefined ? 'token_missing' : 'token_invalid');
-  };
+  const callers = new WeakMap<FastifyRequest, Caller>();
   for (const [path, those] of Map.groupBy(operations, ({ path }) => path)) {
     for (const one of those) {
       api.route({
         method: one.method,
         url: ROOT + path,
-        onRequest: signIn,
+        // Before the body is looked at.
+        onRequest: async (request, reply) => {
+          try {
+            callers.set(request, signIn.caller(request.headers.authorization, request.ip, one.role));
+          } catch (error) {
+            challenge(error, reply);
+            throw error;
+          }
+        },
         handler: async (request, reply) => {
-          const value = await one.run(inputOf(one, request));
-          return reply.type('application/json').send(JSON.stringify(value));
+          const { name } = callers.get(request)!;
+          const { status, text, tag } = await answered(one, { request, by: name, repeats });
+          if (tag !== undefined) reply.header('ETag', tag);
+          return reply.status(status).type('application/json').send(text);
         },
       });
     }
@@ -59,8 +74,45 @@ export async function makeApi({ token, operations, logger }: ControlOptions): Pr
   return api;
 }
 
+/** What a client is to do about a 401. RFC 6750 section 3. */
+function challenge(error: unknown, reply: FastifyReply): void {
+  if (!(error instanceof Problem) || error.status !== 401) return;
+  const wrong = error.code === 'token_invalid' ? ', error="invalid_token"' : '';
+  reply.header('WWW-Authenticate', `Bearer realm="millrace"${wrong}`);
+}
+
+interface Asked {
+  readonly request: FastifyRequest;
+  readonly by: string;
+  readonly repeats: Repeats<Said>;
+}
+
+async function answered(one: Operation, { request, by, repeats }: Asked): Promise<Said> {
+  const run = async (): Promise<Said> => {
+    const input = { ...inputOf(one, request), by, ifMatch: request.headers['if-match'] };
+    const value = await one.run(input);
+    if (value === undefined) return { status: 204, text: undefined, tag: undefined };
+    const { value: shown, tag } = value instanceof Tagged ? value : { value, tag: undefined };
+    return { status: one.status ?? 200, text: JSON.stringify(shown), tag };
+  };
+  const key = request.headers['idempotency-key'];
+  if (one.method !== 'POST' || typeof key !== 'string') return await run();
+  return await repeats.once(JSON.stringify([by, request.url, key]), request.body, run);
+}
+
+/** Both APIs in one document, for everybody: it says what there is and nothing about what is in it. */
+function describe(api: FastifyInstance, { operations, version }: ControlOptions): void {
+  let text: string | undefined;
+  api.get('/api/openapi.json', async (_request, reply) => {
+    text ??= JSON.stringify(openApi(operations, version));
+    return reply.type('application/json').send(text);
+  });
+}
+
 function refuseOthers(api: FastifyInstance, url: string, operations: readonly Operation[]): void {
-  const allowed = operations.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+  const allowed: string[] = operations.flatMap(({ method }) =>
+    method === 'GET' ? ['GET', 'HEAD'] : [method],
+  );
   api.route({
     method: METHODS.filter((method) => !allowed.includes(method)),
     url,

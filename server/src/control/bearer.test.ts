@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { matcherOf, tokenIn } from './bearer.ts';
+import { digestOf, isSame, tokenIn } from './bearer.ts';
 
 test.each([
   ['a token', 'Bearer abc', 'abc'],
@@ -22,11 +22,15 @@ test.each([
   expect(tokenIn(header)).toBeUndefined();
 });
 
-describe('a matcher', () => {
-  test('takes its token and no other, of whatever length', () => {
-    const matches = matcherOf('s3cret-token');
+describe('digests', () => {
+  test('are the same of a token and of no other, of whatever length', () => {
+    const matches = (other: string) => isSame(digestOf('s3cret-token'), digestOf(other));
     expect(matches('s3cret-token')).toBe(true);
     for (const other of ['', 's', 's3cret-tokem', 's3cret-token ', 'S3CRET-TOKEN', 'x'.repeat(100_000)])
       expect(matches(other)).toBe(false);
+  });
+
+  test('are never the same as something that is no digest', () => {
+    expect(isSame('', digestOf(''))).toBe(false);
   });
 });

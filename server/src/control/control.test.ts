@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
+import { systemClock } from '../adapters/node/clock.ts';
 import type { ControlAnswer } from '../ports/control.ts';
 import { StorageError } from '../ports/event-log.ts';
 import type { Facts } from '../ports/logger.ts';
@@ -10,30 +11,47 @@ const logged: { event: string; facts: Facts }[] = [];
 const log = (facts: Facts, event: string) => void logged.push({ event, facts });
 const reads: string[] = [];
 const control = createControl({
-  token: 's3cret',
+  adminToken: 's3cret',
+  tokens: () => [],
+  clock: systemClock,
+  version: '1.2.3',
   operations: [
     operation({
       method: 'GET',
       path: 'ledger',
+      role: 'viewer',
+      summary: 'Does it',
       run: async () => {
         reads.push('ledger');
         return { sources: {}, destinations: {} };
       },
     }),
-    operation({ method: 'GET', path: 'broken', run: () => Promise.reject(new Error('a bug')) }),
+    operation({
+      method: 'GET',
+      path: 'broken',
+      role: 'viewer',
+      summary: 'Does it',
+      run: () => Promise.reject(new Error('a bug')),
+    }),
     operation({
       method: 'GET',
       path: 'unreadable',
+      role: 'viewer',
+      summary: 'Does it',
       run: () => Promise.reject(new StorageError('the disk is gone')),
     }),
     operation({
       method: 'POST',
       path: 'unwritable',
+      role: 'viewer',
+      summary: 'Does it',
       run: () => Promise.reject(new StorageError('the disk is full')),
     }),
     operation({
       method: 'POST',
       path: 'things/:name',
+      role: 'viewer',
+      summary: 'Does it',
       query: z.object({ fast: z.stringbool().default(false) }),
       body: z.strictObject({ size: z.number().min(1) }),
       run: async (input) => input,
@@ -41,6 +59,8 @@ const control = createControl({
   ],
   logger: { debug: log, info: log, warn: log, error: log },
 });
+
+const FROM = { address: '127.0.0.1', ifMatch: undefined, idempotencyKey: undefined };
 
 interface Asked {
   readonly query?: string;
@@ -54,7 +74,7 @@ function ask(
   { query = '', body = '' }: Asked = {},
 ): Promise<ControlAnswer> {
   const authorization = token === undefined ? undefined : `Bearer ${token}`;
-  return control({ method, path, query, authorization, body });
+  return control({ ...FROM, method, path, query, authorization, body });
 }
 
 /** The members of RFC 9457 that contract.md section 4 asks for, checked for every error. */
@@ -92,6 +112,7 @@ describe('the control API', () => {
       expect(wrong.body).not.toContain(token);
     }
     const basic = await control({
+      ...FROM,
       method: 'GET',
       path: '/api/v1/ledger',
       query: '',
@@ -144,7 +165,10 @@ describe('the control API', () => {
     const input = { query: 'fast=true', body: '{"size":2}' };
     const { status, body } = await ask('POST', '/api/v1/things/a%2Fb%20%C3%BC', 's3cret', input);
     expect(status).toBe(200);
-    expect(JSON.parse(body)).toEqual({ names: { name: 'a/b ü' }, query: { fast: true }, body: { size: 2 } });
+    expect(JSON.parse(body)).toEqual({
+      ...{ names: { name: 'a/b ü' }, query: { fast: true }, body: { size: 2 } },
+      by: 'admin',
+    });
   });
 
   test('answers 422 and names each part that is wrong', async () => {

@@ -12,15 +12,18 @@ import { Problem } from './problem.ts';
  */
 export function createControl(options: ControlOptions): Control {
   let api: Promise<FastifyInstance> | undefined;
-  return async ({ method, path, query, authorization, body }) => {
+  return async ({ method, path, query, body, address, ...headers }) => {
     try {
       api ??= import('./api.ts').then(({ makeApi }) => makeApi(options));
       if (body === 'too_large') throw new Problem('body_too_large');
       const answer = await (await api).inject({
         method: method as 'GET',
         url: query === '' ? path : `${path}?${query}`,
+        remoteAddress: address,
         headers: {
-          ...(authorization === undefined ? {} : { authorization }),
+          ...present('authorization', headers.authorization),
+          ...present('if-match', headers.ifMatch),
+          ...present('idempotency-key', headers.idempotencyKey),
           ...(body === '' ? {} : { 'content-type': 'application/json' }),
         },
         ...(body === '' ? {} : { payload: body }),
@@ -34,13 +37,18 @@ export function createControl(options: ControlOptions): Control {
 
 /** Those that say something; lengths and connections are the listener's. JSON is UTF-8 and its type has no parameters. */
 function headersOf(headers: Readonly<Record<string, unknown>>): Record<string, string> {
+  const type = headers['content-type'];
   const answer: Record<string, string> = {
-    'Content-Type': String(headers['content-type']).replace(/;.*/, ''),
+    ...(typeof type === 'string' ? { 'Content-Type': type.replace(/;.*/, '') } : {}),
     'Cache-Control': 'no-store',
   };
-  for (const name of ['Allow', 'WWW-Authenticate']) {
+  for (const name of ['Allow', 'WWW-Authenticate', 'ETag', 'Retry-After']) {
     const value = headers[name.toLowerCase()];
     if (typeof value === 'string') answer[name] = value;
   }
   return answer;
+}
+
+function present(name: string, value: string | undefined): Record<string, string> {
+  return value === undefined ? {} : { [name]: value };
 }

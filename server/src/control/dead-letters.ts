@@ -4,7 +4,8 @@ import type { Clock } from '../ports/clock.ts';
 import type { DeadLetter, DeadLetters, DeadQuery } from '../ports/dead-letters.ts';
 import type { EventLog } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings.ts';
-import { destinationNamed } from './destinations.ts';
+import { destinationNamed } from './destination-named.ts';
+import { listOf, paging, time } from './lists.ts';
 import { type Operation, operation } from './operation.ts';
 import { Problem } from './problem.ts';
 
@@ -21,10 +22,6 @@ export interface DeadLetterTools {
 const MOST = 500;
 /** Letters counted at once for a dry run. */
 const COUNTED = 10_000;
-
-const time = z.iso
-  .datetime({ offset: true, message: 'must be a time such as 2026-03-04T05:06:07Z' })
-  .transform((text) => Date.parse(text));
 
 const filter = {
   reason: z.string().min(1).exactOptional(),
@@ -45,8 +42,19 @@ const listing = z.object({
     'must be dead: deliveries of other states are found by GET /api/v1/events/{messageId}',
   ),
   ...filter,
-  limit: z.coerce.number().int().min(1).max(MOST).default(100),
-  cursor: z.string().exactOptional(),
+  ...paging,
+});
+
+const letter = z.object({
+  id: z.string(),
+  destination: z.string(),
+  state: z.literal('dead'),
+  reason: z.string(),
+  diedAt: z.string(),
+  endpoint: z.string().exactOptional(),
+  messageId: z.string().exactOptional(),
+  type: z.string().exactOptional(),
+  receivedAt: z.string().exactOptional(),
 });
 
 const wish = z.strictObject({
@@ -61,9 +69,11 @@ export function deadLetterOperations(tools: DeadLetterTools): Operation[] {
   const { settings, deadLetters, clock } = tools;
   return [
     operation({
-      method: 'GET',
-      path: 'deliveries',
+      ...{ method: 'GET', path: 'deliveries', role: 'viewer' },
+      summary: 'Lists dead letters, the newest first',
       query: listing,
+      answer: listOf(letter),
+      problems: ['unknown_name'],
       run: async ({ query: { destination: name, state: _, limit, cursor, ...query } }) => {
         const destination = destinationNamed(name, settings.now());
         const page = await deadLetters.list({ ...query, destinations: lanesIn(destination) }, limit, cursor);
@@ -72,9 +82,11 @@ export function deadLetterOperations(tools: DeadLetterTools): Operation[] {
       },
     }),
     operation({
-      method: 'POST',
-      path: 'redeliveries',
+      ...{ method: 'POST', path: 'redeliveries', role: 'editor' },
+      summary: 'Owes dead letters once more, with a new retry window',
       body: wish,
+      answer: z.object({ id: z.string().exactOptional(), count: z.int() }),
+      problems: ['unknown_name'],
       run: async ({ body: { destination: name, ids, dryRun, ...query } }) => {
         const destination = destinationNamed(name, settings.now());
         const only = ids?.map((id) => deliveryOf(id, destination));

@@ -1,92 +1,165 @@
 import * as z from 'zod';
-import { CALL_TYPES } from '../model/call.ts';
-import type { Attempt } from '../model/delivery.ts';
 import type { Destination } from '../model/destination.ts';
-import type { Event } from '../model/event.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { DestinationRecord, SettingsSnapshot } from '../ports/settings.ts';
-import type { OutboundRequest } from '../ports/transport.ts';
-import { type Operation, operation } from './operation.ts';
+import type { JsonObject } from '../model/json.ts';
+import type { SettingsSnapshot } from '../ports/settings.ts';
+import { changesOf } from './changes.ts';
+import { destinationNamed } from './destination-named.ts';
+import { listOf, pageByName, paging } from './lists.ts';
+import { mergePatch } from './merge-patch.ts';
+import { type Input, type Operation, operation, Tagged } from './operation.ts';
 import { Problem } from './problem.ts';
-import { sampleEvent } from './sample-event.ts';
+import { checkOne, mask, type RecordTools, refuseStale, tagOf, wantedRecord } from './records.ts';
+import { restored } from './restored.ts';
+import { asJson, shownDestination } from './shown.ts';
+import { refuseRenaming } from './sources.ts';
 
-/** One request of a trial as it was sent, and what came of it. */
-export interface Trial {
-  readonly request: OutboundRequest;
-  readonly attempt: Attempt;
+export interface DestinationTools extends RecordTools {
+  /** Deliveries pending for a destination. */
+  readonly pending: (destination: Destination) => Promise<number>;
+  /** How a destination does, by its id. */
+  readonly statusOf: (destination: Destination) => Promise<object>;
 }
 
-export interface DestinationTools {
-  readonly settings: {
-    now(): SettingsSnapshot;
-    changeDestination(
-      name: string,
-      change: (destination: Destination) => Partial<DestinationRecord>,
-    ): Promise<Destination | undefined>;
-  };
-  /** Sends an event to every endpoint once, the way of every delivery, owed to nobody. */
-  readonly tryOut: (event: Event, destination: Destination) => Promise<readonly Trial[]>;
-  readonly clock: Clock;
-  readonly newMessageId: () => string;
-}
+const shown = z.object({
+  name: z.string(),
+  type: z.literal('webhooks'),
+  sources: z.array(z.string()),
+  enabled: z.boolean(),
+  settings: z.looseObject({
+    endpoints: z.array(
+      z.object({ url: z.string(), headers: z.record(z.string(), z.union([z.string(), mask])) }),
+    ),
+    sharedSecret: mask.exactOptional(),
+    signingSecrets: z.array(mask).exactOptional(),
+    format: z.enum(['documented', 'canonical']),
+    success: z.enum(['any', 'each']),
+  }),
+});
 
-/** contract.md section 4, `destinations/{name}/…`. */
+const wanted = wantedRecord.meta({
+  description:
+    'As in the configuration file, `destinations[]`: spec/config.schema.json. What stands for a secret keeps the secret.',
+});
+
+const status = z.object({
+  state: z.enum(['healthy', 'failing', 'paused']),
+  pending: z.int(),
+  retrying: z.int(),
+  dead: z.int(),
+  delivered: z.int(),
+  oldestPendingAt: z.string().exactOptional(),
+  nextAttemptAt: z.string().exactOptional(),
+  lastError: z.object({ reason: z.string(), endpoint: z.string(), at: z.string() }).exactOptional(),
+});
+
+/** contract.md section 4, `destinations`. */
 export function destinationOperations(tools: DestinationTools): Operation[] {
-  const switched = (enabled: boolean) => async (name: string) => {
-    const destination = await tools.settings.changeDestination(name, () => ({ enabled }));
-    if (destination === undefined) throw unknownName(name);
-    return { name, enabled: destination.enabled };
-  };
-  const [pause, resume] = [switched(false), switched(true)];
+  const { settings, clock } = tools;
   return [
     operation({
-      method: 'POST',
-      path: 'destinations/:name/pause',
-      run: ({ names }) => pause(names['name'] ?? ''),
+      ...{ method: 'GET', path: 'destinations', role: 'viewer', summary: 'Lists the destinations by name' },
+      query: z.object(paging),
+      answer: listOf(shown),
+      run: async ({ query }) => pageByName(settings.now().destinations.map(shownDestination), query),
     }),
     operation({
-      method: 'POST',
-      path: 'destinations/:name/resume',
-      run: ({ names }) => resume(names['name'] ?? ''),
-    }),
-    operation({
-      method: 'POST',
-      path: 'destinations/:name/test',
-      body: z.strictObject({ type: z.enum(CALL_TYPES).default('track') }),
-      run: async ({ names, body }) => {
-        const destination = destinationNamed(names['name'] ?? '', tools.settings.now());
-        const event = sampleEvent(body.type, tools.newMessageId(), tools.clock.now());
-        const trials = await tools.tryOut(event, destination);
-        return { data: trials.map(shown) };
+      ...{ method: 'POST', path: 'destinations', role: 'editor', status: 201, isTagged: true },
+      summary: 'Creates a destination',
+      body: wanted,
+      answer: shown,
+      problems: ['name_taken'],
+      run: async ({ body, by }) => {
+        const record = checkOne('destinations', body, tools);
+        const now = await settings.change((now) => {
+          if (now.destinations.some(({ name }) => name === record.name)) throw new Problem('name_taken');
+          return changesOf({ destinations: [record] }, now, { by, at: clock.now() });
+        });
+        return tagged(destinationNamed(record.name, now));
       },
+    }),
+    operation({
+      ...{ method: 'GET', path: 'destinations/:name', role: 'viewer', isTagged: true },
+      summary: 'Shows a destination',
+      answer: shown,
+      problems: ['unknown_name'],
+      run: async ({ names }) => tagged(destinationNamed(names['name'] ?? '', settings.now())),
+    }),
+    operation({
+      ...{ method: 'PATCH', path: 'destinations/:name', role: 'editor', isTagged: true },
+      summary: 'Changes a destination by a JSON merge patch, from the next request to its endpoints on',
+      body: wanted,
+      answer: shown,
+      problems: ['unknown_name'],
+      run: (input) => patch(input, input.body, tools),
+    }),
+    operation({
+      ...{ method: 'DELETE', path: 'destinations/:name', role: 'editor', isTagged: true },
+      summary: 'Removes a destination; what it is still owed becomes dead letters',
+      query: z.object({ confirm: flag }),
+      problems: ['unknown_name', 'confirmation_needed'],
+      run: async ({ names, query, by, ifMatch }) => {
+        const name = names['name'] ?? '';
+        await settings.change(async (now) => {
+          const before = destinationNamed(name, now);
+          await refuseStale({ ifMatch, tag: tagged(before).tag }, { kind: 'destination', name }, tools);
+          if (!query.confirm) await refuseDisconnecting([before], tools);
+          return changesOf({ removed: [{ kind: 'destination', name }] }, now, { by, at: clock.now() });
+        });
+        return undefined;
+      },
+    }),
+    operation({
+      ...{ method: 'GET', path: 'destinations/:name/status', role: 'viewer' },
+      summary: 'Tells how a destination does, and what it is still owed',
+      answer: status,
+      problems: ['unknown_name'],
+      run: ({ names }) => tools.statusOf(destinationNamed(names['name'] ?? '', settings.now())),
     }),
   ];
 }
 
-export function destinationNamed(name: string, { destinations }: SettingsSnapshot): Destination {
-  const destination = destinations.find((one) => one.name === name);
-  if (destination === undefined) throw unknownName(name);
-  return destination;
+/** In a query: there or `true`. */
+export const flag = z
+  .enum(['true', 'false', ''], 'must be true or false')
+  .default('false')
+  .transform((text) => text !== 'false');
+
+/** Throws when something is still owed to one of them. */
+export async function refuseDisconnecting(
+  destinations: readonly Destination[],
+  { pending }: Pick<DestinationTools, 'pending'>,
+): Promise<void> {
+  const owed = await Promise.all(
+    destinations.map(async (one) => ({ name: one.name, n: await pending(one) })),
+  );
+  const errors = owed
+    .filter(({ n }) => n > 0)
+    .map(({ name, n }) => ({
+      path: `destinations ${JSON.stringify(name)}`,
+      message: `is still owed ${n} deliveries`,
+    }));
+  if (errors.length > 0) throw new Problem('confirmation_needed', { errors });
 }
 
-function unknownName(name: string): Problem {
-  return new Problem('unknown_name', {
-    hint: `${JSON.stringify(name)} is no destination; GET /api/v1/status lists their names.`,
+async function patch(
+  { names, by, ifMatch }: Pick<Input, 'names' | 'by' | 'ifMatch'>,
+  body: JsonObject,
+  tools: DestinationTools,
+): Promise<Tagged> {
+  const name = names['name'] ?? '';
+  const now: SettingsSnapshot = await tools.settings.change(async (now) => {
+    const before = destinationNamed(name, now);
+    await refuseStale({ ifMatch, tag: tagged(before).tag }, { kind: 'destination', name }, tools);
+    const merged = mergePatch(asJson(shownDestination(before)), body);
+    refuseRenaming(name, merged);
+    const record = checkOne('destinations', restored(merged, before), tools);
+    return changesOf({ destinations: [record] }, now, { by, at: tools.clock.now() });
   });
+  return tagged(destinationNamed(name, now));
 }
 
-/** The request as it was sent, and the answer. The body is text, as the signature is over its exact bytes. */
-function shown({ request, attempt }: Trial): object {
-  const { startedAt, latencyMs, outcome, answer } = attempt;
-  return {
-    request: { method: 'POST', url: request.url, headers: request.headers, body: request.body.toString() },
-    ...{
-      startedAt: new Date(startedAt).toISOString(),
-      latencyMs,
-      outcome: outcome.kind,
-      reason: outcome.reason,
-    },
-    ...(outcome.status === undefined ? {} : { status: outcome.status }),
-    ...(answer === undefined ? {} : { answer }),
-  };
+/** By its version as well: two secrets may look the same. */
+function tagged(destination: Destination): Tagged {
+  const value = shownDestination(destination);
+  return new Tagged(value, tagOf(value, destination.version));
 }

@@ -10,6 +10,10 @@ const PROBLEMS = {
 
 export type ProblemCode = keyof typeof PROBLEMS;
 
+export function statusOf(code: ProblemCode): number {
+  return PROBLEMS[code].status;
+}
+
 /** A part of a request that is wrong. */
 export interface Fault {
   /** Where it stands, such as `body.type` or `query.limit`. */
@@ -17,18 +21,27 @@ export interface Fault {
   readonly message: string;
 }
 
+interface About {
+  readonly hint?: string;
+  readonly errors?: readonly Fault[];
+  readonly retryAfter?: number;
+}
+
 /** Thrown by what an operation finds wrong; answered as a problem. */
 export class Problem extends Error {
   readonly code: ProblemCode;
   readonly hint: string | undefined;
   readonly errors: readonly Fault[] | undefined;
+  /** Seconds. */
+  readonly retryAfter: number | undefined;
 
-  constructor(code: ProblemCode, { hint, errors }: { hint?: string; errors?: readonly Fault[] } = {}) {
+  constructor(code: ProblemCode, { hint, errors, retryAfter }: About = {}) {
     super(code);
     this.name = 'Problem';
     this.code = code;
     this.hint = hint;
     this.errors = errors;
+    this.retryAfter = retryAfter;
   }
 
   get status(): number {

@@ -9,15 +9,119 @@ export interface Readings {
   trace(messageId: string, source?: string): Promise<object>;
 }
 
+const byReason = z.record(z.string(), z.int());
+
+const statement = {
+  sources: z.record(
+    z.string(),
+    z.object({ received: z.int(), accepted: z.int(), discarded: byReason, duplicates: z.int() }),
+  ),
+  destinations: z.record(
+    z.string(),
+    z.object({
+      ...{ owed: z.int(), delivered: z.int(), pending: z.int(), dead: byReason, erased: z.int() },
+      ...{ skipped: byReason, balance: z.int() },
+    }),
+  ),
+  balanced: z.boolean(),
+  differences: z.array(z.looseObject({ difference: z.int() })),
+};
+
+const sample = z.object({
+  source: z.string().exactOptional(),
+  reason: z.string(),
+  at: z.string(),
+  call: z.string(),
+  cut: z.boolean(),
+});
+
+const lane = z.object({
+  state: z.enum(['healthy', 'failing', 'paused']),
+  held: z.int(),
+  onDisk: z.int(),
+  nextDueAt: z.string().exactOptional(),
+  nextProbeAt: z.string().exactOptional(),
+  failingSince: z.string().exactOptional(),
+  lastError: z.object({ reason: z.string(), endpoint: z.string(), at: z.string() }).exactOptional(),
+});
+
+const overview = z.object({
+  at: z.string(),
+  startedAt: z.string(),
+  ...statement,
+  lanes: z.record(z.string(), lane),
+  callsOfNoSource: z.object({
+    discarded: byReason,
+    refused: byReason,
+    clock: z.object({ unparseable: z.int(), skewed: z.int() }),
+  }),
+  discards: z.array(sample),
+  log: z.object({ events: z.int(), bytes: z.int(), oldestAt: z.string().exactOptional() }),
+});
+
+const attempt = z.object({
+  endpoint: z.string(),
+  startedAt: z.string(),
+  latencyMs: z.number(),
+  outcome: z.enum(['accepted', 'retryable', 'refused']),
+  reason: z.string(),
+  status: z.int().exactOptional(),
+  answer: z.string().exactOptional(),
+});
+
+/** One event of one source, or a call of it that was discarded. See `TracedCall`. */
+export const traced = z.union([
+  z.object({
+    source: z.string(),
+    receivedAt: z.string(),
+    verdict: z.literal('accepted'),
+    event: z.looseObject({ messageId: z.string() }),
+    deliveries: z.array(
+      z.object({
+        id: z.string(),
+        destination: z.string(),
+        state: z.enum(['pending', 'retrying', 'delivered', 'dead']),
+        reason: z.string().exactOptional(),
+        nextAttemptAt: z.string().exactOptional(),
+        attempts: z.array(attempt),
+      }),
+    ),
+    skipped: z.array(z.object({ destination: z.string(), reason: z.string() })),
+  }),
+  z.object({
+    source: z.string().exactOptional(),
+    receivedAt: z.string(),
+    verdict: z.literal('discarded'),
+    reason: z.string(),
+    call: z.string(),
+  }),
+]);
+
 export function readingOperations(readings: Readings): Operation[] {
   return [
-    operation({ method: 'GET', path: 'ledger', run: () => readings.ledger() }),
-    operation({ method: 'GET', path: 'status', run: () => readings.overview() }),
-    operation({ method: 'GET', path: 'discards', run: () => readings.discards() }),
     operation({
-      method: 'GET',
-      path: 'events/:messageId',
+      ...{ method: 'GET', path: 'ledger', role: 'viewer' },
+      summary: 'Shows the sums of every source and destination, and whether they come out',
+      answer: z.object(statement),
+      run: () => readings.ledger(),
+    }),
+    operation({
+      ...{ method: 'GET', path: 'status', role: 'viewer' },
+      summary: 'Shows what somebody on call wants to see at once',
+      answer: overview,
+      run: () => readings.overview(),
+    }),
+    operation({
+      ...{ method: 'GET', path: 'discards', role: 'viewer' },
+      summary: 'Shows the last discarded calls of every source and reason',
+      answer: z.object({ data: z.array(sample) }),
+      run: () => readings.discards(),
+    }),
+    operation({
+      ...{ method: 'GET', path: 'events/:messageId', role: 'viewer' },
+      summary: "Shows an event's whole life: received, planned, every attempt, what happens next",
       query: z.object({ source: z.string().exactOptional() }),
+      answer: z.object({ data: z.array(traced) }),
       run: ({ names, query }) => readings.trace(names['messageId'] ?? '', query.source),
     }),
   ];

@@ -19,6 +19,7 @@ export function statesByDestination(states: readonly LaneState[]): readonly Lane
   return folded(states, (one, other) => {
     const lastError = newest(one.lastError, other.lastError);
     const nextProbeAt = earliest(one.nextProbeAt, other.nextProbeAt);
+    const failingSince = earliest(one.failingSince, other.failingSince);
     return {
       destination: one.destination,
       state: worse(STATES, one.state, other.state),
@@ -27,6 +28,7 @@ export function statesByDestination(states: readonly LaneState[]): readonly Lane
       limit: one.limit + other.limit,
       breaker: worse(BREAKERS, one.breaker, other.breaker),
       ...(nextProbeAt === undefined ? {} : { nextProbeAt }),
+      ...(failingSince === undefined ? {} : { failingSince }),
       ...(lastError === undefined ? {} : { lastError }),
     };
   });

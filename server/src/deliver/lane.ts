@@ -44,6 +44,8 @@ export interface LaneState {
   readonly breaker: Breaker['state'];
   /** Only while the breaker is open; the probe waits besides until a delivery is due. */
   readonly nextProbeAt?: Time;
+  /** When the first of the failures was that no success has followed. */
+  readonly failingSince?: Time;
   readonly lastError?: LastError;
 }
 
@@ -103,15 +105,16 @@ export class Lane implements Supplied {
 
   state(): LaneState {
     const { lastError } = this.#health;
-    const { breaker, limit, isFailing } = this.#pulse;
+    const { breaker, limit, failingSince } = this.#pulse;
     return {
       destination: this.#destination.id,
-      state: !this.#destination.enabled ? 'paused' : isFailing ? 'failing' : 'healthy',
+      state: !this.#destination.enabled ? 'paused' : failingSince === undefined ? 'healthy' : 'failing',
       held: this.#held,
       inFlight: this.#inFlight,
       limit,
       breaker: breaker.state,
       ...(breaker.state === 'open' ? { nextProbeAt: breaker.nextProbeAt } : {}),
+      ...(failingSince === undefined ? {} : { failingSince }),
       ...(lastError === undefined ? {} : { lastError }),
     };
   }

@@ -71,7 +71,13 @@ export class Pulse {
 
   /** Something has failed since the endpoint last showed life. */
   get isFailing(): boolean {
-    return this.#breaker.state !== 'closed' || this.#breaker.streak !== undefined;
+    return this.failingSince !== undefined;
+  }
+
+  /** Since when nothing has been answered for; absent while nothing has failed. */
+  get failingSince(): Time | undefined {
+    const breaker = this.#breaker;
+    return breaker.state === 'closed' ? breaker.streak?.since : breaker.failingSince;
   }
 
   begin(isProbe: boolean): BegunRound {

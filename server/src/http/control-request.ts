@@ -74,10 +74,15 @@ class ControlRequest implements Place {
 
   /** Not on the hot path, so a promise does no harm here. */
   #ask(body: string): void {
-    const { method = '', headers } = this.#exchange.request;
+    const { method = '', headers, socket } = this.#exchange.request;
     const path = pathIn(this.#exchange.target);
     const query = queryIn(this.#exchange.target);
-    this.#control({ method, path, query, authorization: headers.authorization, body })
+    const idempotencyKey = headers['idempotency-key'];
+    this.#control({
+      ...{ method, path, query, body, address: socket.remoteAddress ?? '' },
+      ...{ authorization: headers.authorization, ifMatch: headers['if-match'] },
+      idempotencyKey: typeof idempotencyKey === 'string' ? idempotencyKey : undefined,
+    })
       .then((answer) => this.#reply(answer))
       .catch((error: unknown) => {
         this.#means.logger.error({ error, path }, 'request.failed');

@@ -1,3 +1,4 @@
+import type { Destination } from '../model/destination.ts';
 import type { Time } from '../model/time.ts';
 import type { Backlog } from '../ports/backlog.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -6,7 +7,7 @@ import type { History } from '../ports/history.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { SettingsSnapshot } from '../ports/settings.ts';
 import { LedgerCheck } from './check.ts';
-import { type LaneReport, type Overview, overviewOf } from './overview.ts';
+import { type LaneReport, laneOf, type Overview, overviewOf } from './overview.ts';
 import { DiscardSamples, type Sample } from './samples.ts';
 import { type Statement, statementOf } from './statement.ts';
 import { CallTallies } from './tallies.ts';
@@ -21,6 +22,18 @@ export interface ObservationTools {
   readonly lanes: () => readonly LaneReport[];
   readonly clock: Clock;
   readonly logger: Logger;
+}
+
+/** contract.md section 4, `destinations/{name}/status`. Times are ISO 8601. */
+export interface DestinationStatus {
+  readonly state: LaneReport['state'];
+  readonly pending: number;
+  /** Of those pending, how many were tried before. */
+  readonly retrying: number;
+  readonly delivered: number;
+  readonly dead: number;
+  readonly nextAttemptAt?: string;
+  readonly lastError?: { readonly reason: string; readonly endpoint: string; readonly at: string };
 }
 
 /** What the server can say about itself, and the check that looks without being asked. It changes nothing. */
@@ -81,4 +94,20 @@ export class Observation {
       size,
     });
   }
+
+  /** How one destination does, and the sums of what it was owed. Rejects with a `StorageError`. */
+  readonly statusOf = async ({ id, name }: Pick<Destination, 'id' | 'name'>): Promise<DestinationStatus> => {
+    const [{ destinations }, lanes] = await Promise.all([this.ledger(), this.#tools.backlog.lanes()]);
+    const { pending = 0, dead = {}, delivered = 0 } = destinations[name] ?? {};
+    const stat = lanes.find(({ destination }) => destination === id);
+    const report = this.#tools.lanes().find(({ destination }) => destination === id);
+    const { state, nextDueAt, nextProbeAt, lastError } = laneOf(stat, report);
+    const nextAttemptAt = nextProbeAt ?? nextDueAt;
+    return {
+      ...{ state, pending, retrying: 0, delivered },
+      dead: Object.values(dead).reduce((sum, n) => sum + n, 0),
+      ...(nextAttemptAt === undefined ? {} : { nextAttemptAt }),
+      ...(lastError === undefined ? {} : { lastError }),
+    };
+  };
 }

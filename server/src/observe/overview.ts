@@ -36,6 +36,8 @@ export interface LaneOverview {
   readonly nextDueAt?: string;
   /** When one request asks whether the endpoints are back; until then nothing is sent. */
   readonly nextProbeAt?: string;
+  /** When the first of the failures was that no success has followed. */
+  readonly failingSince?: string;
   readonly lastError?: { readonly reason: string; readonly endpoint: string; readonly at: string };
 }
 
@@ -45,6 +47,7 @@ export interface LaneReport {
   readonly destination: number;
   readonly state: 'healthy' | 'failing' | 'paused';
   readonly nextProbeAt?: Time;
+  readonly failingSince?: Time;
   /** `endpoint` without its query, which may hold a secret. */
   readonly lastError?: { readonly reason: string; readonly endpoint: string; readonly at: Time };
 }
@@ -91,15 +94,16 @@ function latestOfEach(samples: readonly Sample[]): readonly Sample[] {
 }
 
 /** A destination without a lane gets nothing, whatever the reason. */
-function laneOf(stat: LaneStat | undefined, report: LaneReport | undefined): LaneOverview {
+export function laneOf(stat: LaneStat | undefined, report: LaneReport | undefined): LaneOverview {
   const { held = 0, onDisk = 0, nextDueAt } = stat ?? {};
-  const { state = 'paused', nextProbeAt, lastError } = report ?? {};
+  const { state = 'paused', nextProbeAt, failingSince, lastError } = report ?? {};
   return {
     state,
     held,
     onDisk,
     ...(nextDueAt === undefined ? {} : { nextDueAt: isoOf(nextDueAt) }),
     ...(nextProbeAt === undefined ? {} : { nextProbeAt: isoOf(nextProbeAt) }),
+    ...(failingSince === undefined ? {} : { failingSince: isoOf(failingSince) }),
     ...(lastError === undefined ? {} : { lastError: lastErrorOf(lastError) }),
   };
 }

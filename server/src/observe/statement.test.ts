@@ -21,6 +21,8 @@ const settings = (sources: readonly string[], destinations: readonly string[]): 
     settings: { endpoints: [], format: 'documented', success: 'any' },
     version: 1,
   })),
+  tokens: [],
+  gone: { sources: [], destinations: [] },
 });
 
 const SOURCE: SourceCounts = {
@@ -112,6 +114,15 @@ describe('the statement of a ledger', () => {
       { source: 'web', difference: -1, received: 9, accepted: 6, duplicates: 1, discarded: 3 },
       { destination: 'crm', difference: 1, owed: 16, delivered: 4, pending: 5, dead: 3, erased: 3 },
     ]);
+  });
+
+  it('keeps the name of a record that was removed with its counts, and has none of its zeros', () => {
+    const before = settings(['web'], ['crm', 'mail']);
+    const [crm, mail] = before.destinations;
+    const after = { ...before, destinations: [], gone: { sources: [], destinations: [crm!, mail!] } };
+    const { destinations, balanced } = statementOf(ledger([], [[1, DESTINATION]]), after);
+    expect(destinations).toEqual({ crm: { ...DESTINATION, balance: 0 } });
+    expect(balanced).toBe(true);
   });
 
   it('does not hide counts that no record names', () => {

@@ -41,12 +41,15 @@ const NO_DESTINATION: DestinationCounts = {
 };
 
 /**
- * Gives every count its name, and every name its counts: what was never counted stands there with zeros, and a count
- * that no record names any more stands there as `#<id>`, so that no difference can hide behind a missing name.
+ * Gives every count its name, and every name its counts: what was never counted stands there with zeros. The counts of
+ * a record that was removed keep its name, and one that no record ever named stands there as `#<id>`, so that no
+ * difference can hide behind a missing name.
  */
 export function statementOf(ledger: Ledger, settings: SettingsSnapshot): Statement {
-  const sources = named(ledger.sources, settings.sources, NO_SOURCE);
-  const destinations = named(ledger.destinations, settings.destinations, NO_DESTINATION);
+  const sources = named(ledger.sources, settings.sources, { none: NO_SOURCE, gone: settings.gone.sources });
+  const destinations = named(ledger.destinations, settings.destinations, {
+    ...{ none: NO_DESTINATION, gone: settings.gone.destinations },
+  });
   const differences = [
     ...sources.map(([source, counts]) => differenceOfSource(source, counts)),
     ...destinations.map(([destination, counts]) => differenceOfDestination(destination, counts)),
@@ -67,16 +70,24 @@ export function statementOf(ledger: Ledger, settings: SettingsSnapshot): Stateme
   };
 }
 
+interface Named {
+  readonly id: number;
+  readonly name: string;
+}
+
 function named<Counts>(
   counts: ReadonlyMap<number, Counts>,
-  records: readonly { readonly id: number; readonly name: string }[],
-  none: Counts,
+  records: readonly Named[],
+  { none, gone }: { readonly none: Counts; readonly gone: readonly Named[] },
 ): [name: string, counts: Counts][] {
   const known = new Set(records.map(({ id }) => id));
   const strays = [...counts].filter(([id]) => !known.has(id));
   return [
     ...records.map(({ id, name }): [string, Counts] => [name, counts.get(id) ?? none]),
-    ...strays.map(([id, stray]): [string, Counts] => [`#${id}`, stray]),
+    ...strays.map(([id, stray]): [string, Counts] => [
+      gone.find((record) => record.id === id)?.name ?? `#${id}`,
+      stray,
+    ]),
   ];
 }
 

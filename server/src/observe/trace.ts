@@ -98,13 +98,13 @@ interface Known {
   readonly names: Names;
 }
 
-/** What no record names any more stands there as `#<id>`, as in the ledger. */
-function namesIn({ sources, destinations }: SettingsSnapshot): Names {
+/** Names as in the ledger, those of removed records among them. */
+function namesIn({ sources, destinations, gone }: SettingsSnapshot): Names {
   const nameOf = (records: readonly { id: number; name: string }[], id: number) =>
     records.find((record) => record.id === id)?.name ?? `#${id}`;
   return {
-    source: (id) => nameOf(sources, id),
-    destination: (id) => nameOf(destinations, destinationOfLane(id)),
+    source: (id) => nameOf([...sources, ...gone.sources], id),
+    destination: (id) => nameOf([...destinations, ...gone.destinations], destinationOfLane(id)),
   };
 }
 

@@ -12,6 +12,11 @@ export interface ControlRequest {
   readonly query: string;
   /** The Authorization header as it came. */
   readonly authorization: string | undefined;
+  /** The headers If-Match and Idempotency-Key as they came. */
+  readonly ifMatch: string | undefined;
+  readonly idempotencyKey: string | undefined;
+  /** Of the other end of the connection. */
+  readonly address: string;
   /** Empty when there is none; `too_large` beyond a megabyte. */
   readonly body: string | 'too_large';
 }

@@ -378,6 +378,22 @@ describe.runIf(bin !== undefined)('statements of the cluster', () => {
     expect(await a.member.call('log.size')).toEqual([]);
   });
 
+  it('keeps the id of a record that goes and comes again, and who did what', async () => {
+    const put = () => a.member.call('settings.apply', ['destination'], ['crm'], ['{}']);
+    await put();
+    await a.member.call('settings.remove', ['destination'], ['crm']);
+    const [gone] = await b.member.call('settings.load');
+    await put();
+    const [back] = await b.member.call('settings.load');
+    expect(gone).toMatchObject({ gone: 't', version: '2' });
+    expect(back).toMatchObject({ id: gone!['id'], gone: 'f', version: '3' });
+    await a.member.call('settings.note', 5, 'ci', ['created'], ['destination'], ['crm'], [null], ['{}']);
+    const trail = await b.member.call('settings.audit', 'destination', null, 1000, 10);
+    expect(trail).toMatchObject([
+      { at: '5', by: 'ci', action: 'created', name: 'crm', before: null, after: '{}' },
+    ]);
+  });
+
   it('are planned as index scans, on empty tables and on full ones', async () => {
     const calls = {
       'append.keys': "3, 1, '{1,2}', '{1,2}'",

@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { Destination, WebhookSettings } from '../../src/model/destination.ts';
 import type { Source } from '../../src/model/source.ts';
-import type { DestinationRecord, SettingsSnapshot, SourceRecord } from '../../src/ports/settings.ts';
+import type {
+  AuditEntry,
+  DestinationRecord,
+  SettingsSnapshot,
+  SourceRecord,
+  TokenRecord,
+} from '../../src/ports/settings.ts';
 import type { Subject } from './harness.ts';
 
 const ENDPOINT = { url: 'https://crm.example/in', headers: { 'X-Team': 'growth', 'X-Region': 'eu' } };
@@ -17,7 +23,10 @@ const SETTINGS: WebhookSettings = {
 export function settingsConformance(subject: Subject): void {
   describe('settings', () => {
     records(subject);
+    removals(subject);
+    tokens(subject);
     versions(subject);
+    auditTrail(subject);
   });
 }
 
@@ -36,14 +45,17 @@ function byName<T extends { readonly name: string }>(records: readonly T[], name
   return found[0]!;
 }
 
-function sorted({ sources, destinations }: SettingsSnapshot): SettingsSnapshot {
+function sorted({ sources, destinations, ...rest }: SettingsSnapshot): SettingsSnapshot {
   const byId = (a: Source | Destination, b: Source | Destination) => a.id - b.id;
-  return { sources: [...sources].sort(byId), destinations: [...destinations].sort(byId) };
+  return { ...rest, sources: [...sources].sort(byId), destinations: [...destinations].sort(byId) };
 }
 
 function records(subject: Subject): void {
   it('are empty in a new store', async () => {
-    expect(await subject.store.settings.load()).toEqual({ sources: [], destinations: [] });
+    expect(await subject.store.settings.load()).toEqual({
+      ...{ sources: [], destinations: [], tokens: [] },
+      gone: { sources: [], destinations: [] },
+    });
   });
 
   it('come back as they were applied, with an id', async () => {
@@ -138,6 +150,128 @@ function records(subject: Subject): void {
     const applied = await settings.apply({ sources: [], destinations: [destination('crm')] });
     Object.assign(byName(applied.destinations, 'crm').settings.endpoints[0]!.headers, { 'X-Team': 'other' });
     expect(byName((await settings.load()).destinations, 'crm').settings).toEqual(SETTINGS);
+  });
+}
+
+function removals(subject: Subject): void {
+  const NOTHING = { sources: [], destinations: [] };
+
+  it('are removed, kept as they last were among those that are gone, and no other record changes', async () => {
+    const { settings } = subject.store;
+    const first = await settings.apply({
+      sources: [source('site'), source('app')],
+      destinations: [destination('crm'), destination('warehouse')],
+    });
+    const removed = [
+      { kind: 'source', name: 'app' },
+      { kind: 'destination', name: 'crm' },
+      { kind: 'destination', name: 'never there' },
+    ] as const;
+    const second = await settings.apply({ ...NOTHING, removed });
+    expect(second.sources).toEqual([byName(first.sources, 'site')]);
+    expect(second.destinations).toEqual([byName(first.destinations, 'warehouse')]);
+    expect(second.gone.sources).toEqual([byName(first.sources, 'app')]);
+    const { version, ...crm } = byName(first.destinations, 'crm');
+    expect(second.gone.destinations).toEqual([{ ...crm, version: expect.any(Number) }]);
+    // Going is a change: who delivers to it must notice.
+    expect(second.gone.destinations[0]!.version).toBeGreaterThan(version);
+    await subject.crash();
+    expect(sorted(await subject.store.settings.load())).toEqual(sorted(second));
+  });
+
+  it('come again under the id they had, and a destination with a higher version', async () => {
+    const { settings } = subject.store;
+    const first = await settings.apply({ sources: [source('site')], destinations: [destination('crm')] });
+    const removed = [
+      { kind: 'source', name: 'site' },
+      { kind: 'destination', name: 'crm' },
+    ] as const;
+    await settings.apply({ ...NOTHING, removed });
+    const again = await settings.apply({ sources: [source('site')], destinations: [destination('crm')] });
+    expect(again.sources).toEqual(first.sources);
+    expect(again.destinations[0]!.id).toBe(first.destinations[0]!.id);
+    expect(again.destinations[0]!.version).toBeGreaterThan(first.destinations[0]!.version);
+    expect(again.gone).toEqual(NOTHING);
+  });
+
+  it('tell a source from a destination of the same name', async () => {
+    const { settings } = subject.store;
+    await settings.apply({ sources: [source('shop')], destinations: [destination('shop')] });
+    const after = await settings.apply({ ...NOTHING, removed: [{ kind: 'destination', name: 'shop' }] });
+    expect(after.sources).toHaveLength(1);
+    expect(after.destinations).toHaveLength(0);
+  });
+}
+
+function tokens(subject: Subject): void {
+  const token = (name: string, parts: Partial<TokenRecord> = {}): TokenRecord => ({
+    ...{ name, role: 'viewer', digest: 'ab'.repeat(32), hint: 'wxyz', createdAt: 1_767_000_000_000 },
+    ...parts,
+  });
+  const NOTHING = { sources: [], destinations: [] };
+
+  it('keep tokens until they are removed', async () => {
+    const { settings } = subject.store;
+    await settings.apply({ ...NOTHING, tokens: [token('ci'), token('ops', { role: 'admin' })] });
+    await settings.apply({ ...NOTHING, tokens: [token('ci', { role: 'editor' })] });
+    await subject.crash();
+    const kept = (await subject.store.settings.load()).tokens;
+    expect(byName(kept, 'ci')).toEqual(token('ci', { role: 'editor' }));
+    expect(byName(kept, 'ops')).toEqual(token('ops', { role: 'admin' }));
+    const after = await subject.store.settings.apply({
+      ...NOTHING,
+      removed: [{ kind: 'token', name: 'ci' }],
+    });
+    expect(after.tokens).toEqual([token('ops', { role: 'admin' })]);
+  });
+}
+
+function auditTrail(subject: Subject): void {
+  const entry = (n: number, parts: Partial<AuditEntry> = {}): AuditEntry => ({
+    ...{ at: 1_767_000_000_000 + n, by: 'ci', action: 'changed', kind: 'destination', name: `d${n % 2}` },
+    ...{ before: { n: n - 1 }, after: { n } },
+    ...parts,
+  });
+  const write = (...audit: AuditEntry[]) =>
+    subject.store.settings.apply({ sources: [], destinations: [], audit });
+
+  it('keep the audit trail, the newest first, also after a crash', async () => {
+    const created: AuditEntry = {
+      at: 1,
+      by: 'file',
+      action: 'created',
+      kind: 'source',
+      name: 's',
+      after: {},
+    };
+    await write(created, entry(1));
+    await write(entry(2));
+    await subject.crash();
+    expect(await subject.store.settings.audit({}, 10)).toEqual({ entries: [entry(2), entry(1), created] });
+  });
+
+  it('give the audit trail page by page', async () => {
+    await write(...Array.from({ length: 7 }, (_, n) => entry(n)));
+    const { settings } = subject.store;
+    const first = await settings.audit({}, 3);
+    expect(first.entries).toEqual([entry(6), entry(5), entry(4)]);
+    await write(entry(7));
+    const second = await settings.audit({}, 3, first.next);
+    expect(second.entries).toEqual([entry(3), entry(2), entry(1)]);
+    const last = await settings.audit({}, 3, second.next);
+    expect(last).toEqual({ entries: [entry(0)] });
+  });
+
+  it('give the audit trail of one record, or of all of a kind', async () => {
+    await write(entry(1), entry(2), entry(3, { kind: 'source' }), entry(4));
+    const { settings } = subject.store;
+    expect((await settings.audit({ kind: 'destination' }, 10)).entries).toEqual([
+      entry(4),
+      entry(2),
+      entry(1),
+    ]);
+    expect((await settings.audit({ kind: 'destination', name: 'd0' }, 1)).entries).toEqual([entry(4)]);
+    expect(await settings.audit({ kind: 'token' }, 10)).toEqual({ entries: [] });
   });
 }
 

@@ -7,6 +7,7 @@ import type { SetId } from '../../ports/backlog.ts';
 import type { DeadLetter } from '../../ports/dead-letters.ts';
 import type { Appended } from '../../ports/event-log.ts';
 import { StorageError } from '../../ports/event-log.ts';
+import type { AuditEntry, TokenRecord } from '../../ports/settings.ts';
 
 /**
  * Everything another adapter has on disk. It outlives the store that wrote it: opening a second store on the same
@@ -45,13 +46,22 @@ export interface MemoryContents {
   readonly sources: Map<number, SourceTally>;
   readonly destinations: Map<number, DestinationTally>;
 
-  /** By name. */
-  readonly sourceRecords: Map<string, Source>;
-  readonly destinationRecords: Map<string, Destination>;
+  /** By name, those that were removed among them. */
+  readonly sourceRecords: Map<string, Kept<Source>>;
+  readonly destinationRecords: Map<string, Kept<Destination>>;
+  readonly tokenRecords: Map<string, TokenRecord>;
+  /** In the order they were written. */
+  readonly audit: AuditEntry[];
 
   /** The store that may write; every other one is a process that is gone. */
   holder: Holder;
   lastHolder: Holder;
+}
+
+/** A record, which keeps its id when it is removed. */
+export interface Kept<Of> {
+  readonly record: Of;
+  readonly isGone: boolean;
 }
 
 /** One opening of the contents. */
@@ -124,6 +134,8 @@ export function emptyContents(): MemoryContents {
     destinations: new Map(),
     sourceRecords: new Map(),
     destinationRecords: new Map(),
+    tokenRecords: new Map(),
+    audit: [],
     holder: NOBODY,
     lastHolder: NOBODY,
   };

@@ -1,8 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Destination } from '../../model/destination.ts';
-import type { Source } from '../../model/source.ts';
-import type { DestinationRecord, Settings, SettingsSnapshot, SourceRecord } from '../../ports/settings.ts';
-import type { Holder, MemoryContents } from './contents.ts';
+import type {
+  AuditPage,
+  AuditQuery,
+  DestinationRecord,
+  RecordName,
+  Settings,
+  SettingsChanges,
+  SettingsSnapshot,
+  SourceRecord,
+} from '../../ports/settings.ts';
+import type { Holder, Kept, MemoryContents } from './contents.ts';
 import { assertOpen } from './contents.ts';
 
 /** The operator's records in memory. */
@@ -13,18 +20,37 @@ export function openSettings(contents: MemoryContents, holder: Holder): Settings
     },
     async apply(changes) {
       assertOpen(contents, holder);
-      for (const record of changes.sources) putSource(contents, asStored(record));
-      for (const record of changes.destinations) putDestination(contents, asStored(record));
+      change(contents, asStored(changes));
       return snapshotOf(contents);
+    },
+    async audit(query, limit, from = contents.audit.length) {
+      return asStored(pageOf(contents, query, { limit, from }));
     },
   };
 }
 
-function snapshotOf(contents: MemoryContents): SettingsSnapshot {
+function change(
+  contents: MemoryContents,
+  { sources, destinations, tokens = [], removed = [], audit = [] }: SettingsChanges,
+): void {
+  for (const record of removed) remove(contents, record);
+  for (const record of sources) putSource(contents, record);
+  for (const record of destinations) putDestination(contents, record);
+  for (const token of tokens) contents.tokenRecords.set(token.name, token);
+  contents.audit.push(...audit);
+}
+
+function snapshotOf({ sourceRecords, destinationRecords, tokenRecords }: MemoryContents): SettingsSnapshot {
   return asStored({
-    sources: [...contents.sourceRecords.values()],
-    destinations: [...contents.destinationRecords.values()],
+    sources: those(sourceRecords, false),
+    destinations: those(destinationRecords, false),
+    tokens: [...tokenRecords.values()],
+    gone: { sources: those(sourceRecords, true), destinations: those(destinationRecords, true) },
   });
+}
+
+function those<Of>(records: ReadonlyMap<string, Kept<Of>>, areGone: boolean): Of[] {
+  return [...records.values()].filter(({ isGone }) => isGone === areGone).map(({ record }) => record);
 }
 
 /** A copy as a disk would give it back: the records are data, and nobody else may change what is stored. */
@@ -32,22 +58,49 @@ function asStored<T>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T;
 }
 
-/** Records are never removed, so the number of names is also the newest id. */
-function putSource(contents: MemoryContents, record: SourceRecord): void {
-  const known = contents.sourceRecords.get(record.name);
-  const source: Source = { ...record, id: known?.id ?? contents.sourceRecords.size + 1 };
-  contents.sourceRecords.set(record.name, source);
+function remove(
+  { sourceRecords, destinationRecords, tokenRecords }: MemoryContents,
+  { kind, name }: RecordName,
+): void {
+  const source = sourceRecords.get(name);
+  const destination = destinationRecords.get(name);
+  if (kind === 'token') tokenRecords.delete(name);
+  else if (kind === 'source' && source !== undefined) sourceRecords.set(name, { ...source, isGone: true });
+  else if (kind === 'destination' && destination?.isGone === false) {
+    const record = { ...destination.record, version: destination.record.version + 1 };
+    destinationRecords.set(name, { record, isGone: true });
+  }
+}
+
+/** Names are never forgotten, so their number is also the newest id. */
+function putSource({ sourceRecords }: MemoryContents, record: SourceRecord): void {
+  const id = sourceRecords.get(record.name)?.record.id ?? sourceRecords.size + 1;
+  sourceRecords.set(record.name, { record: { ...record, id }, isGone: false });
 }
 
 /** Compared as values: the order of keys is no change, the order of endpoints is (deliveries know them by place). */
-function putDestination(contents: MemoryContents, record: DestinationRecord): void {
-  const known = contents.destinationRecords.get(record.name);
-  if (known === undefined) {
-    const id = contents.destinationRecords.size + 1;
-    contents.destinationRecords.set(record.name, { ...record, id, version: 1 });
-    return;
-  }
-  const same: Destination = { ...record, id: known.id, version: known.version };
-  const isChanged = !isDeepStrictEqual(same, known);
-  contents.destinationRecords.set(record.name, isChanged ? { ...same, version: known.version + 1 } : known);
+function putDestination({ destinationRecords }: MemoryContents, record: DestinationRecord): void {
+  const known = destinationRecords.get(record.name);
+  const { id = destinationRecords.size + 1, version = 0 } = known?.record ?? {};
+  const isSame = known !== undefined && isDeepStrictEqual({ ...record, id, version }, known.record);
+  if (isSame && !known.isGone) return;
+  destinationRecords.set(record.name, { record: { ...record, id, version: version + 1 }, isGone: false });
+}
+
+function pageOf(
+  { audit }: MemoryContents,
+  { kind, name }: AuditQuery,
+  { limit, from }: { limit: number; from: number },
+): AuditPage {
+  const places = audit
+    .map((_, place) => place)
+    .filter((place) => place < from)
+    .filter((place) => kind === undefined || audit[place]!.kind === kind)
+    .filter((place) => name === undefined || audit[place]!.name === name)
+    .reverse();
+  const shown = places.slice(0, limit);
+  return {
+    entries: shown.map((place) => audit[place]!),
+    ...(places.length > limit ? { next: shown.at(-1)! } : {}),
+  };
 }

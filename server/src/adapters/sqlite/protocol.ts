@@ -4,7 +4,7 @@ import type { Held, LaneStat, Result, Settled } from '../../ports/backlog.ts';
 import type { DeadPage, DeadQuery } from '../../ports/dead-letters.ts';
 import type { Found, LogSize, Query, Received, Retention } from '../../ports/event-log.ts';
 import type { EventHistory } from '../../ports/history.ts';
-import type { SettingsChanges, SettingsSnapshot } from '../../ports/settings.ts';
+import type { AuditPage, AuditQuery, SettingsChanges, SettingsSnapshot } from '../../ports/settings.ts';
 
 /**
  * What the two halves of the adapter say to each other: the store on the main thread, the writer on its own.
@@ -34,6 +34,7 @@ export type Operation =
   | { readonly kind: 'lanes' }
   | { readonly kind: 'ledger' }
   | { readonly kind: 'load' }
+  | { readonly kind: 'audit'; readonly audit: AuditMessage }
   | { readonly kind: 'stop' };
 
 export type OperationKind = Operation['kind'];
@@ -60,6 +61,7 @@ export interface Answers {
   lanes: readonly LaneStat[];
   ledger: LedgerMessage;
   load: SettingsSnapshot;
+  audit: AuditPage;
   stop: undefined;
 }
 
@@ -113,6 +115,12 @@ export interface DeadLettersMessage {
   readonly query: DeadQuery;
   readonly limit: number;
   readonly from?: string;
+}
+
+export interface AuditMessage {
+  readonly query: AuditQuery;
+  readonly limit: number;
+  readonly from?: number;
 }
 
 export interface FindMessage {

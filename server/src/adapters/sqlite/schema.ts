@@ -13,15 +13,30 @@ const MIGRATIONS: readonly string[] = [
   -- Facts about this installation: the secret of the key hash, the boot epoch.
   create table installation(name text primary key, value any) strict, without rowid;
 
-  -- Sources and destinations. Ids are what everything else refers to and are never reused.
+  -- Sources, destinations, tokens. Ids are what everything else refers to and are never reused, so a record that was
+  -- removed stays as it last was, marked as gone.
   create table record(
     id integer primary key autoincrement,
     kind text not null,
     name text not null,
     version integer not null,
+    gone integer not null,
     document text not null,
     unique(kind, name)
   ) strict;
+
+  -- Who changed which record when, as people see records: without secrets.
+  create table audit(
+    id integer primary key autoincrement,
+    at integer not null,
+    by text not null,
+    action text not null,
+    kind text not null,
+    name text not null,
+    before text,
+    after text
+  ) strict;
+  create index audit_name on audit(kind, name, id);
 
   -- The event log. One row per commit (at most 500 events); the row of a position is the last one whose "first" is not
   -- above it, so merging neighbours moves no event. Columns stand in the order they are needed: SQLite reads a row from

@@ -14,13 +14,13 @@ import type {
   StoredEvent,
 } from '../../ports/event-log.ts';
 import type { EventHistory, History } from '../../ports/history.ts';
-import type { Settings, SettingsChanges, SettingsSnapshot } from '../../ports/settings.ts';
 import type { Store } from '../../ports/store.ts';
 import { decodeAppended } from './appended.ts';
 import { lineStarts } from './codec.ts';
 import { type KeyHash, keyHash } from './key-hash.ts';
 import { ledgerOf } from './ledger.ts';
 import { type AppendMessage, DELIVERED_WORDS, type ReadMessage, type SettleMessage } from './protocol.ts';
+import { settingsOf } from './settings.ts';
 import { WriterThread } from './writer-thread.ts';
 
 export interface SqliteStoreOptions {
@@ -52,7 +52,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   return {
     log: new SqliteEventLog(thread, keyHash(keySecret), dedupeWindow),
     backlog: new SqliteBacklog(thread),
-    settings: new SqliteSettings(thread),
+    settings: settingsOf(thread),
     history: new SqliteHistory(thread),
     deadLetters: deadLettersOf(thread),
     stop: () => thread.stop(),
@@ -277,21 +277,5 @@ class SqliteHistory implements History {
 
   of(positions: readonly Position[]): Promise<(EventHistory | undefined)[]> {
     return this.#thread.ask({ kind: 'history', positions: Float64Array.from(positions) });
-  }
-}
-
-class SqliteSettings implements Settings {
-  readonly #thread: WriterThread;
-
-  constructor(thread: WriterThread) {
-    this.#thread = thread;
-  }
-
-  load(): Promise<SettingsSnapshot> {
-    return this.#thread.ask({ kind: 'load' });
-  }
-
-  apply(changes: SettingsChanges): Promise<SettingsSnapshot> {
-    return this.#thread.ask({ kind: 'apply', changes });
   }
 }

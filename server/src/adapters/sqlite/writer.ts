@@ -261,6 +261,10 @@ function perform(contents: Contents, request: Request): Answers[OperationKind] {
       return contents.records.apply(request.changes);
     case 'load':
       return contents.records.load();
+    case 'audit': {
+      const { query, limit, from } = request.audit;
+      return contents.records.trail.page(query, limit, from);
+    }
     case 'read':
       return contents.read(request.positions);
     case 'deadLetters':

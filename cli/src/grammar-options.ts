@@ -1,0 +1,27 @@
+import type { Command } from 'commander';
+import { port } from './quantity.ts';
+import type { ExitCode, Surroundings } from './surroundings.ts';
+
+/** What a verb is given to do: loads it, and gives what it does. Loaded only when it is used. */
+type Verb<Options> = () => Promise<(options: Options, place: Surroundings) => Promise<ExitCode>>;
+
+/** Runs a verb with its options and keeps its exit code. */
+export type Run = <Options>(verb: Verb<Options>) => (options: Options) => Promise<void>;
+
+/** Without defaults here: what is not given is left to the environment and the file. */
+export function addServerOptions(command: Command): void {
+  command
+    .option('--host <address>', 'address to listen on (MILLRACE_HOST)')
+    .option('--port <number>', 'port to listen on (MILLRACE_PORT)', port)
+    .option('--data <folder>', 'where everything is kept (MILLRACE_DATA)')
+    .option('--log <level>', 'least level to log: debug, info, warn, error (MILLRACE_LOG)');
+}
+
+/** Where the server is that is asked. */
+export function addControlOptions(command: Command): Command {
+  return command
+    .option('--url <url>', 'where the server is (MILLRACE_URL; default: http://127.0.0.1:8080)')
+    .option('--token <text>', 'token of the control API (MILLRACE_ADMIN_TOKEN)')
+    .option('--data <folder>', 'data folder of the server, whose file admin-token is read (MILLRACE_DATA)')
+    .option('--json', 'print the answer of the control API');
+}

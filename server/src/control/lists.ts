@@ -1,0 +1,46 @@
+import * as z from 'zod';
+import { Problem } from './problem.ts';
+
+/** contract.md section 4: the most entries of one page. */
+const MOST = 500;
+
+/** The parameters of every list. */
+export const paging = {
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(MOST)
+    .default(100)
+    .meta({ description: 'Entries of a page at most.' }),
+  cursor: z.string().min(1).exactOptional().meta({ description: '`next` of the page before.' }),
+};
+
+/** A page of a list: `next` is the cursor of the page that follows, and null at the end. */
+export function listOf<Entry extends z.ZodType>(entry: Entry) {
+  return z.object({ data: z.array(entry), next: z.string().nullable() });
+}
+
+/** A time in a query or a body; as milliseconds when parsed. */
+export const time = z.iso
+  .datetime({ offset: true, message: 'must be a time such as 2026-03-04T05:06:07Z' })
+  .transform((text) => Date.parse(text));
+
+/** Of a list that is in memory as a whole; the cursor is the name of the last entry shown, so it bears changes. */
+export function pageByName<Entry extends { readonly name: string }>(
+  entries: readonly Entry[],
+  { limit, cursor = '' }: { readonly limit: number; readonly cursor?: string | undefined },
+): { data: Entry[]; next: string | null } {
+  const sorted = [...entries].sort((one, other) => (one.name < other.name ? -1 : 1));
+  const rest = sorted.filter(({ name }) => name > cursor);
+  const data = rest.slice(0, limit);
+  return { data, next: rest.length > limit ? data.at(-1)!.name : null };
+}
+
+/** A cursor that is a number. */
+export function numberIn(cursor: string | undefined): number | undefined {
+  if (cursor === undefined) return undefined;
+  if (/^\d{1,15}$/.test(cursor)) return Number(cursor);
+  const message = 'must be the `next` of the page before';
+  throw new Problem('invalid_parameters', { errors: [{ path: 'query.cursor', message }] });
+}

@@ -1,0 +1,51 @@
+import { isDeepStrictEqual } from 'node:util';
+import { DAY, type Time } from '../model/time.ts';
+import type { Clock } from '../ports/clock.ts';
+import { Problem } from './problem.ts';
+
+/** What is remembered at most; the oldest is forgotten. An answer is small, or it is not to a POST. */
+const REMEMBERED = 1000;
+const FOR = DAY;
+
+interface Made<Answer> {
+  readonly body: unknown;
+  readonly at: Time;
+  readonly answer: Promise<Answer>;
+}
+
+/**
+ * Requests with an Idempotency-Key, so that one sent twice is done once and answered twice. In memory: after a restart a
+ * key is new, and a repetition meets what the first request left (a name that is taken, nothing left to redeliver).
+ */
+export class Repeats<Answer> {
+  readonly #clock: Clock;
+  readonly #made = new Map<string, Made<Answer>>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** `key`: who asks, for what, and the header. Also the second of two at the same time waits for the first. */
+  async once(key: string, body: unknown, make: () => Promise<Answer>): Promise<Answer> {
+    const now = this.#clock.now();
+    const known = this.#made.get(key);
+    if (known !== undefined && now - known.at < FOR) {
+      if (!isDeepStrictEqual(known.body, body)) throw new Problem('idempotency_key_reused');
+      return await known.answer;
+    }
+    const answer = make();
+    this.#made.delete(key);
+    this.#made.set(key, { body, at: now, answer });
+    if (this.#made.size > REMEMBERED) {
+      const [oldest] = this.#made.keys();
+      if (oldest !== undefined) this.#made.delete(oldest);
+    }
+    try {
+      return await answer;
+    } catch (error) {
+      // Nothing was done, so the same request may succeed another time.
+      this.#made.delete(key);
+      throw error;
+    }
+  }
+}

@@ -96,4 +96,12 @@ await Promise.all(sockets);
 const elapsed = (performance.now() - startedAt) / 1000;
 latencies.sort((a, b) => a - b);
 const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? 0;
-console.log(JSON.stringify({ perSecond: (done * batch) / elapsed, refused, p50: at(0.5), p99: at(0.99) }));
+console.log(
+  JSON.stringify({
+    events: done * batch,
+    perSecond: (done * batch) / elapsed,
+    refused,
+    p50: at(0.5),
+    p99: at(0.99),
+  }),
+);

@@ -1,22 +1,25 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { startReceiver, whileDelivering, writeBacklog } from './delivering.ts';
 import { accepting, alternate, type Figure, line, middle, rate, SECONDS } from './figures.ts';
 import { destination, startMillrace } from './millrace.ts';
-import { result, run } from './processes.ts';
+import { type Bench, result, run } from './processes.ts';
 
 /**
  * `npm run bench`: rates of the real program over real sockets and a real disk, each beside a bare reference of the same
  * run. Load generator, receiver and program share the machine, so compare ratios, not machines. `SECONDS` and `ROUNDS`
- * set how long each figure is measured and how often.
+ * set how long each figure is measured and how often; `node bench/main.ts accept` measures only one of `accept`,
+ * `deliver` and `through`.
  */
 const CONNECTIONS = 64;
+const WANTED = process.argv.slice(2);
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
 
 try {
-  for (const events of [1, 100]) {
+  for (const events of wants('accept') ? [1, 100] : []) {
     const name = events === 1 ? 'accept, single calls' : `accept, batches of ${events}`;
     const [bare = [], ours = []] = await alternate(
       () => accepting(run(['bench/bare.ts', 'echo']), events),
@@ -24,13 +27,12 @@ try {
     );
     report(name, 'node:http, body collected and parsed', { bare, ours, unit: 'events' });
   }
-  const [bare = [], ours = []] = await alternate(sendBare, deliverBacklog);
-  report('deliver, signed, from the backlog', 'a loop of undici clients, signed', {
-    bare,
-    ours,
-    unit: 'requests',
-  });
-  for (const events of [1, 100]) {
+  if (wants('deliver')) {
+    const [bare = [], ours = []] = await alternate(sendBare, deliverBacklog);
+    const reference = 'a loop of undici clients, signed';
+    report('deliver, signed, from the backlog', reference, { bare, ours, unit: 'requests' });
+  }
+  for (const events of wants('through') ? [1, 100] : []) {
     const name = events === 1 ? 'end to end, single calls' : `end to end, batches of ${events}`;
     const [parse = [], insert = [], sender = [], through = []] = await alternate(
       () => accepting(run(['bench/bare.ts', 'echo']), events),
@@ -47,6 +49,10 @@ try {
   }
 } finally {
   rmSync(folder, { recursive: true, force: true });
+}
+
+function wants(part: string): boolean {
+  return WANTED.length === 0 || WANTED.includes(part);
 }
 
 async function sendBare(): Promise<Figure> {
@@ -75,22 +81,37 @@ async function deliverBacklog(): Promise<Figure> {
   return figure;
 }
 
+/** From the first call until the last of them has arrived: what is accepted faster than it is delivered counts as well. */
 async function endToEnd(events: number): Promise<Figure> {
   const [receiver, port] = await startReceiver();
   const server = startMillrace(folder, { port });
   const [, url] = await server.saw(/ready on (\S+)/);
-  const load = result<{ p50: number; p99: number }>([
-    'bench/load.ts',
-    url!,
-    '32',
-    String(SECONDS + 2),
-    String(events),
-  ]);
-  const figure = await whileDelivering(server, receiver, 1);
-  const { p50, p99 } = await load;
+  const load = (seconds: number) =>
+    result<Load>(['bench/load.ts', url!, '32', String(seconds), String(events)]);
+  const warmUp = await load(1);
+  await arrived(receiver, warmUp.events);
+  const [cpu, at] = [server.cpu(), performance.now()];
+  const sent = await load(SECONDS);
+  await arrived(receiver, warmUp.events + sent.events);
+  const seconds = (performance.now() - at) / 1000;
+  const figure = {
+    perSecond: sent.events / seconds,
+    perCpuSecond: sent.events / (server.cpu() - cpu),
+    memory: server.memory(),
+  };
   await server.stop();
   await receiver.stop();
-  return { ...figure, p50, p99 };
+  return { ...figure, p50: sent.p50, p99: sent.p99 };
+}
+
+interface Load {
+  readonly events: number;
+  readonly p50: number;
+  readonly p99: number;
+}
+
+async function arrived(receiver: Bench, events: number): Promise<void> {
+  while (Number(await receiver.ask('count')) < events) await sleep(20);
 }
 
 function report(name: string, reference: string, { bare, ours, unit }: Compared): void {

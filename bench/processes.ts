@@ -34,16 +34,16 @@ export function run(args: readonly string[], env: Record<string, string> = {}): 
   }
   const saw = (pattern: RegExp) =>
     new Promise<RegExpMatchArray>((resolve, reject) => {
+      const gone = () => reject(new Error(`${args.join(' ')} ended before it said ${pattern}:\n${text}`));
       const look = () => {
         const match = text.match(pattern);
         if (match === null) return;
         watchers.delete(look);
+        child.off('exit', gone);
         resolve(match);
       };
       watchers.add(look);
-      child.once('exit', () =>
-        reject(new Error(`${args.join(' ')} ended before it said ${pattern}:\n${text}`)),
-      );
+      child.once('exit', gone);
       look();
     });
   return {

@@ -9,8 +9,8 @@ export default defineConfig({
       'clients/typescript/**/*.test.ts',
       'tools/**/*.test.ts',
     ],
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     pool: 'forks',
     // Not one less than the cores: most tests wait for sockets and disks most of the time.
     maxWorkers: '100%',

@@ -9,7 +9,7 @@ const update = process.argv.some((argument) => argument === '--update' || argume
  */
 export default defineConfig({
   test: {
-    include: ['server/test/clients/**/*.clients.ts', 'clients/e2e/**/*.{clients,test}.ts'],
+    include: ['server/test/{clients,docs,packaging}/**/*.clients.ts', 'clients/e2e/**/*.{clients,test}.ts'],
     env: update ? { MILLRACE_UPDATE_TABLE: '1' } : {},
     // Clients wait between their tries as long as they do in life.
     testTimeout: 90_000,

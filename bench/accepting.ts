@@ -33,7 +33,7 @@ const intake = new Intake({
   newMessageId: randomUUID,
   clock: systemClock,
   logger,
-  observer: undefined,
+  watching: () => undefined,
   tallies,
   samples: new DiscardSamples(),
   writeKeys: () => keys,

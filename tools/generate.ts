@@ -10,6 +10,9 @@ import { configDocument } from '../server/src/config-schema.ts';
 import { openApi } from '../server/src/control/openapi.ts';
 import { webhookSettings } from '../server/src/destinations/webhooks/settings.ts';
 import { controlOperations, type Operated } from '../server/src/operations.ts';
+import { cliReference } from './cli-reference.ts';
+import { configurationReference } from './configuration-reference.ts';
+import { errorsReference } from './errors-reference.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
@@ -38,12 +41,18 @@ const GENERATED: Readonly<Record<string, () => unknown>> = {
       description: 'destinations[].settings, in the configuration file and in the control API.',
     }),
   'spec/openapi.json': () => openApi(controlOperations(NOTHING), manifest.version),
+  'docs/reference/cli.md': cliReference,
+  'docs/reference/errors.md': errorsReference,
+  // Without the references to variables, which every text may hold.
+  'docs/reference/configuration.md': () =>
+    configurationReference(jsonSchema(configDocument, { title: '', description: '' })),
 };
 
 const checking = process.argv.includes('--check');
 for (const [path, make] of Object.entries(GENERATED)) {
   const file = resolve(ROOT, path);
-  const wanted = `${print(make())}\n`;
+  const made = make();
+  const wanted = typeof made === 'string' ? made : `${print(made)}\n`;
   if (existsSync(file) && readFileSync(file, 'utf8') === wanted) continue;
   if (checking) {
     process.exitCode = 1;

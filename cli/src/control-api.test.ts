@@ -4,8 +4,15 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type ControlAddress, type ControlFlags, controlAddress, readControl } from './control-api.ts';
+import {
+  askControl,
+  type ControlAddress,
+  type ControlFlags,
+  controlAddress,
+  readControl,
+} from './control-api.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -124,6 +131,32 @@ describe('asking the server', () => {
       kind: 'failed',
       message: expect.stringMatching(/wants a token, and there is none in \S+admin-token: .*--data/),
     });
+  });
+
+  it('asks in every way there is, and hands on what the server has against it', async () => {
+    const asked: unknown[] = [];
+    answer = async (request, response) => {
+      asked.push([request.method, request.url, await text(request)]);
+      response.writeHead(request.method === 'DELETE' ? 204 : 409);
+      const errors = [{ path: 'destinations "crm"', message: 'is still owed 2' }];
+      const problem = { code: 'confirmation_needed', detail: 'It disconnects. Confirm it.', errors };
+      response.end(request.method === 'DELETE' ? '' : JSON.stringify(problem));
+    };
+    const server = address({ url, token: 's3cret' });
+    const query = { dryRun: 'true', prune: undefined };
+    expect(await askControl(server, 'config', { method: 'PUT', query, body: { a: 1 } })).toEqual({
+      ...{ kind: 'failed', message: 'It disconnects. Confirm it' },
+      problem: {
+        ...{ code: 'confirmation_needed', detail: 'It disconnects. Confirm it.' },
+        errors: [{ path: 'destinations "crm"', message: 'is still owed 2' }],
+      },
+    });
+    const removed = await askControl(server, 'tokens/a', { method: 'DELETE' });
+    expect(removed).toEqual({ kind: 'answered', value: undefined, text: '' });
+    expect(asked).toEqual([
+      ['PUT', '/api/v1/config?dryRun=true', '{"a":1}'],
+      ['DELETE', '/api/v1/tokens/a', ''],
+    ]);
   });
 
   it('says so when nobody is there', async () => {

@@ -18,8 +18,15 @@ export interface ControlAddress {
 
 export type ControlReply =
   | { readonly kind: 'answered'; readonly value: unknown; readonly text: string }
-  /** `message` is one line for whoever sits at the terminal; it says what to do. */
-  | { readonly kind: 'failed'; readonly message: string };
+  /** `message` is one line for whoever sits at the terminal; it says what to do. `problem`: what the server itself says. */
+  | { readonly kind: 'failed'; readonly message: string; readonly problem?: ControlProblem };
+
+/** RFC 9457, as far as it is of use here. `code` is one of `spec/errors.json`. */
+export interface ControlProblem {
+  readonly code: string;
+  readonly detail: string;
+  readonly errors: readonly { readonly path: string; readonly message: string }[];
+}
 
 const DEFAULT_URL = 'http://127.0.0.1:8080';
 
@@ -81,11 +88,29 @@ export async function readControl(
   path: string,
   query: Readonly<Record<string, string | undefined>> = {},
 ): Promise<ControlReply> {
+  return await askControl(address, path, { method: 'GET', query });
+}
+
+/** A request of any kind; `body` goes out as JSON. What is absent in `query` is left out. Never rejects. */
+export async function askControl(
+  address: ControlAddress,
+  path: string,
+  {
+    method,
+    query = {},
+    body,
+  }: {
+    readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+    readonly query?: Readonly<Record<string, string | undefined>>;
+    readonly body?: object;
+  },
+): Promise<ControlReply> {
   const target = targetOf(address, path);
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined) target.searchParams.set(name, value);
   }
-  return await fetchControl(address, target, {});
+  const payload = { method, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
+  return await fetchControl(address, target, payload);
 }
 
 /** Asks the control API to do something. Never rejects. */
@@ -94,11 +119,11 @@ export async function postControl(
   path: string,
   body: object,
 ): Promise<ControlReply> {
-  const payload = { method: 'POST', body: JSON.stringify(body) };
-  return await fetchControl(address, targetOf(address, path), payload);
+  return await askControl(address, path, { method: 'POST', body });
 }
 
-function targetOf({ url }: ControlAddress, path: string): URL {
+/** The URL of a resource. */
+export function targetOf({ url }: ControlAddress, path: string): URL {
   const target = new URL(url.origin);
   target.pathname = `${url.pathname.replace(/\/+$/, '')}/api/v1/${path}`;
   return target;
@@ -109,7 +134,7 @@ async function fetchControl(
   target: URL,
   payload: { readonly method?: string; readonly body?: string },
 ): Promise<ControlReply> {
-  const { url, token } = address;
+  const { token } = address;
   let response: Response;
   let text: string;
   try {
@@ -122,15 +147,30 @@ async function fetchControl(
     });
     text = await response.text();
   } catch (error) {
-    return failed(
-      `no server answers at ${url.origin} (${causeOf(error)}): start it, or say where it is with --url or MILLRACE_URL`,
-    );
+    return failed(whyNoAnswer(address, error));
   }
+  return replyIn({ status: response.status, text }, address, target);
+}
+
+/** What a failed `fetch` means for whoever sits at the terminal. */
+export function whyNoAnswer({ url }: ControlAddress, error: unknown): string {
+  return `no server answers at ${url.origin} (${causeOf(error)}): start it, or say where it is with --url or MILLRACE_URL`;
+}
+
+/** What an answer means. */
+export function replyIn(
+  response: { readonly status: number; readonly text: string },
+  address: ControlAddress,
+  target: URL,
+): ControlReply {
+  const { text } = response;
   if (response.status === 401) return failed(whyRefused(address));
   const value = parsed(text);
-  if (response.status === 200 && value !== undefined) return { kind: 'answered', value, text };
+  if ((response.status === 200 || response.status === 201) && value !== undefined)
+    return { kind: 'answered', value, text };
+  if (response.status === 204) return { kind: 'answered', value: undefined, text };
   const problem = problemIn(value);
-  if (problem !== undefined) return failed(problem);
+  if (problem !== undefined) return { kind: 'failed', message: messageOf(problem), problem };
   return failed(
     `${target.href} answered ${response.status}${detailIn(value)}: ` +
       'is it a Millrace, and of the version of this program? If so, its log says more',
@@ -164,17 +204,26 @@ function parsed(text: string): unknown {
   }
 }
 
+/** These may come from a Millrace of another version, or from no Millrace at all. */
+const DOUBTFUL: readonly string[] = ['not_found', 'method_not_allowed', 'internal_error'];
+
 /** What was wrong with what was asked, where the control API says it: then there is no doubt who answered. */
-function problemIn(value: unknown): string | undefined {
+function problemIn(value: unknown): ControlProblem | undefined {
   if (typeof value !== 'object' || value === null || !('code' in value) || !('detail' in value))
     return undefined;
   const { code, detail } = value;
-  if (code === 'unknown_name') return lineOf(String(detail));
-  if (code !== 'invalid_parameters' || !('errors' in value) || !Array.isArray(value.errors)) return undefined;
-  const faults = value.errors.map(
-    ({ path, message }) => `${String(path).replace(/^(body|query)\.?/, '')}: ${message}`,
-  );
-  return faults.join('; ');
+  if (typeof code !== 'string' || DOUBTFUL.includes(code)) return undefined;
+  const listed: readonly unknown[] = 'errors' in value && Array.isArray(value.errors) ? value.errors : [];
+  const errors = listed.map((one) => {
+    const { path, message } = Object(one) as { path?: unknown; message?: unknown };
+    return { path: String(path), message: String(message) };
+  });
+  return { code, detail: String(detail), errors };
+}
+
+function messageOf({ code, detail, errors }: ControlProblem): string {
+  if (code !== 'invalid_parameters' || errors.length === 0) return lineOf(detail);
+  return errors.map(({ path, message }) => `${path.replace(/^(body|query)\.?/, '')}: ${message}`).join('; ');
 }
 
 /** A sentence as part of a line of ours. */

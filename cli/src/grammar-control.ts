@@ -12,24 +12,28 @@ export function addReadingVerbs(program: Command, run: Run): void {
       .description(
         'what a running server has received, delivered and still owes, and whether its ledger balances',
       ),
-  ).action(run(async () => (await import('./status.ts')).status));
+  )
+    .addHelpText('after', '\nExample:\n  millrace status')
+    .action(run(async () => (await import('./status.ts')).status));
   addControlOptions(
     program
       .command('trace')
       .description("one event's whole life: received, planned, every attempt, what happens next")
       .argument('<messageId>', 'messageId of the event')
       .option('--source <name>', 'only what this source sent'),
-  ).action((messageId: string, options: Omit<TraceOptions, 'messageId'>) =>
-    run(async () => (await import('./trace.ts')).trace)({ ...options, messageId }),
-  );
+  )
+    .addHelpText('after', '\nExample:\n  millrace trace order-1')
+    .action((messageId: string, options: Omit<TraceOptions, 'messageId'>) =>
+      run(async () => (await import('./trace.ts')).trace)({ ...options, messageId }),
+    );
 }
 
 /** Verbs that change what a running server does. */
 export function addRepairVerbs(program: Command, run: Run): void {
-  const verb = (name: string, description: string) =>
+  const verb = (name: string, description: string, example = `millrace ${name} crm`) =>
     addControlOptions(
       program.command(name).description(description).argument('<destination>', 'name of the destination'),
-    );
+    ).addHelpText('after', `\nExample:\n  ${example}`);
   const load = () => import('./control-verbs.ts');
   verb('pause', 'sends nothing more to a destination until it is resumed; what it is owed waits').action(
     (destination: string, options: ControlFlags) =>
@@ -38,7 +42,8 @@ export function addRepairVerbs(program: Command, run: Run): void {
   verb('resume', 'sends to a paused destination again').action((destination: string, options: ControlFlags) =>
     run(async () => (await load()).resume)({ ...options, destination }),
   );
-  verb('redeliver', 'sends the dead letters of a destination once more')
+  const letters = 'millrace redeliver crm --reason status_410 --dry-run';
+  verb('redeliver', 'sends the dead letters of a destination once more', letters)
     .option('--id <id...>', 'only these deliveries, as trace --json shows their ids')
     .option('--reason <reason>', 'only those that died of this, such as status_410')
     .option('--from <time>', 'only those that died from this time on: 2026-03-04T05:06:07Z')

@@ -1,20 +1,24 @@
-import type { Command } from 'commander';
+import { Argument, type Command } from 'commander';
 import type { Run } from './grammar-options.ts';
 import { jsonObject } from './json-object.ts';
 import type { SendOptions } from './send.ts';
 
-/** The verb that makes a call; its options are the fields of calls. */
+/** The verb that makes calls; its options are the fields of calls, or name a file of them. */
 export function addSend(program: Command, run: Run): void {
   program
     .command('send')
     .description(
-      'send one call, as a program with the client library does; prints its messageId when it is stored',
+      'send one call, as a program with the client library does, and print its messageId when it is stored; or all calls of a file',
     )
-    .argument('<type>', 'identify, track, page, screen, group or alias')
+    .addArgument(
+      new Argument('[type]', 'type of the call, where no file is given').choices([
+        ...['identify', 'track', 'page', 'screen', 'group', 'alias'],
+      ]),
+    )
     .requiredOption('--write-key <key>', 'write key of the source')
     .option('--endpoint <url>', 'where the server is (MILLRACE_URL; default: http://127.0.0.1:8080)')
-    .option('--user-id <id>')
-    .option('--anonymous-id <id>')
+    .option('--user-id <id>', 'who it is')
+    .option('--anonymous-id <id>', 'who it is, when they are not known')
     .option('--previous-id <id>', 'alias: the id that was used before')
     .option('--group-id <id>', 'group: the id of the group')
     .option('--event <name>', 'track: the name of the action')
@@ -25,11 +29,17 @@ export function addSend(program: Command, run: Run): void {
     .option('--context <json>', 'of any type', jsonObject)
     .option('--message-id <id>', 'default: a new one')
     .option('--timestamp <time>', 'when it happened; default: now')
+    .option('--file <file>', 'send the calls of a file, one JSON object a line; goes on where it ended')
+    .option('--progress <file>', 'with --file: where to keep how far it is (default: FILE.progress)')
+    .option('--rejects <file>', 'with --file: where to keep the lines that were refused')
     .addHelpText(
       'after',
-      `\nExample:\n  millrace send track --write-key dev --user-id u1 --event "Order Placed" --properties '{"total":9}'`,
+      `
+Examples:
+  millrace send track --write-key dev --user-id u1 --event "Order Placed" --properties '{"total":9}'
+  millrace send --file events.ndjson --write-key dev --rejects refused.ndjson`,
     )
-    .action((type: string, options: Omit<SendOptions, 'type'>) =>
+    .action((type: string | undefined, options: Omit<SendOptions, 'type'>) =>
       run(async () => (await import('./send.ts')).send)({ ...options, type }),
     );
 }

@@ -38,7 +38,7 @@ function attempt(outcome: Attempt['outcome'], latencyMs = 6): Attempt {
 }
 
 function settled(attempts: readonly Attempt[], decision: Settled['decision']): Settled {
-  return { kind: 'settled', destination: 'local-receiver', event, attempts, decision };
+  return { kind: 'settled', source: 'dev', destination: 'local-receiver', event, attempts, decision };
 }
 
 const ok = attempt({ kind: 'accepted', reason: 'status_200', status: 200 });

@@ -3,9 +3,30 @@ import { atMost, column, latency, printable, remaining, secondOfDay, timeOfDay }
 import type { Paint } from './paint.ts';
 import type { SignatureVerdict } from './signature.ts';
 
-type Settled = Extract<Happening, { kind: 'settled' }>;
-type Event = Settled['event'];
-type Attempt = Settled['attempts'][number];
+type Whole = Extract<Happening, { kind: 'settled' }>;
+type Event = Pick<
+  Whole['event'],
+  'type' | 'event' | 'name' | 'groupId' | 'previousId' | 'userId' | 'anonymousId'
+>;
+type Attempt = Pick<Whole['attempts'][number], 'latencyMs' | 'outcome'>;
+type Decision =
+  | { readonly kind: 'delivered' }
+  | { readonly kind: 'retry'; readonly at: number }
+  | { readonly kind: 'dead'; readonly reason: string };
+
+/** As much of a happening as a line shows. */
+export type Shown =
+  | { readonly kind: 'accepted' | 'duplicate'; readonly event: Event; readonly latencyMs: number }
+  | { readonly kind: 'discarded'; readonly source?: string | undefined; readonly reason: string }
+  | Settled;
+
+interface Settled {
+  readonly kind: 'settled';
+  readonly destination: string;
+  readonly event: Event;
+  readonly attempts: readonly Attempt[];
+  readonly decision: Decision;
+}
 
 /** Widths chosen so that a healthy delivery fits in 100 columns. */
 const TYPE = 10;
@@ -32,7 +53,7 @@ export interface LineOptions {
  * 10:23:45.131  –           discarded               dev             invalid_user_id
  * ```
  */
-export function happeningLine(happening: Happening, options: LineOptions): string {
+export function happeningLine(happening: Shown, options: LineOptions): string {
   const { now, paint } = options;
   const time = paint.dim(timeOfDay(now));
   switch (happening.kind) {
@@ -41,7 +62,7 @@ export function happeningLine(happening: Happening, options: LineOptions): strin
     case 'duplicate':
       return `${time}  ${subject('', happening.event)}  ${paint.yellow('duplicate, not delivered again')}`;
     case 'discarded': {
-      const what = `${column('–', TYPE)}  ${column('discarded', NAME)}  ${column(happening.source, USER)}`;
+      const what = `${column('–', TYPE)}  ${column('discarded', NAME)}  ${column(happening.source ?? '–', USER)}`;
       return `${time}  ${what}  ${paint.red(atMost(happening.reason, REASON))}`;
     }
     case 'settled':

@@ -19,6 +19,10 @@ export async function main(argv: readonly string[]): Promise<void> {
   const place: Surroundings = {
     env: process.env,
     version: version(),
+    // Only made when it is read: a server has no use for it.
+    get in() {
+      return process.stdin;
+    },
     out: process.stdout,
     err: process.stderr,
     stopping: stopping.requested,

@@ -13,6 +13,11 @@ export function port(text: string): number {
   return whole(text, { from: 0, to: 65_535, what: 'A port' });
 }
 
+/** How many entries are wanted. */
+export function entries(text: string): number {
+  return whole(text, { from: 1, to: 999_999_999, what: 'A number of entries' });
+}
+
 /** The status of a final answer. */
 export function status(text: string): number {
   return whole(text, { from: 200, to: 599, what: 'A status' });

@@ -1,11 +1,10 @@
 import { Client, type Failure } from '@millrace/client';
+import { sendFile } from './send-file.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
-
-const TYPES = ['identify', 'track', 'page', 'screen', 'group', 'alias'] as const;
 
 export interface SendOptions {
   /** The argument of the verb: a type of call. */
-  readonly type: string;
+  readonly type: string | undefined;
   readonly writeKey: string;
   readonly endpoint?: string;
   readonly userId?: string;
@@ -21,6 +20,10 @@ export interface SendOptions {
   readonly context?: object;
   readonly messageId?: string;
   readonly timestamp?: string;
+  /** A file of calls, instead of a type and the fields of one. */
+  readonly file?: string;
+  readonly progress?: string;
+  readonly rejects?: string;
 }
 
 const DEFAULT_ENDPOINT = 'http://127.0.0.1:8080';
@@ -33,17 +36,39 @@ const PATIENCE_MS = 10_000;
  * messageId when the server has stored it; ends with 1 when it was refused or could not be sent. contract.md section 1.
  */
 export async function send(options: SendOptions, place: Surroundings): Promise<ExitCode> {
-  const { type, writeKey, endpoint, ...message } = options;
-  if (!isType(type)) {
-    place.err.write(`millrace: ${JSON.stringify(type)} is no type of call: use ${TYPES.join(', ')}.\n`);
+  const { writeKey, file, progress, rejects, ...message } = options;
+  const endpoint = options.endpoint ?? (place.env['MILLRACE_URL'] || DEFAULT_ENDPOINT);
+  const mistake = mistakeIn(options);
+  if (mistake !== undefined) {
+    place.err.write(`millrace: ${mistake}.\n`);
     return 2;
   }
-  const url = endpoint ?? (place.env['MILLRACE_URL'] || DEFAULT_ENDPOINT);
+  if (file !== undefined) return await sendFile({ file, writeKey, endpoint, progress, rejects }, place);
+  const { endpoint: _, ...call } = message;
+  return await sendOne(call, { writeKey, endpoint }, place);
+}
+
+function mistakeIn({ type, file, progress, rejects, writeKey: _, endpoint: __, ...fields }: SendOptions) {
+  if (file === undefined) {
+    if (type === undefined) return 'say what to send: a type of call, or --file with a file of calls';
+    return progress === undefined && rejects === undefined
+      ? undefined
+      : '--progress and --rejects need --file';
+  }
+  const alone = type === undefined && Object.values(fields).every((field) => field === undefined);
+  return alone ? undefined : 'with --file, type and fields of the calls are in the file';
+}
+
+async function sendOne(
+  call: object,
+  { writeKey, endpoint }: { readonly writeKey: string; readonly endpoint: string },
+  place: Surroundings,
+): Promise<ExitCode> {
   let client: Client;
   let failure: Failure | undefined;
   try {
     client = new Client(writeKey, {
-      ...{ endpoint: url, flushAt: 1, closeTimeout: PATIENCE_MS, logger: () => {} },
+      ...{ endpoint, flushAt: 1, closeTimeout: PATIENCE_MS, logger: () => {} },
       onSuccess: ({ messageId }) => place.out.write(`${messageId}\n`),
       onFailure: (one) => {
         failure = one;
@@ -54,13 +79,9 @@ export async function send(options: SendOptions, place: Surroundings): Promise<E
     return 2;
   }
   // Which fields go with which type is the library's to say.
-  client.send({ type, ...message } as Parameters<Client['send']>[0]);
+  client.send(call as Parameters<Client['send']>[0]);
   await client.close();
   if (failure === undefined) return 0;
-  place.err.write(`millrace: ${url} did not store the call (${failure.code}): ${failure.message}\n`);
+  place.err.write(`millrace: ${endpoint} did not store the call (${failure.code}): ${failure.message}\n`);
   return 1;
-}
-
-function isType(text: string): text is (typeof TYPES)[number] {
-  return TYPES.some((type) => type === text);
 }

@@ -21,12 +21,13 @@ export async function start(options: StartOptions, place: Surroundings): Promise
         'are those the data folder has.\n',
     );
   }
-  const onReady = ({ url, adminTokenFile }: App) => {
+  const onReady = ({ url, adminUrl, adminTokenFile }: App) => {
     // At every start and not only when it is made: the first start may have failed after making it.
     if (adminTokenFile !== undefined) {
       place.err.write(`millrace: the token of the control API is in ${resolve(adminTokenFile)}\n`);
     }
-    place.err.write(`millrace is ready on ${url}\n`);
+    const admin = adminUrl === undefined ? '' : ` and its control API on ${adminUrl}`;
+    place.err.write(`millrace is ready on ${url}${admin}\n`);
   };
   return serve({ config, app: { logger: createLogger(config.log, place.err) }, onReady }, place);
 }

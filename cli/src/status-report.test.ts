@@ -16,7 +16,7 @@ const NOTHING: Overview = {
   log: { events: 0, bytes: 86_016 },
 };
 
-const HEALTHY = { state: 'healthy', held: 0, onDisk: 0 } as const;
+const HEALTHY = { state: 'healthy', held: 0, onDisk: 0, retrying: 0 } as const;
 const COUNTS = { owed: 0, delivered: 0, pending: 0, dead: {}, erased: 0, skipped: {}, balance: 0 };
 
 function report(overview: Partial<Overview>): string[] {
@@ -63,15 +63,25 @@ describe('the status of a server', () => {
           state: 'failing',
           held: 0,
           onDisk: 47,
-          nextDueAt: '2026-01-02T09:48:00.000Z',
+          retrying: 12,
+          oldestPendingAt: '2026-01-02T09:48:00.000Z',
+          nextDueAt: '2026-01-02T09:58:00.000Z',
+          failingSince: '2026-01-02T09:03:10.000Z',
           lastError: {
             reason: 'connection_refused',
             endpoint: 'https://example.com/hook',
             at: '2026-01-02T09:59:57.000Z',
           },
         },
-        billing: { state: 'paused', held: 0, onDisk: 5, nextDueAt: '2026-01-01T08:00:00.000Z' },
-        mail: { ...HEALTHY, onDisk: 3, nextDueAt: '2026-01-02T10:00:04.000Z' },
+        billing: {
+          ...{ state: 'paused', held: 0, onDisk: 5, retrying: 0 },
+          oldestPendingAt: '2026-01-01T08:00:00.000Z',
+        },
+        mail: {
+          ...HEALTHY,
+          ...{ onDisk: 3, retrying: 3, nextDueAt: '2026-01-02T10:00:04.000Z' },
+          oldestPendingAt: '2026-01-02T09:59:30.000Z',
+        },
       },
       callsOfNoSource: {
         discarded: { unknown_write_key: 3 },
@@ -80,6 +90,8 @@ describe('the status of a server', () => {
       },
       log: { events: 1200, bytes: 12_900_000, oldestAt: '2026-01-02T07:00:00.000Z' },
     });
+    // In the time zone of whoever looks.
+    const since = new Date('2026-01-02T09:03:10.000Z').toTimeString().slice(0, 5);
     expect(lines).toEqual([
       'Millrace on http://127.0.0.1:8080, started 3 h ago',
       '',
@@ -87,12 +99,12 @@ describe('the status of a server', () => {
       'website     1,234     1,200          10         24  no_user_anon_id 20, event_not_defined 4',
       'app             0         0           0          0',
       '',
-      'destination  state     owed  delivered  pending  dead  erased  skipped  oldest waiting   reasons',
-      'crm          failing  1,200      1,150       47     3       0        0  12 min           ' +
-        'connection_refused at https://example.com/hook 3 s ago; dead: status_410 3',
-      'billing      paused       5          0        5     0       0    1,195  26 h             ' +
+      'destination  state     owed  delivered  pending  retrying  dead  erased  skipped  oldest waiting         reasons',
+      'crm          failing  1,200      1,150       47        12     3       0        0  12 min                 ' +
+        `failing since ${since} (connection_refused at https://example.com/hook 3 s ago); dead: status_410 3`,
+      'billing      paused       5          0        5         0     0       0    1,195  26 h                   ' +
         'skipped: destination_disabled 1,195',
-      'mail         healthy     10          2        3     0       5        0  next try in 4 s',
+      'mail         healthy     10          2        3         3     0       5        0  30 s, next try in 4 s',
       '',
       'calls of no source  3 refused: invalid_json 2, invalid_write_key 1; 3 discarded: unknown_write_key 3',
       'clocks of clients   times not readable 1, more than 24 h off 0',
@@ -113,6 +125,12 @@ describe('the status of a server', () => {
       'ledger              balanced',
       '',
     ]);
+  });
+
+  it('begins with why calls are turned away', () => {
+    const paint = paintFor({ isTTY: false }, {});
+    const text = statusReport(NOTHING, { url: 'http://s', paint, reasons: ['the disk\u001b is full'] });
+    expect(text.split('\n')[1]).toBe('CALLS ARE TURNED AWAY (503): the disk· is full');
   });
 
   it('is loud about a ledger that does not balance, with every number of each sum', () => {

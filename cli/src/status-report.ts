@@ -1,5 +1,5 @@
 import type { Overview } from '@millrace/server';
-import { atMost, count, printable, size, span } from './column.ts';
+import { atMost, count, printable, secondOfDay, size, span } from './column.ts';
 import type { Paint } from './paint.ts';
 import { type Cell, type Heading, table } from './table.ts';
 
@@ -13,10 +13,16 @@ const ENDPOINT = 60;
 const CALL = 120;
 const MOST_DISCARDS = 10;
 const NONE: Cell = { text: '–' };
+const DAY = 24 * 60 * 60 * 1000;
+
+/** As loud as it gets: clients get 503. */
+export const TURNED_AWAY = 'CALLS ARE TURNED AWAY (503)';
 
 export interface ReportOptions {
   readonly url: string;
   readonly paint: Paint;
+  /** Why calls are turned away, as `/readyz` says; absent or empty when they are not. */
+  readonly reasons?: readonly string[];
 }
 
 /**
@@ -28,8 +34,8 @@ export interface ReportOptions {
  * source   received  accepted  duplicates  discarded  reasons
  * website     1,234     1,200          10         24  no_user_anon_id 20, event_not_defined 4
  *
- * destination  state     owed  delivered  pending  dead  erased  skipped  oldest waiting  reasons
- * crm          healthy  1,200      1,150       47     3       0        0  12 min          dead: status_410 3
+ * destination  state     owed  delivered  pending  retrying  dead  erased  skipped  oldest waiting  reasons
+ * crm          healthy  1,200      1,150       47        12     3       0        0  12 min          dead: status_410 3
  *
  * calls of no source  5 refused: invalid_write_key 5
  * store               12.3 MB, 1,200 events, the oldest 3 h old
@@ -39,11 +45,12 @@ export interface ReportOptions {
  * website         no_user_anon_id  12 s ago  {"type":"track","event":"Order Placed"}
  * ```
  */
-export function statusReport(overview: Overview, { url, paint }: ReportOptions): string {
+export function statusReport(overview: Overview, { url, paint, reasons = [] }: ReportOptions): string {
   const now = Date.parse(overview.at);
   const started = span(now - Date.parse(overview.startedAt));
   return [
     paint.bold(`Millrace on ${url}, started ${started} ago`),
+    ...reasons.map((reason) => paint.red(`${TURNED_AWAY}: ${printable(reason)}`)),
     '',
     ...sourceLines(overview, paint),
     '',
@@ -74,11 +81,13 @@ function destinationLines({ destinations, lanes }: Overview, now: number, paint:
   const rows = Object.entries(destinations).map(([name, counts]) => {
     const { owed, delivered, pending, dead, erased, skipped } = counts;
     const lane = lanes[name];
+    const retrying = lane === undefined ? NONE : marked(lane.retrying, paint.yellow);
     const reasons = [errorOf(lane, now), reasonsOf(dead, 'dead: '), reasonsOf(skipped, 'skipped: ')];
     return [
       { text: name },
       stateOf(lane, paint),
       ...[owed, delivered, pending].map(number),
+      retrying,
       marked(sumOf(dead), paint.red),
       number(erased),
       number(sumOf(skipped)),
@@ -87,7 +96,7 @@ function destinationLines({ destinations, lanes }: Overview, now: number, paint:
     ];
   });
   if (rows.length === 0) return ['no destinations'];
-  const numbers = ['owed', 'delivered', 'pending', 'dead', 'erased', 'skipped'];
+  const numbers = ['owed', 'delivered', 'pending', 'retrying', 'dead', 'erased', 'skipped'];
   return table(
     [
       { title: 'destination', ...NAME },
@@ -169,18 +178,27 @@ function stateOf(lane: Lane | undefined, paint: Paint): Cell {
   return { text: lane.state, draw };
 }
 
-/** What went wrong last, as long as it does. */
+/** Since when nothing gets through, and what went wrong last: `failing since 14:03 (status_503 at https://… 3 s ago)`. */
 function errorOf(lane: Lane | undefined, now: number): string {
   if (lane?.state !== 'failing' || lane.lastError === undefined) return '';
   const { reason, endpoint, at } = lane.lastError;
-  return `${reason} at ${atMost(endpoint, ENDPOINT)} ${span(now - Date.parse(at))} ago`;
+  const error = `${reason} at ${atMost(endpoint, ENDPOINT)} ${span(now - Date.parse(at))} ago`;
+  if (lane.failingSince === undefined) return error;
+  const since = Date.parse(lane.failingSince);
+  const age = now - since;
+  return `failing ${age < DAY ? `since ${secondOfDay(since).slice(0, 5)}` : `for ${span(age)}`} (${error})`;
 }
 
-/** What is due has waited since then; what failed waits for its next try. */
+/** How old the oldest event is that waits, and when what failed is tried again. */
 function waitingOf(lane: Lane | undefined, now: number): Cell {
-  if (lane?.nextDueAt === undefined) return NONE;
-  const wait = Date.parse(lane.nextDueAt) - now;
-  return { text: wait > 0 ? `next try in ${span(wait)}` : span(-wait) };
+  const { oldestPendingAt, nextDueAt } = lane ?? {};
+  const wait = nextDueAt === undefined ? 0 : Date.parse(nextDueAt) - now;
+  const parts = [
+    oldestPendingAt === undefined ? '' : span(now - Date.parse(oldestPendingAt)),
+    wait > 0 ? `next try in ${span(wait)}` : '',
+  ];
+  const text = parts.filter((part) => part !== '').join(', ');
+  return text === '' ? NONE : { text };
 }
 
 /** The most frequent first, behind the label; empty when there is none. */

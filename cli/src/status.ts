@@ -1,7 +1,8 @@
 import type { Overview } from '@millrace/server';
 import { type ControlFlags, controlAddress, readControl } from './control-api.ts';
 import { paintFor } from './paint.ts';
-import { statusReport } from './status-report.ts';
+import { readinessOf } from './readiness.ts';
+import { statusReport, TURNED_AWAY } from './status-report.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
 export interface StatusOptions extends ControlFlags {
@@ -9,8 +10,8 @@ export interface StatusOptions extends ControlFlags {
 }
 
 /**
- * `millrace status`: how a running server stands, for whoever is on call. Ends with 1 when the ledger does not balance,
- * so that a script needs to read nothing. contract.md section 1.
+ * `millrace status`: how a running server stands, for whoever is on call. Ends with 1 when calls are turned away or the
+ * ledger does not balance, so that a script needs to read nothing. contract.md section 1.
  */
 export async function status(options: StatusOptions, place: Surroundings): Promise<ExitCode> {
   const address = controlAddress(options, place.env);
@@ -18,9 +19,15 @@ export async function status(options: StatusOptions, place: Surroundings): Promi
     place.err.write(`millrace: ${address}.\n`);
     return 2;
   }
-  const reply = await readControl(address, 'status');
+  const [reply, ready] = await Promise.all([readControl(address, 'status'), readinessOf(address.url)]);
+  const { origin: url } = address.url;
+  // A server that just goes away is none that turns calls away.
+  const reasons =
+    'error' in ready || ready.status === 200 ? [] : [ready.reasons.join('; ') || 'it says no more'];
   if (reply.kind === 'failed') {
     place.err.write(`millrace: ${reply.message}.\n`);
+    // With a full disk the ledger cannot be read either, and this is the cause.
+    for (const reason of reasons) place.err.write(`millrace: ${url}: ${TURNED_AWAY}: ${reason}.\n`);
     return 1;
   }
   if (!isOverview(reply.value)) {
@@ -31,10 +38,9 @@ export async function status(options: StatusOptions, place: Surroundings): Promi
   }
   const overview = reply.value;
   const paint = paintFor(place.out, place.env);
-  place.out.write(
-    options.json ? `${reply.text}\n` : statusReport(overview, { url: address.url.origin, paint }),
-  );
-  if (overview.balanced) return 0;
+  place.out.write(options.json ? `${reply.text}\n` : statusReport(overview, { url, paint, reasons }));
+  if (reasons.length > 0) place.err.write(`millrace: ${url} turns calls away.\n`);
+  if (overview.balanced) return reasons.length > 0 ? 1 : 0;
   place.err.write(`millrace: the ledger of ${address.url.origin} does not balance.\n`);
   return 1;
 }

@@ -3,6 +3,8 @@ export interface Surroundings {
   readonly env: NodeJS.ProcessEnv;
   /** Of this program. */
   readonly version: string;
+  /** Answers to questions. */
+  readonly in: NodeJS.ReadStream;
   /** Results. */
   readonly out: NodeJS.WriteStream;
   /** Everything else: what is going on, warnings, errors, logs. */

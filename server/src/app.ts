@@ -11,37 +11,50 @@ import type { Config } from './config.ts';
 import { adminToken } from './control/admin-token.ts';
 import { changesOf } from './control/changes.ts';
 import { createControl } from './control/control.ts';
+import { createMetricsPage } from './control/metrics-page.ts';
 import { byDestination } from './deliver/by-destination.ts';
 import { Lanes } from './deliver/lanes.ts';
 import { tryOut } from './deliver/trial.ts';
 import { webhooks } from './destinations/webhooks/webhooks.ts';
-import { createListener } from './http/listener.ts';
 import { RateLimits } from './http/rate-limits.ts';
 import { Intake } from './ingest/intake.ts';
 import { writeKeys } from './ingest/receive.ts';
+import { startListeners } from './listeners.ts';
+import { type Measured, makeMetrics, measured, observerOf } from './measuring.ts';
 import type { Destination } from './model/destination.ts';
+import { measuredLog } from './observe/measured-log.ts';
+import { CONTENT_TYPE } from './observe/metrics-text.ts';
 import { Observation } from './observe/observation.ts';
+import { Tail } from './observe/tail.ts';
 import { controlOperations } from './operations.ts';
 import type { Logger } from './ports/logger.ts';
-import type { Observer } from './ports/observer.ts';
+import type { Observer, Watching } from './ports/observer.ts';
 import type { Settings, SettingsSnapshot } from './ports/settings.ts';
 import type { Store } from './ports/store.ts';
 import type { Transport } from './ports/transport.ts';
+import { startReplays } from './replaying.ts';
 import { Upkeep } from './retain/upkeep.ts';
 import { Routes } from './route/plan.ts';
-import { SettingsInForce } from './settings-in-force.ts';
+import { SettingsInForce, sourceNames } from './settings-in-force.ts';
 
 export { type EgressExplanation, explainEgress } from './adapters/node/explanation.ts';
+export { type Reached, reachEndpoint } from './adapters/node/reach.ts';
+export { folderUser } from './adapters/sqlite/lock.ts';
+export { restoreBackup } from './adapters/sqlite/restoring.ts';
 export type { Config } from './config.ts';
 export { createLogger } from './logger.ts';
 export type { Overview } from './observe/overview.ts';
+export type { FoundDelivery } from './observe/search.ts';
 export type { Trace } from './observe/trace.ts';
+export { StorageError } from './ports/event-log.ts';
 export type { Logger } from './ports/logger.ts';
 export type { Happening, Observer } from './ports/observer.ts';
 
 export interface App {
-  /** Where it listens, such as `http://127.0.0.1:8080`. */
+  /** Where it takes calls, such as `http://127.0.0.1:8080`. */
   readonly url: string;
+  /** Where control API, metrics and console are, when `admin.port` gives them a port of their own. */
+  readonly adminUrl?: string;
   /** Where the token of the control API is kept; absent when the configuration gave it. */
   readonly adminTokenFile?: string;
   /** Answers what was received, writes down what was delivered, and gives everything up. Idempotent. */
@@ -79,8 +92,10 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     const transport = makeTransport(config.egress);
     started.push(() => transport.stop());
     const snapshot = await applyFile(config, store.settings, options.logger);
-    const lanes = makeLanes(store, transport, options);
     const settings = new SettingsInForce(store.settings, snapshot);
+    const tail = new Tail({ clock: systemClock, observer: observerOf(config, options) });
+    const watched = { ...options, watching: tail.watching, sourceName: sourceNames(settings), ...measured() };
+    const lanes = makeLanes(store, transport, watched);
     settings.follow((now) =>
       lanes.configure([...now.destinations, ...now.gone.destinations.map(withoutEndpoints)]),
     );
@@ -93,41 +108,62 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     const upkeep = makeUpkeep(store, config, options);
     upkeep.start();
     started.push(() => upkeep.stop());
-    const intake = makeIntake(store, lanes, { ...options, settings, config, observation });
+    const replaying = { store, lanes, settings, typeNames: TYPE_NAMES, clock: systemClock };
+    const replays = startReplays({ ...replaying, logger: options.logger });
+    started.push(() => replays.stop());
+    const intake = makeIntake(store, lanes, { ...watched, settings, config, observation });
     started.push(() => intake.stop());
+    const metrics = makeMetrics({
+      ...{ store, lanes, measures: watched.measures, settings, observation, clock: systemClock },
+      ...{ readiness: allOf(upkeep, intake), folder: config.data, version: manifest.version },
+    });
+    metrics.start();
+    started.push(() => metrics.stop());
     const { token, ...kept } = adminToken(config.admin.token, config.data);
-    const listener = createListener({
-      receiver: intake.receive,
+    const { logger } = options;
+    const doors = { adminToken: token, tokens: () => settings.now().tokens, clock: systemClock, logger };
+    const listeners = await startListeners(config, {
+      ...{ receiver: intake.receive, tallies: observation.tallies, measures: watched.measures },
+      ...{ clock: systemClock, logger, readiness: allOf(upkeep, intake) },
+      metrics: createMetricsPage({
+        ...{ ...doors, isPublic: config.metrics.public, contentType: CONTENT_TYPE, text: metrics.text },
+      }),
       control: createControl({
-        ...{ adminToken: token, clock: systemClock, logger: options.logger, version: manifest.version },
-        tokens: () => settings.now().tokens,
+        ...{ ...doors, version: manifest.version },
         operations: controlOperations({
-          ...{ store, lanes, settings, observation, clock: systemClock },
+          ...{ store, lanes, settings, observation, tail, replays, clock: systemClock, logger },
           tryOut: (event, destination) =>
             tryOut(event, destination, { type: webhooks, transport, clock: systemClock }),
         }),
       }),
-      clock: systemClock,
-      logger: options.logger,
-      readiness: () => (upkeep.problem === undefined ? [] : [upkeep.problem]),
-      ...listening(config),
-      tallies: observation.tallies,
     });
-    const { host, port } = await listener.start();
-    started.push(() => listener.stop());
-    let stopping: Promise<void> | undefined;
+    started.push(() => listeners.stop());
+    // Viewers would otherwise hold up the listener until its grace is over.
+    started.push(async () => tail.stop());
     return {
-      url: `${config.tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${port}`,
+      url: listeners.url,
+      ...(listeners.adminUrl === undefined ? {} : { adminUrl: listeners.adminUrl }),
       ...(kept.file === undefined ? {} : { adminTokenFile: kept.file }),
-      stop: () => {
-        stopping ??= stop();
-        return stopping;
-      },
+      stop: onlyOnce(stop),
     };
   } catch (error) {
     await stop();
     throw new StartError(error instanceof Error ? error.message : String(error), { cause: error });
   }
+}
+
+/** What any of them has against being ready, each reason once. */
+function allOf(...parts: readonly { problems(): readonly string[] }[]): () => readonly string[] {
+  return () => [...new Set(parts.flatMap((part) => part.problems()))];
+}
+
+/** However often it is called, `stop` is called once, and everybody waits for that. */
+function onlyOnce(stop: () => Promise<void>): () => Promise<void> {
+  let stopping: Promise<void> | undefined;
+  return () => {
+    stopping ??= stop();
+    return stopping;
+  };
 }
 
 /**
@@ -151,16 +187,6 @@ function withoutEndpoints(destination: Destination): Destination {
   return { ...destination, enabled: true, settings: { ...destination.settings, endpoints: [] } };
 }
 
-/** What the configuration says about the port. */
-function listening({ host, port, tls, publicUrl, limits }: Config) {
-  const { connections, requests, requestBytes } = limits;
-  return {
-    ...{ host, port, bounds: { connections, requests, bytes: requestBytes } },
-    ...(tls === undefined ? {} : { tls }),
-    ...(publicUrl === undefined ? {} : { publicUrl }),
-  };
-}
-
 function makeTransport({ allow, proxy, ca }: Config['egress']): Transport {
   return createTransport({
     egress: egressRules(allow),
@@ -176,14 +202,18 @@ async function warnOfEndpoints({ destinations, egress }: Config, logger: Logger)
     logger.warn({ ...problem }, 'endpoint.unreachable');
 }
 
-function makeLanes({ log, backlog }: Store, transport: Transport, { logger, observer }: AppOptions): Lanes {
+/** What those who watch are told, and by what name. */
+interface Watched extends Measured {
+  readonly logger: Logger;
+  readonly watching: Watching;
+  readonly sourceName: (id: number) => string;
+}
+
+function makeLanes({ log, backlog }: Store, transport: Transport, watched: Watched): Lanes {
+  const { logger, watching, sourceName, measures, traceparents } = watched;
   return new Lanes({
-    log,
-    backlog,
-    transport,
+    ...{ log, backlog, transport, logger, watching, sourceName, measures, traceparents },
     clock: systemClock,
-    logger,
-    observer,
     random: Math.random,
     types: { webhooks },
   });
@@ -203,20 +233,29 @@ interface Surroundings {
 function makeIntake(
   { log }: Store,
   lanes: Lanes,
-  { logger, observer, settings, config, observation }: AppOptions & Surroundings,
+  {
+    logger,
+    watching,
+    sourceName,
+    measures,
+    traceparents,
+    settings,
+    config,
+    observation,
+  }: Watched & Surroundings,
 ): Intake {
   const rateLimits = new RateLimits(systemClock);
   let routes = new Routes([], TYPE_NAMES);
   let keys = writeKeys([], config.unknownWriteKeys);
-  let names = new Map<number, string>();
   settings.follow(({ sources, destinations }) => {
     routes = new Routes(destinations, TYPE_NAMES);
     keys = writeKeys(sources, config.unknownWriteKeys);
-    names = new Map(sources.map(({ id, name }) => [id, name]));
     rateLimits.configure(sources);
   });
   return new Intake({
-    log,
+    log: measuredLog(log, measures),
+    logsCalls: config.log === 'debug',
+    traceparents,
     deliverer: lanes,
     plan: (event, source) => routes.plan(event, source),
     reaches: (source) => routes.reaches(source),
@@ -224,12 +263,12 @@ function makeIntake(
     newMessageId: uuidv7,
     clock: systemClock,
     logger,
-    observer,
+    watching,
+    sourceName,
     tallies: observation.tallies,
     samples: observation.samples,
     admit: rateLimits.admit,
     writeKeys: () => keys,
-    sourceName: (id) => names.get(id) ?? String(id),
   });
 }
 

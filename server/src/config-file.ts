@@ -46,6 +46,7 @@ interface Reading {
   readonly file: string;
   readonly document: Document;
   readonly env: Environment;
+  readonly marks: Marks;
   readonly spot: (offset: number) => Spot;
   readonly places: Map<string, Place>;
   readonly unread: Set<string>;
@@ -62,8 +63,9 @@ interface Reading {
  */
 export function readConfigFile(file: { path: string; text: string }, env: Environment): ConfigFile {
   const lines = new LineCounter();
+  const marks = marksFor(file.text);
   // Duplicate keys are found below, where their path is known.
-  const document = parseDocument(masked(file.text), {
+  const document = parseDocument(masked(file.text, marks), {
     lineCounter: lines,
     prettyErrors: false,
     uniqueKeys: false,
@@ -77,7 +79,7 @@ export function readConfigFile(file: { path: string; text: string }, env: Enviro
       file: file.path,
       ...spot(fault.pos[0]),
       path: '',
-      message: syntaxMessage(fault.message),
+      message: syntaxMessage(fault.message, marks),
     }))
     // One mistake makes the parser stumble over the rest of its line as well.
     .filter((problem, index, all) => all.findIndex((other) => other.line === problem.line) === index);
@@ -89,6 +91,7 @@ export function readConfigFile(file: { path: string; text: string }, env: Enviro
     file: file.path,
     document: document as Document,
     env,
+    marks,
     spot,
     places,
     unread,
@@ -146,7 +149,7 @@ function readMap(pairs: readonly Pair[], path: readonly PropertyKey[], reading: 
       note(reading, path, at, 'must have plain text as keys');
       continue;
     }
-    const key = unmasked(keyNode.source ?? String(keyNode.value));
+    const key = unmasked(keyNode.source ?? String(keyNode.value), reading.marks);
     const inner = [...path, key];
     const first = reading.places.get(pathText(inner))?.key;
     if (first !== undefined) note(reading, inner, at, `is given twice, first in line ${first.line}`);
@@ -168,7 +171,7 @@ function readScalar(value: unknown, path: readonly PropertyKey[], reading: Readi
   }
   if (typeof value !== 'string')
     return refuse(reading, path, place.at, 'must be text, a number, true or false');
-  const written = unmasked(value);
+  const written = unmasked(value, reading.marks);
   const expanded = expand(written, reading.env);
   for (const fault of expanded.faults) refuse(reading, path, place.at, fault);
   const { text, references } = expanded;
@@ -195,24 +198,50 @@ function expand(written: string, env: Environment): { text: string; references: 
   return { text, references, faults };
 }
 
-/**
- * Braces end a plain text inside `{…}` and `[…]`, so YAML would refuse `{ token: ${NAME} }`. Until the text is parsed
- * the braces of references are two characters that Unicode sets aside for such use; lengths, and with them all
- * positions, stay the same (but for a byte order mark, which no editor counts as a column).
- */
-function masked(text: string): string {
-  return text.replace(/^\uFEFF/, '').replace(/\$\{([^\s{}]*)\}/g, '$\uFDD0$1\uFDD1');
+/** What stands for the braces of references while the text is parsed. */
+interface Marks {
+  readonly open: string;
+  readonly close: string;
 }
 
-function unmasked(text: string): string {
-  return text.replaceAll('\uFDD0', '{').replaceAll('\uFDD1', '}');
+/** Characters that Unicode sets aside for use inside a program, and those for private use. */
+const SET_ASIDE: readonly (readonly [from: number, to: number])[] = [
+  [0xfdd0, 0xfdef],
+  [0xe000, 0xf8ff],
+];
+
+/** The first two that the file holds neither as they are nor as an escape, so that every text can stand in a file. */
+function marksFor(text: string): Marks {
+  const written = text.toLowerCase();
+  const free: string[] = [];
+  for (const [from, to] of SET_ASIDE) {
+    for (let code = from; code <= to && free.length < 2; code++) {
+      const character = String.fromCharCode(code);
+      if (!text.includes(character) && !written.includes(code.toString(16))) free.push(character);
+    }
+  }
+  const [open = '\uFDD0', close = '\uFDD1'] = free;
+  return { open, close };
+}
+
+/**
+ * Braces end a plain text inside `{…}` and `[…]`, so YAML would refuse `{ token: ${NAME} }`. Until the text is parsed
+ * the braces of references are marks; lengths, and with them all positions, stay the same (but for a byte order mark,
+ * which no editor counts as a column).
+ */
+function masked(text: string, { open, close }: Marks): string {
+  return text.replace(/^\uFEFF/, '').replace(/\$\{([^\s{}]*)\}/g, `$$${open}$1${close}`);
+}
+
+function unmasked(text: string, { open, close }: Marks): string {
+  return text.replaceAll(open, '{').replaceAll(close, '}');
 }
 
 /** The parser quotes the text it stumbles over, which may be a secret; its own words stay. */
-function syntaxMessage(message: string): string {
+function syntaxMessage(message: string, marks: Marks): string {
   if (message.includes('multiple documents'))
     return 'must be one YAML document: remove the line with --- or ...';
-  return `is not valid YAML: ${unmasked(message.replace(/: "(?:[^"\\]|\\.)*"$/s, ''))}`;
+  return `is not valid YAML: ${unmasked(message.replace(/: "(?:[^"\\]|\\.)*"$/s, ''), marks)}`;
 }
 
 /** Notes a problem with a value that cannot be used; `null` takes its place. */

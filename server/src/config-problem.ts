@@ -9,6 +9,17 @@ type Path = readonly PropertyKey[];
 /** Values under these keys are credentials, or may be: problems are logged, so they are never quoted. */
 const SECRETS = /(^|\.)(token|database|sharedSecret|signingSecrets|writeKeys|headers)([.[]|$)/;
 
+/** Everything that is wrong with the configuration at once; the message has one line per problem, in file order. */
+export class ConfigError extends Error {
+  readonly problems: readonly Problem[];
+
+  constructor(problems: readonly Problem[]) {
+    super(problems.map(lineOf).join('\n'));
+    this.name = 'ConfigError';
+    this.problems = problems;
+  }
+}
+
 /** One line for the operator: `millrace.yaml:12:9  sources[0].name  must be …`. */
 export function lineOf(problem: Problem): string {
   const spot = problem.line === undefined ? '' : `:${problem.line}:${problem.column ?? 1}`;

@@ -12,7 +12,13 @@ const TAKEN_NAMES: readonly string[] = ['Webhooks', 'All', 'all'];
 const NAME_RULE =
   'must be text of 1 to 100 characters, without control characters, not starting or ending with a space';
 const NAME = new RegExp(`^[^\\s${CONTROL}]([^${CONTROL}]{0,98}[^\\s${CONTROL}])?$`, 'u');
-const name = () => matching(NAME, NAME_RULE);
+const name = () =>
+  matching(NAME, NAME_RULE)
+    .refine((value) => !/^\.{1,2}$/.test(value), {
+      error: 'must not be . or .., which mean another folder in the path of a request',
+    })
+    // The store would replace the half of a character, and nobody would find the record by its name.
+    .refine((value) => value.isWellFormed(), { error: 'must be whole Unicode characters' });
 
 const WRITE_KEY_RULE = 'must be text of 1 to 100 visible ASCII characters without a colon';
 const writeKey = matching(/^[!-9;-~]{1,100}$/, WRITE_KEY_RULE);
@@ -34,7 +40,8 @@ function isAddressRange(written: string): boolean {
   return /^[0-9A-Fa-f.:]+$/.test(address) && ipaddr.IPv6.isValid(address) && Number(bits) <= 128;
 }
 
-const source = z.strictObject(
+/** An entry of `sources`, as an operator writes it. */
+export const source = z.strictObject(
   {
     name: name().meta({ description: 'Unique among the sources. Destinations refer to it.' }),
     writeKeys: z
@@ -59,7 +66,8 @@ const source = z.strictObject(
   'must be a mapping with name and writeKeys',
 ) satisfies z.ZodType<SourceRecord>;
 
-const destination = z.strictObject(
+/** An entry of `destinations`, as an operator writes it. */
+export const destination = z.strictObject(
   {
     name: name()
       .refine((value) => !TAKEN_NAMES.includes(value), {
@@ -117,9 +125,10 @@ export const configDocument = z
               description: 'The token of the control API with the role admin.',
               writeOnly: true,
             }),
-            port: port()
-              .exactOptional()
-              .meta({ description: 'A port of their own for control API, console, metrics.' }),
+            port: port().exactOptional().meta({
+              description:
+                'A port of their own for control API, console and metrics; the other then takes calls only.',
+            }),
           },
           'must be a mapping of token and port',
         )
@@ -174,7 +183,7 @@ export const configDocument = z
       tls: tls(),
       metrics: z
         .strictObject(
-          { public: flag().default(false).meta({ description: '/metrics without a token.' }) },
+          { public: flag().default(false).meta({ description: 'Serves /metrics without a token.' }) },
           'must be a mapping of public',
         )
         .prefault({})

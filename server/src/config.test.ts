@@ -177,6 +177,19 @@ describe('environment and flags', () => {
   });
 });
 
+describe('admin.port', () => {
+  it('is not that of the receiving API, wherever that comes from', () => {
+    const text = 'admin: { port: 9000 }';
+    const problem = 'millrace.yaml:1:16  admin.port  must differ from port 9000, on which calls are taken';
+    expect(() => load(`port: 9000\n${text}`)).toThrow(problem.replace(':1:', ':2:'));
+    expect(() => load(text, { env: { MILLRACE_PORT: '9000' } })).toThrow(problem);
+  });
+
+  it('may be any free one, as may the other', () => {
+    expect(load('port: 0\nadmin: { port: 0 }').config.admin.port).toBe(0);
+  });
+});
+
 describe('warnings', () => {
   it('name every key that is set without effect, where it stands, and why', () => {
     const text = `database: postgres://db/millrace
@@ -193,8 +206,6 @@ destinations:
     const { warnings } = load(text);
     expect(warnings.map((line) => line.split('  has no effect in this version: ')[0])).toEqual([
       'millrace.yaml:1:1  database',
-      'millrace.yaml:2:20  admin.port',
-      'millrace.yaml:6:12  metrics.public',
     ]);
     expect(warnings[0]).toContain(': events are kept by the embedded engine in the folder that data names');
   });
@@ -237,7 +248,7 @@ describe('millrace.example.yaml', () => {
   it('loads with everything switched on', () => {
     const everything = text.replace(/^( *)#((?: {2})*[a-zA-Z]+:)/gm, '$1$2');
     const { config, warnings } = load(everything, { env: { ...env, MILLRACE_ADMIN_TOKEN: 'a' } });
-    expect(warnings).toHaveLength(3);
+    expect(warnings).toHaveLength(1);
     expect(config).toMatchObject({ admin: { token: 'a', port: 8081 }, limits: { disk: 10 * 1024 ** 3 } });
   });
 

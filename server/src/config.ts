@@ -1,9 +1,13 @@
 import type * as z from 'zod';
 import { type ConfigFile, type Environment, type Problem, readConfigFile } from './config-file.ts';
-import { foundText, inOrder, lineOf, problemsOf } from './config-problem.ts';
+import { ConfigError, foundText, inOrder, lineOf, problemsOf } from './config-problem.ts';
 import { configDocument, SHARED_KEYS } from './config-schema.ts';
 import type { Duration } from './model/time.ts';
 import type { DestinationRecord, SourceRecord } from './ports/settings.ts';
+
+export { ConfigError } from './config-problem.ts';
+export { type FileRecords, readRecords } from './config-records.ts';
+export { configText, type ShownRecords } from './config-text.ts';
 
 /** Everything an operator decides, with every default filled in. contract.md section 3. */
 export interface Config {
@@ -52,22 +56,9 @@ export interface LoadedConfig {
   readonly warnings: readonly string[];
 }
 
-/** Everything that is wrong with the configuration at once; the message has one line per problem, in file order. */
-export class ConfigError extends Error {
-  readonly problems: readonly Problem[];
-
-  constructor(problems: readonly Problem[]) {
-    super(problems.map(lineOf).join('\n'));
-    this.name = 'ConfigError';
-    this.problems = problems;
-  }
-}
-
 /** What this version accepts, so that a file can be written for good, but does not act on yet. */
 const WITHOUT_EFFECT: readonly { path: string; because: string }[] = [
   { path: 'database', because: 'events are kept by the embedded engine in the folder that data names' },
-  { path: 'admin.port', because: 'the control API is on the port of the receiving API' },
-  { path: 'metrics.public', because: 'there is no /metrics yet' },
 ];
 
 /** Variables in their order in messages; contract.md section 1, "Environment". */
@@ -109,6 +100,11 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig {
     ...shared,
     admin: { ...document.admin, ...(adminToken !== undefined && { token: adminToken }) },
   };
+  if (config.port !== 0 && config.admin.port === config.port) {
+    const place = file.places.get('admin.port');
+    const message = `must differ from port ${config.port}, on which calls are taken`;
+    throw new ConfigError([{ file: path, ...place?.at, path: 'admin.port', message }]);
+  }
   return { config, warnings: warningsOf(config, file, path) };
 }
 

@@ -43,6 +43,21 @@ export class SettingsInForce {
   };
 }
 
-function isEmpty({ sources, destinations, tokens = [], removed = [] }: SettingsChanges): boolean {
-  return [sources, destinations, tokens, removed].every((records) => records.length === 0);
+/** Gives the name of a source by its id. Also of those that were removed: what they sent is still delivered. */
+export function sourceNames(settings: SettingsInForce): (id: number) => string {
+  let names = new Map<number, string>();
+  settings.follow(({ sources, gone }) => {
+    names = new Map([...gone.sources, ...sources].map(({ id, name }) => [id, name]));
+  });
+  return (id) => names.get(id) ?? `#${id}`;
+}
+
+function isEmpty({
+  sources,
+  destinations,
+  tokens = [],
+  replays = [],
+  removed = [],
+}: SettingsChanges): boolean {
+  return [sources, destinations, tokens, replays, removed].every((records) => records.length === 0);
 }

@@ -4,7 +4,7 @@ import { listOf, numberIn, paging } from './lists.ts';
 import { type Operation, operation } from './operation.ts';
 import type { RecordTools } from './records.ts';
 
-const KINDS = ['source', 'destination', 'token'] as const;
+const KINDS = ['source', 'destination', 'token', 'replay'] as const;
 
 const entry = z.object({
   at: z.string(),

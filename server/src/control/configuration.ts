@@ -1,10 +1,11 @@
 import * as z from 'zod';
+import type { Destination } from '../model/destination.ts';
 import { isObject, type JsonObject } from '../model/json.ts';
 import type { AuditEntry, RecordName, SettingsSnapshot } from '../ports/settings.ts';
 import { changesOf, type Wish } from './changes.ts';
 import { type DestinationTools, flag, refuseDisconnecting } from './destinations.ts';
 import { type Operation, operation } from './operation.ts';
-import { Problem } from './problem.ts';
+import { type Fault, Problem } from './problem.ts';
 import { documentOf, wantedRecord } from './records.ts';
 import { restored } from './restored.ts';
 import { shownDestination, shownSource } from './shown.ts';
@@ -29,7 +30,7 @@ export function configOperations(tools: DestinationTools): Operation[] {
   const { settings, clock } = tools;
   return [
     operation({
-      ...{ method: 'GET', path: 'config', role: 'viewer' },
+      ...{ method: 'GET', path: 'config', role: 'viewer', isInMemory: true },
       summary: 'Shows all sources and destinations as a configuration file has them, without their secrets',
       answer: z.object({ sources: z.array(z.looseObject({})), destinations: z.array(z.looseObject({})) }),
       run: async () => exported(settings.now()),
@@ -43,16 +44,26 @@ export function configOperations(tools: DestinationTools): Operation[] {
         confirm: flag.describe('Also where it disconnects a destination that something is still owed to.'),
       }),
       body: document,
-      answer: z.object({ applied: z.boolean(), changes: z.array(change), kept: z.array(z.string()) }),
+      answer: z.object({
+        applied: z.boolean(),
+        changes: z.array(change),
+        kept: z.array(z.string()),
+        disconnects: z.array(z.object({ destination: z.string(), owed: z.int() })),
+      }),
       problems: ['confirmation_needed'],
       run: async ({ query, body, by }) => {
-        let said: { changes: object[]; kept: string[] } = { changes: [], kept: [] };
+        let said = {};
         await settings.change(async (now) => {
           const wish = wishOf(body, now, { ...tools, prune: query.prune });
           const changes = changesOf(wish, now, { by, at: clock.now() });
-          said = { changes: (changes.audit ?? []).map(shownChange), kept: unnamed(body, now, query.prune) };
+          const cut = disconnected(wish, now);
+          said = {
+            changes: (changes.audit ?? []).map(shownChange),
+            kept: unnamed(body, now, query.prune),
+            disconnects: await owedTo(cut, tools),
+          };
           if (query.dryRun) return { sources: [], destinations: [] };
-          if (!query.confirm) await refuseDisconnecting(disconnected(wish, now), tools);
+          if (!query.confirm) await refuseDisconnecting(cut, tools);
           return changes;
         });
         return { applied: !query.dryRun, ...said };
@@ -90,19 +101,51 @@ function wishOf(
       now.destinations.find(({ name }) => name === one['name']),
     ),
   );
+  // First, so that what is told when two have the same write key is the one of the file.
+  const others = {
+    sources: staying(whole.sources, sources),
+    destinations: staying(whole.destinations, wanted),
+  };
   const checked = check({
-    sources: [...sources, ...staying(whole.sources, sources)],
-    destinations: [...wanted, ...staying(whole.destinations, wanted)],
+    sources: [...others.sources, ...sources],
+    destinations: [...others.destinations, ...wanted],
   });
   if ('faults' in checked) {
-    const errors = checked.faults.map(({ path, message }) => ({ path: `body.${path}`, message }));
-    throw new Problem('invalid_parameters', { errors });
+    throw new Problem('invalid_parameters', { errors: checked.faults.map((fault) => told(fault, others)) });
   }
   const removed = prune ? missing(sources, destinations, now) : [];
   return {
-    sources: checked.sources.slice(0, sources.length),
-    destinations: checked.destinations.slice(0, destinations.length),
+    sources: checked.sources.slice(others.sources.length),
+    destinations: checked.destinations.slice(others.destinations.length),
     removed,
+  };
+}
+
+type Named = { readonly name: string };
+
+/** A fault by its path in the body; a record that is not in the body by its name. */
+function told(
+  { path, message }: Fault,
+  others: { readonly sources: readonly Named[]; readonly destinations: readonly Named[] },
+): Fault {
+  const place = (kind: string, written: string) => {
+    const nth = Number(written);
+    const [those, noun] =
+      kind === 'sources' ? [others.sources, 'source'] : [others.destinations, 'destination'];
+    const other = those[nth];
+    return other === undefined
+      ? { isOther: false, text: `${kind}[${nth - those.length}]` }
+      : { isOther: true, text: `the ${noun} ${JSON.stringify(other.name)}` };
+  };
+  const start = /^(sources|destinations)\[(\d+)\]/.exec(path);
+  const begin = start === null ? undefined : place(start[1]!, start[2]!);
+  const rest = path.slice(start?.[0].length ?? 0);
+  return {
+    path: begin?.isOther === true ? begin.text + rest : `body.${begin?.text ?? ''}${rest}`,
+    message: message.replace(/(sources|destinations)\[(\d+)\]$/, (_, kind: string, nth: string) => {
+      const { isOther, text } = place(kind, nth);
+      return isOther ? `${text}, which is not named here and stays` : text;
+    }),
   };
 }
 
@@ -133,6 +176,14 @@ function disconnected({ destinations = [], removed = [] }: Wish, now: SettingsSn
       removed.some((one) => one.kind === 'destination' && one.name === name) ||
       (enabled && destinations.some((one) => one.name === name && !one.enabled)),
   );
+}
+
+/** Those of them that something is still owed to: whoever plans sees it before a change is refused. */
+async function owedTo(destinations: readonly Destination[], { pending }: Pick<DestinationTools, 'pending'>) {
+  const owed = await Promise.all(
+    destinations.map(async (one) => ({ destination: one.name, owed: await pending(one) })),
+  );
+  return owed.filter(({ owed }) => owed > 0);
 }
 
 function shownChange({ action, kind, name, before, after }: AuditEntry) {

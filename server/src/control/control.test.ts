@@ -67,18 +67,20 @@ interface Asked {
   readonly body?: string;
 }
 
-function ask(
+type TextAnswer = ControlAnswer & { readonly body: string };
+
+async function ask(
   method: string,
   path: string,
   token?: string,
   { query = '', body = '' }: Asked = {},
-): Promise<ControlAnswer> {
+): Promise<TextAnswer> {
   const authorization = token === undefined ? undefined : `Bearer ${token}`;
-  return control({ ...FROM, method, path, query, authorization, body });
+  return (await control({ ...FROM, method, path, query, authorization, body })) as TextAnswer;
 }
 
 /** The members of RFC 9457 that contract.md section 4 asks for, checked for every error. */
-function problemIn({ status, headers, body }: ControlAnswer): string {
+function problemIn({ status, headers, body }: TextAnswer): string {
   expect(headers['Content-Type']).toBe('application/problem+json');
   const { code, errors: _, ...problem } = JSON.parse(body);
   expect(problem).toEqual({
@@ -93,10 +95,11 @@ function problemIn({ status, headers, body }: ControlAnswer): string {
 describe('the control API', () => {
   test.each(['GET', 'HEAD'])('gives a resource as JSON to %s with the token', async (method) => {
     for (const path of ['/api/v1/ledger', '/api/v1/ledger/']) {
-      const { status, headers, body } = await ask(method, path, 's3cret', { query: 'pretty=1' });
+      const { status, headers, body } = await ask(method, path, 's3cret');
       expect(status).toBe(200);
       expect(headers).toEqual({ 'Content-Type': 'application/json', 'Cache-Control': 'no-store' });
-      if (method === 'GET') expect(JSON.parse(body)).toEqual({ sources: {}, destinations: {} });
+      // For both, so that the listener can tell the length that the body has; it does not send that of HEAD.
+      expect(JSON.parse(body)).toEqual({ sources: {}, destinations: {} });
     }
   });
 
@@ -111,14 +114,14 @@ describe('the control API', () => {
       expect(wrong.headers['WWW-Authenticate']).toBe('Bearer realm="millrace", error="invalid_token"');
       expect(wrong.body).not.toContain(token);
     }
-    const basic = await control({
+    const basic = (await control({
       ...FROM,
       method: 'GET',
       path: '/api/v1/ledger',
       query: '',
       authorization: `Basic ${Buffer.from('s3cret:').toString('base64')}`,
       body: '',
-    });
+    })) as TextAnswer;
     expect(problemIn(basic)).toBe('token_missing');
     expect(reads).toEqual([]);
   });
@@ -139,7 +142,45 @@ describe('the control API', () => {
     }
   });
 
-  test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
+  test.each([
+    '/api/v1/ledger/%zz',
+    '/api/v1/%',
+    `/api/v1/${'x'.repeat(10_000)}`,
+    '/api/v1/a\\b',
+    '/api/v1/#',
+  ])('answers 404 for %s as for any other path, although nothing can be at it', async (path) => {
+    const answer = await ask('GET', path, 's3cret');
+    expect([answer.status, problemIn(answer)]).toEqual([404, 'not_found']);
+  });
+
+  test.each(['%zz', '%', '=', '&&=&', '__proto__=1', 'fast[]=true', 'fast=true&fast=true', '#', 'a=%00%ff'])(
+    'answers a query that nobody means, %s, as one that is wrong or empty',
+    async (query) => {
+      const { status } = await ask('POST', '/api/v1/things/x', 's3cret', { query, body: '{"size":1}' });
+      expect([200, 422]).toContain(status);
+    },
+  );
+
+  test('takes names as long as a request can carry', async () => {
+    const name = 'ü'.repeat(1000);
+    const path = `/api/v1/things/${encodeURIComponent(name)}`;
+    expect(JSON.parse((await ask('POST', path, 's3cret', { body: '{"size":1}' })).body).names).toEqual({
+      name,
+    });
+  });
+
+  test('takes a body of a megabyte, and one that is longer as text than it was as bytes', async () => {
+    const body = `{"size":1${' '.repeat(1024 * 1024)}}\ufffd`;
+    const answer = await ask('POST', '/api/v1/things/x', 's3cret', { body });
+    expect([answer.status, problemIn(answer)]).toEqual([400, 'body_not_json']);
+  });
+
+  test('looks at no body that the operation does not take', async () => {
+    const answer = await ask('POST', '/api/v1/unwritable', 's3cret', { body: '{' });
+    expect([answer.status, problemIn(answer)]).toEqual([503, 'store_unwritable']);
+  });
+
+  test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'])(
     'answers 405 to %s and says what it allows',
     async (method) => {
       const answer = await ask(method, '/api/v1/ledger', 's3cret');
@@ -147,6 +188,31 @@ describe('the control API', () => {
       expect(answer.headers['Allow']).toBe('GET, HEAD');
     },
   );
+
+  test('answers 405 to GET and HEAD where there is nothing to get, and to everything but GET for its description', async () => {
+    for (const [method, path, allow] of [
+      ['GET', '/api/v1/things/x', 'POST'],
+      ['HEAD', '/api/v1/things/x/', 'POST'],
+      ['POST', '/api/openapi.json', 'GET, HEAD'],
+    ] as const) {
+      const answer = await ask(method, path);
+      expect([answer.status, problemIn(answer), answer.headers['Allow']]).toEqual([
+        ...[405, 'method_not_allowed', allow],
+      ]);
+    }
+  });
+
+  test('describes itself to everybody', async () => {
+    const { status, headers, body } = await ask('GET', '/api/openapi.json');
+    expect([status, headers]).toEqual([
+      200,
+      { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' },
+    ]);
+    expect(JSON.parse(body)).toMatchObject({
+      openapi: '3.1.0',
+      info: { title: 'Millrace', version: '1.2.3' },
+    });
+  });
 
   test('answers 503 when the store cannot be read and 500 for an error of ours, and logs both', async () => {
     logged.length = 0;
@@ -174,7 +240,8 @@ describe('the control API', () => {
   test('answers 422 and names each part that is wrong', async () => {
     for (const [input, paths] of [
       [{ query: 'fast=perhaps', body: '{"size":0}' }, ['query.fast', 'body.size']],
-      [{ body: '{"size":1,"colour":"red"}' }, ['body']],
+      [{ body: '{"size":1,"colour":"red"}' }, ['body.colour']],
+      [{ query: 'fsat=true', body: '{"size":1}' }, ['query.fsat']],
       [{}, ['body.size']],
     ] as const) {
       const answer = await ask('POST', '/api/v1/things/x', 's3cret', input);

@@ -3,6 +3,7 @@ import type { Control } from '../ports/control.ts';
 import { answerTo } from './answer.ts';
 import type { ControlOptions } from './api.ts';
 import { Problem } from './problem.ts';
+import { carriedBy } from './streamed.ts';
 
 /**
  * The control API. contract.md sections 2 and 4.
@@ -17,7 +18,8 @@ export function createControl(options: ControlOptions): Control {
       api ??= import('./api.ts').then(({ makeApi }) => makeApi(options));
       if (body === 'too_large') throw new Problem('body_too_large');
       const answer = await (await api).inject({
-        method: method as 'GET',
+        // As HEAD is GET without the body, which the listener leaves out, so the length is that of the body.
+        method: (method === 'HEAD' ? 'GET' : method) as 'GET',
         url: query === '' ? path : `${path}?${query}`,
         remoteAddress: address,
         headers: {
@@ -28,12 +30,19 @@ export function createControl(options: ControlOptions): Control {
         },
         ...(body === '' ? {} : { payload: body }),
       });
-      return { status: answer.statusCode, headers: headersOf(answer.headers), body: answer.body };
+      const stream = carriedBy(answer.raw.res);
+      const said = headersOf(answer.headers);
+      return stream === undefined
+        ? { status: answer.statusCode, headers: said, body: answer.body }
+        : { status: answer.statusCode, headers: { ...said, ...UNBUFFERED }, body: stream };
     } catch (error) {
       return answerTo(error, { path, method }, options.logger);
     }
   };
 }
+
+/** nginx and those who learned from it would keep the lines back until there are many. */
+const UNBUFFERED = { 'X-Accel-Buffering': 'no' };
 
 /** Those that say something; lengths and connections are the listener's. JSON is UTF-8 and its type has no parameters. */
 function headersOf(headers: Readonly<Record<string, unknown>>): Record<string, string> {

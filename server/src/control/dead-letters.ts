@@ -1,17 +1,15 @@
 import * as z from 'zod';
-import { type Destination, destinationOfLane, lanesOf, placeOfLane } from '../model/destination.ts';
+import { type Destination, destinationOfLane, lanesOf } from '../model/destination.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { DeadLetter, DeadLetters, DeadQuery } from '../ports/dead-letters.ts';
-import type { EventLog } from '../ports/event-log.ts';
+import type { DeadLetters, DeadQuery } from '../ports/dead-letters.ts';
 import type { SettingsSnapshot } from '../ports/settings.ts';
 import { destinationNamed } from './destination-named.ts';
-import { listOf, paging, time } from './lists.ts';
+import { time } from './lists.ts';
 import { type Operation, operation } from './operation.ts';
 import { Problem } from './problem.ts';
 
 export interface DeadLetterTools {
   readonly deadLetters: DeadLetters;
-  readonly log: Pick<EventLog, 'read'>;
   readonly settings: { now(): SettingsSnapshot };
   readonly clock: Clock;
   readonly newId: () => string;
@@ -35,28 +33,6 @@ const deliveryId = z
   .string()
   .regex(ID, 'must be the id of a delivery, as GET /api/v1/deliveries and millrace trace --json give it');
 
-const listing = z.object({
-  destination: z.string(),
-  state: z.literal(
-    'dead',
-    'must be dead: deliveries of other states are found by GET /api/v1/events/{messageId}',
-  ),
-  ...filter,
-  ...paging,
-});
-
-const letter = z.object({
-  id: z.string(),
-  destination: z.string(),
-  state: z.literal('dead'),
-  reason: z.string(),
-  diedAt: z.string(),
-  endpoint: z.string().exactOptional(),
-  messageId: z.string().exactOptional(),
-  type: z.string().exactOptional(),
-  receivedAt: z.string().exactOptional(),
-});
-
 const wish = z.strictObject({
   destination: z.string(),
   ids: z.array(deliveryId).min(1).max(MOST).exactOptional(),
@@ -64,23 +40,10 @@ const wish = z.strictObject({
   dryRun: z.boolean().default(false),
 });
 
-/** contract.md section 4, `deliveries` (those that are dead) and `redeliveries`. */
+/** contract.md section 4, `redeliveries`. */
 export function deadLetterOperations(tools: DeadLetterTools): Operation[] {
   const { settings, deadLetters, clock } = tools;
   return [
-    operation({
-      ...{ method: 'GET', path: 'deliveries', role: 'viewer' },
-      summary: 'Lists dead letters, the newest first',
-      query: listing,
-      answer: listOf(letter),
-      problems: ['unknown_name'],
-      run: async ({ query: { destination: name, state: _, limit, cursor, ...query } }) => {
-        const destination = destinationNamed(name, settings.now());
-        const page = await deadLetters.list({ ...query, destinations: lanesIn(destination) }, limit, cursor);
-        const data = await shown(page.letters, destination, tools);
-        return { data, next: page.next ?? null };
-      },
-    }),
     operation({
       ...{ method: 'POST', path: 'redeliveries', role: 'editor' },
       summary: 'Owes dead letters once more, with a new retry window',
@@ -142,26 +105,4 @@ async function countOf(query: DeadQuery, deadLetters: DeadLetters): Promise<numb
     from = page.next;
   } while (from !== undefined);
   return count;
-}
-
-/** An event that was erased has no messageId any more. */
-async function shown(
-  letters: readonly DeadLetter[],
-  { name, settings }: Destination,
-  { log }: Pick<DeadLetterTools, 'log'>,
-): Promise<object[]> {
-  const events = await log.read(letters.map(({ position }) => position));
-  return letters.map(({ destination, position, reason, at }, nth) => {
-    const event = events[nth]?.event;
-    const endpoint =
-      settings.success === 'each' ? settings.endpoints[placeOfLane(destination)]?.url : undefined;
-    return {
-      ...{ id: `${position}-${destination}`, destination: name, state: 'dead', reason },
-      diedAt: new Date(at).toISOString(),
-      ...(endpoint === undefined ? {} : { endpoint }),
-      ...(event === undefined
-        ? {}
-        : { messageId: event.messageId, type: event.type, receivedAt: event.receivedAt }),
-    };
-  });
 }

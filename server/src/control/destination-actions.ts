@@ -3,12 +3,14 @@ import { CALL_TYPES } from '../model/call.ts';
 import type { Attempt } from '../model/delivery.ts';
 import type { Destination } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
+import type { Mask } from '../model/secrets.ts';
 import type { OutboundRequest } from '../ports/transport.ts';
 import { changesOf } from './changes.ts';
 import { destinationNamed } from './destination-named.ts';
 import { type Input, type Operation, operation } from './operation.ts';
-import type { RecordTools } from './records.ts';
+import { mask, type RecordTools } from './records.ts';
 import { sampleEvent } from './sample-event.ts';
+import { shownDestination } from './shown.ts';
 
 /** One request of a trial as it was sent, and what came of it. */
 export interface Trial {
@@ -30,7 +32,7 @@ const tried = z.object({
       request: z.object({
         method: z.literal('POST'),
         url: z.string(),
-        headers: z.record(z.string(), z.string()),
+        headers: z.record(z.string(), z.union([z.string(), mask])),
         body: z.string(),
       }),
       startedAt: z.string(),
@@ -70,7 +72,7 @@ export function actionOperations(tools: ActionTools): Operation[] {
       run: switchTo(true),
     }),
     operation({
-      ...{ method: 'POST', path: 'destinations/:name/test', role: 'editor' },
+      ...{ method: 'POST', path: 'destinations/:name/test', role: 'editor', isInMemory: true },
       summary: 'Sends an example of an event to every endpoint, once, and shows what was sent and answered',
       body: z.strictObject({ type: z.enum(CALL_TYPES).default('track') }),
       answer: tried,
@@ -79,17 +81,23 @@ export function actionOperations(tools: ActionTools): Operation[] {
         const destination = destinationNamed(names['name'] ?? '', settings.now());
         const event = sampleEvent(body.type, tools.newMessageId(), clock.now());
         const trials = await tools.tryOut(event, destination);
-        return { data: trials.map(shown) };
+        const { endpoints } = shownDestination(destination).settings;
+        return { data: trials.map((trial, nth) => shown(trial, endpoints[nth]?.headers ?? {})) };
       },
     }),
   ];
 }
 
-/** The request as it was sent, and the answer. The body is text, as the signature is over its exact bytes. */
-function shown({ request, attempt }: Trial): object {
+/**
+ * The request as it was sent, and the answer. The body is text, as the signature is over its exact bytes. `configured`:
+ * the headers of the endpoint as they are shown; its secrets are as little to be read here as there.
+ */
+function shown({ request, attempt }: Trial, configured: Readonly<Record<string, string | Mask>>): object {
+  const masks = Object.entries(configured).filter(([, value]) => typeof value !== 'string');
+  const headers = { ...request.headers, ...Object.fromEntries(masks) };
   const { startedAt, latencyMs, outcome, answer } = attempt;
   return {
-    request: { method: 'POST', url: request.url, headers: request.headers, body: request.body.toString() },
+    request: { method: 'POST', url: request.url, headers, body: request.body.toString() },
     ...{
       startedAt: new Date(startedAt).toISOString(),
       latencyMs,

@@ -49,6 +49,7 @@ const status = z.object({
   delivered: z.int(),
   oldestPendingAt: z.string().exactOptional(),
   nextAttemptAt: z.string().exactOptional(),
+  failingSince: z.string().exactOptional(),
   lastError: z.object({ reason: z.string(), endpoint: z.string(), at: z.string() }).exactOptional(),
 });
 
@@ -57,7 +58,13 @@ export function destinationOperations(tools: DestinationTools): Operation[] {
   const { settings, clock } = tools;
   return [
     operation({
-      ...{ method: 'GET', path: 'destinations', role: 'viewer', summary: 'Lists the destinations by name' },
+      ...{
+        method: 'GET',
+        path: 'destinations',
+        role: 'viewer',
+        summary: 'Lists the destinations by name',
+        isInMemory: true,
+      },
       query: z.object(paging),
       answer: listOf(shown),
       run: async ({ query }) => pageByName(settings.now().destinations.map(shownDestination), query),
@@ -66,19 +73,20 @@ export function destinationOperations(tools: DestinationTools): Operation[] {
       ...{ method: 'POST', path: 'destinations', role: 'editor', status: 201, isTagged: true },
       summary: 'Creates a destination',
       body: wanted,
+      described: tools.schemas.destination,
       answer: shown,
       problems: ['name_taken'],
       run: async ({ body, by }) => {
-        const record = checkOne('destinations', body, tools);
         const now = await settings.change((now) => {
+          const record = checkOne('destinations', body, { now, check: tools.check });
           if (now.destinations.some(({ name }) => name === record.name)) throw new Problem('name_taken');
           return changesOf({ destinations: [record] }, now, { by, at: clock.now() });
         });
-        return tagged(destinationNamed(record.name, now));
+        return tagged(destinationNamed(String(body['name']), now));
       },
     }),
     operation({
-      ...{ method: 'GET', path: 'destinations/:name', role: 'viewer', isTagged: true },
+      ...{ method: 'GET', path: 'destinations/:name', role: 'viewer', isTagged: true, isInMemory: true },
       summary: 'Shows a destination',
       answer: shown,
       problems: ['unknown_name'],
@@ -152,7 +160,7 @@ async function patch(
     await refuseStale({ ifMatch, tag: tagged(before).tag }, { kind: 'destination', name }, tools);
     const merged = mergePatch(asJson(shownDestination(before)), body);
     refuseRenaming(name, merged);
-    const record = checkOne('destinations', restored(merged, before), tools);
+    const record = checkOne('destinations', restored(merged, before), { now, check: tools.check });
     return changesOf({ destinations: [record] }, now, { by, at: tools.clock.now() });
   });
   return tagged(destinationNamed(name, now));

@@ -26,21 +26,36 @@ export const time = z.iso
   .datetime({ offset: true, message: 'must be a time such as 2026-03-04T05:06:07Z' })
   .transform((text) => Date.parse(text));
 
-/** Of a list that is in memory as a whole; the cursor is the name of the last entry shown, so it bears changes. */
+/**
+ * Of a list that is in memory as a whole. The cursor is the name of the last entry shown, so that it bears changes, in a
+ * form that needs no escaping in a query.
+ */
 export function pageByName<Entry extends { readonly name: string }>(
   entries: readonly Entry[],
-  { limit, cursor = '' }: { readonly limit: number; readonly cursor?: string | undefined },
+  { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
 ): { data: Entry[]; next: string | null } {
+  const last = cursor === undefined ? '' : nameIn(cursor);
   const sorted = [...entries].sort((one, other) => (one.name < other.name ? -1 : 1));
-  const rest = sorted.filter(({ name }) => name > cursor);
+  const rest = sorted.filter(({ name }) => name > last);
   const data = rest.slice(0, limit);
-  return { data, next: rest.length > limit ? data.at(-1)!.name : null };
+  return { data, next: rest.length > limit ? Buffer.from(data.at(-1)!.name).toString('base64url') : null };
+}
+
+function nameIn(cursor: string): string {
+  const name = Buffer.from(cursor, 'base64url');
+  // Whatever is not of the alphabet is skipped when it is decoded.
+  if (name.toString('base64url') !== cursor) throw noCursor();
+  return name.toString();
 }
 
 /** A cursor that is a number. */
 export function numberIn(cursor: string | undefined): number | undefined {
   if (cursor === undefined) return undefined;
   if (/^\d{1,15}$/.test(cursor)) return Number(cursor);
+  throw noCursor();
+}
+
+function noCursor(): Problem {
   const message = 'must be the `next` of the page before';
-  throw new Problem('invalid_parameters', { errors: [{ path: 'query.cursor', message }] });
+  return new Problem('invalid_parameters', { errors: [{ path: 'query.cursor', message }] });
 }

@@ -10,7 +10,9 @@ const ALWAYS: readonly ProblemCode[] = [
   'token_missing',
   'token_invalid',
   'too_many_failed_sign_ins',
-  'role_too_low',
+  'body_too_large',
+  // A key of the query that is not known.
+  'invalid_parameters',
   'internal_error',
 ];
 
@@ -20,9 +22,10 @@ const ALWAYS: readonly ProblemCode[] = [
  */
 export function openApi(operations: readonly Operation[], version: string): JsonObject {
   const paths: Record<string, Record<string, Json>> = { ...(receiving.paths as Record<string, JsonObject>) };
+  const problems: Problems = new Map();
   for (const one of operations) {
     const path = `/api/v1/${one.path.replace(/:(\w+)/g, '{$1}')}`;
-    paths[path] = { ...paths[path], [one.method.toLowerCase()]: described(one) };
+    paths[path] = { ...paths[path], [one.method.toLowerCase()]: described(one, problems) };
   }
   return {
     openapi: '3.1.0',
@@ -30,20 +33,57 @@ export function openApi(operations: readonly Operation[], version: string): Json
       title: 'Millrace',
       version,
       summary: 'Calls in, signed webhooks out',
+      description: ABOUT,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    paths,
+    paths: { ...paths, '/api/openapi.json': { get: ITSELF }, '/metrics': { get: metricsPage(problems) } },
     components: {
       securitySchemes: {
         ...receiving.components.securitySchemes,
         token: { type: 'http', scheme: 'bearer', description: 'A token of the control API.' },
       },
+      responses: { ...(receiving.components.responses as JsonObject), ...Object.fromEntries(problems) },
       schemas: { ...(receiving.components.schemas as JsonObject), Problem: PROBLEM },
     },
   };
 }
 
-function described(one: Operation): Json {
+/** What holds for every path, so that it is not said at each. */
+const ABOUT = [
+  'Every path may have a slash at its end. HEAD is answered wherever GET is, without the body. A method that a path does',
+  'not take is answered 405 with Allow, a path that does not exist 404. What is no HTTP is answered 400',
+  '(`malformed_request`), a request that does not arrive in time 408 (`request_timeout`), a head of more than 16 KB 431',
+  '(`headers_too_large`), and when more is under way than fits into memory 429 (`overloaded`), before the path is looked',
+  'at, in the form of `Refusal`.',
+].join(' ');
+
+const ITSELF = {
+  operationId: 'getOpenapi',
+  summary: 'This document.',
+  tags: ['control'],
+  security: [],
+  responses: {
+    '200': { description: 'OK', content: { 'application/json': { schema: { type: 'object' } } } },
+  },
+} as const;
+
+/** It is no operation, because it is served without the framework. */
+function metricsPage(problems: Problems): Json {
+  const codes = ['token_missing', 'token_invalid', 'too_many_failed_sign_ins'] as const;
+  return {
+    operationId: 'metrics',
+    summary: 'Metrics as Prometheus reads them.',
+    description: 'Needs any token, or none where `metrics.public` is set.',
+    tags: ['control'],
+    security: [{ token: [] }, {}],
+    responses: {
+      '200': { description: 'OK', content: { 'text/plain': { schema: { type: 'string' } } } },
+      ...byStatus([...codes, 'internal_error'], problems),
+    },
+  };
+}
+
+function described(one: Operation, problems: Problems): Json {
   return {
     operationId: nameOf(one),
     summary: `${one.summary}.`,
@@ -53,10 +93,14 @@ function described(one: Operation): Json {
     parameters: parametersOf(one),
     ...(one.body === undefined
       ? {}
-      : { requestBody: { content: { 'application/json': { schema: schemaOf(one.body, 'input') } } } }),
+      : {
+          requestBody: {
+            content: { 'application/json': { schema: schemaOf(one.described ?? one.body, 'input') } },
+          },
+        }),
     responses: {
       ...successOf(one),
-      ...problemsOf(one),
+      ...byStatus(codesOf(one), problems),
     },
   };
 }
@@ -67,7 +111,12 @@ function nameOf({ method, path }: Operation): string {
   return method.toLowerCase() + words.replace(/(?:^| )(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-function parametersOf({ method, path, query, isTagged }: Operation): Json[] {
+/** What is only read or only made now has not changed since anybody read it. */
+function heedsIfMatch({ method, isTagged }: Pick<Operation, 'method' | 'isTagged'>): boolean {
+  return isTagged === true && method !== 'GET' && method !== 'POST';
+}
+
+function parametersOf({ method, path, query, isTagged = false }: Operation): Json[] {
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     ...{ name: name!, in: 'path', required: true, schema: { type: 'string' } },
   }));
@@ -89,7 +138,7 @@ function parametersOf({ method, path, query, isTagged }: Operation): Json[] {
   return [
     ...names,
     ...asked,
-    ...(isTagged === true && method !== 'GET' ? [header('If-Match', IF_MATCH)] : []),
+    ...(heedsIfMatch({ method, isTagged }) ? [header('If-Match', IF_MATCH)] : []),
     ...(method === 'POST' ? [header('Idempotency-Key', IDEMPOTENCY_KEY)] : []),
   ];
 }
@@ -98,44 +147,94 @@ const IF_MATCH = 'The ETag that the record was read with: when it has changed si
 const IDEMPOTENCY_KEY =
   'A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart.';
 
-function successOf({ answer, status = 200, isTagged }: Operation): JsonObject {
+function successOf({ answer, dryRun, status = 200, isTagged, isStream }: Operation): JsonObject {
   if (answer === undefined) return { '204': { description: STATUS_CODES[204]! } };
-  const headers = { ETag: { description: 'Of the record, for If-Match.', schema: { type: 'string' } } };
+  if (isStream === true) return { '200': eventsOf(answer) };
+  const headers = {
+    ETag: { required: true, description: 'Of the record, for If-Match.', schema: { type: 'string' } },
+  };
   return {
     [status]: {
       description: STATUS_CODES[status]!,
       ...(isTagged === true ? { headers } : {}),
       content: { 'application/json': { schema: schemaOf(answer, 'output') } },
     },
+    ...(dryRun === undefined
+      ? {}
+      : {
+          '200': {
+            description: 'OK: what would be done, asked for with `dryRun`',
+            content: { 'application/json': { schema: schemaOf(dryRun, 'output') } },
+          },
+        }),
   };
 }
 
-function problemsOf(one: Operation): JsonObject {
-  const takesBody = one.method === 'POST' || one.method === 'PUT' || one.method === 'PATCH';
-  const codes: readonly ProblemCode[] = [
+/** OpenAPI 3.1 has no word for the single event of a stream (3.2 will: `itemSchema`), so its data stands beside the text. */
+function eventsOf(answer: z.ZodType): JsonObject {
+  const description = 'Server-sent events. `x-event-data` is the data of each, which is JSON.';
+  const content = { schema: { type: 'string' }, 'x-event-data': schemaOf(answer, 'output') };
+  const headers = {
+    'X-Accel-Buffering': { required: true, description: 'For proxies.', schema: { const: 'no' } },
+  };
+  return { description, headers, content: { 'text/event-stream': content } };
+}
+
+function codesOf(one: Operation): readonly ProblemCode[] {
+  return [
     ...ALWAYS,
-    ...(one.method === 'GET' ? (['store_unreadable'] as const) : (['store_unwritable'] as const)),
-    // Whatever it takes, a body that is there is read first.
-    ...(takesBody ? (['body_not_json'] as const) : []),
-    'body_too_large',
-    ...(one.query === undefined && one.body === undefined ? [] : (['invalid_parameters'] as const)),
+    ...(one.role === 'viewer' ? [] : (['role_too_low'] as const)),
+    ...storeProblems(one),
+    ...(one.body === undefined ? [] : (['body_not_json'] as const)),
     ...(one.method === 'POST' ? (['idempotency_key_reused'] as const) : []),
-    ...(one.isTagged === true && one.method !== 'GET' ? (['changed_meanwhile'] as const) : []),
+    ...(heedsIfMatch({ isTagged: false, ...one }) ? (['changed_meanwhile'] as const) : []),
     ...(one.problems ?? []),
   ];
-  const byStatus = Map.groupBy(new Set(codes), statusOf);
+}
+
+/** The answers that report problems, by the codes they may have: most operations share them. */
+type Problems = Map<string, Json>;
+
+function byStatus(codes: readonly ProblemCode[], problems: Problems): JsonObject {
   return Object.fromEntries(
-    [...byStatus]
+    [...Map.groupBy(new Set(codes), statusOf)]
       .sort(([one], [other]) => one - other)
-      .map(([status, those]) => [
-        String(status),
-        {
-          description: `${STATUS_CODES[status]}: ${those.map((code) => `\`${code}\``).join(', ')}`,
-          content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
-        },
-      ]),
+      .map(([status, those]) => {
+        const name = those.toSorted().join('.');
+        if (!problems.has(name)) problems.set(name, problem(status, those));
+        return [String(status), { $ref: `#/components/responses/${name}` }];
+      }),
   );
 }
+
+function storeProblems({ method, isInMemory }: Operation): readonly ProblemCode[] {
+  if (isInMemory === true) return [];
+  return [method === 'GET' ? 'store_unreadable' : 'store_unwritable'];
+}
+
+function problem(status: number, codes: readonly ProblemCode[]): Json {
+  const header = HEADERS[status];
+  const schema = {
+    allOf: [
+      { $ref: '#/components/schemas/Problem' },
+      { properties: { status: { const: status }, code: { enum: [...codes] } } },
+    ],
+  };
+  return {
+    description: `${STATUS_CODES[status]}: ${codes.map((code) => `\`${code}\``).join(', ')}`,
+    ...(header === undefined ? {} : { headers: header }),
+    content: { 'application/problem+json': { schema } },
+  };
+}
+
+const RETRY_AFTER = { description: 'Seconds.', schema: { type: 'integer', minimum: 1 } } as const;
+
+/** Of answers with these statuses, beside those of every answer. */
+const HEADERS: Readonly<Record<number, JsonObject>> = {
+  401: { 'WWW-Authenticate': { required: true, schema: { type: 'string', pattern: '^Bearer ' } } },
+  429: { 'Retry-After': { required: true, ...RETRY_AFTER } },
+  503: { 'Retry-After': RETRY_AFTER },
+};
 
 function schemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonObject {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any', reused: 'inline' });

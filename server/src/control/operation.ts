@@ -15,15 +15,23 @@ export interface Operation {
   readonly query?: z.ZodType;
   /** Of the body; none is looked at when absent. */
   readonly body?: z.ZodType;
+  /** Of the body as it is described, where `body` leaves the checking to something else. */
+  readonly described?: z.ZodType;
   /** Of the answer; absent where there is none (204). */
   readonly answer?: z.ZodType;
+  /** Of what is answered 200 instead of `answer`, given as a `DryRun`, when the request only asks what would be done. */
+  readonly dryRun?: z.ZodType;
   /** Of the answer; 200 when absent, 204 where there is none. */
   readonly status?: 200 | 201;
   /** What can be wrong, beside what can be wrong with every request. */
   readonly problems?: readonly ProblemCode[];
+  /** It answers with server-sent events for as long as the client stays; `answer` is the data of one of them. */
+  readonly isStream?: boolean;
   /** It answers with an ETag, or heeds If-Match. */
   readonly isTagged?: boolean;
-  /** Gives a value that is answered as JSON, or nothing; throws a `Problem`. */
+  /** It neither reads nor writes the store, so it works while that is broken. */
+  readonly isInMemory?: boolean;
+  /** Gives a value that is answered as JSON, a `Streamed`, or nothing; throws a `Problem`. */
   readonly run: (input: Input) => Promise<object | undefined>;
 }
 
@@ -38,6 +46,15 @@ export interface Input {
   readonly by: string;
   /** The If-Match header. */
   readonly ifMatch: string | undefined;
+}
+
+/** What would be done; see `Operation.dryRun`. */
+export class DryRun {
+  readonly value: object;
+
+  constructor(value: object) {
+    this.value = value;
+  }
 }
 
 /** An answer with its ETag. */

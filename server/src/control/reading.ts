@@ -39,6 +39,8 @@ const lane = z.object({
   state: z.enum(['healthy', 'failing', 'paused']),
   held: z.int(),
   onDisk: z.int(),
+  retrying: z.int(),
+  oldestPendingAt: z.string().exactOptional(),
   nextDueAt: z.string().exactOptional(),
   nextProbeAt: z.string().exactOptional(),
   failingSince: z.string().exactOptional(),
@@ -59,7 +61,7 @@ const overview = z.object({
   log: z.object({ events: z.int(), bytes: z.int(), oldestAt: z.string().exactOptional() }),
 });
 
-const attempt = z.object({
+export const attempt = z.object({
   endpoint: z.string(),
   startedAt: z.string(),
   latencyMs: z.number(),
@@ -112,7 +114,7 @@ export function readingOperations(readings: Readings): Operation[] {
       run: () => readings.overview(),
     }),
     operation({
-      ...{ method: 'GET', path: 'discards', role: 'viewer' },
+      ...{ method: 'GET', path: 'discards', role: 'viewer', isInMemory: true },
       summary: 'Shows the last discarded calls of every source and reason',
       answer: z.object({ data: z.array(sample) }),
       run: () => readings.discards(),

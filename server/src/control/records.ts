@@ -25,6 +25,8 @@ export interface RecordTools {
   };
   /** Checks sources and destinations together, written as in the configuration file. */
   readonly check: (document: ConfigDocument) => Checked;
+  /** What `check` accepts of one record, to describe it. */
+  readonly schemas: { readonly source: z.ZodType; readonly destination: z.ZodType };
   readonly clock: Clock;
 }
 
@@ -49,33 +51,42 @@ export function documentOf({ sources, destinations }: Pick<SettingsSnapshot, 'so
 
 /**
  * One record among all others, checked as the configuration file is: what is wrong with it is told by its path in the
- * body, and what is wrong elsewhere is no reason to refuse it.
+ * body, and what is wrong elsewhere is no reason to refuse it. Called inside a change: only what is checked against the
+ * records that are changed holds, such as that no write key is of two sources.
  */
 export function checkOne<Kind extends 'sources' | 'destinations'>(
   kind: Kind,
   record: JsonObject,
-  { settings, check }: Pick<RecordTools, 'settings' | 'check'>,
+  { now, check }: { readonly now: SettingsSnapshot } & Pick<RecordTools, 'check'>,
 ): (Kind extends 'sources' ? SourceRecord : DestinationRecord) & object {
-  const now = documentOf(settings.now());
-  const others = now[kind].filter(({ name }) => name !== record['name']);
+  const all = documentOf(now);
+  const others = all[kind].filter(({ name }) => name !== record['name']);
+  const place = others.length;
   // Last, so that it is the one that is told when another has the same write key.
-  const checked = check({ ...now, [kind]: [...others, record] });
-  if ('faults' in checked)
-    throw new Problem('invalid_parameters', {
-      errors: faultsAt(checked.faults, `${kind}[${others.length}]`),
-    });
-  return checked[kind][others.length] as never;
+  const checked = check({ ...all, [kind]: [...others, record] });
+  if (!('faults' in checked)) return checked[kind][place] as never;
+  const errors = faultsAt(checked.faults, `${kind}[${place}]`).map(({ path, message }) => ({
+    path,
+    // Places among all records mean nothing to whoever has sent one.
+    message: message.replace(
+      /\b(source|destination)s\[(\d+)\]$/,
+      (_, noun: string, nth: string) => `the ${noun} ${JSON.stringify(others[Number(nth)]?.name)}`,
+    ),
+  }));
+  if (errors.length > 0) throw new Problem('invalid_parameters', { errors });
+  // Others were stored by a version with other rules.
+  const alone = check({ sources: [], destinations: [], [kind]: [record] });
+  if ('faults' in alone) throw new Problem('invalid_parameters', { errors: alone.faults });
+  return alone[kind][0] as never;
 }
 
 /** Those at this path, by their path below it. */
 function faultsAt(faults: readonly Fault[], at: string): Fault[] {
-  const own = faults.filter(
-    ({ path }) => path === at || path.startsWith(`${at}.`) || path.startsWith(`${at}[`),
+  return faults.flatMap(({ path, message }) =>
+    path === at || path.startsWith(`${at}.`) || path.startsWith(`${at}[`)
+      ? [{ path: `body${path.slice(at.length)}`, message }]
+      : [],
   );
-  return (own.length > 0 ? own : faults).map(({ path, message }) => ({
-    path: own.length > 0 ? `body${path.slice(at.length)}` : path,
-    message,
-  }));
 }
 
 /** Of what is shown: the same text, the same tag. `version`: where a change may not show. */
@@ -100,10 +111,10 @@ export async function refuseStale(
   if (ifMatch === undefined || isMatch(ifMatch, tag)) return;
   const [last] = (await settings.audit({ kind, name }, 1)).entries;
   if (last === undefined) throw new Problem('changed_meanwhile');
-  const errors = differences(last.before, last.after).map((path) => ({
-    path,
-    message: `was changed by ${last.by} at ${new Date(last.at).toISOString()}`,
-  }));
+  const changed = `changed by ${last.by} at ${new Date(last.at).toISOString()}`;
+  const errors = differences(last.before, last.after).map((path) => ({ path, message: `was ${changed}` }));
+  // Two secrets may look the same.
+  if (errors.length === 0) errors.push({ path: 'settings', message: `has a secret that was ${changed}` });
   throw new Problem('changed_meanwhile', { errors });
 }
 

@@ -1,14 +1,14 @@
-import { isDeepStrictEqual } from 'node:util';
+import { createHash } from 'node:crypto';
 import { DAY, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import { Problem } from './problem.ts';
 
-/** What is remembered at most; the oldest is forgotten. An answer is small, or it is not to a POST. */
+/** What is remembered at most; the oldest is forgotten. Of a body, which may be large, only its digest. */
 const REMEMBERED = 1000;
 const FOR = DAY;
 
 interface Made<Answer> {
-  readonly body: unknown;
+  readonly digest: string;
   readonly at: Time;
   readonly answer: Promise<Answer>;
 }
@@ -26,25 +26,27 @@ export class Repeats<Answer> {
   }
 
   /** `key`: who asks, for what, and the header. Also the second of two at the same time waits for the first. */
-  async once(key: string, body: unknown, make: () => Promise<Answer>): Promise<Answer> {
+  async once(key: string, body: string, make: () => Promise<Answer>): Promise<Answer> {
     const now = this.#clock.now();
+    const digest = createHash('sha256').update(body).digest('base64');
     const known = this.#made.get(key);
     if (known !== undefined && now - known.at < FOR) {
-      if (!isDeepStrictEqual(known.body, body)) throw new Problem('idempotency_key_reused');
+      if (known.digest !== digest) throw new Problem('idempotency_key_reused');
       return await known.answer;
     }
-    const answer = make();
+    const made = { digest, at: now, answer: make() };
+    // Deleted first, so that the order of the map is that of the requests.
     this.#made.delete(key);
-    this.#made.set(key, { body, at: now, answer });
+    this.#made.set(key, made);
     if (this.#made.size > REMEMBERED) {
       const [oldest] = this.#made.keys();
       if (oldest !== undefined) this.#made.delete(oldest);
     }
     try {
-      return await answer;
+      return await made.answer;
     } catch (error) {
       // Nothing was done, so the same request may succeed another time.
-      this.#made.delete(key);
+      if (this.#made.get(key) === made) this.#made.delete(key);
       throw error;
     }
   }

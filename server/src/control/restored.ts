@@ -2,14 +2,15 @@ import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import type { DestinationRecord } from '../ports/settings.ts';
 
 /** What stands for a secret that is to stay as it is. See `Mask`. */
-export function isMask(value: Json | undefined): boolean {
+function isMask(value: Json | undefined): boolean {
   return isObject(value) && value['set'] === true;
 }
 
 /**
  * A destination as somebody sends it, with the stored secrets where it holds what stands for them: what was read can be
- * sent back. A header is looked for at the endpoint with the same URL, so that endpoints can change places. Where
- * nothing is stored the mask stays, and validation refuses it.
+ * sent back. A header is looked for at the endpoint with the same URL, so that endpoints can change places, then at the
+ * same place, where the host is the same: nobody gets to know a secret by naming a host of their own. Where nothing is
+ * stored the mask stays, and validation refuses it.
  */
 export function restored(wanted: JsonObject, stored: DestinationRecord | undefined): JsonObject {
   const { settings } = wanted;
@@ -17,8 +18,10 @@ export function restored(wanted: JsonObject, stored: DestinationRecord | undefin
   const { endpoints, sharedSecret, signingSecrets } = stored.settings;
   const secret = (value: Json, kept: string | undefined): Json =>
     isMask(value) && kept !== undefined ? kept : value;
-  const headersAt = (endpoint: JsonObject, place: number) =>
-    (endpoints.find(({ url }) => url === endpoint['url']) ?? endpoints[place])?.headers ?? {};
+  const headersAt = ({ url: wanted }: JsonObject, place: number) =>
+    [...endpoints.filter(({ url }) => url === wanted), ...endpoints.slice(place, place + 1)].find(
+      ({ url }) => originOf(url) === originOf(wanted),
+    )?.headers ?? {};
   return {
     ...wanted,
     settings: {
@@ -34,7 +37,7 @@ export function restored(wanted: JsonObject, stored: DestinationRecord | undefin
               const kept = headersAt(endpoint, place);
               const headers = Object.entries(endpoint['headers']).map(([name, value]) => [
                 name,
-                secret(value, kept[name]),
+                secret(value, Object.hasOwn(kept, name) ? kept[name] : undefined),
               ]);
               return { ...endpoint, headers: Object.fromEntries(headers) };
             })
@@ -42,6 +45,10 @@ export function restored(wanted: JsonObject, stored: DestinationRecord | undefin
       ),
     },
   };
+}
+
+function originOf(url: Json | undefined): string | undefined {
+  return typeof url === 'string' && URL.canParse(url) ? new URL(url).origin : undefined;
 }
 
 function whereThere(object: JsonObject, key: string, change: (value: Json) => Json): JsonObject {

@@ -1,3 +1,4 @@
+import ipaddr from 'ipaddr.js';
 import { mayAct, type Role } from '../model/role.ts';
 import { MINUTE, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -22,12 +23,12 @@ export interface SignInTools {
 /** The name of the token of the configuration; no other token may have it. */
 export const ADMIN = 'admin';
 
-/** So many wrong tokens from one address, and it has to wait: guessing stays hopeless even where tokens are short. */
+/** So many wrong tokens from one place, and it has to wait: guessing stays hopeless even where tokens are short. */
 const FAILURES = 20;
 const WAIT = MINUTE;
 
-/** Addresses remembered; the one that has been silent longest is forgotten. */
-const ADDRESSES = 10_000;
+/** Places remembered; the one that has been silent longest is forgotten. */
+const PLACES = 10_000;
 
 /** Finds out who sends a request, and whether they may. contract.md section 4. */
 export class SignIn {
@@ -42,12 +43,13 @@ export class SignIn {
 
   /** Throws a `Problem` for whoever has no token, a wrong one, or one with too small a role. */
   caller(authorization: string | undefined, address: string, least: Role): Caller {
-    this.#refuseGuessing(address);
+    const place = placeOf(address);
+    this.#refuseGuessing(place);
     const candidate = tokenIn(authorization);
     if (candidate === undefined) throw new Problem('token_missing');
     const caller = this.#owner(candidate);
     if (caller === undefined) {
-      this.#failed(address);
+      this.#failed(place);
       throw new Problem('token_invalid');
     }
     if (!mayAct(caller.role, least)) {
@@ -67,22 +69,29 @@ export class SignIn {
     return owner;
   }
 
-  #refuseGuessing(address: string): void {
-    const failures = this.#failures.get(address);
+  #refuseGuessing(place: string): void {
+    const failures = this.#failures.get(place);
     const wait = (failures?.until ?? 0) - this.#tools.clock.now();
     if (failures === undefined || wait <= 0 || failures.count < FAILURES) return;
     throw new Problem('too_many_failed_sign_ins', { retryAfter: Math.ceil(wait / SECOND) });
   }
 
-  #failed(address: string): void {
+  #failed(place: string): void {
     const now = this.#tools.clock.now();
-    const before = this.#failures.get(address);
+    const before = this.#failures.get(place);
     const count = before === undefined || before.until <= now ? 1 : before.count + 1;
     // Deleted first, so that the order of the map is that of the last failures.
-    this.#failures.delete(address);
-    this.#failures.set(address, { count, until: now + WAIT });
-    if (this.#failures.size <= ADDRESSES) return;
+    this.#failures.delete(place);
+    this.#failures.set(place, { count, until: now + WAIT });
+    if (this.#failures.size <= PLACES) return;
     const [oldest] = this.#failures.keys();
     if (oldest !== undefined) this.#failures.delete(oldest);
   }
+}
+
+/** An IPv4 address, or the 64 bits of an IPv6 one that a network has: whoever has one of these has them all. */
+function placeOf(address: string): string {
+  if (!ipaddr.isValid(address)) return address;
+  const parsed = ipaddr.process(address);
+  return parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, 4).join(':') : parsed.toString();
 }

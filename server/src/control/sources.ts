@@ -29,7 +29,13 @@ export function sourceOperations(tools: RecordTools): Operation[] {
   const { settings, clock } = tools;
   return [
     operation({
-      ...{ method: 'GET', path: 'sources', role: 'viewer', summary: 'Lists the sources by name' },
+      ...{
+        method: 'GET',
+        path: 'sources',
+        role: 'viewer',
+        summary: 'Lists the sources by name',
+        isInMemory: true,
+      },
       query: z.object(paging),
       answer: listOf(shown),
       run: async ({ query }) => pageByName(settings.now().sources.map(shownSource), query),
@@ -38,19 +44,21 @@ export function sourceOperations(tools: RecordTools): Operation[] {
       ...{ method: 'POST', path: 'sources', role: 'editor', status: 201, isTagged: true },
       summary: 'Creates a source; a write key is made when none is given',
       body: wanted,
+      described: tools.schemas.source,
       answer: shown,
       problems: ['name_taken'],
       run: async ({ body, by }) => {
-        const record = checkOne('sources', { writeKeys: [newWriteKey()], ...body }, tools);
-        const now = await settings.change((now) => {
+        const wish = { writeKeys: [newWriteKey()], ...body };
+        const { sources } = await settings.change((now) => {
+          const record = checkOne('sources', wish, { now, check: tools.check });
           if (now.sources.some(({ name }) => name === record.name)) throw new Problem('name_taken');
           return changesOf({ sources: [record] }, now, { by, at: clock.now() });
         });
-        return tagged(sourceNamed(record.name, now.sources));
+        return tagged(sourceNamed(String(body['name']), sources));
       },
     }),
     operation({
-      ...{ method: 'GET', path: 'sources/:name', role: 'viewer', isTagged: true },
+      ...{ method: 'GET', path: 'sources/:name', role: 'viewer', isTagged: true, isInMemory: true },
       summary: 'Shows a source',
       answer: shown,
       problems: ['unknown_name'],
@@ -92,7 +100,7 @@ async function patch(
     await refuseStale({ ifMatch, tag: tagged(before).tag }, { kind: 'source', name }, tools);
     const merged = mergePatch(asJson(shownSource(before)), body);
     refuseRenaming(name, merged);
-    const record = checkOne('sources', merged, tools);
+    const record = checkOne('sources', merged, { now, check: tools.check });
     return changesOf({ sources: [record] }, now, { by, at: tools.clock.now() });
   });
   return tagged(sourceNamed(name, sources));
@@ -101,7 +109,7 @@ async function patch(
 /** Everything refers to a record by its name, programs and people too. */
 export function refuseRenaming(name: string, merged: JsonObject): void {
   if (merged['name'] === name) return;
-  const message = `cannot be changed: make a new record, and remove this one`;
+  const message = 'cannot be changed: make a new record, and remove this one';
   throw new Problem('invalid_parameters', { errors: [{ path: 'body.name', message }] });
 }
 

@@ -18,17 +18,24 @@ const shown = z.object({
   createdAt: z.string(),
 });
 
-/** These stand in the audit trail for whoever is not a token. */
+/** These stand in the audit trail for whoever is not a token; `Admin` would pass for one. */
 const TAKEN: readonly string[] = [ADMIN, 'file'];
 
-const NAME = 'must be 1 to 100 letters, digits, dots, dashes and underscores';
+/** No dot first: `.` and `..` in a path are taken for something else on the way. */
+const NAME = 'must be 1 to 100 letters, digits, dots, dashes and underscores, and not begin with a dot';
 const HINT = 4;
 
 /** contract.md section 4, `tokens`. */
 export function tokenOperations({ settings, clock }: RecordTools): Operation[] {
   return [
     operation({
-      ...{ method: 'GET', path: 'tokens', role: 'admin', summary: 'Lists the tokens of the control API' },
+      ...{
+        method: 'GET',
+        path: 'tokens',
+        role: 'admin',
+        summary: 'Lists the tokens of the control API',
+        isInMemory: true,
+      },
       query: z.object(paging),
       answer: listOf(shown),
       run: async ({ query }) => pageByName(settings.now().tokens.map(shownToken), query),
@@ -39,8 +46,12 @@ export function tokenOperations({ settings, clock }: RecordTools): Operation[] {
       body: z.strictObject({
         name: z
           .string(NAME)
-          .regex(/^[\w.-]{1,100}$/, NAME)
-          .refine((name) => !TAKEN.includes(name), 'must not be admin or file: the audit trail uses them'),
+          .regex(/^[\w-][\w.-]{0,99}$/, NAME)
+
+          .refine(
+            (name) => !TAKEN.includes(name.toLowerCase()),
+            'must not be admin or file: the audit trail uses them',
+          ),
         role: z.enum(ROLES, `must be one of ${ROLES.join(', ')}`),
       }),
       answer: shown.extend({ token: z.string() }),

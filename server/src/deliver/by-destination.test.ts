@@ -80,15 +80,15 @@ describe('what a destination owes and does', () => {
 
   it('waits where its lanes wait, from the first that is due', async () => {
     const lanes = [
-      { destination: first, held: 1, onDisk: 0 },
-      { destination: 8, held: 0, onDisk: 1, nextDueAt: 5 },
-      { destination: second, held: 2, onDisk: 3, nextDueAt: 90 },
-      { destination: third, held: 0, onDisk: 4, nextDueAt: 80 },
+      { destination: first, held: 1, onDisk: 0, retrying: 1 },
+      { destination: 8, held: 0, onDisk: 1, retrying: 0, nextDueAt: 5 },
+      { destination: second, held: 2, onDisk: 3, retrying: 2, nextDueAt: 90 },
+      { destination: third, held: 0, onDisk: 4, retrying: 0, nextDueAt: 80 },
     ];
     const backlog = { lanes: async () => lanes } as Partial<Backlog> as Backlog;
     expect(await byDestination(backlog).lanes()).toEqual([
-      { destination: 7, held: 3, onDisk: 7, nextDueAt: 80 },
-      { destination: 8, held: 0, onDisk: 1, nextDueAt: 5 },
+      { destination: 7, held: 3, onDisk: 7, retrying: 3, nextDueAt: 80 },
+      { destination: 8, held: 0, onDisk: 1, retrying: 0, nextDueAt: 5 },
     ]);
   });
 

@@ -71,11 +71,14 @@ function sumByReason(a: Readonly<Record<string, number>>, b: Readonly<Record<str
 
 function foldStats(one: LaneStat, other: LaneStat): LaneStat {
   const nextDueAt = earliest(one.nextDueAt, other.nextDueAt);
+  const oldestAt = earliest(one.oldestAt, other.oldestAt);
   return {
     destination: one.destination,
     held: one.held + other.held,
     onDisk: one.onDisk + other.onDisk,
+    retrying: one.retrying + other.retrying,
     ...(nextDueAt === undefined ? {} : { nextDueAt }),
+    ...(oldestAt === undefined ? {} : { oldestAt }),
   };
 }
 

@@ -4,7 +4,8 @@ import { type Duration, SECOND, type Time } from '../model/time.ts';
 import type { Held, Result } from '../ports/backlog.ts';
 import type { InHand } from '../ports/deliverer.ts';
 import type { DestinationType } from '../ports/destination-type.ts';
-import type { Observer } from '../ports/observer.ts';
+import type { DeliveryMeasures } from '../ports/measures.ts';
+import type { Watching } from '../ports/observer.ts';
 import type { Transport } from '../ports/transport.ts';
 import { Allowance } from './allowance.ts';
 import type { Breaker } from './breaker.ts';
@@ -19,10 +20,13 @@ import { roomToClaim, type TotalHeld, takesNew } from './window.ts';
 /** Requests end by themselves within their time limit; a lane that is stopped waits no longer than this for them. */
 const STOP_LIMIT: Duration = 5 * SECOND;
 
-export interface LaneTools extends SupplyTools {
+export interface LaneTools extends SupplyTools, Pick<RoundTools, 'traceparents'> {
   readonly transport: Transport;
   readonly type: DestinationType;
-  readonly observer: Observer | undefined;
+  readonly watching: Watching;
+  /** The name of a source by its id, for those who watch. */
+  readonly sourceName: (id: number) => string;
+  readonly measures: DeliveryMeasures | undefined;
   readonly settle: (result: Result) => void;
   /** What all lanes have in memory. */
   readonly total: TotalHeld;
@@ -87,6 +91,7 @@ export class Lane implements Supplied {
       transport: tools.transport,
       clock: tools.clock,
       open: this.#allowance,
+      traceparents: tools.traceparents,
     };
   }
 
@@ -264,6 +269,7 @@ export class Lane implements Supplied {
     const settingsVersion = destination.version % SETTINGS_VERSIONS;
     const decision = decide(work.delivery, { outcomes, now, settingsVersion, random: random() });
     this.#health.note(decision, attempts, now);
+    this.#tools.measures?.ended(work.event, attempts, decision, now);
     this.#settle(work, attempts, decision);
     const { position } = work.delivery;
     const change = this.#pulse.feel({ round: begun, position, outcomes, now, random: random() });
@@ -279,7 +285,10 @@ export class Lane implements Supplied {
     const { id, name } = this.#destination;
     const { set, delivery, event } = work;
     this.#tools.settle({ set, destination: id, position: delivery.position, attempts, decision });
-    this.#tools.observer?.({ kind: 'settled', destination: name, event, attempts, decision });
+    const observer = this.#tools.watching();
+    if (observer === undefined) return;
+    const source = this.#tools.sourceName(work.source);
+    observer({ kind: 'settled', source, destination: name, event, attempts, decision });
   }
 }
 

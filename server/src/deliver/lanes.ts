@@ -3,12 +3,14 @@ import type { Time } from '../model/time.ts';
 import type { Result } from '../ports/backlog.ts';
 import type { Deliverer, InHand } from '../ports/deliverer.ts';
 import type { DestinationType } from '../ports/destination-type.ts';
+import type { Measures } from '../ports/measures.ts';
 import { statesByDestination } from './by-destination.ts';
 import { Lane, type LaneState, type LaneTools } from './lane.ts';
 import { Settler } from './settler.ts';
 
-export interface LanesTools extends Omit<LaneTools, 'type' | 'settle' | 'total'> {
+export interface LanesTools extends Omit<LaneTools, 'type' | 'measures' | 'settle' | 'total'> {
   readonly types: Readonly<Record<Destination['type'], DestinationType>>;
+  readonly measures?: Pick<Measures, 'ofDestination'>;
 }
 
 /** One lane per destination, or one per endpoint where each is a delivery of its own; see `lanesOf`. */
@@ -57,6 +59,7 @@ export class Lanes implements Deliverer {
     return new Lane(destination, {
       ...this.#tools,
       type: this.#tools.types[destination.type],
+      measures: this.#tools.measures?.ofDestination(destinationOfLane(destination.id)),
       settle: (result) => this.#settler.add(result),
       total: this.#total,
     });

@@ -3,6 +3,7 @@ import type { Destination } from '../model/destination.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { InHand } from '../ports/deliverer.ts';
 import type { DestinationType, PlacedRequest } from '../ports/destination-type.ts';
+import type { Traceparents } from '../ports/traceparents.ts';
 import type { Answer, OutboundRequest, Transport } from '../ports/transport.ts';
 import type { PlacedOutcome } from './decide.ts';
 import { outcomeOf } from './outcome.ts';
@@ -28,6 +29,7 @@ export interface RoundTools {
   readonly transport: Transport;
   readonly clock: Clock;
   readonly open: OpenRequests;
+  readonly traceparents?: Pick<Traceparents, 'of'> | undefined;
 }
 
 /** Of an endpoint that was left out of a round: nothing was sent, so nothing is recorded, and it may be asked later. */
@@ -48,10 +50,12 @@ export function sendRound(
   ended: (round: EndedRound) => void,
 ): void {
   const startedAt = tools.clock.now();
-  const all = tools.type.requests(work.event, destination, endpointsToTry(work, destination), startedAt);
+  const wanted = { endpoints: endpointsToTry(work, destination), now: startedAt, origin: work.origin };
+  const all = tools.type.requests(work.event, destination, wanted);
   const outcomes: PlacedOutcome[] = [];
   const attempts: Attempt[] = [];
-  const requests = all.length > 1 ? withoutBusy(all, tools.open, outcomes) : all;
+  const spare = all.length > 1 ? withoutBusy(all, tools.open, outcomes) : all;
+  const requests = inTrace(tools.traceparents?.of(work.delivery.position), spare);
   let over = false;
   let open = requests.length;
   // Not at once: whoever sends is not ready for the end of a round before this returns.
@@ -87,6 +91,21 @@ function withoutBusy(
     if (!spare.includes(request)) outcomes.push({ place: request.place, outcome: LEFT_OUT });
   }
   return spare;
+}
+
+/** The same requests as part of the trace their event came in, unless an endpoint's own settings name another. */
+function inTrace(
+  traceparent: string | undefined,
+  requests: readonly PlacedRequest[],
+): readonly PlacedRequest[] {
+  if (traceparent === undefined) return requests;
+  return requests.map((placed) => {
+    const { headers } = placed.request;
+    const isTraced = Object.keys(headers).some((name) => name.toLowerCase() === 'traceparent');
+    return isTraced
+      ? placed
+      : { ...placed, request: { ...placed.request, headers: { ...headers, traceparent } } };
+  });
 }
 
 /** The endpoints of the last decision, or all of them when the settings have changed since: repaired URLs get their try. */

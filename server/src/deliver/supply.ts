@@ -1,9 +1,8 @@
-import type { Event } from '../model/event.ts';
 import { type Duration, SECOND, type Time } from '../model/time.ts';
 import type { Backlog, Held } from '../ports/backlog.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { InHand } from '../ports/deliverer.ts';
-import type { EventLog } from '../ports/event-log.ts';
+import type { EventLog, StoredEvent } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Breaker } from './breaker.ts';
 import { type Errand, type Known, nextErrand } from './errand.ts';
@@ -206,7 +205,7 @@ export class Supply implements Known {
         const events = await this.#tools.log.read(deliveries.map(({ delivery }) => delivery.position));
         const works: InHand[] = [];
         deliveries.forEach((held, index) => {
-          const work = this.#workOf(held, events[index]?.event, outage);
+          const work = this.#workOf(held, events[index], outage);
           if (work !== undefined) works.push(work);
         });
         this.#lane.take(works);
@@ -224,13 +223,15 @@ export class Supply implements Known {
    * The delivery with its event; nothing where it had to be buried. Only an outage ends a delivery here: one that comes
    * late because this lane was slow, this program was down or the destination disabled still gets the try it was due.
    */
-  #workOf({ set, delivery }: Held, event: Event | undefined, outage: Outage | undefined): InHand | undefined {
-    if (event === undefined) this.#lane.bury({ set, delivery }, 'event_gone');
-    else if (outage === undefined) return { set, delivery, event };
+  #workOf(held: Held, stored: StoredEvent | undefined, outage: Outage | undefined): InHand | undefined {
+    if (stored === undefined) this.#lane.bury(held, 'event_gone');
     else {
-      const dated = datedBy(outage, delivery, event);
-      if (!isOver(dated, this.#tools.clock.now())) return { set, delivery: dated, event };
-      this.#lane.bury({ set, delivery }, 'retry_window_over');
+      // Not spread: a store may parse the event when it is asked for.
+      const { event, source } = stored;
+      if (outage === undefined) return { ...held, event, source };
+      const delivery = datedBy(outage, held.delivery, event);
+      if (!isOver(delivery, this.#tools.clock.now())) return { ...held, delivery, event, source };
+      this.#lane.bury(held, 'retry_window_over');
     }
     return undefined;
   }

@@ -44,7 +44,8 @@ function trial(
       },
       stop: () => tools.transport.stop(),
     };
-    const work = { set: 0, delivery: { position: 0, rounds: 0 }, event };
+    // In no pending set and of no source, as it is owed to nobody.
+    const work = { set: 0, delivery: { position: 0, rounds: 0 }, event, source: 0 };
     sendRound(work, lane, { ...tools, transport, open: UNCOUNTED }, ({ attempts: [attempt] }) => {
       resolve({ place, request: sent!, attempt: attempt! });
     });

@@ -91,8 +91,12 @@ class ControlRequest implements Place {
   }
 
   #reply({ status, headers, body }: ControlAnswer): void {
-    const length = String(Buffer.byteLength(body));
-    const flat = [...Object.entries(headers).flat(), 'Content-Length', length];
+    const flat = Object.entries(headers).flat();
+    if (typeof body !== 'string') {
+      this.#exchange.stream({ status, headers: flat }, body);
+      return;
+    }
+    flat.push('Content-Length', String(Buffer.byteLength(body)));
     this.#exchange.reply({ status, headers: flat, body });
   }
 

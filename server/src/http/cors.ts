@@ -8,7 +8,8 @@ const READABLE = [...ANY_ORIGIN, 'Access-Control-Expose-Headers', 'Retry-After, 
 const PREFLIGHT = [
   ...ANY_ORIGIN,
   // By name: a * does not cover Authorization under the Fetch standard.
-  ...['Access-Control-Allow-Headers', 'Authorization, Content-Type, X-Retry-Count'],
+  // Pages that are traced put `traceparent` on every request, and could otherwise send none here.
+  ...['Access-Control-Allow-Headers', 'Authorization, Content-Type, X-Retry-Count, traceparent'],
   // A day, so that a page asks once and not before every call; browsers cut it to what they allow.
   ...['Access-Control-Max-Age', '86400'],
 ];

@@ -1,7 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AnswerStream } from '../ports/control.ts';
+import type { Measures } from '../ports/measures.ts';
 import { forBrowsers } from './cors.ts';
 import { type Answer, respond } from './respond.ts';
 import { isReceivingPath, targetIn } from './routes.ts';
+import { stream } from './stream.ts';
 
 /** Whether the server is about to stop: then every answer is the last of its connection. */
 export interface Closing {
@@ -15,13 +18,20 @@ export class Exchange {
   readonly target: string;
   readonly #response: ServerResponse;
   readonly #closing: Closing;
+  readonly #measures: Measures | undefined;
   #awaitsContinue = false;
 
-  constructor(request: IncomingMessage, response: ServerResponse, closing: Closing) {
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    closing: Closing,
+    measures: Measures | undefined,
+  ) {
     this.request = request;
     this.target = targetIn(request.url ?? '');
     this.#response = response;
     this.#closing = closing;
+    this.#measures = measures;
   }
 
   /** The client sends the body only when it is told to. */
@@ -46,7 +56,15 @@ export class Exchange {
   /** Browsers may read every answer of the receiving API, the refusals too; everybody else is spared the headers. */
   reply(answer: Answer): void {
     if (this.#closing.isClosing) this.closeAfter();
-    const toBrowser = this.request.headers.origin !== undefined && isReceivingPath(this.target);
+    const isReceiving = isReceivingPath(this.target);
+    if (isReceiving) this.#measures?.answered(answer.status, answer.code);
+    const toBrowser = isReceiving && this.request.headers.origin !== undefined;
     respond(this.#response, toBrowser ? forBrowsers(answer) : answer);
+  }
+
+  /** An answer that goes on. It is the last of its connection, so that nothing is left open when the server stops. */
+  stream(head: Pick<Answer, 'status' | 'headers'>, body: AnswerStream): void {
+    this.closeAfter();
+    stream(this.#response, head, body);
   }
 }

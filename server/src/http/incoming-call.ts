@@ -1,4 +1,6 @@
+import type { IncomingMessage } from 'node:http';
 import type { Time } from '../model/time.ts';
+import { traceparentIn } from '../model/traceparent.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { CallRequest, Receiver, Verdict } from '../ports/receiver.ts';
@@ -158,13 +160,28 @@ export function callRequest(
   { request }: Exchange,
   call: Pick<CallRequest, 'type' | 'body' | 'receivedAt'>,
 ): CallRequest {
-  const { authorization } = request.headers;
+  const { authorization, traceparent } = request.headers;
+  if (traceparent !== undefined) return tracedRequest(request, call, traceparentIn(traceparent));
   const writeKey = authorization === undefined ? undefined : writeKeyIn(authorization);
   const { type, body, receivedAt } = call;
   const peer = request.socket;
   return writeKey === undefined
     ? { type, body, receivedAt, peer }
     : { type, writeKey, body, receivedAt, peer };
+}
+
+/** The same with the trace it belongs to. Few clients send one, so the others are spared the look at it. */
+function tracedRequest(
+  { headers, socket }: IncomingMessage,
+  call: Pick<CallRequest, 'type' | 'body' | 'receivedAt'>,
+  traceparent: string | undefined,
+): CallRequest {
+  const writeKey = headers.authorization === undefined ? undefined : writeKeyIn(headers.authorization);
+  return {
+    ...{ ...call, peer: socket },
+    ...(writeKey === undefined ? {} : { writeKey }),
+    ...(traceparent === undefined ? {} : { traceparent }),
+  };
 }
 
 /** Asks the client to come again. */

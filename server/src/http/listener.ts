@@ -5,6 +5,7 @@ import { type Duration, MINUTE, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Control } from '../ports/control.ts';
 import type { Logger } from '../ports/logger.ts';
+import type { Measures } from '../ports/measures.ts';
 import type { Receiver } from '../ports/receiver.ts';
 import type { Tallies } from '../ports/tallies.ts';
 import { type KeyPair, Renewal, readKeyPair, type TlsFiles } from './certificate.ts';
@@ -44,18 +45,25 @@ const TIME_LIMITS: TimeLimits = {
 const BACKLOG = 4096;
 
 export interface ListenerOptions {
-  readonly receiver: Receiver;
+  /** Takes calls; without it there is nothing below `/v1`. */
+  readonly receiver?: Receiver;
   /** Answers everything below `/api`; without it there is nothing. */
   readonly control?: Control;
+  /** Answers at `/metrics`; without it there is nothing. */
+  readonly metrics?: Control;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Gets what is refused before a source is known. */
   readonly tallies?: Tallies;
+  /** Gets every answer of the receiving API. */
+  readonly measures?: Measures;
   /** Why calls cannot be accepted now; empty when they can. */
   readonly readiness: () => readonly string[];
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
+  /** What the port is set with, for whoever has to choose another; `--port` when absent. */
+  readonly portKey?: string;
   /** Serves https and nothing else. */
   readonly tls?: TlsFiles;
   /** Where clients reach this server, such as `https://collect.example.com`. */
@@ -133,7 +141,8 @@ function createNodeServer(limits: TimeLimits, pair: KeyPair | undefined): Server
 
 /** Everything that can happen on the server's connections. */
 function attend(server: Server | TlsServer, options: ListenerOptions, closing: Closing): Open {
-  const { bounds = DEFAULT_BOUNDS, clock, logger, tallies, control, publicUrl } = options;
+  const { bounds = DEFAULT_BOUNDS, clock, logger, tallies, control, metrics, publicUrl } = options;
+  const { receiver = nobody, measures } = options;
   const connections = new Connections(server, options.tls !== undefined);
   const inFlight = new InFlight(bounds, clock);
   const measured = () => ({
@@ -142,27 +151,33 @@ function attend(server: Server | TlsServer, options: ListenerOptions, closing: C
     connections: connections.size,
   });
   const overload = new Overload({ measured, clock, logger });
-  const reception = new Reception({ ...options, inFlight, overload, tallies, control, publicUrl });
+  const reception = new Reception({
+    ...{ ...options, inFlight, overload, tallies, control, metrics, publicUrl },
+    ...{ receiver, isReceiving: receiver !== nobody },
+  });
   const receive = (request: IncomingMessage, response: ServerResponse) =>
-    reception.receive(new Exchange(request, response, closing));
+    reception.receive(new Exchange(request, response, closing, measures));
   server.on('request', receive);
   server.on('checkContinue', (request, response) => {
-    const exchange = new Exchange(request, response, closing);
+    const exchange = new Exchange(request, response, closing, measures);
     exchange.awaitContinue();
     reception.receive(exchange);
   });
   // An expectation nobody knows may be ignored (RFC 9110 section 10.1.1); refusing it would lose the call.
   server.on('checkExpectation', receive);
-  server.on('clientError', answerUnreadable);
+  server.on('clientError', (error, socket) => answerUnreadable(error, socket, measures));
   server.maxConnections = bounds.connections;
   server.on('drop', () => overload.turnedAway());
   return { server, connections };
 }
 
-function listen(server: Server, { host, port }: ListenerOptions): Promise<void> {
+/** Stands where calls are not taken, and is never asked. */
+const nobody: Receiver = (_call, answer) => answer({ kind: 'refused', code: 'not_found' });
+
+function listen(server: Server, { host, port, portKey: key = '--port' }: ListenerOptions): Promise<void> {
   return new Promise((resolve, reject) => {
     const fail = (error: NodeJS.ErrnoException) =>
-      reject(new Error(whyNoStart(error, host, port), { cause: error }));
+      reject(new Error(whyNoStart(error, host, { port, key }), { cause: error }));
     server.once('error', fail);
     server.listen({ host, port, backlog: BACKLOG }, () => {
       server.off('error', fail);

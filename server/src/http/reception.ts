@@ -8,11 +8,23 @@ import { Pipelines } from './pipelines.ts';
 import { takePixel } from './pixel-call.ts';
 import { settingsAnswer } from './project-settings.ts';
 import { type Answer, answerOf, failure, success } from './respond.ts';
-import { type Action, type CallAction, findPath, isControlPath, isReceivingPath } from './routes.ts';
+import {
+  type Action,
+  type CallAction,
+  findPath,
+  isControlPath,
+  isMetricsPath,
+  isReceivingPath,
+  type Path,
+} from './routes.ts';
 
 export interface ReceptionOptions extends Means {
   /** Answers everything below `/api`; without it there is nothing. */
   readonly control: Control | undefined;
+  /** Answers at `/metrics`; without it there is nothing. */
+  readonly metrics: Control | undefined;
+  /** Whether calls are taken here. */
+  readonly isReceiving: boolean;
   /** Why calls cannot be accepted now; empty when they can. */
   readonly readiness: () => readonly string[];
   /** Where clients reach this server; they are told by the settings endpoint. */
@@ -47,25 +59,36 @@ export class Reception {
       turnAway(exchange, this.#options);
       return;
     }
-    const path = findPath(exchange.target);
+    const path = this.#pathOf(exchange.target);
     const action = path?.actions.get(request.method ?? '');
     if (action?.kind === 'call') {
       takeCall(exchange, action, this.#options);
       return;
     }
-    const { control } = this.#options;
-    if (path === undefined && control !== undefined && isControlPath(exchange.target)) {
+    const control = path === undefined ? this.#controlAt(exchange.target) : undefined;
+    if (control !== undefined) {
       askControl(exchange, control, this.#options);
       return;
     }
     exchange.invite();
     drain(request);
-    if (action === undefined && isReceivingPath(exchange.target)) {
+    if (action === undefined && this.#options.isReceiving && isReceivingPath(exchange.target)) {
       // A client with a wrong base URL drops its events without a word: this is where an operator can see it.
       this.#options.tallies?.refused(path === undefined ? 'not_found' : 'method_not_allowed');
     }
     if (path !== undefined) this.#act(exchange, action, path.allow);
     else exchange.reply(failure('not_found'));
+  }
+
+  /** Where no calls are taken, the paths of the receiving API do not exist. */
+  #pathOf(target: string): Path | undefined {
+    return this.#options.isReceiving || !isReceivingPath(target) ? findPath(target) : undefined;
+  }
+
+  /** What answers for a path that is not of the receiving API. */
+  #controlAt(target: string): Control | undefined {
+    if (isControlPath(target)) return this.#options.control;
+    return isMetricsPath(target) ? this.#options.metrics : undefined;
   }
 
   /** Everything but calls. `allow` lists the methods of the path. */
@@ -93,8 +116,8 @@ export class Reception {
 }
 
 function notAllowed(allow: string): Answer {
-  const { status, headers, body } = failure('method_not_allowed');
-  return { status, headers: [...headers, 'Allow', allow], body };
+  const answer = failure('method_not_allowed');
+  return { ...answer, headers: [...answer.headers, 'Allow', allow] };
 }
 
 function readinessAnswer(reasons: readonly string[]): Answer {

@@ -11,6 +11,8 @@ export interface Answer {
   /** Names and values in turn, as `writeHead` takes them. */
   readonly headers: string[];
   readonly body: string | Buffer;
+  /** Of the catalogue, where something was wrong. */
+  readonly code?: string;
 }
 
 /** Clients wait no longer than this, whatever is asked. decisions.md section 1, "overload". */
@@ -46,7 +48,10 @@ function refusal({ code, detail, invalid }: Refused): Answer {
   if (invalid === undefined) return failure(known, detail);
   const { status, message } = entryOf(known);
   const errors = invalid.map((call) => ({ ...call, message: ERRORS.get(call.code)?.message ?? '' }));
-  return answerOf(status, JSON.stringify({ success: false, code: known, message, errors }));
+  return {
+    ...answerOf(status, JSON.stringify({ success: false, code: known, message, errors })),
+    code: known,
+  };
 }
 
 /**
@@ -62,12 +67,12 @@ export function failure(code: ErrorCode, detail?: string): Answer {
 /** 429 and 503 say when to come back, in both headers that clients look at. */
 function comeBack({ code, retryAfter }: Unavailable): Answer {
   const seconds = String(Math.min(Math.max(Math.ceil(retryAfter), 1), LONGEST_WAIT_SECONDS));
-  const { status, headers, body } = failure(code);
-  return { status, headers: [...headers, 'Retry-After', seconds, 'X-RateLimit-Reset', seconds], body };
+  const answer = failure(code);
+  return { ...answer, headers: [...answer.headers, 'Retry-After', seconds, 'X-RateLimit-Reset', seconds] };
 }
 
 function errorAnswer(status: number, code: string, message: string): Answer {
-  return answerOf(status, JSON.stringify({ success: false, code, message }));
+  return { ...answerOf(status, JSON.stringify({ success: false, code, message })), code };
 }
 
 export function answerOf(status: number, body: string): Answer {

@@ -106,8 +106,12 @@ describe('what a request line may ask for', () => {
   });
 
   test.each([
-    ['/v1/track', 'POST, OPTIONS', 'Authorization, Content-Type, X-Retry-Count'],
-    ['/v1/projects/wk/settings', 'GET, HEAD, OPTIONS', 'Authorization, Content-Type, X-Retry-Count'],
+    ['/v1/track', 'POST, OPTIONS', 'Authorization, Content-Type, X-Retry-Count, traceparent'],
+    [
+      '/v1/projects/wk/settings',
+      'GET, HEAD, OPTIONS',
+      'Authorization, Content-Type, X-Retry-Count, traceparent',
+    ],
     ['/healthz', 'GET, HEAD, OPTIONS', undefined],
     ['*', 'GET, HEAD, POST, OPTIONS', undefined],
   ])('is what %s offers', async (path, allow, headersAllowed) => {

@@ -141,6 +141,11 @@ export function isControlPath(target: string): boolean {
   return /^\/api(?=[/?]|$)/.test(target);
 }
 
+/** Whether a path is that of the metrics. */
+export function isMetricsPath(target: string): boolean {
+  return /^\/metrics\/?(?=\?|$)/.test(target);
+}
+
 /** Whether a path is of the receiving API, also where nothing is: browsers may read that answer too. */
 export function isReceivingPath(target: string): boolean {
   return target.startsWith('/v1/');

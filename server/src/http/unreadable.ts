@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { Measures } from '../ports/measures.ts';
 import type { ErrorCode } from './errors.ts';
 import { asText, failure } from './respond.ts';
 
@@ -15,7 +16,11 @@ const ENDING = new WeakSet<Duplex>();
  * Node could not read a request on this connection, or waited too long for it. Requests that came whole before it get
  * their answers first: an error in their place would be taken for theirs.
  */
-export function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
+export function answerUnreadable(
+  error: NodeJS.ErrnoException,
+  socket: Duplex,
+  measures: Measures | undefined,
+): void {
   // Without a handshake there is nobody to answer: what spoke was no TLS.
   if (error.code === 'ECONNRESET' || /^ERR_(SSL|TLS)_/.test(error.code ?? '')) {
     socket.destroy();
@@ -24,7 +29,9 @@ export function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): 
   // Every further byte is an error too.
   if (ENDING.has(socket)) return;
   ENDING.add(socket);
-  const text = asText(failure(CODES[error.code ?? ''] ?? 'malformed_request'));
+  const answer = failure(CODES[error.code ?? ''] ?? 'malformed_request');
+  measures?.answered(answer.status, answer.code);
+  const text = asText(answer);
   afterAnswers(socket, () => {
     if (socket.writable) socket.end(text, () => socket.destroy());
     else socket.destroy();

@@ -5,6 +5,7 @@ import type { Source } from '../model/source.ts';
 import type { Time } from '../model/time.ts';
 import type { Deliverer, InHand } from '../ports/deliverer.ts';
 import type { Appended, Batch, EventLog, Owed, Received, Skipped } from '../ports/event-log.ts';
+import type { Traceparents } from '../ports/traceparents.ts';
 import type { AcceptedEvent } from './accepted.ts';
 import { Tally } from './tally.ts';
 
@@ -18,12 +19,13 @@ const COMMITS_UNDER_WAY = 2;
 const WAITING_BYTES = 32 * 1024 * 1024;
 
 export interface GroupCommitTools {
-  readonly log: EventLog;
+  readonly log: Pick<EventLog, 'append'>;
   readonly deliverer: Deliverer;
   readonly plan: (event: Event, source: Source) => Plan;
   /** Whether any destination takes events of this source; where none does, no event of it is planned. */
   readonly reaches?: (source: Source) => boolean;
   readonly newBatchId: () => string;
+  readonly traceparents?: Pick<Traceparents, 'note'>;
 }
 
 /** The events of one request, and whom to tell. */
@@ -31,6 +33,7 @@ export interface WaitingCall {
   readonly events: readonly AcceptedEvent[];
   readonly counts: readonly Received[];
   readonly receivedAt: Time;
+  readonly traceparent?: string | undefined;
   /** Called once: with the answer of the log, or with what went wrong when nothing is stored. */
   readonly committed: (result: Committed | { readonly error: unknown }) => void;
 }
@@ -132,6 +135,7 @@ export class GroupCommit {
     const group = this.#assemble(calls);
     try {
       const appended = await this.#tools.log.append(group.batch);
+      this.#noteTraceparents(calls, appended);
       this.#handOver(group, appended);
       answerAll(calls, appended);
     } catch (error) {
@@ -139,6 +143,18 @@ export class GroupCommit {
       for (const call of calls) call.committed({ error });
     }
     for (const call of calls) this.#waitingBytes -= bytesOf(call);
+  }
+
+  #noteTraceparents(calls: readonly WaitingCall[], { positions }: Appended): void {
+    let offset = 0;
+    for (const { events, traceparent } of calls) {
+      const first = offset;
+      offset += events.length;
+      if (traceparent === undefined) continue;
+      for (const position of positions.slice(first, offset)) {
+        if (position !== undefined) this.#tools.traceparents?.note(position, traceparent);
+      }
+    }
   }
 
   /** Plans every event and asks the lanes for room. */
@@ -184,7 +200,8 @@ export class GroupCommit {
       for (const index of indexes) {
         const position = positions[index];
         if (position === undefined || set === undefined) continue;
-        deliveries.push({ set, delivery: { position, rounds: 0 }, event: events[index]!.event });
+        const { event, source } = events[index]!;
+        deliveries.push({ set, delivery: { position, rounds: 0 }, event, source });
       }
       if (deliveries.length < indexes.length)
         deliverer.release(destination, indexes.length - deliveries.length);

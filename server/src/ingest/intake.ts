@@ -1,7 +1,7 @@
-import { SECOND, type Time } from '../model/time.ts';
+import { type Duration, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
-import type { Observer } from '../ports/observer.ts';
+import type { Watching } from '../ports/observer.ts';
 import type { Admission, CallRequest, Receiver, Verdict } from '../ports/receiver.ts';
 import type { Samples } from '../ports/samples.ts';
 import type { Tallies } from '../ports/tallies.ts';
@@ -18,7 +18,7 @@ const COUNTS_EVERY = SECOND;
 export interface IntakeTools extends GroupCommitTools {
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly observer: Observer | undefined;
+  readonly watching: Watching;
   /** Gets what no source's ledger counts. */
   readonly tallies: Tallies;
   /** Gets every call that is discarded. */
@@ -28,18 +28,23 @@ export interface IntakeTools extends GroupCommitTools {
   readonly admit?: Admission;
   /** The write keys valid now. */
   readonly writeKeys: () => WriteKeys;
+  /** Whether somebody reads a line for each request. */
+  readonly logsCalls?: boolean;
   /** The name of a source by its id. */
   readonly sourceName: (id: number) => string;
 }
 
 type Accepted = Extract<ReceivedCall, { kind: 'received' }>;
 
+/** How long a call that could not be stored speaks against being ready. */
+const REMEMBERED: Duration = 10 * SECOND;
+
 /** The receiving side whole: bytes in, verdict out, and between them the events on stable storage. */
 export class Intake {
   readonly #tools: IntakeTools;
   readonly #commits: GroupCommit;
   #cancelTimer: (() => void) | undefined;
-  #storageFailing = false;
+  #failure: { readonly reason: string; readonly at: Time } | undefined;
 
   constructor(tools: IntakeTools) {
     this.#tools = tools;
@@ -57,6 +62,7 @@ export class Intake {
     this.#observeDiscards(call);
     this.#sampleDiscards(call, request.receivedAt);
     this.#tally(call);
+    if (call.kind === 'refused' && this.#tools.logsCalls) this.#logRefused(call, request);
     if (call.kind === 'received' && call.events.length > 0) {
       this.#store(call, request, answer);
       return;
@@ -66,6 +72,15 @@ export class Intake {
       this.#writeCountsLater();
     }
     answer(call.kind === 'received' ? STORED : refusalOf(call));
+  };
+
+  /**
+   * Why the last call could not be stored; empty when it could. Forgotten after a while: a server that is not ready may be
+   * sent nothing, and would never find out that it is again.
+   */
+  readonly problems = (): readonly string[] => {
+    const { reason, at } = this.#failure ?? { reason: '', at: Number.NEGATIVE_INFINITY };
+    return this.#tools.clock.now() - at < REMEMBERED ? [reason] : [];
   };
 
   /** Resolves when every call taken has its answer. Stop the listener first. */
@@ -83,22 +98,24 @@ export class Intake {
       events: call.events,
       counts: call.counts,
       receivedAt: request.receivedAt,
+      traceparent: request.traceparent,
       committed: (result) => {
         answer('error' in result ? this.#unavailable(result.error) : STORED);
-        if (!('error' in result)) this.#stored(call, request.receivedAt, result);
+        if (!('error' in result)) this.#stored(call, request, result);
       },
     });
     if (!taken) answer({ kind: 'unavailable', code: 'overloaded', retryAfter: RETRY_AFTER_OVERLOAD });
   }
 
-  #stored(call: Accepted, receivedAt: Time, result: Committed): void {
-    if (this.#storageFailing) {
-      this.#storageFailing = false;
+  #stored(call: Accepted, request: CallRequest, result: Committed): void {
+    if (this.#failure !== undefined) {
+      this.#failure = undefined;
       this.#tools.logger.info({}, 'storage.recovered');
     }
-    const { observer, clock } = this.#tools;
+    if (this.#tools.logsCalls) this.#logAccepted(call, request);
+    const observer = this.#tools.watching();
     if (observer === undefined) return;
-    const latencyMs = clock.now() - receivedAt;
+    const latencyMs = this.#tools.clock.now() - request.receivedAt;
     call.events.forEach(({ origin, event }, index) => {
       observer({
         kind: result.isDuplicate(index) ? 'duplicate' : 'accepted',
@@ -109,19 +126,36 @@ export class Intake {
     });
   }
 
+  #logAccepted({ events, counts }: Accepted, { body, receivedAt, traceparent }: CallRequest): void {
+    const { logger, clock, sourceName } = this.#tools;
+    const source = counts.map((one) => sourceName(one.source)).join(', ');
+    const facts = { source, events: events.length, bytes: body.length, latencyMs: clock.now() - receivedAt };
+    logger.debug({ ...facts, ...(traceparent === undefined ? {} : { traceparent }) }, 'call.accepted');
+  }
+
+  #logRefused({ code }: { readonly code: string }, { body, traceparent }: CallRequest): void {
+    const facts = { code, bytes: body.length, ...(traceparent === undefined ? {} : { traceparent }) };
+    this.#tools.logger.debug(facts, 'call.refused');
+  }
+
   #unavailable(error: unknown): Verdict {
-    if (!this.#storageFailing) this.#tools.logger.error({ error }, 'storage.unavailable');
-    this.#storageFailing = true;
+    if (this.#failure === undefined) this.#tools.logger.error({ error }, 'storage.unavailable');
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#failure = { reason, at: this.#tools.clock.now() };
     return { kind: 'unavailable', code: 'storage_unavailable', retryAfter: RETRY_AFTER_STORAGE };
   }
 
   #observeDiscards(call: ReceivedCall): void {
-    const { observer, sourceName } = this.#tools;
+    const observer = this.#tools.watching();
     if (observer === undefined) return;
+    const { sourceName } = this.#tools;
     for (const { source, discarded } of call.counts) {
       for (const [reason, n] of Object.entries(discarded)) {
         for (let nth = 0; nth < n; nth++) observer({ kind: 'discarded', source: sourceName(source), reason });
       }
+    }
+    for (const [reason, n] of Object.entries(ofNoSource(call))) {
+      for (let nth = 0; nth < n; nth++) observer({ kind: 'discarded', reason });
     }
   }
 
@@ -157,6 +191,12 @@ export class Intake {
 }
 
 const STORED: Verdict = { kind: 'stored' };
+
+/** What no ledger counts, by reason: a request that is refused before its source is known is one. */
+function ofNoSource(call: ReceivedCall): Readonly<Record<string, number>> {
+  if (call.kind === 'received') return call.unattributed;
+  return call.counts.length === 0 ? { [call.code]: 1 } : {};
+}
 
 function refusalOf(call: Extract<ReceivedCall, { kind: 'refused' }>): Verdict {
   const { code, detail, invalid } = call;

@@ -275,6 +275,8 @@ describe('the overview', () => {
           state: 'failing',
           held: 1,
           onDisk: 1,
+          retrying: 0,
+          oldestPendingAt: '2025-12-31T23:59:55.000Z',
           nextDueAt: '2025-12-31T23:59:55.000Z',
           nextProbeAt: '2026-01-01T00:00:02.000Z',
           lastError: { ...lastError, at: '2026-01-01T00:00:00.000Z' },

@@ -32,7 +32,11 @@ export interface DestinationStatus {
   readonly retrying: number;
   readonly delivered: number;
   readonly dead: number;
+  /** When the oldest event arrived that is still pending. */
+  readonly oldestPendingAt?: string;
   readonly nextAttemptAt?: string;
+  /** When the first of the failures was that no success has followed. */
+  readonly failingSince?: string;
   readonly lastError?: { readonly reason: string; readonly endpoint: string; readonly at: string };
 }
 
@@ -101,12 +105,15 @@ export class Observation {
     const { pending = 0, dead = {}, delivered = 0 } = destinations[name] ?? {};
     const stat = lanes.find(({ destination }) => destination === id);
     const report = this.#tools.lanes().find(({ destination }) => destination === id);
-    const { state, nextDueAt, nextProbeAt, lastError } = laneOf(stat, report);
+    const lane = laneOf(stat, report);
+    const { state, retrying, oldestPendingAt, nextDueAt, nextProbeAt, failingSince, lastError } = lane;
     const nextAttemptAt = nextProbeAt ?? nextDueAt;
     return {
-      ...{ state, pending, retrying: 0, delivered },
+      ...{ state, pending, retrying, delivered },
       dead: Object.values(dead).reduce((sum, n) => sum + n, 0),
+      ...(oldestPendingAt === undefined ? {} : { oldestPendingAt }),
       ...(nextAttemptAt === undefined ? {} : { nextAttemptAt }),
+      ...(failingSince === undefined ? {} : { failingSince }),
       ...(lastError === undefined ? {} : { lastError }),
     };
   };

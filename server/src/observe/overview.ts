@@ -32,6 +32,10 @@ export interface LaneOverview {
   /** Deliveries in memory, about to be sent or under way. */
   readonly held: number;
   readonly onDisk: number;
+  /** How many of both were tried before. */
+  readonly retrying: number;
+  /** When the oldest event arrived of which a delivery is pending. Absent when nothing is pending. */
+  readonly oldestPendingAt?: string;
   /** When the first delivery on disk is due. In the past: it has waited since then. Absent when none is on disk. */
   readonly nextDueAt?: string;
   /** When one request asks whether the endpoints are back; until then nothing is sent. */
@@ -95,12 +99,14 @@ function latestOfEach(samples: readonly Sample[]): readonly Sample[] {
 
 /** A destination without a lane gets nothing, whatever the reason. */
 export function laneOf(stat: LaneStat | undefined, report: LaneReport | undefined): LaneOverview {
-  const { held = 0, onDisk = 0, nextDueAt } = stat ?? {};
+  const { held = 0, onDisk = 0, retrying = 0, nextDueAt, oldestAt } = stat ?? {};
   const { state = 'paused', nextProbeAt, failingSince, lastError } = report ?? {};
   return {
     state,
     held,
     onDisk,
+    retrying,
+    ...(oldestAt === undefined ? {} : { oldestPendingAt: isoOf(oldestAt) }),
     ...(nextDueAt === undefined ? {} : { nextDueAt: isoOf(nextDueAt) }),
     ...(nextProbeAt === undefined ? {} : { nextProbeAt: isoOf(nextProbeAt) }),
     ...(failingSince === undefined ? {} : { failingSince: isoOf(failingSince) }),

@@ -22,6 +22,7 @@ const settings = (sources: readonly string[], destinations: readonly string[]): 
     version: 1,
   })),
   tokens: [],
+  replays: [],
   gone: { sources: [], destinations: [] },
 });
 

@@ -86,20 +86,20 @@ export async function trace(
   return { data: data.sort((a, b) => b.receivedAt.localeCompare(a.receivedAt)) };
 }
 
-interface Names {
+export interface Names {
   readonly source: (id: number) => string;
   /** Of a lane. */
   readonly destination: (id: number) => string;
 }
 
-interface Known {
+export interface Known {
   readonly stored: StoredEvent;
   readonly known: EventHistory;
   readonly names: Names;
 }
 
 /** Names as in the ledger, those of removed records among them. */
-function namesIn({ sources, destinations, gone }: SettingsSnapshot): Names {
+export function namesIn({ sources, destinations, gone }: SettingsSnapshot): Names {
   const nameOf = (records: readonly { id: number; name: string }[], id: number) =>
     records.find((record) => record.id === id)?.name ?? `#${id}`;
   return {
@@ -108,7 +108,7 @@ function namesIn({ sources, destinations, gone }: SettingsSnapshot): Names {
   };
 }
 
-function tracedEvent(position: Position, { stored, known, names }: Known): TracedEvent {
+export function tracedEvent(position: Position, { stored, known, names }: Known): TracedEvent {
   const { event } = stored;
   return {
     source: names.source(stored.source),
@@ -123,7 +123,7 @@ function tracedEvent(position: Position, { stored, known, names }: Known): Trace
   };
 }
 
-function tracedDelivery(position: Position, delivery: DeliveryHistory, names: Names): TracedDelivery {
+export function tracedDelivery(position: Position, delivery: DeliveryHistory, names: Names): TracedDelivery {
   const { destination, state, reason, nextAttemptAt, attempts } = delivery;
   return {
     id: `${position}-${destination}`,

@@ -41,11 +41,44 @@ export interface Backlog {
    */
   expire(destination: number, before: Time, reason: string): Promise<number>;
 
+  /**
+   * Owes stored events once more, parked and due at `now`: new deliveries, counted `owed` in the ledger in the same commit,
+   * beside whatever else is owed of these events. They keep their origin until they are settled for good, also through
+   * retries, handing back and restarts, and as dead letters that are revived.
+   *
+   * A slice begins where its origin stands, and the same commit says where it stands afterwards; one that begins elsewhere
+   * was owed before and changes nothing. So whoever goes by `Owing.cursor` owes everything once, whatever crash comes between.
+   */
+  owe(slice: OwedSlice): Promise<Owing>;
+
   /** Parks every set whose holder is gone. Called once, before anything is claimed. Resolves to how many deliveries. */
   adopt(): Promise<number>;
 
   /** All counters, with `pending` counted from the sets. */
   ledger(): Promise<Ledger>;
+}
+
+/** Some of the events that somebody owes once more. */
+export interface OwedSlice {
+  /** On whose behalf, such as the id of a replay: visible ASCII, at most 64 characters. Requests carry it. */
+  readonly origin: string;
+  /** Ids of the destinations; each is owed all of the positions. */
+  readonly destinations: readonly number[];
+  /** Ascending, each once. There may be none, when only the cursor moves. */
+  readonly positions: readonly Position[];
+  /** Where the origin stands before and after, in whatever it counts by; it begins at 0. Opaque to the store. */
+  readonly from: number;
+  readonly to: number;
+  readonly now: Time;
+}
+
+/** How far an origin has come. */
+export interface Owing {
+  readonly cursor: number;
+  /** Events owed so far. */
+  readonly events: number;
+  /** Deliveries that are not settled for good yet, by id of the destination; those with none are left out. */
+  readonly pending: ReadonlyMap<number, number>;
 }
 
 export interface LaneStat {
@@ -54,8 +87,12 @@ export interface LaneStat {
   readonly held: number;
   /** Parked and waiting. */
   readonly onDisk: number;
+  /** How many of both were tried before. */
+  readonly retrying: number;
   /** When the first delivery on disk is due; may be in the past. Absent when nothing is on disk. */
   readonly nextDueAt?: Time;
+  /** When the oldest event arrived of which a delivery is pending, held or on disk. Absent when it is no longer there. */
+  readonly oldestAt?: Time;
 }
 
 export interface Claim {
@@ -68,6 +105,8 @@ export interface Claim {
 export interface Held {
   readonly set: SetId;
   readonly delivery: Delivery;
+  /** On whose behalf it is owed once more; absent when it is owed since its event was stored. */
+  readonly origin?: string;
 }
 
 /** What became of one held delivery. */

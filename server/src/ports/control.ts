@@ -25,5 +25,24 @@ export interface ControlAnswer {
   readonly status: number;
   /** Without Content-Length, which the listener adds. */
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  /** A whole text, or one that goes on; the listener sees to it that `gone` of that one is called in every case. */
+  readonly body: string | AnswerStream;
+}
+
+/** The body of an answer that goes on until one of the two sides ends it. */
+export interface AnswerStream {
+  /** The head is on its way: write. Not called when the client is gone before, or wants the head only. */
+  begin(client: StreamClient): void;
+  /** What was written has been taken, and more may be. Called after a `write` that was false. */
+  drained(): void;
+  /** Nothing may be written any more. Called exactly once, whoever has ended it. */
+  gone(): void;
+}
+
+/** The client of an answer that goes on. */
+export interface StreamClient {
+  /** False: the client reads more slowly than this. Nothing is lost yet, but wait for `drained` before the next. */
+  write(text: string): boolean;
+  /** Ends the answer. A client that does not read is not waited for. */
+  end(): void;
 }

@@ -21,4 +21,8 @@ export interface InHand {
   readonly set: SetId;
   readonly delivery: Delivery;
   readonly event: Event;
+  /** As in `Held`. */
+  readonly origin?: string;
+  /** Id of the source it came from. */
+  readonly source: number;
 }

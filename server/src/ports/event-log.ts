@@ -29,6 +29,7 @@ export interface EventLog {
   /**
    * The positions of events, the newest first: those with this messageId, those of this user, or those that arrived in a
    * range of time. Exact, over everything stored. May look at a part only: go on with `below: next` until `next` is absent.
+   * In the order of the log (`oldestFirst`) it goes on from `next` upwards, that position included.
    */
   find(query: Query, below?: Position): Promise<Found>;
 
@@ -52,7 +53,7 @@ export type Query =
   | { readonly messageId: string }
   | { readonly userId: string }
   /** From `from` (inclusive) to `to` (exclusive), by the time of arrival. */
-  | { readonly from: Time; readonly to: Time };
+  | { readonly from: Time; readonly to: Time; readonly oldestFirst?: true };
 
 export interface Found {
   readonly positions: readonly Position[];

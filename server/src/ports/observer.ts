@@ -4,6 +4,12 @@ import type { Event } from '../model/event.ts';
 /** Somebody who watches events and deliveries as they happen. What they do must be quick and must not throw. */
 export type Observer = (happening: Happening) => void;
 
+/**
+ * Who watches now; `undefined` when nobody does, and then nothing is made up for anybody. Asked at each happening, so that
+ * whoever comes later is seen. It is asked on the hot path: it must be as cheap as reading a field.
+ */
+export type Watching = () => Observer | undefined;
+
 export type Happening =
   | {
       readonly kind: 'accepted' | 'duplicate';
@@ -12,9 +18,16 @@ export type Happening =
       /** From the call's arrival to its being on stable storage. */
       readonly latencyMs: number;
     }
-  | { readonly kind: 'discarded'; readonly source: string; readonly reason: string }
+  | {
+      readonly kind: 'discarded';
+      /** Absent where none is known, as with a wrong write key. */
+      readonly source?: string;
+      readonly reason: string;
+    }
   | {
       readonly kind: 'settled';
+      /** Where the event came from. */
+      readonly source: string;
       readonly destination: string;
       readonly event: Event;
       readonly attempts: readonly Attempt[];

@@ -20,6 +20,8 @@ export interface CallRequest {
    * proxy it is the proxy's.
    */
   readonly peer?: { readonly remoteAddress?: string | undefined };
+  /** The trace it belongs to, as the client says it; absent when it says nothing that is one. */
+  readonly traceparent?: string;
 }
 
 export type Verdict =

@@ -1,5 +1,6 @@
 import type { Destination } from '../model/destination.ts';
 import type { Json } from '../model/json.ts';
+import type { Replay } from '../model/replay.ts';
 import type { Role } from '../model/role.ts';
 import type { Source } from '../model/source.ts';
 import type { Time } from '../model/time.ts';
@@ -41,12 +42,14 @@ export interface SettingsChanges {
   readonly sources: readonly SourceRecord[];
   readonly destinations: readonly DestinationRecord[];
   readonly tokens?: readonly TokenRecord[];
+  /** By their ids, which are their names. */
+  readonly replays?: readonly Replay[];
   /** What is not there is no error: it is gone already. */
   readonly removed?: readonly RecordName[];
   readonly audit?: readonly AuditEntry[];
 }
 
-export type RecordKind = 'source' | 'destination' | 'token';
+export type RecordKind = 'source' | 'destination' | 'token' | 'replay';
 
 export interface RecordName {
   readonly kind: RecordKind;
@@ -57,6 +60,8 @@ export interface SettingsSnapshot {
   readonly sources: readonly Source[];
   readonly destinations: readonly Destination[];
   readonly tokens: readonly TokenRecord[];
+  /** Those that run, and the last of those that have ended. */
+  readonly replays: readonly Replay[];
   /** Records that were removed, as they last were: events and deliveries still refer to their ids. */
   readonly gone: {
     readonly sources: readonly Source[];

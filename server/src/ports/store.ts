@@ -12,6 +12,25 @@ export interface Store {
   readonly history: History;
   readonly deadLetters: DeadLetters;
 
-  /** Waits for what was asked before, then gives up what it holds. Idempotent. */
+  /**
+   * Writes a copy of everything, as it is at one moment after the call, to a folder that does not exist yet or is empty.
+   * Everything goes on meanwhile. Resolves when the copy is whole and on stable storage; until then nothing in that
+   * folder can be taken for a backup. One at a time.
+   *
+   * Rejects with a `StorageError` whose reason says what to do: the folder cannot be used, its disk has no room, or the
+   * adapter has nothing to copy. What was written is then taken away.
+   */
+  backup(folder: string, progress?: BackupProgress): Promise<Backup>;
+
+  /** Waits for what was asked before, then gives up what it holds; a backup is broken off. Idempotent. */
   stop(): Promise<void>;
+}
+
+/** Told of every piece that is written, in bytes; the first time when the folder has been found usable. */
+export type BackupProgress = (written: number, of: number) => void;
+
+export interface Backup {
+  readonly bytes: number;
+  /** Positions held, gaps included, as `LogSize.events` has them. */
+  readonly events: number;
 }

@@ -35,10 +35,8 @@ export class Upkeep {
     this.#wait(REST);
   }
 
-  /** Why the store could not be written when upkeep tried last, within the last second or two; absent when it could. */
-  get problem(): string | undefined {
-    return this.#problem;
-  }
+  /** Why the store could not be written when upkeep tried last, within the last second or two; empty when it could. */
+  readonly problems = (): readonly string[] => (this.#problem === undefined ? [] : [this.#problem]);
 
   /** Resolves when the slice under way is done. */
   async stop(): Promise<void> {

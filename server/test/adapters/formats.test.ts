@@ -53,6 +53,9 @@ async function fill(store: Store): Promise<void> {
     received: [{ source: 1, calls: 5, discarded: { no_event: 3 } }],
   });
   await store.log.append(warehouse);
+  const { positions } = await store.log.find({ userId: 'ü2' });
+  const slice = { origin: 'r1', destinations: [WAREHOUSE], positions, from: 0, to: 7, now: START };
+  await store.backlog.owe(slice);
 }
 
 async function expectEverything(store: Store): Promise<void> {
@@ -85,6 +88,9 @@ async function expectEverything(store: Store): Promise<void> {
   );
   expect(await idsOf(store, deliveries)).toContain('parked299');
   await store.backlog.settle(deliveries.map((one) => delivered({ ...one, destination: CRM })));
+  expect(await store.history.owing('r1')).toMatchObject({ cursor: 7, events: 1 });
+  const replayed = await store.backlog.claim(WAREHOUSE, ALL, START);
+  expect(replayed.deliveries).toMatchObject([{ origin: 'r1', delivery: { rounds: 0 } }]);
   await expectBalanced(store);
 }
 

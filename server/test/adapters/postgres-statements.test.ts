@@ -140,7 +140,7 @@ describe.runIf(bin !== undefined)('statements of the cluster', () => {
       const positions = [...all, ...rest].map(({ delivery }) => delivery.position);
       expect(positions).toHaveLength(30);
       expect(new Set(positions).size).toBe(30);
-      expect(await a.backlog.lanes()).toEqual([{ destination: CRM, held: 30, onDisk: 0 }]);
+      expect(await a.backlog.lanes()).toEqual([{ destination: CRM, held: 30, onDisk: 0, retrying: 0 }]);
       expect(await b.backlog.settle(inHand(rest).map(delivered))).toEqual({ ignored: 0 });
     });
 
@@ -232,7 +232,9 @@ describe.runIf(bin !== undefined)('statements of the cluster', () => {
       const answer = await c.log.append(owedBatch(events(5, 'c'), 'held'), appending.beforeCommit);
       expect(answer.held[0]).toBeDefined();
       expect(await appending.answer()).toBe(5);
-      expect(await b.backlog.lanes()).toEqual([{ destination: CRM, held: 0, onDisk: 7, nextDueAt: START }]);
+      expect(await b.backlog.lanes()).toEqual([
+        { destination: CRM, held: 0, onDisk: 7, retrying: 0, nextDueAt: START },
+      ]);
     });
 
     it('goes over to the next start of the same node at once', async () => {
@@ -240,6 +242,56 @@ describe.runIf(bin !== undefined)('statements of the cluster', () => {
       const next = await cluster.join('a');
       expect(await next.backlog.adopt()).toBe(4);
       expect(await a.backlog.settle(holdings.map(delivered))).toEqual({ ignored: 4 });
+    });
+  });
+
+  describe('owe', () => {
+    const again = { origin: 'r1', destinations: [CRM], from: 0, to: 10, now: START };
+
+    it('owes a slice once, whichever process asks, with its origin until it is delivered', async () => {
+      await a.log.append(owedBatch(events(3), 'parked'));
+      const positions = await a.log.upwards({ from: START, to: START + 1 });
+      const slice = { ...again, positions };
+      const standing = { cursor: 10, events: 3, pending: new Map([[CRM, 3]]) };
+      expect(await Promise.all([a, b].map(({ backlog }) => backlog.owe(slice)))).toEqual([
+        standing,
+        standing,
+      ]);
+      expect(await b.backlog.owe({ ...slice, from: 10, to: 20, positions: [] })).toEqual({
+        ...standing,
+        cursor: 20,
+      });
+      const { deliveries } = await b.backlog.claim(CRM, 5, START);
+      const rest = await a.backlog.claim(CRM, 9, START);
+      const all = [...deliveries, ...rest.deliveries];
+      expect(all.map(({ origin }) => origin).sort()).toEqual([
+        'r1',
+        'r1',
+        'r1',
+        undefined,
+        undefined,
+        undefined,
+      ]);
+      await b.backlog.settle(inHand(deliveries).map((one) => retried(one, START + HOUR)));
+      await cluster.lapse(a);
+      await b.backlog.adopt();
+      expect(await b.backlog.expire(CRM, START + 1, 'retry_window_over')).toBe(1);
+      const waiting = (await b.backlog.claim(CRM, 9, START + HOUR)).deliveries;
+      const buried = await cluster.ask('select origin from dead_letter');
+      expect([...waiting.map(({ origin }) => origin ?? null), ...buried].sort()).toEqual(
+        all.map(({ origin }) => origin ?? null).sort(),
+      );
+      await b.backlog.settle(inHand(waiting).map(delivered));
+      expect(await cluster.expectBalanced(CRM)).toMatchObject({ owed: 6, delivered: 5, pending: 0 });
+    });
+
+    it('finds in the order of the log, and nothing beyond what is on its way', async () => {
+      const [first] = (await a.log.append(batch([event('x')]))).positions;
+      await a.upkeep.rotate(2);
+      const walking = cluster.meanwhile(b, () => b.log.upwards({ from: START, to: START + 1 }));
+      const answer = await a.log.append(batch(events(2)), walking.beforeCommit);
+      expect(await walking.answer()).toEqual([first, ...positionsOf(answer)]);
+      expect(await b.log.upwards({ from: START + 1, to: START + 2 })).toEqual([]);
     });
   });
 

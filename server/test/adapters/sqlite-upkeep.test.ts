@@ -254,7 +254,7 @@ describe('upkeep of the SQLite store', () => {
   }
 });
 
-/** How often a text stands in the raw bytes of the files; chunks below eight events are not compressed. */
+/** How often a text stands in the raw bytes of the files; small chunks are not compressed. */
 function bytesIn(folder: string, text: string): number {
   const files = readdirSync(folder).filter(
     (name) => name.startsWith('millrace.db') && !name.endsWith('-shm'),

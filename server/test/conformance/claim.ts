@@ -8,6 +8,7 @@ import {
   claim,
   delivered,
   expectLane,
+  handedBack,
   hold,
   ids,
   idsOf,
@@ -262,6 +263,26 @@ function lanes(subject: Subject): void {
     );
   });
 
+  it('counts those that were tried before, held and on disk, beside others and without them', async () => {
+    const holdings = await hold(subject.store, 5);
+    expect((await laneOf(subject.store)).retrying).toBe(0);
+    const [one, two, three, four] = holdings;
+    await settle(subject.store, [
+      ...[one!, two!, three!].map((holding) => retried(holding, START + MINUTE)),
+      handedBack(four!, START + MINUTE),
+    ]);
+    expect(await laneOf(subject.store)).toMatchObject({ held: 1, onDisk: 4, retrying: 3 });
+    const [again] = await claim(subject.store, START + HOUR, 1);
+    expect((await laneOf(subject.store)).retrying).toBe(3);
+    await settle(subject.store, [again!].map(delivered));
+    const left = again!.delivery.rounds > 0 ? 2 : 3;
+    expect((await laneOf(subject.store)).retrying).toBe(left);
+    await subject.restart();
+    expect(await laneOf(subject.store)).toMatchObject({ held: 0, onDisk: 4, retrying: left });
+    await settle(subject.store, (await claim(subject.store, MUCH_LATER)).map(delivered));
+    expect((await laneOf(subject.store)).retrying).toBe(0);
+  });
+
   it('shows when the first delivery on disk is due', async () => {
     const at = START + MINUTE;
     const [one, two] = await hold(subject.store, 2);
@@ -280,6 +301,35 @@ function lanes(subject: Subject): void {
     await claim(subject.store, START);
     await expectLane(subject.store, 4, 0);
     expect(await laneOf(subject.store)).not.toHaveProperty('nextDueAt');
+  });
+
+  it('shows when the oldest event arrived that is pending, held or on disk', async () => {
+    const { log } = subject.store;
+    const [one, two] = await hold(subject.store, 2);
+    await log.append(owedBatch(events(1, 'p'), 'parked', { receivedAt: START + MINUTE }));
+    expect((await laneOf(subject.store)).oldestAt).toBe(START);
+    await settle(subject.store, [delivered(one!)]);
+    expect((await laneOf(subject.store)).oldestAt).toBe(START);
+    await settle(subject.store, [delivered(two!)]);
+    expect((await laneOf(subject.store)).oldestAt).toBe(START + MINUTE);
+  });
+
+  it('says of a set of which the oldest is gone how old the oldest of the others is', async () => {
+    const { log } = subject.store;
+    await log.append(owedBatch(events(1, 'a'), 'parked'));
+    await log.append(owedBatch(events(2, 'b'), 'parked', { receivedAt: START + MINUTE }));
+    const claimed = await claim(subject.store, MUCH_LATER);
+    // All three fail and wait together, whatever sets they were in.
+    await settle(
+      subject.store,
+      claimed.map((one) => retried(one, MUCH_LATER + HOUR)),
+    );
+    const again = await claim(subject.store, MUCH_LATER + 2 * HOUR, 1);
+    await settle(subject.store, again.map(delivered));
+    const oldest = (await idsOf(subject.store, again)).includes('a0') ? START + MINUTE : START;
+    expect((await laneOf(subject.store)).oldestAt).toBe(oldest);
+    await subject.restart();
+    expect((await laneOf(subject.store)).oldestAt).toBe(oldest);
   });
 
   it('shows what is waiting as before after a crash', async () => {

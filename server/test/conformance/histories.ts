@@ -46,6 +46,8 @@ export type Step =
     }
   | { readonly kind: 'find'; readonly what: 'user' | 'messageId' | 'slot'; readonly nth: number }
   | { readonly kind: 'revive'; readonly destination: number; readonly reason: string | undefined }
+  /** What arrived in a slot, to a destination once more. */
+  | { readonly kind: 'owe'; readonly destination: number; readonly nth: number }
   | { readonly kind: 'erase'; readonly user: string }
   /** Upkeep that lets go of nothing: it must not be seen. */
   | { readonly kind: 'upkeep' }
@@ -138,6 +140,14 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       kind: fc.constant('revive' as const),
       destination: fc.constantFrom(...DESTINATIONS),
       reason: fc.constantFrom(undefined, undefined, 'status_400'),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('owe' as const),
+      destination: fc.constantFrom(...DESTINATIONS),
+      nth: fc.nat(3),
     }),
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('erase' as const), user: fc.nat(2).map(userOf) }) },

@@ -114,7 +114,9 @@ function latenessOf(delay: Duration): Duration {
 /** The lane of one destination; zeros when nothing is pending for it. */
 export async function laneOf(store: Store, destination = CRM): Promise<LaneStat> {
   const lanes = await store.backlog.lanes();
-  return lanes.find((lane) => lane.destination === destination) ?? { destination, held: 0, onDisk: 0 };
+  return (
+    lanes.find((lane) => lane.destination === destination) ?? { destination, held: 0, onDisk: 0, retrying: 0 }
+  );
 }
 
 /** How many deliveries of `CRM` are held and how many are on disk. */

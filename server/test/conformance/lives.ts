@@ -2,7 +2,7 @@ import type { Delivery } from '../../src/model/delivery.ts';
 import type { Position } from '../../src/model/event.ts';
 import type { Time } from '../../src/model/time.ts';
 import type { Held, Result } from '../../src/ports/backlog.ts';
-import type { Batch } from '../../src/ports/event-log.ts';
+import type { Batch, Found } from '../../src/ports/event-log.ts';
 import type { EventHistory } from '../../src/ports/history.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { duplicatesOf } from './batches.ts';
@@ -20,13 +20,15 @@ export interface Life {
   /** What the process holds, by destination and event: positions mean nothing to another store. */
   readonly held: Map<string, Holding>;
   readonly answers: Map<string, readonly (Position | undefined)[]>;
+  /** How often something was owed once more. */
+  origins: number;
 }
 
 /** What can be seen of a store from outside, in words that are the same for every adapter. */
 export type Sight = Readonly<Record<string, unknown>>;
 
 export function begin(store: Store, reopen: Life['reopen']): Life {
-  return { store, reopen, held: new Map(), answers: new Map() };
+  return { store, reopen, held: new Map(), answers: new Map(), origins: 0 };
 }
 
 /** Lives through one moment; resolves to what it came to and to the books afterwards. */
@@ -55,6 +57,8 @@ async function act(life: Life, { now, step, batch }: Moment): Promise<unknown> {
       return await find(life, step, now);
     case 'revive':
       return await revive(life, step, now);
+    case 'owe':
+      return await owe(life, step, now);
     case 'erase':
       return await erase(life, step.user);
     case 'upkeep':
@@ -84,8 +88,12 @@ async function claimAll(life: Life, destination: number, now: Time): Promise<unk
     life,
     deliveries.map((held: Held) => ({ ...held, destination })),
   );
-  const seen = deliveries.map(({ delivery }, place) => ({ ...delivery, position: names[place] }));
-  seen.sort((a, b) => String(a.position).localeCompare(String(b.position)));
+  const seen = deliveries.map(({ delivery, origin }, place) => ({
+    ...{ ...delivery, origin, position: names[place] },
+  }));
+  seen.sort((a, b) =>
+    JSON.stringify([a.position, a.origin]).localeCompare(JSON.stringify([b.position, b.origin])),
+  );
   return { deliveries: seen, due: slotOf(nextDueAt, now) };
 }
 
@@ -96,7 +104,7 @@ async function hold(life: Life, holdings: readonly Holding[]): Promise<string[]>
     holdings.map((holding) => holding.delivery.position),
   );
   return holdings.map((holding, place) => {
-    const name = `${holding.destination}: ${names[place]}`;
+    const name = `${holding.destination}: ${names[place]} ${holding.origin ?? ''}`;
     if (life.held.has(name)) throw new Error(`handed out twice: ${name}`);
     life.held.set(name, holding);
     return name;
@@ -134,8 +142,28 @@ function resultOf(holding: Holding, way: Way, now: Time): Result {
   return retried(holding, now + way.slots * SLOT + 1, { ...next, ...mask });
 }
 
+/** With a slice that was owed before, which changes nothing. */
+async function owe(
+  life: Life,
+  { destination, nth }: Extract<Step, { kind: 'owe' }>,
+  now: Time,
+): Promise<unknown> {
+  const { log, backlog, history } = life.store;
+  const from = START + nth * SLOT;
+  const positions: Position[] = [];
+  for (let next: Position | undefined = 0; next !== undefined; ) {
+    const found: Found = await log.find({ from, to: from + SLOT, oldestFirst: true }, next);
+    positions.push(...found.positions);
+    next = found.next;
+  }
+  const origin = `r${++life.origins}`;
+  const slice = { ...{ origin, destinations: [destination], positions, now }, from: 0, to: 1 };
+  const owings = [await backlog.owe(slice), await backlog.owe(slice), await history.owing(origin)];
+  return { names: await namesAt(life.store, positions), owings };
+}
+
 async function find(
-  { store }: Life,
+  { store, origins }: Life,
   { what, nth }: Extract<Step, { kind: 'find' }>,
   now: Time,
 ): Promise<unknown> {
@@ -147,7 +175,10 @@ async function find(
   };
   const positions = await findAll(store, queries[what]);
   const histories = await store.history.of(positions);
-  return { names: await namesAt(store, positions), histories: histories.map((one) => told(one, now)) };
+  return {
+    names: await namesAt(store, positions),
+    histories: histories.map((one) => told(one, now)).map(origins === 0 ? (one) => one : withoutChoice),
+  };
 }
 
 /** Also what is dead then, in an order of our own: what died together may be listed in any. */
@@ -166,8 +197,16 @@ async function revive(
   return { revived, dead: letters.map(({ reason, at }, nth) => `${names[nth]}: ${reason} at ${at}`).sort() };
 }
 
+/** Of an event that is owed to one destination several times: which of them is told of is the adapter's choice. */
+function withoutChoice({ deliveries, skipped }: ReturnType<typeof told>): unknown {
+  const ends = deliveries?.map(({ destination, attempts, state }) => ({
+    ...{ destination, attempts, isPending: state === 'pending' || state === 'retrying' },
+  }));
+  return { deliveries: ends, skipped };
+}
+
 /** A history in words that are the same for every adapter. */
-function told(history: EventHistory | undefined, now: Time): unknown {
+function told(history: EventHistory | undefined, now: Time) {
   const deliveries = history?.deliveries.map(({ nextAttemptAt, ...rest }) => ({
     ...rest,
     due: slotOf(nextAttemptAt, now),
@@ -203,9 +242,9 @@ async function booksOf(store: Store, now: Time): Promise<Sight> {
     sources: counted(sources),
     destinations: counted(destinations),
     lanes: counted(
-      lanes.map(({ destination, held, onDisk, nextDueAt }) => {
+      lanes.map(({ destination, held, onDisk, retrying, nextDueAt }) => {
         const due = slotOf(nextDueAt, now);
-        return [destination, { held, onDisk, ...(due === undefined ? {} : { due }) }];
+        return [destination, { held, onDisk, retrying, ...(due === undefined ? {} : { due }) }];
       }),
     ),
   };

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Destination, WebhookSettings } from '../../src/model/destination.ts';
+import type { Replay } from '../../src/model/replay.ts';
 import type { Source } from '../../src/model/source.ts';
 import type {
   AuditEntry,
@@ -25,6 +26,7 @@ export function settingsConformance(subject: Subject): void {
     records(subject);
     removals(subject);
     tokens(subject);
+    replays(subject);
     versions(subject);
     auditTrail(subject);
   });
@@ -53,7 +55,7 @@ function sorted({ sources, destinations, ...rest }: SettingsSnapshot): SettingsS
 function records(subject: Subject): void {
   it('are empty in a new store', async () => {
     expect(await subject.store.settings.load()).toEqual({
-      ...{ sources: [], destinations: [], tokens: [] },
+      ...{ sources: [], destinations: [], tokens: [], replays: [] },
       gone: { sources: [], destinations: [] },
     });
   });
@@ -223,6 +225,33 @@ function tokens(subject: Subject): void {
       removed: [{ kind: 'token', name: 'ci' }],
     });
     expect(after.tokens).toEqual([token('ops', { role: 'admin' })]);
+  });
+}
+
+function replays(subject: Subject): void {
+  const replay = (id: string, parts: Partial<Replay> = {}): Replay => ({
+    ...{ id, destination: 'crm', types: ['track'], from: 1, to: 2, rate: 1000, state: 'running' },
+    ...{ preview: { count: 3, bytes: 900, isExact: true }, createdAt: 1_767_000_000_000, by: 'ci' },
+    ...parts,
+  });
+  const NOTHING = { sources: [], destinations: [] };
+
+  it('keep replays as they last were until they are removed', async () => {
+    const { settings } = subject.store;
+    await settings.apply({ ...NOTHING, replays: [replay('r1'), replay('r2', { source: 'site' })] });
+    const ended = replay('r1', { state: 'failed', reason: 'destination_removed', endedAt: 9 });
+    await settings.apply({ ...NOTHING, replays: [ended] });
+    await subject.crash();
+    const byId = (all: readonly Replay[]) => [...all].sort((a, b) => (a.id < b.id ? -1 : 1));
+    expect(byId((await subject.store.settings.load()).replays)).toEqual([
+      ended,
+      replay('r2', { source: 'site' }),
+    ]);
+    const after = await subject.store.settings.apply({
+      ...NOTHING,
+      removed: [{ kind: 'replay', name: 'r1' }],
+    });
+    expect(after.replays).toEqual([replay('r2', { source: 'site' })]);
   });
 }
 

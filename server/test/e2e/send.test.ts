@@ -75,7 +75,7 @@ describe('millrace dev --demo', () => {
       for (const type of ['identify', 'track', 'page', 'screen', 'group', 'alias']) {
         await program.says('out', new RegExp(`${type}\\b[^\\n]*\\n`));
       }
-      await program.says('out', /(?:[^]*?verified){6}/);
+      await program.says('out', /(?:[\s\S]*?verified){6}/);
     } finally {
       program.child.kill('SIGTERM');
       await program.ended;

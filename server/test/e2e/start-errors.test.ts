@@ -97,9 +97,9 @@ describe('millrace start', () => {
   });
 
   it('warns of settings that have no effect yet, and starts', async () => {
-    writeFileSync(place.config, `${GOOD}\nmetrics: { public: true }\n`);
+    writeFileSync(place.config, `${GOOD}\ndatabase: postgres://db.internal/millrace\n`);
     const program = await startProgram({ args: args('--port', '0') });
-    expect(program.out.stderr).toMatch(/metrics\.public.*no effect/);
+    expect(program.out.stderr).toMatch(/database.*no effect/);
     expect(await program.stop()).toBe(0);
   });
 });

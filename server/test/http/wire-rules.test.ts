@@ -339,6 +339,7 @@ describe('rule 7: browsers may send and read from any origin', () => {
       'Authorization',
       'Content-Type',
       'X-Retry-Count',
+      'traceparent',
     ]);
     expect(Number(headers.get('access-control-max-age'))).toBeGreaterThan(0);
   });

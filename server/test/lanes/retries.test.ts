@@ -164,6 +164,7 @@ describe('a lane', () => {
       limit: 1,
       breaker: 'open',
       nextProbeAt: expect.any(Number),
+      failingSince: expect.any(Number),
       lastError: { reason: 'status_503', endpoint: 'http://crm/', at: expect.any(Number) },
     });
     expect(world.clock.now()).toBe(START + 1500);

@@ -185,7 +185,8 @@ export class World {
         at: (at, wake) => this.clock.at(at, () => life.over || wake()),
       },
       logger: this.#logger(),
-      observer: undefined,
+      watching: () => undefined,
+      sourceName: String,
       random: this.#options.random ?? (() => 0.5),
       types: { webhooks },
     });

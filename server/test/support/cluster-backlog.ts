@@ -3,7 +3,16 @@ import { decodeRefs, splitRefs } from '../../src/adapters/sqlite/refs.ts';
 import type { Delivery } from '../../src/model/delivery.ts';
 import type { Ledger } from '../../src/model/ledger.ts';
 import type { Time } from '../../src/model/time.ts';
-import type { Claim, Held, LaneStat, Result, SetId, Settled } from '../../src/ports/backlog.ts';
+import type {
+  Claim,
+  Held,
+  LaneStat,
+  OwedSlice,
+  Owing,
+  Result,
+  SetId,
+  Settled,
+} from '../../src/ports/backlog.ts';
 import {
   type BeforeCommit,
   bytesOf,
@@ -42,24 +51,25 @@ export class ClusterBacklog {
     }, beforeCommit);
     if (done.lost) return { deliveries: [] };
     for (const [id, set] of taken) this.#member.held.set(id, set);
-    const deliveries: Held[] = [...taken].flatMap(([set, { left }]) =>
-      left.map((delivery) => ({ set, delivery })),
+    const deliveries: Held[] = [...taken].flatMap(([set, { left, origin }]) =>
+      left.map((delivery) => ({ set, delivery, ...(origin === null ? {} : { origin }) })),
     );
     return done.answer == null ? { deliveries } : { deliveries, nextDueAt: Number(done.answer) };
   }
 
   async #take(row: Row, destination: number, room: number): Promise<{ id: SetId; set: InHand }> {
     const [id, due, since] = [Number(row['id']), Number(row['due']), Number(row['since'])];
+    const origin = row['origin'] ?? null;
     const { taken, rest } = splitRefs(bytesOf(row['refs']!), room);
     if (rest === undefined) {
       await this.#member.call('claim.hold', this.#member.id, [id]);
-      return { id, set: { destination, since, edits: Number(row['edits']), left: taken } };
+      return { id, set: { destination, origin, since, edits: Number(row['edits']), left: taken } };
     }
     await this.#member.leave([{ id, since, left: decodeRefs(rest) }]);
     const [own] = await this.#member.owe([
-      { destination, owner: this.#member.id, due, since, deliveries: taken },
+      { destination, owner: this.#member.id, due, since, origin, deliveries: taken },
     ]);
-    return { id: own!, set: { destination, since, edits: 0, left: taken } };
+    return { id: own!, set: { destination, origin, since, edits: 0, left: taken } };
   }
 
   async settle(results: readonly Result[], beforeCommit?: BeforeCommit): Promise<Settled> {
@@ -94,15 +104,22 @@ export class ClusterBacklog {
       return true;
     });
     const [retries, dead]: [NewSet[], Dead[]] = [[], []];
-    for (const { destination, position, decision, attempts } of valid) {
+    for (const { set, destination, position, decision, attempts } of valid) {
+      const { origin } = sets.get(set)!;
       const last = attempts.at(-1);
       const at = last === undefined ? 0 : Math.round(last.startedAt + last.latencyMs);
       if (decision.kind === 'retry') {
         const { at: due, next } = decision;
         const since = next.firstFailedAt ?? due;
-        retries.push({ destination, owner: null, due, since, deliveries: [next] });
+        retries.push({ destination, owner: null, due, since, origin, deliveries: [next] });
       } else if (decision.kind === 'dead') {
-        dead.push({ destination, at, reason: decision.reason, deliveries: [{ position, rounds: 0 }] });
+        dead.push({
+          destination,
+          at,
+          reason: decision.reason,
+          origin,
+          deliveries: [{ position, rounds: 0 }],
+        });
       }
     }
     await this.#member.leave([...sets].map(([id, { since, left }]) => ({ id, since, left })));
@@ -138,22 +155,46 @@ export class ClusterBacklog {
     for (;;) {
       const done = await this.#member.transaction(async () => {
         const rows = await this.#member.call('expire.old', destination, before);
-        const dead: Delivery[] = [];
+        const dead: Dead[] = [];
         const sets = rows.map((row) => {
           const [id, due] = [Number(row['id']), Number(row['due'])];
           const all = decodeRefs(bytesOf(row['refs']!));
           const isOld = (one: Delivery) => (one.firstFailedAt ?? due) < before;
-          dead.push(...all.filter(isOld));
+          const deliveries = all.filter(isOld);
+          const origin = row['origin'] ?? null;
+          if (deliveries.length > 0) dead.push({ destination, at: before, reason, origin, deliveries });
           const left = all.filter((one) => !isOld(one));
           return { id, left, since: Math.min(...left.map((one) => one.firstFailedAt ?? due)) };
         });
         await this.#member.leave(sets);
-        if (dead.length > 0) await this.#member.bury([{ destination, at: before, reason, deliveries: dead }]);
-        return { rows: rows.length, n: dead.length };
+        await this.#member.bury(dead);
+        return { rows: rows.length, n: dead.reduce((sum, { deliveries }) => sum + deliveries.length, 0) };
       });
       if (done.lost) return 0;
       if (done.answer.n > 0 || done.answer.rows === 0) return done.answer.n;
     }
+  }
+
+  async owe(slice: OwedSlice): Promise<Owing> {
+    const { origin, destinations, positions, from, to, now } = slice;
+    const done = await this.#member.transaction(async () => {
+      await this.#member.call('owe.begin', origin);
+      const moved = await this.#member.call('owe.move', origin, from, to, positions.length);
+      if (moved.length > 0 && positions.length > 0) {
+        const deliveries = positions.map((position) => ({ position, rounds: 0 }));
+        const set = { owner: null, due: now, since: now, origin, deliveries };
+        await this.#member.owe(destinations.map((destination) => ({ destination, ...set })));
+        const owed = destinations.map((id) => ['destination', id, 'owed', positions.length] as const);
+        await this.#member.count(owed);
+      }
+      return await this.#member.call('owe.standing', origin);
+    });
+    const rows = done.lost ? [] : done.answer;
+    const pending = rows.filter((row) => row['destination'] != null);
+    return {
+      ...{ cursor: Number(rows[0]?.['cursor'] ?? 0), events: Number(rows[0]?.['events'] ?? 0) },
+      pending: new Map(pending.map((row) => [Number(row['destination']), Number(row['n'])])),
+    };
   }
 
   async adopt(): Promise<number> {
@@ -171,7 +212,8 @@ export class ClusterBacklog {
     const done = await this.#member.transaction(() => this.#member.call('lanes.all'));
     const rows = done.lost ? [] : done.answer;
     return rows.map((row) => {
-      const stat = { destination: Number(row['destination']), held: Number(row['held']) };
+      const [held, retrying] = [Number(row['held']), Number(row['retrying'])];
+      const stat = { destination: Number(row['destination']), held, retrying };
       const onDisk = Number(row['on_disk']);
       return row['next_due'] == null
         ? { ...stat, onDisk }

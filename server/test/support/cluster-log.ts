@@ -82,7 +82,8 @@ export class ClusterLog {
     const placed = (indexes: readonly number[]) => indexes.flatMap((index) => places[index] ?? []);
     const sets: NewSet[] = batch.owed.map(({ destination, state, indexes }) => {
       const owner = state === 'held' ? id : null;
-      return { destination, owner, due: receivedAt, since: receivedAt, deliveries: untried(placed(indexes)) };
+      const times = { due: receivedAt, since: receivedAt };
+      return { destination, owner, ...times, origin: null, deliveries: untried(placed(indexes)) };
     });
     const born = sets.filter(({ deliveries }) => deliveries.length > 0);
     const ids = await this.#member.owe(born);
@@ -206,6 +207,28 @@ export class ClusterLog {
     return positions.sort((one, other) => other - one);
   }
 
+  /** What `find` answers in the order of the log; nothing that another process may still bring lower positions than. */
+  async upwards({ from, to }: { readonly from: Time; readonly to: Time }): Promise<Position[]> {
+    const settled = await this.#member.transaction(async () => {
+      await this.#member.call('maintain.close');
+      const [row] = await this.#member.call('find.settled');
+      return Number(row!['position']);
+    });
+    const positions: Position[] = [];
+    for (const slot of await this.#slots()) {
+      let next: string | null = '0';
+      while (next !== null) {
+        const [slice]: Row[] = await this.#member.call('find.upwards', slot, next, from, to);
+        next = slice!['next'] ?? null;
+        for (const { first, at, lines } of await this.chunks(hitsOf(slice!))) {
+          if (at < from || at >= to) continue;
+          for (const [nth, line] of lines.entries()) if (line !== '') positions.push(first + nth);
+        }
+      }
+    }
+    return positions.filter((position) => !settled.lost && position <= settled.answer);
+  }
+
   /** The chunks of a slot that may hold events of this user. */
   ofUser(slot: number, userId: string): Promise<Chunk[]> {
     return this.#slices('find.user', slot, [hashOf(0, userId)]);
@@ -218,8 +241,7 @@ export class ClusterLog {
     while (below !== null) {
       const [slice] = await this.#member.call(name, slot, below, ...which);
       below = slice!['next'] ?? null;
-      const hits = (slice!['hits'] ?? '{}').slice(1, -1).split(',').filter(Boolean).map(Number);
-      chunks.push(...(await this.chunks(hits)));
+      chunks.push(...(await this.chunks(hitsOf(slice!))));
     }
     return chunks;
   }
@@ -228,6 +250,10 @@ export class ClusterLog {
     const rows = await this.#member.session.run('select id from slot union select 0 order by 1');
     return rows.map(({ id }) => Number(id));
   }
+}
+
+function hitsOf(slice: Row): Position[] {
+  return (slice['hits'] ?? '{}').slice(1, -1).split(',').filter(Boolean).map(Number);
 }
 
 export function chunkOf(row: Row): Chunk {

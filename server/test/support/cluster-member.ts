@@ -11,6 +11,7 @@ const SETS_PER_PROCESS = 2 ** 32;
 /** What this process knows of a set it holds. */
 export interface InHand {
   readonly destination: number;
+  readonly origin: string | null;
   readonly since: Time;
   edits: number;
   left: Delivery[];
@@ -22,6 +23,7 @@ export interface NewSet {
   readonly owner: number | null;
   readonly due: Time;
   readonly since: Time;
+  readonly origin: string | null;
   readonly deliveries: readonly Delivery[];
 }
 
@@ -30,6 +32,7 @@ export interface Dead {
   readonly destination: number;
   readonly at: Time;
   readonly reason: string;
+  readonly origin: string | null;
   readonly deliveries: readonly Delivery[];
 }
 
@@ -137,7 +140,8 @@ export class ClusterMember {
     const plain = (name: 'destination' | 'owner' | 'due' | 'since') => sets.map((set) => set[name]);
     const sizes = sets.map((set) => set.deliveries.length);
     const columns = [plain('destination'), plain('owner'), plain('due'), plain('since')];
-    await this.call('append.owe', ids, ...columns, refs.map(firstOf), sizes, refs);
+    const origins = sets.map(({ origin }) => origin);
+    await this.call('append.owe', ids, ...columns, refs.map(firstOf), sizes, refs, origins);
     return ids;
   }
 
@@ -192,6 +196,7 @@ export class ClusterMember {
       lasts,
       sizes,
       refs,
+      dead.map(({ origin }) => origin),
     );
     await this.count(
       dead.map(

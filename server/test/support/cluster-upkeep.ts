@@ -173,7 +173,9 @@ export class ClusterUpkeep {
       const destination = Number(row['destination']);
       await this.#member.leave([{ id: Number(row['id']), since: Number(row['since']), left }]);
       if (deliveries.length > 0)
-        await this.#member.bury([{ destination, at, reason: 'retention_over', deliveries }]);
+        await this.#member.bury([
+          { destination, at, reason: 'retention_over', origin: row['origin'] ?? null, deliveries },
+        ]);
     }
     const [held] = await this.#member.call('maintain.held', cut);
     if (held !== undefined) throw new StillHeld(Number(held['first']));

@@ -67,11 +67,12 @@ export async function courseOf(
       },
       stop: async () => {},
     },
-    observer: (happening) => {
+    watching: () => (happening) => {
       if (happening.kind !== 'settled') return;
       attempts.push(...happening.attempts);
       roundEnded.resolve(happening.decision);
     },
+    sourceName: String,
   });
   lanes.configure([destination]);
   await lanes.start();
@@ -113,6 +114,6 @@ async function accept(log: EventLog, deliverer: Deliverer, owing: readonly Desti
   });
   for (const [place, { id }] of owing.entries()) {
     const delivery = { position: positions[0]!, rounds: 0 };
-    deliverer.deliver(id, [{ set: held[place]!, delivery, event }]);
+    deliverer.deliver(id, [{ set: held[place]!, delivery, event, source: 1 }]);
   }
 }

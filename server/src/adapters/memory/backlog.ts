@@ -5,6 +5,7 @@ import type { Backlog, Claim, Held, LaneStat, Result, Settled } from '../../port
 import type { Holder, MemoryContents, PendingSet } from './contents.ts';
 import { assertOpen } from './contents.ts';
 import { firstDue, inOrder, putOnDisk, replaceOnDisk, takeFirstDue } from './due.ts';
+import { oweAgain } from './owed.ts';
 import { bury, ledgerOf, tallyOfDestination } from './tally.ts';
 
 /**
@@ -33,6 +34,10 @@ export function openBacklog(contents: MemoryContents, holder: Holder): Backlog {
       assertOpen(contents, holder);
       return buryOld(contents, { destination, before, reason });
     },
+    async owe(slice) {
+      assertOpen(contents, holder);
+      return oweAgain(contents, slice);
+    },
     async adopt() {
       assertOpen(contents, holder);
       return parkOrphans(contents, holder);
@@ -45,10 +50,15 @@ export function openBacklog(contents: MemoryContents, holder: Holder): Backlog {
 
 /** Walks over all sets: meant for once a second, not for every delivery. */
 function lanesOf(contents: MemoryContents): readonly LaneStat[] {
-  const counts = new Map<number, { held: number; onDisk: number }>();
+  const counts = new Map<number, { held: number; onDisk: number; retrying: number; oldestAt?: Time }>();
   for (const set of contents.sets.values()) {
-    const lane = counts.get(set.destination) ?? { held: 0, onDisk: 0 };
+    const lane = counts.get(set.destination) ?? { held: 0, onDisk: 0, retrying: 0 };
     lane[set.holder === undefined ? 'onDisk' : 'held'] += set.deliveries.size;
+    for (const { position, rounds } of set.deliveries.values()) {
+      if (rounds > 0) lane.retrying += 1;
+      const arrivedAt = contents.events.get(position)?.receivedAt ?? Number.POSITIVE_INFINITY;
+      if (arrivedAt < (lane.oldestAt ?? Number.POSITIVE_INFINITY)) lane.oldestAt = arrivedAt;
+    }
     counts.set(set.destination, lane);
   }
   return [...counts].map(([destination, lane]) => ({
@@ -80,7 +90,9 @@ function claimDue(contents: MemoryContents, wish: Wish): Claim {
     if (first === undefined || first.dueAt > wish.now) break;
     const set = take(contents, first, wish.max - deliveries.length);
     set.holder = wish.holder;
-    for (const delivery of set.deliveries.values()) deliveries.push({ set: set.id, delivery });
+    const { id, origin } = set;
+    const whose = origin === undefined ? {} : { origin };
+    for (const delivery of set.deliveries.values()) deliveries.push({ set: id, delivery, ...whose });
   }
   return { deliveries, ...nextDueOf(contents, wish.destination) };
 }
@@ -97,7 +109,8 @@ function take(contents: MemoryContents, first: PendingSet, room: number): Pendin
     part.set(position, delivery);
     first.deliveries.delete(position);
   }
-  return addSet(contents, { destination: first.destination, dueAt: first.dueAt, deliveries: part });
+  const { destination, origin, dueAt } = first;
+  return addSet(contents, { destination, origin, dueAt, deliveries: part });
 }
 
 function addSet(contents: MemoryContents, born: Omit<PendingSet, 'id' | 'holder'>): PendingSet {
@@ -106,30 +119,37 @@ function addSet(contents: MemoryContents, born: Omit<PendingSet, 'id' | 'holder'
   return set;
 }
 
-/** One waiting set per destination and due time of this settle, made when its first delivery comes. */
+/** One waiting set per destination, origin and due time of this settle, made when its first delivery comes. */
 type WaitingSets = Map<string, PendingSet>;
 
 function settleAll(contents: MemoryContents, holder: Holder, results: readonly Result[]): Settled {
   const waiting: WaitingSets = new Map();
   let ignored = 0;
   for (const result of results) {
-    if (leaveSet(contents, holder, result)) settleOne(contents, result, waiting);
-    else ignored += 1;
+    const set = leaveSet(contents, holder, result);
+    if (set === undefined) ignored += 1;
+    else settleOne(contents, result, { waiting, origin: set.origin });
   }
   return { ignored };
 }
 
-/** Takes the result's delivery out of its set; false when this process does not hold it there. */
-function leaveSet(contents: MemoryContents, holder: Holder, result: Result): boolean {
+/** Takes the result's delivery out of its set, and gives the set; nothing when this process does not hold it there. */
+function leaveSet(contents: MemoryContents, holder: Holder, result: Result): PendingSet | undefined {
   const set = contents.sets.get(result.set);
-  if (set === undefined || set.holder !== holder || set.destination !== result.destination) return false;
-  if (!set.deliveries.delete(result.position)) return false;
+  if (set === undefined || set.holder !== holder || set.destination !== result.destination) return undefined;
+  if (!set.deliveries.delete(result.position)) return undefined;
   if (set.deliveries.size === 0) contents.sets.delete(set.id);
-  return true;
+  return set;
+}
+
+interface LeftBehind {
+  readonly waiting: WaitingSets;
+  /** Of the set that the delivery was in. */
+  readonly origin: string | undefined;
 }
 
 /** The delivery has left its set: it must end in exactly one of the three places below. */
-function settleOne(contents: MemoryContents, result: Result, waiting: WaitingSets): void {
+function settleOne(contents: MemoryContents, result: Result, left: LeftBehind): void {
   const { destination, position, decision } = result;
   for (const attempt of result.attempts) {
     if (attempt.outcome.kind !== 'accepted') contents.failures.push({ destination, position, attempt });
@@ -143,10 +163,14 @@ function settleOne(contents: MemoryContents, result: Result, waiting: WaitingSet
       tallyOfDestination(contents, destination).delivered += 1;
       break;
     case 'dead':
-      bury(contents, { destination, reason: decision.reason, at: timeOfDeath(contents, result) }, [position]);
+      bury(
+        contents,
+        { destination, origin: left.origin, reason: decision.reason, at: timeOfDeath(contents, result) },
+        [position],
+      );
       break;
     case 'retry':
-      wait(contents, destination, decision, waiting);
+      wait(contents, destination, decision, left);
       break;
   }
 }
@@ -162,12 +186,12 @@ function wait(
   contents: MemoryContents,
   destination: number,
   decision: Extract<Decision, { kind: 'retry' }>,
-  waiting: WaitingSets,
+  { waiting, origin }: LeftBehind,
 ): void {
-  const key = `${destination}/${decision.at}`;
+  const key = JSON.stringify([destination, decision.at, origin]);
   let set = waiting.get(key);
   if (set === undefined) {
-    set = addSet(contents, { destination, dueAt: decision.at, deliveries: new Map() });
+    set = addSet(contents, { destination, origin, dueAt: decision.at, deliveries: new Map() });
     waiting.set(key, set);
     putOnDisk(contents, set);
   }
@@ -200,24 +224,29 @@ interface Burial {
 
 /** One slice: as many sets as have something to bury, up to `SLICE`. */
 function buryOld(contents: MemoryContents, { destination, before, reason }: Burial): number {
-  const buried: Position[] = [];
+  const buried = new Map<string | undefined, Position[]>();
+  let count = 0;
   let touched = 0;
   const left = inOrder(contents, destination).filter((set) => {
     if (touched === SLICE) return true;
-    const count = buried.length;
+    const known = count;
     for (const delivery of set.deliveries.values()) {
       // One that failed without a first failure is not told apart from one never tried.
       if ((delivery.firstFailedAt ?? set.dueAt) >= before) continue;
       set.deliveries.delete(delivery.position);
-      buried.push(delivery.position);
+      const positions = buried.get(set.origin) ?? [];
+      positions.push(delivery.position);
+      buried.set(set.origin, positions);
+      count += 1;
     }
-    if (buried.length > count) touched += 1;
+    if (count > known) touched += 1;
     if (set.deliveries.size === 0) contents.sets.delete(set.id);
     return set.deliveries.size > 0;
   });
-  if (buried.length > 0) replaceOnDisk(contents, destination, left);
-  bury(contents, { destination, reason, at: before }, buried);
-  return buried.length;
+  if (count > 0) replaceOnDisk(contents, destination, left);
+  for (const [origin, positions] of buried)
+    bury(contents, { destination, origin, reason, at: before }, positions);
+  return count;
 }
 
 /** The sets keep the time they were due at, so that what has waited longest still goes first. */

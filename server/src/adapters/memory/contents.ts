@@ -1,6 +1,7 @@
 import type { Attempt, Delivery } from '../../model/delivery.ts';
 import type { Destination } from '../../model/destination.ts';
 import type { Position } from '../../model/event.ts';
+import type { Replay } from '../../model/replay.ts';
 import type { Source } from '../../model/source.ts';
 import type { Time } from '../../model/time.ts';
 import type { SetId } from '../../ports/backlog.ts';
@@ -37,7 +38,9 @@ export interface MemoryContents {
   /** Attempts that were accepted, by position. */
   readonly accepted: Map<Position, Failure[]>;
   /** What was given up, in that order: see `bury` in `tally.ts`. */
-  letters: DeadLetter[];
+  letters: Letter[];
+  /** By origin: how far it has come. */
+  readonly origins: Map<string, { readonly cursor: number; readonly events: number }>;
   /** Events that a dead letter is about: they stay readable longer than others. */
   readonly dead: Set<Position>;
   /** The id of the newest set; ids are never reused, so that a late result cannot hit another set. */
@@ -50,6 +53,7 @@ export interface MemoryContents {
   readonly sourceRecords: Map<string, Kept<Source>>;
   readonly destinationRecords: Map<string, Kept<Destination>>;
   readonly tokenRecords: Map<string, TokenRecord>;
+  readonly replayRecords: Map<string, Replay>;
   /** In the order they were written. */
   readonly audit: AuditEntry[];
 
@@ -81,10 +85,17 @@ export interface StoredRecord {
   skipped: readonly { readonly destination: number; readonly reason: string }[];
 }
 
-/** Deliveries of one destination that were owed, claimed or retried together. Never empty. */
+/** What was given up, and on whose behalf it was owed once more. */
+export interface Letter extends DeadLetter {
+  readonly origin: string | undefined;
+}
+
+/** Deliveries of one destination and one origin that were owed, claimed or retried together. Never empty. */
 export interface PendingSet {
   readonly id: SetId;
   readonly destination: number;
+  /** See `Held.origin`. */
+  readonly origin: string | undefined;
   /** Also kept while the set is held: it is due again at that time when its holder dies. */
   readonly dueAt: Time;
   /** Who delivers it from memory; absent when it is parked or waiting. */
@@ -128,6 +139,7 @@ export function emptyContents(): MemoryContents {
     failures: [],
     accepted: new Map(),
     letters: [],
+    origins: new Map(),
     dead: new Set(),
     lastSet: 0,
     sources: new Map(),
@@ -135,6 +147,7 @@ export function emptyContents(): MemoryContents {
     sourceRecords: new Map(),
     destinationRecords: new Map(),
     tokenRecords: new Map(),
+    replayRecords: new Map(),
     audit: [],
     holder: NOBODY,
     lastHolder: NOBODY,

@@ -1,5 +1,5 @@
 import type { DeadLetter, DeadLetters, DeadQuery } from '../../ports/dead-letters.ts';
-import type { Holder, MemoryContents, PendingSet } from './contents.ts';
+import type { Holder, Letter, MemoryContents, PendingSet } from './contents.ts';
 import { assertOpen } from './contents.ts';
 import { putOnDisk } from './due.ts';
 import { tallyOfDestination } from './tally.ts';
@@ -10,7 +10,7 @@ export function openDeadLetters(contents: MemoryContents, holder: Holder): DeadL
     async list(query, limit, from = '0') {
       const found = contents.letters.filter(isIn(query)).reverse();
       const end = Number(from) + limit;
-      const letters = found.slice(Number(from), end);
+      const letters = found.slice(Number(from), end).map(({ origin: _, ...letter }) => letter);
       return end < found.length ? { letters, next: String(end) } : { letters };
     },
 
@@ -34,14 +34,14 @@ function isIn({ destinations, reason, from = 0, to = Number.POSITIVE_INFINITY, o
       only.some((one) => one.destination === letter.destination && one.position === letter.position));
 }
 
-function owe(contents: MemoryContents, { destination, position, reason }: DeadLetter, now: number): void {
+function owe(contents: MemoryContents, { destination, position, reason, origin }: Letter, now: number): void {
   const { dead } = tallyOfDestination(contents, destination);
   const left = dead.get(reason)! - 1;
   if (left === 0) dead.delete(reason);
   else dead.set(reason, left);
   const deliveries = new Map([[position, { position, rounds: 0 }]]);
   const set: PendingSet = {
-    ...{ id: ++contents.lastSet, destination, dueAt: now, holder: undefined, deliveries },
+    ...{ id: ++contents.lastSet, destination, origin, dueAt: now, holder: undefined, deliveries },
   };
   contents.sets.set(set.id, set);
   putOnDisk(contents, set);

@@ -12,7 +12,7 @@ export function erase(contents: MemoryContents, userId: string): number {
     (position) => gone.has(position),
     () => true,
   );
-  for (const [destination, positions] of withdrawn) {
+  for (const { destination, positions } of withdrawn) {
     tallyOfDestination(contents, destination).erased += positions.length;
   }
   // What an endpoint answered may repeat what was in the event.

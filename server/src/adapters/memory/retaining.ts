@@ -123,8 +123,8 @@ function buryBetween(
     (position) => position >= from && position < end,
     (set) => set.holder !== holder,
   );
-  for (const [destination, positions] of withdrawn) {
-    bury(contents, { destination, reason: 'retention_over', at: now }, positions);
+  for (const { destination, origin, positions } of withdrawn) {
+    bury(contents, { destination, origin, reason: 'retention_over', at: now }, positions);
   }
 }
 

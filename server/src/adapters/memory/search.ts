@@ -3,17 +3,29 @@ import type { Found, Query } from '../../ports/event-log.ts';
 import type { MemoryContents, StoredRecord } from './contents.ts';
 
 /** Looks at every event: nothing is kept for searches, so that an append costs the same with or without them. */
-export function find(contents: MemoryContents, query: Query, below = Number.POSITIVE_INFINITY): Found {
+export function find(contents: MemoryContents, query: Query, below?: Position): Found {
   const matches = testOf(query);
+  if ('oldestFirst' in query) return { positions: upwards(contents, matches, below ?? 0) };
+  return { positions: downwards(contents, matches, below ?? Number.POSITIVE_INFINITY) };
+}
+
+type Test = (record: StoredRecord) => boolean;
+
+function upwards({ events }: MemoryContents, matches: Test, from: Position): Position[] {
+  const found = [...events].filter(([position, record]) => position >= from && matches(record));
+  return found.map(([position]) => position);
+}
+
+function downwards(contents: MemoryContents, matches: Test, below: Position): Position[] {
   const positions: Position[] = [];
   for (const [position, record] of contents.events) {
     if (position >= below) break;
     if (matches(record)) positions.push(position);
   }
-  return { positions: positions.reverse() };
+  return positions.reverse();
 }
 
-function testOf(query: Query): (record: StoredRecord) => boolean {
+function testOf(query: Query): Test {
   if ('messageId' in query) return ({ messageId }) => messageId === query.messageId;
   if ('userId' in query) return ({ userId }) => userId === query.userId;
   return ({ receivedAt }) => receivedAt >= query.from && receivedAt < query.to;

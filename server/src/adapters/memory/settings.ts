@@ -31,20 +31,23 @@ export function openSettings(contents: MemoryContents, holder: Holder): Settings
 
 function change(
   contents: MemoryContents,
-  { sources, destinations, tokens = [], removed = [], audit = [] }: SettingsChanges,
+  { sources, destinations, tokens = [], replays = [], removed = [], audit = [] }: SettingsChanges,
 ): void {
   for (const record of removed) remove(contents, record);
   for (const record of sources) putSource(contents, record);
   for (const record of destinations) putDestination(contents, record);
   for (const token of tokens) contents.tokenRecords.set(token.name, token);
+  for (const replay of replays) contents.replayRecords.set(replay.id, replay);
   contents.audit.push(...audit);
 }
 
-function snapshotOf({ sourceRecords, destinationRecords, tokenRecords }: MemoryContents): SettingsSnapshot {
+function snapshotOf(contents: MemoryContents): SettingsSnapshot {
+  const { sourceRecords, destinationRecords, tokenRecords, replayRecords } = contents;
   return asStored({
     sources: those(sourceRecords, false),
     destinations: those(destinationRecords, false),
     tokens: [...tokenRecords.values()],
+    replays: [...replayRecords.values()],
     gone: { sources: those(sourceRecords, true), destinations: those(destinationRecords, true) },
   });
 }
@@ -59,12 +62,13 @@ function asStored<T>(value: T): T {
 }
 
 function remove(
-  { sourceRecords, destinationRecords, tokenRecords }: MemoryContents,
+  { sourceRecords, destinationRecords, tokenRecords, replayRecords }: MemoryContents,
   { kind, name }: RecordName,
 ): void {
   const source = sourceRecords.get(name);
   const destination = destinationRecords.get(name);
   if (kind === 'token') tokenRecords.delete(name);
+  else if (kind === 'replay') replayRecords.delete(name);
   else if (kind === 'source' && source !== undefined) sourceRecords.set(name, { ...source, isGone: true });
   else if (kind === 'destination' && destination?.isGone === false) {
     const record = { ...destination.record, version: destination.record.version + 1 };

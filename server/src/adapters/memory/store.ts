@@ -1,5 +1,6 @@
 import type { Duration } from '../../model/time.ts';
 import { DAY } from '../../model/time.ts';
+import { StorageError } from '../../ports/event-log.ts';
 import type { Store } from '../../ports/store.ts';
 import { openBacklog } from './backlog.ts';
 import type { MemoryContents } from './contents.ts';
@@ -39,6 +40,12 @@ export function openMemoryStore(options: MemoryStoreOptions = {}): Store {
     settings: openSettings(contents, holder),
     history: openHistory(contents),
     deadLetters: openDeadLetters(contents, holder),
+
+    async backup() {
+      throw new StorageError(
+        'the store is in memory and has no files to copy: start Millrace with a data folder',
+      );
+    },
 
     /** What it holds stays as it is, like the sets of a crashed process, and is adopted by the next one. */
     async stop() {

@@ -1,8 +1,7 @@
 import type { Position } from '../../model/event.ts';
 import type { DestinationCounts, Ledger, SourceCounts } from '../../model/ledger.ts';
-import type { DeadLetter } from '../../ports/dead-letters.ts';
 import type { Received } from '../../ports/event-log.ts';
-import type { DestinationTally, MemoryContents, SourceTally } from './contents.ts';
+import type { DestinationTally, Letter, MemoryContents, SourceTally } from './contents.ts';
 
 /** The running counts of a source, made at first sight of it. */
 export function tallyOfSource(contents: MemoryContents, source: number): SourceTally {
@@ -39,12 +38,12 @@ export function add(counts: Map<string, number>, reason: string, count: number):
  */
 export function bury(
   contents: MemoryContents,
-  { destination, reason, at }: Omit<DeadLetter, 'position'>,
+  { destination, reason, at, origin }: Omit<Letter, 'position'>,
   positions: readonly Position[],
 ): void {
   add(tallyOfDestination(contents, destination).dead, reason, positions.length);
   for (const position of positions) {
-    contents.letters.push({ destination, position, reason, at });
+    contents.letters.push({ destination, position, reason, at, origin });
     if (contents.events.has(position)) contents.dead.add(position);
   }
 }

@@ -28,6 +28,7 @@ export interface Accepted {
 export class AcceptedAttempts {
   readonly #insert: StatementSync;
   readonly #around: StatementSync;
+  readonly #all: StatementSync;
   readonly #drop: StatementSync;
   readonly #intern: StatementSync;
   readonly #endpoints = new Map<string, number>();
@@ -40,6 +41,9 @@ export class AcceptedAttempts {
     this.#around = database.prepare(
       `select a.destination, e.url, a.first, a.at, a.facts from accepted_attempt a join endpoint e on e.id = a.endpoint
        where a.first > ? and a.first <= ? and a.last >= ? and a.destination = ?`,
+    );
+    this.#all = database.prepare(
+      'select destination, first, at, facts from accepted_attempt where first > ? and first <= ? and last >= ?',
     );
     this.#drop = database.prepare(
       `delete from accepted_attempt where id in
@@ -77,6 +81,14 @@ export class AcceptedAttempts {
     this.#waiting = new Map();
   }
 
+  /** Who has accepted a request for an event. */
+  destinationsOf(position: Position): number[] {
+    const rows = this.#all.all(position - SPAN, position, position) as unknown as Row[];
+    const has = ({ facts, first, at }: Row) =>
+      decode(facts, first, at).some((one) => one.position === position);
+    return rows.filter(has).map(({ destination }) => destination);
+  }
+
   /** The accepted requests of one delivery. */
   of(destination: number, position: Position): Attempt[] {
     const rows = this.#around.all(position - SPAN, position, position, destination) as unknown as Row[];
@@ -105,6 +117,7 @@ export class AcceptedAttempts {
 }
 
 interface Row {
+  destination: number;
   url: string;
   first: number;
   at: number;

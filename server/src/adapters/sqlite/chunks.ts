@@ -137,10 +137,21 @@ export class Chunks {
     return chunk;
   }
 
+  /** When the event at a position arrived, without reading the event; nothing where the log holds no such event. */
+  arrivalOf(position: Position): Time | undefined {
+    const row = this.#sql.times.get(position) as Pick<ChunkRow, 'first' | 'n' | 'at' | 'times'> | undefined;
+    return row && decodeTimes(row.times, row.n, row.at)[position - row.first];
+  }
+
   /** Chunks from a position on, in order; the one that holds the position comes first. */
   *from(position: Position): Generator<Chunk> {
     const start = this.at(position)?.first ?? position;
     for (const row of this.#sql.from.iterate(start) as Iterable<unknown>) yield decode(row as ChunkRow);
+  }
+
+  /** Where the chunk begins that holds a position; the position itself where none does. */
+  firstAt(position: Position): Position {
+    return (this.#sql.facts.get(position) as ChunkFacts | undefined)?.first ?? position;
   }
 
   /** Facts of chunks from a position on, at most `limit`, without their contents. */
@@ -148,9 +159,9 @@ export class Chunks {
     return this.#sql.factsFrom.all(position, limit) as unknown as ChunkFacts[];
   }
 
-  /** Facts of the chunks that may hold events of this time, the newest first, below a position. */
-  factsBetween(from: Time, to: Time, below: Position): ChunkFacts[] {
-    return this.#sql.factsBetween.all(to, from, below) as unknown as ChunkFacts[];
+  /** Facts of the chunks that begin below a position, at most `limit`, the newest first. */
+  factsBelow(position: Position, limit: number): ChunkFacts[] {
+    return this.#sql.factsBelow.all(position, limit) as unknown as ChunkFacts[];
   }
 
   /** Keys of all events from a position on. `until` is when the youngest of them arrived. */
@@ -246,24 +257,8 @@ function wordsOf(bytes: Uint8Array): Uint32Array {
 
 const FACTS = 'first, n, at, until, json, stage';
 
-function statements(
-  database: DatabaseSync,
-): Record<
-  | 'put'
-  | 'delete'
-  | 'find'
-  | 'from'
-  | 'facts'
-  | 'factsFrom'
-  | 'factsBetween'
-  | 'keysFrom'
-  | 'usersBelow'
-  | 'newest'
-  | 'last'
-  | 'oldest',
-  StatementSync
-> {
-  const prepare = (sql: string) => database.prepare(sql);
+function statements(database: DatabaseSync) {
+  const prepare = (sql: string): StatementSync => database.prepare(sql);
   return {
     put: prepare(
       `insert or replace into chunk(first, n, at, until, codec, json, stage, batch, answer, sources, times, plans, keys, users, body)
@@ -280,13 +275,12 @@ function statements(
     ),
     facts: prepare(`select ${FACTS} from chunk where first <= ? order by first desc limit 1`),
     factsFrom: prepare(`select ${FACTS} from chunk where first >= ? order by first limit ?`),
-    factsBetween: prepare(
-      `select ${FACTS} from chunk where at < ? and until >= ? and first <= ? order by first desc`,
-    ),
+    factsBelow: prepare(`select ${FACTS} from chunk where first < ? order by first desc limit ?`),
     keysFrom: prepare('select first, until, keys from chunk where first >= ? order by first'),
     usersBelow: prepare('select first, n, users from chunk where first < ? order by first desc'),
     newest: prepare('select first from chunk where batch is not null order by first desc limit 1 offset ?'),
     last: prepare('select first, n from chunk order by first desc limit 1'),
     oldest: prepare(`select ${FACTS} from chunk order by first limit 1`),
+    times: prepare('select first, n, at, times from chunk where first <= ? order by first desc limit 1'),
   };
 }

@@ -1,10 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Position } from '../../model/event.ts';
 import type { Duration, Time } from '../../model/time.ts';
-import type { LaneStat, SetId, Settled } from '../../ports/backlog.ts';
+import type { OwedSlice, Owing, SetId, Settled } from '../../ports/backlog.ts';
 import type { DeadPage, DeadQuery } from '../../ports/dead-letters.ts';
 import type { Found, LogSize } from '../../ports/event-log.ts';
-import type { EventHistory } from '../../ports/history.ts';
 import { AcceptedAttempts } from './accepted.ts';
 import { encodeAppended } from './appended.ts';
 import { Batches } from './batches.ts';
@@ -18,6 +17,7 @@ import { keep, positionsOf } from './kept.ts';
 import { keyHash } from './key-hash.ts';
 import { Keys } from './keys.ts';
 import { Marks } from './marks.ts';
+import { Owings } from './owing.ts';
 import { Pending } from './pending.ts';
 import { PendingFacts } from './pending-facts.ts';
 import { Plans } from './plans.ts';
@@ -38,6 +38,7 @@ import { Sealing } from './sealing.ts';
 import { Search } from './search.ts';
 import { Settling } from './settling.ts';
 import { Space } from './space.ts';
+import { UserBlocks } from './user-blocks.ts';
 
 /**
  * Everything in one open file, and what each operation does to it inside the caller's transaction. Its memory follows
@@ -45,23 +46,26 @@ import { Space } from './space.ts';
  */
 export class Contents {
   readonly records: Records;
+  readonly pending: Pending;
+  /** What is pending, for those who only look. */
+  readonly facts: PendingFacts;
+  readonly histories: Histories;
   readonly #chunks: Chunks;
   readonly #keys: Keys;
   readonly #dedupe: Dedupe;
-  readonly #pending: Pending;
-  readonly #facts: PendingFacts;
   readonly #settling: Settling;
   readonly #counters: Counters;
   readonly #plans: Plans;
   readonly #accepted: AcceptedAttempts;
   readonly #failures: Failures;
-  readonly #histories: Histories;
   readonly #deadLetters: DeadLetterRows;
+  readonly #owings: Owings;
   readonly #batches: Batches;
   readonly #marks: Marks;
   readonly #space: Space;
   readonly #sealing: Sealing;
   readonly #retaining: Retaining;
+  readonly #users: UserBlocks;
   readonly #search: Search;
 
   constructor(database: DatabaseSync, options: ContentsOptions) {
@@ -69,21 +73,22 @@ export class Contents {
     this.#chunks = new Chunks(database);
     this.#keys = new Keys(database, this.#chunks, options.filterMemory);
     this.#dedupe = new Dedupe(this.#chunks, this.#keys, options.dedupeWindow);
-    this.#pending = new Pending(database, options.epoch);
-    this.#facts = new PendingFacts(database);
+    this.pending = new Pending(database, options.epoch);
+    this.facts = new PendingFacts(database, this.pending.held, this.#chunks);
     this.#counters = new Counters(database);
     this.#plans = new Plans(database);
     this.#accepted = new AcceptedAttempts(database);
     this.#failures = new Failures(database);
-    this.#histories = new Histories(this.#chunks, {
+    this.histories = new Histories(this.#chunks, {
       plans: this.#plans,
-      pending: this.#facts,
+      pending: this.facts,
       accepted: this.#accepted,
       failures: this.#failures,
     });
-    this.#deadLetters = new DeadLetterRows(database, { pending: this.#pending, counters: this.#counters });
+    this.#deadLetters = new DeadLetterRows(database, { pending: this.pending, counters: this.#counters });
+    this.#owings = new Owings(database, { pending: this.pending, counters: this.#counters });
     this.#settling = new Settling({
-      pending: this.#pending,
+      pending: this.pending,
       counters: this.#counters,
       accepted: this.#accepted,
       failures: this.#failures,
@@ -93,11 +98,15 @@ export class Contents {
     this.#marks = new Marks(database);
     this.#space = new Space(database);
     this.#sealing = new Sealing(this.#chunks, this.#marks);
-    this.#search = new Search(this.#chunks, this.#keys, keyHash(options.keySecret));
+    this.#users = new UserBlocks(database, this.#chunks, this.#marks);
+    this.#search = new Search(this.#chunks, this.#keys, {
+      users: this.#users,
+      hash: keyHash(options.keySecret),
+    });
     this.#retaining = new Retaining({
       chunks: this.#chunks,
       keys: this.#keys,
-      pending: this.#pending,
+      pending: this.pending,
       failures: this.#failures,
       accepted: this.#accepted,
       batches: this.#batches,
@@ -132,8 +141,8 @@ export class Contents {
     const positions = positionsOf(owed.indexes, places);
     if (positions.length === 0) return undefined;
     this.#counters.add('destination', owed.destination, 'owed', positions.length);
-    if (owed.held) return this.#pending.bearHeld(owed.destination, positions, receivedAt);
-    this.#pending.bearParked(owed.destination, positions, receivedAt);
+    if (owed.held) return this.pending.bearHeld(owed.destination, positions, receivedAt);
+    this.pending.bearParked(owed.destination, positions, receivedAt);
     return undefined;
   }
 
@@ -158,40 +167,28 @@ export class Contents {
   }
 
   release(destination: number, now: Time): number {
-    return this.#pending.release(destination, now);
+    return this.pending.release(destination, now);
   }
 
   expire(destination: number, before: Time, reason: string): number {
     let n = 0;
-    for (const set of this.#pending.expire(destination, before)) {
+    for (const set of this.pending.expire(destination, before)) {
       this.#settling.bury({ destination, at: before, reason, ...set });
       n += set.n;
     }
     return n;
   }
 
-  claim(destination: number, max: number, now: number): ReturnType<Pending['claim']> {
-    return this.#pending.claim(destination, max, now);
-  }
-
-  adopt(): number {
-    return this.#pending.adopt();
-  }
-
   taken(): SetId[] {
-    return this.#pending.taken();
+    return this.pending.taken();
   }
 
   park(sets: readonly SetId[]): void {
-    this.#pending.park(sets);
-  }
-
-  lanes(): LaneStat[] {
-    return this.#facts.lanes();
+    this.pending.park(sets);
   }
 
   ledger(): LedgerMessage {
-    return { counters: this.#counters.all(), pending: this.#facts.sums() };
+    return { counters: this.#counters.all(), pending: this.facts.sums() };
   }
 
   read(positions: Float64Array): ReadMessage {
@@ -206,8 +203,12 @@ export class Contents {
     return this.#deadLetters.revive(query, now);
   }
 
-  history(positions: Float64Array): (EventHistory | undefined)[] {
-    return this.#histories.of(positions);
+  owe(slice: OwedSlice): Owing {
+    return this.#owings.owe(slice);
+  }
+
+  owing(origin: string): Owing {
+    return this.#owings.of(origin);
   }
 
   /** Slices of upkeep until the budget (milliseconds) is used up; whether there is more to do now. */
@@ -217,6 +218,7 @@ export class Contents {
       const busy =
         this.#keys.seal() ||
         this.#sealing.step(now) ||
+        this.#users.step() ||
         this.#retaining.step(now, retention) ||
         this.#space.giveBack(retention.disk);
       if (!busy) return false;
@@ -226,6 +228,7 @@ export class Contents {
 
   /** One slice of a search. */
   find({ query, below }: FindMessage): Found {
+    if ('oldestFirst' in query) return this.#search.upwards(query, below ?? 0);
     const from = below ?? this.#chunks.next;
     if ('messageId' in query) {
       const all = this.#search.byMessageId(query.messageId, this.#counters.sources());
@@ -248,7 +251,7 @@ export class Contents {
       }
       this.#chunks.put(chunk.first, withoutLines(chunk, goes), chunk.stage, chunk.origin);
     }
-    for (const [destination, n] of this.#pending.erase(gone))
+    for (const [destination, n] of this.pending.erase(gone))
       this.#counters.add('destination', destination, 'erased', n);
     this.#failures.eraseAttempts(gone);
     return events;

@@ -21,7 +21,7 @@ export class DeadLetterRows {
     this.#pending = pending;
     this.#counters = counters;
     this.#rows = database.prepare(
-      `select id, destination, at, reason, n, refs from dead_letter
+      `select id, destination, at, reason, n, origin, refs from dead_letter
        where id <= ? and at >= ? and at < ? order by id desc`,
     );
     this.#delete = database.prepare('delete from dead_letter where id = ?');
@@ -34,7 +34,11 @@ export class DeadLetterRows {
     const letters: DeadLetter[] = [];
     const [id = Number.MAX_SAFE_INTEGER, below = Number.POSITIVE_INFINITY] =
       from?.split('-').map(Number) ?? [];
-    for (const row of this.#matching(query, id)) {
+    const { from: since = 0, to = Number.MAX_SAFE_INTEGER } = query;
+    // A page rarely needs all rows, and each may hold thousands.
+    for (const each of this.#rows.iterate(id, since, to) as Iterable<unknown>) {
+      const row = each as Row;
+      if (!isMatching(row, query)) continue;
       const end = row.id === id ? below : Number.POSITIVE_INFINITY;
       for (const position of this.#positionsIn(row, query).reverse()) {
         if (position >= end) continue;
@@ -55,7 +59,7 @@ export class DeadLetterRows {
       const going = this.#positionsIn(row, query);
       if (going.length === 0) continue;
       this.#take(row, new Set(going));
-      this.#pending.bearAgain(row.destination, going, now);
+      this.#pending.bearAgain(row.destination, going, now, row.origin ?? undefined);
       this.#counters.add('destination', row.destination, `dead:${row.reason}`, -going.length);
       revived += going.length;
       if (++rows === SLICE) break;
@@ -64,11 +68,10 @@ export class DeadLetterRows {
   }
 
   /** Read to the end before anything is changed: a cursor over a table that changes under it sees what it likes. */
-  #matching({ destinations, reason, from = 0, to = Number.MAX_SAFE_INTEGER }: DeadQuery, id: number): Row[] {
+  #matching(query: DeadQuery, id: number): Row[] {
+    const { from = 0, to = Number.MAX_SAFE_INTEGER } = query;
     const rows = this.#rows.all(id, from, to) as unknown as Row[];
-    return rows.filter(
-      (row) => destinations.includes(row.destination) && (reason ?? row.reason) === row.reason,
-    );
+    return rows.filter((row) => isMatching(row, query));
   }
 
   /** Ascending. */
@@ -92,11 +95,16 @@ export class DeadLetterRows {
   }
 }
 
+function isMatching({ destination, reason }: Row, query: DeadQuery): boolean {
+  return query.destinations.includes(destination) && (query.reason ?? reason) === reason;
+}
+
 interface Row {
   id: number;
   destination: number;
   at: Time;
   reason: string;
   n: number;
+  origin: string | null;
   refs: Uint8Array;
 }

@@ -18,6 +18,8 @@ export class Failures {
   readonly #eraseAttempts: StatementSync;
   readonly #attemptsOf: StatementSync;
   readonly #deadAround: StatementSync;
+  readonly #attempted: StatementSync;
+  readonly #deadAt: StatementSync;
 
   constructor(database: DatabaseSync) {
     this.#attempt = database.prepare(
@@ -42,8 +44,12 @@ export class Failures {
     this.#deadAround = database.prepare(
       'select reason, refs from dead_letter where destination = ? and last >= ? and first <= ? order by id desc',
     );
+    this.#attempted = database.prepare('select distinct destination from failed_attempt where position = ?');
+    this.#deadAt = database.prepare(
+      'select destination, refs from dead_letter where last >= ? and first <= ?',
+    );
     this.#dead = database.prepare(
-      'insert into dead_letter(destination, at, reason, first, last, n, refs) values (?, ?, ?, ?, ?, ?, ?)',
+      'insert into dead_letter(destination, at, reason, first, last, n, origin, refs) values (?, ?, ?, ?, ?, ?, ?, ?)',
     );
   }
 
@@ -75,6 +81,17 @@ export class Failures {
       outcome: { kind, reason, ...(status === null ? {} : { status }) },
       ...(answer === null ? {} : { answer }),
     }));
+  }
+
+  /** Of whom there is a failed request for an event, or a dead letter. */
+  destinationsOf(position: Position): number[] {
+    const attempted = this.#attempted.all(position) as unknown as { destination: number }[];
+    const around = this.#deadAt.all(position, position) as unknown as {
+      destination: number;
+      refs: Uint8Array;
+    }[];
+    const dead = around.filter(({ refs }) => deliveryIn(refs, position) !== undefined);
+    return [...attempted, ...dead].map(({ destination }) => destination);
   }
 
   /** Why a delivery is dead; nothing when it is not. */
@@ -112,9 +129,9 @@ export class Failures {
   }
 
   /** A whole set of one destination, given up for one reason. */
-  bury({ destination, at, reason, n, refs }: DeadSet): void {
+  bury({ destination, at, reason, n, origin = null, refs }: DeadSet): void {
     const { first, last } = rangeOf(refs);
-    this.#dead.run(destination, at, reason, first, last, n, refs);
+    this.#dead.run(destination, at, reason, first, last, n, origin, refs);
   }
 }
 
@@ -132,6 +149,8 @@ interface AttemptRow {
 export interface Buried {
   readonly destination: number;
   readonly n: number;
+  /** On whose behalf they were owed once more. */
+  readonly origin?: string | null | undefined;
   /** As `refs.ts` writes it. */
   readonly refs: Uint8Array;
 }

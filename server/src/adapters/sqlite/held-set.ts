@@ -5,6 +5,8 @@ import { isNew } from './refs.ts';
 /** What one pending set in the hands of this process still owes. Settling a delivery costs a flag, not a statement. */
 export class HeldSet {
   readonly destination: number;
+  /** On whose behalf it is owed once more. */
+  readonly origin: string | undefined;
   /** Ascending. */
   readonly #positions: Float64Array;
   /** Only where some were tried before, in the same order: what a crash must not forget of them. */
@@ -12,8 +14,13 @@ export class HeldSet {
   readonly #taken: Uint8Array;
   #left: number;
 
-  private constructor(destination: number, positions: Float64Array, tried: readonly Delivery[] | undefined) {
+  private constructor(
+    { destination, origin }: Pick<HeldSet, 'destination' | 'origin'>,
+    positions: Float64Array,
+    tried: readonly Delivery[] | undefined,
+  ) {
     this.destination = destination;
+    this.origin = origin;
     this.#positions = positions;
     this.#tried = tried;
     this.#taken = new Uint8Array(positions.length);
@@ -22,15 +29,15 @@ export class HeldSet {
 
   /** Never tried deliveries at ascending positions: the healthy path, without an object for each. */
   static ofNew(destination: number, positions: readonly Position[]): HeldSet {
-    return new HeldSet(destination, Float64Array.from(positions), undefined);
+    return new HeldSet({ destination, origin: undefined }, Float64Array.from(positions), undefined);
   }
 
-  static of(destination: number, deliveries: readonly Delivery[]): HeldSet {
+  static of(destination: number, deliveries: readonly Delivery[], origin?: string | null): HeldSet {
     const isOrdered = deliveries.every((one, n) => n === 0 || one.position >= deliveries[n - 1]!.position);
     const ordered = isOrdered ? deliveries : deliveries.toSorted((a, b) => a.position - b.position);
     const tried = ordered.every(isNew) ? undefined : ordered;
     return new HeldSet(
-      destination,
+      { destination, origin: origin ?? undefined },
       Float64Array.from(ordered, (delivery) => delivery.position),
       tried,
     );
@@ -54,6 +61,14 @@ export class HeldSet {
     this.#taken[index] = 1;
     this.#left--;
     return true;
+  }
+
+  /** What is left of a position. */
+  at(position: Position): Delivery | undefined {
+    const found = this.#indexOf(position);
+    if (found < 0) return undefined;
+    const index = this.#taken[found] === 0 ? found : this.#untakenBeside(found);
+    return index < 0 ? undefined : (this.#tried?.[index] ?? { position, rounds: 0 });
   }
 
   /** An event that is owed twice, once new and once replayed, may come into one set twice. */

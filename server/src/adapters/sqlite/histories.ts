@@ -31,7 +31,14 @@ export class Histories {
       const chunk = this.#chunks.at(position);
       if (chunk === undefined || lineOf(chunk, position).length === 0) return undefined;
       const { owed, skipped } = this.#parts.plans.get(chunk.plans[position - chunk.first]!);
-      return { deliveries: owed.map((destination) => this.#delivery(destination, position)), skipped };
+      const { pending, accepted, failures } = this.#parts;
+      // Whoever was owed it once more has left something of it here: it is pending, or was requested, or is dead.
+      const others = [
+        pending.againTo(position),
+        ...[accepted, failures].map((one) => one.destinationsOf(position)),
+      ];
+      const ids = [...new Set([...owed, ...others.flat()])].sort((a, b) => a - b);
+      return { deliveries: ids.map((destination) => this.#delivery(destination, position)), skipped };
     });
   }
 
@@ -44,11 +51,12 @@ export class Histories {
 
   #stateOf(destination: number, position: Position): Omit<DeliveryHistory, 'destination' | 'attempts'> {
     const { failures, pending } = this.#parts;
-    const reason = failures.reasonOf(destination, position);
-    if (reason !== undefined) return { state: 'dead', reason };
     const owed = pending.of(destination, position);
-    if (owed === undefined) return { state: 'delivered' };
-    const state = owed.delivery.rounds > 0 ? 'retrying' : 'pending';
-    return owed.dueAt === undefined ? { state } : { state, nextAttemptAt: owed.dueAt };
+    if (owed !== undefined) {
+      const state = owed.delivery.rounds > 0 ? 'retrying' : 'pending';
+      return owed.dueAt === undefined ? { state } : { state, nextAttemptAt: owed.dueAt };
+    }
+    const reason = failures.reasonOf(destination, position);
+    return reason === undefined ? { state: 'delivered' } : { state: 'dead', reason };
   }
 }

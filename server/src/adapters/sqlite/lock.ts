@@ -41,6 +41,25 @@ function openLock(folder: string): DatabaseSync {
   }
 }
 
+/**
+ * Whether a process keeps the folder, and its number where it is known. Takes no lock that could be in the way of a
+ * start, and makes no file.
+ */
+export function folderUser(folder: string): { readonly isInUse: boolean; readonly pid?: number } {
+  const pid = Number(/\d+/.exec(readOwner(join(folder, 'owner')))?.[0]);
+  const named = Number.isInteger(pid) ? { pid } : {};
+  let lock: DatabaseSync | undefined;
+  try {
+    lock = new DatabaseSync(join(folder, 'lock.db'), { readOnly: true, timeout: 0 });
+    lock.prepare('select count(*) from sqlite_schema').get();
+    return { isInUse: false };
+  } catch (error) {
+    return /locked|busy/i.test(String(error)) ? { isInUse: true, ...named } : { isInUse: false };
+  } finally {
+    lock?.close();
+  }
+}
+
 /** Only to name the other process to the operator; nothing depends on it. */
 function readOwner(file: string): string {
   try {

@@ -25,35 +25,46 @@ export function statements(database: DatabaseSync) {
   const prepare = (sql: string): StatementSync => database.prepare(sql);
   return {
     insert: prepare(
-      'insert into pending(id, destination, state, owner, due, since, first, n, refs) values (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+      'insert into pending(id, destination, state, owner, due, since, n, refs, first, last, tried) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
     ),
+    // A statement of its own, so that the rows of the healthy path, which have no origin, cost nothing for it.
+    mark: prepare('update pending set origin = ? where id = ?'),
     delete: prepare('delete from pending where id = ?'),
-    rewrite: prepare('update pending set n = ?, refs = ? where id = ?'),
-    renew: prepare('update pending set n = ?, refs = ?, since = ? where id = ?'),
+    rewrite: prepare('update pending set n = ?, refs = ?, first = ?, last = ?, tried = ? where id = ?'),
+    renew: prepare('update pending set since = ? where id = ?'),
     due: prepare(
-      'select id, due, since, n, refs from pending where destination = ? and state <> 0 and due <= ? order by due, id limit 1',
+      'select id, due, since, n, origin, refs from pending where destination = ? and state <> 0 and due <= ? order by due, id limit 1',
     ),
     hold: prepare(`update pending set state = ${HELD}, owner = ? where id = ?`),
     waiting: prepare(
       'select coalesce(sum(n), 0) as n from pending where destination = ? and state <> 0 and due > ?',
     ),
     release: prepare('update pending set due = ? where destination = ? and state <> 0 and due > ?'),
-    old: prepare(`select id, due, since, n, refs from pending where destination = ? and state <> 0 and since < ?
+    old: prepare(`select id, due, since, n, origin, refs from pending where destination = ? and state <> 0 and since < ?
        order by since limit ${EXPIRED_ROWS}`),
     below: prepare(
-      'select id, destination, due, since, n, refs from pending where (state <> 0 or owner <> ?) and first < ?',
+      'select id, destination, due, since, n, origin, refs from pending where (state <> 0 or owner <> ?) and first < ?',
     ),
-    heldRows: prepare(`select id, destination, refs from pending where state = ${HELD} and owner = ?`),
+    heldRows: prepare(
+      `select id, destination, origin, refs from pending where state = ${HELD} and owner = ?`,
+    ),
     adopted: prepare(`select coalesce(sum(n), 0) as n from pending where state = ${HELD} and owner <> ?`),
     adopt: prepare(`update pending set state = ${DUE} where state = ${HELD} and owner <> ?`),
     park: prepare(`update pending set state = ${DUE} where id = ? and state = ${HELD}`),
-    holding: prepare(
-      'select state, due, refs from pending where destination = ? and first <= ? order by first desc',
+    around: prepare(
+      'select due, refs from pending where destination = ? and state <> 0 and last >= ? and first <= ?',
     ),
+    /** Those of the highest positions first; the numbers of tried and of others leave rows out that hold none of them. */
+    highest: prepare(`select last, refs from pending where destination = ? and state <> 0 and first < ?
+       and (? is null or iif(?, tried, n - tried) > 0) order by last desc`),
+    orphans: prepare(`select id, destination, refs from pending where state = ${HELD} and owner <> ?`),
     lanes:
       prepare(`select destination, sum(iif(state = ${HELD}, n, 0)) as held, sum(iif(state = ${HELD}, 0, n)) as onDisk,
-         min(iif(state = ${HELD}, null, due)) as nextDueAt
+         min(iif(state = ${HELD}, null, due)) as nextDueAt, min(first) as oldest, sum(tried) as retrying
        from pending group by destination order by destination`),
+    again: prepare(
+      'select destination, refs from pending indexed by pending_origin where origin is not null and first <= ?',
+    ),
     nextDue: prepare('select min(due) as due from pending where destination = ? and state <> 0'),
     sums: prepare('select destination, sum(n) as n from pending group by destination'),
   };
@@ -65,6 +76,7 @@ export interface NewRow {
   due: Time;
   since: Time;
   n: number;
+  origin?: string | undefined;
   refs: Uint8Array;
 }
 
@@ -73,12 +85,14 @@ export interface DueRow {
   due: number;
   since: number;
   n: number;
+  origin: string | null;
   refs: Uint8Array;
 }
 
 export interface HeldRow {
   id: number;
   destination: number;
+  origin: string | null;
   refs: Uint8Array;
 }
 

@@ -5,6 +5,7 @@ import type { Time } from '../../model/time.ts';
 import type { Held, SetId } from '../../ports/backlog.ts';
 import type { Buried } from './failures.ts';
 import { HeldSet } from './held-set.ts';
+import { HeldSets } from './held-sets.ts';
 import {
   DUE,
   type DueRow,
@@ -16,7 +17,7 @@ import {
   statements,
 } from './pending-rows.ts';
 import type { ClaimMessage } from './protocol.ts';
-import { decodeRefs, encodeRefs, encodeRuns, firstOf, hasRecords, isNew, Runs, splitRefs } from './refs.ts';
+import { decodeRefs, encodeRefs, encodeRuns, factsOf, hasRecords, isNew, Runs, splitRefs } from './refs.ts';
 
 /** Room for set ids within one start of the program. */
 const SETS_PER_EPOCH = 2 ** 32;
@@ -34,7 +35,7 @@ export class Pending {
   /** Set ids are never used twice: each start of the program counts in a range of its own. */
   #nextId: SetId;
   readonly #sql: PendingStatements;
-  readonly #held = new Map<SetId, HeldSet>();
+  readonly held: HeldSets;
   /** Sets that came into the hands of this process since `taken` was asked. */
   #taken: SetId[] = [];
   /** The parked row of each destination that still grows. */
@@ -45,22 +46,20 @@ export class Pending {
     const last = database.prepare('select max(id) as id from pending').get() as { id: number | null };
     this.#nextId = Math.max(epoch * SETS_PER_EPOCH, (last.id ?? 0) + 1);
     this.#sql = statements(database);
+    const orphans = this.#sql.orphans.all(epoch) as unknown as HeldRow[];
+    this.held = new HeldSets(
+      orphans.map(({ destination, refs }) => HeldSet.of(destination, decodeRefs(refs))),
+    );
     for (const row of this.#sql.heldRows.all(epoch) as unknown as HeldRow[]) {
-      this.#held.set(row.id, HeldSet.of(row.destination, decodeRefs(row.refs)));
+      this.held.put(row.id, HeldSet.of(row.destination, decodeRefs(row.refs), row.origin));
     }
   }
 
   /** A new set in the hands of this process. `positions` ascending, not empty. */
   bearHeld(destination: number, positions: readonly Position[], now: Time): SetId {
-    const id = this.#put({
-      destination,
-      state: HELD,
-      due: now,
-      since: now,
-      n: positions.length,
-      refs: encodeRuns(positions),
-    });
-    this.#held.set(id, HeldSet.ofNew(destination, positions));
+    const refs = encodeRuns(positions);
+    const id = this.#put({ destination, state: HELD, due: now, since: now, n: positions.length, refs });
+    this.held.put(id, HeldSet.ofNew(destination, positions));
     this.#taken.push(id);
     return id;
   }
@@ -76,31 +75,25 @@ export class Pending {
     if (growing && !(fits && growing.runs.size < PARKED_MAX)) growing = undefined;
     const runs = growing?.runs ?? new Runs();
     for (const position of positions) runs.add(position);
-    if (growing) this.#sql.rewrite.run(runs.size, runs.bytes(), growing.id);
+    if (growing) this.#rewrite(growing.id, runs.size, runs.bytes());
     else {
-      const id = this.#put({
-        destination,
-        state: DUE,
-        due: now,
-        since: now,
-        n: runs.size,
-        refs: runs.bytes(),
-      });
+      const refs = runs.bytes();
+      const id = this.#put({ destination, state: DUE, due: now, since: now, n: runs.size, refs });
       this.#growing.set(destination, { id, since: now, runs });
     }
   }
 
-  /** Deliveries that were given up and are owed once more. `positions` ascending, not empty. */
-  bearAgain(destination: number, positions: readonly Position[], now: Time): void {
+  /** Deliveries that are owed once more, each row with its origin. `positions` ascending, not empty. */
+  bearAgain(destination: number, positions: readonly Position[], now: Time, origin?: string): void {
     const refs = encodeRuns(positions);
-    this.#put({ destination, state: DUE, due: now, since: now, n: positions.length, refs });
+    this.#put({ destination, state: DUE, due: now, since: now, n: positions.length, refs, origin });
   }
 
   /** Deliveries that failed, to be claimed at `at`. */
-  wait(destination: number, at: Time, deliveries: readonly Delivery[]): void {
+  wait(destination: number, at: Time, deliveries: readonly Delivery[], origin?: string): void {
     const since = earliest(deliveries, at);
     const refs = encodeRefs(deliveries);
-    this.#put({ destination, state: DUE, due: at, since, n: deliveries.length, refs });
+    this.#put({ destination, state: DUE, due: at, since, n: deliveries.length, refs, origin });
   }
 
   /** The time from which a retry due at `at` may be claimed: never before it, and at most a step after. */
@@ -111,29 +104,27 @@ export class Pending {
   claim(destination: number, max: number, now: Time): ClaimMessage {
     const fresh: number[] = [];
     const tried: Held[] = [];
+    const origins: [SetId, string][] = [];
     let room = max;
     while (room > 0) {
       const row = this.#sql.due.get(destination, now) as DueRow | undefined;
       if (row === undefined) break;
       if (this.#growing.get(destination)?.id === row.id) this.#growing.delete(destination);
       const { taken, rest } = splitRefs(row.refs, room);
-      const set = HeldSet.of(destination, taken);
+      const set = HeldSet.of(destination, taken, row.origin);
       let id = row.id;
       if (rest === undefined) this.#sql.hold.run(this.#epoch, id);
       else {
         // The rest stays in its row, with its place in the order; what is taken becomes a row of its own.
-        this.#sql.rewrite.run(row.n - taken.length, rest, row.id);
-        id = this.#put({
-          destination,
-          state: HELD,
-          due: row.due,
-          since: row.since,
-          n: taken.length,
-          refs: encodeRefs(taken),
-        });
+        this.#rewrite(row.id, row.n - taken.length, rest);
+        const { due, since } = row;
+        const { origin } = set;
+        const refs = encodeRefs(taken);
+        id = this.#put({ destination, state: HELD, due, since, n: taken.length, origin, refs });
       }
-      this.#held.set(id, set);
+      this.held.put(id, set);
       this.#taken.push(id);
+      if (set.origin !== undefined) origins.push([id, set.origin]);
       room -= taken.length;
       for (const delivery of taken) {
         if (isNew(delivery)) fresh.push(id, delivery.position);
@@ -141,7 +132,7 @@ export class Pending {
       }
     }
     const next = this.#sql.nextDue.get(destination) as { due: number | null };
-    const claim = { fresh: Float64Array.from(fresh), tried };
+    const claim = { fresh: Float64Array.from(fresh), tried, origins };
     return next.due === null ? claim : { ...claim, nextDueAt: next.due };
   }
 
@@ -150,21 +141,26 @@ export class Pending {
    * The row is brought up to date by `writeTouched`.
    */
   take({ set, destination, position }: { set: SetId; destination: number; position: Position }): boolean {
-    const held = this.#held.get(set);
+    const held = this.held.get(set);
     return held !== undefined && held.destination === destination && held.take(position);
+  }
+
+  /** On whose behalf a set that this process holds is owed once more. */
+  originOf(set: SetId): string | undefined {
+    return this.held.get(set)?.origin;
   }
 
   /** Deletes or rewrites the rows of sets that deliveries were taken from. */
   writeTouched(sets: Iterable<SetId>): void {
     for (const id of sets) {
-      const held = this.#held.get(id);
+      const held = this.held.get(id);
       if (held === undefined) continue;
       if (held.left === 0) {
         this.#sql.delete.run(id);
-        this.#held.delete(id);
+        this.held.delete(id);
       } else {
         const left = held.deliveries();
-        this.#sql.rewrite.run(left.length, encodeRefs(left), id);
+        this.#rewrite(id, left.length, encodeRefs(left));
       }
     }
   }
@@ -180,7 +176,7 @@ export class Pending {
    * Takes out what the retry window has passed, a few rows at a time; nothing only when nothing is left. What is parked
    * goes as it stands in its row; a row of retries is taken apart, because each of them has a first failure of its own.
    */
-  expire(destination: number, before: Time): { n: number; refs: Uint8Array }[] {
+  expire(destination: number, before: Time): Omit<Buried, 'destination'>[] {
     for (;;) {
       const rows = this.#sql.old.all(destination, before) as unknown as DueRow[];
       const expired = rows.flatMap((row) => this.#expireIn(row, destination, before));
@@ -188,26 +184,20 @@ export class Pending {
     }
   }
 
-  #expireIn(row: DueRow, destination: number, before: Time): { n: number; refs: Uint8Array }[] {
+  #expireIn(row: DueRow, destination: number, before: Time): Omit<Buried, 'destination'>[] {
     if (this.#growing.get(destination)?.id === row.id) this.#growing.delete(destination);
     const deliveries = hasRecords(row.refs) ? decodeRefs(row.refs) : [];
     const isOld = (delivery: Delivery) => (delivery.firstFailedAt ?? row.due) < before;
     const left = deliveries.filter((delivery) => !isOld(delivery));
     if (left.length === 0) {
       this.#sql.delete.run(row.id);
-      return [{ n: row.n, refs: row.refs }];
+      return [{ n: row.n, origin: row.origin, refs: row.refs }];
     }
     // With a time of its own again: the row's may be that of a delivery that has left it long ago.
-    this.#sql.renew.run(left.length, encodeRefs(left), earliest(left, row.due), row.id);
+    this.#rewrite(row.id, left.length, encodeRefs(left));
+    this.#sql.renew.run(earliest(left, row.due), row.id);
     const old = deliveries.filter(isOld);
-    return old.length === 0 ? [] : [{ n: old.length, refs: encodeRefs(old) }];
-  }
-
-  /** The lowest position from `from` on that this process delivers from memory; infinite when there is none. */
-  lowestHeld(from: Position): Position {
-    let lowest = Number.POSITIVE_INFINITY;
-    for (const { first } of this.#held.values()) if (first >= from && first < lowest) lowest = first;
-    return lowest;
+    return old.length === 0 ? [] : [{ n: old.length, origin: row.origin, refs: encodeRefs(old) }];
   }
 
   /** Takes out everything owed from a position on and below another that this process does not hold. */
@@ -222,7 +212,8 @@ export class Pending {
       const stays = deliveries.filter((delivery) => !isBetween(delivery));
       if (goes.length === 0) continue;
       this.#replace(row, stays);
-      buried.push({ destination: row.destination, n: goes.length, refs: encodeRefs(goes) });
+      const { destination, origin } = row;
+      buried.push({ destination, origin, n: goes.length, refs: encodeRefs(goes) });
     }
     return buried;
   }
@@ -233,7 +224,7 @@ export class Pending {
     const count = (destination: number, n: number) =>
       erased.set(destination, (erased.get(destination) ?? 0) + n);
     const touched: SetId[] = [];
-    for (const [id, held] of this.#held) {
+    for (const [id, held] of this.held.entries()) {
       let n = 0;
       for (const position of positions) if (held.take(position)) n++;
       if (n === 0) continue;
@@ -259,7 +250,12 @@ export class Pending {
   #replace(row: DueRow & { destination: number }, stays: readonly Delivery[]): void {
     if (this.#growing.get(row.destination)?.id === row.id) this.#growing.delete(row.destination);
     if (stays.length === 0) this.#sql.delete.run(row.id);
-    else this.#sql.rewrite.run(stays.length, encodeRefs(stays), row.id);
+    else this.#rewrite(row.id, stays.length, encodeRefs(stays));
+  }
+
+  #rewrite(id: SetId, n: number, refs: Uint8Array): void {
+    const { first, last, tried } = factsOf(refs);
+    this.#sql.rewrite.run(n, refs, first, last, tried, id);
   }
 
   /** What came into the hands of this process since this was asked last. */
@@ -270,7 +266,7 @@ export class Pending {
   /** Puts sets back on disk that nobody was told of. */
   park(sets: readonly SetId[]): void {
     for (const id of sets) {
-      this.#held.delete(id);
+      this.held.delete(id);
       this.#sql.park.run(id);
     }
   }
@@ -279,12 +275,15 @@ export class Pending {
   adopt(): number {
     const { n } = this.#sql.adopted.get(this.#epoch) as { n: number };
     this.#sql.adopt.run(this.#epoch);
+    this.held.adopted();
     return n;
   }
 
-  #put({ destination, state, due, since, n, refs }: NewRow): SetId {
+  #put({ destination, state, due, since, n, origin, refs }: NewRow): SetId {
     const id = this.#nextId++;
-    this.#sql.insert.run(id, destination, state, this.#epoch, due, since, firstOf(refs), n, refs);
+    const { first, last, tried } = factsOf(refs);
+    this.#sql.insert.run(id, destination, state, this.#epoch, due, since, n, refs, first, last, tried);
+    if (origin !== undefined) this.#sql.mark.run(origin, id);
     return id;
   }
 }

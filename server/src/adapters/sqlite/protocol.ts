@@ -1,9 +1,9 @@
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
-import type { Held, LaneStat, Result, Settled } from '../../ports/backlog.ts';
+import type { Held, LaneStat, OwedSlice, Owing, Result, SetId, Settled } from '../../ports/backlog.ts';
 import type { DeadPage, DeadQuery } from '../../ports/dead-letters.ts';
 import type { Found, LogSize, Query, Received, Retention } from '../../ports/event-log.ts';
-import type { EventHistory } from '../../ports/history.ts';
+import type { EventHistory, PendingPage, PendingQuery } from '../../ports/history.ts';
 import type { AuditPage, AuditQuery, SettingsChanges, SettingsSnapshot } from '../../ports/settings.ts';
 
 /**
@@ -29,8 +29,11 @@ export type Operation =
   | { readonly kind: 'apply'; readonly changes: SettingsChanges }
   | { readonly kind: 'read'; readonly positions: Float64Array }
   | { readonly kind: 'history'; readonly positions: Float64Array }
+  | { readonly kind: 'pending'; readonly pending: PendingMessage }
   | { readonly kind: 'deadLetters'; readonly deadLetters: DeadLettersMessage }
   | { readonly kind: 'revive'; readonly query: DeadQuery; readonly now: Time }
+  | { readonly kind: 'owe'; readonly slice: OwedSlice }
+  | { readonly kind: 'owing'; readonly origin: string }
   | { readonly kind: 'lanes' }
   | { readonly kind: 'ledger' }
   | { readonly kind: 'load' }
@@ -56,8 +59,11 @@ export interface Answers {
   apply: SettingsSnapshot;
   read: ReadMessage;
   history: (EventHistory | undefined)[];
+  pending: PendingPage;
   deadLetters: DeadPage;
   revive: number;
+  owe: Owing;
+  owing: Owing;
   lanes: readonly LaneStat[];
   ledger: LedgerMessage;
   load: SettingsSnapshot;
@@ -117,6 +123,13 @@ export interface DeadLettersMessage {
   readonly from?: string;
 }
 
+export interface PendingMessage {
+  readonly query: PendingQuery;
+  readonly max: number;
+  /** Only positions below this one. */
+  readonly below?: Position;
+}
+
 export interface AuditMessage {
   readonly query: AuditQuery;
   readonly limit: number;
@@ -134,6 +147,8 @@ export interface ClaimMessage {
   /** Never tried: two numbers each (set, position). */
   readonly fresh: Float64Array;
   readonly tried: readonly Held[];
+  /** Of the sets that are owed once more: on whose behalf. */
+  readonly origins: readonly (readonly [set: SetId, origin: string])[];
   readonly nextDueAt?: Time;
 }
 

@@ -43,15 +43,18 @@ export class Records {
       sources: sources(0),
       destinations: destinations(0),
       tokens: of('token', 0).map(({ document }) => document),
+      replays: of('replay', 0).map(({ document }) => document),
       gone: { sources: sources(1), destinations: destinations(1) },
     };
   }
 
-  apply({ sources, destinations, tokens = [], removed = [], audit = [] }: SettingsChanges): SettingsSnapshot {
+  apply(changes: SettingsChanges): SettingsSnapshot {
+    const { sources, destinations, tokens = [], replays = [], removed = [], audit = [] } = changes;
     for (const { kind, name } of removed) this.#drop({ kind, name });
-    for (const source of sources) this.#put('source', source);
-    for (const destination of destinations) this.#put('destination', destination);
-    for (const token of tokens) this.#put('token', token);
+    for (const source of sources) this.#put('source', source.name, source);
+    for (const destination of destinations) this.#put('destination', destination.name, destination);
+    for (const token of tokens) this.#put('token', token.name, token);
+    for (const replay of replays) this.#put('replay', replay.id, replay);
     for (const entry of audit) this.trail.add(entry);
     return this.load();
   }
@@ -60,10 +63,10 @@ export class Records {
     this.#remove.run(kind, name);
   }
 
-  #put(kind: RecordKind, record: { readonly name: string }): void {
+  #put(kind: RecordKind, name: string, record: object): void {
     const document = JSON.stringify(record);
-    const row = this.#find.get(kind, record.name) as Pick<Row, 'id' | 'gone' | 'document'> | undefined;
-    if (row === undefined) this.#insert.run(kind, record.name, document);
+    const row = this.#find.get(kind, name) as Pick<Row, 'id' | 'gone' | 'document'> | undefined;
+    if (row === undefined) this.#insert.run(kind, name, document);
     else if (row.gone === 1 || !isDeepStrictEqual(JSON.parse(row.document), JSON.parse(document)))
       this.#update.run(document, row.id);
   }

@@ -133,6 +133,40 @@ function splitRuns(bytes: Buffer, max: number): Split {
   return { taken };
 }
 
+/** What a row says of its set, so that it need not be read for it. */
+export interface RefsFacts {
+  /** The lowest and the highest position. */
+  readonly first: Position;
+  readonly last: Position;
+  /** How many of its deliveries were tried before. */
+  readonly tried: number;
+}
+
+/** Of a set that is not empty. */
+export function factsOf(refs: Uint8Array): RefsFacts {
+  const bytes = Buffer.from(refs.buffer, refs.byteOffset, refs.byteLength);
+  if (bytes[0] === RUNS) return factsOfRuns(bytes);
+  let [first, last, tried] = [Number.POSITIVE_INFINITY, 0, 0];
+  for (let at = 1; at < bytes.length; at += RECORD_BYTES) {
+    const position = bytes.readUIntLE(at, 6);
+    if (position < first) first = position;
+    if (position > last) last = position;
+    if (bytes[at + 12]! > 0) tried++;
+  }
+  return { first, last, tried };
+}
+
+function factsOfRuns(bytes: Buffer): RefsFacts {
+  const cursor = { at: 1 };
+  const first = readVarint(bytes, cursor);
+  let end = first + readVarint(bytes, cursor);
+  while (cursor.at < bytes.length) {
+    end += readVarint(bytes, cursor);
+    end += readVarint(bytes, cursor);
+  }
+  return { first, last: end - 1, tried: 0 };
+}
+
 /** Whether the set may hold deliveries that were tried before. */
 export function hasRecords(refs: Uint8Array): boolean {
   return refs[0] === RECORDS;
@@ -188,6 +222,40 @@ function decodeRecords(bytes: Buffer): Delivery[] {
     });
   }
   return deliveries;
+}
+
+/** The highest `max` positions below another, descending: of all deliveries, or of those that were tried or not. */
+export function positionsBelow(
+  refs: Uint8Array,
+  below: Position,
+  { max, tried }: { readonly max: number; readonly tried: boolean | undefined },
+): Position[] {
+  const bytes = Buffer.from(refs.buffer, refs.byteOffset, refs.byteLength);
+  if (bytes[0] === RUNS) return tried === true ? [] : runsBelow(bytes, below, max);
+  const positions = decodeRefs(refs)
+    .filter((one) => one.position < below && (tried ?? one.rounds > 0) === one.rounds > 0)
+    .map(({ position }) => position);
+  return positions.sort((a, b) => b - a).slice(0, max);
+}
+
+function runsBelow(bytes: Buffer, below: Position, max: number): Position[] {
+  const runs: [start: Position, end: Position][] = [];
+  const cursor = { at: 1 };
+  let start = 0;
+  while (cursor.at < bytes.length) {
+    start += readVarint(bytes, cursor);
+    const end = start + readVarint(bytes, cursor);
+    if (start >= below) break;
+    runs.push([start, Math.min(end, below)]);
+    start = end;
+  }
+  const positions: Position[] = [];
+  for (const [from, to] of runs.reverse()) {
+    for (let position = to - 1; position >= from && positions.length < max; position--)
+      positions.push(position);
+    if (positions.length === max) break;
+  }
+  return positions;
 }
 
 /** The delivery at a position, without looking further than that; nothing where the set does not hold it. */

@@ -74,7 +74,7 @@ export class Retaining {
   #letGo(candidates: readonly ChunkFacts[], now: Time, drop: (chunk: Chunk) => void): boolean {
     const { chunks, marks, pending, batches, bury } = this.#parts;
     // What this process is delivering from memory goes first to its end. The newest row stays: it says where to go on.
-    const end = Math.min(pending.lowestHeld(marks.retainedFrom), chunks.firstOfBatches(1));
+    const end = Math.min(pending.held.lowestFrom(marks.retainedFrom), chunks.firstOfBatches(1));
     const going = candidates.filter(({ first, n }) => first + n <= end);
     const last = going.at(-1);
     if (last === undefined) return false;

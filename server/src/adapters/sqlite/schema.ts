@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../ports/event-log.ts';
 
 /** "MILR": tells `file` and us that a database is a Millrace store. */
-const APPLICATION_ID = 0x4d494c52;
+export const APPLICATION_ID = 0x4d494c52;
 
 /**
  * Numbered, never edited after release: an older file is brought forward one step at a time, in one transaction.
@@ -64,7 +64,6 @@ const MIGRATIONS: readonly string[] = [
     users blob not null,
     body blob not null
   ) strict;
-  create index chunk_at on chunk(at);
 
   -- Who was to get an event and who was not: see plans.ts.
   create table plan(id integer primary key, document text not null unique) strict;
@@ -81,6 +80,9 @@ const MIGRATIONS: readonly string[] = [
   create table run_page(id integer primary key, entries blob not null) strict;
   create table run_filter(id integer primary key, bytes blob not null) strict;
 
+  -- Which users did nothing in a part of the log: see user-blocks.ts.
+  create table user_block(id integer primary key, filter blob not null) strict;
+
   -- Batches that left no chunk behind: every event a duplicate, or only counts.
   create table empty_batch(number integer primary key, batch text not null, answer text not null) strict;
 
@@ -93,14 +95,24 @@ const MIGRATIONS: readonly string[] = [
     due integer not null,
     -- From when the retry window of its oldest delivery counts: its first failure, or its parking.
     since integer not null,
-    -- The lowest of its positions.
+    -- The lowest of its positions, and the highest.
     first integer not null,
+    last integer not null,
     n integer not null,
+    -- How many of the n were tried before.
+    tried integer not null,
+    -- On whose behalf they are owed once more; null for what is owed since its event was stored.
+    origin text,
     refs blob not null
   ) strict;
   -- Held sets stay out of the index: on the healthy path a set is born held and deleted, and never indexed.
   create index pending_due on pending(destination, due) where state <> 0;
   create index pending_since on pending(destination, since) where state <> 0;
+  create index pending_origin on pending(origin) where origin is not null;
+  create index pending_last on pending(destination, last, first) where state <> 0;
+
+  -- How far whoever owes events once more has come: see owing.ts.
+  create table origin(id text primary key, cursor integer not null, events integer not null) strict, without rowid;
 
   create table ledger(
     scope text not null,
@@ -150,12 +162,17 @@ const MIGRATIONS: readonly string[] = [
     first integer not null,
     last integer not null,
     n integer not null,
+    -- As in "pending".
+    origin text,
     refs blob not null
   ) strict;
   create index dead_letter_at on dead_letter(at);
   create index dead_letter_last on dead_letter(last);
   `,
 ];
+
+/** The newest format that this version reads, and the one that it writes. */
+export const FORMAT = MIGRATIONS.length;
 
 /** Brings a new or older file to the current format; refuses a newer one and one that is not ours. */
 export function migrate(database: DatabaseSync): void {

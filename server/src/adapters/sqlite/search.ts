@@ -5,19 +5,35 @@ import { type Chunks, lineOf } from './chunks.ts';
 import { messageId } from './dedupe.ts';
 import type { KeyHash } from './key-hash.ts';
 import type { Keys } from './keys.ts';
+import { UserBlocks } from './user-blocks.ts';
 
 /** Chunks looked at in one slice, so that commits wait a few milliseconds at most. */
 const SLICE_CHUNKS = 256;
+
+/** Filters of users asked in one slice. */
+const SLICE_BLOCKS = 64;
+
+/**
+ * Events of chunks that are read and not only looked at, in one slice downwards: a few milliseconds, and few enough chunks
+ * to be still decoded when their events are read.
+ */
+const SLICE_EVENTS = 4000;
+
+/** A walk through the log in its order decodes every chunk, so it takes fewer at once; what is not asked for it only skips. */
+const SLICE_DECODED = 32;
+const LOOKED_AT = 2000;
 
 /** Finds events. Every hash is verified against the event itself. */
 export class Search {
   readonly #chunks: Chunks;
   readonly #keys: Keys;
+  readonly #users: UserBlocks;
   readonly #hash: KeyHash;
 
-  constructor(chunks: Chunks, keys: Keys, hash: KeyHash) {
+  constructor(chunks: Chunks, keys: Keys, { users, hash }: { users: UserBlocks; hash: KeyHash }) {
     this.#chunks = chunks;
     this.#keys = keys;
+    this.#users = users;
     this.#hash = hash;
   }
 
@@ -42,34 +58,81 @@ export class Search {
   byUserId(id: string, below: Position): Found {
     const words = new Uint32Array(2);
     this.#hash(0, id, words, 0);
+    const sought = { id, high: words[0]!, low: words[1]! };
+    let next = below;
+    for (let blocks = 0; next > 0; blocks++) {
+      if (blocks === SLICE_BLOCKS) return { positions: [], next };
+      const start = UserBlocks.startOf(next - 1);
+      if (!this.#users.excludes(start, sought.high, sought.low))
+        return this.#userBetween(start, next, sought);
+      next = start;
+    }
+    return { positions: [] };
+  }
+
+  /** Looks into the chunks from `start` up to `below`. */
+  #userBetween(start: Position, below: Position, { id, high, low }: Sought): Found {
     const positions: Position[] = [];
-    let looked = 0;
+    let [looked, read] = [0, 0];
     let next = below;
     for (const { first, n, users } of this.#chunks.usersBelow(below)) {
-      if (looked++ === SLICE_CHUNKS) return { positions, next };
-      next = first;
+      // The log may have a gap here, as large as what retention has let go of.
+      if (first + n <= start) return { positions, next: first + n };
+      if (looked++ === SLICE_CHUNKS || read >= SLICE_EVENTS) return { positions, next };
+      next = Math.max(first, start);
+      let mayBe = false;
       for (let index = n - 1; index >= 0; index--) {
         const position = first + index;
-        if (users[index * 2] !== words[0] || users[index * 2 + 1] !== words[1] || position >= below) continue;
+        if (users[index * 2] !== high || users[index * 2 + 1] !== low) continue;
+        if (position < start || position >= below) continue;
+        mayBe = true;
         if (this.#userAt(position) === id) positions.push(position);
       }
+      if (mayBe) read += n;
+      if (first < start) return { positions, next: start };
     }
     return { positions };
   }
 
   /** Events that arrived from `from` (inclusive) to `to` (exclusive), below a position. */
   byTime(from: Time, to: Time, below: Position): Found {
-    const facts = this.#chunks.factsBetween(from, to, below);
+    const facts = this.#chunks.factsBelow(below, LOOKED_AT);
     const positions: Position[] = [];
-    for (const { first, n } of facts.slice(0, SLICE_CHUNKS)) {
+    let [chunks, read] = [0, 0];
+    for (const { first, n, at, until } of facts) {
+      // The clock may have been set back: what comes earlier in the log may have arrived later, so none ends the search.
+      if (at >= to || until < from) continue;
+      chunks++;
+      read += n;
       const chunk = this.#chunks.at(first)!;
       for (let index = n - 1; index >= 0; index--) {
-        const [position, at] = [first + index, chunk.times[index]!];
-        if (position >= below || at < from || at >= to || lineOf(chunk, position).length === 0) continue;
-        positions.push(position);
+        const [position, arrivedAt] = [first + index, chunk.times[index]!];
+        if (position >= below || arrivedAt < from || arrivedAt >= to) continue;
+        if (lineOf(chunk, position).length > 0) positions.push(position);
+      }
+      if (read >= SLICE_EVENTS || chunks === SLICE_CHUNKS) return { positions, next: first };
+    }
+    return facts.length === LOOKED_AT ? { positions, next: facts.at(-1)!.first } : { positions };
+  }
+
+  /** Events that arrived in this time, from a position on, in the order of the log. */
+  upwards({ from, to }: { readonly from: Time; readonly to: Time }, start: Position): Found {
+    const facts = this.#chunks.factsFrom(this.#chunks.firstAt(start), LOOKED_AT + 1);
+    const positions: Position[] = [];
+    let decoded = 0;
+    for (const [nth, { first, n, at, until }] of facts.entries()) {
+      if (nth === LOOKED_AT || decoded === SLICE_DECODED) return { positions, next: Math.max(first, start) };
+      // The clock may have been set back: what comes later in the log may have arrived earlier, so none ends the search.
+      if (at >= to || until < from) continue;
+      decoded++;
+      const chunk = this.#chunks.at(first)!;
+      for (let index = Math.max(0, start - first); index < n; index++) {
+        const arrivedAt = chunk.times[index]!;
+        if (arrivedAt < from || arrivedAt >= to || lineOf(chunk, first + index).length === 0) continue;
+        positions.push(first + index);
       }
     }
-    return facts.length > SLICE_CHUNKS ? { positions, next: facts[SLICE_CHUNKS - 1]!.first } : { positions };
+    return { positions };
   }
 
   #userAt(position: Position): string | undefined {
@@ -78,4 +141,11 @@ export class Search {
     if (line === undefined || line.length === 0) return undefined;
     return (JSON.parse(line.toString()) as { userId?: string }).userId;
   }
+}
+
+interface Sought {
+  readonly id: string;
+  /** Of the keyed hash. */
+  readonly high: number;
+  readonly low: number;
 }

@@ -50,8 +50,8 @@ export class Settling {
         this.#conclude(result, groups);
       }
     }
-    for (const { destination, at, deliveries } of groups.waiting())
-      this.#parts.pending.wait(destination, at, deliveries);
+    for (const { destination, at, deliveries, origin } of groups.waiting())
+      this.#parts.pending.wait(destination, at, deliveries, origin);
     for (const dead of groups.dead()) this.bury(dead);
     this.#parts.accepted.write();
     this.#parts.pending.writeTouched(touched);
@@ -68,7 +68,7 @@ export class Settling {
     }
     if (result.decision.kind === 'delivered')
       this.#parts.counters.add('destination', result.destination, 'delivered', 1);
-    else groups.add(result, result.decision);
+    else groups.add(result, result.decision, this.#parts.pending.originOf(result.set));
   }
 
   bury(dead: DeadSet): void {

@@ -1,8 +1,17 @@
 import type { Event, Position } from '../../model/event.ts';
 import type { Ledger } from '../../model/ledger.ts';
 import { DAY, type Duration } from '../../model/time.ts';
-import type { Backlog, Claim, Held, LaneStat, Result, Settled } from '../../ports/backlog.ts';
-import type { DeadLetters } from '../../ports/dead-letters.ts';
+import type {
+  Backlog,
+  Claim,
+  Held,
+  LaneStat,
+  OwedSlice,
+  Owing,
+  Result,
+  SetId,
+  Settled,
+} from '../../ports/backlog.ts';
 import type {
   Appended,
   Batch,
@@ -13,12 +22,13 @@ import type {
   Retention,
   StoredEvent,
 } from '../../ports/event-log.ts';
-import type { EventHistory, History } from '../../ports/history.ts';
 import type { Store } from '../../ports/store.ts';
 import { decodeAppended } from './appended.ts';
+import { Backups } from './backups.ts';
 import { lineStarts } from './codec.ts';
 import { type KeyHash, keyHash } from './key-hash.ts';
 import { ledgerOf } from './ledger.ts';
+import { deadLettersOf, historyOf } from './past.ts';
 import { type AppendMessage, DELIVERED_WORDS, type ReadMessage, type SettleMessage } from './protocol.ts';
 import { settingsOf } from './settings.ts';
 import { WriterThread } from './writer-thread.ts';
@@ -49,14 +59,22 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
     filterMemory: options.filterMemory ?? 64 * 1024 * 1024,
   });
   const keySecret = await thread.ready;
+  const backups = new Backups(options.folder);
   return {
     log: new SqliteEventLog(thread, keyHash(keySecret), dedupeWindow),
     backlog: new SqliteBacklog(thread),
     settings: settingsOf(thread),
-    history: new SqliteHistory(thread),
+    history: historyOf(thread),
     deadLetters: deadLettersOf(thread),
-    stop: () => thread.stop(),
-    abandon: () => thread.kill(),
+    backup: (folder, progress) => backups.make(folder, progress),
+    stop: async () => {
+      await backups.stop();
+      await thread.stop();
+    },
+    abandon: async () => {
+      await backups.stop();
+      await thread.kill();
+    },
   };
 }
 
@@ -195,13 +213,15 @@ class SqliteBacklog implements Backlog {
   }
 
   async claim(destination: number, max: number, now: number): Promise<Claim> {
-    const { fresh, tried, nextDueAt } = await this.#thread.ask({ kind: 'claim', destination, max, now });
+    const claimed = await this.#thread.ask({ kind: 'claim', destination, max, now });
+    const { fresh, tried, origins, nextDueAt } = claimed;
     const deliveries: Held[] = [];
     for (let at = 0; at < fresh.length; at += 2) {
       deliveries.push({ set: fresh[at]!, delivery: { position: fresh[at + 1]!, rounds: 0 } });
     }
     for (const held of tried) deliveries.push(held);
-    return nextDueAt === undefined ? { deliveries } : { deliveries, nextDueAt };
+    const all = origins.length === 0 ? deliveries : withOrigins(deliveries, new Map(origins));
+    return nextDueAt === undefined ? { deliveries: all } : { deliveries: all, nextDueAt };
   }
 
   settle(results: readonly Result[]): Promise<Settled> {
@@ -217,6 +237,10 @@ class SqliteBacklog implements Backlog {
     return this.#thread.ask({ kind: 'expire', destination, before, reason });
   }
 
+  owe(slice: OwedSlice): Promise<Owing> {
+    return this.#thread.ask({ kind: 'owe', slice });
+  }
+
   adopt(): Promise<number> {
     return this.#thread.ask({ kind: 'adopt' });
   }
@@ -224,6 +248,13 @@ class SqliteBacklog implements Backlog {
   async ledger(): Promise<Ledger> {
     return ledgerOf(await this.#thread.ask({ kind: 'ledger' }));
   }
+}
+
+function withOrigins(deliveries: readonly Held[], origins: ReadonlyMap<SetId, string>): Held[] {
+  return deliveries.map((held) => {
+    const origin = origins.get(held.set);
+    return origin === undefined ? held : { ...held, origin };
+  });
 }
 
 function encodeResults(results: readonly Result[]): SettleMessage {
@@ -255,27 +286,4 @@ function encodeResults(results: readonly Result[]): SettleMessage {
 function placeOf(endpoint: string, endpoints: string[]): number {
   const known = endpoints.lastIndexOf(endpoint);
   return known >= 0 ? known : endpoints.push(endpoint) - 1;
-}
-
-function deadLettersOf(thread: WriterThread): DeadLetters {
-  return {
-    list: (query, limit, from) =>
-      thread.ask({
-        kind: 'deadLetters',
-        deadLetters: { query, limit, ...(from === undefined ? {} : { from }) },
-      }),
-    revive: (query, now) => thread.ask({ kind: 'revive', query, now }),
-  };
-}
-
-class SqliteHistory implements History {
-  readonly #thread: WriterThread;
-
-  constructor(thread: WriterThread) {
-    this.#thread = thread;
-  }
-
-  of(positions: readonly Position[]): Promise<(EventHistory | undefined)[]> {
-    return this.#thread.ask({ kind: 'history', positions: Float64Array.from(positions) });
-  }
 }

@@ -8,6 +8,7 @@ import { Contents } from './contents.ts';
 import { asStorageError, makeFolder, openDatabase } from './database.ts';
 import { beginEpoch } from './installation.ts';
 import { lockFolder } from './lock.ts';
+import { perform } from './perform.ts';
 import type { Answers, OperationKind, Reply, Request } from './protocol.ts';
 
 /**
@@ -30,6 +31,7 @@ const WRITES: ReadonlySet<OperationKind> = new Set([
   'expire',
   'adopt',
   'revive',
+  'owe',
   'apply',
   'maintain',
   'erase',
@@ -230,55 +232,6 @@ class Writer {
     const answer = reply.kind === 'done' ? reply.answer : undefined;
     const given = typeof answer === 'object' && 'lines' in answer ? [answer.lines.buffer as ArrayBuffer] : [];
     this.#port.postMessage(reply, given);
-  }
-}
-
-function perform(contents: Contents, request: Request): Answers[OperationKind] {
-  switch (request.kind) {
-    case 'append':
-      return contents.append(request.append);
-    case 'settle':
-      return contents.settle(request.settle);
-    case 'claim':
-      return contents.claim(request.destination, request.max, request.now);
-    case 'release':
-      return contents.release(request.destination, request.now);
-    case 'expire':
-      return contents.expire(request.destination, request.before, request.reason);
-    case 'adopt':
-      return contents.adopt();
-    case 'maintain':
-      return contents.maintain(request.maintain);
-    case 'erase':
-      return contents.erase(request.positions);
-    case 'scrub':
-      return undefined;
-    case 'find':
-      return contents.find(request.find);
-    case 'size':
-      return contents.size();
-    case 'apply':
-      return contents.records.apply(request.changes);
-    case 'load':
-      return contents.records.load();
-    case 'audit': {
-      const { query, limit, from } = request.audit;
-      return contents.records.trail.page(query, limit, from);
-    }
-    case 'read':
-      return contents.read(request.positions);
-    case 'deadLetters':
-      return contents.deadLetters(request.deadLetters);
-    case 'revive':
-      return contents.revive(request.query, request.now);
-    case 'history':
-      return contents.history(request.positions);
-    case 'lanes':
-      return contents.lanes();
-    case 'ledger':
-      return contents.ledger();
-    case 'stop':
-      return undefined;
   }
 }
 

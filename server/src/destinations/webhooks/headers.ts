@@ -4,14 +4,16 @@ import type { StandardHeaders } from './signature.ts';
 const VISIBLE = /^[!-$&-~]*$/;
 const NOT_VISIBLE = /[^!-$&-~]+/g;
 
-/** The signatures of one request, each made when the destination has a secret for it. */
-export interface Signatures {
+/** What some requests carry besides: signatures, each when the destination has a secret for it, and more. */
+export interface Additions {
   /** The value of `X-Signature`. */
   readonly shared?: string | undefined;
   readonly standard?: StandardHeaders | undefined;
+  /** The id of the replay that the event is sent for. */
+  readonly replay?: string | undefined;
 }
 
-const UNSIGNED: Signatures = {};
+const NOTHING: Additions = {};
 
 /**
  * The headers of one request. decisions.md section 2, headers.
@@ -22,7 +24,7 @@ const UNSIGNED: Signatures = {};
 export function headers(
   endpoint: Endpoint,
   id: string,
-  { shared, standard }: Signatures = UNSIGNED,
+  { shared, standard, replay }: Additions = NOTHING,
 ): Record<string, string> {
   const all: Record<string, string> = {
     ...endpoint.headers,
@@ -31,6 +33,7 @@ export function headers(
     'Webhook-Id': id,
   };
   if (shared !== undefined) all['X-Signature'] = shared;
+  if (replay !== undefined) all['X-Replay-Id'] = replay;
   return standard === undefined ? all : Object.assign(all, standard);
 }
 

@@ -24,6 +24,7 @@ export const RESERVED_HEADERS: readonly string[] = [
   'Proxy-*',
   'User-Agent',
   'X-Signature',
+  'X-Replay-Id',
   'Webhook-*',
 ];
 

@@ -1,7 +1,7 @@
 import type { Destination } from '../../model/destination.ts';
 import type { Event } from '../../model/event.ts';
-import { type Duration, SECOND, type Time } from '../../model/time.ts';
-import type { DestinationType, PlacedRequest } from '../../ports/destination-type.ts';
+import { type Duration, SECOND } from '../../model/time.ts';
+import type { DestinationType, PlacedRequest, WantedRound } from '../../ports/destination-type.ts';
 import { body } from './body.ts';
 import { headers, webhookId } from './headers.ts';
 import { signature, standardHeaders } from './signature.ts';
@@ -19,15 +19,15 @@ export const webhooks: DestinationType = { name: 'Webhooks', requests };
 function requests(
   event: Event,
   { settings }: Destination,
-  endpoints: number,
-  now: Time,
+  { endpoints, now, origin }: WantedRound,
 ): readonly PlacedRequest[] {
   const bytes = Buffer.from(body(event, settings.format));
   const id = webhookId(event.messageId);
   const { sharedSecret, signingSecrets } = settings;
-  const signatures = {
+  const additions = {
     shared: sharedSecret ? signature(bytes, sharedSecret) : undefined,
     standard: signingSecrets?.length ? standardHeaders({ id, at: now, bytes }, signingSecrets) : undefined,
+    replay: origin,
   };
   const placed: PlacedRequest[] = [];
   for (let place = 0; place < settings.endpoints.length; place++) {
@@ -35,7 +35,7 @@ function requests(
     const endpoint = settings.endpoints[place]!;
     const request = {
       url: endpoint.url,
-      headers: headers(endpoint, id, signatures),
+      headers: headers(endpoint, id, additions),
       body: bytes,
       timeout: TIMEOUT,
     };

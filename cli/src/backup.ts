@@ -1,0 +1,104 @@
+import { resolve } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { count } from './column.ts';
+import {
+  type ControlAddress,
+  type ControlFlags,
+  controlAddress,
+  postControl,
+  readControl,
+} from './control-api.ts';
+import type { ExitCode, Surroundings } from './surroundings.ts';
+
+export interface BackupOptions extends ControlFlags {
+  /** The argument of the verb. */
+  readonly dir: string;
+  readonly json?: boolean;
+}
+
+/** As `GET /api/v1/backups/{id}` answers. */
+interface Progress {
+  readonly id: string;
+  readonly folder: string;
+  readonly state: 'running' | 'done' | 'failed';
+  readonly at: string;
+  readonly written: number;
+  readonly bytes: number;
+  readonly events?: number;
+  readonly seconds: number;
+  readonly reason?: string;
+}
+
+/** Milliseconds between two looks. */
+const EVERY = 250;
+
+/**
+ * `millrace backup DIR`: the running server writes a copy of everything, as it is at this moment, into a folder on its own
+ * machine. Ends when the copy is whole and on stable storage. contract.md section 1.
+ */
+export async function backup({ dir, ...options }: BackupOptions, place: Surroundings): Promise<ExitCode> {
+  const address = controlAddress(options, place.env);
+  if (typeof address === 'string') {
+    place.err.write(`millrace: ${address}.\n`);
+    return 2;
+  }
+  const ended = await made(address, resolve(dir), place);
+  if (typeof ended === 'string') {
+    place.err.write(`millrace: ${ended}.\n`);
+    return 1;
+  }
+  if (options.json) place.out.write(`${JSON.stringify(ended)}\n`);
+  else {
+    place.out.write(
+      `${count(ended.events ?? 0)} events, ${megabytes(ended.bytes)}, as they were at ${ended.at}: ${ended.folder}, ` +
+        `made in ${ended.seconds.toFixed(1)} s.\n`,
+    );
+    place.err.write(
+      `It is on the machine of ${address.url.host}, without the file admin-token. millrace restore makes a data folder of it.\n`,
+    );
+  }
+  return 0;
+}
+
+/** Resolves to the backup when it is whole, or to why there is none. */
+async function made(
+  address: ControlAddress,
+  folder: string,
+  place: Surroundings,
+): Promise<Progress | string> {
+  let reply = await postControl(address, 'backups', { folder });
+  const isWatched = place.err.isTTY;
+  let drawn = false;
+  for (;;) {
+    if (reply.kind === 'failed') return reply.message;
+    const progress = progressIn(reply.value);
+    if (progress === undefined) return `the server at ${address.url.origin} speaks of backups in another way`;
+    if (progress.state !== 'running') {
+      if (drawn) place.err.write('\r\u001b[K');
+      return progress.state === 'done' ? progress : (progress.reason ?? 'the backup failed');
+    }
+    if (isWatched) {
+      place.err.write(`\r\u001b[K${progressLine(progress)}`);
+      drawn = true;
+    }
+    const stopped = await Promise.race([setTimeout(EVERY), place.stopping.then(() => true)]);
+    if (stopped === true) {
+      return `not waited for its end: the server goes on with it, and GET /api/v1/backups/${progress.id} tells of it`;
+    }
+    reply = await readControl(address, `backups/${progress.id}`);
+  }
+}
+
+function progressLine({ written, bytes, seconds }: Progress): string {
+  const left = written > 0 ? `, ${Math.ceil((seconds * (bytes - written)) / written)} s left` : '';
+  return `${megabytes(written)} of ${megabytes(bytes)}${left}`;
+}
+
+function megabytes(bytes: number): string {
+  return `${count(Math.ceil(bytes / 1024 / 1024))} MB`;
+}
+
+function progressIn(value: unknown): Progress | undefined {
+  const known = typeof value === 'object' && value !== null && 'state' in value && 'written' in value;
+  return known ? (value as Progress) : undefined;
+}

@@ -1,0 +1,64 @@
+import type { FoundDelivery } from '@millrace/server';
+import { count, remaining } from './column.ts';
+import { find, type SearchOptions } from './found.ts';
+import { paintFor } from './paint.ts';
+import { stateDraw } from './state-draw.ts';
+import type { ExitCode, Surroundings } from './surroundings.ts';
+import type { Cell } from './table.ts';
+
+export interface DeliveriesOptions extends SearchOptions {
+  readonly destination?: string;
+  readonly state?: string;
+  readonly reason?: string;
+}
+
+const NAME = { align: 'left', most: 32 } as const;
+const HEADINGS = [
+  { title: 'id', align: 'left' },
+  { title: 'destination', ...NAME },
+  { title: 'state', align: 'left' },
+  { title: 'reason', align: 'left' },
+  { title: 'attempts', align: 'right' },
+  { title: 'next attempt', align: 'left' },
+  { title: 'received', align: 'left' },
+  { title: 'source', ...NAME },
+  { title: 'type', align: 'left' },
+  { title: 'messageId', align: 'left', most: 100 },
+] as const;
+
+/** `millrace deliveries`: those of the newest events first, dead ones by when they were given up. contract.md section 1. */
+export async function deliveries(options: DeliveriesOptions, place: Surroundings): Promise<ExitCode> {
+  const { destination, state, reason, source, type, userId, from, to } = options;
+  const draw = stateDraw(paintFor(place.out, place.env));
+  return await find<FoundDelivery>(options, place, {
+    path: 'deliveries',
+    query: { destination, state, reason, source, type, userId, from, to },
+    what: 'delivery',
+    headings: HEADINGS,
+    row: (found) => rowOf(found, draw),
+  });
+}
+
+function rowOf(found: FoundDelivery, draw: ReturnType<typeof stateDraw>): Cell[] {
+  const { id, destination, state, attempts, messageId, receivedAt, source, type } = found;
+  return [
+    { text: id },
+    { text: destination },
+    { text: state, draw: draw(state) },
+    { text: found.reason ?? attempts.at(-1)?.reason ?? '' },
+    { text: count(attempts.length) },
+    { text: nextOf(found) },
+    { text: receivedAt ?? 'erased' },
+    { text: source ?? '' },
+    { text: type ?? '' },
+    { text: messageId ?? '' },
+  ];
+}
+
+/** Due and not sent: its lane is busy, paused, or waits for its endpoint. */
+function nextOf({ state, nextAttemptAt }: FoundDelivery): string {
+  if (state === 'delivered' || state === 'dead') return '';
+  if (nextAttemptAt === undefined) return 'under way';
+  const wait = Date.parse(nextAttemptAt) - Date.now();
+  return wait <= 0 ? 'due' : remaining(wait);
+}

@@ -1,0 +1,79 @@
+import { accessSync, constants, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import type { Finding } from './finding.ts';
+
+export interface FolderFacts {
+  readonly path: string;
+  /** `missing`: a start makes it, in `parent`. */
+  readonly kind: 'folder' | 'file' | 'missing';
+  readonly isWritable: boolean;
+  /** The nearest folder above a missing one. */
+  readonly parent?: string;
+  /** Numbers of the users who own it and who asks; absent where the system has none. */
+  readonly owner?: number;
+  readonly user?: number;
+  /** Rights as `chmod` takes them, without the kind of file. */
+  readonly mode: number;
+}
+
+const OTHERS = 0o077;
+
+export function dataFolder(facts: FolderFacts): Finding {
+  const { path, kind, isWritable, parent, owner, user, mode } = facts;
+  const check = 'data folder';
+  if (kind === 'file') {
+    const advice = 'name a folder with --data, MILLRACE_DATA or data of the configuration';
+    return { check, verdict: 'fail', found: `${path} is a file`, advice };
+  }
+  if (!isWritable) {
+    const where = kind === 'missing' ? `${path} does not exist, and ${parent ?? '/'}` : path;
+    const whose = owner === undefined ? '' : ` (it belongs to user ${owner}, you are ${user})`;
+    const advice = `give it to the user that the server runs as (chown), or run doctor as that user`;
+    return { check, verdict: 'fail', found: `${where} cannot be written${whose}`, advice };
+  }
+  if (kind === 'missing') {
+    const advice =
+      'the first start makes it; if there has been one, the folder is another: name it with --data';
+    return { check, verdict: 'warn', found: `${path} does not exist`, advice };
+  }
+  if (owner !== user) {
+    const advice = `run doctor and the server as one user: files of another cannot be written by the one who comes next`;
+    return { check, verdict: 'warn', found: `${path} belongs to user ${owner}, you are ${user}`, advice };
+  }
+  if ((mode & OTHERS) !== 0 && user !== undefined) {
+    const found = `${path} is open to other users of this machine (mode ${mode.toString(8)}), and holds events`;
+    return { check, verdict: 'warn', found, advice: `chmod 700 ${path}` };
+  }
+  return { check, verdict: 'ok', found: path };
+}
+
+export function lookAtFolder(written: string): FolderFacts {
+  const path = resolve(written);
+  const user = process.getuid?.();
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (stat === undefined) {
+    const parent = nearest(path);
+    return { path, kind: 'missing', isWritable: isWritable(parent), parent, mode: 0 };
+  }
+  const { uid, mode } = stat;
+  const kind = stat.isDirectory() ? 'folder' : 'file';
+  const owned = user === undefined ? {} : { owner: uid, user };
+  return { path, kind, isWritable: isWritable(path), ...owned, mode: mode & 0o777 };
+}
+
+/** The nearest folder above that exists. */
+export function nearest(path: string): string {
+  let folder = path;
+  while (statSync(folder, { throwIfNoEntry: false }) === undefined && dirname(folder) !== folder)
+    folder = dirname(folder);
+  return folder;
+}
+
+function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK | constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,147 @@
+import { readFileSync } from 'node:fs';
+import { explainEgress, folderUser, type Overview, reachEndpoint } from '@millrace/server';
+import { type Config, ConfigError, loadConfig } from '@millrace/server/config';
+import { type ControlFlags, controlAddress, readControl } from '../control-api.ts';
+import { paintFor } from '../paint.ts';
+import { readinessOf } from '../readiness.ts';
+import { fileOf } from '../start.ts';
+import type { ExitCode, Surroundings } from '../surroundings.ts';
+import { dataFolder, lookAtFolder } from './data-folder.ts';
+import { diskSpace, lookAtSpace } from './disk-space.ts';
+import { endpoint } from './endpoint.ts';
+import type { Finding } from './finding.ts';
+import { nodeVersion } from './node-version.ts';
+import { lookAtOpenFiles, openFiles } from './open-files.ts';
+import { doctorReport, sums } from './report.ts';
+import { type ServerFacts, server } from './server.ts';
+import { measureSyncs, syncTime } from './sync-time.ts';
+
+export interface DoctorOptions extends ControlFlags {
+  readonly config?: string;
+  readonly json?: boolean;
+}
+
+/**
+ * `millrace doctor`: looks at everything a server needs on this machine, at the server if it runs, and at the way to each
+ * endpoint, to which no request is sent. Ends with 1 when something does not work. contract.md section 1.
+ */
+export async function doctor(options: DoctorOptions, place: Surroundings): Promise<ExitCode> {
+  const { config, finding } = configurationOf(options, place);
+  const folder = lookAtFolder(config.data);
+  const folderFinding = dataFolder(folder);
+  const canWrite = folder.kind === 'folder' && folder.isWritable;
+  const user = folderUser(folder.path);
+  const files = lookAtOpenFiles(user.isInUse ? user.pid : undefined, config.limits.connections);
+  const { facts, destinations } = await askServer({ options, config, folder: user }, place);
+  const endpoints = await endpointsOf([...config.destinations, ...destinations], config);
+  const knowsRules = fileOf(options.config, place.env) !== undefined;
+  const findings = [
+    nodeVersion(process.version),
+    finding,
+    folderFinding,
+    ...(canWrite ? [syncTime(measureSyncs(folder.path))] : []),
+    ...(folder.kind === 'file' ? [] : [diskSpace(lookAtSpace(folder.path, config.limits.disk))]),
+    ...(files === undefined ? [] : [openFiles(files)]),
+    ...server(facts),
+    ...endpoints.map((one) => endpoint({ ...one, knowsRules }, Date.now())),
+  ];
+  const { failures, warnings } = sums(findings);
+  place.out.write(
+    options.json
+      ? `${JSON.stringify({ failures, warnings, findings })}\n`
+      : doctorReport(findings, paintFor(place.out, place.env)),
+  );
+  return failures > 0 ? 1 : 0;
+}
+
+/** What a start on this machine would use; with the defaults where that cannot be used. */
+function configurationOf(
+  { config: path, data }: DoctorOptions,
+  place: Surroundings,
+): { config: Config; finding: Finding } {
+  const check = 'configuration';
+  const file = fileOf(path, place.env);
+  const flags = data === undefined ? {} : { data };
+  const defaults = { host: '0.0.0.0' };
+  const bare = () => loadConfig({ env: {}, flags, defaults }).config;
+  try {
+    const text = file === undefined ? undefined : readFileSync(file.path, 'utf8');
+    const read = file === undefined || text === undefined ? {} : { file: { path: file.path, text } };
+    const { config, warnings } = loadConfig({ ...read, env: place.env, flags, defaults });
+    const { sources, destinations } = config;
+    const named = file === undefined ? 'no file: flags and environment alone' : file.path;
+    const found = `${named}; sources ${sources.length}, destinations ${destinations.length}`;
+    if (warnings.length === 0) return { config, finding: { check, verdict: 'ok', found } };
+    return { config, finding: { check, verdict: 'warn', found: [found, ...warnings].join('\n') } };
+  } catch (error) {
+    if (!(error instanceof ConfigError) && !(error instanceof Error && 'code' in error)) throw error;
+    const advice = 'mend these lines: a start with this configuration ends with the same';
+    const found =
+      error instanceof ConfigError ? error.message : `${file?.path} cannot be read (${String(error.code)})`;
+    return { config: bare(), finding: { check, verdict: 'fail', found, advice } };
+  }
+}
+
+interface Asked {
+  readonly options: DoctorOptions;
+  readonly config: Config;
+  readonly folder: ServerFacts['folder'];
+}
+
+type Shown = Pick<Config['destinations'][number], 'name' | 'enabled' | 'settings'>;
+
+async function askServer(
+  { options, config, folder }: Asked,
+  place: Surroundings,
+): Promise<{ facts: ServerFacts; destinations: readonly Shown[] }> {
+  const { token } = config.admin;
+  const address = controlAddress(
+    { url: place.env['MILLRACE_URL'] || localUrl(config), ...options, data: config.data },
+    token === undefined ? place.env : { ...place.env, MILLRACE_ADMIN_TOKEN: token },
+  );
+  const began = Date.now();
+  if (typeof address === 'string')
+    return { facts: { url: '?', error: address, folder, askedAt: began }, destinations: [] };
+  const url = address.url.origin;
+  const ready = await readinessOf(address.url);
+  if ('error' in ready)
+    return { facts: { url, error: ready.error, folder, askedAt: began }, destinations: [] };
+  const asked = Date.now();
+  const status = await readControl(address, 'status');
+  const askedAt = (asked + Date.now()) / 2;
+  const overview = status.kind === 'failed' ? status.message : (status.value as Overview);
+  const records = await readControl(address, 'config');
+  const shown = records.kind === 'failed' ? {} : Object(records.value);
+  const destinations: readonly Shown[] = Array.isArray(shown.destinations) ? shown.destinations : [];
+  return { facts: { url, ready, overview, folder, askedAt }, destinations };
+}
+
+/** Where a start on this machine with this configuration would answer. */
+function localUrl({ host, port, admin, tls }: Config): string {
+  const name = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  const bracketed = name.includes(':') ? `[${name}]` : name;
+  return `${tls === undefined ? 'http' : 'https'}://${bracketed}:${admin.port ?? port}`;
+}
+
+/** Each once, although the file and the server may both have it. All at once: each waits for its network alone. */
+async function endpointsOf(destinations: readonly Shown[], { egress }: Config) {
+  const all = destinations.flatMap(({ name, enabled, settings }) =>
+    settings.endpoints.map(({ url }, place) => ({
+      destination: name,
+      nth: place + 1,
+      url,
+      isEnabled: enabled,
+    })),
+  );
+  const seen = new Set<string>();
+  const each = all.filter(({ destination, url }) => {
+    const key = JSON.stringify([destination, url]);
+    return !seen.has(key) && seen.add(key);
+  });
+  return await Promise.all(
+    each.map(async (one) => {
+      const { url } = await explainEgress(one.url, egress);
+      return { ...one, url, reached: await reachEndpoint(one.url, egress) };
+    }),
+  );
+}

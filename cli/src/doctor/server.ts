@@ -1,0 +1,99 @@
+import type { Overview } from '@millrace/server';
+import { count, span } from '../column.ts';
+import type { Finding } from './finding.ts';
+
+export interface ServerFacts {
+  readonly url: string;
+  /** Of `/readyz`; absent: nobody answers, and `error` says what happened. */
+  readonly ready?: { readonly status: number; readonly reasons: readonly string[] };
+  readonly error?: string;
+  /** What the control API says; text: why it says nothing. Absent when nobody answers. */
+  readonly overview?: Overview | string;
+  /** Whether a process keeps the data folder. */
+  readonly folder: { readonly isInUse: boolean; readonly pid?: number };
+  /** By the clock of this machine, in the middle of the request. */
+  readonly askedAt: number;
+}
+
+/** Receivers of signed requests refuse those that are five minutes off. */
+const CLOCK_OFF = 5000;
+const CLOCK_FAR_OFF = 5 * 60 * 1000;
+
+/** What a running server, or one that does not run, says about itself. */
+export function server(facts: ServerFacts): Finding[] {
+  const { url, ready, error, overview, folder, askedAt } = facts;
+  const { isInUse, pid } = folder;
+  if (ready === undefined) {
+    const found = `nobody answers at ${url} (${error ?? 'no answer'})`;
+    if (!isInUse)
+      return [{ check: 'server', verdict: 'warn', found, advice: 'start it, or say where it is with --url' }];
+    const advice = `say where it listens with --url; its log says more`;
+    const whose = pid === undefined ? 'a process' : `process ${pid}`;
+    return [
+      { check: 'server', verdict: 'fail', found: `${found}, but ${whose} works on the data folder`, advice },
+    ];
+  }
+  const findings: Finding[] = [];
+  if (ready.status !== 200) {
+    const why = ready.reasons.join('; ') || `/readyz answers ${ready.status}`;
+    const advice = 'calls are turned away with 503 until it is mended; nothing that was accepted is lost';
+    findings.push({ check: 'server', verdict: 'fail', found: `${url} takes no calls: ${why}`, advice });
+  } else {
+    findings.push({ check: 'server', verdict: 'ok', found: `${url} takes calls` });
+  }
+  if (!isInUse) {
+    const advice =
+      'name the data folder of that server with --data; a server on another machine is asked there';
+    const found = `the server at ${url} does not work on this data folder`;
+    findings.push({ check: 'server', verdict: 'warn', found, advice });
+  }
+  if (typeof overview === 'string' || overview === undefined) {
+    findings.push({ check: 'control API', verdict: 'fail', found: overview ?? 'no answer' });
+    return findings;
+  }
+  return [...findings, clocks(overview, askedAt), ledger(overview), ...destinations(overview, askedAt)];
+}
+
+function clocks({ at }: Overview, askedAt: number): Finding {
+  const off = Date.parse(at) - askedAt;
+  if (Math.abs(off) < CLOCK_OFF)
+    return { check: 'clock', verdict: 'ok', found: "the server's and this machine's agree" };
+  const found = `the server's is ${span(Math.abs(off))} ${off < 0 ? 'behind' : 'ahead of'} this machine's`;
+  const verdict = Math.abs(off) < CLOCK_FAR_OFF ? 'warn' : 'fail';
+  const advice = 'set both by NTP: times of events, retries and signatures depend on it';
+  return { check: 'clock', verdict, found, advice };
+}
+
+function ledger({ balanced, differences }: Overview): Finding {
+  if (balanced) return { check: 'ledger', verdict: 'ok', found: 'balanced' };
+  const advice = 'millrace status shows every number; keep the data folder as it is and report it';
+  return {
+    check: 'ledger',
+    verdict: 'fail',
+    found: `${count(differences.length)} sums do not come out`,
+    advice,
+  };
+}
+
+/** Those that do not do well, whose reason `millrace status` tells. */
+function destinations({ lanes, destinations: counts }: Overview, now: number): Finding[] {
+  return Object.entries(lanes).flatMap(([name, { state, failingSince, lastError }]): Finding[] => {
+    const { pending = 0, dead = {} } = counts[name] ?? {};
+    const check = `destination ${name}`;
+    if (state === 'failing') {
+      const since = failingSince === undefined ? '' : ` for ${span(now - Date.parse(failingSince))}`;
+      const why = lastError === undefined ? '' : `: ${lastError.reason} at ${lastError.endpoint}`;
+      const found = `fails${since}${why}; ${count(pending)} wait`;
+      return [{ check, verdict: 'warn', found, advice: `millrace status` }];
+    }
+    if (state === 'paused' && pending > 0) {
+      const found = `is disabled, and ${count(pending)} deliveries wait for it`;
+      return [{ check, verdict: 'warn', found, advice: `millrace resume ${name}` }];
+    }
+    const [[reason, n] = ['', 0]] = Object.entries(dead).toSorted(([, a], [, b]) => b - a);
+    if (n === 0) return [];
+    const found = `${count(n)} dead letters of the reason ${reason}`;
+    const advice = `mend the cause, then millrace redeliver ${name} --reason ${reason}`;
+    return [{ check, verdict: 'warn', found, advice }];
+  });
+}

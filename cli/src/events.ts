@@ -1,0 +1,56 @@
+import type { Trace } from '@millrace/server';
+import { find, type SearchOptions } from './found.ts';
+import { paintFor } from './paint.ts';
+import { stateDraw } from './state-draw.ts';
+import type { ExitCode, Surroundings } from './surroundings.ts';
+import type { Cell } from './table.ts';
+
+export interface EventsOptions extends SearchOptions {
+  readonly event?: string;
+}
+
+type Accepted = Extract<Trace['data'][number], { verdict: 'accepted' }>;
+
+const NAME = { align: 'left', most: 32 } as const;
+const HEADINGS = [
+  { title: 'received', align: 'left' },
+  { title: 'source', ...NAME },
+  { title: 'type', align: 'left' },
+  { title: 'event', ...NAME },
+  { title: 'user', ...NAME },
+  { title: 'messageId', align: 'left', most: 100 },
+  { title: 'deliveries', align: 'left', most: 100 },
+] as const;
+
+/** `millrace events`: stored events, the newest first. contract.md section 1. */
+export async function events(options: EventsOptions, place: Surroundings): Promise<ExitCode> {
+  const { source, type, userId, event, from, to } = options;
+  const draw = stateDraw(paintFor(place.out, place.env));
+  return await find<Accepted>(options, place, {
+    path: 'events',
+    query: { source, type, userId, event, from, to },
+    what: 'event',
+    headings: HEADINGS,
+    row: (found) => rowOf(found, draw),
+  });
+}
+
+function rowOf(
+  { receivedAt, source, event, deliveries, skipped }: Accepted,
+  draw: ReturnType<typeof stateDraw>,
+): Cell[] {
+  const states = deliveries.map(({ destination, state }) => `${destination} ${state}`);
+  const worst = deliveries.find(({ state }) => state !== 'delivered') ?? deliveries[0];
+  return [
+    { text: receivedAt },
+    { text: source },
+    { text: event.type },
+    { text: event.event ?? event.name ?? '' },
+    { text: event.userId ?? `anonymous ${event.anonymousId ?? ''}` },
+    { text: event.messageId },
+    {
+      text: [...states, ...skipped.map(({ destination }) => `${destination} skipped`)].join(', '),
+      ...(worst === undefined ? {} : { draw: draw(worst.state) }),
+    },
+  ];
+}

@@ -1,0 +1,55 @@
+import { writeFileSync } from 'node:fs';
+import { configText, type ShownRecords } from '@millrace/server/config';
+import { answered } from './answered.ts';
+import type { ControlFlags } from './control-api.ts';
+import type { ExitCode, Surroundings } from './surroundings.ts';
+
+export interface ExportOptions extends ControlFlags {
+  /** The file to write; stdout when absent. */
+  readonly output?: string;
+  readonly json?: boolean;
+}
+
+/**
+ * `millrace export`: the sources and destinations of a running server as a configuration file, with the names of
+ * variables in place of secrets. contract.md section 3.
+ */
+export async function exportRecords(options: ExportOptions, place: Surroundings): Promise<ExitCode> {
+  const reply = await answered(options, place, { path: 'config', method: 'GET' });
+  if (typeof reply === 'number') return reply;
+  if (!isShown(reply.value)) {
+    place.err.write(
+      'millrace: the server speaks of its configuration in another way: is it of this version?\n',
+    );
+    return 1;
+  }
+  const text = options.json ? `${reply.text}\n` : configText(reply.value);
+  if (options.output === undefined) {
+    place.out.write(text);
+    return 0;
+  }
+  try {
+    writeFileSync(options.output, text);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    place.err.write(`millrace: ${options.output} cannot be written (${code}).\n`);
+    return 1;
+  }
+  const { sources, destinations } = reply.value;
+  place.err.write(
+    `millrace: wrote ${options.output}: sources ${sources.length}, destinations ${destinations.length}. ` +
+      'Its first lines list the variables that its secrets are read from.\n',
+  );
+  return 0;
+}
+
+function isShown(value: unknown): value is ShownRecords {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'sources' in value &&
+    Array.isArray(value.sources) &&
+    'destinations' in value &&
+    Array.isArray(value.destinations)
+  );
+}

@@ -1,0 +1,183 @@
+import type { FileHandle } from 'node:fs/promises';
+import { basename } from 'node:path';
+import type { Client, Failure } from '@millrace/client';
+import type { Clock } from './clock.ts';
+import { type FileLine, fileLines, MOST_BYTES } from './file-lines.ts';
+import { callIn } from './import-line.ts';
+import { type ImportIdentity, type Progress, writeProgress } from './import-progress.ts';
+import { type Fate, ImportWindow, type WindowLine } from './import-window.ts';
+import type { Rejects } from './rejects.ts';
+
+/** Bytes that lines may keep in memory while one before them is not answered for. */
+const MOST_WEIGHT = 32 * 1024 * 1024;
+/** Of a line that is only remembered by its place. */
+const LEAST_WEIGHT = 200;
+
+const SAVE_EVERY_MS = 1000;
+
+/** Statuses that are about the calls of the request. Every other refusal is about the request, so every call would get it. */
+const ABOUT_CALLS = [400, 413, 422];
+
+export interface FileImportTools {
+  readonly client: Client;
+  readonly clock: Clock;
+  readonly file: FileHandle;
+  readonly identity: ImportIdentity;
+  readonly progressPath: string;
+  readonly rejects: Rejects;
+}
+
+/**
+ * Sends the calls of a file by the client library, and writes down up to where everything is settled. After a crash it goes on
+ * there: calls behind that place may be sent a second time, with the same messageIds, and are duplicates to the server.
+ */
+export class FileImport {
+  readonly #tools: FileImportTools;
+  readonly #window: ImportWindow;
+  readonly #from: Progress;
+  readonly #halted = Promise.withResolvers<void>();
+  #saved: Progress;
+  #saving: Promise<void> = Promise.resolve();
+  #cancelSave: () => void = () => {};
+  #whyHalted: string | undefined;
+  #isOver = false;
+
+  constructor(tools: FileImportTools, from: Progress) {
+    this.#tools = tools;
+    this.#from = from;
+    this.#saved = from;
+    this.#window = new ImportWindow(from, ({ number, fate }) => {
+      if (fate?.kind !== 'refused') return;
+      const { reason, message, text } = fate;
+      tools.rejects.add({ line: number, reason, message, text });
+    });
+  }
+
+  /** Up to where everything is settled. */
+  get progress(): Progress {
+    return { ...this.#window.passed, rejects: this.#tools.rejects.bytes };
+  }
+
+  /** Reads nothing more; `run` resolves to this reason. False when it had halted before, or is over. */
+  halt(why: string): boolean {
+    if (this.#whyHalted !== undefined || this.#isOver) return false;
+    this.#whyHalted = why;
+    this.#halted.resolve();
+    return true;
+  }
+
+  /** Resolves when the whole file is settled, or to why it is not. Everything settled is then written down. */
+  async run(): Promise<string | undefined> {
+    const { client } = this.#tools;
+    let isRead = false;
+    this.#saveLater();
+    try {
+      for await (const lines of fileLines(this.#tools.file, this.#from)) {
+        await this.#take(lines);
+        if (this.#whyHalted !== undefined) break;
+      }
+      isRead = this.#whyHalted === undefined;
+      if (this.#whyHalted === undefined) await this.#unlessHalted(client.flush());
+    } catch (error) {
+      this.halt(`the file cannot be read: ${messageOf(error)}`);
+    }
+    // What was under way still counts; after a refusal of everything there is nothing to wait for.
+    await client.close();
+    this.#cancelSave();
+    await this.#saving;
+    await this.#save();
+    this.#isOver = true;
+    // Whoever asked for an end right before it has not kept anything from being done.
+    const isDone = isRead && this.#window.weight === 0 && this.#saved.offset === this.progress.offset;
+    return isDone ? undefined : this.#whyHalted;
+  }
+
+  async #take(lines: readonly FileLine[]): Promise<void> {
+    for (const line of lines) {
+      while (this.#enter(line) === 'full') await this.#unlessHalted(this.#tools.client.room());
+      if (this.#whyHalted !== undefined) return;
+    }
+    // Bad lines need no room of the client's, so they are bounded here.
+    while (this.#window.weight > MOST_WEIGHT && this.#whyHalted === undefined) {
+      await this.#unlessHalted(this.#tools.client.flush());
+    }
+  }
+
+  /** Puts a line into the window, and its call on its way; `full` when it has to wait. */
+  #enter({ number, bytes, end }: FileLine): 'full' | undefined {
+    if (this.#whyHalted !== undefined) return undefined;
+    const line: WindowLine = { number, end, weight: LEAST_WEIGHT, fate: undefined };
+    if (bytes === undefined) {
+      const message = `the line has more than ${MOST_BYTES} bytes`;
+      this.#window.add({ ...line, fate: { kind: 'refused', reason: 'line_too_long', message, text: '' } });
+      return undefined;
+    }
+    const read = callIn(bytes, { file: basename(this.#tools.identity.path), line: number });
+    if (read.kind === 'empty') this.#window.add({ ...line, fate: { kind: 'empty' } });
+    else if (read.kind === 'bad') this.#window.add(refusedLine(line, read, bytes));
+    else {
+      // Which fields go with which type is the library's to say.
+      const call: object = read.call;
+      const refusal = this.#tools.client.send(call as Parameters<Client['send']>[0], (failure) =>
+        this.#answered(line, failure),
+      );
+      if (refusal?.code === 'full') return 'full';
+      const { code: reason = '', message: why = '' } = refusal ?? {};
+      this.#window.add(refusal ? refusedLine(line, { reason, message: why }, bytes) : line);
+    }
+    return undefined;
+  }
+
+  /** What was refused before it was accepted has been dealt with where it was sent. */
+  #answered(line: WindowLine, failure: Failure | undefined): void {
+    if (failure === undefined) this.#window.settle(line, { kind: 'accepted' });
+    else if (failure.accepted) this.#failed(line, failure);
+  }
+
+  #failed(line: WindowLine, { code, status, message, json: text = '' }: Failure): void {
+    if (code === 'refused' && ABOUT_CALLS.includes(status ?? 0)) {
+      this.#window.settle(line, { kind: 'refused', reason: code, message, text });
+    } else if (code !== 'closed') this.halt(`the server did not take the calls (${code}): ${message}`);
+    else this.halt('the server did not answer for the last calls');
+  }
+
+  #saveLater(): void {
+    const { clock } = this.#tools;
+    this.#cancelSave = clock.at(clock.now() + SAVE_EVERY_MS, () => {
+      this.#saving = this.#save().then(() => {
+        if (this.#whyHalted === undefined) this.#saveLater();
+      });
+    });
+  }
+
+  /** Rejects first, so that whatever the progress counts is there. */
+  async #save(): Promise<void> {
+    const { progress } = this;
+    if (progress.offset === this.#saved.offset) return;
+    const { rejects, progressPath, identity, file } = this.#tools;
+    try {
+      rejects.sync();
+      await writeProgress(progressPath, progress, { identity, file });
+      this.#saved = progress;
+    } catch (error) {
+      this.halt(`the progress cannot be written to ${progressPath}: ${messageOf(error)}`);
+    }
+  }
+
+  async #unlessHalted(promise: Promise<unknown>): Promise<void> {
+    await Promise.race([promise, this.#halted.promise]);
+  }
+}
+
+function refusedLine(
+  line: WindowLine,
+  { reason, message }: { readonly reason: string; readonly message: string },
+  bytes: Buffer,
+): WindowLine {
+  const fate: Fate = { kind: 'refused', reason, message, text: bytes.toString() };
+  return { ...line, weight: LEAST_WEIGHT + bytes.length * 2, fate };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

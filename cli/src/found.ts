@@ -1,0 +1,101 @@
+import { count } from './column.ts';
+import { type ControlAddress, type ControlFlags, controlAddress, readControl } from './control-api.ts';
+import { paintFor } from './paint.ts';
+import type { ExitCode, Surroundings } from './surroundings.ts';
+import { type Cell, type Heading, table } from './table.ts';
+
+/** What both verbs that search are asked. */
+export interface SearchOptions extends ControlFlags {
+  readonly source?: string;
+  readonly type?: string;
+  readonly userId?: string;
+  readonly from?: string;
+  readonly to?: string;
+  readonly limit: number;
+  readonly json?: boolean;
+}
+
+export interface Sought<Entry> {
+  /** Below `/api/v1/`. */
+  readonly path: string;
+  readonly query: Readonly<Record<string, string | undefined>>;
+  /** What is sought, for a sentence. */
+  readonly what: string;
+  readonly headings: readonly Heading[];
+  readonly row: (entry: Entry) => readonly Cell[];
+}
+
+/** The most that the server puts on a page. contract.md section 4. */
+const PAGE = 500;
+
+/**
+ * Asks for page after page until there is enough, or all. The server looks for about a second at a time, so a page may be
+ * empty and not the last. As JSON entries go out as they come; a table waits for the widest.
+ */
+export async function find<Entry>(
+  options: SearchOptions,
+  place: Surroundings,
+  sought: Sought<Entry>,
+): Promise<ExitCode> {
+  const address = controlAddress(options, place.env);
+  if (typeof address === 'string') {
+    place.err.write(`millrace: ${address}.\n`);
+    return 2;
+  }
+  const rows: (readonly Cell[])[] = [];
+  let found = 0;
+  let cursor: string | undefined;
+  let isStopped = false;
+  void place.stopping.then(() => {
+    isStopped = true;
+  });
+  do {
+    const limit = Math.min(PAGE, options.limit - found);
+    const page = await pageOf<Entry>(address, sought, { limit: String(limit), cursor });
+    if (typeof page === 'string') {
+      place.err.write(`millrace: ${page}.\n`);
+      return 1;
+    }
+    for (const entry of page.data) {
+      if (options.json) place.out.write(`${JSON.stringify(entry)}\n`);
+      else rows.push(sought.row(entry));
+    }
+    found += page.data.length;
+    cursor = page.next ?? undefined;
+  } while (cursor !== undefined && found < options.limit && !isStopped);
+  if (rows.length > 0)
+    place.out.write(`${table(sought.headings, rows, paintFor(place.out, place.env)).join('\n')}\n`);
+  if (found === 0 && !isStopped) place.err.write(`millrace: no ${sought.what} like this.\n`);
+  else if (isStopped) place.err.write('millrace: stopped before everything was looked at.\n');
+  else if (cursor !== undefined)
+    place.err.write(`millrace: these are ${count(found)}, and there may be more: see --limit.\n`);
+  return 0;
+}
+
+interface FoundPage<Entry> {
+  readonly data: readonly Entry[];
+  readonly next: string | null;
+}
+
+/** A page, or why there is none. */
+async function pageOf<Entry>(
+  address: ControlAddress,
+  { path, query }: Sought<Entry>,
+  paging: Readonly<Record<string, string | undefined>>,
+): Promise<FoundPage<Entry> | string> {
+  const reply = await readControl(address, path, { ...query, ...paging });
+  if (reply.kind === 'failed') return reply.message;
+  if (isPage<Entry>(reply.value)) return reply.value;
+  return `the server at ${address.url.origin} speaks of ${path} in another way: is it of this version?`;
+}
+
+function isPage<Entry>(value: unknown): value is FoundPage<Entry> {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'data' in value &&
+    Array.isArray(value.data) &&
+    'next' in value &&
+    (value.next === null || typeof value.next === 'string')
+  );
+}

@@ -1,0 +1,31 @@
+import type { Command } from 'commander';
+import type { BackupOptions } from './backup.ts';
+import { addControlOptions, type Run } from './grammar-options.ts';
+import type { RestoreOptions } from './restore.ts';
+
+/** The verbs that copy everything away and bring it back. */
+export function addBackup(program: Command, run: Run): void {
+  addControlOptions(
+    program
+      .command('backup')
+      .description('a copy of a running server as it is now, in a folder on the machine of the server')
+      .argument('<dir>', 'a folder that does not exist yet or is empty, on the machine of the server'),
+  )
+    .addHelpText('after', '\nExample:\n  millrace backup /var/backups/millrace/2026-03-04')
+    .action((dir: string, options: Omit<BackupOptions, 'dir'>) =>
+      run(async () => (await import('./backup.ts')).backup)({ ...options, dir }),
+    );
+  program
+    .command('restore')
+    .description('brings a backup into an empty data folder; no server runs on it yet')
+    .argument('<dir>', 'the folder of the backup')
+    .option('--data <folder>', 'the data folder, which does not exist yet or is empty (MILLRACE_DATA)')
+    .option('--json', 'print it as JSON')
+    .addHelpText(
+      'after',
+      '\nExample:\n  millrace restore /var/backups/millrace/2026-03-04 --data /var/lib/millrace',
+    )
+    .action((dir: string, options: Omit<RestoreOptions, 'dir'>) =>
+      run(async () => (await import('./restore.ts')).restore)({ ...options, dir }),
+    );
+}

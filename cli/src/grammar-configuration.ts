@@ -1,0 +1,71 @@
+import { type Command, Option } from 'commander';
+import type { ExportOptions } from './export.ts';
+import { addControlOptions, type Run } from './grammar-options.ts';
+import type { ApplyOptions, PlanOptions } from './plan.ts';
+import type { CreateTokenOptions, NamedTokenOptions, TokenOptions } from './tokens.ts';
+
+/** The verbs of configuration as code. */
+export function addConfiguration(program: Command, run: Run): void {
+  const verb = (name: string, description: string) =>
+    addControlOptions(
+      program
+        .command(name)
+        .description(description)
+        .requiredOption('-f, --file <file>', `configuration file, YAML; $\{NAME} in it reads the environment`)
+        .option('--prune', 'also remove the sources and destinations that the file does not name'),
+    );
+  verb('plan', 'what applying a configuration file to a running server would change; changes nothing')
+    .addHelpText('after', '\nExample:\n  millrace plan -f millrace.yaml')
+    .action((options: PlanOptions) => run(async () => (await import('./plan.ts')).plan)(options));
+  verb('apply', 'makes the sources and destinations of a running server what a configuration file says')
+    .option('--dry-run', 'only show what would change, as plan does')
+    .option('--yes', 'ask nothing, also where it disconnects a destination that something is still owed to')
+    .addHelpText('after', '\nExample:\n  millrace apply -f millrace.yaml --prune')
+    .action((options: ApplyOptions) => run(async () => (await import('./plan.ts')).apply)(options));
+  addControlOptions(
+    program
+      .command('export')
+      .description(
+        'the sources and destinations of a running server as a configuration file, secrets left out',
+      )
+      .option('-o, --output <file>', 'write it to a file; default: stdout'),
+  )
+    .addHelpText('after', '\nExample:\n  millrace export -o millrace.yaml')
+    .action((options: ExportOptions) =>
+      run(async () => (await import('./export.ts')).exportRecords)(options),
+    );
+}
+
+/** Who may use the control API. */
+export function addToken(program: Command, run: Run): void {
+  const token = program.command('token').description('tokens of the control API, each with a role');
+  const load = () => import('./tokens.ts');
+  addControlOptions(
+    token
+      .command('create')
+      .description('make a token; it is shown this once')
+      .argument('<name>', 'what the audit trail calls it')
+      .addOption(
+        new Option('--role <role>', 'viewer reads, editor changes records, admin makes tokens too')
+          .choices(['admin', 'editor', 'viewer'])
+          .makeOptionMandatory(),
+      ),
+  )
+    .addHelpText('after', '\nExample:\n  TOKEN=$(millrace token create ci --role editor)')
+    .action((name: string, options: Omit<CreateTokenOptions, 'name'>) =>
+      run(async () => (await load()).createToken)({ ...options, name }),
+    );
+  addControlOptions(token.command('list').description('names, roles and ages of the tokens; never a token'))
+    .addHelpText('after', '\nExample:\n  millrace token list')
+    .action((options: TokenOptions) => run(async () => (await load()).listTokens)(options));
+  addControlOptions(
+    token
+      .command('revoke')
+      .description('make a token useless at once')
+      .argument('<name>', 'of the token, as list shows it'),
+  )
+    .addHelpText('after', '\nExample:\n  millrace token revoke ci')
+    .action((name: string, options: Omit<NamedTokenOptions, 'name'>) =>
+      run(async () => (await load()).revokeToken)({ ...options, name }),
+    );
+}

@@ -1,0 +1,65 @@
+import { type Command, Option } from 'commander';
+import { addControlOptions, type Run } from './grammar-options.ts';
+import { entries } from './quantity.ts';
+
+const TYPES = ['identify', 'track', 'page', 'screen', 'group', 'alias'];
+const STATES = ['pending', 'retrying', 'delivered', 'dead'];
+
+/** The verbs that search what is stored. */
+export function addSearch(program: Command, run: Run): void {
+  const common = (command: Command) => {
+    const whole = addControlOptions(
+      command
+        .option('--source <name>', 'only of this source')
+        .addOption(new Option('--type <type>', 'only events of this type').choices(TYPES))
+        .option('--user-id <id>', 'only of this user')
+        .option('--from <time>', 'only from this time on: 2026-03-04T05:06:07Z')
+        .option('--to <time>', 'only before this time')
+        .option('--limit <number>', 'so many at most', entries, 100),
+    );
+    for (const option of whole.options)
+      if (option.long === '--json')
+        option.description = 'print each as a line of JSON, as the control API gives it';
+    return whole;
+  };
+  common(
+    program
+      .command('events')
+      .description('stored events, the newest first, each with what became of it')
+      .option(
+        '--event <name>',
+        'only of this name: what was tracked, page, screen; a * at the end for any rest',
+      ),
+  )
+    .addHelpText(
+      'after',
+      `
+Examples:
+  millrace events --user-id u1
+  millrace events --type track --event 'Order *' --from 2026-03-04T05:00:00Z --limit 20
+  millrace events --source website --json | jq .event.properties`,
+    )
+    .action(run(async () => (await import('./events.ts')).events));
+  common(
+    program
+      .command('deliveries')
+      .description('deliveries, those of the newest events first: pending, retrying, delivered, dead')
+      .option('--destination <name>', 'only to this destination')
+      .addOption(new Option('--state <state>', 'only in this state').choices(STATES))
+      .option(
+        '--reason <reason>',
+        'why dead, or what the last request came to (with --state dead or retrying)',
+      ),
+  )
+    .addHelpText(
+      'after',
+      `
+Dead deliveries come by when they were given up, and --from and --to are about that.
+
+Examples:
+  millrace deliveries --destination crm --state retrying
+  millrace deliveries --state dead --reason status_410 --from 2026-03-04T05:00:00Z
+  millrace redeliver crm --id $(millrace deliveries --destination crm --state dead --type track --json | jq -r .id)`,
+    )
+    .action(run(async () => (await import('./deliveries.ts')).deliveries));
+}

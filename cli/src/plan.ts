@@ -1,0 +1,204 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { ConfigError, type FileRecords, readRecords } from '@millrace/server/config';
+import {
+  askControl,
+  type ControlAddress,
+  type ControlFlags,
+  type ControlReply,
+  controlAddress,
+} from './control-api.ts';
+import { paintFor } from './paint.ts';
+import { type Plan, planReport, sumOf } from './plan-report.ts';
+import { canBeAsked, isConfirmed } from './question.ts';
+import type { ExitCode, Surroundings } from './surroundings.ts';
+
+export interface PlanOptions extends ControlFlags {
+  readonly file: string;
+  readonly prune?: boolean;
+  readonly json?: boolean;
+}
+
+export interface ApplyOptions extends PlanOptions {
+  readonly yes?: boolean;
+  readonly dryRun?: boolean;
+}
+
+/** `millrace plan -f FILE`: what applying a file would change. Changes nothing. */
+export async function plan(options: PlanOptions, place: Surroundings): Promise<ExitCode> {
+  const wish = wishOf(options, place);
+  if (wish === undefined) return 2;
+  const planned = await put(wish, { dryRun: true }, place);
+  if (planned === undefined) return 1;
+  show(planned, options, place);
+  warnOfSources(wish, planned.plan, place);
+  return 0;
+}
+
+/**
+ * `millrace apply -f FILE`: makes the sources and destinations of a running server what a file says, all of them or none.
+ * contract.md section 1.
+ */
+export async function apply(options: ApplyOptions, place: Surroundings): Promise<ExitCode> {
+  if (options.dryRun) return await plan(options, place);
+  const wish = wishOf(options, place);
+  if (wish === undefined) return 2;
+  let confirm = options.yes === true;
+  let shown: string | undefined;
+  if (!confirm && canBeAsked(place)) {
+    const planned = await put(wish, { dryRun: true }, place);
+    if (planned === undefined) return 1;
+    const { changes } = planned.plan;
+    if (changes.length > 0) {
+      place.err.write(planReport(planned.plan, paintFor(place.err, place.env)));
+      shown = JSON.stringify(changes);
+      if (!(await isConfirmed(`Change ${wish.address.url.origin} so?`, place))) {
+        place.err.write('millrace: nothing was changed.\n');
+        return 1;
+      }
+      confirm = true;
+    }
+  }
+  const done = await put(wish, { confirm }, place);
+  if (done === undefined) return 1;
+  const isAsShown = shown === JSON.stringify(done.plan.changes);
+  if (shown !== undefined && !isAsShown)
+    place.err.write('millrace: somebody else changed the server meanwhile; what was changed now is this:\n');
+  // Whoever has just read it need not read it again.
+  if (isAsShown && place.out.isTTY && !options.json) place.out.write(`${sumOf(done.plan)}\n`);
+  else show(done, options, place);
+  warnOfSources(wish, done.plan, place);
+  return 0;
+}
+
+interface Wish {
+  readonly address: ControlAddress;
+  readonly file: FileRecords;
+  readonly path: string;
+  readonly prune: boolean;
+}
+
+/** `undefined` after saying what is wrong. */
+function wishOf(options: PlanOptions, place: Surroundings): Wish | undefined {
+  const address = controlAddress(options, place.env);
+  if (typeof address === 'string') {
+    place.err.write(`millrace: ${address}.\n`);
+    return undefined;
+  }
+  const file = recordsIn(options.file, place);
+  if (file === undefined) return undefined;
+  if (file.otherKeys.length > 0) {
+    place.err.write(
+      `millrace: ${file.otherKeys.join(', ')} of ${options.file}: read by millrace start, not sent to a running server.\n`,
+    );
+  }
+  return { address, file, path: options.file, prune: options.prune === true };
+}
+
+function recordsIn(path: string, place: Surroundings): FileRecords | undefined {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    const reason = code === 'ENOENT' ? 'does not exist' : `cannot be read (${code})`;
+    place.err.write(`millrace: the configuration file ${resolve(path)} ${reason}.\n`);
+    return undefined;
+  }
+  try {
+    return readRecords({ path, text }, place.env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    place.err.write(`millrace: this file cannot be applied:\n${error.message}\n`);
+    return undefined;
+  }
+}
+
+interface Answered {
+  readonly plan: Plan;
+  readonly text: string;
+}
+
+/** `undefined` after saying why not. */
+async function put(
+  { address, file, path, prune }: Wish,
+  { dryRun = false, confirm = false }: { readonly dryRun?: boolean; readonly confirm?: boolean },
+  place: Surroundings,
+): Promise<Answered | undefined> {
+  const reply = await askControl(address, 'config', {
+    method: 'PUT',
+    query: {
+      ...(dryRun ? { dryRun: 'true' } : {}),
+      ...(prune ? { prune: 'true' } : {}),
+      ...(confirm ? { confirm: 'true' } : {}),
+    },
+    body: { sources: file.sources, destinations: file.destinations },
+  });
+  if (reply.kind === 'failed') {
+    place.err.write(`millrace: ${refusal(reply, file, path)}\n`);
+    return undefined;
+  }
+  if (isPlan(reply.value)) return { plan: reply.value, text: reply.text };
+  place.err.write(
+    `millrace: the server at ${address.url.origin} speaks of its configuration in another way: is it of this version?\n`,
+  );
+  return undefined;
+}
+
+/** What the server has against the file, by line where the file has one. */
+function refusal(
+  { message, problem }: Extract<ControlReply, { kind: 'failed' }>,
+  file: FileRecords,
+  path: string,
+): string {
+  if (problem?.code === 'invalid_parameters') {
+    const lines = problem.errors.map((fault) =>
+      file.lineAt(fault.path.replace(/^body\.?/, ''), fault.message),
+    );
+    return [`the server refuses ${path}, and nothing was changed:`, ...lines].join('\n');
+  }
+  if (problem?.code === 'confirmation_needed') {
+    const owed = problem.errors.map(
+      (fault) => `  ${fault.path.replace(/^destinations /, 'destination ')} ${fault.message}`,
+    );
+    return [
+      'nothing was changed, because this disconnects what something is still owed to:',
+      ...owed,
+      'Wait until it has been delivered (millrace status), or apply with --yes: a destination that is removed loses it to ' +
+        'its dead letters, one that is disabled keeps it until it is enabled.',
+    ].join('\n');
+  }
+  return `${message}.`;
+}
+
+function show({ plan, text }: Answered, { json }: PlanOptions, place: Surroundings): void {
+  place.out.write(json ? `${text}\n` : planReport(plan, paintFor(place.out, place.env)));
+}
+
+/** A name with a slip of the fingers is no error, since sources may come later; but nothing would ever arrive. */
+function warnOfSources({ file }: Wish, { kept }: Plan, place: Surroundings): void {
+  const known = new Set([...file.sources.map(({ name }) => `source ${String(name)}`), ...kept]);
+  for (const [index, { sources }] of file.destinations.entries()) {
+    for (const [nth, name] of (Array.isArray(sources) ? sources : []).entries()) {
+      if (known.has(`source ${String(name)}`)) continue;
+      const message = `names the source ${JSON.stringify(name)}, which neither this file nor the server has`;
+      place.err.write(
+        `millrace: warning: ${file.lineAt(`destinations[${index}].sources[${nth}]`, message)}\n`,
+      );
+    }
+  }
+}
+
+/** Looks only as far as is needed to tell another program or version apart. */
+function isPlan(value: unknown): value is Plan {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'changes' in value &&
+    Array.isArray(value.changes) &&
+    'kept' in value &&
+    Array.isArray(value.kept) &&
+    'disconnects' in value &&
+    Array.isArray(value.disconnects)
+  );
+}

@@ -1,0 +1,28 @@
+import { createInterface } from 'node:readline';
+import type { Surroundings } from './surroundings.ts';
+
+/** Whether somebody sits there who can be asked. */
+export function canBeAsked({ in: input, err }: Pick<Surroundings, 'in' | 'err'>): boolean {
+  return input.isTTY === true && err.isTTY === true;
+}
+
+interface Asked {
+  readonly in: NodeJS.ReadableStream;
+  readonly err: NodeJS.WritableStream;
+  readonly stopping: Promise<void>;
+}
+
+/** Asks on stderr; anything but a yes is a no, and so is Ctrl-C, Ctrl-D or a signal. */
+export function isConfirmed(question: string, { in: input, err, stopping }: Asked): Promise<boolean> {
+  return new Promise((resolve) => {
+    const lines = createInterface({ input, output: err, terminal: false });
+    let answer = '';
+    lines.once('line', (line) => {
+      answer = line;
+      lines.close();
+    });
+    lines.once('close', () => resolve(/^\s*y(es)?\s*$/i.test(answer)));
+    void stopping.then(() => lines.close());
+    err.write(`${question} [y/N] `);
+  });
+}

@@ -1,0 +1,23 @@
+/** What `/readyz` says, or why it says nothing. */
+export type Readiness =
+  | { readonly status: number; readonly reasons: readonly string[] }
+  /** `ECONNREFUSED` and its like. */
+  | { readonly error: string };
+
+/** It looks at nothing but memory, so that an answer takes no longer than the network. */
+const PATIENCE_MS = 5000;
+
+/** Asks whether a server takes calls; needs no token. Never rejects. */
+export async function readinessOf(url: URL): Promise<Readiness> {
+  try {
+    const target = new URL(`${url.pathname.replace(/\/+$/, '')}/readyz`, url);
+    const answer = await fetch(target, { redirect: 'manual', signal: AbortSignal.timeout(PATIENCE_MS) });
+    const said: unknown = await answer.json().catch(() => undefined);
+    const { reasons } = Object(said) as { reasons?: unknown };
+    return { status: answer.status, reasons: Array.isArray(reasons) ? reasons.map(String) : [] };
+  } catch (error) {
+    const cause = error instanceof Error ? error.cause : undefined;
+    if (cause instanceof Error && 'code' in cause) return { error: String(cause.code) };
+    return { error: error instanceof Error ? error.message : String(error) };
+  }
+}

@@ -1,0 +1,135 @@
+import { setTimeout } from 'node:timers/promises';
+import { type AskedFor, answered } from './answered.ts';
+import type { ControlFlags } from './control-api.ts';
+import {
+  isPreview,
+  isReplay,
+  previewText,
+  progressText,
+  replayLine,
+  type ShownReplay,
+} from './replay-report.ts';
+import type { ExitCode, Surroundings } from './surroundings.ts';
+
+export interface ReplayOptions extends ControlFlags {
+  /** The argument of the verb: the name of a destination. */
+  readonly destination: string;
+  readonly from?: string;
+  readonly to?: string;
+  readonly source?: string;
+  readonly types?: readonly string[];
+  readonly rate?: number;
+  readonly dryRun?: boolean;
+  readonly detach?: boolean;
+  readonly json?: boolean;
+}
+
+export interface OneReplayOptions extends ControlFlags {
+  readonly id: string;
+  readonly json?: boolean;
+}
+
+/** Milliseconds between two looks. */
+const EVERY = 250;
+
+/**
+ * `millrace replay DESTINATION --from T`: stored events once more, to one destination. Says how many there are and how long
+ * it will take, and stays until it is done; the server goes on with it whatever becomes of this program.
+ */
+export async function replay(options: ReplayOptions, place: Surroundings): Promise<ExitCode> {
+  const { destination, from, to = new Date().toISOString(), source, types, rate, dryRun } = options;
+  if (from === undefined) {
+    place.err.write('millrace: say from when on with --from, such as --from 2026-03-04T05:06:07Z.\n');
+    return 2;
+  }
+  const body = {
+    ...{ destination, from, to },
+    ...(source === undefined ? {} : { source }),
+    ...(types === undefined ? {} : { types }),
+    ...(rate === undefined ? {} : { rate }),
+    ...(dryRun === undefined ? {} : { dryRun }),
+  };
+  const reply = await answered(options, place, { path: 'replays', method: 'POST', body });
+  if (typeof reply === 'number') return reply;
+  const { value, text } = reply;
+  if (dryRun === true && isPreview(value)) {
+    place.out.write(options.json ? `${text}\n` : `${previewText(value)} to ${destination}.\n`);
+    return 0;
+  }
+  if (!isReplay(value)) return strange(place);
+  if (options.detach) {
+    place.out.write(options.json ? `${text}\n` : `${value.id}  ${previewText(value)} to ${destination}.\n`);
+    return 0;
+  }
+  place.err.write(`millrace: replay ${value.id}: ${previewText(value)} to ${destination}.\n`);
+  return await untilItEnds(value, options, place);
+}
+
+/** `millrace replay status ID`. */
+export async function replayStatus(options: OneReplayOptions, place: Surroundings): Promise<ExitCode> {
+  const reply = await answered(options, place, shown(options.id));
+  if (typeof reply === 'number') return reply;
+  if (!isReplay(reply.value)) return strange(place);
+  place.out.write(options.json ? `${reply.text}\n` : `${replayLine(reply.value)}.\n`);
+  return 0;
+}
+
+/** `millrace replay cancel ID`: nothing more is owed for it. */
+export async function cancelReplay(options: OneReplayOptions, place: Surroundings): Promise<ExitCode> {
+  const { method: _, ...rest } = shown(options.id);
+  const reply = await answered(options, place, { ...rest, method: 'DELETE' });
+  return typeof reply === 'number' ? reply : await replayStatus(options, place);
+}
+
+/** `millrace replay list`: those that run and those that have ended last, the newest first. */
+export async function listReplays(
+  options: ControlFlags & { readonly json?: boolean },
+  place: Surroundings,
+): Promise<ExitCode> {
+  const reply = await answered(options, place, { path: 'replays', method: 'GET', query: { limit: '500' } });
+  if (typeof reply === 'number') return reply;
+  const { data = [] } = Object(reply.value) as { readonly data?: readonly unknown[] };
+  if (options.json) place.out.write(`${reply.text}\n`);
+  else for (const one of data.filter(isReplay)) place.out.write(`${replayLine(one)}\n`);
+  return 0;
+}
+
+function shown(id: string): AskedFor {
+  return { path: `replays/${encodeURIComponent(id)}`, method: 'GET' };
+}
+
+async function untilItEnds(
+  { id }: ShownReplay,
+  options: ReplayOptions,
+  place: Surroundings,
+): Promise<ExitCode> {
+  const isWatched = place.err.isTTY === true && place.env['TERM'] !== 'dumb';
+  const draw = (text: string) => {
+    if (isWatched) place.err.write(`\r\u001b[2K${text.slice(0, (place.err.columns || 80) - 1)}`);
+  };
+  for (;;) {
+    const reply = await answered(options, place, shown(id));
+    if (typeof reply === 'number') return reply;
+    if (!isReplay(reply.value)) return strange(place);
+    const now = reply.value;
+    if (now.state !== 'running') {
+      draw('');
+      place.out.write(options.json ? `${reply.text}\n` : `${replayLine(now)}.\n`);
+      return now.state === 'done' ? 0 : 1;
+    }
+    draw(progressText(now, Date.now()));
+    const stopped = await Promise.race([setTimeout(EVERY), place.stopping.then(() => true)]);
+    if (stopped !== true) continue;
+    draw('');
+    place.err.write(
+      `millrace: the server goes on with it. millrace replay status ${id} tells how far it is, ` +
+        `millrace replay cancel ${id} ends it.\n`,
+    );
+    return 1;
+  }
+}
+
+function strange(place: Surroundings): ExitCode {
+  place.err.write('millrace: the server speaks of replays in another way: is it of this version?\n');
+  return 1;
+}

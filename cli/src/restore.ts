@@ -1,0 +1,37 @@
+import { resolve } from 'node:path';
+import { restoreBackup, StorageError } from '@millrace/server';
+import { count } from './column.ts';
+import type { ExitCode, Surroundings } from './surroundings.ts';
+
+export interface RestoreOptions {
+  /** The argument of the verb. */
+  readonly dir: string;
+  readonly data?: string;
+  readonly json?: boolean;
+}
+
+/**
+ * `millrace restore DIR`: copies a backup into an empty data folder and checks every page of the copy. It asks no server:
+ * the one that is to use the folder is started afterwards. contract.md section 1.
+ */
+export async function restore({ dir, data, json }: RestoreOptions, place: Surroundings): Promise<ExitCode> {
+  const folder = resolve(data ?? (place.env['MILLRACE_DATA'] || './data'));
+  try {
+    const { bytes } = restoreBackup(resolve(dir), folder);
+    if (json) place.out.write(`${JSON.stringify({ folder, bytes })}\n`);
+    else {
+      place.out.write(
+        `${count(Math.ceil(bytes / 1024 / 1024))} MB are in ${folder}, and every page is sound.\n`,
+      );
+      place.err.write(
+        'Start Millrace with it. What was delivered after the moment of the backup is delivered once more, with the same ' +
+          'Webhook-Id; without an admin token of the configuration, the start makes a new one.\n',
+      );
+    }
+    return 0;
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error;
+    place.err.write(`millrace: ${error.reason}.\n`);
+    return 1;
+  }
+}

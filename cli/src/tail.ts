@@ -1,0 +1,122 @@
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { count, printable } from './column.ts';
+import { type ControlFlags, controlAddress } from './control-api.ts';
+import { openControlStream } from './control-stream.ts';
+import { EventStream, type StreamEvent } from './event-stream.ts';
+import { happeningLine } from './happening-line.ts';
+import { type Paint, paintFor } from './paint.ts';
+import type { ExitCode, Surroundings } from './surroundings.ts';
+import { toldIn } from './tail-event.ts';
+
+export interface TailOptions extends ControlFlags {
+  readonly source?: string;
+  readonly destination?: string;
+  readonly type?: string;
+  readonly failed?: boolean;
+  readonly body?: boolean;
+  readonly json?: boolean;
+}
+
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 10_000;
+
+/**
+ * `millrace tail`: what happens on a running server, line by line, until Ctrl-C. A server that is restarted is watched again;
+ * what happened in between is not shown (`trace` and `status` know it). contract.md section 1.
+ */
+export async function tail(options: TailOptions, place: Surroundings): Promise<ExitCode> {
+  const address = controlAddress(options, place.env);
+  if (typeof address === 'string') {
+    place.err.write(`millrace: ${address}.\n`);
+    return 2;
+  }
+  const end = new AbortController();
+  void place.stopping.then(() => end.abort());
+  const { signal } = end;
+  const { origin } = address.url;
+  let failures = 0;
+  let hasWatched = false;
+  while (!signal.aborted) {
+    const reply = await openControlStream(address, 'tail', { query: queryOf(options), signal });
+    if (reply.kind === 'open') {
+      place.err.write(`millrace: watching ${origin}${hasWatched ? ' again' : ', until Ctrl-C'}.\n`);
+      hasWatched = true;
+      failures = 0;
+      await showAll(reply.chunks, options, { place, signal });
+      if (!signal.aborted) place.err.write(`millrace: ${origin} ended the connection; trying again.\n`);
+    } else if (!signal.aborted && (!hasWatched || !reply.passing)) {
+      place.err.write(`millrace: ${reply.message}.\n`);
+      return 1;
+    }
+    await pause(failures++, signal);
+  }
+  return 0;
+}
+
+function queryOf(options: TailOptions): Record<string, string> {
+  const { source, destination, type, failed, body } = options;
+  return {
+    ...(source === undefined ? {} : { source }),
+    ...(destination === undefined ? {} : { destination }),
+    ...(type === undefined ? {} : { type }),
+    ...(failed ? { failed: 'true' } : {}),
+    ...(body ? { body: 'true' } : {}),
+  };
+}
+
+interface Watched {
+  readonly place: Surroundings;
+  readonly signal: AbortSignal;
+}
+
+/** Resolves when the connection has ended, whoever ended it. */
+async function showAll(
+  chunks: AsyncIterable<Uint8Array>,
+  options: TailOptions,
+  { place, signal }: Watched,
+): Promise<void> {
+  const events = new EventStream();
+  const shown = { ...options, paint: paintFor(place.out, place.env), err: place.err };
+  const arriving = chunks[Symbol.asyncIterator]();
+  for (;;) {
+    // However a connection ends that was cut or given up, it is over.
+    const next = await arriving.next().catch(() => undefined);
+    if (next === undefined || next.done) return;
+    const text = events.take(next.value).reduce((before, event) => before + textOf(event, shown), '');
+    if (text === '' || place.out.write(text)) continue;
+    // Waiting here is what tells the server that nobody reads: it then counts what it leaves out.
+    await once(place.out, 'drain', { signal }).catch(() => undefined);
+  }
+}
+
+function textOf(
+  event: StreamEvent,
+  { json = false, body = false, paint, err }: TailOptions & { paint: Paint; err: Surroundings['err'] },
+): string {
+  if (json) return `${JSON.stringify({ kind: event.name, ...JSON.parse(event.data) })}\n`;
+  if (event.name === 'lost') {
+    const { count: lost } = JSON.parse(event.data) as { count: number };
+    err.write(`millrace: ${count(lost)} lines are missing here: they came faster than they were read.\n`);
+    return '';
+  }
+  const told = toldIn(event);
+  if (told === undefined) return '';
+  const line = `${happeningLine(told.shown, { now: told.at, paint })}\n`;
+  return body && told.event !== undefined ? line + indented(told.event) : line;
+}
+
+function indented(event: object): string {
+  const lines = JSON.stringify(event, null, 2).split('\n');
+  return lines.map((line) => `    ${printable(line)}\n`).join('');
+}
+
+/** At once after a connection that held, then twice as long each time; not at the same moment as everybody else. */
+async function pause(failures: number, signal: AbortSignal): Promise<void> {
+  const longest = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures);
+  try {
+    await sleep(longest * (0.5 + Math.random() / 2), undefined, { signal });
+  } catch {
+    // Ctrl-C.
+  }
+}

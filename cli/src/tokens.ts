@@ -1,0 +1,78 @@
+import { type AskedFor, answered } from './answered.ts';
+import type { ControlFlags } from './control-api.ts';
+import { paintFor } from './paint.ts';
+import type { ExitCode, Surroundings } from './surroundings.ts';
+import { table } from './table.ts';
+
+export interface TokenOptions extends ControlFlags {
+  readonly json?: boolean;
+}
+
+export interface NamedTokenOptions extends TokenOptions {
+  /** The argument of the verb. */
+  readonly name: string;
+}
+
+type Answer = ReadonlyMap<string, unknown>;
+
+export interface CreateTokenOptions extends NamedTokenOptions {
+  readonly role: string;
+}
+
+/** `millrace token create NAME --role ROLE`: the token is all that stands on stdout, so that a script can keep it. */
+export async function createToken(options: CreateTokenOptions, place: Surroundings): Promise<ExitCode> {
+  const { name, role } = options;
+  return await ask(options, place, {
+    request: { path: 'tokens', method: 'POST', body: { name, role } },
+    said: (value) => {
+      place.err.write(
+        `millrace: made the token ${name} with the role ${role}. It is shown this once: keep it, and give it to ` +
+          'millrace with --token or MILLRACE_ADMIN_TOKEN.\n',
+      );
+      return `${String(value.get('token'))}\n`;
+    },
+  });
+}
+
+/** `millrace token list`. */
+export async function listTokens(options: TokenOptions, place: Surroundings): Promise<ExitCode> {
+  const paint = paintFor(place.out, place.env);
+  return await ask(options, place, {
+    request: { path: 'tokens', method: 'GET', query: { limit: '500' } },
+    said: (value) => {
+      const data = value.get('data');
+      const rows = (Array.isArray(data) ? data : []).map((token: Readonly<Record<string, unknown>>) => [
+        { text: String(token['name']) },
+        { text: String(token['role']) },
+        { text: `…${String(token['hint'])}` },
+        { text: String(token['createdAt']) },
+      ]);
+      if (rows.length === 0) return 'No tokens but that of the configuration or of the data folder.\n';
+      const headings = ['name', 'role', 'ends in', 'made'].map((title) => ({
+        title,
+        align: 'left' as const,
+      }));
+      return `${table(headings, rows, paint).join('\n')}\n`;
+    },
+  });
+}
+
+/** `millrace token revoke NAME`: from now on it opens nothing. */
+export async function revokeToken(options: NamedTokenOptions, place: Surroundings): Promise<ExitCode> {
+  const { name } = options;
+  return await ask(options, place, {
+    request: { path: `tokens/${encodeURIComponent(name)}`, method: 'DELETE' },
+    said: () => `${name} is revoked.\n`,
+  });
+}
+
+async function ask(
+  options: TokenOptions,
+  place: Surroundings,
+  { request, said }: { readonly request: AskedFor; readonly said: (value: Answer) => string },
+): Promise<ExitCode> {
+  const reply = await answered(options, place, request);
+  if (typeof reply === 'number') return reply;
+  place.out.write(options.json ? `${reply.text}\n` : said(new Map(Object.entries(Object(reply.value)))));
+  return 0;
+}

@@ -1,0 +1,50 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { OwedSlice, Owing } from '../../ports/backlog.ts';
+import type { Counters } from './counters.ts';
+import type { Pending } from './pending.ts';
+
+/**
+ * What is owed once more, and how far each origin has come with it: a row for each origin that there ever was, written by
+ * the same transaction as the pending sets, so that a crash can neither repeat a slice nor leave one out.
+ */
+export class Owings {
+  readonly #pending: Pending;
+  readonly #counters: Counters;
+  readonly #sql: Readonly<Record<'begin' | 'move' | 'standing' | 'pending', StatementSync>>;
+
+  constructor(database: DatabaseSync, { pending, counters }: { pending: Pending; counters: Counters }) {
+    this.#pending = pending;
+    this.#counters = counters;
+    this.#sql = {
+      begin: database.prepare(
+        'insert into origin(id, cursor, events) values (?, 0, 0) on conflict do nothing',
+      ),
+      move: database.prepare('update origin set cursor = ?, events = events + ? where id = ? and cursor = ?'),
+      standing: database.prepare('select cursor, events from origin where id = ?'),
+      pending: database.prepare(
+        'select destination, sum(n) as n from pending where origin = ? group by destination',
+      ),
+    };
+  }
+
+  owe({ origin, destinations, positions, from, to, now }: OwedSlice): Owing {
+    this.#sql.begin.run(origin);
+    const moved = Number(this.#sql.move.run(to, positions.length, origin, from).changes) > 0;
+    if (moved && positions.length > 0) {
+      for (const destination of destinations) {
+        this.#counters.add('destination', destination, 'owed', positions.length);
+        this.#pending.bearAgain(destination, positions, now, origin);
+      }
+    }
+    return this.of(origin);
+  }
+
+  of(origin: string): Owing {
+    const row = this.#sql.standing.get(origin) as Pick<Owing, 'cursor' | 'events'> | undefined;
+    const pending = this.#sql.pending.all(origin) as unknown as { destination: number; n: number }[];
+    return {
+      ...{ cursor: row?.cursor ?? 0, events: row?.events ?? 0 },
+      pending: new Map(pending.map(({ destination, n }) => [destination, n])),
+    };
+  }
+}

@@ -1,0 +1,58 @@
+import type { Contents } from './contents.ts';
+import type { Answers, OperationKind, Request } from './protocol.ts';
+
+/** Does what a request asks for, inside the caller's transaction where it writes. */
+export function perform(contents: Contents, request: Request): Answers[OperationKind] {
+  switch (request.kind) {
+    case 'append':
+      return contents.append(request.append);
+    case 'settle':
+      return contents.settle(request.settle);
+    case 'claim':
+      return contents.pending.claim(request.destination, request.max, request.now);
+    case 'release':
+      return contents.release(request.destination, request.now);
+    case 'expire':
+      return contents.expire(request.destination, request.before, request.reason);
+    case 'adopt':
+      return contents.pending.adopt();
+    case 'maintain':
+      return contents.maintain(request.maintain);
+    case 'erase':
+      return contents.erase(request.positions);
+    case 'scrub':
+      return undefined;
+    case 'find':
+      return contents.find(request.find);
+    case 'size':
+      return contents.size();
+    case 'apply':
+      return contents.records.apply(request.changes);
+    case 'load':
+      return contents.records.load();
+    case 'audit': {
+      const { query, limit, from } = request.audit;
+      return contents.records.trail.page(query, limit, from);
+    }
+    case 'read':
+      return contents.read(request.positions);
+    case 'deadLetters':
+      return contents.deadLetters(request.deadLetters);
+    case 'revive':
+      return contents.revive(request.query, request.now);
+    case 'owe':
+      return contents.owe(request.slice);
+    case 'owing':
+      return contents.owing(request.origin);
+    case 'pending':
+      return contents.facts.page(request.pending);
+    case 'history':
+      return contents.histories.of(request.positions);
+    case 'lanes':
+      return contents.facts.lanes();
+    case 'ledger':
+      return contents.ledger();
+    case 'stop':
+      return undefined;
+  }
+}

@@ -1,0 +1,137 @@
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  statSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { StorageError } from '../../ports/event-log.ts';
+import { APPLICATION_ID, FORMAT } from './schema.ts';
+
+/** What the file is called until it has been checked and is on stable storage. */
+const UNFINISHED = 'millrace.db.restoring';
+
+const HEAD = 100;
+const MAGIC = 'SQLite format 3\0';
+
+/**
+ * Copies a backup to a data folder that does not exist yet or is empty, and checks the copy page by page.
+ * Throws a `StorageError` whose reason says what to do; what was written is then taken away.
+ */
+export function restoreBackup(from: string, folder: string): { readonly bytes: number } {
+  const file = join(from, 'millrace.db');
+  const bytes = checkBackup(from, file);
+  const isNew = makeEmpty(folder);
+  const unfinished = join(folder, UNFINISHED);
+  try {
+    refuseWithoutRoom(folder, bytes);
+    copyFileSync(file, unfinished);
+    checkPages(unfinished, from);
+    sync(unfinished);
+    renameSync(unfinished, join(folder, 'millrace.db'));
+    sync(folder);
+    return { bytes };
+  } catch (error) {
+    for (const rest of ['', '-wal', '-shm']) rmSync(`${unfinished}${rest}`, { force: true });
+    if (isNew) rmSync(folder, { recursive: true, force: true });
+    if (error instanceof StorageError) throw error;
+    const { message } = error as Error;
+    throw new StorageError(`cannot restore into ${folder} (${message}): see its disk and its rights`, {
+      cause: error,
+    });
+  }
+}
+
+/** Looks at the head of the file alone, so that a mistake is told before gigabytes are copied; how long it is, in bytes. */
+function checkBackup(from: string, file: string): number {
+  if (!existsSync(file)) {
+    const found = existsSync(from) ? readdirSync(from) : [];
+    const why = found.includes('millrace.db.unfinished') ? 'a backup that came to no end' : 'no backup';
+    throw new StorageError(`${from} holds ${why}: name the folder that millrace backup has written`);
+  }
+  const log = statSync(`${file}-wal`, { throwIfNoEntry: false });
+  if (log !== undefined && log.size > 0) {
+    throw new StorageError(
+      `${from} is a data folder that was in use and no backup: start Millrace with --data ${from}, or back it up while it runs`,
+    );
+  }
+  const head = headOf(file);
+  if (head.toString('latin1', 0, MAGIC.length) !== MAGIC || head.readUInt32BE(68) !== APPLICATION_ID) {
+    throw new StorageError(`the millrace.db in ${from} was not written by Millrace: name another folder`);
+  }
+  const format = head.readUInt32BE(60);
+  if (format > FORMAT) {
+    throw new StorageError(
+      `the backup in ${from} was made by a newer Millrace (format ${format}, this one knows ${FORMAT}): restore it with that version`,
+    );
+  }
+  return statSync(file).size;
+}
+
+function headOf(file: string): Buffer {
+  const head = Buffer.alloc(HEAD);
+  const handle = openSync(file, 'r');
+  try {
+    readSync(handle, head, 0, HEAD, 0);
+    return head;
+  } finally {
+    closeSync(handle);
+  }
+}
+
+function makeEmpty(folder: string): boolean {
+  if (!existsSync(folder)) {
+    mkdirSync(folder, { recursive: true });
+    return true;
+  }
+  if (readdirSync(folder).length > 0) {
+    throw new StorageError(
+      `the data folder ${folder} is not empty: name one that does not exist yet with --data, or move this one away`,
+    );
+  }
+  return false;
+}
+
+function refuseWithoutRoom(folder: string, bytes: number): void {
+  const { bavail, bsize } = statfsSync(folder);
+  if (bavail * bsize > bytes) return;
+  throw new StorageError(
+    `the disk of ${folder} has no room for the ${Math.ceil(bytes / 1024 / 1024)} MB of it: free some space`,
+  );
+}
+
+function checkPages(file: string, from: string): void {
+  let found: string;
+  try {
+    const database = new DatabaseSync(file);
+    try {
+      const rows = database.prepare('pragma quick_check(1)').all() as { quick_check: string }[];
+      found = rows[0]?.quick_check ?? 'nothing';
+    } finally {
+      database.close();
+    }
+  } catch (error) {
+    found = (error as Error).message;
+  }
+  if (found !== 'ok') {
+    throw new StorageError(`the backup in ${from} is damaged (${found}): restore an older one`);
+  }
+}
+
+function sync(path: string): void {
+  const handle = openSync(path, 'r');
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}

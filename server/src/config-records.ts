@@ -1,0 +1,60 @@
+import { type ConfigFile, type Environment, type Problem, readConfigFile } from './config-file.ts';
+import { ConfigError, inOrder, lineOf, problemsOf } from './config-problem.ts';
+import { configDocument } from './config-schema.ts';
+import { isObject, type Json, type JsonObject } from './model/json.ts';
+
+/** What a configuration file says about sources and destinations, for a server that runs already. */
+export interface FileRecords {
+  /** As the file writes them, references replaced: the server fills in what is left out. */
+  readonly sources: readonly JsonObject[];
+  readonly destinations: readonly JsonObject[];
+  /** Keys of the file that are no records, such as `port`: only a start reads them. */
+  readonly otherKeys: readonly string[];
+  /** One line for the operator about a value, with its place in the file: `f.yaml:12:9  sources[0].name  …`. */
+  readonly lineAt: (path: string, message: string) => string;
+}
+
+/**
+ * Reads the records of a configuration file and validates all of the file, but for references outside the records:
+ * the variables behind them are those of the machine where the server starts.
+ * Throws a `ConfigError` with every problem there is.
+ */
+export function readRecords(
+  file: { readonly path: string; readonly text: string },
+  env: Environment,
+): FileRecords {
+  const read = readConfigFile(file, env);
+  const parsed = configDocument.safeParse(read.value);
+  const problems = [
+    ...read.problems.filter(({ path }) => path === '' || isOfRecords(path) || !read.unread.has(path)),
+    ...(parsed.success ? [] : problemsOf(parsed.error.issues, { ...read, path: file.path })),
+  ];
+  if (problems.length > 0) throw new ConfigError(inOrder(problems));
+  // An empty file says nothing about anything, and nothing is a mapping without keys.
+  const value = isObject(read.value) ? (read.value as JsonObject) : {};
+  return {
+    sources: listIn(value, 'sources'),
+    destinations: listIn(value, 'destinations'),
+    otherKeys: Object.keys(value).filter((key) => !isOfRecords(key)),
+    lineAt: (path, message) => lineOf(problemAt(path, message, { ...read, path: file.path })),
+  };
+}
+
+function isOfRecords(path: string): boolean {
+  return /^(sources|destinations)([.[]|$)/.test(path);
+}
+
+/** Checked before. */
+function listIn(value: JsonObject, key: string): readonly JsonObject[] {
+  return (value[key] ?? []) as readonly Json[] as readonly JsonObject[];
+}
+
+/** At the value, or at the innermost thing around it that the file holds. */
+function problemAt(path: string, message: string, file: ConfigFile & { readonly path: string }): Problem {
+  for (let part = path; part !== ''; part = part.replace(/(\.[^.[]*|\[[^[]*)$/, '')) {
+    const place = file.places.get(part);
+    if (place !== undefined) return { file: file.path, ...place.at, path, message };
+    if (!/[.[]/.test(part)) break;
+  }
+  return { file: file.path, path, message };
+}

@@ -1,0 +1,133 @@
+import { isAbsolute } from 'node:path';
+import * as z from 'zod';
+import type { Clock } from '../ports/clock.ts';
+import { StorageError } from '../ports/event-log.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { BackupProgress, Store } from '../ports/store.ts';
+import { listOf, paging } from './lists.ts';
+import { type Operation, operation } from './operation.ts';
+import { Problem } from './problem.ts';
+
+export interface BackupTools {
+  readonly backup: Store['backup'];
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly newId: () => string;
+}
+
+/** Backups remembered; they are in memory and begin anew with every start. */
+const REMEMBERED = 20;
+
+const shown = z.object({
+  id: z.string(),
+  folder: z.string(),
+  state: z.enum(['running', 'done', 'failed']),
+  at: z.string().meta({ description: 'The moment it is a copy of: what was acknowledged before is in it.' }),
+  written: z.int().meta({ description: 'Bytes copied so far.' }),
+  bytes: z.int().meta({ description: 'Bytes of the whole.' }),
+  events: z.int().exactOptional(),
+  seconds: z.number(),
+  reason: z.string().exactOptional().meta({ description: 'Why it failed.' }),
+});
+
+interface Record {
+  readonly id: string;
+  readonly folder: string;
+  readonly at: number;
+  state: 'running' | 'done' | 'failed';
+  written: number;
+  bytes: number;
+  events?: number;
+  endedAt?: number;
+  reason?: string;
+}
+
+/** contract.md section 1, `backup`. A copy of gigabytes takes longer than anybody waits for an answer, so it is asked for. */
+export function backupOperations(tools: BackupTools): Operation[] {
+  const records: Record[] = [];
+  const show = (record: Record) => shownBackup(record, tools.clock.now());
+  return [
+    operation({
+      ...{ method: 'POST', path: 'backups', role: 'admin', status: 201 },
+      summary: 'Begins a backup: a copy of the running server, as it is now, in a folder on its machine',
+      body: z.strictObject({
+        folder: z
+          .string()
+          .refine(isAbsolute, 'must be an absolute path on the machine of the server')
+          .meta({ description: 'Made if it does not exist, and empty otherwise; the one above it exists.' }),
+      }),
+      answer: shown,
+      problems: ['backup_running'],
+      run: async ({ body: { folder } }) => {
+        if (records.some(({ state }) => state === 'running')) throw new Problem('backup_running');
+        const record: Record = {
+          ...{ id: tools.newId(), folder, at: tools.clock.now(), state: 'running', written: 0, bytes: 0 },
+        };
+        records.unshift(record);
+        records.splice(REMEMBERED);
+        try {
+          await begun(record, tools);
+        } catch (error) {
+          records.splice(records.indexOf(record), 1);
+          throw error;
+        }
+        return show(record);
+      },
+    }),
+    operation({
+      ...{ method: 'GET', path: 'backups', role: 'admin', isInMemory: true },
+      summary: 'Lists the backups made since the start, the newest first',
+      query: z.object(paging),
+      answer: listOf(shown),
+      run: async ({ query: { limit, cursor } }) => {
+        const from = cursor === undefined ? 0 : records.findIndex(({ id }) => id === cursor) + 1;
+        const data = records.slice(from, from + limit);
+        const next = records.length > from + limit ? data.at(-1)!.id : null;
+        return { data: data.map(show), next };
+      },
+    }),
+    operation({
+      ...{ method: 'GET', path: 'backups/:id', role: 'admin', isInMemory: true },
+      summary: 'How far a backup is, or what became of it',
+      answer: shown,
+      problems: ['unknown_name'],
+      run: async ({ names }) => {
+        const found = records.find(({ id }) => id === names['id']);
+        if (found !== undefined) return show(found);
+        const hint = `No backup made since the start has the id ${JSON.stringify(names['id'])}.`;
+        throw new Problem('unknown_name', { hint });
+      },
+    }),
+  ];
+}
+
+/** Resolves when the copy is being written, so that a folder that cannot be used is told at once. */
+function begun(record: Record, { backup, clock, logger }: BackupTools): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const { id, folder } = record;
+  let isBegun = false;
+  const progress: BackupProgress = (written, of) => {
+    isBegun = true;
+    Object.assign(record, { written, bytes: of });
+    resolve();
+  };
+  backup(folder, progress).then(
+    ({ bytes, events }) => {
+      Object.assign(record, { state: 'done', written: bytes, bytes, events, endedAt: clock.now() });
+      logger.info({ id, folder, bytes, events, ms: clock.now() - record.at }, 'backup.done');
+      resolve();
+    },
+    (error: unknown) => {
+      const reason = error instanceof StorageError ? error.reason : String(error);
+      Object.assign(record, { state: 'failed', reason, endedAt: clock.now() });
+      logger.error({ id, folder, reason }, 'backup.failed');
+      if (isBegun) resolve();
+      else reject(new Problem('invalid_parameters', { errors: [{ path: 'body.folder', message: reason }] }));
+    },
+  );
+  return promise;
+}
+
+function shownBackup({ endedAt, at, ...record }: Record, now: number): object {
+  return { ...record, at: new Date(at).toISOString(), seconds: ((endedAt ?? now) - at) / 1000 };
+}

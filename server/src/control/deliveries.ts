@@ -1,0 +1,108 @@
+import * as z from 'zod';
+import type { SettingsSnapshot } from '../ports/settings.ts';
+import { cursorOf, logPlaceIn, type Place, placeIn, textOf } from './cursor.ts';
+import { type EventWish, eventFilter, type FoundPage, type PageWish, sourceIn } from './events.ts';
+import { listOf, paging, time } from './lists.ts';
+import { type Operation, operation } from './operation.ts';
+import { Problem } from './problem.ts';
+import { attempt } from './reading.ts';
+
+export interface DeliveryWish extends EventWish {
+  /** Id of the destination. */
+  readonly destination?: number;
+  readonly state?: 'pending' | 'retrying' | 'delivered' | 'dead';
+  readonly reason?: string;
+}
+
+export interface DeliveryTools {
+  readonly settings: { now(): SettingsSnapshot };
+  readonly search: {
+    deliveries(wish: DeliveryWish, page: PageWish<Place>): Promise<FoundPage<Place>>;
+    /** `from` and `to` are about when they were given up. */
+    dead(wish: DeliveryWish, page: PageWish<string>): Promise<FoundPage<string>>;
+  };
+}
+
+const state = z.enum(['pending', 'retrying', 'delivered', 'dead']);
+
+const query = z.object({
+  destination: z.string().exactOptional().meta({ description: 'Name of the destination.' }),
+  state: state.exactOptional(),
+  reason: z.string().min(1).exactOptional().meta({
+    description:
+      'Why it is dead (`state=dead`), or what its last request came to (`state=retrying`); such as `status_410`.',
+  }),
+  ...eventFilter,
+  from: time.exactOptional().meta({
+    description:
+      'The event arrived at this time or later; with `state=dead`: given up at this time or later.',
+  }),
+  to: time.exactOptional().meta({
+    description: 'The event arrived before this time; with `state=dead`: given up before this time.',
+  }),
+  ...paging,
+});
+
+const delivery = z.object({
+  id: z.string().meta({ description: 'As `redeliveries` takes it.' }),
+  destination: z.string(),
+  state,
+  reason: z.string().exactOptional(),
+  diedAt: z.string().exactOptional(),
+  nextAttemptAt: z.string().exactOptional(),
+  endpoint: z.string().exactOptional(),
+  messageId: z.string().exactOptional(),
+  source: z.string().exactOptional(),
+  type: z.string().exactOptional(),
+  receivedAt: z.string().exactOptional(),
+  attempts: z.array(attempt),
+});
+
+/** contract.md section 4, `deliveries`. */
+export function deliveryOperations({ settings, search }: DeliveryTools): Operation[] {
+  return [
+    operation({
+      ...{ method: 'GET', path: 'deliveries', role: 'viewer' },
+      summary:
+        'Finds deliveries, those of the newest events first, dead ones by when they were given up. Looks for about a ' +
+        'second: a page may be short, or empty, and go on with `next`',
+      query,
+      answer: listOf(delivery),
+      problems: ['unknown_name'],
+      run: async ({ query: { limit, cursor, ...asked } }) => {
+        refuseReasonAlone(asked);
+        const { source, destination, ...rest } = asked;
+        const now = settings.now();
+        const wish = { ...rest, ...sourceIn(source, now), ...destinationIn(destination, now) };
+        const list = { list: 'deliveries', ...asked };
+        const place = placeIn(cursor, list);
+        if (asked.state === 'dead') {
+          const from = place === undefined ? {} : { from: place };
+          const { data, next } = await search.dead(wish, { limit, ...from });
+          return { data, next: next === undefined ? null : cursorOf(next, list) };
+        }
+        const { data, next } = await search.deliveries(wish, { limit, ...logPlaceIn(place) });
+        return { data, next: next === undefined ? null : cursorOf(textOf(next), list) };
+      },
+    }),
+  ];
+}
+
+/** What is pending has not failed yet, and what is delivered needs no reason; of all together it could be meant either way. */
+function refuseReasonAlone({ reason, state }: { readonly reason?: string; readonly state?: string }): void {
+  if (reason === undefined || state === 'dead' || state === 'retrying') return;
+  const message = 'needs state=dead or state=retrying beside it';
+  throw new Problem('invalid_parameters', { errors: [{ path: 'query.reason', message }] });
+}
+
+/** The id of a destination by its name, also of one that was removed: what it was owed is still there. */
+function destinationIn(
+  name: string | undefined,
+  { destinations, gone }: SettingsSnapshot,
+): { readonly destination?: number } {
+  if (name === undefined) return {};
+  const destination = [...destinations, ...gone.destinations].find((one) => one.name === name);
+  if (destination !== undefined) return { destination: destination.id };
+  const hint = `${JSON.stringify(name)} is no destination; GET /api/v1/destinations lists them.`;
+  throw new Problem('unknown_name', { hint });
+}

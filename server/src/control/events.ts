@@ -1,0 +1,90 @@
+import * as z from 'zod';
+import { CALL_TYPES } from '../model/call.ts';
+import type { SettingsSnapshot } from '../ports/settings.ts';
+import { cursorOf, logPlaceIn, type Place, placeIn, textOf } from './cursor.ts';
+import { listOf, paging, time } from './lists.ts';
+import { type Operation, operation } from './operation.ts';
+import { Problem } from './problem.ts';
+import { traced } from './reading.ts';
+
+/** What an event must be like; whatever is absent may be anything. Times are milliseconds. */
+export interface EventWish {
+  /** Id of the source. */
+  readonly source?: number;
+  readonly type?: string;
+  readonly userId?: string;
+  readonly event?: string;
+  readonly from?: number;
+  readonly to?: number;
+}
+
+export interface PageWish<From> {
+  readonly limit: number;
+  readonly from?: From;
+}
+
+export interface FoundPage<From> {
+  readonly data: readonly object[];
+  readonly next?: From;
+}
+
+export interface EventTools {
+  readonly settings: { now(): SettingsSnapshot };
+  readonly search: {
+    events(wish: EventWish, page: PageWish<Place>): Promise<FoundPage<Place>>;
+  };
+}
+
+/** What both lists of a search are asked by. */
+export const eventFilter = {
+  source: z.string().exactOptional().meta({ description: 'Name of the source.' }),
+  type: z.enum(CALL_TYPES).exactOptional(),
+  userId: z.string().min(1).exactOptional(),
+};
+
+const query = z.object({
+  ...eventFilter,
+  event: z.string().min(1).exactOptional().meta({
+    description: 'Name of what was tracked, or of the page or screen. A `*` at the end stands for any rest.',
+  }),
+  from: time.exactOptional().meta({ description: 'Arrived at this time or later.' }),
+  to: time.exactOptional().meta({ description: 'Arrived before this time.' }),
+  ...paging,
+});
+
+/** contract.md section 4, `events`. */
+export function eventOperations({ settings, search }: EventTools): Operation[] {
+  return [
+    operation({
+      ...{ method: 'GET', path: 'events', role: 'viewer' },
+      summary:
+        'Finds stored events, the newest first, each with its whole life. Looks for about a second: a page may be short, ' +
+        'or empty, and go on with `next`',
+      query,
+      answer: listOf(traced),
+      problems: ['unknown_name'],
+      run: async ({ query: { limit, cursor, ...asked } }) => {
+        const place = logPlaceIn(placeIn(cursor, { list: 'events', ...asked }));
+        const { source, ...rest } = asked;
+        const wish = { ...rest, ...sourceIn(source, settings.now()) };
+        const { data, next } = await search.events(wish, { limit, ...place });
+        return {
+          data,
+          next: next === undefined ? null : cursorOf(textOf(next), { list: 'events', ...asked }),
+        };
+      },
+    }),
+  ];
+}
+
+/** The id of a source by its name, also of one that was removed: its events are still there. */
+export function sourceIn(
+  name: string | undefined,
+  { sources, gone }: SettingsSnapshot,
+): { readonly source?: number } {
+  if (name === undefined) return {};
+  const source = [...sources, ...gone.sources].find((one) => one.name === name);
+  if (source !== undefined) return { source: source.id };
+  const hint = `${JSON.stringify(name)} is no source; GET /api/v1/sources lists them.`;
+  throw new Problem('unknown_name', { hint });
+}

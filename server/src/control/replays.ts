@@ -1,0 +1,216 @@
+import * as z from 'zod';
+import { CALL_TYPES } from '../model/call.ts';
+import type { JsonObject } from '../model/json.ts';
+import type { Replay, ReplayPreview, ReplayStanding, ReplayWish } from '../model/replay.ts';
+import { SECOND, type Time } from '../model/time.ts';
+import type { SettingsChanges, SettingsSnapshot } from '../ports/settings.ts';
+import { destinationNamed } from './destination-named.ts';
+import { listOf, paging, time } from './lists.ts';
+import { DryRun, type Operation, operation } from './operation.ts';
+import { Problem } from './problem.ts';
+import type { RecordTools } from './records.ts';
+
+export interface ReplayTools extends Pick<RecordTools, 'settings' | 'clock'> {
+  /** Gives ids in rising order. */
+  readonly newId: () => string;
+  readonly preview: (wish: ReplayWish) => Promise<ReplayPreview>;
+  readonly standing: (id: string) => Promise<ReplayStanding>;
+}
+
+const USUAL_RATE = 1000;
+const MOST_RATE = 10_000;
+
+/** Replays that have ended and are still listed. */
+const KEPT = 100;
+
+const wish = z.strictObject({
+  destination: z.string(),
+  source: z.string().exactOptional().meta({
+    description: 'Only events of this source, also one that the destination is not connected to.',
+  }),
+  types: z.array(z.enum(CALL_TYPES)).min(1).exactOptional(),
+  from: time,
+  to: time,
+  rate: z.int().min(1).max(MOST_RATE).default(USUAL_RATE).meta({ description: 'Events a second at most.' }),
+  dryRun: z.boolean().default(false),
+});
+
+const previewed = {
+  count: z.int().meta({ description: 'Events.' }),
+  bytes: z.int().meta({ description: 'Of their JSON.' }),
+  exact: z.boolean().meta({ description: 'False: estimated from a part of the range.' }),
+  expectedSeconds: z.int(),
+};
+
+const replay = z.object({
+  id: z.string(),
+  destination: z.string(),
+  source: z.string().exactOptional(),
+  types: z.array(z.enum(CALL_TYPES)).exactOptional(),
+  from: z.string(),
+  to: z.string(),
+  rate: z.int(),
+  ...previewed,
+  state: z.enum(['running', 'done', 'cancelled', 'failed']),
+  reason: z.string().exactOptional(),
+  replayed: z.int().meta({ description: 'Events owed so far.' }),
+  pending: z.int().meta({ description: 'Deliveries of it that are still to be made.' }),
+  waiting: z.enum(['destination_paused', 'destination_behind', 'storage_unavailable']).exactOptional(),
+  createdAt: z.string(),
+  by: z.string(),
+  endedAt: z.string().exactOptional(),
+  expectedEndAt: z.string().exactOptional(),
+});
+
+/** contract.md section 4, `replays`. */
+export function replayOperations(tools: ReplayTools): Operation[] {
+  return [
+    operation({
+      ...{ method: 'POST', path: 'replays', role: 'editor', status: 201 },
+      summary: 'Sends the stored events of a range of time to one destination, as new deliveries',
+      body: wish,
+      answer: replay,
+      dryRun: z.object(previewed),
+      problems: ['unknown_name', 'destination_paused'],
+      run: async ({ body, by }) => await create(body, by, tools),
+    }),
+    operation({
+      ...{ method: 'GET', path: 'replays', role: 'viewer' },
+      summary: 'Lists the replays that run and those that have ended last, the newest first',
+      query: z.object(paging),
+      answer: listOf(replay),
+      run: async ({ query: { limit, cursor } }) => {
+        const all = tools.settings.now().replays.toSorted((one, other) => (one.id > other.id ? -1 : 1));
+        const rest = cursor === undefined ? all : all.filter(({ id }) => id < idIn(cursor));
+        const page = rest.slice(0, limit);
+        const data = await Promise.all(page.map((one) => shown(one, tools)));
+        return { data, next: rest.length > limit ? page.at(-1)!.id : null };
+      },
+    }),
+    operation({
+      ...{ method: 'GET', path: 'replays/:id', role: 'viewer' },
+      summary: 'Shows how far a replay has come',
+      answer: replay,
+      problems: ['unknown_name'],
+      run: async ({ names }) => await shown(replayNamed(names['id'] ?? '', tools.settings.now()), tools),
+    }),
+    operation({
+      ...{ method: 'DELETE', path: 'replays/:id', role: 'editor' },
+      summary: 'Cancels a replay: nothing more is owed for it; one that has ended stays as it is',
+      problems: ['unknown_name'],
+      run: async ({ names, by }) => {
+        const at = tools.clock.now();
+        await tools.settings.change((now) => cancelled(replayNamed(names['id'] ?? '', now), { by, at }));
+        return undefined;
+      },
+    }),
+  ];
+}
+
+async function create(
+  { dryRun, rate, ...wanted }: z.output<typeof wish>,
+  by: string,
+  tools: ReplayTools,
+): Promise<object> {
+  const { settings, clock } = tools;
+  const createdAt = clock.now();
+  const asked: ReplayWish = { ...wanted, to: Math.min(wanted.to, createdAt) };
+  check(asked, settings.now());
+  const preview = await tools.preview(asked);
+  if (dryRun) return new DryRun(shownPreview(preview, rate));
+  const id = tools.newId();
+  const made: Replay = { ...asked, id, rate, preview, state: 'running', createdAt, by };
+  await settings.change((now) => {
+    // It may have been removed or paused while the range was looked through.
+    check(asked, now);
+    const after = record(made);
+    return {
+      ...{ sources: [], destinations: [], replays: [made], removed: surplus(now.replays) },
+      audit: [{ at: createdAt, by, action: 'created', kind: 'replay', name: id, after }],
+    };
+  });
+  return await shown(made, tools);
+}
+
+function check({ destination: name, source, from, to }: ReplayWish, now: SettingsSnapshot): void {
+  const destination = destinationNamed(name, now);
+  if (!destination.enabled) throw new Problem('destination_paused');
+  if (from >= to) {
+    const message = 'must be before to, and in the past';
+    throw new Problem('invalid_parameters', { errors: [{ path: 'body.from', message }] });
+  }
+  const known = [...now.sources, ...now.gone.sources].some((one) => one.name === source);
+  if (source === undefined || known) return;
+  const hint = `${JSON.stringify(source)} is no source; GET /api/v1/sources lists them.`;
+  throw new Problem('unknown_name', { hint });
+}
+
+/** Those that have ended are kept for a while, and not for ever. */
+function surplus(replays: readonly Replay[]): { kind: 'replay'; name: string }[] {
+  const ended = replays.filter(({ state }) => state !== 'running').map(({ id }) => id);
+  return ended
+    .sort()
+    .slice(0, Math.max(0, ended.length + 1 - KEPT))
+    .map((name) => ({ kind: 'replay', name }));
+}
+
+function cancelled(replay: Replay, { by, at }: { readonly by: string; readonly at: Time }): SettingsChanges {
+  const nothing = { sources: [], destinations: [] };
+  if (replay.state !== 'running') return nothing;
+  const after: Replay = { ...replay, state: 'cancelled', endedAt: at };
+  const change = { before: record(replay), after: record(after) };
+  return {
+    ...nothing,
+    replays: [after],
+    audit: [{ at, by, action: 'changed', kind: 'replay', name: replay.id, ...change }],
+  };
+}
+
+function replayNamed(id: string, { replays }: SettingsSnapshot): Replay {
+  const found = replays.find((one) => one.id === id);
+  if (found !== undefined) return found;
+  const hint = `${JSON.stringify(id)} is no replay; GET /api/v1/replays lists them.`;
+  throw new Problem('unknown_name', { hint });
+}
+
+function idIn(cursor: string): string {
+  if (/^[\w-]{1,64}$/.test(cursor)) return cursor;
+  const message = 'must be the `next` of the page before';
+  throw new Problem('invalid_parameters', { errors: [{ path: 'query.cursor', message }] });
+}
+
+function shownPreview({ count, bytes, isExact }: ReplayPreview, rate: number) {
+  return { count, bytes, exact: isExact, expectedSeconds: Math.ceil(count / rate) };
+}
+
+/** As the audit trail keeps it: what was asked for and how it stands. */
+function record(replay: Replay): JsonObject {
+  const { id, destination, source, types, from, to, rate, state, reason, endedAt } = replay;
+  return {
+    ...{ id, destination, from: isoTime(from), to: isoTime(to), rate, state },
+    ...(source === undefined ? {} : { source }),
+    ...(types === undefined ? {} : { types }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(endedAt === undefined ? {} : { endedAt: isoTime(endedAt) }),
+  };
+}
+
+async function shown(replay: Replay, { clock, standing }: ReplayTools): Promise<object> {
+  const { preview, createdAt, by, rate, state } = replay;
+  const { events, pending, waiting } = await standing(replay.id);
+  const left = Math.max(0, preview.count - events);
+  return {
+    ...record(replay),
+    ...shownPreview(preview, rate),
+    ...{ replayed: events, pending },
+    ...(waiting === undefined || state !== 'running' ? {} : { waiting }),
+    ...{ createdAt: isoTime(createdAt), by },
+    ...(state === 'running'
+      ? { expectedEndAt: isoTime(clock.now() + Math.ceil((left * SECOND) / rate)) }
+      : {}),
+  };
+}
+
+function isoTime(time: Time): string {
+  return new Date(time).toISOString();
+}

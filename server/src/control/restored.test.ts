@@ -1,0 +1,95 @@
+import { describe, expect, test } from 'vitest';
+import type { JsonObject } from '../model/json.ts';
+import type { DestinationRecord } from '../ports/settings.ts';
+import { restored } from './restored.ts';
+import { asJson, shownDestination, wholeDestination } from './shown.ts';
+
+const A = {
+  url: 'https://a.example/in',
+  headers: { Authorization: 'Bearer of-a-0123456', 'X-Team': 'growth' },
+};
+const B = { url: 'https://b.example/in', headers: { Authorization: 'Bearer of-b-0123456' } };
+const STORED: DestinationRecord = {
+  ...{ name: 'crm', type: 'webhooks', sources: ['site'], enabled: true },
+  settings: {
+    endpoints: [A, B],
+    sharedSecret: 'the-shared-secret',
+    signingSecrets: ['the-first-secret', 'the-second-secret'],
+    format: 'documented',
+    success: 'any',
+  },
+};
+const MASK = { set: true };
+
+/** The record as it is shown, with other settings. */
+function wanted(settings: object): JsonObject {
+  const shown = asJson(shownDestination(STORED));
+  return { ...shown, settings: { ...(shown['settings'] as JsonObject), ...settings } } as JsonObject;
+}
+
+function settingsOf(wish: JsonObject, stored: DestinationRecord | undefined = STORED): JsonObject {
+  return restored(wish, stored)['settings'] as JsonObject;
+}
+
+describe('a destination that is sent as it was read', () => {
+  test('has its secrets back', () => {
+    expect(restored(wanted({}), STORED)).toEqual(wholeDestination(STORED));
+  });
+
+  test('has them back when its endpoints have changed places', () => {
+    const [a, b] = shownDestination(STORED).settings.endpoints;
+    expect(settingsOf(wanted({ endpoints: [b, a] }))['endpoints']).toEqual([B, A]);
+  });
+
+  test('has them back when the path of a URL was changed, and not when its host was', () => {
+    const at = (url: string) =>
+      settingsOf(wanted({ endpoints: [{ url, headers: { Authorization: MASK } }] }))['endpoints'];
+    expect(at('https://a.example/other?x=1')).toEqual([
+      { url: 'https://a.example/other?x=1', headers: { Authorization: A.headers.Authorization } },
+    ]);
+    for (const url of [
+      'https://evil.example/in',
+      'http://a.example/in',
+      'https://a.example:444/in',
+      'no URL',
+    ])
+      expect(at(url)).toEqual([{ url, headers: { Authorization: MASK } }]);
+  });
+
+  test('has new secrets where it holds new ones', () => {
+    expect(
+      settingsOf(wanted({ sharedSecret: 'new', signingSecrets: ['new', MASK], endpoints: [A] })),
+    ).toMatchObject({
+      ...{ sharedSecret: 'new', signingSecrets: ['new', 'the-second-secret'], endpoints: [A] },
+    });
+  });
+
+  test('has none where nothing is stored', () => {
+    const more = { endpoints: [A, B, { url: 'https://c.example/', headers: { Authorization: MASK } }] };
+    expect(settingsOf(wanted(more))['endpoints']).toEqual(more.endpoints);
+    expect(settingsOf(wanted({ signingSecrets: [MASK, MASK, MASK] }))['signingSecrets']).toEqual([
+      'the-first-secret',
+      'the-second-secret',
+      MASK,
+    ]);
+    const { sharedSecret: _, ...without } = STORED.settings;
+    expect(
+      settingsOf(wanted({ sharedSecret: MASK }), { ...STORED, settings: without })['sharedSecret'],
+    ).toEqual(MASK);
+    const endpoints = [{ url: A.url, headers: { constructor: MASK, toString: MASK, authorization: MASK } }];
+    expect(settingsOf(wanted({ endpoints }))['endpoints']).toEqual(endpoints);
+  });
+
+  test.each([
+    [{ name: 'crm' }],
+    [{ settings: 7 }],
+    [{ settings: { endpoints: 'x', signingSecrets: 7, sharedSecret: null } }],
+    [{ settings: { endpoints: [null, 7, { url: 5, headers: 'x' }, { headers: { a: MASK } }] } }],
+  ])('stays as it is where it makes no sense: %j', (wish) => {
+    expect(restored(wish as JsonObject, STORED)).toEqual(wish);
+  });
+
+  test('stays as it is when there is no such destination', () => {
+    expect(restored(wanted({}), undefined)).toEqual(wanted({}));
+  });
+});

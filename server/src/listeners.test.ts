@@ -1,0 +1,43 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { expect, it } from 'vitest';
+import { loadConfig } from './config.ts';
+import { stillClock } from './http/testing.ts';
+import { type Answering, startListeners } from './listeners.ts';
+
+const nobody = async () => ({ status: 404, headers: {}, body: '' });
+const quiet = () => {};
+
+const ANSWERING: Answering = {
+  receiver: (_call, answer) => answer({ kind: 'stored' }),
+  ...{ control: nobody, metrics: nobody, readiness: () => [], clock: stillClock },
+  logger: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+  tallies: { discarded: quiet, refused: quiet, clock: quiet },
+  measures: { answered: quiet, committed: quiet, ofDestination: () => ({ ended: quiet }) },
+};
+
+const config = (text: string) =>
+  loadConfig({ file: { path: 'c', text }, env: {}, flags: {}, defaults: { host: '127.0.0.1' } }).config;
+
+it('names admin.port when that port is taken, and gives the other one up', async () => {
+  const other = createServer().listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  const { port } = other.address() as { port: number };
+  const free = createServer().listen(0, '127.0.0.1');
+  await once(free, 'listening');
+  const { port: first } = free.address() as { port: number };
+  free.close();
+  await once(free, 'close');
+  const wanted = config(`port: ${first}\nadmin: { port: ${port} }`);
+  await expect(startListeners(wanted, ANSWERING)).rejects.toThrow(
+    `port ${port} on 127.0.0.1 is already in use: stop the other program or choose another port with admin.port`,
+  );
+  other.close();
+  await once(other, 'close');
+  const listening = await startListeners(wanted, ANSWERING);
+  expect(listening).toMatchObject({
+    url: `http://127.0.0.1:${first}`,
+    adminUrl: `http://127.0.0.1:${port}`,
+  });
+  await listening.stop();
+});

@@ -1,0 +1,68 @@
+import type { Config } from './config.ts';
+import { createListener, type Listener, type ListenerOptions } from './http/listener.ts';
+import type { Control } from './ports/control.ts';
+import type { Measures } from './ports/measures.ts';
+import type { Receiver } from './ports/receiver.ts';
+import type { Tallies } from './ports/tallies.ts';
+
+/** What answers on the ports. */
+export interface Answering extends Pick<ListenerOptions, 'clock' | 'logger' | 'readiness'> {
+  readonly receiver: Receiver;
+  readonly control: Control;
+  readonly metrics: Control;
+  readonly tallies: Tallies;
+  readonly measures: Measures;
+}
+
+export interface Listening {
+  /** Of the receiving API, such as `http://127.0.0.1:8080`. */
+  readonly url: string;
+  /** Of everything else, where `admin.port` has given it a port of its own. */
+  readonly adminUrl?: string;
+  stop(): Promise<void>;
+}
+
+/**
+ * Listens on one port for everything, or with `admin.port` on two: calls on the first; control API, metrics and console on
+ * the second; both say whether they are well. contract.md section 2. Rejects as `Listener.start` does, and then listens to
+ * nothing.
+ */
+export async function startListeners(config: Config, answering: Answering): Promise<Listening> {
+  const { receiver, control, metrics, tallies, measures, ...shared } = answering;
+  const settings = { ...shared, ...settingsOf(config) };
+  const calls = { receiver, tallies, measures };
+  const { port } = config.admin;
+  const first = createListener({
+    ...settings,
+    ...calls,
+    ...(port === undefined ? { control, metrics } : {}),
+  });
+  const url = urlOf(await first.start(), config);
+  if (port === undefined) return { url, stop: () => first.stop() };
+  const second = createListener({ ...settings, control, metrics, port, portKey: 'admin.port' });
+  try {
+    const adminUrl = urlOf(await second.start(), config);
+    return { url, adminUrl, stop: () => stopBoth(first, second) };
+  } catch (error) {
+    await stopBoth(first, second);
+    throw error;
+  }
+}
+
+async function stopBoth(first: Listener, second: Listener): Promise<void> {
+  await Promise.all([first.stop(), second.stop()]);
+}
+
+/** What the configuration says about the ports. */
+function settingsOf({ host, port, tls, publicUrl, limits }: Config) {
+  const { connections, requests, requestBytes } = limits;
+  return {
+    ...{ host, port, bounds: { connections, requests, bytes: requestBytes } },
+    ...(tls === undefined ? {} : { tls }),
+    ...(publicUrl === undefined ? {} : { publicUrl }),
+  };
+}
+
+function urlOf({ host, port }: { readonly host: string; readonly port: number }, { tls }: Config): string {
+  return `${tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}

@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+import { type Destination, lanesOf } from '../model/destination.ts';
+import type { Replay } from '../model/replay.ts';
+import { AHEAD, decide, pauseAfter } from './decide.ts';
+import { END } from './walk.ts';
+
+const endpoints = [1, 2].map((n) => ({ url: `http://e${n}/`, headers: {} }));
+const crm: Destination = {
+  ...{ id: 3, name: 'crm', type: 'webhooks', sources: ['site'], enabled: true, version: 1 },
+  settings: { endpoints, format: 'documented', success: 'any' },
+};
+const each: Destination = { ...crm, settings: { ...crm.settings, success: 'each' } };
+const replay: Replay = {
+  ...{ id: 'r', destination: 'crm', from: 0, to: 9, rate: 1000, state: 'running', createdAt: 0, by: 'ci' },
+  preview: { count: 5, bytes: 500, isExact: true },
+};
+const owing = (pending: readonly [number, number][] = [], cursor = 4) => ({
+  ...{ cursor, events: 1, pending: new Map(pending) },
+});
+
+describe('a replay', () => {
+  it.each([
+    [1, 1],
+    [7, 2],
+    [1000, 200],
+    [10_000, 500],
+  ])('of %d events a second owes slices of %d', (rate, most) => {
+    expect(decide({ ...replay, rate }, crm, owing())).toEqual({ kind: 'owe', most });
+  });
+
+  it('waits while its destination is paused, and while that is far behind', () => {
+    expect(decide(replay, { ...crm, enabled: false }, owing())).toEqual({
+      kind: 'wait',
+      reason: 'destination_paused',
+    });
+    expect(decide(replay, crm, owing([[3, AHEAD - 1]])).kind).toBe('owe');
+    expect(decide(replay, crm, owing([[3, AHEAD]]))).toEqual({ kind: 'wait', reason: 'destination_behind' });
+  });
+
+  it('goes by the quickest of endpoints that are a delivery each', () => {
+    const [one, two] = lanesOf(each).map(({ id }) => id);
+    expect(decide(replay, each, owing([[one!, AHEAD * 2]])).kind).toBe('owe');
+    expect(
+      decide(
+        replay,
+        each,
+        owing([
+          [one!, AHEAD],
+          [two!, AHEAD],
+        ]),
+      ).kind,
+    ).toBe('wait');
+  });
+
+  it('ends where its range ends, and when its destination is gone', () => {
+    expect(decide(replay, crm, owing([[3, AHEAD]], END))).toEqual({ kind: 'end', state: 'done' });
+    expect(decide(replay, undefined, owing())).toEqual({
+      ...{ kind: 'end', state: 'failed', reason: 'destination_removed' },
+    });
+  });
+
+  it('pauses as its rate asks, and for as long as a slice took that took long', () => {
+    expect(pauseAfter(200, 1000, 30)).toBe(170);
+    expect(pauseAfter(200, 1000, 150)).toBe(150);
+    expect(pauseAfter(0, 1000, 20)).toBe(20);
+    expect(pauseAfter(1, 1, 0)).toBe(1000);
+  });
+});

@@ -1,0 +1,93 @@
+import { expect, it } from 'vitest';
+import { openMemoryStore } from '../adapters/memory/store.ts';
+import type { EventLog } from '../ports/event-log.ts';
+import { estimate, previewOf } from './preview.ts';
+import { END, Walk } from './walk.ts';
+
+const START = Date.UTC(2026, 0, 1);
+const RANGE = { from: START, to: START + 1000 };
+
+/** So many events, one each millisecond. */
+async function logOf(count: number): Promise<EventLog> {
+  const { log } = openMemoryStore();
+  for (let n = 0; n < count; n++) {
+    const receivedAt = new Date(START + n).toISOString();
+    const json = JSON.stringify({ messageId: `m${n}`, type: n % 2 === 0 ? 'track' : 'page', receivedAt });
+    const events = [{ source: 1, messageId: `m${n}`, json }];
+    await log.append({ id: `b${n}`, receivedAt: START + n, events, owed: [], skipped: [], received: [] });
+  }
+  return log;
+}
+
+async function walkAll(walk: Walk, most: number, cursor = 0): Promise<{ ids: string[]; cursors: number[] }> {
+  const ids: string[] = [];
+  const cursors = [cursor];
+  while (cursors.at(-1) !== END) {
+    const { events, to } = await walk.next(cursors.at(-1)!, most, ({ event }) => event.type === 'track');
+    expect(events.length).toBeLessThanOrEqual(most);
+    ids.push(...events.map(({ stored }) => stored.event.messageId));
+    cursors.push(to);
+  }
+  return { ids, cursors };
+}
+
+it('gives the wanted events of a range, the oldest first, each once, in slices as large as asked', async () => {
+  const log = await logOf(1100);
+  const wanted = Array.from({ length: 500 }, (_, n) => `m${2 * n}`);
+  for (const most of [7, 100, Number.POSITIVE_INFINITY]) {
+    expect((await walkAll(new Walk(log, RANGE), most)).ids).toEqual(wanted);
+  }
+});
+
+it('goes on from every cursor it ever gave, also another time', async () => {
+  const log = await logOf(40);
+  const { ids, cursors } = await walkAll(new Walk(log, RANGE), 3);
+  for (const [nth, cursor] of cursors.slice(0, -1).entries()) {
+    const rest = await walkAll(new Walk(log, RANGE), 3, cursor);
+    expect(rest.ids).toEqual(ids.slice(nth * 3));
+  }
+  const same = new Walk(log, RANGE);
+  await walkAll(same, 5);
+  expect((await walkAll(same, 5, cursors[1]!)).ids).toEqual(ids.slice(3));
+});
+
+it('leaves out what was erased, and ends at once where there is nothing', async () => {
+  const log = await logOf(0);
+  expect(await new Walk(log, RANGE).next(0, 9, () => true)).toEqual({ events: [], to: END });
+  expect(await new Walk(await logOf(3), RANGE).next(END, 9, () => true)).toEqual({ events: [], to: END });
+});
+
+it('previews a range by walking through it', async () => {
+  const log = await logOf(20);
+  const clock = { now: () => 0, at: () => () => {} };
+  const wish = { destination: 'crm', ...RANGE };
+  const { count, bytes, isExact } = await previewOf(wish, ({ event }) => event.type === 'page', {
+    log,
+    clock,
+  });
+  expect({ count, isExact }).toEqual({ count: 10, isExact: true });
+  const { events } = await new Walk(log, RANGE).next(0, 1, ({ event }) => event.type === 'page');
+  expect(bytes).toBeGreaterThanOrEqual(10 * JSON.stringify(events[0]!.stored.event).length);
+});
+
+it('estimates the rest of a range that takes too long to look through', async () => {
+  const log = await logOf(1000);
+  let time = 0;
+  // A second passes with every look at the clock: there is time for 500 events.
+  const clock = { now: () => (time += 1000), at: () => () => {} };
+  const preview = await previewOf({ destination: 'crm', ...RANGE }, () => true, { log, clock });
+  expect(preview.isExact).toBe(false);
+  expect(preview.count).toBeGreaterThan(900);
+  expect(preview.count).toBeLessThan(1100);
+});
+
+it('estimates nothing less than it has seen', () => {
+  const seen = { count: 10, bytes: 1000 };
+  expect(estimate(seen, { from: 0, reachedAt: 25, to: 100 })).toEqual({
+    count: 40,
+    bytes: 4000,
+    isExact: false,
+  });
+  expect(estimate(seen, { from: 0, reachedAt: 200, to: 100 })).toMatchObject({ count: 10 });
+  expect(estimate(seen, { from: 50, reachedAt: undefined, to: 51 })).toMatchObject({ count: 10 });
+});

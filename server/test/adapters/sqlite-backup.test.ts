@@ -1,0 +1,147 @@
+import { randomBytes } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { restoreBackup } from '../../src/adapters/sqlite/restoring.ts';
+import { openSqliteStore, type SqliteStore } from '../../src/adapters/sqlite/store.ts';
+import { event, events, owedBatch } from '../conformance/batches.ts';
+import { expectBalanced } from '../conformance/harness.ts';
+
+let folder: string;
+let store: SqliteStore;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'millrace-backup-'));
+  store = await openSqliteStore({ folder: join(folder, 'data') });
+});
+
+afterEach(async () => {
+  await store.stop();
+  rmSync(folder, { recursive: true });
+});
+
+const inFolder = (...names: string[]) => join(folder, ...names);
+
+/** Some megabytes that do not compress away, so that a copy has several pieces. */
+async function fill(megabytes: number): Promise<void> {
+  const text = () => randomBytes(5_000).toString('base64');
+  for (let n = 0; n < megabytes; n++) {
+    const batch = Array.from({ length: 200 }, (_, nth) =>
+      event(`f${n}-${nth}`, undefined, { properties: { text: text() } }),
+    );
+    await store.log.append(owedBatch(batch, 'parked'));
+  }
+}
+
+describe('a backup', () => {
+  it('is a store with everything that was committed before it, and nothing that came later', async () => {
+    await store.log.append(owedBatch(events(30, 'before'), 'held'));
+    const { bytes } = await store.backup(inFolder('b'));
+    await store.log.append(owedBatch(events(5, 'after'), 'held'));
+    expect(readdirSync(inFolder('b'))).toEqual(['millrace.db']);
+    expect(readFileSync(inFolder('b', 'millrace.db')).length).toBe(bytes);
+
+    restoreBackup(inFolder('b'), inFolder('new'));
+    const restored = await openSqliteStore({ folder: inFolder('new') });
+    try {
+      await expectBalanced(restored);
+      expect((await restored.log.size()).events).toBe(30);
+      // What the original held in hand is nobody's now, and waits.
+      expect(await restored.backlog.adopt()).toBe(30);
+    } finally {
+      await restored.stop();
+    }
+  });
+
+  it('tells how far it is, and takes commits meanwhile', async () => {
+    await fill(3);
+    const told: number[] = [];
+    const made = store.backup(inFolder('b'), (written) => told.push(written));
+    const appended = store.log.append(owedBatch(events(5, 'meanwhile'), 'held'));
+    await Promise.all([made, appended]);
+    expect(told[0]).toBe(0);
+    expect(told.length).toBeGreaterThan(2);
+    expect(told).toEqual(told.toSorted((one, other) => one - other));
+  });
+
+  it('refuses a folder that is not empty, is none, or stands in none, and touches nothing there', async () => {
+    mkdirSync(inFolder('full'));
+    writeFileSync(inFolder('full', 'mine'), 'x');
+    mkdirSync(inFolder('half'));
+    writeFileSync(inFolder('half', 'millrace.db.unfinished'), 'x');
+    const refused: [string, string][] = [
+      ['full', 'is not empty'],
+      ['half', 'holds a backup that came to no end'],
+      ['full/mine', 'is no folder'],
+      ['nowhere/b', 'does not exist on the machine of the server'],
+      ['data', 'is not empty'],
+    ];
+    for (const [name, reason] of refused) await expect(store.backup(inFolder(name))).rejects.toThrow(reason);
+    expect(readdirSync(inFolder('full'))).toEqual(['mine']);
+  });
+
+  it('is made one at a time', async () => {
+    await fill(2);
+    const first = store.backup(inFolder('b'));
+    await expect(store.backup(inFolder('c'))).rejects.toThrow('another backup is being made');
+    await first;
+    await store.backup(inFolder('c'));
+  });
+
+  it('is broken off by a stop of the store, and leaves nothing behind', async () => {
+    await fill(5);
+    const { promise: begun, resolve } = Promise.withResolvers<void>();
+    const made = store.backup(inFolder('b'), () => resolve());
+    const outcome = expect(made).rejects.toThrow('the server is being stopped');
+    await begun;
+    await store.stop();
+    await outcome;
+    expect(existsSync(inFolder('b'))).toBe(false);
+  });
+});
+
+describe('restoring', () => {
+  it('refuses a data folder that is not empty', async () => {
+    await store.backup(inFolder('b'));
+    expect(() => restoreBackup(inFolder('b'), inFolder('data'))).toThrow('is not empty');
+  });
+
+  it('refuses what is no whole backup of ours, and leaves no data folder behind', async () => {
+    await store.log.append(owedBatch(events(500), 'parked'));
+    await store.backup(inFolder('b'));
+    const whole = readFileSync(inFolder('b', 'millrace.db'));
+    const changed = (change: (bytes: Buffer) => unknown) => {
+      const bytes = Buffer.from(whole);
+      change(bytes);
+      return bytes;
+    };
+    const wrong: [string, Buffer | undefined, string][] = [
+      ['nothing', undefined, 'holds no backup'],
+      ['text', Buffer.from('hello'.repeat(100)), 'was not written by Millrace'],
+      ['other', changed((bytes) => bytes.writeUInt32BE(7, 68)), 'was not written by Millrace'],
+      ['newer', changed((bytes) => bytes.writeUInt32BE(999, 60)), 'made by a newer Millrace (format 999'],
+      ['cut', whole.subarray(0, whole.length - 8192), 'is damaged'],
+      ['bad page', changed((bytes) => bytes.fill(7, 4096 * 2, 4096 * 6)), 'is damaged'],
+    ];
+    for (const [name, bytes, reason] of wrong) {
+      mkdirSync(inFolder(name));
+      if (bytes !== undefined) writeFileSync(inFolder(name, 'millrace.db'), bytes);
+      expect(() => restoreBackup(inFolder(name), inFolder('new'))).toThrow(reason);
+      expect(existsSync(inFolder('new'))).toBe(false);
+    }
+  });
+
+  it('refuses a data folder in use in place of a backup: a part of it is still in its write-ahead log', async () => {
+    await store.log.append(owedBatch(events(3), 'parked'));
+    expect(() => restoreBackup(inFolder('data'), inFolder('new'))).toThrow('was in use and no backup');
+  });
+});

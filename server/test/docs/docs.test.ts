@@ -1,0 +1,114 @@
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { grammar } from '../../../cli/src/grammar.ts';
+import type { Run } from '../../../cli/src/grammar-options.ts';
+import { loadConfig } from '../../src/config.ts';
+import { ROOT } from '../support/program.ts';
+import { blocksOf, GENERATED, PAGES, textOf, whereOf } from './pages.ts';
+
+const blocks = PAGES.flatMap(blocksOf);
+const ofLanguage = (...languages: string[]) =>
+  blocks.filter(({ language, notRun, runBy }) => languages.includes(language) && !notRun && !runBy);
+
+/** Run or checked, here or in blocks.clients.ts; and what is only shown. */
+const RUN = ['sh', 'js', 'ts', 'py', 'go', 'yaml', 'json'];
+const SHOWN = ['', 'html', 'nginx', 'text'];
+
+/** What examples take from the environment. */
+const ENV = { CRM_SECRET: 's', CRM_TOKEN: 't', MILLRACE_ADMIN_TOKEN: 'a' };
+
+/** Examples of destinations name sources that stand elsewhere on the page, or on none. */
+const SOURCES = 'sources: [{ name: website, writeKeys: [wk_a] }, { name: app, writeKeys: [wk_b] }]\n';
+
+describe('the documentation', () => {
+  it('has code in languages that are run or only shown, and says which test runs what', () => {
+    const unknown = blocks.filter(({ language }) => ![...RUN, ...SHOWN].includes(language));
+    expect(unknown.map(whereOf)).toEqual([]);
+    for (const { runBy } of blocks)
+      if (runBy) expect([runBy, existsSync(join(ROOT, runBy))]).toEqual([runBy, true]);
+  });
+
+  it.each(ofLanguage('json').map((block) => [whereOf(block), block] as const))(
+    'has JSON at %s',
+    (_, { text }) => {
+      JSON.parse(text);
+    },
+  );
+
+  it.each(ofLanguage('yaml').map((block) => [whereOf(block), block] as const))(
+    'has a configuration at %s that the server takes without a warning',
+    (_, { text }) => {
+      const name = /^# (\S+)\n/.exec(text)?.[1] ?? 'millrace.yaml';
+      if (!name.startsWith('millrace')) {
+        // The configuration of another program; that it is YAML is all that can be said here.
+        expect(parse(text)).toBeTypeOf('object');
+        return;
+      }
+      const needs = Object.hasOwn(parse(text) as object, 'sources') ? '' : SOURCES;
+      const file = { path: 'millrace.yaml', text: needs + text };
+      expect(loadConfig({ file, env: ENV, flags: {}, defaults: { host: '127.0.0.1' } }).warnings).toEqual([]);
+    },
+  );
+
+  it('has examples of the command line that the program understands', async () => {
+    const lines = blocks
+      .filter(({ page, language }) => page === GENERATED && language === 'sh')
+      .flatMap(({ text }) => text.trim().split('\n'));
+    expect(lines.length).toBeGreaterThan(20);
+    for (const line of lines) {
+      for (const command of commandsOf(line)) {
+        let ran = 0;
+        const run: Run = () => async () => void ran++;
+        await grammar(run, '0').parseAsync(['node', 'millrace', ...command]);
+        expect([line, ran]).toEqual([line, 1]);
+      }
+    }
+  });
+
+  it('has no link to a heading that is not there', () => {
+    const pages = [...PAGES, 'docs/README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md'];
+    const dead = pages.flatMap((page) => deadLinks(page).map((link) => `${page}: ${link}`));
+    expect(dead).toEqual([]);
+  });
+
+  it('has an index with every page', () => {
+    const index = textOf('docs/README.md');
+    const missing = PAGES.filter(
+      (page) => page !== 'README.md' && !index.includes(`(${page.slice('docs/'.length)})`),
+    );
+    expect(missing).toEqual([]);
+  });
+});
+
+/** The words of each `millrace` in a line, without pipes, redirections and remarks. */
+function commandsOf(line: string): string[][] {
+  const inner = [...line.matchAll(/[$<]\((millrace [^)]*)\)/g)].map(([, command]) => command!);
+  const outer = line.replace(/[$<]\([^)]*\)/g, 'ID');
+  return [...inner, outer].flatMap((command) => {
+    const [words = ''] = /^millrace (?:"[^"]*"|'[^']*'|[^|>#"'])*/.exec(command) ?? [];
+    if (words === '') return [];
+    return [[...words.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].slice(1).map(([, a, b, c]) => a ?? b ?? c!)];
+  });
+}
+
+/** Links to headings; that files are there is looked at by tools/budgets.ts. */
+function deadLinks(page: string): string[] {
+  const text = textOf(page).replace(/^```.*?^```/gms, '');
+  return [...text.matchAll(/\]\(([^)#\s:]*)#([^)\s]+)\)/g)].flatMap(([, path = '', anchor = '']) => {
+    const target = path === '' ? page : join(dirname(page), path);
+    if (!target.endsWith('.md') || !existsSync(join(ROOT, target))) return [];
+    return anchorsOf(target).includes(anchor) ? [] : [`${path}#${anchor}`];
+  });
+}
+
+/** As code hosts make them of headings. */
+function anchorsOf(page: string): string[] {
+  return [...textOf(page).matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
+    heading!
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}

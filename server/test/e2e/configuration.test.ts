@@ -1,0 +1,262 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { apply } from '../../../cli/src/plan.ts';
+import type { Surroundings } from '../../../cli/src/surroundings.ts';
+import { millrace } from '../../../cli/test/program.ts';
+import { configText, readRecords, type ShownRecords } from '../../src/config.ts';
+import { send, track } from '../support/calls.ts';
+import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
+import { randomRecords } from '../support/random-records.ts';
+import { freePort } from '../support/receiver.ts';
+import { secretVariables } from '../support/secret-variables.ts';
+
+/** A running server on a folder of its own. */
+interface Server {
+  readonly place: Place;
+  readonly program: Program;
+  /** The program beside it, that is told where it is. */
+  run(args: readonly string[], env?: Readonly<Record<string, string>>): ReturnType<typeof millrace>['ended'];
+  ask(method: string, path: string, body?: object): Promise<{ status: number; answer: never }>;
+}
+
+async function serve(place: Place, ...more: string[]): Promise<Server> {
+  const args = ['start', '--data', place.data, '--port', '0', '--host', '127.0.0.1', ...more];
+  const program = await startProgram({ args });
+  const token = readFileSync(join(place.data, 'admin-token'), 'utf8').trim();
+  return {
+    place,
+    program,
+    run: (given, env) => millrace([...given, '--url', program.url, '--data', place.data], env).ended,
+    ask: async (method, path, body) => {
+      const response = await fetch(`${program.url}/api/v1/${path}`, {
+        ...{ method, headers: { authorization: `Bearer ${token}` } },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      return { status: response.status, answer: (await response.json()) as never };
+    },
+  };
+}
+
+/** Everything a record can have, with what files and shells stumble over. */
+const RICH = `
+sources:
+  - { name: website, writeKeys: [wk_1, "1e3"], mode: strict, rateLimit: 100, dedupeWindow: 36h }
+  - { name: "yes", writeKeys: ["{}"], enabled: false, whenDisabled: discard }
+destinations:
+  - name: crm
+    type: webhooks
+    sources: [website, "yes", later]
+    enabled: false
+    settings:
+      endpoints:
+        - url: https://a.example/hook?x={1}&y=$$\{z}
+          headers: { X-Team: "growth: #1", Authorization: "Bearer \${BEARER}" }
+        - { url: "http://b.example:8080/" }
+      sharedSecret: \${FIRST}
+      signingSecrets: [\${OLD}, \${NEW}]
+      format: canonical
+      success: each
+      filter: { types: [track, page], events: ["Order *", "- x", "a\\nb", "$$\{HOME}", ünd, "🚀"] }
+      rateLimit: 7
+      concurrency: 3
+  - name: "1a b: [c]"
+    type: webhooks
+    sources: []
+    settings: { endpoints: [{ url: https://c.example }], sharedSecret: \${SECOND} }
+`;
+const SECRETS = {
+  FIRST: 'the first "secret"',
+  SECOND: '$$\u007bsecond}',
+  BEARER: 'x',
+  OLD: `whsec_${Buffer.alloc(24, 1).toString('base64')}`,
+  NEW: `whsec_${Buffer.alloc(24, 2).toString('base64')}`,
+};
+
+describe('configuration as code', () => {
+  const servers: Server[] = [];
+  let first: Server;
+  let empty: Server;
+
+  beforeAll(async () => {
+    const places = [makePlace(RICH), makePlace('')];
+    servers.push(...(await Promise.all(places.map((place) => serve(place)))));
+    [first, empty] = servers as [Server, Server];
+  });
+
+  afterAll(async () => {
+    for (const { program, place } of servers) {
+      await program.kill();
+      place.remove();
+    }
+  });
+
+  it('is the same, byte for byte, after export, apply on an empty server, and export', async () => {
+    const { config, folder } = first.place;
+    const applied = await first.run(['apply', '-f', config], SECRETS);
+    expect(applied).toMatchObject({ code: 0, out: expect.stringMatching(/\nDone: 4 created\.\n$/) });
+    const exported = await first.run(['export']);
+    expect(exported).toMatchObject({ code: 0, err: '' });
+    for (const secret of Object.values(SECRETS).filter((text) => text.length > 1))
+      expect(exported.out).not.toContain(secret);
+
+    const file = join(folder, 'exported.yaml');
+    writeFileSync(file, exported.out);
+    const env = {
+      CRM_SECRET: SECRETS.FIRST,
+      CRM_SIGNING_SECRET_1: SECRETS.OLD,
+      CRM_SIGNING_SECRET_2: SECRETS.NEW,
+      CRM_HEADER_1_AUTHORIZATION: `Bearer ${SECRETS.BEARER}`,
+      _1A_B_C_SECRET: SECRETS.SECOND,
+    };
+    // With these secrets it is what the server has already: so no secret has gone to the wrong place.
+    const [planned, moved] = await Promise.all([
+      first.run(['plan', '-f', file], env),
+      empty.run(['apply', '-f', file, '--json'], env),
+    ]);
+    expect(planned).toMatchObject({ code: 0, out: 'Nothing to change.\n' });
+    expect(planned.err).toMatch(
+      /^millrace: warning: \S+:36:31 {2}destinations\[1\]\.sources\[2\] .*"later", which neither/,
+    );
+    expect(moved.code).toBe(0);
+    expect(JSON.parse(moved.out)).toMatchObject({ applied: true, changes: { length: 4 } });
+    const again = join(folder, 'again.yaml');
+    expect((await empty.run(['export', '-o', again])).code).toBe(0);
+    expect(readFileSync(again, 'utf8')).toBe(exported.out);
+  });
+
+  it('goes round through the server whatever names and texts it has: 20 configurations', async () => {
+    const { ask } = empty;
+    for (const document of fc.sample(randomRecords, 20)) {
+      const made = await ask('PUT', 'config?prune=true&confirm=true', document);
+      expect(made.status, JSON.stringify(made.answer)).toBe(200);
+      const shown: ShownRecords = (await ask('GET', 'config')).answer;
+      const text = configText(shown);
+      const read = readRecords({ path: 'f', text }, secretVariables(text, shown, document));
+      const { sources, destinations } = read;
+      const planned = await ask('PUT', 'config?prune=true&dryRun=true', { sources, destinations });
+      expect(planned.answer).toMatchObject({ changes: [], kept: [] });
+    }
+  });
+});
+
+const OWED = (url: string, enabled = true) => `
+egress: { allow: [127.0.0.0/8] }
+sources: [{ name: website, writeKeys: [wk] }]
+destinations:
+  - { name: crm, type: webhooks, sources: [website], enabled: ${enabled}, settings: { endpoints: [{ url: "${url}" }] } }
+`;
+
+describe('a destination that something is owed to', () => {
+  let server: Server;
+  let url: string;
+
+  beforeAll(async () => {
+    url = `http://127.0.0.1:${await freePort()}/in`;
+    const place = makePlace(OWED(url));
+    server = await serve(place, '--config', place.config);
+    await send(server.program.url, '/v1/track', track('a'));
+    await send(server.program.url, '/v1/track', track('b'));
+  });
+
+  afterAll(async () => {
+    await server.program.kill();
+    server.place.remove();
+  });
+
+  /** On a terminal where somebody types this. */
+  async function applied(typed: string, more: { prune?: boolean } = {}) {
+    const keyboard = Object.assign(new PassThrough(), { isTTY: true });
+    const screen = Object.assign(new PassThrough().setEncoding('utf8'), { isTTY: true });
+    const out = new PassThrough().setEncoding('utf8');
+    const place = { env: { NO_COLOR: '1' }, in: keyboard, out, err: screen, stopping: new Promise(() => {}) };
+    keyboard.write(typed);
+    const { config: file, data } = server.place;
+    const code = await apply(
+      { file, data, url: server.program.url, ...more },
+      place as never as Surroundings,
+    );
+    return { code, out: String(out.read() ?? ''), screen: String(screen.read()) };
+  }
+
+  it('is disconnected by nobody who has not said so, and by whoever has', async () => {
+    writeFileSync(server.place.config, OWED(url, false));
+    const [planned, refused] = await Promise.all([
+      server.run(['plan', '-f', server.place.config]),
+      server.run(['apply', '-f', server.place.config]),
+    ]);
+    expect(planned).toMatchObject({
+      code: 0,
+      out: '~ destination crm\n    enabled: true → false\n\nDestination crm is still owed 2 deliveries, and this disconnects it.\nWould be: 1 changed.\n',
+    });
+    expect(refused).toMatchObject({ code: 1, out: '' });
+    expect(refused.err).toMatch(
+      /nothing was changed.*\n {2}destination "crm" is still owed 2 deliveries\n.*--yes/,
+    );
+    expect((await server.ask('GET', 'destinations/crm')).answer).toMatchObject({ enabled: true });
+    const confirmed = await server.run(['apply', '-f', server.place.config, '--yes']);
+    expect(confirmed).toMatchObject({ code: 0, out: expect.stringMatching(/Done: 1 changed\.\n$/) });
+    expect((await server.ask('GET', 'destinations/crm')).answer).toMatchObject({ enabled: false });
+  });
+
+  it('is asked about on a terminal, once, after the plan', async () => {
+    writeFileSync(server.place.config, 'sources: []\n');
+    const refused = await applied('no\n', { prune: true });
+    expect(refused).toMatchObject({ code: 1, out: '' });
+    expect(refused.screen).toMatch(
+      /- source website\n- destination crm\n\nDestination crm is still owed 2 .*\nWould be: 2 removed\.\nChange http:\S+ so\? \[y\/N\] millrace: nothing was changed\.\n$/,
+    );
+    const accepted = await applied('y\n', { prune: true });
+    expect(accepted).toMatchObject({ code: 0, out: expect.stringMatching(/Done: 2 removed\.\n$/) });
+    const unchanged = await applied('');
+    expect(unchanged).toEqual({ code: 0, out: 'Nothing to change.\n', screen: 'null' });
+  });
+
+  it('has what the server says against a file told by its line', async () => {
+    const { config } = server.place;
+    await server.ask('POST', 'sources', { name: 'app', writeKeys: ['taken'] });
+    writeFileSync(config, 'port: 1\nsources:\n  - name: website\n    writeKeys: [wk, taken]\n');
+    const refused = await server.run(['apply', '-f', config]);
+    expect(refused).toMatchObject({ code: 1, out: '' });
+    expect(refused.err).toContain(
+      `${config}:4:21  sources[0].writeKeys[1]  is also a write key of the source "app", which is not named here and stays\n`,
+    );
+    expect(refused.err).toMatch(/^millrace: port of \S+: read by millrace start, not sent/);
+  });
+});
+
+describe('an edit over the API', () => {
+  it('is lost when the server starts with a file that says otherwise, and whoever made it is named', async () => {
+    const place = makePlace(OWED('http://127.0.0.1:9/in'));
+    const before = await serve(place, '--config', place.config);
+    const made = await before.run(['token', 'create', 'ann', '--role', 'editor']);
+    expect(made).toMatchObject({ code: 0, out: expect.stringMatching(/^mr_[\w-]{43}\n$/) });
+    expect(made.err).not.toContain(made.out.trim());
+    const patch = {
+      method: 'PATCH',
+      headers: { authorization: `Bearer ${made.out.trim()}` },
+      body: JSON.stringify({ settings: { rateLimit: 9 } }),
+    };
+    const edit = () => fetch(`${before.program.url}/api/v1/destinations/crm`, patch);
+    const [edited, listed] = await Promise.all([edit(), before.run(['token', 'list'])]);
+    expect(edited.status).toBe(200);
+    const revoked = await before.run(['token', 'revoke', 'ann']);
+    expect((await edit()).status).toBe(401);
+    expect(listed.out).toMatch(/^name +role +ends in +made\nann +editor +…\S{4} +20\S+Z\n$/);
+    expect(revoked).toMatchObject({ code: 0, out: 'ann is revoked.\n' });
+    await before.program.stop();
+
+    const after = await serve(place, '--config', place.config);
+    const [warning] = after.program.out.stderr.split('\n').filter((line) => line.includes('overwritten'));
+    expect(JSON.parse(warning!)).toMatchObject({
+      ...{ level: 'warn', event: 'settings.overwritten' },
+      ...{ kind: 'destination', name: 'crm', by: 'ann', at: expect.stringMatching(/^20\S+Z$/) },
+    });
+    const { answer } = await after.ask('GET', 'destinations/crm');
+    expect(answer).not.toHaveProperty('settings.rateLimit');
+    await after.program.kill();
+    place.remove();
+  });
+});

@@ -1,0 +1,147 @@
+import { setTimeout } from 'node:timers/promises';
+import { afterAll, describe, expect, it } from 'vitest';
+import { send, track } from '../support/calls.ts';
+import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
+import { freePort, startReceiver } from '../support/receiver.ts';
+
+const EVENTS = 30;
+
+interface Ledger {
+  readonly destinations: Record<string, { pending: number; dead: Record<string, number>; owed: number }>;
+  readonly balanced: boolean;
+}
+
+const stages: Stage[] = [];
+
+afterAll(() => Promise.all(stages.map((stage) => stage.end())));
+
+/** A server with a destination `crm` that nothing listens at and that every event is owed to. */
+class Stage {
+  #program: Program;
+  readonly #place: Place;
+
+  private constructor(program: Program, place: Place) {
+    this.#program = program;
+    this.#place = place;
+    stages.push(this);
+  }
+
+  static async set(): Promise<Stage> {
+    const place = makePlace(
+      JSON.stringify({
+        ...{ port: 0, host: '127.0.0.1', admin: { token: 't0ken' }, egress: { allow: ['127.0.0.0/8'] } },
+        sources: [{ name: 'website', writeKeys: ['wk'] }],
+      }),
+    );
+    const stage = new Stage(await Stage.#start(place), place);
+    await stage.create(`http://127.0.0.1:${await freePort()}/in`);
+    const batch = Array.from({ length: EVENTS }, (_, n) => track(`m${n}`));
+    expect((await send(stage.url, '/v1/batch', { batch })).status).toBe(200);
+    await stage.when<{ state: string; pending: number }>(
+      'destinations/crm/status',
+      ({ state, pending }) => state === 'failing' && pending === EVENTS,
+    );
+    return stage;
+  }
+
+  static #start({ config, data }: Place): Promise<Program> {
+    return startProgram({ args: ['start', '--config', config, '--data', data] });
+  }
+
+  get url(): string {
+    return this.#program.url;
+  }
+
+  saw(pattern: RegExp): Promise<unknown> {
+    return this.#program.saw(pattern);
+  }
+
+  async killAndStart(): Promise<void> {
+    await this.#program.kill();
+    this.#program = await Stage.#start(this.#place);
+  }
+
+  async end(): Promise<void> {
+    await this.#program.kill();
+    this.#place.remove();
+  }
+
+  async ask(method: string, path: string, body?: object): Promise<{ status: number; answer: never }> {
+    const response = await fetch(`${this.url}/api/v1/${path}`, {
+      method,
+      headers: { authorization: 'Bearer t0ken' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, answer: (text === '' ? {} : JSON.parse(text)) as never };
+  }
+
+  async create(endpoint: string): Promise<void> {
+    const settings = { endpoints: [{ url: endpoint }] };
+    const made = { name: 'crm', type: 'webhooks', sources: ['website'], settings };
+    expect((await this.ask('POST', 'destinations', made)).status).toBe(201);
+  }
+
+  /** Asks until it is so; the test's own limit of time ends it otherwise. */
+  async when<Answer>(path: string, isSo: (answer: Answer) => boolean): Promise<Answer> {
+    for (;;) {
+      const { answer } = await this.ask('GET', path);
+      if (isSo(answer)) return answer;
+      await setTimeout(10);
+    }
+  }
+
+  /** Confirmed, because it is refused otherwise. */
+  async remove(): Promise<void> {
+    expect(await this.ask('DELETE', 'destinations/crm')).toMatchObject({
+      status: 409,
+      answer: {
+        code: 'confirmation_needed',
+        errors: [{ path: 'destinations "crm"', message: `is still owed ${EVENTS} deliveries` }],
+      },
+    });
+    expect((await this.ask('DELETE', 'destinations/crm?confirm=true')).status).toBe(204);
+  }
+
+  async expectGivenUp(): Promise<void> {
+    const { destinations, balanced } = await this.when<Ledger>(
+      'ledger',
+      (ledger) => ledger.destinations['crm']?.pending === 0,
+    );
+    expect(destinations['crm']).toMatchObject({ owed: EVENTS, dead: { no_endpoint: EVENTS } });
+    expect(balanced).toBe(true);
+  }
+}
+
+/** What a destination is still owed when it is removed is given up, whatever state it is in. */
+describe('a destination that is removed with a backlog', { concurrent: true }, () => {
+  it('leaves dead letters when its breaker is open, and they go to the one that comes in its place', async () => {
+    const stage = await Stage.set();
+    await stage.saw(/"breaker":"open"/);
+    await stage.remove();
+    await stage.expectGivenUp();
+    const receiver = await startReceiver();
+    await stage.create(receiver.url);
+    const { answer } = await stage.ask('POST', 'redeliveries', { destination: 'crm' });
+    expect(answer).toMatchObject({ count: EVENTS });
+    await receiver.count(EVENTS);
+    await send(stage.url, '/v1/track', track('new'));
+    await receiver.count(EVENTS + 1);
+    await receiver.stop();
+  });
+
+  it('leaves dead letters when it is paused, which needs no confirmation', async () => {
+    const stage = await Stage.set();
+    expect((await stage.ask('PATCH', 'destinations/crm', { enabled: false })).status).toBe(200);
+    await stage.when<{ state: string }>('destinations/crm/status', ({ state }) => state === 'paused');
+    await stage.remove();
+    await stage.expectGivenUp();
+  });
+
+  it('leaves dead letters when the server is killed right after', async () => {
+    const stage = await Stage.set();
+    await stage.remove();
+    await stage.killAndStart();
+    await stage.expectGivenUp();
+  });
+});

@@ -1,0 +1,211 @@
+import { once } from 'node:events';
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { millrace } from '../../../cli/test/program.ts';
+import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
+
+const yaml = `
+sources:
+  - { name: website, writeKeys: [wk] }
+  - { name: bulk, writeKeys: [wk_bulk] }
+`;
+
+/** Stands before the server, and keeps its answers back from a certain request on. */
+class Gate {
+  readonly #server: Server;
+  readonly #kept: (() => void)[] = [];
+  /** Requests whose answers go through. */
+  passes = Number.POSITIVE_INFINITY;
+
+  constructor(to: () => string) {
+    this.#server = createServer(async (request, response) => {
+      const parts: Buffer[] = [];
+      for await (const part of request) parts.push(part as Buffer);
+      const { authorization = '' } = request.headers;
+      const body = Buffer.concat(parts);
+      const answer = await fetch(`${to()}${request.url}`, {
+        method: 'POST',
+        headers: { authorization },
+        body,
+      });
+      const text = await answer.text();
+      const reply = () => void response.writeHead(answer.status).end(text);
+      if (this.passes-- > 0) reply();
+      else this.#kept.push(reply);
+    });
+  }
+
+  get kept(): number {
+    return this.#kept.length;
+  }
+
+  /** Lets everything through, what was kept too. */
+  open(): void {
+    this.passes = Number.POSITIVE_INFINITY;
+    for (const reply of this.#kept.splice(0)) reply();
+  }
+
+  async start(): Promise<string> {
+    this.#server.listen(0, '127.0.0.1');
+    await once(this.#server, 'listening');
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  stop(): void {
+    this.#server.close();
+    this.#server.closeAllConnections();
+  }
+}
+
+describe('millrace send --file', () => {
+  let place: Place;
+  let program: Program;
+  let gate: Gate;
+  let endpoint: string;
+
+  beforeAll(async () => {
+    place = makePlace(yaml);
+    const args = ['start', '--config', place.config, '--data', place.data, '--port', '0', '--host'];
+    program = await startProgram({ args: [...args, '127.0.0.1'] });
+    gate = new Gate(() => program.url);
+    endpoint = await gate.start();
+  });
+
+  afterAll(async () => {
+    gate.stop();
+    await program.kill();
+    place.remove();
+  });
+
+  beforeEach(() => gate.open());
+
+  const importing = (file: string, ...args: string[]) =>
+    millrace(['send', '--file', file, '--endpoint', endpoint, ...args]);
+
+  function written(name: string, lines: readonly string[]): string {
+    const path = join(place.folder, name);
+    writeFileSync(path, lines.map((line) => `${line}\n`).join(''));
+    return path;
+  }
+
+  async function sumsOf(source: string): Promise<Record<string, unknown>> {
+    const token = readFileSync(join(place.data, 'admin-token'), 'utf8').trim();
+    const headers = { authorization: `Bearer ${token}` };
+    const answer = await fetch(`${program.url}/api/v1/ledger`, { headers });
+    const { sources } = (await answer.json()) as { sources: Record<string, Record<string, unknown>> };
+    return sources[source]!;
+  }
+
+  const page = (n: number) => JSON.stringify({ type: 'page', userId: `u${n}`, name: 'Home' });
+
+  it('goes on where it was killed: every line is one event, and what was sent twice is a duplicate', async () => {
+    const lines = 20_000;
+    const file = written(
+      'bulk.ndjson',
+      Array.from({ length: lines }, (_, n) => page(n % 100)),
+    );
+    gate.passes = 10;
+    const first = importing(file, '--write-key', 'wk_bulk');
+    // Something is written down as settled, and something else is stored without anybody having heard of it.
+    while (gate.kept === 0 || !existsSync(`${file}.progress`)) await sleep(10);
+    first.child.kill('SIGKILL');
+    await first.ended;
+    const progress = JSON.parse(readFileSync(`${file}.progress`, 'utf8'));
+    expect(progress.line).toBeGreaterThan(0);
+    expect(progress.line).toBeLessThan(lines);
+    gate.open();
+    const { code, out, err } = await importing(file, '--write-key', 'wk_bulk').ended;
+    expect(err).toContain(`goes on at line ${(progress.line + 1).toLocaleString('en-US')}`);
+    expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('20,000 and 0 with those of') });
+    const sums = await sumsOf('bulk');
+    const duplicates = Number(sums['duplicates']);
+    expect(sums).toEqual({ received: lines + duplicates, accepted: lines, duplicates, discarded: {} });
+    expect(duplicates).toBeGreaterThan(0);
+  });
+
+  it('counts bad lines, keeps them with their number and reason, and ends with 1; what is appended later is sent later', async () => {
+    const rejects = join(place.folder, 'refused.ndjson');
+    const file = written('mixed.ndjson', [page(1), 'no JSON', '', '{"type":"track","userId":"u1"}', page(2)]);
+    const first = await importing(file, '--write-key', 'wk', '--rejects', rejects).ended;
+    expect(first).toMatchObject({
+      code: 1,
+      out: expect.stringMatching(/^2 calls accepted, 2 lines refused/),
+    });
+    const kept = () =>
+      readFileSync(rejects, 'utf8')
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+    expect(kept()).toEqual([
+      { line: 2, reason: 'not_json', message: expect.any(String), text: 'no JSON' },
+      {
+        ...{ line: 4, reason: 'event_not_defined', message: expect.any(String) },
+        text: '{"type":"track","userId":"u1"}',
+      },
+    ]);
+    appendFileSync(file, `${page(3)}\n[]\n`);
+    const second = await importing(file, '--write-key', 'wk', '--rejects', rejects).ended;
+    expect(second).toMatchObject({
+      code: 1,
+      out: expect.stringMatching(/^1 calls? accepted, 1 lines? refused/),
+    });
+    expect(kept().map(({ line }) => line)).toEqual([2, 4, 7]);
+    const again = await importing(file, '--write-key', 'wk', '--progress', join(place.folder, 'again')).ended;
+    expect(again.err).toMatch(/line 2 was refused: not_json: .*\n.*line 4 was refused: event_not_defined: /);
+    expect(await sumsOf('website')).toEqual({ received: 6, accepted: 3, duplicates: 3, discarded: {} });
+  });
+
+  it('stops where no call would be taken, and settles nothing by it', async () => {
+    const file = written('wrong.ndjson', [page(1), page(2)]);
+    const { code, out, err } = await importing(file, '--write-key', 'nobody').ended;
+    expect({ code, out }).toEqual({
+      code: 1,
+      out: expect.stringMatching(/^0 calls accepted, 0 lines refused/),
+    });
+    expect(err).toMatch(/did not take the calls \(refused\): .*401.*; nothing is settled/);
+    expect(existsSync(`${file}.progress`)).toBe(false);
+  });
+
+  it('stops at Ctrl-C in order, and the same command goes on', async () => {
+    const lines = Array.from({ length: 15_000 }, (_, n) => page(n));
+    const file = written('long.ndjson', lines);
+    gate.passes = 0;
+    const first = importing(file, '--write-key', 'wk_bulk');
+    while (gate.kept === 0) await sleep(10);
+    first.child.kill('SIGINT');
+    await first.says('err', /stopping/);
+    gate.open();
+    const { code, err } = await first.ended;
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: expect.stringMatching(/stopped; everything up to line \S+ is/),
+    });
+    const before = await sumsOf('bulk');
+    const second = await importing(file, '--write-key', 'wk_bulk').ended;
+    expect(second).toMatchObject({ code: 0, out: expect.stringContaining('15,000 and 0 with those of') });
+    // In order: nothing was sent twice.
+    expect((await sumsOf('bulk'))['duplicates']).toBe(before['duplicates']);
+  });
+
+  it('takes a file that is not the one it knows, and options that do not go together, for wrong usage', async () => {
+    const file = written('changed.ndjson', [page(1), page(2)]);
+    expect((await importing(file, '--write-key', 'wk_bulk').ended).code).toBe(0);
+    writeFileSync(file, `${page(3)}\n${page(4)}\n`);
+    const wrong: [string[], string][] = [
+      [['--write-key', 'wk_bulk'], 'is not the file that'],
+      [['--write-key', 'wk'], 'another server or with another write key'],
+      [['--write-key', 'wk_bulk', '--user-id', 'u1'], 'are in the file'],
+      [['--write-key', 'wk_bulk', '--progress', join(file, 'no')], 'cannot be read'],
+    ];
+    const ended = await Promise.all(wrong.map(([args]) => importing(file, ...args).ended));
+    expect(ended.map(({ code, out, err }) => [code, out, err])).toEqual(
+      wrong.map(([, message]) => [2, '', expect.stringContaining(message)]),
+    );
+    const none = await importing(join(place.folder, 'none'), '--write-key', 'wk').ended;
+    expect(none).toMatchObject({ code: 2, err: expect.stringContaining('cannot be read: ENOENT') });
+  });
+});

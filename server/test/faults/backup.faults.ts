@@ -1,0 +1,167 @@
+import { randomBytes } from 'node:crypto';
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { openSqliteStore } from '../../src/adapters/sqlite/store.ts';
+import { chanceOf } from '../support/disk-faults/random.ts';
+import { makePlace, oneDestination, type Place, runProgram } from '../support/program.ts';
+import { freePort } from '../support/receiver.ts';
+import { audit, auditCopy, deadOf, lost, releaseAll } from './books.ts';
+import { Calls } from './calls.ts';
+import { Endpoint } from './endpoint.ts';
+import { endAll, launch, start } from './instance.ts';
+import { largest, passed } from './passed.ts';
+import { roundsOf, SEED } from './rounds.ts';
+import { Traffic } from './traffic.ts';
+
+const CONNECTIONS = 6;
+
+/** Events that are stored beforehand, so that the copy takes long enough for a thousand commits to happen meanwhile. */
+const EARLIER = 50_000;
+
+/** Acknowledged before a backup is begun: of each kind something is then delivered, waiting and dead. */
+const BEFORE = 1500;
+
+interface Made {
+  readonly at: string;
+  readonly bytes: number;
+  readonly events: number;
+  readonly seconds: number;
+}
+
+describe('a backup of a server at work', () => {
+  let place: Place;
+  let endpoint: Endpoint;
+
+  afterEach(async () => {
+    await endAll();
+    await endpoint.stop();
+    place.remove();
+  });
+
+  it('holds every event acknowledged before it, and a server restored from it delivers what is owed', async () => {
+    const facts = { backups: 0, MB: 0, acknowledgedBefore: 0, meanwhile: 0, lost: 0, slowest: 0 };
+    for (const { nth, seed, chance } of roundsOf({ kind: 'backup', rounds: 3, share: 0 })) {
+      endpoint = new Endpoint(await freePort(), chance);
+      await endpoint.be('failing');
+      place = makePlace(oneDestination([`http://127.0.0.1:${endpoint.port}/in`]));
+      await storeEarlierEvents(place);
+      const calls = new Calls(`backup-${nth}`);
+      const at = new Map<string, number>();
+      calls.onAcknowledged = (id) => at.set(id, Date.now());
+
+      const original = await start(place);
+      const traffic = new Traffic(original.url, { calls, chance, connections: CONNECTIONS });
+      await traffic.until(() => calls.acknowledged.size > BEFORE);
+      const folder = join(place.folder, 'backup');
+      const made = await backUp(original.url, place, folder);
+      const when = Date.parse(made.at);
+      const before = [...at].filter(([, time]) => time < when).map(([id]) => id);
+      const meanwhile = [...at.values()].filter((time) => time >= when).length;
+      await traffic.until(() => calls.acknowledged.size > before.length + meanwhile + 100);
+      await original.kill();
+      endpoint.crashed();
+      await traffic.stop();
+      expect(traffic.wrong).toEqual([]);
+      expect(before.length).toBeGreaterThan(BEFORE);
+      expect(meanwhile).toBeGreaterThan(0);
+      expect(readdirSync(folder)).toEqual(['millrace.db']);
+
+      rmSync(place.data, { recursive: true });
+      await restore(folder, place);
+      const books = await auditCopy(place.data);
+      expect(books.stored.size).toBe(made.events);
+      expect(lost(before, books)).toEqual([]);
+      const { owed, delivered, pending } = books.destination;
+      expect(owed).toBe(delivered + pending + deadOf(books.destination));
+      console.log(
+        `backup ${nth}, seed ${seed}: ${made.bytes} bytes in ${made.seconds} s, ${before.length} acknowledged before, ` +
+          `${meanwhile} meanwhile; of ${owed} owed then ${delivered} delivered, ${pending} pending, ${deadOf(books.destination)} dead`,
+      );
+
+      await deliverTheRest(new Set([...books.stored].filter((id) => !id.startsWith('earlier'))));
+      const { destination } = await audit(place.data);
+      expect(destination).toMatchObject({ owed, pending: 0, delivered: owed - deadOf(destination) });
+      facts.backups++;
+      facts.MB = Math.max(facts.MB, Math.round(made.bytes / 1024 / 1024));
+      facts.slowest = largest([facts.slowest, made.seconds]);
+      facts.acknowledgedBefore += before.length;
+      facts.meanwhile += meanwhile;
+      facts.lost += lost(before, books).length;
+      await endpoint.stop();
+      place.remove();
+    }
+    passed('backup', facts);
+  });
+
+  it('leaves nothing that could be taken for one when the server dies while it is made', async () => {
+    endpoint = new Endpoint(await freePort(), chanceOf(SEED));
+    await endpoint.be('up');
+    place = makePlace(oneDestination([`http://127.0.0.1:${endpoint.port}/in`]));
+    await storeEarlierEvents(place);
+    const server = await start(place, { env: { MILLRACE_ADMIN_TOKEN: 'secret' } });
+    const folder = join(place.folder, 'backup');
+    const headers = { authorization: 'Bearer secret' };
+    const begun = await fetch(`${server.url}/api/v1/backups`, {
+      ...{ method: 'POST', headers, body: JSON.stringify({ folder }) },
+    });
+    expect(await begun.json()).toMatchObject({ state: 'running' });
+    await server.kill();
+    expect(readdirSync(folder)).not.toContain('millrace.db');
+    const restored = await runProgram({ args: ['restore', folder, '--data', join(place.folder, 'new')] });
+    expect(restored).toMatchObject({ code: 1, stderr: expect.stringContaining('came to no end') });
+
+    // The data folder is as after any other crash.
+    const again = await start(place);
+    expect(await again.stop()).toMatchObject({ code: 0 });
+    expect((await audit(place.data)).stored.size).toBe(EARLIER);
+  });
+
+  /** Starts once, so that there is a source, and stores events that do not compress away and are owed to nobody. */
+  async function storeEarlierEvents({ data }: Place): Promise<void> {
+    expect(await (await start(place)).stop()).toMatchObject({ code: 0 });
+    const store = await openSqliteStore({ folder: data });
+    try {
+      const source = (await store.settings.load()).sources[0]!.id;
+      for (let first = 0; first < EARLIER; first += 500) {
+        const events = Array.from({ length: 500 }, (_, nth) => {
+          const messageId = `earlier-${first + nth}`;
+          const properties = { text: randomBytes(750).toString('base64') };
+          const json = JSON.stringify({ type: 'track', event: 'E', userId: 'u1', messageId, properties });
+          return { source, messageId, userId: 'u1', json };
+        });
+        const received = [{ source, calls: events.length, discarded: {} }];
+        await store.log.append({
+          ...{ id: `earlier-${first}`, receivedAt: Date.now(), events, owed: [], skipped: [], received },
+        });
+      }
+    } finally {
+      await store.stop();
+    }
+  }
+
+  async function backUp(url: string, { data }: Place, folder: string): Promise<Made> {
+    const args = ['backup', folder, '--json', '--url', url, '--data', data];
+    const { code, stdout, stderr } = await runProgram({ args });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    return JSON.parse(stdout) as Made;
+  }
+
+  async function restore(folder: string, { data }: Place): Promise<void> {
+    const { code, stdout, stderr } = await runProgram({ args: ['restore', folder, '--data', data] });
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    expect(stdout).toContain('every page is sound');
+  }
+
+  /** A first start of the restored folder as it is, and a second one that need not wait for what is to be tried later. */
+  async function deliverTheRest(ids: ReadonlySet<string>): Promise<void> {
+    await endpoint.be('up');
+    const first = launch(place);
+    expect(await first.ready).toMatch(/^http/);
+    expect(await first.stop()).toMatchObject({ code: 0 });
+    await releaseAll(place.data);
+    const second = await start(place);
+    await endpoint.drain(ids, 60_000);
+    expect(await second.stop()).toMatchObject({ code: 0 });
+  }
+});

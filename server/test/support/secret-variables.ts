@@ -1,0 +1,33 @@
+import type { ShownRecords } from '../../src/config-text.ts';
+import { isObject } from '../../src/model/json.ts';
+
+/**
+ * The environment that a written configuration file wants: each variable that its beginning lists, with the secret of
+ * `document`, which is what the file is to say. `shown` is what it was written from.
+ */
+export function secretVariables(
+  text: string,
+  shown: ShownRecords,
+  document: { readonly destinations: readonly { readonly name: string }[] },
+): Record<string, string> {
+  const names = [...text.matchAll(/^# {3}(\w+) /gm)].map(([, name]) => name!);
+  const secrets = [...shown.destinations]
+    .sort((one, other) => (String(one['name']) < String(other['name']) ? -1 : 1))
+    .flatMap((record) =>
+      secretsIn(
+        record,
+        document.destinations.find(({ name }) => name === record['name']),
+      ),
+    );
+  if (names.length !== secrets.length || new Set(names).size !== names.length)
+    throw new Error(`${names.length} variables for ${secrets.length} secrets`);
+  return Object.fromEntries(names.map((name, nth) => [name, secrets[nth]!]));
+}
+
+/** What stands where masks stand in what is shown. */
+function secretsIn(shown: unknown, whole: unknown): string[] {
+  if (isObject(shown) && shown['set'] === true) return [String(whole)];
+  if (typeof shown !== 'object' || shown === null) return [];
+  const parts = Object(whole) as Readonly<Record<string, unknown>>;
+  return Object.entries(shown).flatMap(([key, value]) => secretsIn(value, parts[key]));
+}

@@ -1,0 +1,102 @@
+/**
+ * Makes the package that is published: the whole program compiled, because Node runs no TypeScript below node_modules,
+ * with every dependency that is not ours named in one manifest.
+ *
+ *   npm run build                 writes dist
+ *   node tools/build.ts FOLDER    writes somewhere else
+ *   npm pack ./dist               makes the file to install
+ *
+ * The folders keep their places, so that compiled files find each other, their threads and spec/ as the sources do. Types
+ * are not looked at here: `npm run check` does that. Nothing in this repository needs what is made.
+ */
+import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import ts from 'typescript';
+
+const ROOT = resolve(import.meta.dirname, '..');
+
+/** The workspaces that make up the program. */
+const PARTS = ['server', 'cli', 'clients/typescript'];
+const SOURCES = PARTS.map((part) => `${part}/src/**/*.ts`);
+const LEFT_OUT = ['**/*.test.ts', '**/testing.ts'];
+const COPIED = ['README.md', 'LICENSE', 'cli/bin', 'spec'];
+const NOT_COPIED = join(ROOT, 'spec/fixtures');
+
+interface Manifest {
+  readonly name: string;
+  readonly version: string;
+  readonly description: string;
+  readonly license: string;
+  readonly engines: object;
+  readonly exports?: Readonly<Record<string, string>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
+}
+
+const manifests = PARTS.map((part) => ({
+  part,
+  manifest: JSON.parse(readFileSync(join(ROOT, part, 'package.json'), 'utf8')) as Manifest,
+}));
+
+/** `@millrace/server/config` → `server/src/config.ts`: inside one package they are files like all others. */
+const OURS = new Map(
+  manifests.flatMap(({ part, manifest: { name, exports = {} } }) =>
+    Object.entries(exports).map(([path, file]) => [join(name, path), join(part, file)]),
+  ),
+);
+
+const compilerOptions = {
+  target: ts.ScriptTarget.ES2024,
+  module: ts.ModuleKind.ESNext,
+  verbatimModuleSyntax: true,
+  rewriteRelativeImportExtensions: true,
+};
+
+function compiled(path: string): string {
+  const source = readFileSync(join(ROOT, path), 'utf8').replace(
+    /(?<=\bfrom ')@millrace\/[^']+(?=')/g,
+    (name) => {
+      const file = OURS.get(name);
+      if (file === undefined) throw new Error(`${path} imports ${name}, which no workspace exports`);
+      const from = relative(dirname(path), file);
+      return from.startsWith('.') ? from : `./${from}`;
+    },
+  );
+  return ts.transpileModule(source, { compilerOptions, fileName: path }).outputText;
+}
+
+function write(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+}
+
+const json = (value: object) => `${JSON.stringify(value, undefined, 2)}\n`;
+
+const folder = resolve(process.argv[2] ?? join(ROOT, 'dist'));
+rmSync(folder, { recursive: true, force: true });
+for (const path of globSync(SOURCES, { cwd: ROOT, exclude: LEFT_OUT })) {
+  write(join(folder, path.replace(/\.ts$/, '.js')), compiled(path));
+}
+for (const path of COPIED) {
+  cpSync(join(ROOT, path), join(folder, path), { recursive: true, filter: (from) => from !== NOT_COPIED });
+}
+const program = join(folder, 'cli/bin/millrace.js');
+writeFileSync(
+  program,
+  readFileSync(program, 'utf8').replace("import('../src/main.ts')", "import('../src/main.js')"),
+);
+
+const { manifest: cli } = manifests.find(({ part }) => part === 'cli')!;
+const { version, description, license, engines } = cli;
+// The parts read their version from their own.
+for (const { part } of manifests)
+  write(join(folder, part, 'package.json'), json({ version, type: 'module' }));
+const dependencies = manifests
+  .flatMap(({ manifest }) => Object.entries(manifest.dependencies ?? {}))
+  .filter(([name]) => !name.startsWith('@millrace/'))
+  .sort(([one], [other]) => (one < other ? -1 : 1));
+const published = {
+  ...{ name: 'millrace', version, description, license, type: 'module', engines },
+  bin: { millrace: './cli/bin/millrace.js' },
+  dependencies: Object.fromEntries(dependencies),
+};
+write(join(folder, 'package.json'), json(published));

@@ -1,0 +1,118 @@
+/** A JSON schema as far as it is looked at here. */
+interface Schema {
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly type?: string;
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly pattern?: string;
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly items?: Schema;
+}
+
+const HEAD = `# Configuration
+
+Every key of the configuration file, made from its schema by \`npm run generate\`. The schema itself is
+[\`spec/config.schema.json\`](../../spec/config.schema.json), which editors complete and check from.
+
+\`\`\`yaml
+port: 8080
+retention: { events: 7d, deadLetters: 30d }
+egress: { allow: [10.20.0.0/16] }
+sources:
+  - name: website
+    writeKeys: [wk_web_1]
+destinations:
+  - name: crm
+    type: webhooks
+    sources: [website]
+    settings:
+      endpoints:
+        - { url: https://example.com/hook, headers: { X-Team: growth } }
+      sharedSecret: \${CRM_SECRET}
+\`\`\`
+
+A text may hold \`\${NAME}\`, which reads the environment; one that is not set is an error that names the line, and \`$\${\` is a literal
+\`\${\`. A key that is not listed here is refused. Everything that is wrong is told at once, with line, path, what was found and what is
+allowed. Durations are written \`250ms\`, \`5s\`, \`10m\`, \`4h\`, \`7d\`, sizes \`32KB\`, \`64MB\`, \`10GB\`.
+
+Every start applies the file to the sources and destinations it names and leaves the others, which the
+[control API](control-api.md) may have made, as they are.
+`;
+
+const LATER = `
+## Environment and flags
+
+The environment comes before the file, and a flag before both.
+
+| variable | flag of \`start\` | key |
+|---|---|---|
+| \`MILLRACE_HOST\` | \`--host\` | \`host\` |
+| \`MILLRACE_PORT\` | \`--port\` | \`port\` |
+| \`MILLRACE_DATA\` | \`--data\` | \`data\` |
+| \`MILLRACE_LOG\` | \`--log\` | \`log\` |
+| \`MILLRACE_ADMIN_TOKEN\` | | \`admin.token\` |
+| \`MILLRACE_CONFIG\` | \`--config\` | which file it is |
+`;
+
+/** `docs/reference/configuration.md`, from the JSON schema of the file. */
+export function configurationReference(schema: Schema): string {
+  const { server, records } = Object.groupBy(Object.entries(schema.properties ?? {}), ([key]) =>
+    key === 'sources' || key === 'destinations' ? 'records' : 'server',
+  );
+  const sections = [
+    ['The server', table(rowsOf(Object.fromEntries(server ?? []), ''))],
+    ...(records ?? []).map(([key, { description = '', items = {} }]) => [
+      `\`${key}[]\``,
+      `${description}\n\n${table(rowsOf(items.properties ?? {}, '', items.required))}`,
+    ]),
+  ];
+  return `${HEAD}${sections.map(([title, text]) => `\n## ${title}\n\n${text}`).join('')}${LATER}`;
+}
+
+function table(rows: readonly string[]): string {
+  return `${['| key | value | default | |', '|---|---|---|---|', ...rows].join('\n')}\n`;
+}
+
+function rowsOf(
+  properties: Readonly<Record<string, Schema>>,
+  at: string,
+  required: readonly string[] = [],
+): string[] {
+  return Object.entries(properties).flatMap(([key, schema]) => {
+    const path = `${at}${key}`;
+    const inner = schema.properties ?? schema.items?.properties;
+    const below = schema.properties === undefined ? `${path}[].` : `${path}.`;
+    const standard = schema.default === undefined || isEmpty(schema.default) ? '' : code(schema.default);
+    const row = `| \`${path}\` | ${allowed(schema)} | ${
+      required.includes(key) ? 'required' : standard
+    } | ${escaped(schema.description ?? '')} |`;
+    return [row, ...(inner === undefined ? [] : rowsOf(inner, below, (schema.items ?? schema).required))];
+  });
+}
+
+function isEmpty(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
+}
+
+function allowed(schema: Schema): string {
+  const { type = 'text', enum: values, minimum, maximum, items } = schema;
+  if (schema.const !== undefined) return code(schema.const);
+  if (values !== undefined) return values.map(code).join(', ');
+  if (type === 'array') return items?.properties === undefined ? `list of ${allowed(items ?? {})}` : 'list';
+  if (minimum !== undefined && maximum !== undefined) return `${minimum} to ${maximum}`;
+  if (schema.pattern?.includes('ms|s|m|h|d') === true) return 'duration';
+  if (schema.pattern?.includes('KB|MB') === true) return 'size';
+  return { string: 'text', boolean: '`true`, `false`', object: 'mapping' }[type] ?? type;
+}
+
+function code(value: unknown): string {
+  return `\`${typeof value === 'string' ? value : JSON.stringify(value)}\``;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('|', '\\|');
+}

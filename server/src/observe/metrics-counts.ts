@@ -81,6 +81,8 @@ export class DestinationMetrics implements DeliveryMeasures {
   readonly deliveries = new Histogram(DELIVERY_BOUNDS);
   /** By what the outcome is called; statuses of one class share their labels and are added up when they are read. */
   readonly #attempts = new Map<string, Counter>();
+  #receivedAt = '';
+  #arrivedAt: Time = 0;
 
   ended(event: Event, attempts: readonly Attempt[], decision: Decision, now: Time): void {
     for (const { outcome, latencyMs } of attempts) {
@@ -89,7 +91,17 @@ export class DestinationMetrics implements DeliveryMeasures {
       if (counter !== undefined) counter.n++;
       else this.#attempts.set(outcome.reason, { labels: labelsOf(outcome), n: 1 });
     }
-    if (decision.kind === 'delivered') this.deliveries.add(Math.max(0, now - Date.parse(event.receivedAt)));
+    if (decision.kind === 'delivered')
+      this.deliveries.add(Math.max(0, now - this.#arrival(event.receivedAt)));
+  }
+
+  /** Events that arrived together are mostly delivered together, and reading a time costs more than all else here. */
+  #arrival(receivedAt: string): Time {
+    if (receivedAt !== this.#receivedAt) {
+      this.#receivedAt = receivedAt;
+      this.#arrivedAt = Date.parse(receivedAt);
+    }
+    return this.#arrivedAt;
   }
 
   attempts(labels: Labels): Sample[] {

@@ -34,10 +34,10 @@ export function openDatabase(folder: string): DatabaseSync {
   }
 }
 
-/** Makes the data folder if need be. */
+/** Makes the data folder if need be, for its owner alone: what is in it is people's data. */
 export function makeFolder(folder: string): void {
   try {
-    mkdirSync(folder, { recursive: true });
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
     throw new StorageError(
       `cannot make the data folder ${folder} (${codeOf(error)}): choose another one with --data`,

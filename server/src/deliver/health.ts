@@ -34,6 +34,14 @@ export class Health {
     this.#logger = logger;
   }
 
+  /**
+   * When the first of the failures was that no delivery has followed; absent while all is well. An endpoint that answers
+   * and refuses everything fails too, although its breaker has no reason to open.
+   */
+  get failingSince(): Time | undefined {
+    return this.#failingSince;
+  }
+
   get lastError(): LastError | undefined {
     if (this.#lastFailed === undefined) return undefined;
     const { attempt, at } = this.#lastFailed;

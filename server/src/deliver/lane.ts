@@ -38,7 +38,7 @@ export interface LaneTools extends SupplyTools, Pick<RoundTools, 'traceparents'>
 export interface LaneState {
   /** Id of the destination. */
   readonly destination: number;
-  /** `failing`: nothing was answered for since the last failure. `paused`: the destination is disabled. */
+  /** `failing`: nothing was delivered since the last failure. `paused`: the destination is disabled. */
   readonly state: 'healthy' | 'failing' | 'paused';
   /** Deliveries in memory, those in flight included. */
   readonly held: number;
@@ -109,8 +109,8 @@ export class Lane implements Supplied {
   }
 
   state(): LaneState {
-    const { lastError } = this.#health;
-    const { breaker, limit, failingSince } = this.#pulse;
+    const { lastError, failingSince } = this.#health;
+    const { breaker, limit } = this.#pulse;
     return {
       destination: this.#destination.id,
       state: !this.#destination.enabled ? 'paused' : failingSince === undefined ? 'healthy' : 'failing',

@@ -69,17 +69,6 @@ export class Pulse {
     return this.#breaker.state === 'probing';
   }
 
-  /** Something has failed since the endpoint last showed life. */
-  get isFailing(): boolean {
-    return this.failingSince !== undefined;
-  }
-
-  /** Since when nothing has been answered for; absent while nothing has failed. */
-  get failingSince(): Time | undefined {
-    const breaker = this.#breaker;
-    return breaker.state === 'closed' ? breaker.streak?.since : breaker.failingSince;
-  }
-
   begin(isProbe: boolean): BegunRound {
     return { nth: ++this.#begun, limit: this.#concurrency.limit, isProbe };
   }

@@ -27,7 +27,7 @@ export interface Overview extends Statement {
 }
 
 export interface LaneOverview {
-  /** `failing`: nothing was answered for since the last failure. `paused`: the destination is disabled. */
+  /** `failing`: nothing was delivered since the last failure. `paused`: the destination is disabled. */
   readonly state: LaneReport['state'];
   /** Deliveries in memory, about to be sent or under way. */
   readonly held: number;

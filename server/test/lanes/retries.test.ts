@@ -169,4 +169,18 @@ describe('a lane', () => {
     });
     expect(world.clock.now()).toBe(START + 1500);
   });
+
+  it('fails while its endpoint refuses everything, and is well with the first delivery', async () => {
+    const world = await World.open({ behave: () => ({ status: 401 }) });
+    await world.accept(3);
+    await world.clock.pass(SECOND);
+    const refusing = world.stateOf(CRM);
+    expect(refusing).toMatchObject({ state: 'failing', breaker: 'closed', failingSince: START + 1 });
+    expect(refusing.lastError).toMatchObject({ reason: 'status_401' });
+    world.endpoints.behave = () => ({ status: 200 });
+    await world.accept(1);
+    await world.clock.pass(SECOND);
+    expect(world.stateOf(CRM)).toMatchObject({ state: 'healthy' });
+    expect(world.stateOf(CRM)).not.toHaveProperty('failingSince');
+  });
 });

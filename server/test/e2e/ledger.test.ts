@@ -154,12 +154,12 @@ describe('the ledger', () => {
     expect(rows).toContainEqual(['website', '18', '11', '4', '3', reasons]);
     expect(rows).toContainEqual(['closed', '2', '0', '0', '2', 'source_disabled 2']);
     expect(rows).toContainEqual(['quiet', '0', '0', '0', '0']);
-    const numbers = Object.fromEntries(rows.map(([name, _, ...rest]) => [name, rest.slice(0, 6).join(' ')]));
+    const numbers = Object.fromEntries(rows.map(([name, _, ...rest]) => [name, rest.slice(0, 7).join(' ')]));
     expect(numbers).toMatchObject({
-      accepting: '10 10 0 0 0 1',
-      refusing: '10 0 0 10 0 1',
-      down: '11 0 11 0 0 0',
-      off: '0 0 0 0 0 11',
+      accepting: '10 10 0 0 0 0 1',
+      refusing: '10 0 0 0 10 0 1',
+      down: expect.stringMatching(/^11 0 11 \d+ 0 0 0$/),
+      off: '0 0 0 0 0 0 11',
     });
     expect(rows).toContainEqual(['ledger', 'balanced']);
 

@@ -16,13 +16,17 @@ import {
   tracedDelivery,
   tracedEvent,
 } from './trace.ts';
-import { type Bounds, type Look, type Page, type Place, walk } from './walk.ts';
+import { Turns } from './turns.ts';
+import { type Bounds, type Look, type Page, type Place, type Walk, walk } from './walk.ts';
 
 /** How long one request looks. What was found by then is the page, and `next` goes on. */
 const LONGEST: Duration = SECOND;
 
 /** Events of one commit arrived within this, and are found by the last of them (ports/event-log.ts, `Batch.receivedAt`). */
 const COMMIT: Duration = MINUTE;
+
+/** Searches that go on at the same time: they read where calls are to be written. Others wait. */
+const AT_ONCE = 2;
 
 /** Deliveries looked for at once. */
 const PENDING = 500;
@@ -75,6 +79,7 @@ export interface Wanted<From> {
 /** Looks through everything stored, a page at a time. Rejects with a `StorageError`. */
 export class Search {
   readonly #tools: SearchTools;
+  readonly #turns = new Turns(AT_ONCE);
 
   constructor(tools: SearchTools) {
     this.#tools = tools;
@@ -83,39 +88,37 @@ export class Search {
   /** The events that are like this, those stored last first. */
   async events(query: EventQuery, wanted: Wanted<Place>): Promise<Page<TracedEvent>> {
     const names = namesIn(this.#tools.settings());
-    return await walk(
-      {
-        look: this.#lookFor(query),
-        accepts: (stored) => isEvent(stored, query),
-        entriesOf: (position, stored, known) => [{ entry: tracedEvent(position, { stored, known, names }) }],
-      },
-      this.#bounds(wanted),
-      this.#walkTools(),
-    );
+    const way: Walk<TracedEvent> = {
+      look: this.#lookFor(query),
+      accepts: (stored) => isEvent(stored, query),
+      entriesOf: (position, stored, known) => [{ entry: tracedEvent(position, { stored, known, names }) }],
+    };
+    return await this.#walk(way, wanted);
   }
 
   /** The deliveries that are like this, those of the events stored last first. For dead ones `dead` is the quick way. */
   async deliveries(query: DeliveryQuery, wanted: Wanted<Place>): Promise<Page<FoundDelivery>> {
     const shown = new Shown(this.#tools.settings());
-    return await walk(
-      {
-        look: this.#lookForDeliveries(query),
-        accepts: (stored) => isEvent(stored, query),
-        entriesOf: (position, stored, { deliveries }) =>
-          deliveries
-            .filter((delivery) => isDelivery(delivery, query))
-            .map((delivery) => ({
-              entry: shown.delivery(position, stored, delivery),
-              lane: delivery.destination,
-            })),
-      },
-      this.#bounds(wanted),
-      this.#walkTools(),
-    );
+    const way: Walk<FoundDelivery> = {
+      look: this.#lookForDeliveries(query),
+      accepts: (stored) => isEvent(stored, query),
+      entriesOf: (position, stored, { deliveries }) =>
+        deliveries
+          .filter((delivery) => isDelivery(delivery, query))
+          .map((delivery) => ({
+            entry: shown.delivery(position, stored, delivery),
+            lane: delivery.destination,
+          })),
+    };
+    return await this.#walk(way, wanted);
   }
 
   /** Dead letters, the last given up first; `from` and `to` are about when that was. */
-  async dead(
+  dead(query: DeliveryQuery, wanted: Wanted<string>): Promise<DeadPage> {
+    return this.#turns.take(() => this.#dead(query, wanted));
+  }
+
+  async #dead(
     { from, to, reason, destination, state: _, ...event }: DeliveryQuery,
     { limit, from: begin }: Wanted<string>,
   ): Promise<DeadPage> {
@@ -178,14 +181,13 @@ export class Search {
       .flatMap(everyLaneOf);
   }
 
-  #bounds({ limit, from }: Wanted<Place>): Bounds {
-    const until = this.#tools.clock.now() + LONGEST;
-    return from === undefined ? { limit, until } : { limit, until, from };
-  }
-
-  #walkTools() {
+  #walk<Entry>(way: Walk<Entry>, { limit, from }: Wanted<Place>): Promise<Page<Entry>> {
     const { log, history, clock } = this.#tools;
-    return { log, history, now: () => clock.now() };
+    return this.#turns.take(() => {
+      const until = clock.now() + LONGEST;
+      const bounds: Bounds = from === undefined ? { limit, until } : { limit, until, from };
+      return walk(way, bounds, { log, history, now: () => clock.now() });
+    });
   }
 }
 

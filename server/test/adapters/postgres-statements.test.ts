@@ -148,6 +148,8 @@ describe.runIf(bin !== undefined)('statements of the cluster', () => {
       const [one, two] = await hold(a, events(2));
       const next = { firstFailedAt: START, endpoints: 5, settingsVersion: 3 };
       await a.backlog.settle([retried(one!, START + HOUR, next), retried(two!, START + MINUTE, next)]);
+      await b.log.append(owedBatch(events(1, 'untried'), 'held'));
+      expect(await a.backlog.lanes()).toMatchObject([{ held: 1, onDisk: 2, retrying: 2 }]);
       expect(await b.backlog.claim(CRM, 9, START)).toEqual({ deliveries: [], nextDueAt: START + MINUTE });
       const { deliveries } = await b.backlog.claim(CRM, 9, START + MINUTE);
       expect(deliveries.map(({ delivery }) => delivery)).toEqual([{ ...two!.delivery, ...next, rounds: 1 }]);

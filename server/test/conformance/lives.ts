@@ -97,14 +97,19 @@ async function claimAll(life: Life, destination: number, now: Time): Promise<unk
   return { deliveries: seen, due: slotOf(nextDueAt, now) };
 }
 
-/** Notes what the process now holds, by name. */
+/**
+ * Notes what the process now holds, by name. Dead letters of erased events can be owed again and have no name any more: one
+ * is like the other, so they are counted.
+ */
 async function hold(life: Life, holdings: readonly Holding[]): Promise<string[]> {
   const names = await namesAt(
     life.store,
     holdings.map((holding) => holding.delivery.position),
   );
   return holdings.map((holding, place) => {
-    const name = `${holding.destination}: ${names[place]} ${holding.origin ?? ''}`;
+    const of = (event: string) => `${holding.destination}: ${event} ${holding.origin ?? ''}`;
+    let name = of(names[place]!);
+    for (let nth = 2; names[place] === GONE && life.held.has(name); nth++) name = of(`gone ${nth}`);
     if (life.held.has(name)) throw new Error(`handed out twice: ${name}`);
     life.held.set(name, holding);
     return name;
@@ -112,9 +117,13 @@ async function hold(life: Life, holdings: readonly Holding[]): Promise<string[]>
 }
 
 /** What an event is called in every store. */
+const GONE = 'gone';
+
 async function namesAt(store: Store, positions: readonly Position[]): Promise<string[]> {
   const stored = await store.log.read(positions);
-  return stored.map((one) => `${one?.source}/${one?.event.messageId} of ${one?.event.receivedAt}`);
+  return stored.map((one) =>
+    one === undefined ? GONE : `${one.source}/${one.event.messageId} of ${one.event.receivedAt}`,
+  );
 }
 
 async function settle(life: Life, step: Extract<Step, { kind: 'settle' }>, now: Time): Promise<unknown> {

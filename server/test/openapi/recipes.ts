@@ -90,10 +90,14 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
     too_many_viewers: async (world) => ({ after: await world.watchers(20) }),
   },
   postBackups: {
-    done: async (world) => ({ body: { folder: await world.folder() } }),
+    done: async (world) => {
+      await backupsEnded(world);
+      return { body: { folder: await world.folder() } };
+    },
   },
   getBackupsId: {
     done: async (world) => {
+      await backupsEnded(world);
       const folder = await world.folder();
       const { id } = await world.api<{ id: string }>('POST', 'backups', { folder });
       return { names: { id } };
@@ -106,6 +110,14 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
   batch: { '400': batchOfStrict },
   import: { '400': () => ({ body: { batch: 'none' } }) },
 };
+
+/** One runs at a time. */
+async function backupsEnded(world: World): Promise<void> {
+  for (;;) {
+    const { data } = await world.api<{ data: readonly { state: string }[] }>('GET', 'backups');
+    if (data.every(({ state }) => state !== 'running')) return;
+  }
+}
 
 /** The last hour, of a destination of its own. */
 async function replayOf(world: World) {

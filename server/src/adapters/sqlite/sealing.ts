@@ -31,15 +31,19 @@ export class Sealing {
 
   /** Does one slice inside the caller's transaction. False when there is nothing to merge now. */
   step(now: Time): boolean {
-    const facts = this.#chunks.factsFrom(this.#marks.sealedTo, LOOKED_AT);
     const end = this.#chunks.firstOfBatches(REMEMBERED);
-    const group = groupOf(facts, end);
-    const last = group.at(-1);
-    if (last === undefined) return false;
-    const complete = group.length < facts.length && (facts[group.length]?.first ?? end) < end;
-    const events = group.reduce((sum, chunk) => sum + chunk.n, 0);
-    if (!complete && events < FULL && group[0]!.at > now - PATIENCE) return false;
+    let facts = this.#chunks.factsFrom(this.#marks.sealedTo, LOOKED_AT);
+    let group = nextGroup(facts, end, now);
+    // Chunks that are large already are passed over together: each would otherwise cost reading all these facts.
+    let passed: ChunkFacts | undefined;
+    while (group.length === 1 && facts.length > 1) {
+      passed = group[0];
+      facts = facts.slice(1);
+      group = nextGroup(facts, end, now);
+    }
     if (group.length > 1) this.#merge(group);
+    const last = group.at(-1) ?? passed;
+    if (last === undefined) return false;
     this.#marks.sealedTo = last.first + last.n;
     return true;
   }
@@ -68,6 +72,15 @@ export class Sealing {
 }
 
 const LINE_FEED = Uint8Array.of(10);
+
+/** The chunks to be merged now; none while more may come that would go with them. */
+function nextGroup(facts: readonly ChunkFacts[], end: Position, now: Time): ChunkFacts[] {
+  const group = groupOf(facts, end);
+  const complete = group.length < facts.length && (facts[group.length]?.first ?? end) < end;
+  const events = group.reduce((sum, chunk) => sum + chunk.n, 0);
+  const isDue = complete || events >= FULL || (group[0]?.at ?? now) <= now - PATIENCE;
+  return isDue ? group : [];
+}
 
 /** The chunks to be merged next: neighbours that fit into one together. A large chunk stands alone. */
 function groupOf(facts: readonly ChunkFacts[], end: Position): ChunkFacts[] {

@@ -272,7 +272,8 @@ export class Lane implements Supplied {
     this.#tools.measures?.ended(work.event, attempts, decision, now);
     this.#settle(work, attempts, decision);
     const { position } = work.delivery;
-    const change = this.#pulse.feel({ round: begun, position, outcomes, now, random: random() });
+    const { latencyMs = 0 } = attempts[0] ?? {};
+    const change = this.#pulse.feel({ round: begun, position, outcomes, latencyMs, now, random: random() });
     if (change.kind === 'closed') this.#supply.outageEnded();
     else if (change.kind === 'opened') {
       this.#supply.outageBegan(change.outage);

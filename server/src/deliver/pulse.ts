@@ -13,6 +13,7 @@ import {
   withoutProbe,
 } from './breaker.ts';
 import { afterFailure, afterSuccess, type Concurrency, SLOW_START, START } from './concurrency.ts';
+import { Congestion } from './congestion.ts';
 import type { PlacedOutcome } from './decide.ts';
 import { type Outage, outageOf } from './expiry.ts';
 
@@ -30,6 +31,8 @@ export interface Beat {
   readonly round: BegunRound;
   readonly position: Position;
   readonly outcomes: readonly PlacedOutcome[];
+  /** Of its first answer. */
+  readonly latencyMs: number;
   readonly now: Time;
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: number;
@@ -47,6 +50,7 @@ const NONE: Change = { kind: 'none' };
 export class Pulse {
   #breaker: Breaker = CLOSED;
   #concurrency: Concurrency = START;
+  readonly #congestion = new Congestion();
   /** Rounds ever begun. */
   #begun = 0;
   /** The endpoint has shown life since this program started. */
@@ -75,7 +79,7 @@ export class Pulse {
 
   feel(beat: Beat): Change {
     const sign = signOf(beat.outcomes);
-    if (sign === 'alive') return this.#live(beat.now);
+    if (sign === 'alive') return this.#live(beat);
     if (sign === 'failing') return this.#fail(beat);
     if (beat.round.isProbe) this.withoutProbe(beat.now);
     return NONE;
@@ -93,11 +97,13 @@ export class Pulse {
     this.#breaker = afterChange(this.#breaker, now);
   }
 
-  #live(now: Time): Change {
+  #live({ now, latencyMs }: Beat): Change {
     const wasClosed = this.isClosed;
     this.#proven = true;
     this.#breaker = afterLife(this.#breaker, now);
-    this.#concurrency = wasClosed ? afterSuccess(this.#concurrency) : SLOW_START;
+    this.#congestion.note(latencyMs);
+    this.#concurrency = wasClosed ? afterSuccess(this.#concurrency, this.#congestion.isFelt) : SLOW_START;
+    if (this.#concurrency.successes === 0) this.#congestion.turn(now);
     return wasClosed ? NONE : { kind: 'closed' };
   }
 

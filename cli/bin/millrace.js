@@ -21,7 +21,7 @@ const LIMIT = '--max-semi-space-size';
 const isServer = ['dev', 'start'].includes(process.argv[2]);
 const isLimited = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].some((text) => text.includes(LIMIT));
 if (isServer && !isLimited && process.platform !== 'win32') {
-  const args = [process.execPath, `${LIMIT}=8`, ...process.execArgv, ...process.argv.slice(1)];
+  const args = [process.execPath, `${LIMIT}=16`, ...process.execArgv, ...process.argv.slice(1)];
   process.execve(process.execPath, args, process.env);
 }
 

@@ -128,7 +128,7 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
       metrics: createMetricsPage({
         ...{ ...doors, isPublic: config.metrics.public, contentType: CONTENT_TYPE, text: metrics.text },
       }),
-      control: createControl({
+      control: await createControl({
         ...{ ...doors, version: manifest.version },
         operations: controlOperations({
           ...{ store, lanes, settings, observation, tail, replays, clock: systemClock, logger },

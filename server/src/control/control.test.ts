@@ -10,7 +10,7 @@ import { operation } from './operation.ts';
 const logged: { event: string; facts: Facts }[] = [];
 const log = (facts: Facts, event: string) => void logged.push({ event, facts });
 const reads: string[] = [];
-const control = createControl({
+const control = await createControl({
   adminToken: 's3cret',
   tokens: () => [],
   clock: systemClock,

@@ -41,7 +41,7 @@ export interface Outcome {
 
 /** What is seen of the calls a fault hits. */
 export interface Facts {
-  /** Requests in which the client sent them. */
+  /** Requests in which the client sent them; at least, where the page was loaded again. */
   readonly tries: number;
   /** They never arrive: the client gave them up. */
   readonly lost?: true;

@@ -60,9 +60,9 @@ export function lasting(text: string): string {
 
 const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
 
-function words({ tries, lost, told }: Facts): string {
+function words({ tries, lost, told, reloaded }: Facts): string {
   const fate = lost ? (told ? 'lost' : 'lost silently') : 'once';
-  return tries === 1 ? fate : `${fate}, ${tries} tries`;
+  return tries === 1 ? fate : `${fate}, ${tries}${reloaded ? ' or more' : ''} tries`;
 }
 
 /** The number a note has, or gets. */

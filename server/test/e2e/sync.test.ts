@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { send, track } from '../support/calls.ts';
 import { makePlace, startProgram } from '../support/program.ts';
@@ -21,6 +22,8 @@ describe.runIf(hasStrace)('the answer', () => {
     const trace = join(place.folder, 'trace');
     const under = [
       'strace',
+      // The tracer is the child and not the parent: whoever ends the program ends both.
+      '-D',
       '-f',
       '-tt',
       '-y',
@@ -41,6 +44,8 @@ describe.runIf(hasStrace)('the answer', () => {
       expect(status).toBe(200);
     }
     await program.kill();
+    const ended = new RegExp(`^${program.pid} .*\\+\\+\\+ killed`, 'm');
+    while (!ended.test(readFileSync(trace, 'utf8'))) await setTimeout(10);
 
     const lines = readFileSync(trace, 'utf8').split('\n');
     const answers = lines.flatMap((line, at) => (ANSWERED.test(line) ? [at] : []));

@@ -4,9 +4,10 @@
 import * as nodeModule from 'node:module';
 import { fileURLToPath } from 'node:url';
 
-const NODE = 24;
+// Node 24.15 is the first of its line with a SQLite that two threads can be trusted to share.
+const NODE = '24.15';
 
-if (Number.parseInt(process.versions.node, 10) < NODE) {
+if (process.versions.node.localeCompare(NODE, 'en', { numeric: true }) < 0) {
   process.stderr.write(
     `millrace needs Node ${NODE} or newer and was started with ${process.version}. Run it as \`npm start\` or ` +
       '`npx millrace …`: they use the Node that `npm ci` installed beside it.\n',

@@ -23,10 +23,11 @@ function said({ verdict, found, advice }: Finding): string {
 }
 
 describe('the doctor', () => {
-  it('wants Node 24', () => {
-    expect(said(nodeVersion('v24.0.1'))).toBe('ok: v24.0.1');
+  it('wants Node 24.15', () => {
+    expect(said(nodeVersion('v24.15.0'))).toBe('ok: v24.15.0');
+    expect(said(nodeVersion('v24.9.0'))).toBe('fail: v24.9.0 → install Node 24.15 or newer');
     expect(said(nodeVersion('v26.1.0'))).toMatch(/^ok/);
-    expect(said(nodeVersion('v22.9.0'))).toBe('fail: v22.9.0 → install Node 24 or newer');
+    expect(said(nodeVersion('v22.9.0'))).toBe('fail: v22.9.0 → install Node 24.15 or newer');
   });
 
   it('wants a data folder that the user owns, can write, and has to himself', () => {

@@ -1,7 +1,7 @@
-import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { workerData } from 'node:worker_threads';
-import { COPIED, GO_ON, LOG, PAUSE, PAUSED, STATE, STOP, WISH } from './checkpoint-words.ts';
+import { COPIED, GO_ON, LOG, PAUSED, STOP, WISH } from './checkpoint-words.ts';
+import { fileOf } from './file.ts';
 
 /** Milliseconds between two checkpoints. */
 const EVERY = 100;
@@ -22,12 +22,12 @@ function run({ folder, shared }: CheckpointerOptions): void {
   for (;;) {
     const wish = Atomics.load(seen, WISH);
     if (wish === STOP) break;
-    if (wish === PAUSE) {
+    if (wish !== GO_ON) {
       database?.close();
       database = undefined;
-      Atomics.store(seen, STATE, PAUSED);
-      Atomics.notify(seen, STATE);
-      Atomics.wait(seen, WISH, PAUSE);
+      Atomics.store(seen, PAUSED, wish);
+      Atomics.notify(seen, PAUSED);
+      Atomics.wait(seen, WISH, wish);
       continue;
     }
     try {
@@ -52,7 +52,7 @@ interface Checkpoint {
 }
 
 function open(folder: string): DatabaseSync {
-  const database = new DatabaseSync(join(folder, 'millrace.db'));
+  const database = new DatabaseSync(fileOf(folder));
   database.exec('pragma synchronous = full; pragma checkpoint_fullfsync = on; pragma cache_size = -256');
   return database;
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
 import { StorageError } from '../../ports/event-log.ts';
-import { AT_WORK, COPIED, GO_ON, LOG, PAUSE, PAUSED, STATE, STOP, WISH, WORDS } from './checkpoint-words.ts';
+import { COPIED, GO_ON, LOG, PAUSED, STOP, WISH, WORDS } from './checkpoint-words.ts';
 import type { CheckpointerOptions } from './checkpointer.ts';
 
 /** The write-ahead log starts again from its beginning once it is longer than this… */
@@ -29,6 +29,7 @@ export class Checkpoints {
   #copyRest: StatementSync;
   #truncate: StatementSync;
   #commits = 0;
+  #pauses = 0;
 
   constructor(database: DatabaseSync, folder: string) {
     this.#folder = folder;
@@ -46,14 +47,16 @@ export class Checkpoints {
 
   /** Until `resume` the thread has no handle on the file. Throws when it does not come to an end of its work. */
   pause(): void {
-    if (Atomics.load(this.#seen, WISH) !== PAUSE) {
-      Atomics.store(this.#seen, STATE, AT_WORK);
-      Atomics.store(this.#seen, WISH, PAUSE);
-      Atomics.notify(this.#seen, WISH);
-    }
-    Atomics.wait(this.#seen, STATE, AT_WORK, PAUSE_LIMIT);
-    if (Atomics.load(this.#seen, STATE) !== PAUSED) {
-      throw new StorageError('the disk is too slow to be opened anew: see what else uses it');
+    const pause = ++this.#pauses;
+    Atomics.store(this.#seen, WISH, pause);
+    Atomics.notify(this.#seen, WISH);
+    const until = performance.now() + PAUSE_LIMIT;
+    for (;;) {
+      const answered = Atomics.load(this.#seen, PAUSED);
+      if (answered === pause) return;
+      const left = until - performance.now();
+      if (left <= 0) throw new StorageError('the disk is too slow to be opened anew: see what else uses it');
+      Atomics.wait(this.#seen, PAUSED, answered, left);
     }
   }
 

@@ -14,6 +14,7 @@ import { backup, DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { StorageError } from '../../ports/event-log.ts';
 import type { Backup } from '../../ports/store.ts';
+import { fileOf } from './file.ts';
 
 export interface CopyOptions {
   /** The data folder. */
@@ -56,7 +57,7 @@ async function copy(
 ): Promise<Backup> {
   const isNew = makeEmpty(into);
   const unfinished = join(into, UNFINISHED);
-  const source = new DatabaseSync(join(folder, 'millrace.db'), { readOnly: true });
+  const source = new DatabaseSync(fileOf(folder), { readOnly: true });
   try {
     source.exec('pragma cache_size = -1024; begin');
     const facts = factsOf(source);

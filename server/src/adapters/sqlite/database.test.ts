@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { makeFolder } from './database.ts';
+import { makeFolder, refuseOldSqlite } from './database.ts';
 
 describe('the data folder', () => {
   let parent: string;
@@ -20,5 +20,15 @@ describe('the data folder', () => {
     chmodSync(parent, 0o750);
     makeFolder(parent);
     expect(statSync(parent).mode & 0o777).toBe(0o750);
+  });
+});
+
+describe('the SQLite that Node carries', () => {
+  it.each(['3.51.3', '3.53.4', '3.100.0', '4.0.0'])('%s will do', (version) => {
+    expect(() => refuseOldSqlite(version)).not.toThrow();
+  });
+
+  it.each(['3.51.2', '3.50.7', '3.9.3'])('%s may lose a commit and is refused', (version) => {
+    expect(() => refuseOldSqlite(version)).toThrow(/SQLite 3\.\d+\.\d, which may lose.*use Node 24\.15/);
   });
 });

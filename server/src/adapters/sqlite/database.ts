@@ -2,17 +2,22 @@ import { closeSync, fsyncSync, mkdirSync, openSync, readSync, writeSync } from '
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../ports/event-log.ts';
+import { fileOf } from './file.ts';
 import { migrate } from './schema.ts';
+
+/** Before it, SQLite could lose a commit when two connections of a file wrote and checkpointed at the same moment. */
+const OLDEST_SQLITE = '3.51.3';
 
 /**
  * Opens the store's file in a folder that exists, is ours alone, and can be written; brings it to the current format.
  * Nobody else may have it open.
  */
 export function openDatabase(folder: string): DatabaseSync {
+  refuseOldSqlite(process.versions.sqlite ?? '0');
   let database: DatabaseSync | undefined;
   try {
     syncAnew(join(folder, 'millrace.db-wal'));
-    database = new DatabaseSync(join(folder, 'millrace.db'));
+    database = new DatabaseSync(fileOf(folder));
     // Before the first table, or it cannot be had without a VACUUM that blocks everything.
     database.exec('pragma auto_vacuum = incremental');
     database.exec('pragma journal_mode = wal');
@@ -32,6 +37,14 @@ export function openDatabase(folder: string): DatabaseSync {
     database?.close();
     throw asStorageError(error, folder);
   }
+}
+
+export function refuseOldSqlite(version: string): void {
+  if (version.localeCompare(OLDEST_SQLITE, 'en', { numeric: true }) >= 0) return;
+  throw new StorageError(
+    `this Node (${process.version}) carries SQLite ${version}, which may lose stored events: ` +
+      `use Node 24.15 or newer, with SQLite ${OLDEST_SQLITE} or newer`,
+  );
 }
 
 /** Makes the data folder if need be, for its owner alone: what is in it is people's data. */

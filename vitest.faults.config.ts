@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 /** The fault suite, a run of its own (`npm run test:faults`): minutes long, and it wants the machine for itself. */
@@ -13,5 +14,8 @@ export default defineConfig({
     fileParallelism: false,
     // Seeds and sums are the output of this suite; they stand as they are printed.
     disableConsoleIntercept: true,
+    // As in vitest.config.ts. Hundreds of threads that each strip types in WebAssembly have made V8 end the process besides:
+    // "Check failed: end > addr", in ThreadIsolation::UnregisterWasmAllocation.
+    env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/compile', import.meta.url)) },
   },
 });

@@ -28,6 +28,7 @@ export class Dedupe {
     const positions = new Float64Array(batch.events);
     const first = next;
     const lineAt = lineReader(batch);
+    const maySealed = this.#keys.maySealed(batch.keys);
     for (let index = 0; index < batch.events; index++) {
       const high = batch.keys[index * 2]!;
       const low = batch.keys[index * 2 + 1]!;
@@ -39,8 +40,11 @@ export class Dedupe {
           messageId(lineAt(earlier)) === messageId(lineAt(index))
         );
       };
-      const since = batch.receivedAt - this.#windowOf(batch, index);
-      if (this.#keys.some(high, low, since, isSame)) {
+      const isKnown =
+        this.#keys.someYoung(high, low, isSame) ||
+        (maySealed[index] === 1 &&
+          this.#keys.someSealed(high, low, batch.receivedAt - this.#windowOf(batch, index), isSame));
+      if (isKnown) {
         positions[index] = -1;
         continue;
       }

@@ -4,7 +4,7 @@ import type { Time } from '../../model/time.ts';
 import type { Chunks } from './chunks.ts';
 import { KeyTable } from './key-table.ts';
 import { Run, RunBuilder, type RunFacts } from './run.ts';
-import { GROUP_RUNS, RunGroup } from './run-group.ts';
+import { SealedRuns } from './sealed-runs.ts';
 
 /** Keys scanned, and parts of a filter written, in one slice: about two milliseconds, and a quarter of a megabyte. */
 const SLICE_KEYS = 16_384;
@@ -40,25 +40,21 @@ interface Sealing {
  */
 export class Keys {
   readonly #sql: ReturnType<typeof statements>;
-  readonly #memory: number;
   #younger = new KeyTable();
   #youngerFrom: Position;
   #youngest: Time = 0;
   #frozen: Frozen[] = [];
   #sealing: Sealing | undefined;
-  /** The oldest first. */
-  #runs: Run[] = [];
-  /** Those of them that have a filter of their own, or none at all. */
-  #single: Run[] = [];
-  #groups: RunGroup[] = [];
-  #grouping: { readonly runs: readonly Run[]; readonly slices: Generator<undefined, RunGroup> } | undefined;
+  readonly #runs: SealedRuns;
+  #found = new Uint8Array(512);
+  /** Means nothing; kept, so that what was looked at ahead of time is looked at. */
+  touched = 0;
 
   /** `memory`: bytes that filters may take. */
   constructor(database: DatabaseSync, chunks: Chunks, memory: number) {
     this.#sql = statements(database);
-    this.#memory = memory;
-    this.#loadRuns();
-    this.#youngerFrom = this.#runs.at(-1)?.facts.toPosition ?? 0;
+    this.#runs = new SealedRuns(this.#loadRuns(memory), memory);
+    this.#youngerFrom = this.#runs.newest?.facts.toPosition ?? 0;
     chunks.keysFrom(this.#youngerFrom, (first, until, keys) => {
       for (let index = 0; index * 2 < keys.length; index++) {
         const [high, low] = [keys[index * 2]!, keys[index * 2 + 1]!];
@@ -76,15 +72,32 @@ export class Keys {
 
   /** Whether `matches` says yes to any position under this key, among events that may be younger than `since`. */
   some(high: number, low: number, since: Time, matches: (position: Position) => boolean): boolean {
+    return this.someYoung(high, low, matches) || this.#runs.some(high, low, { since, matches });
+  }
+
+  /** The same among the newest keys. */
+  someYoung(high: number, low: number, matches: (position: Position) => boolean): boolean {
     if (this.#younger.some(high, low, matches)) return true;
     for (const { table } of this.#frozen) if (table.some(high, low, matches)) return true;
-    for (let nth = this.#single.length - 1; nth >= 0; nth--) {
-      const run = this.#single[nth]!;
-      if (run.facts.youngest >= since && run.some(high, low, matches)) return true;
-    }
-    if (this.#groups.length === 0) return false;
-    const question = { mayAsk: (run: Run) => run.facts.youngest >= since, matches };
-    return this.#groups.some((group) => group.some(high, low, question));
+    return false;
+  }
+
+  /** The same among the others. Ask `maySealed` first. */
+  someSealed(high: number, low: number, since: Time, matches: (position: Position) => boolean): boolean {
+    return this.#runs.some(high, low, { since, matches });
+  }
+
+  /**
+   * Which of these keys (pairs of words, high before low) `someSealed` may know: 1 for each that it may, 0 for each that it
+   * does not. Used up with the next call.
+   */
+  maySealed(keys: Uint32Array): Uint8Array {
+    const n = keys.length / 2;
+    if (this.#found.length < n) this.#found = new Uint8Array(n);
+    const found = this.#found.fill(0, 0, n);
+    this.#runs.mark(keys, found);
+    this.touched = this.#younger.touch(keys);
+    return found;
   }
 
   /** When the youngest event arrived. */
@@ -96,7 +109,7 @@ export class Keys {
   seal(): boolean {
     this.#sealing ??= this.#begin();
     const sealing = this.#sealing;
-    if (sealing === undefined) return this.#group();
+    if (sealing === undefined) return this.#runs.group();
     if (sealing.slot >= 0) {
       const { table } = sealing.frozen;
       sealing.slot = table.scan(sealing.slot, SLICE_KEYS, sealing.builder.add);
@@ -107,35 +120,14 @@ export class Keys {
 
   /** Drops the oldest run when all its events are gone, a slice at a time. False when there is none. */
   drop(before: Position): boolean {
-    const oldest = this.#runs[0];
+    const { oldest } = this.#runs;
     if (oldest === undefined || oldest.facts.toPosition > before) return false;
     const { id } = oldest.facts;
     const [from, to] = [id * PAGES_PER_RUN, (id + 1) * PAGES_PER_RUN];
     if (Number(this.#sql.dropPages.run(from, to).changes) > 0) return true;
     this.#sql.dropParts.run(from, to);
     this.#sql.dropRun.run(id);
-    this.#runs = this.#runs.slice(1);
-    this.#single = this.#single.filter((run) => run !== oldest);
-    for (const group of this.#groups) group.drop(oldest);
-    this.#groups = this.#groups.filter(({ runs }) => runs.length > 0);
-    if (this.#grouping?.runs.includes(oldest)) this.#grouping = undefined;
-    return true;
-  }
-
-  /** Does one slice of bringing filters together. False when there is nothing to do. */
-  #group(): boolean {
-    if (this.#grouping === undefined) {
-      const runs = this.#single.filter((run) => run.remainders !== undefined).slice(0, GROUP_RUNS);
-      if (!RunGroup.fits(runs)) return false;
-      this.#grouping = { runs, slices: RunGroup.of(runs) };
-    }
-    const { runs, slices } = this.#grouping;
-    const slice = slices.next();
-    if (slice.done !== true) return true;
-    this.#grouping = undefined;
-    this.#groups.push(slice.value);
-    this.#single = this.#single.filter((run) => !runs.includes(run));
-    for (const run of runs) run.dropFilter();
+    this.#runs.dropOldest();
     return true;
   }
 
@@ -189,32 +181,13 @@ export class Keys {
 
   #finish({ facts, builder, frozen }: Sealing): void {
     this.#sql.completeRun.run(facts.id);
-    const run = new Run(facts, builder.starts, builder.remainders, this.#readPage);
-    this.#runs.push(run);
-    this.#single.push(run);
+    this.#runs.add(new Run(facts, builder.starts, builder.remainders, this.#readPage));
     this.#frozen = this.#frozen.filter((other) => other !== frozen);
     this.#sealing = undefined;
-    this.#keepToBudget();
   }
 
-  /** The filters of the oldest runs go first: they are asked as often, but their events leave the window soonest. */
-  #keepToBudget(): void {
-    let room = this.#memory;
-    for (const { filterBytes } of this.#single) room -= filterBytes;
-    for (const run of this.#single) {
-      if (room >= 0) break;
-      room += run.filterBytes;
-      run.dropFilter();
-    }
-    for (const group of this.#groups.toReversed()) {
-      room -= group.filterBytes;
-      if (room >= 0) continue;
-      this.#groups = this.#groups.filter((other) => other !== group);
-      this.#single = [...group.runs, ...this.#single];
-    }
-  }
-
-  #loadRuns(): void {
+  /** The oldest first, filters of the youngest as far as the memory reaches. */
+  #loadRuns(memory: number): Run[] {
     // A run that was not finished is made again: its keys are still in the chunks.
     for (const { id } of this.#sql.unfinished.all() as unknown as { id: number }[]) {
       this.#sql.dropAllPages.run(id * PAGES_PER_RUN, (id + 1) * PAGES_PER_RUN);
@@ -223,12 +196,11 @@ export class Keys {
     }
     let bytes = 0;
     const rows = this.#sql.runs.all() as unknown as Omit<RunFacts, 'bucketBits'>[];
-    this.#runs = rows.map((row) => {
+    const runs = rows.map((row) => {
       bytes += row.n * 2;
-      return this.#load(row, bytes <= this.#memory);
+      return this.#load(row, bytes <= memory);
     });
-    this.#runs.reverse();
-    this.#single = [...this.#runs];
+    return runs.reverse();
   }
 
   #load(row: Omit<RunFacts, 'bucketBits'>, withFilter: boolean): Run {

@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { Run, RunBuilder } from './run.ts';
-import { GROUP_RUNS, RunGroup } from './run-group.ts';
+import { type Part, partOf, RunGroup } from './run-group.ts';
 
+const RUNS = 16;
 const KEYS = 20_000;
 const highOf = (n: number) => Math.imul(n ^ (n >>> 15), 0x9e3779b1) >>> 0;
 const lowOf = (n: number) => Math.imul(n, 0x85ebca6b) >>> 0;
@@ -32,25 +33,49 @@ function complete(slices: Generator<undefined, RunGroup>): { group: RunGroup; sl
   }
 }
 
-describe('runs brought together', () => {
-  const numbersOf = (nth: number) => Array.from({ length: KEYS }, (_, n) => nth * KEYS + n);
+/** Brings neighbours together until one is left. */
+function bringTogether(parts: readonly Part[]): RunGroup {
+  const pairs = parts
+    .filter((_, nth) => nth % 2 === 0)
+    .map((one, nth) => [one, parts[nth * 2 + 1]!] as const);
+  const groups = pairs.map(([one, other]) => {
+    expect(RunGroup.fits(one, other)).toBe(true);
+    return complete(RunGroup.of(one, other)).group;
+  });
+  return groups.length === 1 ? groups[0]! : bringTogether(groups);
+}
+
+const numbersOf = (nth: number) => Array.from({ length: KEYS }, (_, n) => nth * KEYS + n);
+
+describe.each([2, 4, 8, 16])('%d runs brought together', (size) => {
   let runs: Run[];
   let group: RunGroup;
 
   beforeAll(() => {
-    runs = Array.from({ length: GROUP_RUNS }, (_, nth) => seal(nth, numbersOf(nth)));
-    expect(RunGroup.fits(runs)).toBe(true);
-    const made = complete(RunGroup.of(runs));
-    group = made.group;
-    expect(made.slices).toBeGreaterThan(100);
+    runs = Array.from({ length: size }, (_, nth) => seal(nth, numbersOf(nth)));
+    group = bringTogether(runs.map((run) => partOf(run)!));
     for (const run of runs) run.dropFilter();
   });
 
-  const finds = (n: number, mayAsk: (run: Run) => boolean = () => true) =>
-    group.some(highOf(n), lowOf(n), { mayAsk, matches: (position) => position === n });
+  const finds = (n: number, mayAsk: (run: Run) => boolean = () => true, among = group) =>
+    among.some(highOf(n), lowOf(n), { mayAsk, matches: (position) => position === n });
+  const marked = (first: number, n: number, among = group) => {
+    const keys = Uint32Array.from({ length: n * 2 }, (_, at) =>
+      at % 2 === 0 ? highOf(first + at / 2) : lowOf(first + (at - 1) / 2),
+    );
+    const found = new Uint8Array(n);
+    among.mark(keys, found);
+    return found.reduce((sum, one) => sum + one, 0);
+  };
 
   it('find every key of each', () => {
-    for (let n = 0; n < GROUP_RUNS * KEYS; n++) if (!finds(n)) expect.fail(`key ${n} is not found`);
+    for (let n = 0; n < size * KEYS; n++) if (!finds(n)) expect.fail(`key ${n} is not found`);
+  });
+
+  it('mark every key of theirs, and hardly another', () => {
+    expect(marked(0, size * KEYS)).toBe(size * KEYS);
+    // Filled to two hundredths, a group is wrong as many times less often.
+    expect(marked(10_000_000, 100_000)).toBeLessThan(100);
   });
 
   it('find no other key, and read hardly a page for it', () => {
@@ -60,22 +85,52 @@ describe('runs brought together', () => {
   });
 
   it('take no more memory than their filters did', () => {
-    expect(group.filterBytes).toBe(2 * GROUP_RUNS * KEYS);
+    expect(group.filterBytes).toBe(2 * size * KEYS);
   });
 
   it('are not asked when they are too old', () => {
-    const young = (run: Run) => run.facts.youngest >= 3;
-    expect([finds(2 * KEYS, young), finds(3 * KEYS, young)]).toEqual([false, true]);
+    const young = (run: Run) => run.facts.youngest >= 1;
+    expect([finds(0, young), finds(KEYS, young)]).toEqual([false, true]);
   });
 
-  it('can be dropped one by one', () => {
-    group.drop(runs[0]!);
-    expect(group.runs).toEqual(runs.slice(1));
-    expect([finds(0), finds(KEYS)]).toEqual([false, true]);
+  it('can be dropped one by one, and half a group takes half the memory', () => {
+    const less = bringTogether(Array.from({ length: size }, (_, nth) => partOf(seal(nth, numbersOf(nth)))!));
+    const all = less.runs;
+    for (let nth = 0; nth < size / 2; nth++) {
+      expect(less.isHalfEmpty).toBe(false);
+      less.drop(all[nth]!);
+      expect(less.runs).toEqual(all.slice(nth + 1));
+      expect([finds(nth * KEYS, undefined, less), finds((nth + 1) * KEYS, undefined, less)]).toEqual([
+        false,
+        true,
+      ]);
+    }
+    expect(less.isHalfEmpty).toBe(size > 2);
+    if (size === 2) return;
+    const { group: half } = complete(less.halved());
+    expect(half.runs).toEqual(less.runs);
+    expect(half.filterBytes).toBe(less.filterBytes / 2);
+    for (let n = (size / 2) * KEYS; n < size * KEYS; n++) {
+      if (!finds(n, undefined, half)) expect.fail(`key ${n} is not found`);
+    }
+    expect(marked(0, (size / 2) * KEYS, half)).toBeLessThan(size * 20);
+  });
+});
+
+describe('runs', () => {
+  it('are brought together in short slices', () => {
+    const parts = [0, 1].map((nth) => partOf(seal(nth, numbersOf(nth)))!);
+    expect(complete(RunGroup.of(parts[0]!, parts[1]!)).slices).toBeGreaterThan(3);
   });
 
-  it('do not fit when one has lost its filter', () => {
-    expect(RunGroup.fits(runs)).toBe(false);
-    expect(RunGroup.fits([seal(1, [1])])).toBe(false);
+  it('do not fit when one has lost its filter, with a group of another size, or when there are sixteen', () => {
+    const run = seal(1, [1]);
+    const part = partOf(run)!;
+    const two = bringTogether([partOf(seal(0, [0]))!, part]);
+    expect(RunGroup.fits(part, two)).toBe(false);
+    const sixteen = bringTogether(Array.from({ length: RUNS }, (_, nth) => partOf(seal(nth, [nth]))!));
+    expect(RunGroup.fits(sixteen, sixteen)).toBe(false);
+    run.dropFilter();
+    expect(partOf(run)).toBeUndefined();
   });
 });

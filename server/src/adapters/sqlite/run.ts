@@ -1,19 +1,20 @@
 import type { Position } from '../../model/event.ts';
+import { bucketOf, type Filter, markKnown, remainderOf } from './filter.ts';
 
 /**
  * A sealed run: a million keys in order, on disk, with the position of each. Entries are kept in pages of 256, each a row
  * that fits a page of the file: high word (4), low word (4), position (6), little endian.
  *
- * Its filter is not a Bloom filter but the high words themselves: bucketed by their first bits, with their next 16 bits in
- * an array. It says no for all but one key in many thousands, it says *where* the entry is when it says yes, and it costs
- * two bytes a key. Without the array (over the memory budget) the buckets alone still lead to the right page.
+ * Its filter is not a Bloom filter but the high words themselves. It says no for all but one key in many thousands, it says
+ * *where* the entry is when it says yes, and it costs two bytes a key. Without the entries (over the memory budget) the
+ * buckets alone still lead to the right page.
  */
 const PAGE_ENTRIES = 256;
 const ENTRY_BYTES = 14;
 
 /** Keys in a bucket on average, at most. */
 const BUCKET_KEYS = 16;
-const MAX_BUCKET_BITS = 16;
+export const MAX_BUCKET_BITS = 16;
 
 function bucketBitsFor(keys: number): number {
   return Math.min(MAX_BUCKET_BITS, Math.max(0, Math.ceil(Math.log2(Math.max(1, keys / BUCKET_KEYS)))));
@@ -53,12 +54,26 @@ export class Run {
     return this.#remainders?.byteLength ?? 0;
   }
 
-  get remainders(): Uint16Array | undefined {
-    return this.#remainders;
+  /** Absent over the memory budget, or in a group. */
+  get filter(): Filter | undefined {
+    if (this.#remainders === undefined) return undefined;
+    return {
+      starts: this.starts,
+      entries: this.#remainders,
+      bucketBits: this.facts.bucketBits,
+      runBits: 0,
+    };
   }
 
   dropFilter(): void {
     this.#remainders = undefined;
+  }
+
+  /** Sets `found[n]` to 1 for each key that may be in it: every one when there is no filter to say no. */
+  mark(keys: Uint32Array, found: Uint8Array): void {
+    const { filter } = this;
+    if (filter === undefined) found.fill(1);
+    else markKnown(filter, keys, found);
   }
 
   /** Whether `matches` says yes to any of the positions kept under this key. */
@@ -66,7 +81,7 @@ export class Run {
     const remainders = this.#remainders;
     if (remainders === undefined) return this.someWithoutFilter(high, low, matches);
     const bucket = bucketOf(high, this.facts.bucketBits);
-    const remainder = remainderOf(high, this.facts.bucketBits);
+    const remainder = remainderOf(high, this.facts.bucketBits, 0);
     const end = this.starts[bucket + 1]!;
     for (let rank = this.starts[bucket]!; rank < end; rank++) {
       if (remainders[rank] === remainder && this.#someOf(rank, rank + 1, { high, low, matches })) return true;
@@ -122,7 +137,7 @@ export class RunBuilder {
   readonly add = (high: number, low: number, position: Position): void => {
     const bucket = bucketOf(high, this.bucketBits);
     while (this.#bucket < bucket) this.starts[++this.#bucket] = this.#n;
-    this.remainders[this.#n] = remainderOf(high, this.bucketBits);
+    this.remainders[this.#n] = remainderOf(high, this.bucketBits, 0);
     const at = (this.#n % PAGE_ENTRIES) * ENTRY_BYTES;
     this.#page.writeUInt32LE(high, at);
     this.#page.writeUInt32LE(low, at + 4);
@@ -140,12 +155,4 @@ export class RunBuilder {
     this.#emit(Math.ceil(this.#n / PAGE_ENTRIES) - 1, this.#page.subarray(0, entries * ENTRY_BYTES));
     this.#page = Buffer.alloc(PAGE_ENTRIES * ENTRY_BYTES);
   }
-}
-
-function bucketOf(high: number, bits: number): number {
-  return bits === 0 ? 0 : high >>> (32 - bits);
-}
-
-function remainderOf(high: number, bits: number): number {
-  return bits === MAX_BUCKET_BITS ? high & 0xffff : (high << bits) >>> 16;
 }

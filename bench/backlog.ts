@@ -9,7 +9,7 @@ import { events, take } from './events.ts';
  * A large backlog: `node bench/backlog.ts`, with EVENTS (10,000,000) parked for one destination. How long appends take
  * beside it and without it, how fast it is read and settled, what it takes on disk, and what claims of another
  * destination cost meanwhile. Time in the store runs as if RATE (10,000) events arrived a second: `EVENTS=144000000` is an
- * outage of four hours.
+ * outage of four hours. Keys have as much memory as an operator with so many events a day would allow (`limits.dedupeMemory`).
  */
 const EVENTS = Number(process.env['EVENTS'] ?? 10_000_000);
 const RATE = Number(process.env['RATE'] ?? 10_000);
@@ -24,11 +24,12 @@ const source = events();
 const prepared = Array.from({ length: 40 }, () => take(source, CHUNK));
 let batches = 0;
 const start = Date.now();
+const FOR_EVER = { events: Number.MAX_SAFE_INTEGER, deadLetters: Number.MAX_SAFE_INTEGER };
 let arrived = 0;
 const parkedIn: number[] = [];
 
 try {
-  const store = await openSqliteStore({ folder });
+  const store = await openSqliteStore({ folder, filterMemory: Math.max(64 * 1024 * 1024, EVENTS * 3) });
   const empty = await appendLatencies(store, 2000);
   console.log(`appends of 100, empty backlog        ${empty}`);
 
@@ -79,6 +80,8 @@ async function park(store: SqliteStore, destination: number): Promise<void> {
     skipped: [],
     received: [],
   });
+  // As the program does all the time: keys are sealed, their filters brought together.
+  while (await store.log.maintain(now(), FOR_EVER, 20));
 }
 
 /** The time in the store. */

@@ -258,6 +258,7 @@ function makeIntake(
     traceparents,
     deliverer: lanes,
     plan: (event, source) => routes.plan(event, source),
+    commonPlan: (source) => routes.commonPlan(source),
     reaches: (source) => routes.reaches(source),
     newBatchId: randomUUID,
     newMessageId: uuidv7,

@@ -1,5 +1,4 @@
 import type { Delivery } from '../model/delivery.ts';
-import type { Event } from '../model/event.ts';
 import { type Duration, MINUTE, type Time } from '../model/time.ts';
 import { RETRY_WINDOW } from './backoff.ts';
 
@@ -48,7 +47,7 @@ export function isOver({ firstFailedAt }: Delivery, now: Time): boolean {
  * A delivery claimed during an outage: one that was never tried has its window from its parking, which is when its event
  * arrived, or from the beginning of the outage if that is later (a replayed event arrived long ago).
  */
-export function datedBy({ since }: Outage, delivery: Delivery, event: Event): Delivery {
+export function datedBy({ since }: Outage, delivery: Delivery, arrivedAt: Time): Delivery {
   if (delivery.firstFailedAt !== undefined) return delivery;
-  return { ...delivery, firstFailedAt: Math.max(since, Date.parse(event.receivedAt)) };
+  return { ...delivery, firstFailedAt: Math.max(since, arrivedAt) };
 }

@@ -242,8 +242,8 @@ export class Lane implements Supplied {
     this.#supply.isBehind = true;
     const { outage, nextDueAt = Number.POSITIVE_INFINITY } = this.#supply;
     const now = Math.min(this.#tools.clock.now(), nextDueAt);
-    for (const { set, delivery, event } of works) {
-      const parkedAt = outage === undefined ? now : Math.max(outage.since, Date.parse(event.receivedAt));
+    for (const { set, delivery, written } of works) {
+      const parkedAt = outage === undefined ? now : Math.max(outage.since, written.arrivedAt);
       const decision = { kind: 'retry', at: Math.min(parkedAt, now), next: delivery } as const;
       const { position } = delivery;
       this.#tools.settle({ set, destination: this.#destination.id, position, attempts: [], decision });
@@ -269,7 +269,7 @@ export class Lane implements Supplied {
     const settingsVersion = destination.version % SETTINGS_VERSIONS;
     const decision = decide(work.delivery, { outcomes, now, settingsVersion, random: random() });
     this.#health.note(decision, attempts, now);
-    this.#tools.measures?.ended(work.event, attempts, decision, now);
+    this.#tools.measures?.ended(work.written.arrivedAt, attempts, decision, now);
     this.#settle(work, attempts, decision);
     const { position } = work.delivery;
     const { latencyMs = 0 } = attempts[0] ?? {};
@@ -284,12 +284,12 @@ export class Lane implements Supplied {
   #settle(work: InHand, attempts: Result['attempts'], decision: Decision): void {
     this.hold(-1);
     const { id, name } = this.#destination;
-    const { set, delivery, event } = work;
+    const { set, delivery, written } = work;
     this.#tools.settle({ set, destination: id, position: delivery.position, attempts, decision });
     const observer = this.#tools.watching();
     if (observer === undefined) return;
     const source = this.#tools.sourceName(work.source);
-    observer({ kind: 'settled', source, destination: name, event, attempts, decision });
+    observer({ kind: 'settled', source, destination: name, event: written.event, attempts, decision });
   }
 }
 

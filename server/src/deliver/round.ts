@@ -51,7 +51,7 @@ export function sendRound(
 ): void {
   const startedAt = tools.clock.now();
   const wanted = { endpoints: endpointsToTry(work, destination), now: startedAt, origin: work.origin };
-  const all = tools.type.requests(work.event, destination, wanted);
+  const all = tools.type.requests(work.written, destination, wanted);
   const outcomes: PlacedOutcome[] = [];
   const attempts: Attempt[] = [];
   const spare = all.length > 1 ? withoutBusy(all, tools.open, outcomes) : all;

@@ -226,11 +226,10 @@ export class Supply implements Known {
   #workOf(held: Held, stored: StoredEvent | undefined, outage: Outage | undefined): InHand | undefined {
     if (stored === undefined) this.#lane.bury(held, 'event_gone');
     else {
-      // Not spread: a store may parse the event when it is asked for.
-      const { event, source } = stored;
-      if (outage === undefined) return { ...held, event, source };
-      const delivery = datedBy(outage, held.delivery, event);
-      if (!isOver(delivery, this.#tools.clock.now())) return { ...held, delivery, event, source };
+      const { source } = stored;
+      if (outage === undefined) return { ...held, written: stored, source };
+      const delivery = datedBy(outage, held.delivery, stored.arrivedAt);
+      if (!isOver(delivery, this.#tools.clock.now())) return { ...held, delivery, written: stored, source };
       this.#lane.bury(held, 'retry_window_over');
     }
     return undefined;

@@ -45,7 +45,8 @@ function trial(
       stop: () => tools.transport.stop(),
     };
     // In no pending set and of no source, as it is owed to nobody.
-    const work = { set: 0, delivery: { position: 0, rounds: 0 }, event, source: 0 };
+    const written = { event, arrivedAt: tools.clock.now() };
+    const work = { set: 0, delivery: { position: 0, rounds: 0 }, written, source: 0 };
     sendRound(work, lane, { ...tools, transport, open: UNCOUNTED }, ({ attempts: [attempt] }) => {
       resolve({ place, request: sent!, attempt: attempt! });
     });

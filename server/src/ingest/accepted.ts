@@ -1,38 +1,40 @@
 import type { Event } from '../model/event.ts';
 import type { Source } from '../model/source.ts';
-import type { Duration } from '../model/time.ts';
+import type { Duration, Time } from '../model/time.ts';
+import type { Line, WrittenEvent } from '../model/written-event.ts';
 import type { NewEvent } from '../ports/event-log.ts';
 
-/** What is known of an event without reading its line, and where in the bytes that is. */
-interface Place {
+/** What is known of an event without reading its line. */
+interface Known {
   readonly messageId: string;
   readonly userId: string | undefined;
-  readonly from: number;
-  readonly to: number;
+  readonly arrivedAt: Time;
+  /** Its call said nothing of where it may go: no word on integrations. */
+  readonly isUndirected: boolean;
 }
 
 /**
  * A call that became an event, as the line that is stored. The event as an object is made when somebody looks: parsing costs
  * more than all the rest of receiving, and an event that no destination takes is never looked at.
  */
-export class AcceptedEvent implements NewEvent {
+export class AcceptedEvent implements NewEvent, WrittenEvent {
   /** Where the call came from. */
   readonly origin: Source;
   readonly messageId: string;
   readonly userId: string | undefined;
-  /** Lines of this event and of others, in UTF-8. */
-  readonly #bytes: Buffer;
-  readonly #from: number;
-  readonly #to: number;
+  readonly arrivedAt: Time;
+  readonly isUndirected: boolean;
+  readonly line: Line;
   #event: Event | undefined;
 
-  constructor(origin: Source, bytes: Buffer, { messageId, userId, from, to }: Place, event?: Event) {
+  constructor(origin: Source, line: Line, known: Known, event?: Event) {
+    const { messageId, userId, arrivedAt, isUndirected } = known;
     this.origin = origin;
     this.messageId = messageId;
     this.userId = userId;
-    this.#bytes = bytes;
-    this.#from = from;
-    this.#to = to;
+    this.arrivedAt = arrivedAt;
+    this.isUndirected = isUndirected;
+    this.line = line;
     this.#event = event;
   }
 
@@ -46,12 +48,13 @@ export class AcceptedEvent implements NewEvent {
 
   /** Bytes of the line. */
   get length(): number {
-    return this.#to - this.#from;
+    return this.line.to - this.line.from;
   }
 
   /** `JSON.stringify(event)`: a fixed point, parsing and writing it again gives the same text. */
   get json(): string {
-    return this.#bytes.toString('utf8', this.#from, this.#to);
+    const { bytes, from, to } = this.line;
+    return bytes.toString('utf8', from, to);
   }
 
   get event(): Event {
@@ -61,7 +64,8 @@ export class AcceptedEvent implements NewEvent {
 
   /** Writes the line, without a line feed; the place behind it. */
   copyTo(bytes: Uint8Array, at: number): number {
-    return at + this.#bytes.copy(bytes, at, this.#from, this.#to);
+    const { bytes: own, from, to } = this.line;
+    return at + own.copy(bytes, at, from, to);
   }
 }
 
@@ -69,5 +73,7 @@ export class AcceptedEvent implements NewEvent {
 export function acceptedEvent(source: Source, event: Event, json: string): AcceptedEvent {
   const bytes = Buffer.from(json);
   const { messageId, userId } = event;
-  return new AcceptedEvent(source, bytes, { messageId, userId, from: 0, to: bytes.length }, event);
+  const arrivedAt = Date.parse(event.receivedAt);
+  const line = { bytes, from: 0, to: bytes.length };
+  return new AcceptedEvent(source, line, { messageId, userId, arrivedAt, isUndirected: false }, event);
 }

@@ -22,6 +22,8 @@ export interface GroupCommitTools {
   readonly log: Pick<EventLog, 'append'>;
   readonly deliverer: Deliverer;
   readonly plan: (event: Event, source: Source) => Plan;
+  /** The plan of every event of this source that says nothing of where it goes; undefined when it depends on the event. */
+  readonly commonPlan?: (source: Source) => Plan | undefined;
   /** Whether any destination takes events of this source; where none does, no event of it is planned. */
   readonly reaches?: (source: Source) => boolean;
   readonly newBatchId: () => string;
@@ -165,7 +167,7 @@ export class GroupCommit {
     events.forEach((event, index) => {
       const { origin } = event;
       if (this.#tools.reaches?.(origin) === false) return;
-      const plan = this.#tools.plan(event.event, origin);
+      const plan = this.#planOf(event);
       for (const destination of plan.owed) listOf(owed, destination.id).push(index);
       for (const { destination, reason } of plan.skipped) skip(skipped, destination, reason).push(index);
     });
@@ -187,6 +189,13 @@ export class GroupCommit {
     return { batch, events, carried };
   }
 
+  /** Most events are planned without being parsed. */
+  #planOf(event: AcceptedEvent): Plan {
+    const { plan, commonPlan } = this.#tools;
+    const common = event.isUndirected ? commonPlan?.(event.origin) : undefined;
+    return common ?? plan(event.event, event.origin);
+  }
+
   /** Stored: what is held goes to the lanes, what is parked is announced, room for duplicates is given back. */
   #handOver({ batch, events }: Group, { positions, held }: Appended): void {
     const { deliverer } = this.#tools;
@@ -200,8 +209,8 @@ export class GroupCommit {
       for (const index of indexes) {
         const position = positions[index];
         if (position === undefined || set === undefined) continue;
-        const { event, source } = events[index]!;
-        deliveries.push({ set, delivery: { position, rounds: 0 }, event, source });
+        const written = events[index]!;
+        deliveries.push({ set, delivery: { position, rounds: 0 }, written, source: written.source });
       }
       if (deliveries.length < indexes.length)
         deliverer.release(destination, indexes.length - deliveries.length);

@@ -100,6 +100,7 @@ const NOTHING: Omit<Inherited, 'times'> = {
   mergesContext: false,
   integrations: Buffer.from('"integrations":{}'),
   mergesIntegrations: false,
+  hasIntegrations: false,
   channel: Buffer.from('"channel":"server"'),
 };
 
@@ -108,12 +109,14 @@ function inheritedFrom(envelope: Envelope): Inherited | undefined {
   const { context, integrations } = envelope;
   if (context === undefined && integrations === undefined) return { ...NOTHING, times: timesOf(envelope) };
   const json = JSON.stringify([context ?? {}, integrations ?? {}]);
-  if ((context !== undefined && 'direct' in context) || isTooDeep(json)) return undefined;
+  if (context !== undefined && ('direct' in context || 'integrations' in context)) return undefined;
+  if (isTooDeep(json)) return undefined;
   return {
     context: Buffer.from(`"context":${JSON.stringify(context ?? {})}`),
     mergesContext: context !== undefined,
     integrations: Buffer.from(`"integrations":${JSON.stringify(integrations ?? {})}`),
     mergesIntegrations: integrations !== undefined,
+    hasIntegrations: integrations !== undefined && Object.keys(integrations).length > 0,
     channel: Buffer.from(`"channel":${JSON.stringify(channelOf(undefined, context ?? {}))}`),
     times: timesOf(envelope),
   };

@@ -50,6 +50,7 @@ const NAMES = Object.keys(FIELD).map((name) => new TextEncoder().encode(name));
 for (const [name, field] of Object.entries(FIELD)) BY_HASH[hashOfKey(name) & (SLOTS - 1)] = field;
 const LIBRARY_HASH = hashOfKey('library');
 const DIRECT_HASH = hashOfKey('direct');
+const INTEGRATIONS_HASH = hashOfKey('integrations');
 
 /** Scratch memory that is used again and again: what a scan gives is to be read before the next one. */
 let records = new Int32Array(8192);
@@ -148,7 +149,8 @@ function fieldAt(bytes: Uint8Array, key: number): number {
 
 /**
  * As `endOfValue` of an object, and the field `library` is written down at `place`, or that there is none. A context with
- * the field `direct` may get an address from us, so it is not stored as it is.
+ * the field `direct` may get an address from us, so it is not stored as it is; one with `integrations` may say where the
+ * event goes, which is rare and looked at elsewhere.
  */
 function endOfContext(bytes: Uint8Array, at: number, top: number, place: number): number {
   records[place] = OTHER;
@@ -157,8 +159,10 @@ function endOfContext(bytes: Uint8Array, at: number, top: number, place: number)
   if (bytes[end] === CLOSE_OBJECT) return end + 1;
   for (;;) {
     const value = endOfKey(bytes, end, first, top++);
-    if (value === NOWHERE || hashOfLastKey() === DIRECT_HASH) return NOWHERE;
-    const isLibrary = hashOfLastKey() === LIBRARY_HASH;
+    if (value === NOWHERE) return NOWHERE;
+    const hash = hashOfLastKey();
+    if (hash === DIRECT_HASH || hash === INTEGRATIONS_HASH) return NOWHERE;
+    const isLibrary = hash === LIBRARY_HASH;
     end = endOfValue(bytes, value, 2, top);
     if (end === NOWHERE) return NOWHERE;
     if (isLibrary) {

@@ -48,6 +48,8 @@ export interface Inherited {
   readonly mergesContext: boolean;
   readonly integrations: Buffer;
   readonly mergesIntegrations: boolean;
+  /** Whether there is any word in them. */
+  readonly hasIntegrations: boolean;
   readonly channel: Buffer;
   /** The time of arrival, behind that of sending where the batch has one, from the quote before it to the one behind it. */
   readonly times: Buffer;
@@ -102,7 +104,9 @@ export function transcribe(
   putOthers(lines, manuscript, place);
   lines.putByte(CLOSE_OBJECT);
   const userId = userIdOf(bytes);
-  return new AcceptedEvent(source, lines.bytes, { messageId, userId, from, to: lines.length });
+  const line = { bytes: lines.bytes, from, to: lines.length };
+  const isUndirected = hasNoIntegrations(manuscript.inherited);
+  return new AcceptedEvent(source, line, { messageId, userId, arrivedAt: envelope.receivedAt, isUndirected });
 }
 
 /** No two types begin with the same letter. */
@@ -163,6 +167,17 @@ function isGood(type: CallType): boolean {
   if (type === 'group') return kinds[FIELD.groupId] === TEXT;
   return type !== 'alias' || kinds[FIELD.previousId] === TEXT;
 }
+
+/** Nor has its context: one with such a field is not canonical. */
+function hasNoIntegrations({ hasIntegrations }: Inherited): boolean {
+  if (kinds[FIELD.integrations] === OBJECT) {
+    return ends[FIELD.integrations]! - valueAt(FIELD.integrations) === EMPTY_OBJECT;
+  }
+  return !hasIntegrations;
+}
+
+/** Bytes of `{}`. */
+const EMPTY_OBJECT = 2;
 
 /** False when the call's own context or integrations must be merged with those of its batch. */
 function isInherited({ mergesContext, mergesIntegrations }: Inherited): boolean {

@@ -45,12 +45,19 @@ function readingOf(calls: Calls): Reading {
     const key = calls.keyOf(index);
     const value = JSON.stringify(calls.valueOf(index));
     if (typeof accepted === 'string') return { key, value, reason: accepted };
-    const { json, length, messageId, userId, event } = accepted;
+    const { json, length, messageId, userId, event, isUndirected } = accepted;
+    if (isUndirected) {
+      undirected++;
+      expect([event.integrations, 'integrations' in event.context]).toEqual([{}, false]);
+    }
     // The object as well as the text, as one of the two was made from the other.
     return { key, value, json, length, messageId, userId, event: JSON.stringify(event) };
   });
   return { sharedKey: calls.sharedKey, calls: all, clock: { ...calls.envelope.clock } };
 }
+
+/** How many were said to have no word on integrations. */
+let undirected = 0;
 
 /** Of the calls given since the last question, how many were accepted, and how many of those without parsing them. */
 let accepted = 0;
@@ -172,6 +179,25 @@ test.each([
 test.each([' ', '\n', '\r\n\t', '\u0000', '\u000b', '\ufeff', 'x'])('%j behind the body', (rest) => {
   compare('track', Buffer.from(`{${base}}${rest}`));
   compare('batch', Buffer.from(`{"batch":[{"type":"track",${base}}]}${rest}`));
+});
+
+test('a call is known to say nothing of integrations', () => {
+  const isUndirected = (type: CallType | 'batch', body: string) => {
+    const accepted = scannedCalls({ type, body: Buffer.from(body), receivedAt }, newMessageId)!.accept(
+      0,
+      website,
+    );
+    return typeof accepted !== 'string' && accepted.isUndirected;
+  };
+  expect(undirected).toBeGreaterThan(100);
+  expect(isUndirected('track', `{${base}}`)).toBe(true);
+  expect(isUndirected('track', `{${base},"integrations":{}}`)).toBe(true);
+  expect(isUndirected('track', `{${base},"integrations":{"All":false}}`)).toBe(false);
+  expect(scanned('track', Buffer.from(`{${base},"context":{"integrations":{"All":false}}}`))).toBeUndefined();
+  const call = `{"type":"track",${base}}`;
+  expect(isUndirected('batch', `{"batch":[${call}],"integrations":{}}`)).toBe(true);
+  expect(isUndirected('batch', `{"batch":[${call}],"integrations":{"All":false}}`)).toBe(false);
+  expect(scanned('batch', Buffer.from(`{"batch":[${call}],"context":{"integrations":{}}}`))).toBeUndefined();
 });
 
 test('a few calls of a batch that are not canonical do not keep the others from being scanned', () => {

@@ -27,7 +27,7 @@ describe('an event is found', () => {
     { to: ARRIVED + 1 },
   ];
   it.each(yes)('by %o', (query) => {
-    expect(isEvent({ source: 4, event: EVENT }, query)).toBe(true);
+    expect(isEvent({ source: 4, arrivedAt: ARRIVED, event: EVENT }, query)).toBe(true);
   });
 
   const no: EventQuery[] = [
@@ -42,20 +42,24 @@ describe('an event is found', () => {
     { source: 4, type: 'track', userId: 'u2' },
   ];
   it.each(no)('not by %o', (query) => {
-    expect(isEvent({ source: 4, event: EVENT }, query)).toBe(false);
+    expect(isEvent({ source: 4, arrivedAt: ARRIVED, event: EVENT }, query)).toBe(false);
   });
 
   it('by the name of a page or screen, and never by a name where it has none', () => {
     const { event: _, ...nameless } = EVENT;
     expect(
-      isEvent({ source: 4, event: { ...nameless, type: 'page', name: 'Home' } }, { event: 'Home' }),
+      isEvent(
+        { source: 4, arrivedAt: ARRIVED, event: { ...nameless, type: 'page', name: 'Home' } },
+        { event: 'Home' },
+      ),
     ).toBe(true);
-    expect(isEvent({ source: 4, event: nameless }, { event: '*' })).toBe(false);
+    expect(isEvent({ source: 4, arrivedAt: ARRIVED, event: nameless }, { event: '*' })).toBe(false);
   });
 
   it('by its source without being read', () => {
     const unread = {
       source: 4,
+      arrivedAt: ARRIVED,
       get event(): Event {
         throw new Error('read');
       },

@@ -1,6 +1,5 @@
 import catalogue from '../../../spec/errors.json' with { type: 'json' };
 import type { Attempt, Decision } from '../model/delivery.ts';
-import type { Event } from '../model/event.ts';
 import { type Duration, HOUR, MINUTE, SECOND, type Time } from '../model/time.ts';
 import type { DeliveryMeasures, Measures } from '../ports/measures.ts';
 import { Histogram } from './metrics-histogram.ts';
@@ -81,27 +80,15 @@ export class DestinationMetrics implements DeliveryMeasures {
   readonly deliveries = new Histogram(DELIVERY_BOUNDS);
   /** By what the outcome is called; statuses of one class share their labels and are added up when they are read. */
   readonly #attempts = new Map<string, Counter>();
-  #receivedAt = '';
-  #arrivedAt: Time = 0;
 
-  ended(event: Event, attempts: readonly Attempt[], decision: Decision, now: Time): void {
+  ended(arrivedAt: Time, attempts: readonly Attempt[], decision: Decision, now: Time): void {
     for (const { outcome, latencyMs } of attempts) {
       this.requests.add(latencyMs);
       const counter = this.#attempts.get(outcome.reason);
       if (counter !== undefined) counter.n++;
       else this.#attempts.set(outcome.reason, { labels: labelsOf(outcome), n: 1 });
     }
-    if (decision.kind === 'delivered')
-      this.deliveries.add(Math.max(0, now - this.#arrival(event.receivedAt)));
-  }
-
-  /** Events that arrived together are mostly delivered together, and reading a time costs more than all else here. */
-  #arrival(receivedAt: string): Time {
-    if (receivedAt !== this.#receivedAt) {
-      this.#receivedAt = receivedAt;
-      this.#arrivedAt = Date.parse(receivedAt);
-    }
-    return this.#arrivedAt;
+    if (decision.kind === 'delivered') this.deliveries.add(Math.max(0, now - arrivedAt));
   }
 
   attempts(labels: Labels): Sample[] {

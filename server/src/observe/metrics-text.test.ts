@@ -40,7 +40,7 @@ describe('the text', () => {
 });
 
 describe('attempts', () => {
-  const event = { receivedAt: '2026-01-01T00:00:00.000Z' } as never;
+  const arrivedAt = Date.UTC(2026, 0, 1);
   const attempt = (reason: string, kind: 'accepted' | 'retryable' | 'refused', status?: number) => ({
     endpoint: 'http://crm/',
     startedAt: 0,
@@ -50,18 +50,18 @@ describe('attempts', () => {
 
   it('of one class of status are one series, whatever statuses an endpoint makes up', () => {
     const counts = new MetricsCounts().ofDestination(1);
-    const now = Date.UTC(2026, 0, 1) + 40;
+    const now = arrivedAt + 40;
     for (let status = 400; status < 429; status++) {
       counts.ended(
-        event,
+        arrivedAt,
         [attempt(`status_${status}`, 'refused', status)],
         { kind: 'dead', reason: 'x' },
         now,
       );
     }
-    counts.ended(event, [attempt('status_429', 'retryable', 429)], { kind: 'dead', reason: 'x' }, now);
+    counts.ended(arrivedAt, [attempt('status_429', 'retryable', 429)], { kind: 'dead', reason: 'x' }, now);
     counts.ended(
-      event,
+      arrivedAt,
       [attempt('timeout', 'retryable'), attempt('status_204', 'accepted', 204)],
       { kind: 'delivered' },
       now,

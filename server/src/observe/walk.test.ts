@@ -12,6 +12,7 @@ const EVENT: Event = {
 function logOf(events: number, { slice = 7, padding = '' } = {}) {
   const stored = (position: number): StoredEvent => ({
     source: position % 3,
+    arrivedAt: Date.parse(EVENT.receivedAt),
     event: { ...EVENT, messageId: `m${position}`, padding },
   });
   let reads = 0;

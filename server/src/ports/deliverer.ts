@@ -1,6 +1,6 @@
 import type { Delivery } from '../model/delivery.ts';
-import type { Event } from '../model/event.ts';
 import type { Time } from '../model/time.ts';
+import type { WrittenEvent } from '../model/written-event.ts';
 import type { SetId } from './backlog.ts';
 
 /** Takes over what an append owes. Nothing here may fail or wait: the events are stored whatever happens next. */
@@ -20,7 +20,7 @@ export interface Deliverer {
 export interface InHand {
   readonly set: SetId;
   readonly delivery: Delivery;
-  readonly event: Event;
+  readonly written: WrittenEvent;
   /** As in `Held`. */
   readonly origin?: string;
   /** Id of the source it came from. */

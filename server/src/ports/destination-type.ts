@@ -1,6 +1,6 @@
 import type { Destination } from '../model/destination.ts';
-import type { Event } from '../model/event.ts';
 import type { Time } from '../model/time.ts';
+import type { WrittenEvent } from '../model/written-event.ts';
 import type { OutboundRequest } from './transport.ts';
 
 /**
@@ -12,7 +12,7 @@ export interface DestinationType {
   readonly name: string;
 
   /** The requests of one round, one per endpoint that is wanted, with its place. All of them carry the same body. */
-  requests(event: Event, destination: Destination, wanted: WantedRound): readonly PlacedRequest[];
+  requests(written: WrittenEvent, destination: Destination, wanted: WantedRound): readonly PlacedRequest[];
 }
 
 /** The round that requests are made for. */

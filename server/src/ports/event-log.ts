@@ -1,5 +1,6 @@
-import type { Event, Position } from '../model/event.ts';
+import type { Position } from '../model/event.ts';
 import type { Duration, Time } from '../model/time.ts';
+import type { WrittenEvent } from '../model/written-event.ts';
 import type { SetId } from './backlog.ts';
 
 /**
@@ -138,9 +139,8 @@ export interface Appended {
   readonly held: readonly (SetId | undefined)[];
 }
 
-export interface StoredEvent {
+export interface StoredEvent extends WrittenEvent {
   readonly source: number;
-  readonly event: Event;
 }
 
 /** Nothing was stored. `reason` says what an operator can do about it. */

@@ -1,5 +1,4 @@
 import type { Attempt, Decision } from '../model/delivery.ts';
-import type { Event } from '../model/event.ts';
 import type { Duration, Time } from '../model/time.ts';
 
 /**
@@ -16,6 +15,6 @@ export interface Measures {
 }
 
 export interface DeliveryMeasures {
-  /** A round has ended with this decision. */
-  ended(event: Event, attempts: readonly Attempt[], decision: Decision, now: Time): void;
+  /** A round has ended with this decision. `arrivedAt`: when its event did. */
+  ended(arrivedAt: Time, attempts: readonly Attempt[], decision: Decision, now: Time): void;
 }

@@ -94,6 +94,21 @@ describe('Routes', () => {
     expect(plan([crm], event({ All: true }, { integrations: { All: false } })).owed).toEqual([crm]);
   });
 
+  it('has one plan for all events that say nothing of integrations, unless a destination looks at the event', () => {
+    const all = [
+      destination('crm'),
+      destination('off', { enabled: false }),
+      destination('x', { sources: ['app'] }),
+    ];
+    const routes = new Routes(all, { webhooks: 'Webhooks' });
+    expect(routes.commonPlan(website)).toEqual(routes.plan(event({}), website));
+    expect(routes.commonPlan(website)).toBe(routes.commonPlan(website));
+    expect(routes.commonPlan({ ...website, name: 'unknown' })).toEqual({ owed: [], skipped: [] });
+    const { settings } = destination('picky');
+    const picky = destination('picky', { settings: { ...settings, filter: { types: ['page'] } } });
+    expect(new Routes([...all, picky], { webhooks: 'Webhooks' }).commonPlan(website)).toBeUndefined();
+  });
+
   it('sends an event of either of two sources to the destination of both', () => {
     const both = destination('both', { sources: ['app', 'website'] });
     const app: Source = { ...website, id: 2, name: 'app', writeKeys: ['a'] };

@@ -114,6 +114,8 @@ async function accept(log: EventLog, deliverer: Deliverer, owing: readonly Desti
   });
   for (const [place, { id }] of owing.entries()) {
     const delivery = { position: positions[0]!, rounds: 0 };
-    deliverer.deliver(id, [{ set: held[place]!, delivery, event, source: 1 }]);
+    deliverer.deliver(id, [
+      { set: held[place]!, delivery, written: { event, arrivedAt: Date.parse(event.receivedAt) }, source: 1 },
+    ]);
   }
 }

@@ -81,7 +81,8 @@ export function remove(contents: MemoryContents, position: Position): void {
 export function read(contents: MemoryContents, position: Position): StoredEvent | undefined {
   const record = contents.events.get(position);
   if (record === undefined) return undefined;
-  return { source: record.source, event: JSON.parse(record.json) as Event };
+  const { source, json, receivedAt } = record;
+  return { source, event: JSON.parse(json) as Event, arrivedAt: receivedAt };
 }
 
 /** Maps within a map, so that no key is put together from two names that another pair could make too. */

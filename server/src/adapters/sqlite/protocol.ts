@@ -156,6 +156,8 @@ export interface ReadMessage {
   /** The events asked for as compact JSON, one a line; an empty line where there is none. */
   readonly lines: Uint8Array;
   readonly sources: Uint32Array;
+  /** When each arrived. */
+  readonly times: Float64Array;
 }
 
 /** Rows of (scope, id, name, value) and of (destination, pending). */

@@ -7,6 +7,7 @@ const LINE_FEED = Uint8Array.of(10);
 export function linesAt(chunks: Chunks, positions: Float64Array): ReadMessage {
   const pieces: Uint8Array[] = [];
   const sources = new Uint32Array(positions.length);
+  const times = new Float64Array(positions.length);
   for (let index = 0; index < positions.length; ) {
     const position = positions[index]!;
     const chunk = chunks.at(position);
@@ -24,8 +25,9 @@ export function linesAt(chunks: Chunks, positions: Float64Array): ReadMessage {
     pieces.push(linesOf(chunk, position, n));
     const place = position - chunk.first;
     sources.set(chunk.sources.subarray(place, place + n), from);
+    times.set(chunk.times.subarray(place, place + n), from);
   }
-  return { lines: joined(pieces), sources };
+  return { lines: joined(pieces), sources, times };
 }
 
 /** In a buffer of its own, because it is given away to the other thread. */

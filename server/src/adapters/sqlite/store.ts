@@ -1,6 +1,7 @@
 import type { Event, Position } from '../../model/event.ts';
 import type { Ledger } from '../../model/ledger.ts';
-import { DAY, type Duration } from '../../model/time.ts';
+import { DAY, type Duration, type Time } from '../../model/time.ts';
+import type { Line } from '../../model/written-event.ts';
 import type {
   Backlog,
   Claim,
@@ -171,32 +172,31 @@ class SqliteEventLog implements EventLog {
   }
 }
 
-function decode({ lines, sources }: ReadMessage, n: number): (StoredEvent | undefined)[] {
+function decode({ lines, sources, times }: ReadMessage, n: number): (StoredEvent | undefined)[] {
   const bytes = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
   const starts = lineStarts(lines, n);
   return Array.from({ length: n }, (_, index) => {
     const [from, to] = [starts[index]!, starts[index + 1]! - 1];
-    return from === to ? undefined : new StoredLine(sources[index]!, bytes, from, to);
+    return from === to ? undefined : new StoredLine(sources[index]!, times[index]!, { bytes, from, to });
   });
 }
 
 /** Parsed when somebody looks: parsing is most of what reading costs, and not every reader wants the event itself. */
 class StoredLine implements StoredEvent {
   readonly source: number;
-  readonly #lines: Buffer;
-  readonly #from: number;
-  readonly #to: number;
+  readonly arrivedAt: Time;
+  readonly line: Line;
   #event: Event | undefined;
 
-  constructor(source: number, lines: Buffer, from: number, to: number) {
+  constructor(source: number, arrivedAt: Time, line: Line) {
     this.source = source;
-    this.#lines = lines;
-    this.#from = from;
-    this.#to = to;
+    this.arrivedAt = arrivedAt;
+    this.line = line;
   }
 
   get event(): Event {
-    this.#event ??= JSON.parse(this.#lines.toString('utf8', this.#from, this.#to)) as Event;
+    const { bytes, from, to } = this.line;
+    this.#event ??= JSON.parse(bytes.toString('utf8', from, to)) as Event;
     return this.#event;
   }
 }

@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { CALL_TYPES } from '../../model/call.ts';
 import type { Event } from '../../model/event.ts';
 import { body } from './body.ts';
+import { webhookId } from './headers.ts';
+import { documentedBody, plainMessageId } from './line.ts';
 import { signature } from './signature.ts';
 
 /** Any string JSON can hold, halves of surrogate pairs among them. */
@@ -80,3 +82,59 @@ describe('body', () => {
     );
   });
 });
+
+describe('a body put together from the stored line', () => {
+  /** What the protocol does not know is kept behind the rest; but whole numbers come first, as JavaScript has it. */
+  const others = fc.dictionary(
+    fc.oneof(key, fc.constantFrom('version', 'User ID', 'timestamps', 'nam', 'tries')),
+    object,
+    { maxKeys: 3 },
+  );
+  const lineOf = (text: string) => {
+    const bytes = Buffer.from(`${text}\n`);
+    return { bytes: Buffer.concat([Buffer.from('{"before":1}\n'), bytes]), from: 13, to: 12 + bytes.length };
+  };
+
+  it('is the body of the event, or there is none', () => {
+    fc.assert(
+      fc.property(event, others, (known, more) => {
+        const text = JSON.stringify({ ...known, ...more, ...known });
+        const stored = JSON.parse(text) as Event;
+        const put = documentedBody(lineOf(text));
+        if (put === undefined) expect([stored.type, 'traits' in stored]).toEqual(['page', true]);
+        else expect(put.toString()).toBe(body(stored, 'documented'));
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('comes with the messageId, as the header has it, or without', () => {
+    const id = fc.oneof(text, fc.string({ unit: 'grapheme-ascii' }), fc.uuid());
+    fc.assert(
+      fc.property(id, (messageId) => {
+        const plain = plainMessageId(lineOf(JSON.stringify({ messageId, type: 'track' })));
+        if (plain !== undefined) expect(plain).toBe(messageId);
+        else expect(messageId).not.toMatch(/^[!#-[\]-~]*$/);
+      }),
+    );
+    expect(plainMessageId(lineOf('{"1":2,"messageId":"m"}'))).toBeUndefined();
+    expect(webhookId(plainMessageId(lineOf('{"messageId":"50%"}')) ?? '')).toBe('50%25');
+  });
+
+  it('is made of nearly every line', () => {
+    const page = { ...EVENT, type: 'page' as const };
+    for (const type of CALL_TYPES)
+      expect(documentedBody(lineOf(JSON.stringify({ ...EVENT, type })))).toBeDefined();
+    expect(documentedBody(lineOf(JSON.stringify({ ...page, traits: { a: 1 } })))?.toString()).toContain(
+      '"properties":{"a":1}',
+    );
+    expect(
+      documentedBody(lineOf(JSON.stringify({ ...page, properties: {}, traits: { a: 1 } }))),
+    ).toBeUndefined();
+  });
+});
+
+const EVENT: Event = {
+  ...{ messageId: 'm', type: 'track', channel: 'server', userId: 'u', context: {}, integrations: {} },
+  ...{ timestamp: '2026-01-02T03:04:05.678Z', receivedAt: '2026-01-02T03:04:05.678Z' },
+};

@@ -10,7 +10,7 @@ const EMPTY: JsonObject = {};
  *
  * `JSON.stringify(JSON.parse(body)) === body` always holds (decisions.md section 2, bytes), so a receiver that
  * re-serialises before it verifies gets the bytes that were signed. It holds because `JSON.stringify` made them from
- * parsed values; a body put together from pieces of text would lose it at the first integer-like key.
+ * parsed values. `line.ts` makes the same bytes without parsing, from an event that was written by `JSON.stringify`.
  *
  * - `canonical`: the event as it is stored. It carries no write key because no event does.
  * - `documented`: the fields service.md "Outbound webhook payloads" lists for the type, in the order of decisions.md

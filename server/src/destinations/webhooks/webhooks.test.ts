@@ -6,6 +6,8 @@ import { body } from './body.ts';
 import { signature } from './signature.ts';
 import { webhooks } from './webhooks.ts';
 
+const written = (event: Event) => ({ event, arrivedAt: Date.parse(event.receivedAt) });
+
 const NOW = Date.parse('2026-01-02T03:04:05.678Z');
 
 const event: Event = {
@@ -39,7 +41,7 @@ function destination(settings: Partial<Destination['settings']>): Destination {
 
 describe('webhooks', () => {
   it('makes one request for each endpoint whose bit is set, each with its place, URL and static headers', () => {
-    const placed = webhooks.requests(event, destination({}), { endpoints: 0b10101, now: NOW });
+    const placed = webhooks.requests(written(event), destination({}), { endpoints: 0b10101, now: NOW });
     expect(placed.map(({ place }) => place)).toEqual([0, 2, 4]);
     expect(placed.map(({ request }) => request.url)).toEqual(
       [0, 2, 4].map((place) => `https://e${place + 1}.example/hook`),
@@ -49,7 +51,7 @@ describe('webhooks', () => {
 
   it('makes no request for bits that have no endpoint', () => {
     expect(
-      webhooks.requests(event, destination({ endpoints: endpoints.slice(0, 2) }), {
+      webhooks.requests(written(event), destination({ endpoints: endpoints.slice(0, 2) }), {
         endpoints: 0b11100,
         now: NOW,
       }),
@@ -57,7 +59,7 @@ describe('webhooks', () => {
   });
 
   it('sends every endpoint the same bytes with the signature of exactly these bytes', () => {
-    const placed = webhooks.requests(event, destination({ sharedSecret: 's' }), {
+    const placed = webhooks.requests(written(event), destination({ sharedSecret: 's' }), {
       endpoints: 0b11111,
       now: NOW,
     });
@@ -70,7 +72,7 @@ describe('webhooks', () => {
   });
 
   it('uses the format of the settings', () => {
-    const [placed] = webhooks.requests(event, destination({ format: 'canonical' }), {
+    const [placed] = webhooks.requests(written(event), destination({ format: 'canonical' }), {
       endpoints: 1,
       now: NOW,
     });
@@ -79,16 +81,15 @@ describe('webhooks', () => {
 
   it('does not sign without a secret, nor with an empty one', () => {
     for (const settings of [{}, { sharedSecret: '' }]) {
-      const [placed] = webhooks.requests(event, destination(settings), { endpoints: 1, now: NOW });
+      const [placed] = webhooks.requests(written(event), destination(settings), { endpoints: 1, now: NOW });
       expect(placed?.request.headers).not.toHaveProperty('X-Signature');
     }
   });
 
   it('signs with the secret the settings have now, not with one they had before', () => {
     const signed = (sharedSecret: string): string | undefined =>
-      webhooks.requests(event, destination({ sharedSecret }), { endpoints: 1, now: NOW })[0]?.request.headers[
-        'X-Signature'
-      ];
+      webhooks.requests(written(event), destination({ sharedSecret }), { endpoints: 1, now: NOW })[0]?.request
+        .headers['X-Signature'];
     const before = signed('old');
     expect(signed('new')).not.toBe(before);
     expect(signed('old')).toBe(before);
@@ -97,7 +98,7 @@ describe('webhooks', () => {
   it('signs by the Standard Webhooks scheme for every secret, over the id and the time it sends', () => {
     const signingSecrets = [1, 2].map((fill) => `whsec_${Buffer.alloc(24, fill).toString('base64')}`);
     const strange = { ...event, messageId: '50% größer' };
-    const [placed] = webhooks.requests(strange, destination({ signingSecrets, sharedSecret: 's' }), {
+    const [placed] = webhooks.requests(written(strange), destination({ signingSecrets, sharedSecret: 's' }), {
       endpoints: 1,
       now: NOW,
     });
@@ -113,8 +114,11 @@ describe('webhooks', () => {
 
   it('dates every try anew and sends the same body and id', () => {
     const signingSecrets = [`whsec_${Buffer.alloc(32, 7).toString('base64')}`];
-    const [first] = webhooks.requests(event, destination({ signingSecrets }), { endpoints: 1, now: NOW });
-    const [second] = webhooks.requests(event, destination({ signingSecrets }), {
+    const [first] = webhooks.requests(written(event), destination({ signingSecrets }), {
+      endpoints: 1,
+      now: NOW,
+    });
+    const [second] = webhooks.requests(written(event), destination({ signingSecrets }), {
       endpoints: 1,
       now: NOW + 60_000,
     });
@@ -130,22 +134,25 @@ describe('webhooks', () => {
 
   it('sends none of its headers without such a secret', () => {
     for (const settings of [{}, { signingSecrets: [] }]) {
-      const [placed] = webhooks.requests(event, destination(settings), { endpoints: 1, now: NOW });
+      const [placed] = webhooks.requests(written(event), destination(settings), { endpoints: 1, now: NOW });
       expect(placed?.request.headers).not.toHaveProperty('Webhook-Signature');
       expect(placed?.request.headers).not.toHaveProperty('Webhook-Timestamp');
     }
   });
 
   it('gives an endpoint 5 seconds', () => {
-    expect(webhooks.requests(event, destination({}), { endpoints: 1, now: NOW })[0]?.request.timeout).toBe(
-      5000,
-    );
+    expect(
+      webhooks.requests(written(event), destination({}), { endpoints: 1, now: NOW })[0]?.request.timeout,
+    ).toBe(5000);
   });
 
   it('names the replay that an event is sent for, and changes nothing else of the request', () => {
     const requested = (origin?: string) =>
-      webhooks.requests(event, destination({ sharedSecret: 's' }), { endpoints: 1, now: NOW, origin })[0]!
-        .request;
+      webhooks.requests(written(event), destination({ sharedSecret: 's' }), {
+        endpoints: 1,
+        now: NOW,
+        origin,
+      })[0]!.request;
     const [first, replayed] = [requested(), requested('r-1')];
     expect(replayed).toEqual({ ...first, headers: { ...first.headers, 'X-Replay-Id': 'r-1' } });
     expect(first.headers).not.toHaveProperty('X-Replay-Id');

@@ -1,9 +1,10 @@
-import type { Destination } from '../../model/destination.ts';
-import type { Event } from '../../model/event.ts';
+import type { Destination, WebhookSettings } from '../../model/destination.ts';
 import { type Duration, SECOND } from '../../model/time.ts';
+import type { WrittenEvent } from '../../model/written-event.ts';
 import type { DestinationType, PlacedRequest, WantedRound } from '../../ports/destination-type.ts';
 import { body } from './body.ts';
 import { headers, webhookId } from './headers.ts';
+import { documentedBody, plainMessageId } from './line.ts';
 import { signature, standardHeaders } from './signature.ts';
 
 /** An endpoint must answer within 5 seconds. service.md "Outbound". */
@@ -17,12 +18,12 @@ export const webhooks: DestinationType = { name: 'Webhooks', requests };
  * its buffer. An empty secret counts as none: whoever can read the code could sign with it.
  */
 function requests(
-  event: Event,
+  written: WrittenEvent,
   { settings }: Destination,
   { endpoints, now, origin }: WantedRound,
 ): readonly PlacedRequest[] {
-  const bytes = Buffer.from(body(event, settings.format));
-  const id = webhookId(event.messageId);
+  const bytes = bodyOf(written, settings.format);
+  const id = webhookId(messageIdOf(written));
   const { sharedSecret, signingSecrets } = settings;
   const additions = {
     shared: sharedSecret ? signature(bytes, sharedSecret) : undefined,
@@ -42,4 +43,20 @@ function requests(
     placed.push({ place, request });
   }
   return placed;
+}
+
+/** As `body` makes it, from the line where there is one. */
+function bodyOf(written: WrittenEvent, format: WebhookSettings['format']): Buffer {
+  const { line } = written;
+  if (line !== undefined) {
+    if (format === 'canonical') return line.bytes.subarray(line.from, line.to);
+    const documented = documentedBody(line);
+    if (documented !== undefined) return documented;
+  }
+  return Buffer.from(body(written.event, format));
+}
+
+function messageIdOf(written: WrittenEvent): string {
+  const plain = written.line === undefined ? undefined : plainMessageId(written.line);
+  return plain ?? written.event.messageId;
 }

@@ -5,7 +5,10 @@ export const SECONDS = Number(process.env['SECONDS'] ?? 4);
 export const ROUNDS = Number(process.env['ROUNDS'] ?? 3);
 
 /** Connections of the load generator, each with one request at a time. */
-const CONNECTIONS = 64;
+export const CONNECTIONS = 64;
+
+/** Seconds of load before anything is measured: until then V8 compiles what runs often, which a server does once. */
+export const WARM_UP = 3;
 
 export interface Figure {
   perSecond: number;
@@ -33,12 +36,12 @@ export async function alternate(...measures: (() => Promise<Figure>)[]): Promise
   return figures;
 }
 
-/** Events a second that a server says it accepted, in requests of so many; the first second is for warming up. */
+/** Events a second that a server says it accepted, in requests of so many. */
 export async function accepting(server: Bench, events: number): Promise<Figure> {
   const [, url] = await server.saw(/ready on (\S+)/);
   const load = (seconds: number) =>
     result<Load>(['bench/load.ts', url!, String(CONNECTIONS), String(seconds), String(events)]);
-  await load(1);
+  await load(WARM_UP);
   const before = server.cpu();
   const { perSecond, refused, p50, p99 } = await load(SECONDS);
   if (refused > 0) throw new Error(`${refused} requests were refused`);

@@ -3,7 +3,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startReceiver, whileDelivering, writeBacklog } from './delivering.ts';
-import { accepting, alternate, type Figure, line, middle, rate, SECONDS } from './figures.ts';
+import {
+  accepting,
+  alternate,
+  CONNECTIONS,
+  type Figure,
+  line,
+  middle,
+  rate,
+  SECONDS,
+  WARM_UP,
+} from './figures.ts';
 import { destination, startMillrace } from './millrace.ts';
 import { type Bench, result, run } from './processes.ts';
 
@@ -13,7 +23,6 @@ import { type Bench, result, run } from './processes.ts';
  * set how long each figure is measured and how often; `node bench/main.ts accept` measures only one of `accept`,
  * `deliver` and `through`.
  */
-const CONNECTIONS = 64;
 const WANTED = process.argv.slice(2);
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
@@ -72,10 +81,10 @@ async function deliverBacklog(): Promise<Figure> {
   const [receiver, port] = await startReceiver();
   const data = join(folder, 'backlog');
   rmSync(data, { recursive: true, force: true });
-  await writeBacklog(data, SECONDS * 100_000, [destination(port)]);
+  await writeBacklog(data, (SECONDS + WARM_UP) * 80_000, [destination(port)]);
   const server = startMillrace(folder, { data, port });
   await server.saw(/ready on/);
-  const figure = await whileDelivering(server, receiver, 1);
+  const figure = await whileDelivering(server, receiver, WARM_UP);
   await server.stop();
   await receiver.stop();
   return figure;
@@ -87,8 +96,8 @@ async function endToEnd(events: number): Promise<Figure> {
   const server = startMillrace(folder, { port });
   const [, url] = await server.saw(/ready on (\S+)/);
   const load = (seconds: number) =>
-    result<Load>(['bench/load.ts', url!, '32', String(seconds), String(events)]);
-  const warmUp = await load(1);
+    result<Load>(['bench/load.ts', url!, String(CONNECTIONS), String(seconds), String(events)]);
+  const warmUp = await load(WARM_UP);
   await arrived(receiver, warmUp.events);
   const [cpu, at] = [server.cpu(), performance.now()];
   const sent = await load(SECONDS);

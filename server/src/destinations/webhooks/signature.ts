@@ -1,12 +1,12 @@
-import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import type { Time } from '../../model/time.ts';
+import { Hmac } from './hmac.ts';
 
 /**
- * Keys by secret: making one costs as much as signing with it. Emptied when full, because secrets are changed but
+ * Made keys by secret: making one costs as much as signing with it. Emptied when full, because secrets are changed but
  * never announced as gone; it fills only where there are more destinations than this, and then it is merely slower.
  */
-const sharedKeys = new Map<string, KeyObject>();
-const standardKeys = new Map<string, KeyObject>();
+const sharedKeys = new Map<string, Hmac>();
+const standardKeys = new Map<string, Hmac>();
 const MOST_KEYS = 10_000;
 
 /** Before the base64 of a Standard Webhooks secret. */
@@ -20,7 +20,7 @@ const STANDARD_PREFIX = 'whsec_';
  * not when: receivers recognise a repeat by `Webhook-Id`.
  */
 export function signature(bytes: Buffer, secret: string): string {
-  return createHmac('sha1', sharedKey(secret)).update(bytes).digest('hex');
+  return sharedKey(secret).of(bytes, 'hex');
 }
 
 /** What a Standard Webhooks signature covers. */
@@ -47,22 +47,22 @@ export interface StandardHeaders {
 export function standardHeaders(message: StandardMessage, secrets: readonly string[]): StandardHeaders {
   const timestamp = String(Math.floor(message.at / 1000));
   const before = `${message.id}.${timestamp}.`;
-  const signatures = secrets.map((secret) => {
-    return `v1,${createHmac('sha256', standardKey(secret)).update(before).update(message.bytes).digest('base64')}`;
-  });
+  const signatures = secrets.map((secret) => `v1,${standardKey(secret).of(message.bytes, 'base64', before)}`);
   return { 'Webhook-Timestamp': timestamp, 'Webhook-Signature': signatures.join(' ') };
 }
 
-function sharedKey(secret: string): KeyObject {
-  return sharedKeys.get(secret) ?? remember(sharedKeys, secret, createSecretKey(secret, 'utf8'));
+function sharedKey(secret: string): Hmac {
+  return sharedKeys.get(secret) ?? remember(sharedKeys, secret, new Hmac('sha1', Buffer.from(secret)));
 }
 
-function standardKey(secret: string): KeyObject {
-  const base64 = secret.slice(STANDARD_PREFIX.length);
-  return standardKeys.get(secret) ?? remember(standardKeys, secret, createSecretKey(base64, 'base64'));
+function standardKey(secret: string): Hmac {
+  const known = standardKeys.get(secret);
+  if (known !== undefined) return known;
+  const bytes = Buffer.from(secret.slice(STANDARD_PREFIX.length), 'base64');
+  return remember(standardKeys, secret, new Hmac('sha256', bytes));
 }
 
-function remember(keys: Map<string, KeyObject>, secret: string, key: KeyObject): KeyObject {
+function remember(keys: Map<string, Hmac>, secret: string, key: Hmac): Hmac {
   if (keys.size >= MOST_KEYS) keys.clear();
   keys.set(secret, key);
   return key;

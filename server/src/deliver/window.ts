@@ -12,8 +12,12 @@ const SHARE = 200;
 
 const CLAIM_MOST = 500;
 
-/** A lane that catches up claims what it sends in about so many round trips, and never less than a commit is worth. */
+/**
+ * A lane that catches up has in memory what it sends in about so many round trips, and never less than a commit is worth.
+ * With many requests at once, two round trips and a claim are enough: what waits longer in memory only costs more.
+ */
 const ROUNDS_AHEAD = 16;
+const ROUNDS_AT_LEAST = 2;
 const CLAIM_LEAST = 32;
 
 /** Deliveries in the memory of all lanes together: reserved, ready or in flight. */
@@ -40,7 +44,8 @@ export interface LaneWindow {
  * hangs, it claims a few and not hundreds that it could only hand back.
  */
 export function roomToClaim({ held, isBehind, limit }: LaneWindow, total: TotalHeld): number {
-  const useful = isBehind ? Math.max(CLAIM_LEAST, ROUNDS_AHEAD * limit) : WINDOW;
+  const ahead = Math.min(ROUNDS_AHEAD * limit, ROUNDS_AT_LEAST * limit + CLAIM_MOST);
+  const useful = isBehind ? Math.max(CLAIM_LEAST, ahead) : WINDOW;
   const window = Math.min(useful, total.held < TOTAL_WINDOW ? WINDOW : SHARE);
   const room = window - held;
   return room >= window / 4 ? Math.min(room, CLAIM_MOST) : 0;

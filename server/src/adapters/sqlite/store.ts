@@ -182,21 +182,29 @@ function decode({ lines, sources, times }: ReadMessage, n: number): (StoredEvent
 }
 
 /** Parsed when somebody looks: parsing is most of what reading costs, and not every reader wants the event itself. */
-class StoredLine implements StoredEvent {
+class StoredLine implements StoredEvent, Line {
   readonly source: number;
   readonly arrivedAt: Time;
-  readonly line: Line;
+  readonly bytes: Buffer;
+  readonly from: number;
+  readonly to: number;
   #event: Event | undefined;
 
-  constructor(source: number, arrivedAt: Time, line: Line) {
+  constructor(source: number, arrivedAt: Time, { bytes, from, to }: Line) {
     this.source = source;
     this.arrivedAt = arrivedAt;
-    this.line = line;
+    this.bytes = bytes;
+    this.from = from;
+    this.to = to;
+  }
+
+  /** Itself: thousands of them wait in memory, and each object more is paid by the garbage collector. */
+  get line(): Line {
+    return this;
   }
 
   get event(): Event {
-    const { bytes, from, to } = this.line;
-    this.#event ??= JSON.parse(bytes.toString('utf8', from, to)) as Event;
+    this.#event ??= JSON.parse(this.bytes.toString('utf8', this.from, this.to)) as Event;
     return this.#event;
   }
 }

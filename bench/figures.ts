@@ -37,11 +37,11 @@ export async function alternate(...measures: (() => Promise<Figure>)[]): Promise
 }
 
 /** Events a second that a server says it accepted, in requests of so many. */
-export async function accepting(server: Bench, events: number): Promise<Figure> {
+export async function accepting(server: Bench, events: number, warmUp = WARM_UP): Promise<Figure> {
   const [, url] = await server.saw(/ready on (\S+)/);
   const load = (seconds: number) =>
     result<Load>(['bench/load.ts', url!, String(CONNECTIONS), String(seconds), String(events)]);
-  await load(WARM_UP);
+  await load(warmUp);
   const before = server.cpu();
   const { perSecond, refused, p50, p99 } = await load(SECONDS);
   if (refused > 0) throw new Error(`${refused} requests were refused`);

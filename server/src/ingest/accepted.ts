@@ -13,6 +13,9 @@ interface Known {
   readonly isUndirected: boolean;
 }
 
+/** As many times its own length may be kept for the sake of one line. */
+const AMONG_FEW = 4;
+
 /**
  * A call that became an event, as the line that is stored. The event as an object is made when somebody looks: parsing costs
  * more than all the rest of receiving, and an event that no destination takes is never looked at.
@@ -54,6 +57,13 @@ export class AcceptedEvent implements NewEvent, WrittenEvent, Line {
   /** Itself: one object less for each event. */
   get line(): Line {
     return this;
+  }
+
+  /** The same with a copy of its line where that stands among many: what waits for an endpoint must not keep them in memory. */
+  alone(): WrittenEvent {
+    if (this.bytes.length <= AMONG_FEW * this.length) return this;
+    const line = Buffer.from(this.bytes.subarray(this.from, this.to));
+    return new AcceptedEvent(this.origin, { bytes: line, from: 0, to: line.length }, this, this.#event);
   }
 
   /** Bytes of the line. */

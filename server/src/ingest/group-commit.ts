@@ -209,8 +209,9 @@ export class GroupCommit {
       for (const index of indexes) {
         const position = positions[index];
         if (position === undefined || set === undefined) continue;
-        const written = events[index]!;
-        deliveries.push({ set, delivery: { position, rounds: 0 }, written, source: written.source });
+        const event = events[index]!;
+        const written = event.alone();
+        deliveries.push({ set, delivery: { position, rounds: 0 }, written, source: event.source });
       }
       if (deliveries.length < indexes.length)
         deliverer.release(destination, indexes.length - deliveries.length);

@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest';
+import { AcceptedEvent } from './accepted.ts';
+
+const SOURCE = {
+  ...{ id: 1, name: 'website', writeKeys: ['k'], enabled: true },
+  ...{ mode: 'standard', whenDisabled: 'refuse' },
+} as const;
+const KNOWN = { messageId: 'm', userId: undefined, arrivedAt: 5, isUndirected: true };
+
+it('an event that waits does not keep the lines of others in memory', () => {
+  const text = '{"messageId":"m","type":"track"}';
+  const bytes = Buffer.from(`${'x'.repeat(500)}${text}${'y'.repeat(500)}`);
+  const one = new AcceptedEvent(SOURCE, { bytes, from: 500, to: 500 + text.length }, KNOWN);
+  const alone = one.alone();
+  expect(alone.line!.bytes).toHaveLength(text.length);
+  expect(alone.line!.bytes.toString()).toBe(text);
+  expect([alone.event, alone.arrivedAt]).toEqual([one.event, 5]);
+});
+
+it('an event with a line nearly of its own is left as it is', () => {
+  const bytes = Buffer.from('{"messageId":"m"}  ');
+  const one = new AcceptedEvent(SOURCE, { bytes, from: 0, to: 17 }, KNOWN);
+  expect(one.alone()).toBe(one);
+});

@@ -2,7 +2,7 @@
 # server/test/packaging/ reads this file and runs what it says without an engine.
 
 # What the program needs at run time, at the versions of the lock file.
-FROM node:24-slim AS dependencies
+FROM node:24.21.0-slim AS dependencies
 WORKDIR /build
 COPY package.json package-lock.json ./
 COPY server/package.json server/
@@ -13,7 +13,7 @@ RUN npm ci --omit=dev --workspace=server --workspace=cli --ignore-scripts --no-a
     rm -r node_modules/millrace node_modules/@millrace
 
 # The program, compiled.
-FROM node:24-slim AS program
+FROM node:24.21.0-slim AS program
 WORKDIR /build
 COPY package.json package-lock.json ./
 COPY server/package.json server/
@@ -24,7 +24,7 @@ RUN npm ci --workspaces=false --ignore-scripts --no-audit --no-fund
 COPY . .
 RUN node tools/build.ts /build/dist
 
-FROM node:24-slim
+FROM node:24.21.0-slim
 LABEL org.opencontainers.image.title="Millrace" \
       org.opencontainers.image.description="Event collection that anyone can run: calls in, signed webhooks out." \
       org.opencontainers.image.licenses="Apache-2.0"

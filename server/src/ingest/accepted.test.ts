@@ -1,10 +1,15 @@
 import { expect, it } from 'vitest';
+import type { Source } from '../model/source.ts';
 import { AcceptedEvent } from './accepted.ts';
 
-const SOURCE = {
-  ...{ id: 1, name: 'website', writeKeys: ['k'], enabled: true },
-  ...{ mode: 'standard', whenDisabled: 'refuse' },
-} as const;
+const SOURCE: Source = {
+  id: 1,
+  name: 'website',
+  writeKeys: ['k'],
+  enabled: true,
+  mode: 'standard',
+  whenDisabled: 'refuse',
+};
 const KNOWN = { messageId: 'm', userId: undefined, arrivedAt: 5, isUndirected: true };
 
 it('an event that waits does not keep the lines of others in memory', () => {

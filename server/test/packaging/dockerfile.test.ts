@@ -32,12 +32,11 @@ describe('the Dockerfile', () => {
     expect(names[0]).toBe('FROM');
   });
 
-  it('takes every stage from the same image, of the Node that the program needs', () => {
-    const { engines } = JSON.parse(readFileSync(join(ROOT, 'cli/package.json'), 'utf8')) as {
-      engines: { node: string };
+  it('takes every stage from the same image, of the very Node that the repository runs on', () => {
+    const { devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+      devDependencies: { node: string };
     };
-    const [, major] = /^>=(\d+)$/.exec(engines.node) ?? [];
-    expect(new Set(stages.map(({ image }) => image))).toEqual(new Set([`node:${major}-slim`]));
+    expect(new Set(stages.map(({ image }) => image))).toEqual(new Set([`node:${devDependencies.node}-slim`]));
   });
 
   it('copies from stages that exist and files that the build sees', () => {

@@ -3,7 +3,7 @@ import { Run, RunBuilder } from './run.ts';
 import { type Part, partOf, RunGroup } from './run-group.ts';
 
 const RUNS = 16;
-const KEYS = 20_000;
+const KEYS = 5000;
 const highOf = (n: number) => Math.imul(n ^ (n >>> 15), 0x9e3779b1) >>> 0;
 const lowOf = (n: number) => Math.imul(n, 0x85ebca6b) >>> 0;
 
@@ -74,7 +74,7 @@ describe.each([2, 4, 8, 16])('%d runs brought together', (size) => {
 
   it('mark every key of theirs, and hardly another', () => {
     expect(marked(0, size * KEYS)).toBe(size * KEYS);
-    // Filled to two hundredths, a group is wrong as many times less often.
+    // Filled to a two-hundredth, a group is wrong as many times less often.
     expect(marked(10_000_000, 100_000)).toBeLessThan(100);
   });
 

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
@@ -12,8 +13,8 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     pool: 'forks',
-    // Not one less than the cores: most tests wait for sockets and disks most of the time.
-    maxWorkers: '100%',
+    // One more than the cores: most tests wait for sockets and disks most of the time.
+    maxWorkers: availableParallelism() + 1,
     // The threads that tests start find their sources compiled and stripped of types.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/compile', import.meta.url)) },
   },

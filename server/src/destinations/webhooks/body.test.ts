@@ -108,6 +108,16 @@ describe('a body put together from the stored line', () => {
     );
   });
 
+  it('has room for every field twice as long as all the others', () => {
+    for (const type of CALL_TYPES) {
+      for (const field of ['userId', 'anonymousId', 'previousId', 'groupId', 'event', 'name', 'category']) {
+        const { userId: _, ...rest } = EVENT;
+        const stored = { ...rest, type, [field]: 'x'.repeat(3000) } as Event;
+        expect(documentedBody(lineOf(JSON.stringify(stored)))?.toString()).toBe(body(stored, 'documented'));
+      }
+    }
+  });
+
   it('comes with the messageId, as the header has it, or without', () => {
     const id = fc.oneof(text, fc.string({ unit: 'grapheme-ascii' }), fc.uuid());
     fc.assert(

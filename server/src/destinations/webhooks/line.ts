@@ -46,7 +46,10 @@ export function documentedBody(line: Line): Buffer | undefined {
   const type = has(FIELD.type) ? BY_LETTER.get(bytes[starts[FIELD.type]! + 1]!) : undefined;
   // Which of the two wins is decided key by key.
   if (type === undefined || (type === 'page' && has(FIELD.properties) && has(FIELD.traits))) return undefined;
-  const body = Buffer.allocUnsafe(line.to - line.from + MOST_ADDED);
+  // An alias without a userId has its anonymousId twice.
+  const isTwice = type === 'alias' && has(FIELD.anonymousId);
+  const twice = isTwice ? ends[FIELD.anonymousId]! - starts[FIELD.anonymousId]! : 0;
+  const body = Buffer.allocUnsafe(line.to - line.from + twice + MOST_ADDED);
   let at = put(body, 0, HEADS[type]);
   for (const { name, field, otherwise, atLeast } of SHAPES[type]) {
     const from = has(field) ? field : otherwise;

@@ -12,7 +12,7 @@ import {
 import { certificateFailure, TransportError } from './failure.ts';
 import { type EgressProxy, tunnel } from './tunnel.ts';
 
-/** Where to connect, as undici names it: `hostname` without the brackets of IPv6, `port` empty for the usual one. */
+/** Where to connect: `protocol` with its colon, `hostname` without the brackets of IPv6, `port` empty for the usual one. */
 export interface Target {
   readonly protocol: string;
   readonly hostname: string;
@@ -22,8 +22,11 @@ export interface Target {
 /** Called once, never before `Connect` returns, and not at all after a cancellation. */
 export type Connected = (...result: [error: null, socket: Socket] | [error: Error, socket: null]) => void;
 
+/** Hears what comes: the first `length` bytes of a buffer that is read into again as soon as this returns. */
+export type Read = (bytes: Buffer, length: number) => void;
+
 /** Opens one connection; the returned function gives it up, connected or not. */
-export type Connect = (target: Target, connected: Connected) => () => void;
+export type Connect = (target: Target, connected: Connected, read: Read) => () => void;
 
 export interface ConnectorOptions {
   readonly egress: EgressRules;
@@ -40,13 +43,16 @@ export interface ConnectorOptions {
  */
 const ADDRESS_ATTEMPT = 1000;
 
+/** What one read takes at most: what libuv would take into a new buffer for every read. */
+const READ_BYTES = 64 * 1024;
+
 /** How long a silent connection stands before the system asks whether the other side is still there. */
 const KEEP_ALIVE_PROBE = 60_000;
 
 /**
- * Makes connections to checked addresses only. A connector of our own, because undici's hands out a socket only once it
- * is connected: a request whose time is over could not end the attempt, and an address that swallows packets
- * would keep a socket for two minutes per request.
+ * Makes connections to checked addresses only. What is still connecting can be given up: an address that swallows packets
+ * would keep a socket for two minutes per request otherwise. All connections read into one buffer, as nothing waits between a
+ * read and its end.
  */
 export function createConnector({ egress, lookup = systemLookup, ca, proxy }: ConnectorOptions): Connect {
   let built: SecureContext | undefined;
@@ -66,7 +72,9 @@ export function createConnector({ egress, lookup = systemLookup, ca, proxy }: Co
     return resolution;
   };
 
-  return (target, connected) => {
+  const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+
+  return (target, connected, read) => {
     let giveUp = () => {};
     let cancelled = false;
     void resolve(target.hostname).then((resolution) => {
@@ -76,7 +84,7 @@ export function createConnector({ egress, lookup = systemLookup, ca, proxy }: Co
         connected(new TransportError(reason, resolution.message), null);
         return;
       }
-      const way: Way = { target, addresses: resolution.addresses, trust };
+      const way: Way = { target, addresses: resolution.addresses, trust, read, buffer };
       giveUp = proxy === undefined ? openDirect(way, connected) : openThrough(proxy, way, connected);
     });
     return () => {
@@ -91,22 +99,31 @@ interface Way {
   readonly target: Target;
   readonly addresses: readonly CheckedAddress[];
   readonly trust: () => SecureContext;
+  readonly read: Read;
+  readonly buffer: Buffer;
 }
 
-function openDirect({ target, addresses, trust }: Way, connected: Connected): () => void {
+function openDirect(way: Way, connected: Connected): () => void {
+  const { target, trust } = way;
   const socket =
     target.protocol === 'https:'
-      ? openTls(target, { ...route(target, addresses), port: portOf(target) }, { trust: trust(), connected })
-      : openTcp(target, addresses, connected);
+      ? openTls(target, { ...route(way), port: portOf(target) }, { trust: trust(), connected })
+      : openTcp(way, connected);
   return () => socket.destroy();
 }
 
 /** One address after the other: only the proxy can tell whether one takes connections. */
 function openThrough(
   proxy: EgressProxy,
-  { target, addresses, trust }: Way,
+  { target, addresses, trust, read }: Way,
   connected: Connected,
 ): () => void {
+  // Through a tunnel what comes is read as a stream: the proxy's own answer was read from it before.
+  const hear: Connected = (...result) => {
+    const [, tunnelled] = result;
+    tunnelled?.on('data', (bytes: Buffer) => read(bytes, bytes.length));
+    connected(...result);
+  };
   let socket: Socket | undefined;
   let cancelled = false;
   const open = (to: CheckedAddress, others: readonly CheckedAddress[]): void => {
@@ -114,12 +131,12 @@ function openThrough(
       const [next, ...rest] = others;
       if (cancelled) return;
       if (error !== null) {
-        if (next === undefined) connected(error, null);
+        if (next === undefined) hear(error, null);
         else open(next, rest);
       } else if (target.protocol === 'https:') {
-        socket = openTls(target, { socket: tunnelled }, { trust: trust(), connected });
+        socket = openTls(target, { socket: tunnelled }, { trust: trust(), connected: hear });
       } else {
-        connected(null, tunnelled);
+        hear(null, tunnelled);
       }
     });
   };
@@ -135,8 +152,8 @@ function portOf({ protocol, port }: Target): number {
   return Number(port || (protocol === 'https:' ? 443 : 80));
 }
 
-function openTcp(target: Target, addresses: readonly CheckedAddress[], connected: Connected): Socket {
-  const socket = tcpConnect({ ...route(target, addresses), port: portOf(target) });
+function openTcp(way: Way, connected: Connected): Socket {
+  const socket = tcpConnect({ ...route(way), port: portOf(way.target) });
   report(socket, 'connect', connected, (error) => error);
   return socket;
 }
@@ -168,7 +185,7 @@ function openTls(
   return socket;
 }
 
-/** From the moment it is connected the socket's errors are undici's to hear. */
+/** From the moment it is connected the socket's errors are for others to hear. */
 function report(socket: Socket, event: string, connected: Connected, explain: (error: Error) => Error): void {
   const fail = (error: Error) => connected(explain(error), null);
   socket.once('error', fail);
@@ -179,7 +196,7 @@ function report(socket: Socket, event: string, connected: Connected, explain: (e
 }
 
 /** `lookup` hands out what was checked: the name is never asked for again between the check and the connection. */
-function route({ hostname }: Target, addresses: readonly CheckedAddress[]) {
+function route({ target: { hostname }, addresses, read, buffer }: Way) {
   const lookup: LookupFunction = (_hostname, options, done) => {
     const [first] = addresses;
     if (options.all) done(null, [...addresses]);
@@ -193,5 +210,12 @@ function route({ hostname }: Target, addresses: readonly CheckedAddress[]) {
     noDelay: true,
     keepAlive: true,
     keepAliveInitialDelay: KEEP_ALIVE_PROBE,
+    onread: {
+      buffer,
+      callback: (length: number) => {
+        read(buffer, length);
+        return true;
+      },
+    },
   };
 }

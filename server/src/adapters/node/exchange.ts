@@ -1,6 +1,6 @@
-import type { Dispatcher } from 'undici';
 import type { Duration } from '../../model/time.ts';
 import type { Answer, OutboundRequest } from '../../ports/transport.ts';
+import type { Hearer } from './answer-reader.ts';
 import { type Failure, failureOf } from './failure.ts';
 import type { Limited, Row, TimeLimits } from './time-limits.ts';
 
@@ -23,11 +23,9 @@ export const KEPT_BODY = 4096;
 const DRAINED_BODY = 64 * 1024;
 const DRAIN_TIME: Duration = 1000;
 
-const NO_BODY = 204;
-
 /**
- * One request and what comes back. undici's handler, the entry in the time limits and the state in one object, because each
- * object more is paid once per request.
+ * One request and what comes back. What hears the answer, the entry in the time limits and the state are one object, because
+ * each object more is paid once per request.
  *
  * ```
  *   waiting ──▶ carried ──▶ sent ──▶ head ──▶ ended          settled (`done` called) at the head of a 2xx, else when
@@ -35,9 +33,10 @@ const NO_BODY = 204;
  *   connection    └──────────┘ once, on a dead connection     what comes after that is drained
  * ```
  */
-export class Exchange implements Dispatcher.DispatchHandler, Limited {
+export class Exchange implements Hearer, Limited {
   readonly request: OutboundRequest;
-  readonly path: string;
+  /** Of the request, ready to be written. */
+  readonly requestHead: string;
   readonly startedAt = performance.now();
   /** The next one in the row of those that wait for a connection. */
   behind: Exchange | undefined = undefined;
@@ -61,20 +60,20 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited {
   #received = 0;
   #kept: Buffer[] | undefined = undefined;
 
-  constructor(request: OutboundRequest, path: string, limits: TimeLimits, done: (answer: Answer) => void) {
+  constructor(
+    request: OutboundRequest,
+    requestHead: string,
+    limits: TimeLimits,
+    done: (answer: Answer) => void,
+  ) {
     this.request = request;
-    this.path = path;
+    this.requestHead = requestHead;
     this.#limits = limits;
     this.#done = done;
   }
 
   get ended(): boolean {
     return this.#ended;
-  }
-
-  /** Something of an answer has come. */
-  get heard(): boolean {
-    return this.#heard;
   }
 
   /** `send` has returned: from now on `done` may be called directly. */
@@ -105,46 +104,41 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited {
     this.end({ reason: 'timeout', detail });
   }
 
-  /** Called by undici just before the request is written. */
-  onRequestStart(): void {
+  /** It is being written to a connection. */
+  sent(): void {
     this.#written = true;
   }
 
-  /** Called by undici with the first byte of an answer. */
-  onResponseStarted(): void {
-    this.#heard = true;
-  }
-
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: Record<string, string | string[] | undefined>,
-  ): void {
-    // An interim answer such as 103: the one that counts follows.
-    if (status < 200 || this.#ended) return;
+  head(status: number, retryAfter: string | undefined): void {
     this.#status = status;
     this.#latencyMs = this.#elapsed();
-    const retryAfter = headers['retry-after'];
-    this.#retryAfter = typeof retryAfter === 'string' ? retryAfter : retryAfter?.[0];
-    // A 2xx counts with its head. Most are complete in the same packet: put off until it is parsed, so that the
-    // connection is free again when `done` asks for one.
-    if (isSuccess(status) && status !== NO_BODY) process.nextTick(settle, this);
+    this.#retryAfter = retryAfter;
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  body(bytes: Buffer, from: number, to: number): void {
     if (this.#ended) return;
     const before = this.#received;
-    this.#received += chunk.length;
+    this.#received += to - from;
     if (!this.#settled && !isSuccess(this.#status)) {
-      // A copy: the chunk is a view of a read buffer many times its size.
+      // A copy: the buffer is read into again.
       this.#kept ??= [];
-      this.#kept.push(Buffer.from(chunk.subarray(0, KEPT_BODY - before)));
+      this.#kept.push(Buffer.from(bytes.subarray(from, Math.min(to, from + KEPT_BODY - before))));
       if (this.#received >= KEPT_BODY) this.settle();
     }
     if (this.#received > DRAINED_BODY) this.end(UNREAD);
   }
 
-  onResponseEnd(): void {
+  /**
+   * Some of the answer is here, and more is to come. A 2xx counts with its head; most are complete by now, so that the
+   * connection is free again when `done` asks for one.
+   */
+  heard(): void {
+    this.#heard = true;
+    if (isSuccess(this.#status)) this.settle();
+  }
+
+  /** The answer is complete. */
+  complete(): void {
     if (this.#ended) return;
     this.#ended = true;
     this.#limits.remove(this);
@@ -158,7 +152,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited {
    * answer was seen. The receiver may have got it all the same; delivery is at least once, and the next round would do
    * nothing else.
    */
-  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+  failed(error: Error): void {
     if (this.#ended) return;
     const failure = failureOf(error);
     const carrier = this.#carrier;
@@ -206,11 +200,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Limited {
 
 const UNREAD: Failure = { reason: 'connection_closed', detail: 'the answer is longer than anyone reads' };
 
-function settle(exchange: Exchange): void {
-  exchange.settle();
-}
-
-/** undici would swallow what `done` throws and report it as an error of the request; it is a bug and must be seen. */
+/** What `done` throws is a bug: it must be seen, and must not stop the reading of this connection half-way. */
 function report(done: (answer: Answer) => void, answer: Answer): void {
   try {
     done(answer);

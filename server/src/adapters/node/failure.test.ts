@@ -1,4 +1,3 @@
-import { errors } from 'undici';
 import { expect, test } from 'vitest';
 import { certificateFailure, failureOf, TransportError } from './failure.ts';
 
@@ -10,19 +9,11 @@ test.each<[Error, string, string]>([
   [coded('ECONNREFUSED'), 'connection_refused', 'it broke (ECONNREFUSED)'],
   [coded('ECONNRESET', 'read ECONNRESET'), 'connection_closed', 'read ECONNRESET'],
   [coded('EPIPE'), 'connection_closed', 'it broke (EPIPE)'],
-  [new errors.SocketError('other side closed'), 'connection_closed', 'other side closed (UND_ERR_SOCKET)'],
-  [new errors.SocketError('bad response'), 'protocol_error', 'bad response (UND_ERR_SOCKET)'],
-  [new errors.HTTPParserError('not HTTP'), 'protocol_error', 'not HTTP'],
   [coded('ETIMEDOUT'), 'timeout', 'it broke (ETIMEDOUT)'],
   [coded('EHOSTUNREACH'), 'connection_failed', 'it broke (EHOSTUNREACH)'],
   [coded('ENETUNREACH'), 'connection_failed', 'it broke (ENETUNREACH)'],
   [coded('EMFILE'), 'connection_failed', 'it broke (EMFILE)'],
   [new TypeError(''), 'connection_failed', 'TypeError'],
-  [
-    new errors.InvalidArgumentError('invalid header'),
-    'invalid_request',
-    'invalid header (UND_ERR_INVALID_ARG)',
-  ],
   [new TransportError('egress_refused', 'not there'), 'egress_refused', 'not there'],
   [
     new AggregateError([coded('ETIMEDOUT'), coded('ECONNREFUSED')], 'all failed'),

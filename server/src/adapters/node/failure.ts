@@ -1,4 +1,3 @@
-import { errors } from 'undici';
 import type { FailureReason } from '../../ports/transport.ts';
 
 /** Why no answer came: a reason for the rules, a sentence for the operator. */
@@ -7,7 +6,7 @@ export interface Failure {
   readonly detail: string;
 }
 
-/** A failure that is already understood, on its way through undici, which passes on nothing but an `Error`. */
+/** A failure that is already understood, on a way that passes on nothing but an `Error`. */
 export class TransportError extends Error {
   readonly reason: FailureReason;
 
@@ -23,16 +22,8 @@ const REASONS: ReadonlyMap<string, FailureReason> = new Map([
   ['ECONNRESET', 'connection_closed'],
   ['ECONNABORTED', 'connection_closed'],
   ['EPIPE', 'connection_closed'],
-  ['UND_ERR_SOCKET', 'connection_closed'],
-  ['UND_ERR_DESTROYED', 'connection_closed'],
-  ['UND_ERR_CLOSED', 'connection_closed'],
   // The system gave up connecting, or waiting for an acknowledgement, before our own limit was over.
   ['ETIMEDOUT', 'timeout'],
-  ['UND_ERR_HEADERS_OVERFLOW', 'protocol_error'],
-  ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'protocol_error'],
-  ['UND_ERR_INVALID_ARG', 'invalid_request'],
-  ['UND_ERR_NOT_SUPPORTED', 'invalid_request'],
-  ['UND_ERR_REQ_CONTENT_LENGTH_MISMATCH', 'invalid_request'],
 ]);
 
 /** What certificate errors mean; others keep the words of the TLS library. */
@@ -47,17 +38,15 @@ const CERTIFICATES: ReadonlyMap<string, string> = new Map([
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'certificate is for another host'],
 ]);
 
-/** What undici calls "bad": bytes it did not ask for, a 100 or a 101 answer. */
-const MISPLACED_ANSWER = /^bad (response|upgrade)$/;
-
-/** Sorts whatever undici, net or tls reports. What nobody foresaw counts as `connection_failed`, which is tried again. */
+/** Sorts whatever net or tls reports. What nobody foresaw counts as `connection_failed`, which is tried again. */
 export function failureOf(error: Error): Failure {
   if (error instanceof TransportError) return { reason: error.reason, detail: error.message };
   // Several addresses were tried; the last one was given the most time.
   const last: unknown = error instanceof AggregateError ? error.errors.at(-1) : undefined;
   if (last instanceof Error) return failureOf(last);
   const code = codeOf(error);
-  return { reason: reasonOf(error, code), detail: withCode(error.message || error.name, code) };
+  const detail = withCode(error.message || error.name, code);
+  return { reason: REASONS.get(code) ?? 'connection_failed', detail };
 }
 
 /** The failure of a handshake that ended because the certificate was not trusted. */
@@ -65,13 +54,6 @@ export function certificateFailure(error: Error): TransportError {
   const code = codeOf(error);
   const detail = withCode(CERTIFICATES.get(code) ?? error.message, code);
   return new TransportError('certificate_untrusted', detail, { cause: error });
-}
-
-function reasonOf(error: Error, code: string): FailureReason {
-  // Not all of them have a code.
-  if (error instanceof errors.HTTPParserError || MISPLACED_ANSWER.test(error.message))
-    return 'protocol_error';
-  return REASONS.get(code) ?? 'connection_failed';
 }
 
 function codeOf(error: Error): string {

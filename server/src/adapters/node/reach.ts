@@ -1,6 +1,6 @@
 import { TLSSocket } from 'node:tls';
 import { readAuthorities } from './authorities.ts';
-import { createConnector } from './connector.ts';
+import { type Connected, createConnector } from './connector.ts';
 import { egressRules, type Lookup } from './egress.ts';
 import type { EgressSettings } from './explanation.ts';
 import { failureOf } from './failure.ts';
@@ -48,7 +48,8 @@ export function reachEndpoint(
   const began = performance.now();
   return new Promise((resolve) => {
     const hostname = url.hostname.replace(/^\[|\]$/g, '');
-    const giveUp = connect({ protocol: url.protocol, hostname, port: url.port }, (error, socket) => {
+    const target = { protocol: url.protocol, hostname, port: url.port };
+    const connected: Connected = (error, socket) => {
       clearTimeout(timer);
       if (error !== null) {
         resolve({ kind: 'failed', ...failureOf(error) });
@@ -58,7 +59,9 @@ export function reachEndpoint(
       socket.on('error', () => {});
       resolve({ kind: 'connected', ms: performance.now() - began, ...certificateOf(socket) });
       socket.destroy();
-    });
+    };
+    // What a receiver says before it is asked is of no interest.
+    const giveUp = connect(target, connected, () => {});
     const timer = setTimeout(() => {
       giveUp();
       resolve({ kind: 'failed', reason: 'timeout', detail: `no connection within ${patience / 1000} s` });

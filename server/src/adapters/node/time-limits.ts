@@ -17,7 +17,7 @@ export interface Row {
   last: Limited | undefined;
 }
 
-/** How late a limit may strike. A step costs a look at the first entry of each row. */
+/** How late a limit may strike, if nothing is said. A step costs a look at the first entry of each row. */
 const STEP: Duration = 25;
 
 /**
@@ -25,9 +25,14 @@ const STEP: Duration = 25;
  * A timer per request costs more than everything else this process does for it in JavaScript.
  */
 export class TimeLimits {
+  readonly #step: Duration;
   readonly #rows = new Map<Duration, Row>();
   #timer: NodeJS.Timeout | undefined;
   #running = false;
+
+  constructor(step: Duration = STEP) {
+    this.#step = step;
+  }
 
   /** Ends `entry` at `startedAt + limit`, both in milliseconds on the clock of `performance.now`. */
   add(entry: Limited, startedAt: number, limit: Duration): void {
@@ -63,7 +68,7 @@ export class TimeLimits {
     if (this.#timer === undefined) {
       // After a pause of this process every limit may seem over while the answers lie in the sockets, unread. An immediate
       // runs after they have been read.
-      this.#timer = setTimeout(() => setImmediate(() => this.#sweep()), STEP);
+      this.#timer = setTimeout(() => setImmediate(() => this.#sweep()), this.#step);
       this.#timer.unref();
     } else {
       this.#timer.refresh();

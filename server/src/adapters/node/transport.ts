@@ -1,10 +1,11 @@
 import type { Duration } from '../../model/time.ts';
 import type { Answer, OutboundRequest, Transport } from '../../ports/transport.ts';
 import { Connections } from './connections.ts';
-import { createConnector } from './connector.ts';
+import { createConnector, type Target } from './connector.ts';
 import type { EgressRules, Lookup } from './egress.ts';
 import { Exchange } from './exchange.ts';
 import type { Failure } from './failure.ts';
+import { type RequestPlace, requestHead } from './request-head.ts';
 import { TimeLimits } from './time-limits.ts';
 import { proxyOf } from './tunnel.ts';
 
@@ -23,13 +24,16 @@ export interface TransportOptions {
 }
 
 /** A URL taken apart: whom to connect to and what to ask for. */
-interface Place {
+interface Place extends RequestPlace {
   readonly origin: string;
-  readonly path: string;
+  readonly target: Target;
 }
 
 /** URLs remembered; more than any installation has endpoints, and an end to what changing settings leave behind. */
 const REMEMBERED_URLS = 1000;
+
+/** How late an idle connection may be closed; less than the margin to what receivers announce. */
+const IDLE_STEP: Duration = 250;
 
 const STOPPED: Failure = { reason: 'connection_closed', detail: 'the transport was stopped' };
 
@@ -47,15 +51,16 @@ export function createTransport(options: TransportOptions): Transport {
     ...(proxy !== undefined && { proxy: proxyOf(proxy) }),
   });
   const limits = new TimeLimits();
+  const idle = new TimeLimits(IDLE_STEP);
   const places = new Map<string, Place | Failure>();
   const origins = new Map<string, Connections>();
   let stopped: Promise<void> | undefined;
 
-  const connectionsTo = (origin: string): Connections => {
+  const connectionsTo = ({ origin, target }: Place): Connections => {
     let connections = origins.get(origin);
     if (connections === undefined) {
-      const limited = { connect, idleTimeout, maximum: maxConnectionsPerOrigin };
-      connections = new Connections(origin, limited, () => origins.delete(origin));
+      const limited = { connect, idleTimeout, idle, maximum: maxConnectionsPerOrigin };
+      connections = new Connections(target, limited, () => origins.delete(origin));
       origins.set(origin, connections);
     }
     return connections;
@@ -75,13 +80,14 @@ export function createTransport(options: TransportOptions): Transport {
   return {
     send(request: OutboundRequest, done: (answer: Answer) => void): void {
       const place = stopped === undefined ? placeOf(request.url) : STOPPED;
-      if ('reason' in place) {
-        new Exchange(request, '', limits, done).end(place);
+      const head = 'reason' in place ? place : requestHead(place, request.headers, request.body.length);
+      if ('reason' in place || typeof head !== 'string') {
+        new Exchange(request, '', limits, done).end(head as Failure);
         return;
       }
-      const exchange = new Exchange(request, place.path, limits, done);
+      const exchange = new Exchange(request, head, limits, done);
       limits.add(exchange, exchange.startedAt, request.timeout);
-      connectionsTo(place.origin).carry(exchange);
+      connectionsTo(place).carry(exchange);
       exchange.begun();
     },
 
@@ -103,7 +109,9 @@ function parse(text: string): Place | Failure {
   if (url.username !== '' || url.password !== '') {
     return invalid('the URL carries a user name or password; use an Authorization header');
   }
-  return { origin: url.origin, path: url.pathname + url.search };
+  const { origin, protocol, port, host } = url;
+  const target = { protocol, hostname: url.hostname.replace(/^\[|\]$/g, ''), port };
+  return { origin, target, path: url.pathname + url.search, host };
 }
 
 function invalid(detail: string): Failure {

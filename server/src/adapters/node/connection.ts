@@ -1,0 +1,184 @@
+import type { Socket } from 'node:net';
+import { type Duration, SECOND } from '../../model/time.ts';
+import { AnswerReader } from './answer-reader.ts';
+import type { Connect, Target } from './connector.ts';
+import type { Carrier, Exchange } from './exchange.ts';
+import { type Failure, TransportError } from './failure.ts';
+import type { Limited, Row, TimeLimits } from './time-limits.ts';
+
+/** Closed this long before the time a receiver has announced, so that a request does not cross the closing. */
+const KEEP_ALIVE_MARGIN: Duration = 500;
+
+/** Who gives a connection its exchanges. */
+export interface Owner {
+  /** It is free for the next one. */
+  released(connection: Connection): void;
+  /** It is closed. */
+  discarded(connection: Connection): void;
+  /** It is closed, and this exchange wants another one. */
+  replaced(connection: Connection, exchange: Exchange): void;
+}
+
+export interface ConnectionOptions {
+  readonly connect: Connect;
+  /** How long it may lie idle. */
+  readonly idleTimeout: Duration;
+  /** Where that is counted. */
+  readonly idle: TimeLimits;
+}
+
+/**
+ * One connection and its HTTP/1.1: never more than one request at a time, each written in one piece.
+ *
+ * ```
+ *   connecting ──▶ busy ⇄ idle         any ──▶ closed, at the end of the socket, of the idle time, or of a request
+ *        with its first exchange                        that cannot be told apart from the next one
+ * ```
+ */
+export class Connection implements Carrier, Limited {
+  deadline = 0;
+  row: Row | undefined = undefined;
+  before: Limited | undefined = undefined;
+  after: Limited | undefined = undefined;
+
+  readonly #owner: Owner;
+  readonly #options: ConnectionOptions;
+  readonly #reader = new AnswerReader();
+  readonly #giveUp: () => void;
+  #socket: Socket | undefined;
+  #exchange: Exchange | undefined;
+  #carried = 0;
+  #isClosed = false;
+
+  constructor(target: Target, exchange: Exchange, options: ConnectionOptions, owner: Owner) {
+    this.#owner = owner;
+    this.#options = options;
+    this.#exchange = exchange;
+    exchange.carriedBy(this);
+    this.#giveUp = options.connect(
+      target,
+      (...[error, socket]) => {
+        if (error === null) this.#connected(socket);
+        else this.#failed(error);
+      },
+      (bytes, length) => this.#read(bytes, length),
+    );
+  }
+
+  get reused(): boolean {
+    return this.#carried > 0;
+  }
+
+  /** Resolves when its socket is gone. */
+  async closed(): Promise<void> {
+    const socket = this.#socket;
+    if (socket === undefined || socket.closed) return;
+    await new Promise<void>((resolve) => socket.once('close', () => resolve()));
+  }
+
+  carry(exchange: Exchange): void {
+    this.#options.idle.remove(this);
+    this.#exchange = exchange;
+    exchange.carriedBy(this);
+    this.#write(this.#socket!, exchange);
+  }
+
+  release(): void {
+    this.#exchange = undefined;
+    this.#carried += 1;
+    // What is still being written belongs to a request whose answer came early: receivers close after that.
+    if (this.#reader.keeps && this.#idleTime() > 0 && this.#socket!.writableLength === 0) {
+      this.#owner.released(this);
+    } else this.discard();
+  }
+
+  /** There is nothing for it to carry now. */
+  lies(): void {
+    this.#options.idle.add(this, performance.now(), this.#idleTime());
+  }
+
+  /** It has lain idle for too long. */
+  expire(): void {
+    this.discard();
+  }
+
+  discard(): void {
+    if (this.#isClosed) return;
+    this.#close();
+    this.#owner.discarded(this);
+  }
+
+  replace(exchange: Exchange): void {
+    this.#close();
+    this.#owner.replaced(this, exchange);
+  }
+
+  stop(failure: Failure): void {
+    if (this.#exchange === undefined) this.discard();
+    else this.#exchange.end(failure);
+  }
+
+  #connected(socket: Socket): void {
+    this.#socket = socket;
+    socket.on('error', (error) => this.#failed(error));
+    socket.on('end', () => this.#ended());
+    socket.on('close', () => this.#ended());
+    if (this.#exchange !== undefined) this.#write(socket, this.#exchange);
+  }
+
+  /** In one piece: a second write costs as much as all the rest of a request. */
+  #write(socket: Socket, { requestHead, request: { body } }: Exchange): void {
+    this.#reader.begin();
+    const bytes = Buffer.allocUnsafe(requestHead.length + body.length);
+    bytes.write(requestHead, 'latin1');
+    body.copy(bytes, requestHead.length);
+    this.#exchange!.sent();
+    socket.write(bytes);
+  }
+
+  #read(bytes: Buffer, length: number): void {
+    const exchange = this.#exchange;
+    if (this.#isClosed) return;
+    // Nobody has asked for them.
+    if (exchange === undefined) this.discard();
+    else {
+      const progress = this.#reader.read(bytes, length, exchange);
+      if (progress === 'complete') exchange.complete();
+      else if (progress === 'more') exchange.heard();
+      else
+        this.#failed(
+          new TransportError('protocol_error', `the answer is not as HTTP wants it: ${this.#reader.problem}`),
+        );
+    }
+  }
+
+  /** The other side has closed it. */
+  #ended(): void {
+    if (this.#isClosed) return;
+    if (this.#exchange !== undefined && this.#reader.endsWithConnection) this.#exchange.complete();
+    else this.#failed(new TransportError('connection_closed', 'the receiver closed the connection'));
+  }
+
+  #failed(error: Error): void {
+    if (this.#isClosed) return;
+    if (this.#exchange === undefined) this.discard();
+    else this.#exchange.failed(error);
+  }
+
+  #idleTime(): Duration {
+    const { idleTimeout } = this.#options;
+    const announced = this.#reader.keepsFor;
+    return Number.isNaN(announced)
+      ? idleTimeout
+      : Math.min(announced * SECOND - KEEP_ALIVE_MARGIN, idleTimeout);
+  }
+
+  /** Both: the connector knows what is still connecting, the socket is what has become of it. */
+  #close(): void {
+    this.#isClosed = true;
+    this.#exchange = undefined;
+    this.#options.idle.remove(this);
+    this.#giveUp();
+    this.#socket?.destroy();
+  }
+}

@@ -1,14 +1,10 @@
+import { COLON, CR, isText, isToken, LF, SPACE } from './characters.ts';
+
 /** What `AnswerHead.read` gives instead of a place. */
 export const INCOMPLETE = -1;
 export const MALFORMED = -2;
 
-const CR = 0x0d;
-const LF = 0x0a;
-const TAB = 0x09;
-const SPACE = 0x20;
-const COLON = 0x3a;
 const ZERO = 0x30;
-const DELETE = 0x7f;
 
 const VERSION = Buffer.from('HTTP/1.');
 const [CONNECTION, KEEP_ALIVE, RETRY_AFTER, CONTENT_LENGTH, TRANSFER_ENCODING] = [
@@ -18,11 +14,6 @@ const [CONNECTION, KEEP_ALIVE, RETRY_AFTER, CONTENT_LENGTH, TRANSFER_ENCODING] =
   'content-length',
   'transfer-encoding',
 ].map((name) => Buffer.from(name)) as [Buffer, Buffer, Buffer, Buffer, Buffer];
-
-/** 1 for the characters of a header's name. RFC 9110 section 5.6.2. */
-const TOKEN = Uint8Array.from({ length: 256 }, (_, byte) =>
-  /[!#$%&'*+.^_`|~0-9A-Za-z-]/.test(String.fromCharCode(byte)) ? 1 : 0,
-);
 
 /** Longer lengths are no lengths: nobody sends a petabyte. */
 const MOST_DIGITS = 15;
@@ -101,7 +92,7 @@ export class AnswerHead {
   /** One header line: the place behind it. */
   #readField(bytes: Buffer, from: number, end: number): number {
     let colon = from;
-    while (colon < end && TOKEN[bytes[colon]!] === 1) colon++;
+    while (colon < end && isToken(bytes[colon]!)) colon++;
     if (colon >= end) return INCOMPLETE;
     if (bytes[colon] !== COLON || colon === from) return this.#malformed('a line of its head is no header');
     const next = this.#endOfLine(bytes, colon + 1, end);
@@ -118,7 +109,7 @@ export class AnswerHead {
         if (at + 1 >= end) return INCOMPLETE;
         return bytes[at + 1] === LF ? at + 2 : this.#malformed('a line of its head ends without a line feed');
       }
-      if ((byte < SPACE && byte !== TAB) || byte === DELETE) {
+      if (!isText(byte)) {
         return this.#malformed('there is a control character in its head');
       }
     }
@@ -182,6 +173,8 @@ export class AnswerHead {
     if (status === SWITCHING_PROTOCOLS) return this.#malformed('it switches to another protocol');
     if (this.#hasLength && this.#hasEncoding)
       return this.#malformed('it has a length and a transfer encoding');
+    if (this.isInterim && !this.keeps)
+      return this.#malformed('it is interim, and the last of its connection');
     if (this.isInterim || status === NO_CONTENT || status === NOT_MODIFIED) {
       this.length = 0;
       this.isChunked = false;

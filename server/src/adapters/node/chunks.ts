@@ -1,9 +1,6 @@
 import { MALFORMED } from './answer-head.ts';
+import { COLON, CR, isText, isToken, LF } from './characters.ts';
 
-const CR = 0x0d;
-const LF = 0x0a;
-const TAB = 0x09;
-const SPACE = 0x20;
 const SEMICOLON = 0x3b;
 
 /** Digits of a chunk's size: more than any body has bytes. */
@@ -19,20 +16,24 @@ export type TakeBody = (bytes: Buffer, from: number, to: number) => void;
  * A body that comes in chunks, read over as many pieces as it takes. RFC 9112 section 7.1.
  *
  * ```
- *   size ──▶ aside ──▶ size-lf ──▶ data ──▶ data-cr ──▶ data-lf ──▶ size …
- *    └─────────────────────┘ └──(size 0)──▶ trailer ⇄ trailer-line,  trailer ──▶ last-lf ──▶ over
+ *   size ──▶ extension ──▶ size-lf ──▶ data ──▶ data-cr ──▶ data-lf ──▶ size …
+ *    └────────────────────────▲ └─(size 0)─▶ trailer ──▶ last-lf ──▶ over
+ *                                              ▲ └▶ trailer-name ──▶ trailer-value ─┐
+ *                                              └──────────── trailer-lf ◀───────────┘
  * ```
  */
 export class Chunks {
   #state:
     | 'size'
-    | 'aside'
+    | 'extension'
     | 'size-lf'
     | 'data'
     | 'data-cr'
     | 'data-lf'
     | 'trailer'
-    | 'trailer-line'
+    | 'trailer-name'
+    | 'trailer-value'
+    | 'trailer-lf'
     | 'last-lf'
     | 'over' = 'size';
   #size = 0;
@@ -70,9 +71,8 @@ export class Chunks {
     switch (this.#state) {
       case 'size':
         return this.#stepInSize(byte);
-      case 'aside':
-        if (byte === CR) this.#state = 'size-lf';
-        return byte !== LF && ++this.#aside <= MOST_ASIDE;
+      case 'extension':
+        return this.#stepInText(byte, 'size-lf');
       case 'size-lf':
         this.#state = this.#size > 0 ? 'data' : 'trailer';
         return byte === LF;
@@ -84,15 +84,25 @@ export class Chunks {
         this.#digits = 0;
         return byte === LF;
       case 'trailer':
-        this.#state = byte === CR ? 'last-lf' : 'trailer-line';
-        return byte !== LF && ++this.#aside <= MOST_ASIDE;
-      case 'trailer-line':
-        if (byte === LF) this.#state = 'trailer';
-        return ++this.#aside <= MOST_ASIDE;
+        this.#state = byte === CR ? 'last-lf' : 'trailer-name';
+        return byte === CR || isToken(byte);
+      case 'trailer-name':
+        if (byte === COLON) this.#state = 'trailer-value';
+        return (byte === COLON || isToken(byte)) && ++this.#aside <= MOST_ASIDE;
+      case 'trailer-value':
+        return this.#stepInText(byte, 'trailer-lf');
+      case 'trailer-lf':
+        this.#state = 'trailer';
+        return byte === LF;
       default:
         this.#state = 'over';
         return byte === LF;
     }
+  }
+
+  #stepInText(byte: number, next: 'size-lf' | 'trailer-lf'): boolean {
+    if (byte === CR) this.#state = next;
+    return (byte === CR || isText(byte)) && ++this.#aside <= MOST_ASIDE;
   }
 
   #stepInSize(byte: number): boolean {
@@ -103,7 +113,7 @@ export class Chunks {
     }
     if (this.#digits === 0) return false;
     if (byte === CR) this.#state = 'size-lf';
-    else if (byte === SEMICOLON || byte === SPACE || byte === TAB) this.#state = 'aside';
+    else if (byte === SEMICOLON) this.#state = 'extension';
     else return false;
     return true;
   }

@@ -2,7 +2,7 @@
 export const CR = 0x0d;
 export const LF = 0x0a;
 export const SPACE = 0x20;
-export const TAB = 0x09;
+const TAB = 0x09;
 export const COLON = 0x3a;
 const DELETE = 0x7f;
 

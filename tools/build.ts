@@ -19,6 +19,8 @@ const ROOT = resolve(import.meta.dirname, '..');
 const PARTS = ['server', 'cli', 'clients/typescript'];
 const SOURCES = PARTS.map((part) => `${part}/src/**/*.ts`);
 const LEFT_OUT = ['**/*.test.ts', '**/testing.ts'];
+/** Code that is compiled already: see tools/scribe.ts. */
+const COMPILED = PARTS.map((part) => `${part}/src/**/*.wasm`);
 const COPIED = ['README.md', 'LICENSE', 'cli/bin', 'spec'];
 const NOT_COPIED = join(ROOT, 'spec/fixtures');
 
@@ -75,6 +77,9 @@ const folder = resolve(process.argv[2] ?? join(ROOT, 'dist'));
 rmSync(folder, { recursive: true, force: true });
 for (const path of globSync(SOURCES, { cwd: ROOT, exclude: LEFT_OUT })) {
   write(join(folder, path.replace(/\.ts$/, '.js')), compiled(path));
+}
+for (const path of globSync(COMPILED, { cwd: ROOT })) {
+  cpSync(join(ROOT, path), join(folder, path));
 }
 for (const path of COPIED) {
   cpSync(join(ROOT, path), join(folder, path), { recursive: true, filter: (from) => from !== NOT_COPIED });

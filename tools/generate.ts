@@ -13,6 +13,7 @@ import { controlOperations, type Operated } from '../server/src/operations.ts';
 import { cliReference } from './cli-reference.ts';
 import { configurationReference } from './configuration-reference.ts';
 import { errorsReference } from './errors-reference.ts';
+import { scribe } from './scribe.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
@@ -46,14 +47,14 @@ const GENERATED: Readonly<Record<string, () => unknown>> = {
   // Without the references to variables, which every text may hold.
   'docs/reference/configuration.md': () =>
     configurationReference(jsonSchema(configDocument, { title: '', description: '' })),
+  'server/src/ingest/scribe.wasm': scribe,
 };
 
 const checking = process.argv.includes('--check');
 for (const [path, make] of Object.entries(GENERATED)) {
   const file = resolve(ROOT, path);
-  const made = make();
-  const wanted = typeof made === 'string' ? made : `${print(made)}\n`;
-  if (existsSync(file) && readFileSync(file, 'utf8') === wanted) continue;
+  const wanted = bytesOf(await make());
+  if (existsSync(file) && readFileSync(file).equals(wanted)) continue;
   if (checking) {
     process.exitCode = 1;
     process.stderr.write(`${path} is out of date: run node tools/generate.ts\n`);
@@ -62,6 +63,12 @@ for (const [path, make] of Object.entries(GENERATED)) {
     writeFileSync(file, wanted);
     process.stdout.write(`${path} written\n`);
   }
+}
+
+/** Code is written as it is, a text too, and anything else as JSON. */
+function bytesOf(made: unknown): Buffer {
+  if (made instanceof Uint8Array) return Buffer.from(made);
+  return Buffer.from(typeof made === 'string' ? made : `${print(made)}\n`);
 }
 
 /** Draft 7, the version that editors know best; what may be left out when writing is not required. */

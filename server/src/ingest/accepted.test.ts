@@ -10,12 +10,12 @@ const SOURCE: Source = {
   mode: 'standard',
   whenDisabled: 'refuse',
 };
-const KNOWN = { messageId: 'm', userId: undefined, arrivedAt: 5, isUndirected: true };
+const KNOWN = { userFrom: 0, userTo: 0, isUndirected: true };
 
 it('an event that waits does not keep the lines of others in memory', () => {
   const text = '{"messageId":"m","type":"track"}';
   const bytes = Buffer.from(`${'x'.repeat(500)}${text}${'y'.repeat(500)}`);
-  const one = new AcceptedEvent(SOURCE, { bytes, from: 500, to: 500 + text.length }, KNOWN);
+  const one = new AcceptedEvent(SOURCE, 5, { ...KNOWN, bytes, from: 500, to: 500 + text.length, idTo: 515 });
   const alone = one.alone();
   expect(alone.line!.bytes).toHaveLength(text.length);
   expect(alone.line!.bytes.toString()).toBe(text);
@@ -24,6 +24,6 @@ it('an event that waits does not keep the lines of others in memory', () => {
 
 it('an event with a line nearly of its own is left as it is', () => {
   const bytes = Buffer.from('{"messageId":"m"}  ');
-  const one = new AcceptedEvent(SOURCE, { bytes, from: 0, to: 17 }, KNOWN);
+  const one = new AcceptedEvent(SOURCE, 5, { ...KNOWN, bytes, from: 0, to: 17, idTo: 15 });
   expect(one.alone()).toBe(one);
 });

@@ -2,48 +2,68 @@ import type { Event } from '../model/event.ts';
 import type { Source } from '../model/source.ts';
 import type { Duration, Time } from '../model/time.ts';
 import type { Line, WrittenEvent } from '../model/written-event.ts';
-import type { NewEvent } from '../ports/event-log.ts';
+import type { IdsInPlace, NewEvent } from '../ports/event-log.ts';
+import type { Transcribed } from './scribe.ts';
 
-/** What is known of an event without reading its line. */
-interface Known {
-  readonly messageId: string;
-  readonly userId: string | undefined;
-  readonly arrivedAt: Time;
+/** Where an event is written, and what is known of it without reading its line. */
+interface Written extends Line {
+  /** Where its messageId ends, both ids being ASCII without escapes; 0 where they are given as texts. */
+  readonly idTo: number;
+  /** Where its userId begins and ends; 0 where it has none. */
+  readonly userFrom: number;
+  readonly userTo: number;
   /** Its call said nothing of where it may go: no word on integrations. */
   readonly isUndirected: boolean;
+}
+
+interface Ids {
+  readonly messageId: string;
+  readonly userId?: string | undefined;
 }
 
 /** As many times its own length may be kept for the sake of one line. */
 const AMONG_FEW = 4;
 
+/** Where the messageId begins in every line. */
+const ID_FROM = '{"messageId":"'.length;
+
 /**
  * A call that became an event, as the line that is stored. The event as an object is made when somebody looks: parsing costs
- * more than all the rest of receiving, and an event that no destination takes is never looked at.
+ * more than all the rest of receiving, and an event that no destination takes is never looked at. So are texts of its ids.
  */
-export class AcceptedEvent implements NewEvent, WrittenEvent, Line {
+export class AcceptedEvent implements NewEvent, WrittenEvent, Line, IdsInPlace {
   /** Where the call came from. */
   readonly origin: Source;
-  readonly messageId: string;
-  readonly userId: string | undefined;
   readonly arrivedAt: Time;
   readonly isUndirected: boolean;
   /** Its line, and those of others. */
   readonly bytes: Buffer;
   readonly from: number;
   readonly to: number;
+  readonly idTo: number;
+  readonly userFrom: number;
+  readonly userTo: number;
+  #ids: Ids | undefined;
   #event: Event | undefined;
 
-  constructor(origin: Source, line: Line, known: Known, event?: Event) {
-    const { messageId, userId, arrivedAt, isUndirected } = known;
+  constructor(origin: Source, arrivedAt: Time, written: Written, ids?: Ids) {
     this.origin = origin;
-    this.messageId = messageId;
-    this.userId = userId;
     this.arrivedAt = arrivedAt;
-    this.isUndirected = isUndirected;
-    this.bytes = line.bytes;
-    this.from = line.from;
-    this.to = line.to;
-    this.#event = event;
+    this.isUndirected = written.isUndirected;
+    this.bytes = written.bytes;
+    this.from = written.from;
+    this.to = written.to;
+    this.idTo = written.idTo;
+    this.userFrom = written.userFrom;
+    this.userTo = written.userTo;
+    this.#ids = ids;
+  }
+
+  /** Of an event that has been made as an object. */
+  static made(origin: Source, written: Written, event: Event): AcceptedEvent {
+    const accepted = new AcceptedEvent(origin, Date.parse(event.receivedAt), written, event);
+    accepted.#event = event;
+    return accepted;
   }
 
   get source(): number {
@@ -54,6 +74,30 @@ export class AcceptedEvent implements NewEvent, WrittenEvent, Line {
     return this.origin.dedupeWindow;
   }
 
+  get messageId(): string {
+    return this.#namedIds.messageId;
+  }
+
+  get userId(): string | undefined {
+    return this.#namedIds.userId;
+  }
+
+  get #namedIds(): Ids {
+    this.#ids ??= {
+      messageId: this.bytes.toString('latin1', this.idFrom, this.idTo),
+      userId: this.userTo === 0 ? undefined : this.bytes.toString('latin1', this.userFrom, this.userTo),
+    };
+    return this.#ids;
+  }
+
+  get idFrom(): number {
+    return this.from + ID_FROM;
+  }
+
+  get idsInPlace(): IdsInPlace | undefined {
+    return this.idTo === 0 ? undefined : this;
+  }
+
   /** Itself: one object less for each event. */
   get line(): Line {
     return this;
@@ -62,8 +106,18 @@ export class AcceptedEvent implements NewEvent, WrittenEvent, Line {
   /** The same with a copy of its line where that stands among many: what waits for an endpoint must not keep them in memory. */
   alone(): WrittenEvent {
     if (this.bytes.length <= AMONG_FEW * this.length) return this;
-    const line = Buffer.from(this.bytes.subarray(this.from, this.to));
-    return new AcceptedEvent(this.origin, { bytes: line, from: 0, to: line.length }, this, this.#event);
+    const written = {
+      bytes: Buffer.from(this.bytes.subarray(this.from, this.to)),
+      from: 0,
+      to: this.length,
+      idTo: this.idTo === 0 ? 0 : this.idTo - this.from,
+      userFrom: this.userTo === 0 ? 0 : this.userFrom - this.from,
+      userTo: this.userTo === 0 ? 0 : this.userTo - this.from,
+      isUndirected: this.isUndirected,
+    };
+    const alone = new AcceptedEvent(this.origin, this.arrivedAt, written, this.#ids);
+    alone.#event = this.#event;
+    return alone;
   }
 
   /** Bytes of the line. */
@@ -80,18 +134,22 @@ export class AcceptedEvent implements NewEvent, WrittenEvent, Line {
     this.#event ??= JSON.parse(this.json) as Event;
     return this.#event;
   }
-
-  /** Writes the line, without a line feed; the place behind it. */
-  copyTo(bytes: Uint8Array, at: number): number {
-    return at + this.bytes.copy(bytes, at, this.from, this.to);
-  }
 }
 
 /** An event that has been made as an object. `json` is its text. */
 export function acceptedEvent(source: Source, event: Event, json: string): AcceptedEvent {
   const bytes = Buffer.from(json);
-  const { messageId, userId } = event;
-  const arrivedAt = Date.parse(event.receivedAt);
   const line = { bytes, from: 0, to: bytes.length };
-  return new AcceptedEvent(source, line, { messageId, userId, arrivedAt, isUndirected: false }, event);
+  return AcceptedEvent.made(source, { ...line, ...NOT_IN_PLACE, isUndirected: false }, event);
+}
+
+const NOT_IN_PLACE = { idTo: 0, userFrom: 0, userTo: 0 };
+
+/** An event that was transcribed. */
+export function acceptedLine(source: Source, arrivedAt: Time, written: Transcribed): AcceptedEvent {
+  if (!written.isUserEscaped) return new AcceptedEvent(source, arrivedAt, written);
+  const { bytes, from, idTo, userFrom, userTo } = written;
+  const messageId = bytes.toString('latin1', from + ID_FROM, idTo);
+  const userId = JSON.parse(bytes.toString('utf8', userFrom - 1, userTo + 1)) as string;
+  return new AcceptedEvent(source, arrivedAt, { ...written, ...NOT_IN_PLACE }, { messageId, userId });
 }

@@ -6,11 +6,8 @@ import { type Envelope, envelopeOf, envelopeOfBatch, type RequestText } from './
 import { isTooDeep } from './nesting.ts';
 import { normalise } from './normalise.ts';
 import type { DiscardReason, RefusalCode } from './reasons.ts';
-import { isTooLarge } from './size.ts';
+import { isTooLarge, MOST_CALLS } from './size.ts';
 import { ownKey } from './standing.ts';
-
-/** More calls in one batch are refused. decisions.md section 1, "limits". */
-export const MOST_CALLS = 2_500;
 
 /** The calls of one request, read in one of two ways that give the same: parsed here, or scanned. */
 export interface Calls {

@@ -20,26 +20,6 @@ const CHANNELS: ReadonlyMap<Json | undefined, string> = new Map([
   ['analytics_flutter', 'mobile'],
 ]);
 
-/** The library met last as JSON, and its channel: one application sends with one library. */
-let lastLibrary = Buffer.alloc(0);
-let lastChannel = 'server';
-
-/** The channel of calls with the `context.library` whose JSON stands in `bytes` from `from` to `to`. */
-export function channelOfLibrary(bytes: Buffer, from: number, to: number): string {
-  if (!isLastLibrary(bytes, from, to)) {
-    // A copy, because a piece of a body would keep the whole body in memory.
-    lastLibrary = Buffer.from(bytes.subarray(from, to));
-    lastChannel = channelOf(undefined, { library: JSON.parse(lastLibrary.toString()) });
-  }
-  return lastChannel;
-}
-
-function isLastLibrary(bytes: Buffer, from: number, to: number): boolean {
-  if (lastLibrary.length !== to - from) return false;
-  for (let at = from; at < to; at++) if (bytes[at] !== lastLibrary[at - from]) return false;
-  return true;
-}
-
 /** What the client says, else what its library says, else `server`. */
 export function channelOf(said: Json | undefined, context: JsonObject): string {
   if (typeof said === 'string' && said !== '') return said;

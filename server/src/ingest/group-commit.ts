@@ -7,6 +7,7 @@ import type { Deliverer, InHand } from '../ports/deliverer.ts';
 import type { Appended, Batch, EventLog, Owed, Received, Skipped } from '../ports/event-log.ts';
 import type { Traceparents } from '../ports/traceparents.ts';
 import type { AcceptedEvent } from './accepted.ts';
+import { linesOf } from './lines.ts';
 import { Tally } from './tally.ts';
 
 /** A group is closed when it holds so many events, so that a commit stays short and a chunk readable. */
@@ -239,21 +240,6 @@ interface Group {
   /** Counts of earlier calls that ride with this commit. */
   readonly carried: readonly Received[];
 }
-
-/** In a buffer of its own, so that it can be given away. */
-function linesOf(events: readonly AcceptedEvent[]): Uint8Array<ArrayBuffer> {
-  const lines = Buffer.allocUnsafeSlow(
-    events.reduce((bytes, { length }) => bytes + length, events.length - 1),
-  );
-  let at = 0;
-  for (const event of events) {
-    if (at > 0) lines[at++] = LINE_FEED;
-    at = event.copyTo(lines, at);
-  }
-  return lines;
-}
-
-const LINE_FEED = 10;
 
 function answerAll(calls: readonly WaitingCall[], { positions }: Appended): void {
   let offset = 0;

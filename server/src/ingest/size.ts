@@ -1,5 +1,8 @@
 import type { Json, JsonObject } from '../model/json.ts';
 
+/** More calls in one batch are refused. decisions.md section 1, "limits". */
+export const MOST_CALLS = 2_500;
+
 /** Bytes of compact JSON one item of a batch may have. decisions.md section 1, "limits". */
 export const LARGEST_ITEM = 32_768;
 

@@ -45,31 +45,30 @@ export function readCanonical(text: string): Time {
     const unit = text.charCodeAt(at);
     characters[at] = unit < 128 ? unit : 0;
   }
-  return readCanonicalAt(characters, 0);
+  return readCharacters(characters);
 }
 
-export const CANONICAL_LENGTH = 24;
+const CANONICAL_LENGTH = 24;
 const characters = new Uint8Array(CANONICAL_LENGTH);
 
-/** As `readCanonical`, of the 24 characters that begin at `at`. */
-export function readCanonicalAt(text: Uint8Array, at: number): Time {
+function readCharacters(text: Uint8Array): Time {
   if (
-    text[at + 4] !== DASH ||
-    text[at + 7] !== DASH ||
-    text[at + 10] !== UPPER_T ||
-    text[at + 13] !== COLON ||
-    text[at + 16] !== COLON ||
-    text[at + 19] !== DOT ||
-    text[at + 23] !== UPPER_Z
+    text[4] !== DASH ||
+    text[7] !== DASH ||
+    text[10] !== UPPER_T ||
+    text[13] !== COLON ||
+    text[16] !== COLON ||
+    text[19] !== DOT ||
+    text[23] !== UPPER_Z
   ) {
     return Number.NaN;
   }
-  const year = twoDigits(text, at) * 100 + twoDigits(text, at + 2);
-  const day = daysSinceEpoch(year, twoDigits(text, at + 5), twoDigits(text, at + 8));
-  const hour = twoDigits(text, at + 11);
-  const minute = twoDigits(text, at + 14);
-  const second = twoDigits(text, at + 17);
-  const millis = twoDigits(text, at + 20) * 10 + digit(text, at + 22);
+  const year = twoDigits(text, 0) * 100 + twoDigits(text, 2);
+  const day = daysSinceEpoch(year, twoDigits(text, 5), twoDigits(text, 8));
+  const hour = twoDigits(text, 11);
+  const minute = twoDigits(text, 14);
+  const second = twoDigits(text, 17);
+  const millis = twoDigits(text, 20) * 10 + digit(text, 22);
   if (hour > 23 || minute > 59 || second > 59 || millis > 999) return Number.NaN;
   return day * DAY + hour * HOUR + minute * MINUTE + second * SECOND + millis;
 }
@@ -155,25 +154,6 @@ export function formatTime(time: Time): string {
   }
   return lastPrefix + MILLIS[time - second * SECOND];
 }
-
-/** As `formatTime`, in ASCII at `at`; the place behind it. */
-export function writeTime(time: Time, bytes: Uint8Array, at: number): number {
-  const second = Math.floor(time / SECOND);
-  if (second !== lastWrittenSecond) {
-    const text = formatTime(second * SECOND);
-    for (let index = 0; index < CANONICAL_LENGTH; index++) lastWritten[index] = text.charCodeAt(index);
-    lastWrittenSecond = second;
-  }
-  for (let index = 0; index < CANONICAL_LENGTH; index++) bytes[at + index] = lastWritten[index]!;
-  const millis = time - second * SECOND;
-  bytes[at + 20] = ZERO + ((millis / 100) | 0);
-  bytes[at + 21] = ZERO + (((millis / 10) | 0) % 10);
-  bytes[at + 22] = ZERO + (millis % 10);
-  return at + CANONICAL_LENGTH;
-}
-
-let lastWrittenSecond = Number.NaN;
-const lastWritten = Buffer.alloc(CANONICAL_LENGTH);
 
 /**
  * When something happened, by our clock: `original` moved by how much the client's clock was off when it sent the call.

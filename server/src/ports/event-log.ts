@@ -106,6 +106,19 @@ export interface NewEvent {
   readonly json: string;
   /** Bytes of `json` in UTF-8, where they are known without writing it. */
   readonly length?: number;
+  /** Both ids where they stand, so that whoever only hashes or compares them need not have them as texts. */
+  readonly idsInPlace?: IdsInPlace | undefined;
+}
+
+/** Both ids of an event in some bytes that hold its JSON, as ASCII without escapes. */
+export interface IdsInPlace {
+  readonly bytes: Uint8Array;
+  /** Where its messageId begins and ends. */
+  readonly idFrom: number;
+  readonly idTo: number;
+  /** Where its userId begins and ends; twice 0 when it has none. */
+  readonly userFrom: number;
+  readonly userTo: number;
 }
 
 /** Events of the batch that a destination is to get. */

@@ -9,14 +9,15 @@ import type { DeadLetter } from '../../ports/dead-letters.ts';
 import type { Appended } from '../../ports/event-log.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import type { AuditEntry, TokenRecord } from '../../ports/settings.ts';
+import { Chunks } from './chunks.ts';
+import { Names } from './names.ts';
 
 /**
  * Everything another adapter has on disk. It outlives the store that wrote it: opening a second store on the same
  * contents stands for a restart after a crash.
  */
 export interface MemoryContents {
-  /** By position, in the order they were stored. What was erased or let go of is not in it. */
-  readonly events: Map<Position, StoredRecord>;
+  readonly events: Chunks;
   /** When the erased ones arrived: a gap keeps its place until an event there would be let go of. */
   readonly gaps: Map<Position, Time>;
   /** The newest position ever given; they start at 1. */
@@ -25,8 +26,8 @@ export interface MemoryContents {
   retainedFrom: Position;
   /** Of the JSON of all events. */
   bytes: number;
-  /** By source id and messageId: where the newest event of that name is. Dedupe looks here. */
-  readonly newest: Map<number, Map<string, Position>>;
+  /** Where the newest event of every (source, messageId) is. Dedupe looks here. */
+  readonly names: Names;
   /** What the last batches were answered, by batch id, oldest first. */
   readonly answers: Map<string, Appended>;
 
@@ -81,8 +82,8 @@ export interface StoredRecord {
   readonly receivedAt: Time;
   readonly json: string;
   /** Ids of the destinations that were to get it, and of those that were not. */
-  owed: readonly number[];
-  skipped: readonly { readonly destination: number; readonly reason: string }[];
+  readonly owed: readonly number[];
+  readonly skipped: readonly { readonly destination: number; readonly reason: string }[];
 }
 
 /** What was given up, and on whose behalf it was owed once more. */
@@ -127,12 +128,12 @@ export interface DestinationTally {
 
 export function emptyContents(): MemoryContents {
   return {
-    events: new Map(),
+    events: new Chunks(),
     gaps: new Map(),
     lastPosition: 0,
     retainedFrom: 1,
     bytes: 0,
-    newest: new Map(),
+    names: new Names(),
     answers: new Map(),
     sets: new Map(),
     onDisk: new Map(),

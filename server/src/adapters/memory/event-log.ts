@@ -1,10 +1,12 @@
 import type { Position } from '../../model/event.ts';
 import type { Duration } from '../../model/time.ts';
 import type { Appended, Batch, EventLog, Skipped } from '../../ports/event-log.ts';
+import { Chunk } from './chunk.ts';
 import type { Holder, MemoryContents } from './contents.ts';
 import { assertOpen } from './contents.ts';
 import { erase } from './erasing.ts';
-import { newestOfSource, put, read } from './events.ts';
+import { arrivalOf, read, slotOfName } from './events.ts';
+import { hashOfName } from './names.ts';
 import { owe } from './owed.ts';
 import { maintain, sizeOf } from './retaining.ts';
 import { find } from './search.ts';
@@ -29,7 +31,6 @@ export function openEventLog(contents: MemoryContents, holder: Holder, dedupeWin
         owe(contents, owed, { positions, holder, dueAt: batch.receivedAt }),
       );
       for (const skipped of batch.skipped) skip(contents, skipped, positions);
-      notePlans(contents, batch, positions);
       for (const received of batch.received) receive(contents, received);
 
       const answer = { positions, held };
@@ -67,19 +68,29 @@ function storeEvents(
   batch: Batch,
   dedupeWindow: Duration,
 ): readonly (Position | undefined)[] {
-  const before = contents.lastPosition;
-  return batch.events.map((event) => {
+  const { events, names } = contents;
+  const chunk = new Chunk(batch, contents.lastPosition + 1);
+  events.add(chunk);
+  return batch.events.map((event, index) => {
     const tally = tallyOfSource(contents, event.source);
-    const earlier = newestOfSource(contents, event.source).get(event.messageId);
-    if (earlier !== undefined) {
-      const age = batch.receivedAt - contents.events.get(earlier)!.receivedAt;
-      if (earlier > before || age < (event.dedupeWindow ?? dedupeWindow)) {
+    const hash = hashOfName(event);
+    const slot = slotOfName(contents, event, hash);
+    if (slot >= 0) {
+      const earlier = names.positionAt(slot);
+      const age = batch.receivedAt - arrivalOf(contents, earlier)!;
+      if (earlier >= chunk.first || age < (event.dedupeWindow ?? dedupeWindow)) {
         tally.duplicates += 1;
         return undefined;
       }
     }
     tally.accepted += 1;
-    return put(contents, event, batch.receivedAt);
+    const position = events.grow(index);
+    contents.lastPosition = position;
+    contents.bytes += chunk.lengthOf(position);
+    // A duplicate does not renew the dedupe window: only a stored event does.
+    if (slot >= 0) names.replace(slot, position);
+    else names.add(hash, position);
+    return position;
   });
 }
 
@@ -91,27 +102,6 @@ function skip(
 ): void {
   const count = skipped.indexes.filter((index) => positions[index] !== undefined).length;
   add(tallyOfDestination(contents, skipped.destination).skipped, skipped.reason, count);
-}
-
-/** What `history.ts` tells of each event. */
-function notePlans(
-  contents: MemoryContents,
-  { owed, skipped }: Batch,
-  positions: readonly (Position | undefined)[],
-): void {
-  const recordOf = (index: number) => contents.events.get(positions[index] ?? -1);
-  for (const { destination, indexes } of owed) {
-    for (const index of indexes) {
-      const record = recordOf(index);
-      if (record !== undefined) record.owed = [...record.owed, destination];
-    }
-  }
-  for (const { destination, reason, indexes } of skipped) {
-    for (const index of indexes) {
-      const record = recordOf(index);
-      if (record !== undefined) record.skipped = [...record.skipped, { destination, reason }];
-    }
-  }
 }
 
 /** A map keeps the order of insertion, so the first key is the batch that was answered longest ago. */

@@ -69,9 +69,9 @@ function dropBeyondSpace(contents: MemoryContents, upkeep: Upkeep): boolean {
   if (excess <= 0) return false;
   const stop = lowestHeld(contents, holder);
   const going: Position[] = [];
-  for (const [position, { json }] of contents.events) {
+  for (const [position] of contents.events) {
     if (excess <= 0 || position >= stop || going.length === SLICE) break;
-    excess -= Buffer.byteLength(json);
+    excess -= contents.events.lengthOf(position);
     going.push(position);
   }
   const last = going.at(-1);

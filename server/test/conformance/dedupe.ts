@@ -46,7 +46,33 @@ async function repeats({ store }: Subject, of: readonly NewEvent[], receivedAt: 
   return duplicatesOf(await store.log.append(batch(of, { receivedAt })));
 }
 
+/** The same event, saying where its ids stand in its bytes. */
+function inPlace({ source, messageId, userId, json }: NewEvent): NewEvent {
+  const bytes = Buffer.from(json);
+  const placeOf = (field: string, id: string) => bytes.indexOf(`"${field}":"${id}"`) + field.length + 4;
+  const idFrom = placeOf('messageId', messageId);
+  const userFrom = userId === undefined ? 0 : placeOf('userId', userId);
+  const userTo = userFrom + (userId ?? '').length;
+  const idsInPlace = { bytes, idFrom, idTo: idFrom + messageId.length, userFrom, userTo };
+  return { source, messageId, ...(userId === undefined ? {} : { userId }), json, idsInPlace };
+}
+
 function recognises(subject: Subject): void {
+  it('recognises an event whether its ids are given as texts or in place', async () => {
+    const [a, b] = [event('a'), event('b')];
+    expect(await repeats(subject, [a, inPlace(b), inPlace(a)])).toEqual([2]);
+    expect(await repeats(subject, [inPlace(a), b, event('c')])).toEqual([0, 1]);
+    expect(await repeats(subject, [inPlace(event('a', 2)), inPlace(event('ab'))])).toEqual([]);
+  });
+
+  it('finds an event whose ids were given in place by either of them', async () => {
+    const { log } = subject.store;
+    const { positions } = await log.append(batch([inPlace(event('a', SITE, { userId: 'u7' })), event('b')]));
+    expect((await log.find({ userId: 'u7' })).positions).toEqual([positions[0]]);
+    expect((await log.find({ messageId: 'a' })).positions).toEqual([positions[0]]);
+    expect(await log.erase('u7')).toBe(1);
+  });
+
   it('recognises an event that stands earlier in the same batch', async () => {
     const of = [event('a'), event('b'), event('a'), event('a'), event('b'), event('c')];
     expect(await repeats(subject, of)).toEqual([2, 3, 4]);

@@ -12,9 +12,10 @@ export class Chunk {
   readonly receivedAt: Time;
   readonly #batch: Pick<Batch, 'owed' | 'skipped'>;
   readonly #lines: Buffer;
-  /** Where each line of the batch begins, and one more: behind the last one and its line feed. */
-  readonly #starts: Uint32Array;
-  readonly #sources: Uint32Array;
+  /** Where each line of the batch begins, and one more: behind the last one and its line feed. Looked for when one is asked for. */
+  #starts: readonly number[] | undefined;
+  /** Of every event, or of each. */
+  readonly #sources: number | readonly number[];
   /** The place of each stored event in the batch; absent when there was no duplicate. */
   #indexes: number[] | undefined;
   /** Positions given, and how many of them are still there. */
@@ -30,16 +31,9 @@ export class Chunk {
     this.#batch = { owed, skipped };
     const lines = batch.lines ?? Buffer.from(events.map(({ json }) => json).join('\n'));
     this.#lines = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
-    this.#starts = new Uint32Array(events.length + 1);
-    this.#sources = new Uint32Array(events.length);
-    let start = 0;
-    for (let index = 0; index < events.length; index++) {
-      const event = events[index]!;
-      this.#starts[index] = start;
-      this.#sources[index] = event.source;
-      start += (event.length ?? Buffer.byteLength(event.json)) + 1;
-    }
-    this.#starts[events.length] = start;
+    const source = events[0]?.source ?? 0;
+    const isOfOne = events.every((event) => event.source === source);
+    this.#sources = isOfOne ? source : events.map((event) => event.source);
   }
 
   /** The position behind the last one. */
@@ -66,17 +60,17 @@ export class Chunk {
 
   /** Bytes of JSON. */
   lengthOf(position: Position): number {
-    const index = this.#indexOf(position);
-    return this.#starts[index + 1]! - this.#starts[index]! - 1;
+    const { from, to } = this.#lineOf(this.#indexOf(position));
+    return to - from;
   }
 
   /** The record of an event that is there. */
   at(position: Position): StoredRecord {
     const index = this.#indexOf(position);
-    const [from, to] = [this.#starts[index]!, this.#starts[index + 1]! - 1];
+    const { from, to } = this.#lineOf(index);
     const { owed, skipped } = this.#batch;
     return new KeptRecord(this.#lines.toString('utf8', from, to), {
-      source: this.#sources[index]!,
+      source: typeof this.#sources === 'number' ? this.#sources : this.#sources[index]!,
       receivedAt: this.receivedAt,
       owed: owed.filter(({ indexes }) => indexes.includes(index)).map(({ destination }) => destination),
       skipped: skipped
@@ -87,17 +81,34 @@ export class Chunk {
 
   /** Nothing of its bytes is left. */
   remove(position: Position): void {
-    const index = this.#indexOf(position);
-    this.#lines.fill(0, this.#starts[index], this.#starts[index + 1]! - 1);
+    const { from, to } = this.#lineOf(this.#indexOf(position));
+    this.#lines.fill(BLANK, from, to);
     this.#gone ??= new Set();
     this.#gone.add(position);
     this.#size--;
+  }
+
+  #lineOf(index: number): { readonly from: number; readonly to: number } {
+    this.#starts ??= lineStarts(this.#lines);
+    return { from: this.#starts[index]!, to: this.#starts[index + 1]! - 1 };
   }
 
   #indexOf(position: Position): number {
     const nth = position - this.first;
     return this.#indexes?.[nth] ?? nth;
   }
+}
+
+/** In place of every byte of what was erased. */
+const BLANK = 0x20;
+const LINE_FEED = 0x0a;
+
+/** Compact JSON holds no line feed. */
+function lineStarts(lines: Buffer): number[] {
+  const starts = [0];
+  for (let at = lines.indexOf(LINE_FEED); at >= 0; at = lines.indexOf(LINE_FEED, at + 1)) starts.push(at + 1);
+  starts.push(lines.length + 1);
+  return starts;
 }
 
 /** Parsed when somebody asks for an id. */

@@ -86,7 +86,7 @@ function storeEvents(
     tally.accepted += 1;
     const position = events.grow(index);
     contents.lastPosition = position;
-    contents.bytes += chunk.lengthOf(position);
+    contents.bytes += event.length ?? Buffer.byteLength(event.json);
     // A duplicate does not renew the dedupe window: only a stored event does.
     if (slot >= 0) names.replace(slot, position);
     else names.add(hash, position);

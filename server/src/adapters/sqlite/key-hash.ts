@@ -4,7 +4,24 @@
  * prepare messageIds that all fall together. The input is the source id and the UTF-16 units of the messageId, two to a
  * word. It only narrows the search: every match is verified against the stored event.
  */
-export type KeyHash = (source: number, messageId: string, out: Uint32Array, at: number) => void;
+export type KeyHash = (source: number, messageId: string | Ascii, out: Uint32Array, at: number) => void;
+
+/** A text that stands somewhere as ASCII: its bytes are its units. */
+export interface Ascii {
+  readonly bytes: Uint8Array;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Two units of the text that begin at one of them, as one word. */
+function wordOf(text: string | Ascii, at: number, units: number): number {
+  if (typeof text === 'string') {
+    const low = text.charCodeAt(at);
+    return at + 1 < units ? low | (text.charCodeAt(at + 1) << 16) : low;
+  }
+  const low = text.bytes[text.from + at]!;
+  return at + 1 < units ? low | (text.bytes[text.from + at + 1]! << 16) : low;
+}
 
 /** `secret` is 8 bytes. The hash is written as two 32-bit words to `out[at]` and `out[at + 1]`. */
 export function keyHash(secret: Uint8Array): KeyHash {
@@ -13,7 +30,7 @@ export function keyHash(secret: Uint8Array): KeyHash {
   const k1 = view.getUint32(4, true);
 
   return (source, messageId, out, at) => {
-    const units = messageId.length;
+    const units = typeof messageId === 'string' ? messageId.length : messageId.to - messageId.from;
     let v0 = k0;
     let v1 = k1 ^ 0xee;
     let v2 = k0 ^ 0x6c796765;
@@ -24,10 +41,7 @@ export function keyHash(secret: Uint8Array): KeyHash {
       let m: number;
       if (word === -1) m = source;
       else if (word === words) m = units << 24;
-      else {
-        const low = messageId.charCodeAt(word * 2);
-        m = word * 2 + 1 < units ? low | (messageId.charCodeAt(word * 2 + 1) << 16) : low;
-      }
+      else m = wordOf(messageId, word * 2, units);
       v3 ^= m;
       for (let round = 0; round < 2; round++) {
         v0 = (v0 + v1) | 0;

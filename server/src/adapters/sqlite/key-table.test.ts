@@ -28,6 +28,18 @@ describe('keyHash', () => {
     expect(new Set(hashes).size).toBe(hashes.length);
   });
 
+  it('is the same for a text and for its bytes, where it is ASCII', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary-ascii', maxLength: 300 }), fc.nat({ max: 9 }), (text, from) => {
+        const secret = Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8);
+        const bytes = Buffer.from(`${'x'.repeat(from)}${text}y`);
+        const out = new Uint32Array(2);
+        keyHash(secret)(7, { bytes, from, to: from + text.length }, out, 0);
+        expect([...out]).toEqual(hash(7, text, secret));
+      }),
+    );
+  });
+
   it('spreads ids that differ in one digit: no collision among 200,000', () => {
     const seen = new Set<bigint>();
     for (let n = 0; n < 200_000; n++) {

@@ -109,10 +109,18 @@ class SqliteEventLog implements EventLog {
     const keys = new Uint32Array(events.length * 2);
     const users = new Uint32Array(events.length * 2);
     for (let index = 0; index < events.length; index++) {
-      const { source, messageId, userId } = events[index]!;
+      const event = events[index]!;
+      const { source, idsInPlace: ids } = event;
       sources[index] = source;
-      this.#hash(source, messageId, keys, index * 2);
-      if (userId !== undefined) this.#hash(USERS, userId, users, index * 2);
+      if (ids === undefined) {
+        const { messageId, userId } = event;
+        this.#hash(source, messageId, keys, index * 2);
+        if (userId !== undefined) this.#hash(USERS, userId, users, index * 2);
+        continue;
+      }
+      const { bytes, idFrom, idTo, userFrom, userTo } = ids;
+      this.#hash(source, { bytes, from: idFrom, to: idTo }, keys, index * 2);
+      if (userTo > 0) this.#hash(USERS, { bytes, from: userFrom, to: userTo }, users, index * 2);
     }
     const windows = events.some((event) => event.dedupeWindow !== undefined)
       ? { windows: Float64Array.from(events, (event) => event.dedupeWindow ?? this.#dedupeWindow) }

@@ -1,0 +1,38 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Source } from '../model/source.ts';
+import { linesOf } from './lines.ts';
+import { receiveCall } from './receive.ts';
+import { writeKeys } from './write-keys.ts';
+
+const source: Source = {
+  id: 1,
+  name: 'website',
+  writeKeys: ['k'],
+  enabled: true,
+  mode: 'standard',
+  whenDisabled: 'refuse',
+};
+
+test('lines of several requests, some parsed and some left out, are those of the events in their order', () => {
+  const call = fc.constantFrom(
+    '{"type":"track","event":"E","userId":"u","messageId":"a"}',
+    '{"type":"track","event":"Größe","userId":"用户","messageId":"b"}',
+    '{"type":"track", "event":"parsed","userId":"u","messageId":"c"}',
+    '{"type":"track","userId":"discarded","messageId":"d"}',
+  );
+  const requests = fc.array(fc.array(call, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 5 });
+  fc.assert(
+    fc.property(requests, fc.nat(), (bodies, left) => {
+      const events = bodies.flatMap((calls) => {
+        const body = Buffer.from(`{"batch":[${calls.join(',')}]}`);
+        const request = { type: 'batch', writeKey: 'k', body, receivedAt: 1_700_000_000_000 } as const;
+        const received = receiveCall(request, writeKeys([source], 'refuse'), () => 'assigned');
+        return received.kind === 'received' ? [...received.events] : [];
+      });
+      events.splice(left % (events.length + 1), 1);
+      if (events.length === 0) return;
+      expect(Buffer.from(linesOf(events)).toString()).toBe(events.map(({ json }) => json).join('\n'));
+    }),
+  );
+});

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
+import type { CallExchange } from './call-exchange.ts';
 
 /** Why there is no body. */
 export type BodyRefusal = 'too_large' | 'unsupported_encoding' | 'invalid_encoding';
@@ -24,11 +25,13 @@ function isDust(pieces: number, bytes: number): boolean {
 /** What gzip may add to text it cannot compress: a head, a tail, and 5 bytes for each block of 32 KB. */
 const GZIP_OVERHEAD = 256;
 
+type Announcement = Pick<CallExchange, 'contentLength' | 'contentEncoding'>;
+
 /** Looks at the head of a request; `limit` is in bytes of the inflated body. */
-export function announcedBy(request: IncomingMessage, limit: number): Body | BodyRefusal {
-  const encoding = request.headers['content-encoding']?.trim().toLowerCase() ?? '';
+export function announcedBy(head: Announcement, limit: number): Body | BodyRefusal {
+  const encoding = head.contentEncoding?.trim().toLowerCase() ?? '';
   const isGzip = encoding === 'gzip' || encoding === 'x-gzip';
-  const length = Number(request.headers['content-length']);
+  const length = head.contentLength;
   const most = isGzip ? limit + GZIP_OVERHEAD : limit;
   if (length > most) return 'too_large';
   if (!isGzip && encoding !== '' && encoding !== 'identity') return 'unsupported_encoding';

@@ -1,6 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { AnswerStream } from '../ports/control.ts';
 import type { Measures } from '../ports/measures.ts';
+import { writeKeyIn } from './authorization.ts';
+import type { CallExchange } from './call-exchange.ts';
 import { forBrowsers } from './cors.ts';
 import { type Answer, respond } from './respond.ts';
 import { isReceivingPath, targetIn } from './routes.ts';
@@ -11,8 +14,8 @@ export interface Closing {
   isClosing: boolean;
 }
 
-/** One request and the way to answer it. */
-export class Exchange {
+/** One request that `node:http` has read, and the way to answer it. */
+export class Exchange implements CallExchange {
   readonly request: IncomingMessage;
   /** What the request asks for: a path and its query, also where the request line has a whole URL. */
   readonly target: string;
@@ -34,6 +37,28 @@ export class Exchange {
     this.#measures = measures;
   }
 
+  get contentLength(): number {
+    return Number(this.request.headers['content-length']);
+  }
+
+  get contentEncoding(): string | undefined {
+    return this.request.headers['content-encoding'];
+  }
+
+  get writeKey(): string | undefined {
+    const { authorization } = this.request.headers;
+    return authorization === undefined ? undefined : writeKeyIn(authorization);
+  }
+
+  get traceparent(): string | undefined {
+    // Node joins what is there more than once, and gives a list for cookies only.
+    return this.request.headers['traceparent'] as string | undefined;
+  }
+
+  get peer(): Socket {
+    return this.request.socket;
+  }
+
   /** The client sends the body only when it is told to. */
   awaitContinue(): void {
     this.#awaitsContinue = true;
@@ -44,9 +69,12 @@ export class Exchange {
     if (this.#awaitsContinue) this.#response.writeContinue();
   }
 
-  /** The client learns that it must not send another request on this connection. */
   closeAfter(): void {
     this.#response.shouldKeepAlive = false;
+  }
+
+  abandon(): void {
+    this.request.destroy();
   }
 
   get isAnswered(): boolean {

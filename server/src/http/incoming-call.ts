@@ -1,12 +1,11 @@
-import type { IncomingMessage } from 'node:http';
 import type { Time } from '../model/time.ts';
 import { traceparentIn } from '../model/traceparent.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { CallRequest, Receiver, Verdict } from '../ports/receiver.ts';
 import type { Tallies } from '../ports/tallies.ts';
-import { writeKeyIn } from './authorization.ts';
 import { announcedBy, type Body, type BodyRefusal, drain, Waste } from './body.ts';
+import type { CallExchange } from './call-exchange.ts';
 import { ARRIVING, type Carrier } from './connections.ts';
 import type { ErrorCode } from './errors.ts';
 import type { Exchange } from './exchange.ts';
@@ -28,20 +27,36 @@ export interface Means {
 
 /** Collects the body of a call within the bounds, hands it to the receiver, and answers with its verdict. */
 export function takeCall(exchange: Exchange, action: CallAction, means: Means): void {
-  const body = announcedBy(exchange.request, action.limit);
-  if (typeof body === 'string') {
-    drain(exchange.request);
-    refuse(exchange, codeOf(body, action), means);
+  const { request } = exchange;
+  const call = admitCall(exchange, action, means);
+  if (call === undefined) {
+    drain(request);
     return;
+  }
+  exchange.invite();
+  request.on('data', (piece: Buffer) => call.take(piece));
+  request.on('end', () => {
+    (request.socket as Carrier)[ARRIVING] = undefined;
+    call.end();
+  });
+  (request.socket as Carrier)[ARRIVING] = call;
+}
+
+/** A call that has a place. Otherwise it has its answer already; what is still to come of its body is to be thrown away. */
+export function admitCall(
+  exchange: CallExchange,
+  action: CallAction,
+  means: Means,
+): IncomingCall | undefined {
+  const body = announcedBy(exchange, action.limit);
+  if (typeof body === 'string') {
+    refuse(exchange, codeOf(body, action), means);
+    return undefined;
   }
   const call = new IncomingCall(exchange, action, body, means);
-  if (means.inFlight.enter(call)) {
-    exchange.invite();
-    call.read();
-    return;
-  }
-  drain(exchange.request);
+  if (means.inFlight.enter(call)) return call;
   refuse(exchange, 'overloaded', means);
+  return undefined;
 }
 
 /**
@@ -52,33 +67,26 @@ export function takeCall(exchange: Exchange, action: CallAction, means: Means): 
  * It has a place in flight until it is over, also when its client is gone before the verdict: the receiver still holds
  * the body then.
  */
-class IncomingCall implements Place {
+export class IncomingCall implements Place {
   bytes = 0;
   isArriving = false;
   older: Place | undefined;
   younger: Place | undefined;
   readonly since: Time;
-  readonly #exchange: Exchange;
+  readonly #exchange: CallExchange;
   readonly #action: CallAction;
   readonly #body: Body;
   readonly #means: Means;
   #state: 'arriving' | 'waiting' | 'over' = 'arriving';
   #waste: Waste | undefined;
 
-  constructor(exchange: Exchange, action: CallAction, body: Body, means: Means) {
+  constructor(exchange: CallExchange, action: CallAction, body: Body, means: Means) {
     // A client's clock is corrected by the time between sending and arriving, so arriving is now and not after the body.
     this.since = means.clock.now();
     this.#exchange = exchange;
     this.#action = action;
     this.#body = body;
     this.#means = means;
-  }
-
-  read(): void {
-    const { request } = this.#exchange;
-    request.on('data', (piece: Buffer) => this.#take(piece));
-    request.on('end', () => this.#end());
-    (request.socket as Carrier)[ARRIVING] = this;
   }
 
   /** The client went away before its body was here. */
@@ -91,10 +99,11 @@ class IncomingCall implements Place {
     this.#refuse('overloaded');
   }
 
-  #take(piece: Buffer): void {
+  /** More of its body. */
+  take(piece: Buffer): void {
     if (this.#state !== 'arriving') {
       this.#waste ??= new Waste();
-      if (this.#waste.isTooMuch(piece)) this.#exchange.request.destroy();
+      if (this.#waste.isTooMuch(piece)) this.#exchange.abandon();
       return;
     }
     if (this.#body.size + piece.length > this.#body.most) this.#refuse(this.#action.tooLarge);
@@ -105,11 +114,11 @@ class IncomingCall implements Place {
     }
   }
 
-  #end(): void {
+  /** Its body is complete. */
+  end(): void {
     if (this.#state !== 'arriving') return;
     const { inFlight } = this.#means;
     inFlight.arrived(this);
-    (this.#exchange.request.socket as Carrier)[ARRIVING] = undefined;
     const body = this.#body.inflated(this.#action.limit);
     if (typeof body === 'string') this.#refuse(codeOf(body, this.#action));
     else if (body.length > this.bytes && !inFlight.grow(this, body.length - this.bytes)) {
@@ -157,41 +166,24 @@ class IncomingCall implements Place {
 
 /** What the receiver is given. */
 export function callRequest(
-  { request }: Exchange,
-  call: Pick<CallRequest, 'type' | 'body' | 'receivedAt'>,
+  { peer, writeKey, traceparent }: Pick<CallExchange, 'peer' | 'writeKey' | 'traceparent'>,
+  { type, body, receivedAt }: Pick<CallRequest, 'type' | 'body' | 'receivedAt'>,
 ): CallRequest {
-  const { authorization, traceparent } = request.headers;
-  if (traceparent !== undefined) return tracedRequest(request, call, traceparentIn(traceparent));
-  const writeKey = authorization === undefined ? undefined : writeKeyIn(authorization);
-  const { type, body, receivedAt } = call;
-  const peer = request.socket;
-  return writeKey === undefined
-    ? { type, body, receivedAt, peer }
-    : { type, writeKey, body, receivedAt, peer };
-}
-
-/** The same with the trace it belongs to. Few clients send one, so the others are spared the look at it. */
-function tracedRequest(
-  { headers, socket }: IncomingMessage,
-  call: Pick<CallRequest, 'type' | 'body' | 'receivedAt'>,
-  traceparent: string | undefined,
-): CallRequest {
-  const writeKey = headers.authorization === undefined ? undefined : writeKeyIn(headers.authorization);
-  return {
-    ...{ ...call, peer: socket },
-    ...(writeKey === undefined ? {} : { writeKey }),
-    ...(traceparent === undefined ? {} : { traceparent }),
-  };
+  const call =
+    writeKey === undefined ? { type, body, receivedAt, peer } : { type, writeKey, body, receivedAt, peer };
+  // Few clients send one, so the others are spared the look at it.
+  const trace = traceparent === undefined ? undefined : traceparentIn(traceparent);
+  return trace === undefined ? call : { ...call, traceparent: trace };
 }
 
 /** Asks the client to come again. */
-export function turnAway(exchange: Exchange, { tallies, overload }: Means): void {
+export function turnAway(exchange: CallExchange, { tallies, overload }: Means): void {
   tallies?.refused('overloaded');
   overload.turnedAway();
   exchange.reply(answerTo(OVERLOADED));
 }
 
-function refuse(exchange: Exchange, code: ErrorCode, means: Means): void {
+function refuse(exchange: CallExchange, code: ErrorCode, means: Means): void {
   if (code === 'overloaded') {
     turnAway(exchange, means);
     return;

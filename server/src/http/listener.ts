@@ -8,11 +8,13 @@ import type { Logger } from '../ports/logger.ts';
 import type { Measures } from '../ports/measures.ts';
 import type { Receiver } from '../ports/receiver.ts';
 import type { Tallies } from '../ports/tallies.ts';
+import { AnswerText } from './answer-text.ts';
 import { type KeyPair, Renewal, readKeyPair, type TlsFiles } from './certificate.ts';
 import { Connections } from './connections.ts';
 import { type Closing, Exchange } from './exchange.ts';
 import { DEFAULT_BOUNDS, InFlight, type ListenerBounds } from './in-flight.ts';
 import { Overload } from './overload.ts';
+import { PlainConnections } from './plain-connections.ts';
 import { Reception } from './reception.ts';
 import { whyNoStart } from './start-failure.ts';
 import { answerUnreadable } from './unreadable.ts';
@@ -86,17 +88,20 @@ export function createListener(options: ListenerOptions): Listener {
   const closing: Closing = { isClosing: false };
   let open: Open | undefined;
   let renewal: Renewal | undefined;
-  let looks: NodeJS.Timeout | undefined;
+  let looks: NodeJS.Timeout[] = [];
   let stopped: Promise<void> | undefined;
   return {
     async start() {
       const pair = tls === undefined ? undefined : await readKeyPair(tls);
       const server = createNodeServer(limits, pair);
-      open = attend(server, options, closing);
+      open = attend(server, { ...options, limits }, closing);
       await listen(server, options);
-      const { connections } = open;
+      const { connections, plain } = open;
       // On the same clock as Node's own limits of time.
-      looks = setInterval(() => connections.closeDeaf(), limits.deaf).unref();
+      looks = [
+        setInterval(() => connections.closeDeaf(), limits.deaf).unref(),
+        setInterval(() => plain?.checkTime(), limits.checked).unref(),
+      ];
       server.on('error', (error) => logger.error({ error }, 'listener.failed'));
       if (tls !== undefined && pair !== undefined) {
         // Only what handshakes need: the connections that are open keep what they have.
@@ -110,16 +115,22 @@ export function createListener(options: ListenerOptions): Listener {
     stop() {
       closing.isClosing = true;
       renewal?.stop();
-      clearInterval(looks);
+      for (const look of looks) clearInterval(look);
       stopped ??= open === undefined ? Promise.resolve() : close(open, clock, limits.grace);
       return stopped;
     },
   };
 }
 
+interface Attended extends ListenerOptions {
+  readonly limits: TimeLimits;
+}
+
 interface Open {
   readonly server: Server | TlsServer;
   readonly connections: Connections;
+  /** Where calls are taken. */
+  readonly plain: PlainConnections | undefined;
 }
 
 function createNodeServer(limits: TimeLimits, pair: KeyPair | undefined): Server | TlsServer {
@@ -140,10 +151,11 @@ function createNodeServer(limits: TimeLimits, pair: KeyPair | undefined): Server
 }
 
 /** Everything that can happen on the server's connections. */
-function attend(server: Server | TlsServer, options: ListenerOptions, closing: Closing): Open {
+function attend(server: Server | TlsServer, options: Attended, closing: Closing): Open {
   const { bounds = DEFAULT_BOUNDS, clock, logger, tallies, control, metrics, publicUrl } = options;
-  const { receiver = nobody, measures } = options;
-  const connections = new Connections(server, options.tls !== undefined);
+  const { receiver = nobody, measures, limits } = options;
+  const isTls = options.tls !== undefined;
+  const connections = new Connections(server, isTls);
   const inFlight = new InFlight(bounds, clock);
   const measured = () => ({
     requests: inFlight.requests,
@@ -151,10 +163,9 @@ function attend(server: Server | TlsServer, options: ListenerOptions, closing: C
     connections: connections.size,
   });
   const overload = new Overload({ measured, clock, logger });
-  const reception = new Reception({
-    ...{ ...options, inFlight, overload, tallies, control, metrics, publicUrl },
-    ...{ receiver, isReceiving: receiver !== nobody },
-  });
+  const means = { receiver, clock, logger, tallies, inFlight, overload };
+  const isReceiving = receiver !== nobody;
+  const reception = new Reception({ ...options, ...means, control, metrics, publicUrl, isReceiving });
   const receive = (request: IncomingMessage, response: ServerResponse) =>
     reception.receive(new Exchange(request, response, closing, measures));
   server.on('request', receive);
@@ -165,10 +176,16 @@ function attend(server: Server | TlsServer, options: ListenerOptions, closing: C
   });
   // An expectation nobody knows may be ignored (RFC 9110 section 10.1.1); refusing it would lose the call.
   server.on('checkExpectation', receive);
-  server.on('clientError', (error, socket) => answerUnreadable(error, socket, measures));
+  server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) =>
+    answerUnreadable(code, socket, measures),
+  );
   server.maxConnections = bounds.connections;
   server.on('drop', () => overload.turnedAway());
-  return { server, connections };
+  const texts = new AnswerText(limits.idle);
+  const plain = isReceiving
+    ? new PlainConnections(server, { means, texts, closing, measures, limits, isTls })
+    : undefined;
+  return { server, connections, plain };
 }
 
 /** Stands where calls are not taken, and is never asked. */
@@ -187,12 +204,13 @@ function listen(server: Server, { host, port, portKey: key = '--port' }: Listene
 }
 
 /** Idle connections go at once; the others when their answer is written, or when the grace is over. */
-async function close({ server, connections }: Open, clock: Clock, grace: Duration): Promise<void> {
+async function close({ server, connections, plain }: Open, clock: Clock, grace: Duration): Promise<void> {
   if (!server.listening) return;
   const cancel = clock.at(clock.now() + grace, () => connections.closeAll());
   await new Promise<void>((resolve) => {
     server.close(() => resolve());
     connections.closeSilent();
+    plain?.closeIdle();
   });
   cancel();
 }

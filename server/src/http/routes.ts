@@ -56,6 +56,13 @@ export interface Path {
 
 const PATHS = pathsOf(ROUTES);
 
+/** What takes calls, by its path. */
+const CALLS: ReadonlyMap<string, CallAction> = new Map(
+  Array.from(PATHS, ([path, { actions }]) => [path, actions.get('POST')] as const).flatMap(
+    ([path, action]) => (action?.kind === 'call' ? [[path, action]] : []),
+  ),
+);
+
 /** The table in the form in which it is searched. */
 function pathsOf(routes: readonly Route[]): ReadonlyMap<string, Path> {
   const paths = new Map<string, Path>();
@@ -86,6 +93,11 @@ const WITH_NAME = /^\/v1\/(?:pixel\/([^/]+)|projects\/([^/]+)\/settings)\/?$/;
 export function findPath(target: string): Path | undefined {
   const path = pathIn(target);
   return PATHS.get(path) ?? namedPath(path);
+}
+
+/** What a POST to this path takes, where that is calls. */
+export function callAt(path: string): CallAction | undefined {
+  return CALLS.get(path);
 }
 
 function namedPath(path: string): Path | undefined {

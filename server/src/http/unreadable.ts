@@ -13,23 +13,23 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
 const ENDING = new WeakSet<Duplex>();
 
 /**
- * Node could not read a request on this connection, or waited too long for it. Requests that came whole before it get
+ * No request could be read on this connection, or it was too slow in coming; `code` is of Node's error. Requests that came whole before it get
  * their answers first: an error in their place would be taken for theirs.
  */
 export function answerUnreadable(
-  error: NodeJS.ErrnoException,
+  code: string | undefined,
   socket: Duplex,
   measures: Measures | undefined,
 ): void {
   // Without a handshake there is nobody to answer: what spoke was no TLS.
-  if (error.code === 'ECONNRESET' || /^ERR_(SSL|TLS)_/.test(error.code ?? '')) {
+  if (code === 'ECONNRESET' || /^ERR_(SSL|TLS)_/.test(code ?? '')) {
     socket.destroy();
     return;
   }
   // Every further byte is an error too.
   if (ENDING.has(socket)) return;
   ENDING.add(socket);
-  const answer = failure(CODES[error.code ?? ''] ?? 'malformed_request');
+  const answer = failure(CODES[code ?? ''] ?? 'malformed_request');
   measures?.answered(answer.status, answer.code);
   const text = asText(answer);
   afterAnswers(socket, () => {

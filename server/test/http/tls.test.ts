@@ -130,8 +130,9 @@ describe('the listener', () => {
     const flood = await connect(running.port);
     await flood.send(...Array.from({ length: 1000 }, () => post('/v1/track', '{}')));
     const answers = [await flood.answer()];
-    while (answers.at(-1)!.status === 200) answers.push(await flood.answer());
-    expect([answers.at(-1)!.status, answers.at(-1)!.headers.get('connection')]).toEqual([429, 'close']);
+    // Those that were read together are under way together, more than there are places; too many of them are the end.
+    while (answers.at(-1)!.headers.get('connection') !== 'close') answers.push(await flood.answer());
+    expect(answers.at(-1)!.status).toBe(429);
     await flood.closed;
     for (let nth = 0; nth < 60; nth++) {
       const leaving = await connect(running.port);

@@ -1,0 +1,220 @@
+import { type CallAction, callAt } from './routes.ts';
+
+/**
+ * Reads the head of a plain request: a call as nearly every client sends it.
+ *
+ * One-sided: what passes has one reading only, and every HTTP parser has the same. What is refused may be valid all the
+ * same (other methods and paths, chunks, bytes beyond ASCII, a head that is not all here) and is left to `node:http`. The
+ * rules are narrower than RFC 9112 in everything that two parsers have ever read in two ways: lines end in CR LF; a name is a
+ * token with its colon right behind it; no line is folded; the length is there once, in plain digits, and nothing else says how
+ * long the body is. So no request can hide in the body of another.
+ */
+export interface PlainRequest {
+  readonly action: CallAction;
+  /** Where the body begins in the bytes that were read. */
+  readonly bodyAt: number;
+  readonly contentLength: number;
+  readonly contentEncoding: string | undefined;
+  readonly authorization: string | undefined;
+  readonly traceparent: string | undefined;
+  /** Whether a page of a browser sends it. */
+  readonly hasOrigin: boolean;
+}
+
+/** Not plain. */
+const NOWHERE = -1;
+
+const LF = 0x0a;
+const CR = 0x0d;
+const SPACE = 0x20;
+const ZERO = 0x30;
+const COLON = 0x3a;
+const QUESTION_MARK = 0x3f;
+
+/** A longer head is left to `node:http`, which has a limit of its own. */
+const LONGEST_HEAD = 8192;
+
+/** So many digits are a number whatever the parser. */
+const MOST_DIGITS = 9;
+
+const START = Buffer.from('POST /v1/');
+const VERSION = Buffer.from(' HTTP/1.1\r\n');
+const KEEP_ALIVE = Buffer.from('keep-alive');
+
+/** 1 for the bytes of a token. RFC 9110 section 5.6.2. */
+const TOKEN = bytesLike(/[!#$%&'*+\-.^_`|~0-9A-Za-z]/);
+/** 1 for the bytes of a value. */
+const PRINTABLE = bytesLike(/[ -~]/);
+/** 1 for the bytes of a target that have no meaning to anybody but us. */
+const IN_TARGET = bytesLike(/[\w!$%&'()*+,\-./:;=?@~]/);
+
+function bytesLike(pattern: RegExp): Uint8Array {
+  return Uint8Array.from({ length: 256 }, (_, byte) => (pattern.test(String.fromCharCode(byte)) ? 1 : 0));
+}
+
+/** Headers that are looked at. A bit each, as none of them may be there twice. */
+const CONTENT_LENGTH = 1;
+const CONTENT_ENCODING = 2;
+const AUTHORIZATION = 4;
+const TRACEPARENT = 8;
+const ORIGIN = 16;
+const CONNECTION = 32;
+/** Nobody looks at their values, but two of them are no plain request. */
+const HOST = 64;
+const CONTENT_TYPE = 128;
+/** They change how the request is read, or what is answered and when. */
+const NEVER = 256;
+
+const NAMES: readonly (readonly [name: string, field: number])[] = [
+  ['content-length', CONTENT_LENGTH],
+  ['content-encoding', CONTENT_ENCODING],
+  ['authorization', AUTHORIZATION],
+  ['traceparent', TRACEPARENT],
+  ['origin', ORIGIN],
+  ['connection', CONNECTION],
+  ['host', HOST],
+  ['content-type', CONTENT_TYPE],
+  ...['transfer-encoding', 'expect', 'upgrade', 'trailer', 'te', 'proxy-connection'].map(
+    (name): [string, number] => [name, NEVER],
+  ),
+];
+
+interface Known {
+  readonly name: Uint8Array;
+  readonly field: number;
+}
+
+/** By the length of the name, so that most headers are told from all of these by a look at their length. */
+const KNOWN: readonly (readonly Known[])[] = Array.from({ length: 18 }, (_, length) =>
+  NAMES.filter(([name]) => name.length === length).map(([name, field]) => ({
+    name: Buffer.from(name),
+    field,
+  })),
+);
+
+/** What has been read so far. */
+interface Head {
+  seen: number;
+  /** Where the value is that was read last. */
+  from: number;
+  to: number;
+  contentLength: number;
+  contentEncoding: string | undefined;
+  authorization: string | undefined;
+  traceparent: string | undefined;
+}
+
+/** The plain request that begins with the first of these bytes; its body need not be here. */
+export function plainRequestIn(bytes: Buffer): PlainRequest | undefined {
+  if (!isAt(bytes, 0, START)) return undefined;
+  const targetEnd = endOf(IN_TARGET, bytes, START.length);
+  if (!isAt(bytes, targetEnd, VERSION)) return undefined;
+  const action = callAt(pathOf(bytes, targetEnd));
+  if (action === undefined) return undefined;
+  const head: Head = {
+    seen: 0,
+    from: 0,
+    to: 0,
+    contentLength: 0,
+    contentEncoding: undefined,
+    authorization: undefined,
+    traceparent: undefined,
+  };
+  const bodyAt = endOfHead(bytes, targetEnd + VERSION.length, head);
+  if (bodyAt === NOWHERE || (head.seen & CONTENT_LENGTH) === 0) return undefined;
+  const { contentLength, contentEncoding, authorization, traceparent } = head;
+  const hasOrigin = (head.seen & ORIGIN) !== 0;
+  return { action, bodyAt, contentLength, contentEncoding, authorization, traceparent, hasOrigin };
+}
+
+/** The path of the target, which begins behind `POST `, without its query. */
+function pathOf(bytes: Buffer, targetEnd: number): string {
+  let end = START.length;
+  while (end < targetEnd && bytes[end] !== QUESTION_MARK) end++;
+  return bytes.toString('latin1', 'POST '.length, end);
+}
+
+/** The place behind the empty line; `at` is the first line behind the request line. */
+function endOfHead(bytes: Buffer, at: number, head: Head): number {
+  while (bytes[at] !== CR) {
+    at = endOfLine(bytes, at, head);
+    if (at === NOWHERE) return NOWHERE;
+  }
+  return bytes[at + 1] === LF && at + 2 <= LONGEST_HEAD ? at + 2 : NOWHERE;
+}
+
+/** The place behind the line that begins at `at`. A byte behind the last one is `undefined`, which ends every loop here. */
+function endOfLine(bytes: Buffer, at: number, head: Head): number {
+  const colon = endOf(TOKEN, bytes, at);
+  if (colon === at || bytes[colon] !== COLON) return NOWHERE;
+  const from = bytes[colon + 1] === SPACE ? colon + 2 : colon + 1;
+  const to = endOf(PRINTABLE, bytes, from);
+  if (bytes[to] !== CR || bytes[to + 1] !== LF || to > LONGEST_HEAD) return NOWHERE;
+  if (to > from && (bytes[from] === SPACE || bytes[to - 1] === SPACE)) return NOWHERE;
+  const field = fieldAt(bytes, at, colon);
+  if (field === 0) return to + 2;
+  if (field === NEVER || (head.seen & field) !== 0) return NOWHERE;
+  head.seen |= field;
+  head.from = from;
+  head.to = to;
+  return takeValue(bytes, field, head) ? to + 2 : NOWHERE;
+}
+
+/** Which header it is whose name is from `at` to `end`; 0 when it is none of those that are looked at. */
+function fieldAt(bytes: Buffer, at: number, end: number): number {
+  const known = KNOWN[end - at];
+  if (known === undefined) return 0;
+  for (const { name, field } of known) if (isNamed(bytes, at, name)) return field;
+  return 0;
+}
+
+/** False when the request is not plain with this value. */
+function takeValue(bytes: Buffer, field: number, head: Head): boolean {
+  const { from, to } = head;
+  switch (field) {
+    case CONTENT_LENGTH:
+      head.contentLength = numberAt(bytes, from, to);
+      return head.contentLength !== NOWHERE;
+    case CONNECTION:
+      return to - from === KEEP_ALIVE.length && isNamed(bytes, from, KEEP_ALIVE);
+    case CONTENT_ENCODING:
+      head.contentEncoding = bytes.toString('latin1', from, to);
+      return true;
+    case AUTHORIZATION:
+      head.authorization = bytes.toString('latin1', from, to);
+      return true;
+    case TRACEPARENT:
+      head.traceparent = bytes.toString('latin1', from, to);
+      return true;
+    default:
+      return true;
+  }
+}
+
+function numberAt(bytes: Buffer, from: number, to: number): number {
+  const digits = to - from;
+  if (digits === 0 || digits > MOST_DIGITS || (bytes[from] === ZERO && digits > 1)) return NOWHERE;
+  let number = 0;
+  for (let at = from; at < to; at++) {
+    const digit = bytes[at]! - ZERO;
+    if (digit < 0 || digit > 9) return NOWHERE;
+    number = number * 10 + digit;
+  }
+  return number;
+}
+
+function endOf(kind: Uint8Array, bytes: Buffer, at: number): number {
+  while (kind[bytes[at]!] === 1) at++;
+  return at;
+}
+
+function isAt(bytes: Buffer, at: number, expected: Uint8Array): boolean {
+  for (let nth = 0; nth < expected.length; nth++) if (bytes[at + nth] !== expected[nth]) return false;
+  return true;
+}
+
+/** Whether this name is there, in whatever letters. Of the bytes of tokens, only capital letters become others. */
+function isNamed(bytes: Buffer, at: number, name: Uint8Array): boolean {
+  for (let nth = 0; nth < name.length; nth++) if ((bytes[at + nth]! | SPACE) !== name[nth]) return false;
+  return true;
+}

@@ -6,6 +6,7 @@ import type { Admission, CallRequest, Receiver, Verdict } from '../ports/receive
 import type { Samples } from '../ports/samples.ts';
 import type { Tallies } from '../ports/tallies.ts';
 import { type Committed, GroupCommit, type GroupCommitTools } from './group-commit.ts';
+import { prepareScanning } from './manuscript.ts';
 import { type ReceivedCall, receiveCall, type WriteKeys } from './receive.ts';
 
 /** What a client is asked to wait when its call could not be stored; whole seconds. */
@@ -49,6 +50,7 @@ export class Intake {
   constructor(tools: IntakeTools) {
     this.#tools = tools;
     this.#commits = new GroupCommit(tools);
+    prepareScanning();
   }
 
   readonly receive: Receiver = (request, answer) => {

@@ -48,6 +48,11 @@ export function scannedCalls(request: CallRequest, newMessageId: () => string): 
 /** One for the whole process: a body is read without a pause. */
 let scribe: Scribe | undefined;
 
+/** Loads what scanning needs, so that a program whose files are not all there fails when it starts and not at its first call. */
+export function prepareScanning(): void {
+  scribe ??= new Scribe();
+}
+
 /** What JSON allows around values: space, tab, line feed, carriage return. */
 const BLANKS = [0x20, 0x09, 0x0a, 0x0d];
 

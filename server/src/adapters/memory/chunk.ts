@@ -1,7 +1,7 @@
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import type { Batch } from '../../ports/event-log.ts';
-import type { StoredRecord } from './contents.ts';
+import type { StoredRecord } from './stored-record.ts';
 
 /**
  * The stored events of one append, kept together as the bytes they came in. Texts and objects are made for whoever asks: kept for

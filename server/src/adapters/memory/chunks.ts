@@ -1,6 +1,6 @@
 import type { Position } from '../../model/event.ts';
 import type { Chunk } from './chunk.ts';
-import type { StoredRecord } from './contents.ts';
+import type { StoredRecord } from './stored-record.ts';
 
 /** Events by position, in the order they were stored. What was erased or let go of is not in it. */
 export class Chunks {

@@ -75,17 +75,6 @@ export type Holder = number;
 /** The holder of contents that no store has open. */
 export const NOBODY: Holder = 0;
 
-export interface StoredRecord {
-  readonly source: number;
-  readonly messageId: string;
-  readonly userId: string | undefined;
-  readonly receivedAt: Time;
-  readonly json: string;
-  /** Ids of the destinations that were to get it, and of those that were not. */
-  readonly owed: readonly number[];
-  readonly skipped: readonly { readonly destination: number; readonly reason: string }[];
-}
-
 /** What was given up, and on whose behalf it was owed once more. */
 export interface Letter extends DeadLetter {
   readonly origin: string | undefined;

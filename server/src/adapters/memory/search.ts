@@ -1,6 +1,7 @@
 import type { Position } from '../../model/event.ts';
 import type { Found, Query } from '../../ports/event-log.ts';
-import type { MemoryContents, StoredRecord } from './contents.ts';
+import type { MemoryContents } from './contents.ts';
+import type { StoredRecord } from './stored-record.ts';
 
 /** Looks at every event: nothing is kept for searches, so that an append costs the same with or without them. */
 export function find(contents: MemoryContents, query: Query, below?: Position): Found {

@@ -27,6 +27,7 @@ import type { Store } from '../../ports/store.ts';
 import { decodeAppended } from './appended.ts';
 import { Backups } from './backups.ts';
 import { lineStarts } from './codec.ts';
+import { hashIds } from './id-hashes.ts';
 import { type KeyHash, keyHash } from './key-hash.ts';
 import { ledgerOf } from './ledger.ts';
 import { deadLettersOf, historyOf } from './past.ts';
@@ -79,9 +80,6 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   };
 }
 
-/** In place of a source when a userId is hashed: users are the same in all sources. */
-const USERS = 0;
-
 /** Events erased in one transaction. */
 const ERASED_AT_ONCE = 1000;
 
@@ -106,22 +104,8 @@ class SqliteEventLog implements EventLog {
   #encode(batch: Batch): AppendMessage {
     const { events } = batch;
     const sources = new Uint32Array(events.length);
-    const keys = new Uint32Array(events.length * 2);
-    const users = new Uint32Array(events.length * 2);
-    for (let index = 0; index < events.length; index++) {
-      const event = events[index]!;
-      const { source, idsInPlace: ids } = event;
-      sources[index] = source;
-      if (ids === undefined) {
-        const { messageId, userId } = event;
-        this.#hash(source, messageId, keys, index * 2);
-        if (userId !== undefined) this.#hash(USERS, userId, users, index * 2);
-        continue;
-      }
-      const { bytes, idFrom, idTo, userFrom, userTo } = ids;
-      this.#hash(source, { bytes, from: idFrom, to: idTo }, keys, index * 2);
-      if (userTo > 0) this.#hash(USERS, { bytes, from: userFrom, to: userTo }, users, index * 2);
-    }
+    for (let index = 0; index < events.length; index++) sources[index] = events[index]!.source;
+    const { keys, users } = hashIds(this.#hash, events);
     const windows = events.some((event) => event.dedupeWindow !== undefined)
       ? { windows: Float64Array.from(events, (event) => event.dedupeWindow ?? this.#dedupeWindow) }
       : {};

@@ -16,8 +16,8 @@ export class Connections {
   /** With TLS, what speaks HTTP on one of `#open` after its handshake. */
   readonly #secure = new Set<Carrier>();
   readonly #isTls: boolean;
-  /** Bytes that were waiting to be read at the last look, where there were any. */
-  #unread = new Map<Socket, number>();
+  /** How many bytes each had taken at the last look, where more were waiting. */
+  #taken = new Map<Socket, number>();
 
   constructor(server: Server, isTls: boolean) {
     this.#isTls = isTls;
@@ -39,14 +39,15 @@ export class Connections {
 
   /** Closes those whose client has read nothing of what waits for it since this was called the last time. */
   closeDeaf(): void {
-    const unread = new Map<Socket, number>();
+    const taken = new Map<Socket, number>();
     for (const socket of this.#speaking()) {
       const { writableLength } = socket;
       if (writableLength === 0) continue;
-      if (this.#unread.get(socket) === writableLength) socket.destroy();
-      else unread.set(socket, writableLength);
+      const bytes = socket.bytesWritten - writableLength;
+      if (this.#taken.get(socket) === bytes) socket.destroy();
+      else taken.set(socket, bytes);
     }
-    this.#unread = unread;
+    this.#taken = taken;
   }
 
   closeAll(): void {

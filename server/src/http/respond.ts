@@ -1,4 +1,5 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http';
+import { Readable } from 'node:stream';
 import type { Verdict } from '../ports/receiver.ts';
 import { ERRORS, type ErrorCode, entryOf, isErrorCode } from './errors.ts';
 
@@ -80,11 +81,19 @@ export function answerOf(status: number, body: string): Answer {
   return { status, headers: ['Content-Type', 'application/json', 'Content-Length', length], body };
 }
 
+/** A longer body is written piece by piece: only then can be seen whether a slow client takes any of it. */
+const PIECE = 64 * 1024;
+
 /** Writes the answer, unless the client is gone. */
 export function respond(response: ServerResponse, { status, headers, body }: Answer): void {
   if (response.destroyed) return;
   response.writeHead(status, headers);
-  response.end(body);
+  if (body.length <= PIECE) response.end(body);
+  else Readable.from(piecesOf(Buffer.from(body))).pipe(response);
+}
+
+function* piecesOf(body: Buffer): Iterable<Buffer> {
+  for (let at = 0; at < body.length; at += PIECE) yield body.subarray(at, at + PIECE);
 }
 
 /** An answer for a connection on which no request could be read, so that there is no response to write it to. */

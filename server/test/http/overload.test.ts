@@ -277,7 +277,7 @@ test('a client that reads nothing of its answer between two looks is cut off; on
   // Larger than what the system takes off the server's hands.
   const body = 'x'.repeat(30_000_000);
   const control: Control = async () => ({ status: 200, headers: {}, body });
-  await start({ control, timeLimits: { deaf: 100 }, bounds: { ...BOUNDS, connections: 1 } });
+  await start({ control, timeLimits: { deaf: 400 }, bounds: { ...BOUNDS, connections: 1 } });
   const ask30MB = async () => {
     const socket = connectTcp(running!.port, '127.0.0.1');
     socket.on('error', () => {});
@@ -298,6 +298,32 @@ test('a client that reads nothing of its answer between two looks is cut off; on
   // Its place is the only one: somebody else has it when it is gone.
   await untilTaken(() => ask());
   deaf.destroy();
+});
+
+test('a client that reads a large answer slowly, at many looks, has all of it', async () => {
+  const body = 'x'.repeat(20_000_000);
+  const control: Control = async () => ({ status: 200, headers: {}, body });
+  await start({ control, timeLimits: { deaf: 400 } });
+  const socket = connectTcp(running!.port, '127.0.0.1');
+  let failure: Error | undefined;
+  socket.on('error', (error) => {
+    failure = error;
+  });
+  socket.write('GET /api/v1/x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+  const [head] = await once(socket, 'data');
+  let bytes = (head as Buffer).length;
+  let next = 0;
+  socket.on('data', (part) => {
+    bytes += part.length;
+    // About a megabyte between two looks.
+    if (bytes < next) return;
+    next = bytes + 250_000;
+    socket.pause();
+    setTimeout(() => socket.resume(), 30);
+  });
+  await once(socket, 'close');
+  expect(failure).toBeUndefined();
+  expect(bytes).toBeGreaterThan(body.length);
 });
 
 /** Tries until a connection is taken: one beyond the bound is closed as it comes. */

@@ -282,8 +282,8 @@ describe("Node's own client", () => {
         const theirs = await readByNode(text.slice(0, lengthOf(text)));
         expect(theirs).toEqual({ outcome: 'complete', status: ours.status, body: ours.body });
       }),
-      { numRuns: 1000 },
+      { numRuns: 300 },
     );
-    expect(complete).toBeGreaterThan(200);
+    expect(complete).toBeGreaterThan(60);
   });
 });

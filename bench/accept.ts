@@ -1,44 +1,50 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { accepting, alternate, line, middle, rate, SECONDS } from './figures.ts';
+import { accepting, alternate, type Figure, line, middle, rate, SECONDS } from './figures.ts';
 import { startMillrace } from './millrace.ts';
 import { result, run } from './processes.ts';
 
 /**
- * What accepting costs: `node bench/accept.ts`, with SECONDS (4) and ROUNDS (3). Single calls and batches of 100, on a store
- * in memory and on disk, each measured by turns with the parts that nobody could do without: a `node:http` server that
- * collects and parses the body, and SQLite writing the same bytes durably, a row a request.
+ * What accepting costs: `node bench/accept.ts`, with SECONDS (4) and ROUNDS (3). Single calls and batches of 100, with the
+ * model of the store, which keeps everything in memory, with the store itself on a disk in memory (where there is one), and with
+ * the store on disk, each measured by turns with the parts that nobody could do without: a `node:http` server that collects and
+ * parses the body, and SQLite writing the same bytes durably, a row a request.
  *
  * Load generator and servers share the machine, so the rates per second of processor time, and their ratios, say more than
  * the rates. The bare parts are added up as time: one event costs what both cost.
  */
 const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
+/** Linux has a disk in memory there, on which a sync costs nothing. */
+const RAM = '/dev/shm';
+const unsynced = existsSync(RAM) ? mkdtempSync(join(RAM, 'millrace-bench-')) : undefined;
 
 try {
   for (const events of [1, 100]) {
-    const [bare = [], memory = [], disk = [], insert = []] = await alternate(
+    const [bare = [], memory = [], disk = [], insert = [], ram = []] = await alternate(
       () => accepting(run(['bench/bare.ts', 'echo']), events),
       // Not as long as the others: all it has stored stays in memory, and weighs on it.
       () => accepting(run(['bench/accepting.ts']), events, 1),
       () => accepting(startMillrace(folder), events),
       () => result(['bench/bare.ts', 'insert', join(folder, 'bare.db'), String(events), String(SECONDS)]),
+      ...(unsynced === undefined ? [] : [() => accepting(startMillrace(unsynced), events)]),
     );
     console.log(events === 1 ? 'single calls' : `batches of ${events}`);
     console.log(line('node:http, body collected and parsed', bare, 'events'));
-    console.log(line('millrace, store in memory', memory, 'events'));
+    console.log(line('millrace, model of the store in memory', memory, 'events'));
+    if (ram.length > 0) console.log(line('millrace, store on a disk in memory', ram, 'events'));
     console.log(line('node:sqlite, a row a request, synced', insert, 'events'));
     console.log(line('millrace, durable', disk, 'events'));
     const [parse, write] = [middle(bare, 'perCpuSecond'), middle(insert, 'perCpuSecond')];
     const parts = 1 / (1 / parse + 1 / write);
     console.log(`  bare parts together ${rate(parts)} events per CPU second`);
-    console.log(
-      `  in memory / bare parse ${(middle(memory, 'perCpuSecond') / parse).toFixed(2)} (target 0.70)`,
-    );
-    console.log(
-      `  durable / bare parts   ${(middle(disk, 'perCpuSecond') / parts).toFixed(2)} (target 0.50)\n`,
-    );
+    const ratio = (figures: readonly Figure[], to: number) =>
+      (middle(figures, 'perCpuSecond') / to).toFixed(2);
+    console.log(`  model in memory / bare parse ${ratio(memory, parse)} (target 0.70)`);
+    if (ram.length > 0) console.log(`  disk in memory / bare parse  ${ratio(ram, parse)} (target 0.70)`);
+    console.log(`  durable / bare parts         ${ratio(disk, parts)} (target 0.50)\n`);
   }
 } finally {
   rmSync(folder, { recursive: true, force: true });
+  if (unsynced !== undefined) rmSync(unsynced, { recursive: true, force: true });
 }

@@ -139,8 +139,9 @@ export class GroupCommit {
     try {
       const appended = await this.#tools.log.append(group.batch);
       this.#noteTraceparents(calls, appended);
-      this.#handOver(group, appended);
+      // First: what is sent now is stored already, but whoever waits for an answer is kept waiting by every request.
       answerAll(calls, appended);
+      this.#handOver(group, appended);
     } catch (error) {
       this.#takeBack(group);
       for (const call of calls) call.committed({ error });

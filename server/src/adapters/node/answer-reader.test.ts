@@ -14,6 +14,9 @@ interface Read {
   readonly endsWithConnection?: true;
 }
 
+/** One for all reads, as the connections have it. */
+const buffer = Buffer.alloc(100_000);
+
 /** What a connection that carries these pieces and is then closed has answered. */
 function read(...pieces: readonly string[]): Read {
   const reader = new AnswerReader();
@@ -29,14 +32,12 @@ function read(...pieces: readonly string[]): Read {
       body += bytes.toString('latin1', from, to);
     },
   };
-  // One buffer for all reads, as the connections have it.
-  const buffer = Buffer.alloc(100_000);
   for (const piece of pieces) {
     const length = buffer.write(piece, 'latin1');
     const progress = reader.read(buffer, length, hearer);
     if (progress === 'malformed') return { outcome: 'malformed' };
     if (progress === 'complete') return { outcome: 'complete', ...heard, body, keeps: reader.keeps };
-    buffer.fill('?');
+    buffer.fill('?', 0, length);
   }
   return reader.endsWithConnection
     ? { outcome: 'complete', ...heard, body, keeps: false, endsWithConnection: true }

@@ -89,7 +89,7 @@ export function respond(response: ServerResponse, { status, headers, body }: Ans
   if (response.destroyed) return;
   response.writeHead(status, headers);
   if (body.length <= PIECE) response.end(body);
-  else Readable.from(piecesOf(Buffer.from(body))).pipe(response);
+  else Readable.from(piecesOf(typeof body === 'string' ? Buffer.from(body) : body)).pipe(response);
 }
 
 function* piecesOf(body: Buffer): Iterable<Buffer> {

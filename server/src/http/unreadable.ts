@@ -13,8 +13,8 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
 const ENDING = new WeakSet<Duplex>();
 
 /**
- * No request could be read on this connection, or it was too slow in coming; `code` is of Node's error. Requests that came whole before it get
- * their answers first: an error in their place would be taken for theirs.
+ * No request could be read on this connection, or it was too slow in coming; `code` is of Node's error. Requests that came
+ * whole before it get their answers first: an error in their place would be taken for theirs.
  */
 export function answerUnreadable(
   code: string | undefined,

@@ -98,6 +98,19 @@ describe('GroupCommit', () => {
     for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
   }
 
+  it('hands over what is stored even when a call cannot be answered', async () => {
+    let times = 0;
+    const broken = () => {
+      if (times++ === 0) throw new Error('a bug in answering');
+    };
+    commits.add({ ...call('a', ['1']), committed: broken });
+    commits.add(call('b', ['2']));
+    await settled();
+    asked[0]!.answer();
+    await settled();
+    expect(delivered.flatMap(({ deliveries }) => deliveries)).toHaveLength(2);
+  });
+
   it('stores a lone call at once, and answers it only when the log has', async () => {
     commits.add(call('a', ['1']));
     await settled();

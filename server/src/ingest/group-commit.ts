@@ -140,8 +140,12 @@ export class GroupCommit {
       const appended = await this.#tools.log.append(group.batch);
       this.#noteTraceparents(calls, appended);
       // First: what is sent now is stored already, but whoever waits for an answer is kept waiting by every request.
-      answerAll(calls, appended);
-      this.#handOver(group, appended);
+      try {
+        answerAll(calls, appended);
+      } finally {
+        // Whatever becomes of an answer: nobody else would deliver them before a restart.
+        this.#handOver(group, appended);
+      }
     } catch (error) {
       this.#takeBack(group);
       for (const call of calls) call.committed({ error });

@@ -77,12 +77,19 @@ export function createTransport(options: TransportOptions): Transport {
     return place;
   };
 
+  const refuse = (request: OutboundRequest, done: (answer: Answer) => void, failure: Failure): void =>
+    new Exchange(request, '', limits, done).end(failure);
+
   return {
     send(request: OutboundRequest, done: (answer: Answer) => void): void {
       const place = stopped === undefined ? placeOf(request.url) : STOPPED;
-      const head = 'reason' in place ? place : requestHead(place, request.headers, request.body.length);
-      if ('reason' in place || typeof head !== 'string') {
-        new Exchange(request, '', limits, done).end(head as Failure);
+      if ('reason' in place) {
+        refuse(request, done, place);
+        return;
+      }
+      const head = requestHead(place, request.headers, request.body.length);
+      if (typeof head !== 'string') {
+        refuse(request, done, head);
         return;
       }
       const exchange = new Exchange(request, head, limits, done);

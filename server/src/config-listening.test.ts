@@ -18,6 +18,7 @@ describe('the keys of the listener', () => {
   it('are taken as they are written', () => {
     const { config, warnings } = load(`
 publicUrl: https://example.com/events
+trustedProxies: [127.0.0.1/32, fd00::/8]
 tls: { cert: a.pem, key: b.pem }
 limits: { connections: 10, requests: 20, requestBytes: 3MB }
 sources: [{ name: web, writeKeys: [wk], rateLimit: 50 }]
@@ -25,6 +26,7 @@ sources: [{ name: web, writeKeys: [wk], rateLimit: 50 }]
     expect(warnings).toEqual([]);
     expect(config).toMatchObject({
       publicUrl: 'https://example.com/events',
+      trustedProxies: ['127.0.0.1/32', 'fd00::/8'],
       tls: { cert: 'a.pem', key: 'b.pem' },
       limits: { connections: 10, requests: 20, requestBytes: 3 * 1024 ** 2, dedupeMemory: 64 * 1024 ** 2 },
       sources: [{ rateLimit: 50 }],
@@ -40,6 +42,10 @@ sources: [{ name: web, writeKeys: [wk], rateLimit: 50 }]
     [
       'limits: { requestBytes: 64 }',
       '1:25  limits.requestBytes  must be a size such as 64MB, found the number 64',
+    ],
+    [
+      'trustedProxies: [10.0.0.1]',
+      '1:18  trustedProxies[0]  must be an address range such as 10.20.0.0/16, 192.0.2.7/32 or fd00::/8, found "10.0.0.1"',
     ],
     ['publicUrl: example.com', `1:12  publicUrl  ${URL}, found "example.com"`],
     ['publicUrl: "https://example.com/?a=b"', `1:12  publicUrl  ${URL}, found "https://example.com/?…"`],

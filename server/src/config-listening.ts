@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { filePath, size } from './config-values.ts';
+import { addressRanges, filePath, size } from './config-values.ts';
 import { urlProblem } from './destinations/webhooks/settings.ts';
 import { DEFAULT_BOUNDS } from './http/in-flight.ts';
 
@@ -21,6 +21,13 @@ export const publicUrl = () =>
         'Where clients reach this server; the settings endpoint tells browsers and mobile clients.',
       pattern: '^[hH][tT][tT][pP][sS]?://[^?#]+$',
     });
+
+export const trustedProxies = () =>
+  addressRanges().meta({
+    description:
+      'Addresses of proxies in front of the server; what they write in X-Forwarded-For is taken for where a request came from.',
+    examples: [['127.0.0.1/32', '10.0.0.0/8']],
+  });
 
 export const tls = () =>
   z

@@ -1,7 +1,6 @@
-import ipaddr from 'ipaddr.js';
 import * as z from 'zod';
-import { limits, publicUrl, rateLimit, tls } from './config-listening.ts';
-import { CONTROL, duration, filePath, flag, matching, port } from './config-values.ts';
+import { limits, publicUrl, rateLimit, tls, trustedProxies } from './config-listening.ts';
+import { addressRanges, CONTROL, duration, filePath, flag, matching, port } from './config-values.ts';
 import { urlProblem, webhookSettings } from './destinations/webhooks/settings.ts';
 import { isObject } from './model/json.ts';
 import type { DestinationRecord, SourceRecord } from './ports/settings.ts';
@@ -22,23 +21,6 @@ const name = () =>
 
 const WRITE_KEY_RULE = 'must be text of 1 to 100 visible ASCII characters without a colon';
 const writeKey = matching(/^[!-9;-~]{1,100}$/, WRITE_KEY_RULE);
-
-const RANGE_RULE = 'must be an address range such as 10.20.0.0/16, 192.0.2.7/32 or fd00::/8';
-const addressRange = z
-  .string(RANGE_RULE)
-  .superRefine((written, context) => {
-    if (!isAddressRange(written))
-      context.addIssue({ code: 'custom', message: RANGE_RULE, params: { found: true } });
-  })
-  .meta({ pattern: '^[0-9A-Fa-f.:]+/[0-9]{1,3}$' });
-
-/** Stricter than the library alone, which also takes octal and shortened IPv4 addresses and IPv6 zones. */
-function isAddressRange(written: string): boolean {
-  const [address = '', bits = '', ...rest] = written.split('/');
-  if (rest.length > 0 || !/^\d{1,3}$/.test(bits)) return false;
-  if (ipaddr.IPv4.isValidFourPartDecimal(address)) return Number(bits) <= 32;
-  return /^[0-9A-Fa-f.:]+$/.test(address) && ipaddr.IPv6.isValid(address) && Number(bits) <= 128;
-}
 
 /** An entry of `sources`, as an operator writes it. */
 export const source = z.strictObject(
@@ -150,13 +132,10 @@ export const configDocument = z
       egress: z
         .strictObject(
           {
-            allow: z
-              .array(addressRange, 'must be a list of address ranges')
-              .default([])
-              .meta({
-                description: 'Private address ranges that endpoints may resolve to.',
-                examples: [['10.20.0.0/16']],
-              }),
+            allow: addressRanges().meta({
+              description: 'Private address ranges that endpoints may resolve to.',
+              examples: [['10.20.0.0/16']],
+            }),
             proxy: z
               .string(PROXY_RULE)
               // A proxy, unlike an endpoint, may carry credentials.
@@ -180,6 +159,7 @@ export const configDocument = z
         .prefault({})
         .meta({ description: 'Where outbound requests may go, and how.' }),
       publicUrl: publicUrl(),
+      trustedProxies: trustedProxies(),
       tls: tls(),
       metrics: z
         .strictObject(

@@ -1,3 +1,4 @@
+import ipaddr from 'ipaddr.js';
 import * as z from 'zod';
 import { DAY, type Duration, HOUR, MINUTE, SECOND } from './model/time.ts';
 
@@ -34,3 +35,22 @@ export const flag = () => z.boolean('must be true or false');
 
 export const filePath = () =>
   matching(new RegExp(`^[^${CONTROL}]+$`), 'must be text: the path of a file or folder');
+
+const RANGE_RULE = 'must be an address range such as 10.20.0.0/16, 192.0.2.7/32 or fd00::/8';
+const addressRange = z
+  .string(RANGE_RULE)
+  .superRefine((written, context) => {
+    if (!isAddressRange(written))
+      context.addIssue({ code: 'custom', message: RANGE_RULE, params: { found: true } });
+  })
+  .meta({ pattern: '^[0-9A-Fa-f.:]+/[0-9]{1,3}$' });
+
+/** Stricter than the library alone, which also takes octal and shortened IPv4 addresses and IPv6 zones. */
+function isAddressRange(written: string): boolean {
+  const [address = '', bits = '', ...rest] = written.split('/');
+  if (rest.length > 0 || !/^\d{1,3}$/.test(bits)) return false;
+  if (ipaddr.IPv4.isValidFourPartDecimal(address)) return Number(bits) <= 32;
+  return /^[0-9A-Fa-f.:]+$/.test(address) && ipaddr.IPv6.isValid(address) && Number(bits) <= 128;
+}
+
+export const addressRanges = () => z.array(addressRange, 'must be a list of address ranges').default([]);

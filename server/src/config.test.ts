@@ -62,7 +62,8 @@ describe('a configuration file', () => {
       retention: { events: 7 * DAY, deadLetters: 30 * DAY },
       unknownWriteKeys: 'refuse',
       egress: { allow: ['10.20.0.0/16'] },
-      metrics: { public: false },
+      trustedProxies: [],
+        metrics: { public: false },
       limits: LIMITS,
       log: 'info',
       sources: [
@@ -99,6 +100,7 @@ describe('a configuration file', () => {
         retention: { events: 7 * DAY, deadLetters: 30 * DAY },
         unknownWriteKeys: 'refuse',
         egress: { allow: [] },
+        trustedProxies: [],
         metrics: { public: false },
         limits: LIMITS,
         log: 'info',

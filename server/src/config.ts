@@ -25,6 +25,8 @@ export interface Config {
   readonly egress: { readonly allow: readonly string[]; readonly proxy?: string; readonly ca?: string };
   /** Where clients reach this server. */
   readonly publicUrl?: string;
+  /** Address ranges in CIDR form. */
+  readonly trustedProxies: readonly string[];
   /** Paths of PEM files. */
   readonly tls?: { readonly cert: string; readonly key: string };
   readonly metrics: { readonly public: boolean };

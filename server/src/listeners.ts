@@ -54,12 +54,13 @@ async function stopBoth(first: Listener, second: Listener): Promise<void> {
 }
 
 /** What the configuration says about the ports. */
-function settingsOf({ host, port, tls, publicUrl, limits }: Config) {
+function settingsOf({ host, port, tls, publicUrl, limits, trustedProxies }: Config) {
   const { connections, requests, requestBytes } = limits;
   return {
     ...{ host, port, bounds: { connections, requests, bytes: requestBytes } },
     ...(tls === undefined ? {} : { tls }),
     ...(publicUrl === undefined ? {} : { publicUrl }),
+    ...(trustedProxies.length === 0 ? {} : { trustedProxies }),
   };
 }
 

@@ -13,6 +13,8 @@ export interface CallExchange {
   readonly writeKey: string | undefined;
   /** As the client sent it, whatever it is. */
   readonly traceparent: string | undefined;
+  /** The `X-Forwarded-For` of the request, several of them joined with commas; anybody may have written it. */
+  readonly forwardedFor: string | undefined;
   /** The connection it came over. */
   readonly peer: Socket;
   /** The client learns that it must not send another request on this connection. */

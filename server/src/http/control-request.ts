@@ -4,7 +4,7 @@ import { Body, Waste } from './body.ts';
 import { ARRIVING, type Carrier } from './connections.ts';
 import type { Exchange } from './exchange.ts';
 import type { Place } from './in-flight.ts';
-import { type Means, turnAway } from './incoming-call.ts';
+import { type Means, senderOf, turnAway } from './incoming-call.ts';
 import { failure } from './respond.ts';
 import { pathIn, queryIn } from './routes.ts';
 
@@ -74,12 +74,13 @@ class ControlRequest implements Place {
 
   /** Not on the hot path, so a promise does no harm here. */
   #ask(body: string): void {
-    const { method = '', headers, socket } = this.#exchange.request;
+    const { method = '', headers } = this.#exchange.request;
+    const { remoteAddress = '' } = senderOf(this.#exchange, this.#means.proxies);
     const path = pathIn(this.#exchange.target);
     const query = queryIn(this.#exchange.target);
     const idempotencyKey = headers['idempotency-key'];
     this.#control({
-      ...{ method, path, query, body, address: socket.remoteAddress ?? '' },
+      ...{ method, path, query, body, address: remoteAddress },
       ...{ authorization: headers.authorization, ifMatch: headers['if-match'] },
       idempotencyKey: typeof idempotencyKey === 'string' ? idempotencyKey : undefined,
     })

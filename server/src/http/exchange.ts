@@ -55,6 +55,10 @@ export class Exchange implements CallExchange {
     return this.request.headers['traceparent'] as string | undefined;
   }
 
+  get forwardedFor(): string | undefined {
+    return this.request.headers['x-forwarded-for'] as string | undefined;
+  }
+
   get peer(): Socket {
     return this.request.socket;
   }

@@ -13,6 +13,7 @@ import type { InFlight, Place } from './in-flight.ts';
 import type { Overload } from './overload.ts';
 import { answerTo, failure } from './respond.ts';
 import type { CallAction } from './routes.ts';
+import type { Peer, TrustedProxies } from './trusted-proxies.ts';
 
 /** What calls need on their way in. */
 export interface Means {
@@ -23,6 +24,8 @@ export interface Means {
   readonly tallies: Tallies | undefined;
   readonly inFlight: InFlight;
   readonly overload: Overload;
+  /** Absent when nobody's `X-Forwarded-For` is believed. */
+  readonly proxies: TrustedProxies | undefined;
 }
 
 /** Collects the body of a call within the bounds, hands it to the receiver, and answers with its verdict. */
@@ -130,9 +133,8 @@ export class IncomingCall implements Place {
     this.#state = 'waiting';
     const { type } = this.#action;
     try {
-      this.#means.receiver(callRequest(this.#exchange, { type, body, receivedAt: this.since }), (verdict) =>
-        this.#answer(verdict),
-      );
+      const call = callRequest(this.#exchange, { type, body, receivedAt: this.since }, this.#means);
+      this.#means.receiver(call, (verdict) => this.#answer(verdict));
     } catch (error) {
       // An error of ours: one request may not end the process and everybody else's with it.
       this.#means.logger.error({ error, type }, 'request.failed');
@@ -166,14 +168,25 @@ export class IncomingCall implements Place {
 
 /** What the receiver is given. */
 export function callRequest(
-  { peer, writeKey, traceparent }: Pick<CallExchange, 'peer' | 'writeKey' | 'traceparent'>,
+  exchange: CallExchange,
   { type, body, receivedAt }: Pick<CallRequest, 'type' | 'body' | 'receivedAt'>,
+  { proxies }: Pick<Means, 'proxies'>,
 ): CallRequest {
+  const { writeKey, traceparent } = exchange;
+  const peer = senderOf(exchange, proxies);
   const call =
     writeKey === undefined ? { type, body, receivedAt, peer } : { type, writeKey, body, receivedAt, peer };
   // Few clients send one, so the others are spared the look at it.
   const trace = traceparent === undefined ? undefined : traceparentIn(traceparent);
   return trace === undefined ? call : { ...call, traceparent: trace };
+}
+
+/** Who sent the request, as far as it can be believed. */
+export function senderOf(
+  { peer, forwardedFor }: Pick<CallExchange, 'peer' | 'forwardedFor'>,
+  proxies: TrustedProxies | undefined,
+): Peer {
+  return proxies === undefined ? peer : proxies.senderBehind(peer, forwardedFor);
 }
 
 /** Asks the client to come again. */

@@ -17,6 +17,7 @@ import { Overload } from './overload.ts';
 import { PlainConnections } from './plain-connections.ts';
 import { Reception } from './reception.ts';
 import { whyNoStart } from './start-failure.ts';
+import { TrustedProxies } from './trusted-proxies.ts';
 import { answerUnreadable } from './unreadable.ts';
 
 export interface TimeLimits {
@@ -70,6 +71,8 @@ export interface ListenerOptions {
   readonly tls?: TlsFiles;
   /** Where clients reach this server, such as `https://collect.example.com`. */
   readonly publicUrl?: string;
+  /** Address ranges in CIDR form of the proxies whose `X-Forwarded-For` is believed; none by default. */
+  readonly trustedProxies?: readonly string[];
   readonly bounds?: ListenerBounds;
   readonly timeLimits?: Partial<TimeLimits>;
 }
@@ -153,7 +156,7 @@ function createNodeServer(limits: TimeLimits, pair: KeyPair | undefined): Server
 /** Everything that can happen on the server's connections. */
 function attend(server: Server | TlsServer, options: Attended, closing: Closing): Open {
   const { bounds = DEFAULT_BOUNDS, clock, logger, tallies, control, metrics, publicUrl } = options;
-  const { receiver = nobody, measures, limits } = options;
+  const { receiver = nobody, measures, limits, trustedProxies } = options;
   const isTls = options.tls !== undefined;
   const connections = new Connections(server, isTls);
   const inFlight = new InFlight(bounds, clock);
@@ -163,7 +166,8 @@ function attend(server: Server | TlsServer, options: Attended, closing: Closing)
     connections: connections.size,
   });
   const overload = new Overload({ measured, clock, logger });
-  const means = { receiver, clock, logger, tallies, inFlight, overload };
+  const proxies = trustedProxies === undefined ? undefined : new TrustedProxies(trustedProxies);
+  const means = { receiver, clock, logger, tallies, inFlight, overload, proxies };
   const isReceiving = receiver !== nobody;
   const reception = new Reception({ ...options, ...means, control, metrics, publicUrl, isReceiving });
   const receive = (request: IncomingMessage, response: ServerResponse) =>

@@ -28,7 +28,7 @@ export function takePixel(exchange: Exchange, type: CallType | undefined, means:
     inFlight.arrived(call);
     try {
       const body = bodyInQuery(queryIn(exchange.target));
-      receiver(callRequest(exchange, { type, body, receivedAt }), () => call.end());
+      receiver(callRequest(exchange, { type, body, receivedAt }, means), () => call.end());
     } catch (error) {
       logger.error({ error, type }, 'request.failed');
       call.end();

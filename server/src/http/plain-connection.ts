@@ -93,6 +93,10 @@ export class PlainConnection implements CallExchange {
     return this.#request!.traceparent;
   }
 
+  get forwardedFor(): string | undefined {
+    return this.#request!.forwardedFor;
+  }
+
   get writeKey(): string | undefined {
     const { authorization } = this.#request!;
     if (authorization === undefined) return undefined;

@@ -13,6 +13,7 @@ describe('a plain request', () => {
       ...[
         'Origin: https://shop.example',
         'traceparent: 00-a-b-01',
+        'X-Forwarded-For: 203.0.113.9, 10.0.0.1',
         'Connection: keep-alive',
         'Content-Length: 17',
       ],
@@ -24,6 +25,7 @@ describe('a plain request', () => {
       contentEncoding: 'gzip',
       authorization: 'Basic d2s6',
       traceparent: '00-a-b-01',
+      forwardedFor: '203.0.113.9, 10.0.0.1',
       hasOrigin: true,
     });
   });

@@ -17,6 +17,7 @@ export interface PlainRequest {
   readonly contentEncoding: string | undefined;
   readonly authorization: string | undefined;
   readonly traceparent: string | undefined;
+  readonly forwardedFor: string | undefined;
   /** Whether a page of a browser sends it. */
   readonly hasOrigin: boolean;
 }
@@ -59,11 +60,12 @@ const AUTHORIZATION = 4;
 const TRACEPARENT = 8;
 const ORIGIN = 16;
 const CONNECTION = 32;
+const FORWARDED_FOR = 64;
 /** Nobody looks at their values, but two of them are no plain request. */
-const HOST = 64;
-const CONTENT_TYPE = 128;
+const HOST = 128;
+const CONTENT_TYPE = 256;
 /** They change how the request is read, or what is answered and when. */
-const NEVER = 256;
+const NEVER = 512;
 
 const NAMES: readonly (readonly [name: string, field: number])[] = [
   ['content-length', CONTENT_LENGTH],
@@ -72,6 +74,7 @@ const NAMES: readonly (readonly [name: string, field: number])[] = [
   ['traceparent', TRACEPARENT],
   ['origin', ORIGIN],
   ['connection', CONNECTION],
+  ['x-forwarded-for', FORWARDED_FOR],
   ['host', HOST],
   ['content-type', CONTENT_TYPE],
   ...['transfer-encoding', 'expect', 'upgrade', 'trailer', 'te', 'proxy-connection'].map(
@@ -102,6 +105,7 @@ interface Head {
   contentEncoding: string | undefined;
   authorization: string | undefined;
   traceparent: string | undefined;
+  forwardedFor: string | undefined;
 }
 
 /** The plain request that begins with the first of these bytes; its body need not be here. */
@@ -119,12 +123,22 @@ export function plainRequestIn(bytes: Buffer): PlainRequest | undefined {
     contentEncoding: undefined,
     authorization: undefined,
     traceparent: undefined,
+    forwardedFor: undefined,
   };
   const bodyAt = endOfHead(bytes, targetEnd + VERSION.length, head);
   if (bodyAt === NOWHERE || (head.seen & CONTENT_LENGTH) === 0) return undefined;
-  const { contentLength, contentEncoding, authorization, traceparent } = head;
+  const { contentLength, contentEncoding, authorization, traceparent, forwardedFor } = head;
   const hasOrigin = (head.seen & ORIGIN) !== 0;
-  return { action, bodyAt, contentLength, contentEncoding, authorization, traceparent, hasOrigin };
+  return {
+    action,
+    bodyAt,
+    contentLength,
+    contentEncoding,
+    authorization,
+    traceparent,
+    forwardedFor,
+    hasOrigin,
+  };
 }
 
 /** The path of the target, which begins behind `POST `, without its query. */
@@ -185,6 +199,9 @@ function takeValue(bytes: Buffer, field: number, head: Head): boolean {
       return true;
     case TRACEPARENT:
       head.traceparent = bytes.toString('latin1', from, to);
+      return true;
+    case FORWARDED_FOR:
+      head.forwardedFor = bytes.toString('latin1', from, to);
       return true;
     default:
       return true;

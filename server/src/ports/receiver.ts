@@ -16,8 +16,8 @@ export interface CallRequest {
   readonly body: Buffer;
   readonly receivedAt: Time;
   /**
-   * The connection it came over: where the call wants the server to fill in `context.ip`, its address is looked at. Behind a
-   * proxy it is the proxy's.
+   * Who sent it: where the call wants the server to fill in `context.ip`, the address is looked at. Behind a proxy that is not
+   * trusted it is the proxy's.
    */
   readonly peer?: { readonly remoteAddress?: string | undefined };
   /** The trace it belongs to, as the client says it; absent when it says nothing that is one. */

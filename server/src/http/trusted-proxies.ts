@@ -1,0 +1,69 @@
+import { BlockList, isIP } from 'node:net';
+
+/** A connection, or whoever is behind it. The address is looked at only when somebody asks, which costs a call of the system. */
+export interface Peer {
+  readonly remoteAddress?: string | undefined;
+}
+
+/**
+ * The proxies whose word is taken for where a request came from. Each proxy adds to `X-Forwarded-For`, at its end, the address that
+ * called it; what stands in front of that may be made up by the client. So the list is believed from its end, and only as far as
+ * each address is one of a trusted proxy.
+ */
+export class TrustedProxies {
+  readonly #ranges = new BlockList();
+
+  /** `ranges` in CIDR form, such as `10.20.0.0/16`; an IPv4 range also holds for connections to a listener on IPv6. */
+  constructor(ranges: readonly string[]) {
+    for (const range of ranges) {
+      const [address = '', bits] = range.split('/');
+      this.#ranges.addSubnet(address, Number(bits), familyOf(address));
+    }
+  }
+
+  /** Who sent a request that came over this connection with this `X-Forwarded-For`, several of them joined with commas. */
+  senderBehind(connection: Peer, forwardedFor: string | undefined): Peer {
+    return forwardedFor === undefined ? connection : new Sender(this, connection, forwardedFor);
+  }
+
+  includes(address: string): boolean {
+    return isIP(address) !== 0 && this.#ranges.check(address, familyOf(address));
+  }
+}
+
+class Sender implements Peer {
+  readonly #proxies: TrustedProxies;
+  readonly #connection: Peer;
+  readonly #forwardedFor: string;
+
+  constructor(proxies: TrustedProxies, connection: Peer, forwardedFor: string) {
+    this.#proxies = proxies;
+    this.#connection = connection;
+    this.#forwardedFor = forwardedFor;
+  }
+
+  /** Where the list says something else than an address, it ends: the proxy that wrote so is the last one known. */
+  get remoteAddress(): string | undefined {
+    const callers = this.#forwardedFor.split(',');
+    let known = this.#connection.remoteAddress;
+    while (known !== undefined && callers.length > 0 && this.#proxies.includes(known)) {
+      const caller = addressIn(callers.pop()!.trim());
+      if (caller === undefined) break;
+      known = caller;
+    }
+    return known;
+  }
+}
+
+/** Some proxies add the port, with IPv6 in brackets. */
+const WITH_PORT = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/;
+
+function addressIn(text: string): string | undefined {
+  const [, inBrackets, beforeColon] = WITH_PORT.exec(text) ?? [];
+  const address = inBrackets ?? beforeColon ?? text;
+  return isIP(address) === 0 ? undefined : address;
+}
+
+function familyOf(address: string): 'ipv4' | 'ipv6' {
+  return isIP(address) === 6 ? 'ipv6' : 'ipv4';
+}

@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { accepting, alternate, type Figure, line, middle, rate, SECONDS } from './figures.ts';
+import { accepting, alternate, CONNECTIONS, type Figure, line, middle, rate, SECONDS } from './figures.ts';
 import { startMillrace } from './millrace.ts';
 import { result, run } from './processes.ts';
 
@@ -13,23 +13,33 @@ import { result, run } from './processes.ts';
  *
  * Load generator and servers share the machine, so the rates per second of processor time, and their ratios, say more than
  * the rates. The bare parts are added up as time: one event costs what both cost.
+ *
+ * Every connection waits for its answer, so there are never more calls to share a commit than there are connections: single calls
+ * are measured with few and with many.
  */
+const OFFERED = [
+  { events: 1, connections: CONNECTIONS },
+  { events: 1, connections: 4 * CONNECTIONS },
+  { events: 100, connections: CONNECTIONS },
+];
+
 const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
 /** Linux has a disk in memory there, on which a sync costs nothing. */
 const RAM = '/dev/shm';
 const unsynced = existsSync(RAM) ? mkdtempSync(join(RAM, 'millrace-bench-')) : undefined;
 
 try {
-  for (const events of [1, 100]) {
+  for (const offered of OFFERED) {
+    const { events, connections } = offered;
     const [bare = [], memory = [], disk = [], insert = [], ram = []] = await alternate(
-      () => accepting(run(['bench/bare.ts', 'echo']), events),
+      () => accepting(run(['bench/bare.ts', 'echo']), offered),
       // Not as long as the others: all it has stored stays in memory, and weighs on it.
-      () => accepting(run(['bench/accepting.ts']), events, 1),
-      () => accepting(startMillrace(folder), events),
+      () => accepting(run(['bench/accepting.ts']), offered, 1),
+      () => accepting(startMillrace(folder), offered),
       () => result(['bench/bare.ts', 'insert', join(folder, 'bare.db'), String(events), String(SECONDS)]),
-      ...(unsynced === undefined ? [] : [() => accepting(startMillrace(unsynced), events)]),
+      ...(unsynced === undefined ? [] : [() => accepting(startMillrace(unsynced), offered)]),
     );
-    console.log(events === 1 ? 'single calls' : `batches of ${events}`);
+    console.log(`${events === 1 ? 'single calls' : `batches of ${events}`}, ${connections} connections`);
     console.log(line('node:http, body collected and parsed', bare, 'events'));
     console.log(line('millrace, model of the store in memory', memory, 'events'));
     if (ram.length > 0) console.log(line('millrace, store on a disk in memory', ram, 'events'));

@@ -36,11 +36,18 @@ export async function alternate(...measures: (() => Promise<Figure>)[]): Promise
   return figures;
 }
 
-/** Events a second that a server says it accepted, in requests of so many. */
-export async function accepting(server: Bench, events: number, warmUp = WARM_UP): Promise<Figure> {
+export interface Offered {
+  /** Events of a request. */
+  readonly events: number;
+  readonly connections: number;
+}
+
+/** Events a second that a server says it accepted. */
+export async function accepting(server: Bench, offered: Offered, warmUp = WARM_UP): Promise<Figure> {
+  const { events, connections } = offered;
   const [, url] = await server.saw(/ready on (\S+)/);
   const load = (seconds: number) =>
-    result<Load>(['bench/load.ts', url!, String(CONNECTIONS), String(seconds), String(events)]);
+    result<Load>(['bench/load.ts', url!, String(connections), String(seconds), String(events)]);
   await load(warmUp);
   const before = server.cpu();
   const { perSecond, refused, p50, p99 } = await load(SECONDS);

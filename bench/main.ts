@@ -31,8 +31,8 @@ try {
   for (const events of wants('accept') ? [1, 100] : []) {
     const name = events === 1 ? 'accept, single calls' : `accept, batches of ${events}`;
     const [bare = [], ours = []] = await alternate(
-      () => accepting(run(['bench/bare.ts', 'echo']), events),
-      () => accepting(startMillrace(folder), events),
+      () => accepting(run(['bench/bare.ts', 'echo']), { events, connections: CONNECTIONS }),
+      () => accepting(startMillrace(folder), { events, connections: CONNECTIONS }),
     );
     report(name, 'node:http, body collected and parsed', { bare, ours, unit: 'events' });
   }
@@ -44,7 +44,7 @@ try {
   for (const events of wants('through') ? [1, 100] : []) {
     const name = events === 1 ? 'end to end, single calls' : `end to end, batches of ${events}`;
     const [parse = [], insert = [], sender = [], through = []] = await alternate(
-      () => accepting(run(['bench/bare.ts', 'echo']), events),
+      () => accepting(run(['bench/bare.ts', 'echo']), { events, connections: CONNECTIONS }),
       () => result(['bench/bare.ts', 'insert', join(folder, 'bare.db'), String(events), String(SECONDS)]),
       sendBare,
       () => endToEnd(events),

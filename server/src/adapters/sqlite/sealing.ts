@@ -13,8 +13,9 @@ const MOST_JSON = 1024 * 1024;
 /** Small chunks wait this long for neighbours; after that they are merged with what there is. */
 const PATIENCE: Time = 60 * MINUTE;
 
-/** Facts looked at in one slice. */
-const LOOKED_AT = 500;
+/** Facts looked at in one slice: mostly a few are enough; where every call came alone, it takes all of these. */
+const FEW = 32;
+const MANY = MAX_EVENTS;
 
 /**
  * Merges neighbouring small chunks into one: single calls then take as little space as batches, since compression needs
@@ -32,7 +33,7 @@ export class Sealing {
   /** Does one slice inside the caller's transaction. False when there is nothing to merge now. */
   step(now: Time): boolean {
     const end = this.#chunks.firstOfBatches(REMEMBERED);
-    let facts = this.#chunks.factsFrom(this.#marks.sealedTo, LOOKED_AT);
+    let facts = this.#nextFacts(end);
     let group = nextGroup(facts, end, now);
     // Chunks that are large already are passed over together: each would otherwise cost reading all these facts.
     let passed: ChunkFacts | undefined;
@@ -46,6 +47,13 @@ export class Sealing {
     if (last === undefined) return false;
     this.#marks.sealedTo = last.first + last.n;
     return true;
+  }
+
+  #nextFacts(end: Position): readonly ChunkFacts[] {
+    const { sealedTo } = this.#marks;
+    const few = this.#chunks.factsFrom(sealedTo, FEW);
+    const isEnough = few.length < FEW || groupOf(few, end).length < FEW;
+    return isEnough ? few : this.#chunks.factsFrom(sealedTo, MANY);
   }
 
   #merge(group: readonly ChunkFacts[]): void {

@@ -26,7 +26,7 @@ const keys = writeKeys([source], 'refuse');
 
 const intake = new Intake({
   log,
-  deliverer: { reserve: () => false, release: silent, deliver: silent, parked: silent },
+  deliverer: { reserve: () => 0, release: silent, deliver: silent, parked: silent },
   plan: () => ({ owed: [], skipped: [] }),
   reaches: () => false,
   newBatchId: randomUUID,

@@ -63,7 +63,7 @@ describe('a configuration file', () => {
       unknownWriteKeys: 'refuse',
       egress: { allow: ['10.20.0.0/16'] },
       trustedProxies: [],
-        metrics: { public: false },
+      metrics: { public: false },
       limits: LIMITS,
       log: 'info',
       sources: [

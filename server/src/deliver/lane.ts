@@ -15,7 +15,7 @@ import { type BegunRound, Pulse } from './pulse.ts';
 import { Ready } from './ready.ts';
 import { type EndedRound, type RoundTools, SETTINGS_VERSIONS, sendRound } from './round.ts';
 import { type Supplied, Supply, type SupplyTools } from './supply.ts';
-import { roomToClaim, type TotalHeld, takesNew } from './window.ts';
+import { roomForNew, roomToClaim, type TotalHeld } from './window.ts';
 
 /** Requests end by themselves within their time limit; a lane that is stopped waits no longer than this for them. */
 const STOP_LIMIT: Duration = 5 * SECOND;
@@ -140,15 +140,13 @@ export class Lane implements Supplied {
     this.#supply.due(at);
   }
 
-  /** False when they must wait on disk: no room, or others are waiting there already and go first. Runs for each commit. */
-  reserve(deliveries: number): boolean {
+  /** The others must wait on disk: there is no room, or some are waiting there already and go first. Runs for each commit. */
+  reserve(deliveries: number): number {
     const serves = this.#pulse.isClosed && this.#serves() && !this.#supply.isBehind;
-    if (serves && takesNew(deliveries, this.#held, this.#tools.total)) {
-      this.hold(deliveries);
-      return true;
-    }
-    this.#supply.isBehind = true;
-    return false;
+    const taken = serves ? Math.min(deliveries, roomForNew(this.#held, this.#tools.total)) : 0;
+    if (taken > 0) this.hold(taken);
+    if (taken < deliveries) this.#supply.isBehind = true;
+    return taken;
   }
 
   release(deliveries: number): void {

@@ -85,8 +85,8 @@ export class Lanes implements Deliverer {
     return statesByDestination([...this.#lanes.values()].map((lane) => lane.state()));
   }
 
-  reserve(destination: number, deliveries: number): boolean {
-    return this.#lanes.get(destination)?.reserve(deliveries) ?? false;
+  reserve(destination: number, deliveries: number): number {
+    return this.#lanes.get(destination)?.reserve(deliveries) ?? 0;
   }
 
   release(destination: number, deliveries: number): void {

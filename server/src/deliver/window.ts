@@ -25,9 +25,9 @@ export interface TotalHeld {
   held: number;
 }
 
-/** Whether so many new deliveries fit into memory. */
-export function takesNew(deliveries: number, held: number, total: TotalHeld): boolean {
-  return held + deliveries <= WINDOW && total.held + deliveries <= TOTAL_WINDOW;
+/** How many new deliveries fit into memory. */
+export function roomForNew(held: number, total: TotalHeld): number {
+  return Math.max(0, Math.min(WINDOW - held, TOTAL_WINDOW - total.held));
 }
 
 export interface LaneWindow {

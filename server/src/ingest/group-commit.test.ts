@@ -54,9 +54,9 @@ describe('GroupCommit', () => {
     } as Partial<EventLog> as EventLog;
     const deliverer: Deliverer = {
       reserve: (_destination, n) => {
-        if (n > room) return false;
-        room -= n;
-        return true;
+        const taken = Math.min(n, room);
+        room -= taken;
+        return taken;
       },
       release: (_destination, n) => {
         room += n;
@@ -170,15 +170,47 @@ describe('GroupCommit', () => {
   });
 
   it('parks what finds no room, and says so when it is on disk', async () => {
-    room = 1;
+    room = 0;
     commits.add(call('a', ['1', '2']));
     await settled();
-    expect(asked[0]!.batch.owed[0]!.state).toBe('parked');
+    expect(asked[0]!.batch.owed).toEqual([{ destination: 7, state: 'parked', indexes: [0, 1] }]);
     expect(parked).toEqual([]);
     asked[0]!.answer();
     await settled();
     expect(parked).toEqual([{ destination: 7, at: NOW }]);
     expect(delivered).toEqual([]);
+  });
+
+  it('hands over as many as there is room for, and parks the rest', async () => {
+    room = 2;
+    commits.add(call('a', ['1', '2', '3']));
+    await settled();
+    expect(asked[0]!.batch.owed).toEqual([
+      { destination: 7, state: 'held', indexes: [0, 1] },
+      { destination: 7, state: 'parked', indexes: [2] },
+    ]);
+    asked[0]!.answer();
+    await settled();
+    expect(delivered[0]!.deliveries.map(({ delivery }) => delivery.position)).toEqual([0, 1]);
+    expect(parked).toEqual([{ destination: 7, at: NOW }]);
+  });
+
+  it.each([
+    ['events', 600, 10, [2400, 600]],
+    ['bytes', 10, 100_000, [30, 10]],
+  ])('makes another batch when one holds enough %s', async (_, events, bytes, batches) => {
+    for (let nth = 0; nth < batches.reduce((sum, n) => sum + n, 0) / events; nth++) {
+      const one = call(
+        `call ${nth}`,
+        Array.from({ length: events }, (__, id) => `${nth}-${id}`),
+      );
+      const heavy = one.events.map(({ messageId }) =>
+        acceptedEvent(source, event(messageId), 'x'.repeat(bytes)),
+      );
+      commits.add({ ...one, events: heavy });
+    }
+    await settled();
+    expect(asked.map(({ batch }) => batch.events.length)).toEqual(batches);
   });
 
   it('fails every call of a batch that could not be stored, and takes the reservation back', async () => {

@@ -6,10 +6,11 @@ import type { SetId } from './backlog.ts';
 /** Takes over what an append owes. Nothing here may fail or wait: the events are stored whatever happens next. */
 export interface Deliverer {
   /**
-   * Asks for room in memory before the append. True: the caller appends them as held and hands them over with `deliver`,
-   * or gives the room back with `release`. False: the caller appends them as parked and says so with `parked`.
+   * Asks for room in memory before the append, and says for how many of the deliveries there is. So many the caller appends as
+   * held and hands over with `deliver`, or gives their room back with `release`; the others it appends as parked and says
+   * so with `parked`.
    */
-  reserve(destination: number, deliveries: number): boolean;
+  reserve(destination: number, deliveries: number): number;
   release(destination: number, deliveries: number): void;
   deliver(destination: number, deliveries: readonly InHand[]): void;
   /** Deliveries of this destination wait on disk, due at `at`. */

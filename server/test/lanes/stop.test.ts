@@ -38,7 +38,7 @@ describe('stopping', () => {
     world.endpoints.behave = () => OK;
     await world.crash();
     expect(world.linesOf('backlog.adopted')).toEqual([
-      { level: 'info', event: 'backlog.adopted', facts: { deliveries: 484 } },
+      { level: 'info', event: 'backlog.adopted', facts: { deliveries: 1984 } },
     ]);
     await world.clock.pass(10 * SECOND);
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 2100, pending: 0 });

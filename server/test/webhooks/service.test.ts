@@ -5,7 +5,7 @@
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { egressRules } from '../../src/adapters/node/egress.ts';
 import { createTransport } from '../../src/adapters/node/transport.ts';
 import { HOUR } from '../../src/model/time.ts';
@@ -221,6 +221,24 @@ destinations:
 });
 
 describe('Events', () => {
+  let endpoint: TestReceiver;
+  let place: Place;
+  let program: Program;
+
+  beforeAll(async () => {
+    endpoint = await startReceiver();
+    place = makePlace(oneDestination([endpoint.url], 'secret'));
+    const { config, data } = place;
+    const args = ['start', '--config', config, '--data', data, '--port', '0', '--host', '127.0.0.1'];
+    program = await startProgram({ args });
+  });
+
+  afterAll(async () => {
+    await program.stop();
+    await endpoint.stop();
+    place.remove();
+  });
+
   const ALWAYS = { version: 1, timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/) };
 
   it.each<[string, object, object]>([
@@ -259,11 +277,10 @@ describe('Events', () => {
       { type: 'group', userId: 'u1', groupId: 'g1', traits: { name: 'Initech', employees: 329 } },
     ],
   ])('%s: emitted when such a call is received', async (type, call, wanted) => {
-    const endpoint = await receiver();
-    const program = await serving(oneDestination([endpoint.url], 'secret'));
+    const before = endpoint.arrivals.length;
     await send(program.url, `/v1/${type}`, call);
-    await endpoint.count(1);
-    const [{ headers, body }] = endpoint.arrivals as [TestReceiver['arrivals'][number]];
+    await endpoint.count(before + 1);
+    const { headers, body } = endpoint.arrivals[before]!;
     expect(JSON.parse(body.toString())).toMatchObject({ ...ALWAYS, ...wanted });
     expect('userId' in JSON.parse(body.toString())).toBe(type !== 'alias');
     expect(headers).toMatchObject({
@@ -271,6 +288,6 @@ describe('Events', () => {
       'user-agent': 'Millrace/1.0',
       'x-signature': createHmac('sha1', 'secret').update(body).digest('hex'),
     });
-    expect(endpoint.arrivals).toHaveLength(1);
+    expect(endpoint.arrivals).toHaveLength(before + 1);
   });
 });

@@ -1,15 +1,54 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import type { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Checkpoints } from './checkpoints.ts';
 import { openDatabase } from './database.ts';
 
-it('the checkpointer gives up the file each time it is told to, however soon after it was told to go on', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'millrace-checkpoints-'));
-  const database = openDatabase(folder);
-  const checkpoints = new Checkpoints(database, folder);
-  try {
+describe('the checkpointer', () => {
+  let folder: string;
+  let database: DatabaseSync;
+  let checkpoints: Checkpoints;
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'millrace-checkpoints-'));
+    database = openDatabase(folder);
+    database.exec('create table filled(bytes)');
+    checkpoints = new Checkpoints(database, folder);
+  });
+
+  afterEach(async () => {
+    await checkpoints.stop();
+    database.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  function commit(bytes: number): void {
+    database.prepare('insert into filled values (zeroblob(?))').run(bytes);
+    checkpoints.committed();
+  }
+
+  /** Pages of the log that are not copied yet. */
+  function pagesLeft(): number {
+    const row = database.prepare('pragma wal_checkpoint(noop)').get() as {
+      log: number;
+      checkpointed: number;
+    };
+    return row.log - row.checkpointed;
+  }
+
+  it('runs from when there is something worth copying, and copies it', async () => {
+    commit(500_000);
+    expect(checkpoints.isRunning).toBe(false);
+    commit(600_000);
+    expect(checkpoints.isRunning).toBe(true);
+    expect(pagesLeft()).toBeGreaterThan(200);
+    await expect.poll(pagesLeft).toBe(0);
+  });
+
+  it('gives up the file each time it is told to, however soon after it was told to go on', () => {
+    commit(1_200_000);
     for (let nth = 0; nth < 5000; nth++) {
       checkpoints.pause();
       checkpoints.resume(database);
@@ -17,9 +56,13 @@ it('the checkpointer gives up the file each time it is told to, however soon aft
     checkpoints.pause();
     expect(() => checkpoints.pause()).not.toThrow();
     checkpoints.resume(database);
-  } finally {
-    await checkpoints.stop();
-    database.close();
-    rmSync(folder, { recursive: true });
-  }
+  });
+
+  it('need not run for the log to be emptied, nor for the file to be opened anew', () => {
+    commit(1000);
+    checkpoints.pause();
+    checkpoints.resume(database);
+    expect(checkpoints.empty()).toBe(true);
+    expect(checkpoints.isRunning).toBe(false);
+  });
 });

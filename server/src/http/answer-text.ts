@@ -1,4 +1,4 @@
-import { STATUS_CODES } from 'node:http';
+import { STATUS_TEXT } from '../model/status-text.ts';
 import { type Duration, SECOND } from '../model/time.ts';
 import type { Answer } from './respond.ts';
 
@@ -30,7 +30,7 @@ export class AnswerText {
   }
 
   #textOf({ status, headers, body }: Answer, connection: string): string {
-    let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
+    let head = `HTTP/1.1 ${status} ${STATUS_TEXT[status]}\r\n`;
     for (let at = 0; at < headers.length; at += 2) head += `${headers[at]}: ${headers[at + 1]}\r\n`;
     return `${head}Date: ${this.#now()}\r\n${connection}\r\n${body}`;
   }

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { type Duration, MINUTE, SECOND } from '../model/time.ts';
@@ -19,6 +19,9 @@ import { Reception } from './reception.ts';
 import { whyNoStart } from './start-failure.ts';
 import { TrustedProxies } from './trusted-proxies.ts';
 import { answerUnreadable } from './unreadable.ts';
+
+/** Not imported, for the reason that `STATUS_TEXT` gives. */
+const { createServer } = process.getBuiltinModule('node:http');
 
 export interface TimeLimits {
   /** A client whose head or body arrives more slowly is cut off with 408. */

@@ -1,5 +1,6 @@
-import { type ServerResponse, STATUS_CODES } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
+import { STATUS_TEXT } from '../model/status-text.ts';
 import type { Verdict } from '../ports/receiver.ts';
 import { ERRORS, type ErrorCode, entryOf, isErrorCode } from './errors.ts';
 
@@ -98,7 +99,7 @@ function* piecesOf(body: Buffer): Iterable<Buffer> {
 
 /** An answer for a connection on which no request could be read, so that there is no response to write it to. */
 export function asText({ status, headers, body }: Answer): string {
-  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n`;
+  let head = `HTTP/1.1 ${status} ${STATUS_TEXT[status]}\r\nConnection: close\r\n`;
   for (let at = 0; at < headers.length; at += 2) head += `${headers[at]}: ${headers[at + 1]}\r\n`;
   return `${head}\r\n${body}`;
 }

@@ -1,13 +1,10 @@
-import type { Destination } from '../model/destination.ts';
-import type { Event } from '../model/event.ts';
-import type { Plan } from '../model/plan.ts';
-import type { Source } from '../model/source.ts';
 import type { Time } from '../model/time.ts';
 import type { Deliverer, InHand } from '../ports/deliverer.ts';
-import type { Appended, Batch, EventLog, Owed, Received, Skipped } from '../ports/event-log.ts';
+import type { Appended, Batch, EventLog, Owed, Received } from '../ports/event-log.ts';
 import type { Traceparents } from '../ports/traceparents.ts';
 import type { AcceptedEvent } from './accepted.ts';
 import { linesOf } from './lines.ts';
+import { type Planner, planned } from './planned.ts';
 import { Tally } from './tally.ts';
 
 /**
@@ -23,14 +20,9 @@ const COMMITS_UNDER_WAY = 2;
 /** Bytes of JSON that may wait for a commit. Beyond it a call is turned away: memory must not grow with a slow disk. */
 const WAITING_BYTES = 32 * 1024 * 1024;
 
-export interface GroupCommitTools {
+export interface GroupCommitTools extends Planner {
   readonly log: Pick<EventLog, 'append'>;
   readonly deliverer: Deliverer;
-  readonly plan: (event: Event, source: Source) => Plan;
-  /** The plan of every event of this source that says nothing of where it goes; undefined when it depends on the event. */
-  readonly commonPlan?: (source: Source) => Plan | undefined;
-  /** Whether any destination takes events of this source; where none does, no event of it is planned. */
-  readonly reaches?: (source: Source) => boolean;
   readonly newBatchId: () => string;
   readonly traceparents?: Pick<Traceparents, 'note'>;
 }
@@ -176,15 +168,7 @@ export class GroupCommit {
   /** Plans every event and asks the lanes for room. */
   #assemble(calls: readonly WaitingCall[]): Group {
     const events = calls.length === 1 ? calls[0]!.events : calls.flatMap((call) => call.events);
-    const owed = new Map<number, number[]>();
-    const skipped = new Map<string, { destination: number; reason: string; indexes: number[] }>();
-    events.forEach((event, index) => {
-      const { origin } = event;
-      if (this.#tools.reaches?.(origin) === false) return;
-      const plan = this.#planOf(event);
-      for (const destination of plan.owed) listOf(owed, destination.id).push(index);
-      for (const { destination, reason } of plan.skipped) skip(skipped, destination, reason).push(index);
-    });
+    const { owed, skipped } = planned(events, this.#tools);
     const carried = this.#tally.take();
     for (const call of calls) this.#tally.add(call.counts);
     this.#tally.add(carried);
@@ -194,7 +178,7 @@ export class GroupCommit {
       events,
       lines: linesOf(events),
       owed: [...owed].flatMap(([destination, indexes]) => this.#owe(destination, indexes)),
-      skipped: [...skipped.values()] satisfies Skipped[],
+      skipped,
       received: this.#tally.take(),
     };
     return { batch, events, carried };
@@ -209,13 +193,6 @@ export class GroupCommit {
       { destination, state: 'held', indexes: indexes.slice(0, room) },
       { destination, state: 'parked', indexes: indexes.slice(room) },
     ];
-  }
-
-  /** Most events are planned without being parsed. */
-  #planOf(event: AcceptedEvent): Plan {
-    const { plan, commonPlan } = this.#tools;
-    const common = event.isUndirected ? commonPlan?.(event.origin) : undefined;
-    return common ?? plan(event.event, event.origin);
   }
 
   /** Stored: what is held goes to the lanes, what is parked is announced, room for duplicates is given back. */
@@ -275,27 +252,4 @@ function bytesOf(call: WaitingCall): number {
   let bytes = 0;
   for (const { length } of call.events) bytes += length;
   return bytes;
-}
-
-function listOf(lists: Map<number, number[]>, destination: number): number[] {
-  let list = lists.get(destination);
-  if (list === undefined) {
-    list = [];
-    lists.set(destination, list);
-  }
-  return list;
-}
-
-function skip(
-  lists: Map<string, { destination: number; reason: string; indexes: number[] }>,
-  destination: Destination,
-  reason: string,
-): number[] {
-  const key = `${destination.id}/${reason}`;
-  let entry = lists.get(key);
-  if (entry === undefined) {
-    entry = { destination: destination.id, reason, indexes: [] };
-    lists.set(key, entry);
-  }
-  return entry.indexes;
 }

@@ -1,3 +1,4 @@
+import { COLON, CR, LF, SPACE, TOKEN } from '../model/http-characters.ts';
 import { type CallAction, callAt } from './routes.ts';
 
 /**
@@ -25,11 +26,7 @@ export interface PlainRequest {
 /** Not plain. */
 const NOWHERE = -1;
 
-const LF = 0x0a;
-const CR = 0x0d;
-const SPACE = 0x20;
 const ZERO = 0x30;
-const COLON = 0x3a;
 const QUESTION_MARK = 0x3f;
 
 /** A longer head is left to `node:http`, which has a limit of its own. */
@@ -42,8 +39,6 @@ const START = Buffer.from('POST /v1/');
 const VERSION = Buffer.from(' HTTP/1.1\r\n');
 const KEEP_ALIVE = Buffer.from('keep-alive');
 
-/** 1 for the bytes of a token. RFC 9110 section 5.6.2. */
-const TOKEN = bytesLike(/[!#$%&'*+\-.^_`|~0-9A-Za-z]/);
 /** 1 for the bytes of a value. */
 const PRINTABLE = bytesLike(/[ -~]/);
 /** 1 for the bytes of a target that have no meaning to anybody but us. */

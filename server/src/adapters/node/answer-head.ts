@@ -1,4 +1,4 @@
-import { COLON, CR, isText, isToken, LF, SPACE } from './characters.ts';
+import { COLON, CR, isText, isToken, LF, SPACE } from '../../model/http-characters.ts';
 
 /** What `AnswerHead.read` gives instead of a place. */
 export const INCOMPLETE = -1;

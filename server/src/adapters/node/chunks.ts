@@ -1,5 +1,5 @@
+import { COLON, CR, isText, isToken, LF } from '../../model/http-characters.ts';
 import { MALFORMED } from './answer-head.ts';
-import { COLON, CR, isText, isToken, LF } from './characters.ts';
 
 const SEMICOLON = 0x3b;
 

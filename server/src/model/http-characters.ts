@@ -6,7 +6,8 @@ const TAB = 0x09;
 export const COLON = 0x3a;
 const DELETE = 0x7f;
 
-const TOKEN = Uint8Array.from({ length: 256 }, (_, byte) =>
+/** 1 for the bytes of a token, such as the name of a header. */
+export const TOKEN = Uint8Array.from({ length: 256 }, (_, byte) =>
   /[!#$%&'*+.^_`|~0-9A-Za-z-]/.test(String.fromCharCode(byte)) ? 1 : 0,
 );
 

@@ -23,6 +23,13 @@ const DESCRIPTION = '/api/openapi.json';
 /** The listener bounds bodies and heads; the framework is not to refuse what has come through. */
 const UNBOUNDED = Number.MAX_SAFE_INTEGER;
 
+/** Operations check by themselves what they are given. Not said, the framework loads two compilers of schemas at each start. */
+const NO_SCHEMAS = { compilersFactory: { buildValidator: refuseSchema, buildSerializer: refuseSchema } };
+
+function refuseSchema(): never {
+  throw new Error('routes of the control API have no schemas');
+}
+
 /** What an operation has to say, as it goes out. */
 interface Said {
   readonly status: number;
@@ -41,6 +48,7 @@ export async function makeApi(options: ControlOptions): Promise<FastifyInstance>
   const api = fastify({
     bodyLimit: UNBOUNDED,
     exposeHeadRoutes: false,
+    schemaController: NO_SCHEMAS,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: UNBOUNDED },
     // A path that cannot be decoded, such as /%zz.
     frameworkErrors: (_error, request, reply) => void fail(new Problem('not_found'), request, reply),

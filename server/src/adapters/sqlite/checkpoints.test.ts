@@ -39,11 +39,11 @@ describe('the checkpointer', () => {
   }
 
   it('runs from when there is something worth copying, and copies it', async () => {
-    commit(500_000);
+    commit(250_000);
     expect(checkpoints.isRunning).toBe(false);
-    commit(600_000);
+    commit(300_000);
     expect(checkpoints.isRunning).toBe(true);
-    expect(pagesLeft()).toBeGreaterThan(200);
+    expect(pagesLeft()).toBeGreaterThan(100);
     await expect.poll(pagesLeft).toBe(0);
   });
 

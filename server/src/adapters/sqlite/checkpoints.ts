@@ -7,7 +7,7 @@ import { COPIED, GO_ON, LOG, PAUSED, STOP, WISH, WORDS } from './checkpoint-word
 import type { CheckpointerOptions } from './checkpointer.ts';
 
 /** There is no thread while the log is shorter: a server without traffic is spared one, and the memory it takes. */
-const WORTH_COPYING = 1024 * 1024;
+const WORTH_COPYING = 512 * 1024;
 /** The write-ahead log starts again from its beginning once it is longer than this… */
 const LONG_ENOUGH = 16 * 1024 * 1024;
 /** …and so few of its pages are left to be copied that doing it between two commits goes unnoticed. */

@@ -24,6 +24,8 @@ import { SEED, timesLonger } from './rounds.ts';
 import { Traffic } from './traffic.ts';
 
 const APPENDS = 30;
+/** Lives whose calls are counted beforehand. */
+const LIVES_COUNTED = 5;
 /** Milliseconds for lives with one fault each, and for lives with one fault after another. */
 const BUDGET = 40_000;
 const BUDGET_OF_A_SERIES = 10_000;
@@ -71,7 +73,7 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
   });
 
   it('costs a 503 or a clear end at the start, whichever call it is, and nothing else', async () => {
-    const counts = await countCalls();
+    const counts = await countCallsOfAny();
     console.log(
       `storage calls of a life with ${APPENDS} appends: ${KINDS.map((kind) => `${counts[kind]} ${kind}`).join(', ')}`,
     );
@@ -94,8 +96,7 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, work));
-    // What shares a commit is chance, so not every life makes the last calls of the one that was counted.
-    expect(tally.fired).toBeGreaterThan(tally.rounds * 0.7);
+    expect(tally.fired).toBeGreaterThan(tally.rounds * 0.8);
     expect(tally.refusals).toBeGreaterThan(0);
     expect(tally.ends).toBeGreaterThan(0);
     passed('n-th storage call', {
@@ -189,11 +190,19 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
 
   const placeFor = () => makePlace(oneDestination([`http://127.0.0.1:${endpoint.port}/in`]));
 
+  /** How many calls of each kind every life makes: what shares a commit is chance, so one has some more than another. */
+  async function countCallsOfAny(): Promise<Record<Kind, number>> {
+    const lives: Record<Kind, number>[] = [];
+    while (lives.length < LIVES_COUNTED) lives.push(await countCalls(`count-${lives.length}`));
+    const least = (kind: Kind) => Math.min(...lives.map((counts) => counts[kind]));
+    return Object.fromEntries(KINDS.map((kind) => [kind, least(kind)])) as Record<Kind, number>;
+  }
+
   /** How many calls of each kind a life makes when nothing fails, until its disk would be healed. */
-  async function countCalls(): Promise<Record<Kind, number>> {
+  async function countCalls(name: string): Promise<Record<Kind, number>> {
     const place = placeFor();
     const disk = new DiskFaults(place.data);
-    const calls = new Calls('count');
+    const calls = new Calls(name);
     const live = await start(place, { env: disk.env });
     await append(live.url, calls);
     const counts = Object.fromEntries(KINDS.map((kind) => [kind, disk.calls(kind)])) as Record<Kind, number>;

@@ -90,14 +90,12 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
     too_many_viewers: async (world) => ({ after: await world.watchers(20) }),
   },
   postBackups: {
-    done: async (world) => {
-      await backupsEnded(world);
-      return { body: { folder: await world.folder() } };
-    },
+    done: async (world) => ({ body: { folder: await world.folder() } }),
+    idempotency_key_reused: async (world) =>
+      reusingKey({ body: { folder: await world.folder() }, headers: bearer(ADMIN) }, world),
   },
   getBackupsId: {
     done: async (world) => {
-      await backupsEnded(world);
       const folder = await world.folder();
       const { id } = await world.api<{ id: string }>('POST', 'backups', { folder });
       return { names: { id } };
@@ -110,14 +108,6 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
   batch: { '400': batchOfStrict },
   import: { '400': () => ({ body: { batch: 'none' } }) },
 };
-
-/** One runs at a time. */
-async function backupsEnded(world: World): Promise<void> {
-  for (;;) {
-    const { data } = await world.api<{ data: readonly { state: string }[] }>('GET', 'backups');
-    if (data.every(({ state }) => state !== 'running')) return;
-  }
-}
 
 /** The last hour, of a destination of its own. */
 async function replayOf(world: World) {
@@ -163,11 +153,13 @@ const GENERAL: Readonly<Record<string, (good: Plan, world: World) => Plan | unde
       ? undefined
       : { ...good, names: Object.fromEntries(Object.keys(good.names).map((name) => [name, 'nobody'])) },
   changed_meanwhile: (good) => ({ ...good, headers: { ...good.headers, 'if-match': '"older"' } }),
-  idempotency_key_reused: (good, world) => {
-    const headers = { ...good.headers, 'idempotency-key': world.fresh('key') };
-    return { ...good, headers, body: `${JSON.stringify(good.body ?? {})} `, before: { ...good, headers } };
-  },
+  idempotency_key_reused: reusingKey,
 };
+
+function reusingKey(good: Plan, world: World): Plan {
+  const headers = { ...good.headers, 'idempotency-key': world.fresh('key') };
+  return { ...good, headers, body: `${JSON.stringify(good.body ?? {})} `, before: { ...good, headers } };
+}
 
 let addresses = 0;
 /** Another one each time, so that none of them has to wait. */

@@ -14,7 +14,7 @@ export interface Plan {
   /** Text goes as it is, anything else as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent before, and its answer is not looked at. */
+  /** Sent before, and has to be granted. */
   readonly before?: Plan;
   /** Called when the answer is there. */
   readonly after?: () => void;
@@ -172,7 +172,10 @@ export class World {
   }
 
   async send({ method, path }: Pick<Described, 'method' | 'path'>, plan: Plan): Promise<Got> {
-    if (plan.before !== undefined) await this.send({ method, path }, plan.before);
+    if (plan.before !== undefined) {
+      const { status, body } = await this.send({ method, path }, plan.before);
+      if (status > 299) throw new Error(`the request before it was answered ${status}: ${body}`);
+    }
     const target = path.replace(/\{(\w+)\}/g, (_, name: string) =>
       encodeURIComponent((plan.names?.[name] ?? '').toWellFormed()),
     );

@@ -141,8 +141,6 @@ describe('GroupCommit', () => {
     expect(asked.map(({ batch }) => batch.events.map(({ messageId }) => messageId))).toEqual([
       ['a', 'b', 'c'],
     ]);
-    const { events, lines } = asked[0]!.batch;
-    expect(Buffer.from(lines!).toString()).toBe(events.map(({ json }) => json).join('\n'));
   });
 
   it('plans before the commit: what is owed and what is skipped is in the batch', async () => {

@@ -3,7 +3,6 @@ import type { Deliverer, InHand } from '../ports/deliverer.ts';
 import type { Appended, Batch, EventLog, Owed, Received } from '../ports/event-log.ts';
 import type { Traceparents } from '../ports/traceparents.ts';
 import type { AcceptedEvent } from './accepted.ts';
-import { linesOf } from './lines.ts';
 import { type Planner, planned } from './planned.ts';
 import { Tally } from './tally.ts';
 
@@ -176,7 +175,6 @@ export class GroupCommit {
       id: this.#tools.newBatchId(),
       receivedAt: calls.reduce((latest, call) => Math.max(latest, call.receivedAt), 0),
       events,
-      lines: linesOf(events),
       owed: [...owed].flatMap(([destination, indexes]) => this.#owe(destination, indexes)),
       skipped,
       received: this.#tally.take(),

@@ -1,6 +1,6 @@
 import type { Position } from '../model/event.ts';
 import type { Duration, Time } from '../model/time.ts';
-import type { WrittenEvent } from '../model/written-event.ts';
+import type { Line, WrittenEvent } from '../model/written-event.ts';
 import type { SetId } from './backlog.ts';
 
 /**
@@ -83,11 +83,6 @@ export interface Batch {
   readonly id: string;
   readonly receivedAt: Time;
   readonly events: readonly NewEvent[];
-  /**
-   * The JSON of all events in UTF-8, one a line, in a buffer of its own. It only saves the adapter from encoding `json`, and it
-   * is given away: empty afterwards.
-   */
-  readonly lines?: Uint8Array<ArrayBuffer>;
   readonly owed: readonly Owed[];
   readonly skipped: readonly Skipped[];
   /** What happened at the parser since the last batch. */
@@ -104,8 +99,8 @@ export interface NewEvent {
   readonly userId?: string | undefined;
   /** The canonical event as compact JSON. */
   readonly json: string;
-  /** Bytes of `json` in UTF-8, where they are known without writing it. */
-  readonly length?: number;
+  /** `json` in UTF-8, where it is written already. The adapter may keep these bytes, so nobody changes them. */
+  readonly line?: Line | undefined;
   /** Both ids where they stand, so that whoever only hashes or compares them need not have them as texts. */
   readonly idsInPlace?: IdsInPlace | undefined;
 }

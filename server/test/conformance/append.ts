@@ -15,6 +15,7 @@ import {
   SITE,
   skipped,
   WAREHOUSE,
+  written,
 } from './batches.ts';
 import type { Subject } from './harness.ts';
 import { claim, expectLane, heldFrom, idsOf, laneOf, MUCH_LATER } from './holdings.ts';
@@ -40,15 +41,26 @@ function positions(subject: Subject): void {
     expect(await idsAt(subject.store, [...first.slice(0, 2), ...second])).toEqual(['a0', 'a1', 'b0']);
   });
 
-  it('stores the lines it is given as it stores the events themselves, duplicates left out', async () => {
+  it('stores lines that are written already as it stores the events themselves, duplicates left out', async () => {
     const { log } = subject.store;
     await log.append(batch(events(1, 'known')));
-    const of = [event('a', SITE, { userId: 'Jürgen 💧' }), event('known0'), event('b')];
-    const lines = Uint8Array.from(Buffer.from(of.map(({ json }) => json).join('\n')));
-    const { positions } = await log.append(batch(of, { lines }));
+    const of = [event('a', SITE, { userId: 'Jürgen 💧' }), event('known0'), event('b'), event('c')];
+    const { positions } = await log.append(batch([...written(of.slice(0, 3)).events, of[3]!]));
     expect(positions[1]).toBeUndefined();
-    const stored = await log.read([positions[0]!, positions[2]!]);
-    expect(stored.map((one) => JSON.stringify(one?.event))).toEqual([of[0]!.json, of[2]!.json]);
+    const stored = await log.read([positions[0]!, positions[2]!, positions[3]!]);
+    expect(stored.map((one) => JSON.stringify(one?.event))).toEqual(
+      [of[0]!, of[2]!, of[3]!].map(({ json }) => json),
+    );
+  });
+
+  it('changes nothing in lines that it was given, not even when it erases', async () => {
+    const { log } = subject.store;
+    const { events: given, bytes } = written([event('a', SITE, { userId: 'u' }), event('b'), event('c')]);
+    const before = bytes.toString();
+    const { positions } = await log.append(batch(given));
+    expect(await log.erase('u')).toBe(1);
+    expect(bytes.toString()).toBe(before);
+    expect(await idsAt(subject.store, positions.slice(1) as number[])).toEqual(['b', 'c']);
   });
 
   it('never gives a position twice, not even after a crash', async () => {

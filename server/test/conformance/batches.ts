@@ -87,6 +87,18 @@ export function positionsOf(answer: Appended): Position[] {
   });
 }
 
+/** The same events with their lines, which stand in one buffer, one behind the other. */
+export function written(of: readonly NewEvent[]): { readonly events: NewEvent[]; readonly bytes: Buffer } {
+  const bytes = Buffer.from(of.map(({ json }) => `${json}\n`).join(''));
+  let at = 0;
+  const lined = of.map((one) => {
+    const line = { bytes, from: at, to: at + Buffer.byteLength(one.json) };
+    at = line.to + 1;
+    return { ...one, line };
+  });
+  return { events: lined, bytes };
+}
+
 /** Which events of the batch are duplicates: their indexes. */
 export function duplicatesOf(answer: Appended): number[] {
   return answer.positions.flatMap((position, index) => (position === undefined ? [index] : []));

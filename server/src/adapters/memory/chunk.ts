@@ -1,6 +1,7 @@
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import type { Batch } from '../../ports/event-log.ts';
+import { KeptLines } from './lines.ts';
 import type { StoredRecord } from './stored-record.ts';
 
 /**
@@ -11,9 +12,7 @@ export class Chunk {
   readonly first: Position;
   readonly receivedAt: Time;
   readonly #batch: Pick<Batch, 'owed' | 'skipped'>;
-  readonly #lines: Buffer;
-  /** Where each line of the batch begins, and one more: behind the last one and its line feed. Looked for when one is asked for. */
-  #starts: readonly number[] | undefined;
+  readonly #lines: KeptLines;
   /** Of every event, or of each. */
   readonly #sources: number | readonly number[];
   /** The place of each stored event in the batch; absent when there was no duplicate. */
@@ -29,8 +28,7 @@ export class Chunk {
     this.first = first;
     this.receivedAt = receivedAt;
     this.#batch = { owed, skipped };
-    const lines = batch.lines ?? Buffer.from(events.map(({ json }) => json).join('\n'));
-    this.#lines = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
+    this.#lines = new KeptLines(events);
     const source = events[0]?.source ?? 0;
     const isOfOne = events.every((event) => event.source === source);
     this.#sources = isOfOne ? source : events.map((event) => event.source);
@@ -60,16 +58,16 @@ export class Chunk {
 
   /** Bytes of JSON. */
   lengthOf(position: Position): number {
-    const { from, to } = this.#lineOf(this.#indexOf(position));
+    const { from, to } = this.#lines.at(this.#indexOf(position));
     return to - from;
   }
 
   /** The record of an event that is there. */
   at(position: Position): StoredRecord {
     const index = this.#indexOf(position);
-    const { from, to } = this.#lineOf(index);
+    const { bytes, from, to } = this.#lines.at(index);
     const { owed, skipped } = this.#batch;
-    return new KeptRecord(this.#lines.toString('utf8', from, to), {
+    return new KeptRecord(bytes.toString('utf8', from, to), {
       source: typeof this.#sources === 'number' ? this.#sources : this.#sources[index]!,
       receivedAt: this.receivedAt,
       owed: owed.filter(({ indexes }) => indexes.includes(index)).map(({ destination }) => destination),
@@ -81,34 +79,16 @@ export class Chunk {
 
   /** Nothing of its bytes is left. */
   remove(position: Position): void {
-    const { from, to } = this.#lineOf(this.#indexOf(position));
-    this.#lines.fill(BLANK, from, to);
+    this.#lines.blank(this.#indexOf(position));
     this.#gone ??= new Set();
     this.#gone.add(position);
     this.#size--;
-  }
-
-  #lineOf(index: number): { readonly from: number; readonly to: number } {
-    this.#starts ??= lineStarts(this.#lines);
-    return { from: this.#starts[index]!, to: this.#starts[index + 1]! - 1 };
   }
 
   #indexOf(position: Position): number {
     const nth = position - this.first;
     return this.#indexes?.[nth] ?? nth;
   }
-}
-
-/** In place of every byte of what was erased. */
-const BLANK = 0x20;
-const LINE_FEED = 0x0a;
-
-/** Compact JSON holds no line feed. */
-function lineStarts(lines: Buffer): number[] {
-  const starts = [0];
-  for (let at = lines.indexOf(LINE_FEED); at >= 0; at = lines.indexOf(LINE_FEED, at + 1)) starts.push(at + 1);
-  starts.push(lines.length + 1);
-  return starts;
 }
 
 /** Parsed when somebody asks for an id. */

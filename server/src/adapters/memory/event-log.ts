@@ -1,6 +1,6 @@
 import type { Position } from '../../model/event.ts';
 import type { Duration } from '../../model/time.ts';
-import type { Appended, Batch, EventLog, Skipped } from '../../ports/event-log.ts';
+import type { Appended, Batch, EventLog, NewEvent, Skipped } from '../../ports/event-log.ts';
 import { Chunk } from './chunk.ts';
 import type { Holder, MemoryContents } from './contents.ts';
 import { assertOpen } from './contents.ts';
@@ -86,12 +86,18 @@ function storeEvents(
     tally.accepted += 1;
     const position = events.grow(index);
     contents.lastPosition = position;
-    contents.bytes += event.length ?? Buffer.byteLength(event.json);
+    contents.bytes += lengthOf(event);
     // A duplicate does not renew the dedupe window: only a stored event does.
     if (slot >= 0) names.replace(slot, position);
     else names.add(hash, position);
     return position;
   });
+}
+
+/** Bytes of its JSON. */
+function lengthOf(event: NewEvent): number {
+  const { line } = event;
+  return line === undefined ? Buffer.byteLength(event.json) : line.to - line.from;
 }
 
 /** Duplicates are not skipped: they were planned when they came first. */

@@ -1,15 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../model/event.ts';
+import { lineStarts } from '../../model/lines.ts';
 import type { Time } from '../../model/time.ts';
-import {
-  decodeBody,
-  decodeNumbers,
-  decodeTimes,
-  encodeBody,
-  encodeNumbers,
-  encodeTimes,
-  lineStarts,
-} from './codec.ts';
+import { decodeBody, decodeNumbers, decodeTimes, encodeBody, encodeNumbers, encodeTimes } from './codec.ts';
 import { NO_PLAN } from './plans.ts';
 
 /** A chunk holds at most this many events: large enough to compress well, small enough to read one event from. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { decodeBody, decodeNumbers, encodeBody, encodeNumbers, lineStarts, RAW, ZSTD } from './codec.ts';
+import { decodeBody, decodeNumbers, encodeBody, encodeNumbers, RAW, ZSTD } from './codec.ts';
 
 describe('chunk codec', () => {
   it('leaves a few events as they are and compresses many', () => {
@@ -15,13 +15,6 @@ describe('chunk codec', () => {
 
   it('refuses a codec it does not know', () => {
     expect(() => decodeBody(9, Buffer.alloc(0), 0)).toThrow('codec 9');
-  });
-
-  it('finds the lines of a body, empty ones too', () => {
-    const body = Buffer.from('{"a":1}\n\n{"b":"ü"}');
-    const starts = lineStarts(body, 3);
-    const lines = [0, 1, 2].map((line) => body.subarray(starts[line]!, starts[line + 1]! - 1).toString());
-    expect(lines).toEqual(['{"a":1}', '', '{"b":"ü"}']);
   });
 
   it('keeps the source of every event in a few bytes', () => {

@@ -30,19 +30,6 @@ export function decodeBody(codec: number, bytes: Uint8Array, size: number): Buff
   throw new Error(`chunk codec ${codec} is unknown`);
 }
 
-/** The offsets at which the lines of a body begin, and one more: the offset after the last line and its line feed. */
-export function lineStarts(body: Uint8Array, lines: number): Uint32Array {
-  const starts = new Uint32Array(lines + 1);
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-  let at = 0;
-  for (let line = 1; line < lines; line++) {
-    at = bytes.indexOf(10, at) + 1;
-    starts[line] = at;
-  }
-  starts[lines] = body.byteLength + 1;
-  return starts;
-}
-
 /** Times of consecutive events, as pairs of (how many, when): four bytes and eight. */
 export function encodeTimes(times: Float64Array): Uint8Array {
   const pairs: { n: number; at: number }[] = [];

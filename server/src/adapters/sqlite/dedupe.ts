@@ -1,7 +1,7 @@
 import type { Position } from '../../model/event.ts';
+import { lineStarts } from '../../model/lines.ts';
 import type { Duration } from '../../model/time.ts';
 import { type Chunks, lineOf } from './chunks.ts';
-import { lineStarts } from './codec.ts';
 import type { Keys } from './keys.ts';
 import type { AppendMessage } from './protocol.ts';
 

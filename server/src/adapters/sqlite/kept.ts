@@ -1,6 +1,6 @@
 import type { Position } from '../../model/event.ts';
+import { lineStarts } from '../../model/lines.ts';
 import type { ChunkEvents } from './chunks.ts';
-import { lineStarts } from './codec.ts';
 import type { AppendMessage } from './protocol.ts';
 
 const LINE_FEED = Uint8Array.of(10);

@@ -1,5 +1,6 @@
 import type { Event, Position } from '../../model/event.ts';
 import type { Ledger } from '../../model/ledger.ts';
+import { joined, lineStarts, writtenLine } from '../../model/lines.ts';
 import { DAY, type Duration, type Time } from '../../model/time.ts';
 import type { Line } from '../../model/written-event.ts';
 import type {
@@ -26,7 +27,6 @@ import type {
 import type { Store } from '../../ports/store.ts';
 import { decodeAppended } from './appended.ts';
 import { Backups } from './backups.ts';
-import { lineStarts } from './codec.ts';
 import { hashIds } from './id-hashes.ts';
 import { type KeyHash, keyHash } from './key-hash.ts';
 import { ledgerOf } from './ledger.ts';
@@ -109,12 +109,11 @@ class SqliteEventLog implements EventLog {
     const windows = events.some((event) => event.dedupeWindow !== undefined)
       ? { windows: Float64Array.from(events, (event) => event.dedupeWindow ?? this.#dedupeWindow) }
       : {};
-    const lines = batch.lines ?? new TextEncoder().encode(events.map((event) => event.json).join('\n'));
     return {
       batch: batch.id,
       receivedAt: batch.receivedAt,
       events: events.length,
-      lines,
+      lines: joined(events.map((event) => event.line ?? writtenLine(event.json))),
       sources,
       keys,
       users,

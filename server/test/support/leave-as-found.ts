@@ -1,0 +1,31 @@
+import { afterAll, beforeAll, expect, vi } from 'vitest';
+
+/**
+ * Test files run in the same process, one after the other. Each leaves it as it found it: what was stubbed is put back here,
+ * and a file that leaves anything else behind fails.
+ */
+let before: object;
+
+beforeAll(() => {
+  before = processState();
+});
+
+// Hooks of a setup file end last.
+afterAll(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
+  vi.unstubAllGlobals();
+  expect(processState(), 'of the process that the next test file runs in').toEqual(before);
+});
+
+function processState(): object {
+  return {
+    env: { ...process.env },
+    folder: process.cwd(),
+    globals: Object.keys(globalThis).sort(),
+    uncaughtException: process.listenerCount('uncaughtException'),
+    unhandledRejection: process.listenerCount('unhandledRejection'),
+    signals: ['SIGTERM', 'SIGINT', 'SIGHUP'].map((signal) => process.listenerCount(signal)),
+  };
+}

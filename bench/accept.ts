@@ -23,6 +23,9 @@ const OFFERED = [
   { events: 100, connections: CONNECTIONS },
 ];
 
+/** As the program starts itself: cli/bin/millrace.js. */
+const HEAP = '--max-semi-space-size=16';
+
 const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
 /** Linux has a disk in memory there, on which a sync costs nothing. */
 const RAM = '/dev/shm';
@@ -34,7 +37,7 @@ try {
     const [bare = [], memory = [], disk = [], insert = [], ram = []] = await alternate(
       () => accepting(run(['bench/bare.ts', 'echo']), offered),
       // Not as long as the others: all it has stored stays in memory, and weighs on it.
-      () => accepting(run(['bench/accepting.ts']), offered, 1),
+      () => accepting(run([HEAP, 'bench/accepting.ts']), offered, 1),
       () => accepting(startMillrace(folder), offered),
       () => result(['bench/bare.ts', 'insert', join(folder, 'bare.db'), String(events), String(SECONDS)]),
       ...(unsynced === undefined ? [] : [() => accepting(startMillrace(unsynced), offered)]),

@@ -202,7 +202,10 @@ export class Scribe {
     const lines = this.#putPieces(inherited);
     this.#newMessageId = envelope.newMessageId;
     this.#lines = lines;
-    return Buffer.from(this.#bytes.subarray(lines, transcribe(this.#records, lines)));
+    const end = transcribe(this.#records, lines);
+    const copy = Buffer.allocUnsafe(end - lines);
+    this.#bytes.copy(copy, 0, lines, end);
+    return copy;
   }
 
   #lines = 0;

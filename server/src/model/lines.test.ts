@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { joined, lineStarts, runsOf, writtenLine } from './lines.ts';
+import { joined, lineStarts, runsOf, startsOf, writtenLine } from './lines.ts';
 import type { Line } from './written-event.ts';
 
 const textOf = ({ bytes, from, to }: Line) => bytes.toString('utf8', from, to);
@@ -37,6 +37,15 @@ describe('lines', () => {
         const together = joined(lines);
         expect(Buffer.from(together).toString()).toBe(lines.map(textOf).join('\n'));
         expect(together.buffer.byteLength).toBe(together.byteLength);
+      }),
+    );
+  });
+
+  it('begin where it is said before they are joined', () => {
+    fc.assert(
+      fc.property(standing, (lines) => {
+        fc.pre(lines.length > 0);
+        expect(startsOf(lines)).toEqual(lineStarts(joined(lines), lines.length));
       }),
     );
   });

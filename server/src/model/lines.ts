@@ -44,6 +44,16 @@ export function joined(lines: readonly Line[]): Uint8Array<ArrayBuffer> {
   return together;
 }
 
+/** What `lineStarts` will say of them when they are joined. */
+export function startsOf(lines: readonly Line[]): Uint32Array {
+  const starts = new Uint32Array(lines.length + 1);
+  for (let line = 0; line < lines.length; line++) {
+    const { from, to } = lines[line]!;
+    starts[line + 1] = starts[line]! + to - from + 1;
+  }
+  return starts;
+}
+
 /** The offsets at which the lines of a body begin, and one more: the offset after the last line and its line feed. */
 export function lineStarts(body: Uint8Array, lines: number): Uint32Array {
   const starts = new Uint32Array(lines + 1);

@@ -38,6 +38,8 @@ export interface Chunk {
 export interface ChunkEvents {
   readonly n: number;
   readonly lines: Uint8Array;
+  /** See `lineStarts`; where they are known without a look at the lines. */
+  readonly starts?: Uint32Array;
   readonly sources: Uint32Array;
   readonly times: Float64Array;
   readonly plans: Uint32Array;
@@ -76,7 +78,7 @@ export class Chunks {
       this.#next += events.n;
       return;
     }
-    const starts = lineStarts(events.lines, events.n);
+    const starts = events.starts ?? lineStarts(events.lines, events.n);
     for (let from = 0; from < events.n; from += MAX_EVENTS) {
       const to = Math.min(from + MAX_EVENTS, events.n);
       const part: ChunkEvents = {

@@ -1,5 +1,4 @@
 import type { Position } from '../../model/event.ts';
-import { lineStarts } from '../../model/lines.ts';
 import type { Duration } from '../../model/time.ts';
 import { type Chunks, lineOf } from './chunks.ts';
 import type { Keys } from './keys.ts';
@@ -27,17 +26,16 @@ export class Dedupe {
   place(batch: AppendMessage, next: Position): Float64Array {
     const positions = new Float64Array(batch.events);
     const first = next;
-    const lineAt = lineReader(batch);
     const maySealed = this.#keys.maySealed(batch.keys);
     for (let index = 0; index < batch.events; index++) {
       const high = batch.keys[index * 2]!;
       const low = batch.keys[index * 2 + 1]!;
       const isSame = (kept: Position): boolean => {
-        if (kept < first) return this.#isStored(batch, index, { line: lineAt(index), position: kept });
+        if (kept < first) return this.#isStored(batch, index, { line: lineIn(batch, index), position: kept });
         const earlier = positions.indexOf(kept);
         return (
           batch.sources[earlier] === batch.sources[index] &&
-          messageId(lineAt(earlier)) === messageId(lineAt(index))
+          messageId(lineIn(batch, earlier)) === messageId(lineIn(batch, index))
         );
       };
       const isKnown =
@@ -74,14 +72,9 @@ export class Dedupe {
   }
 }
 
-/** Lines are looked for only when a key matched, which is rare. */
-function lineReader(batch: AppendMessage): (index: number) => Buffer {
-  let starts: Uint32Array | undefined;
-  return (index) => {
-    starts ??= lineStarts(batch.lines, batch.events);
-    const from = starts[index]!;
-    return Buffer.from(batch.lines.buffer, batch.lines.byteOffset + from, starts[index + 1]! - 1 - from);
-  };
+function lineIn({ lines, starts }: AppendMessage, index: number): Buffer {
+  const from = starts[index]!;
+  return Buffer.from(lines.buffer, lines.byteOffset + from, starts[index + 1]! - 1 - from);
 }
 
 export function messageId(line: Buffer): string {

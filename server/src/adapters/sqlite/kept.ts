@@ -1,5 +1,4 @@
 import type { Position } from '../../model/event.ts';
-import { lineStarts } from '../../model/lines.ts';
 import type { ChunkEvents } from './chunks.ts';
 import type { AppendMessage } from './protocol.ts';
 
@@ -16,10 +15,9 @@ export function positionsOf(indexes: Uint32Array, places: Float64Array): Positio
 
 /** The batch without its duplicates; mostly the batch itself. */
 export function keep(message: AppendMessage, places: Float64Array, plans: Uint32Array): ChunkEvents {
-  const { receivedAt, events: n, lines, sources, keys, users } = message;
+  const { receivedAt, events: n, lines, starts, sources, keys, users } = message;
   if (!places.includes(-1))
-    return { n, lines, sources, times: new Float64Array(n).fill(receivedAt), plans, keys, users };
-  const starts = lineStarts(lines, n);
+    return { n, lines, starts, sources, times: new Float64Array(n).fill(receivedAt), plans, keys, users };
   const kept = [...places.keys()].filter((index) => places[index]! >= 0);
   const parts = kept.flatMap((index, nth) => {
     const line = lines.subarray(starts[index]!, starts[index + 1]! - 1);

@@ -83,6 +83,8 @@ export interface AppendMessage {
   readonly events: number;
   /** The events as compact JSON, one a line. */
   readonly lines: Uint8Array;
+  /** Where each line begins, and one more: see `lineStarts`. */
+  readonly starts: Uint32Array;
   /** Source id of each event. */
   readonly sources: Uint32Array;
   /** Key hash of each event: high word, low word. */

@@ -1,6 +1,6 @@
 import type { Event, Position } from '../../model/event.ts';
 import type { Ledger } from '../../model/ledger.ts';
-import { joined, lineStarts, writtenLine } from '../../model/lines.ts';
+import { joined, lineStarts, startsOf, writtenLine } from '../../model/lines.ts';
 import { DAY, type Duration, type Time } from '../../model/time.ts';
 import type { Line } from '../../model/written-event.ts';
 import type {
@@ -106,6 +106,7 @@ class SqliteEventLog implements EventLog {
     const sources = new Uint32Array(events.length);
     for (let index = 0; index < events.length; index++) sources[index] = events[index]!.source;
     const { keys, users } = hashIds(this.#hash, events);
+    const lines = events.map((event) => event.line ?? writtenLine(event.json));
     const windows = events.some((event) => event.dedupeWindow !== undefined)
       ? { windows: Float64Array.from(events, (event) => event.dedupeWindow ?? this.#dedupeWindow) }
       : {};
@@ -113,7 +114,8 @@ class SqliteEventLog implements EventLog {
       batch: batch.id,
       receivedAt: batch.receivedAt,
       events: events.length,
-      lines: joined(events.map((event) => event.line ?? writtenLine(event.json))),
+      lines: joined(lines),
+      starts: startsOf(lines),
       sources,
       keys,
       users,

@@ -2,8 +2,9 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { accepting, alternate, CONNECTIONS, type Figure, line, middle, rate, SECONDS } from './figures.ts';
+import { fetchMemory } from './fresh-memory.ts';
 import { startMillrace } from './millrace.ts';
-import { result, run } from './processes.ts';
+import { median, result, run } from './processes.ts';
 
 /**
  * What accepting costs: `node bench/accept.ts`, with SECONDS (4) and ROUNDS (3). Single calls and batches of 100, with the
@@ -34,10 +35,14 @@ const unsynced = existsSync(RAM) ? mkdtempSync(join(RAM, 'millrace-bench-')) : u
 try {
   for (const offered of OFFERED) {
     const { events, connections } = offered;
+    const pages: number[] = [];
     const [bare = [], memory = [], disk = [], insert = [], ram = []] = await alternate(
       () => accepting(run(['bench/bare.ts', 'echo']), offered),
       // Not as long as the others: all it has stored stays in memory, and weighs on it.
-      () => accepting(run([HEAP, 'bench/accepting.ts']), offered, 1),
+      () => {
+        pages.push(fetchMemory());
+        return accepting(run([HEAP, 'bench/accepting.ts']), offered, 1);
+      },
       () => accepting(startMillrace(folder), offered),
       () => result(['bench/bare.ts', 'insert', join(folder, 'bare.db'), String(events), String(SECONDS)]),
       ...(unsynced === undefined ? [] : [() => accepting(startMillrace(unsynced), offered)]),
@@ -45,6 +50,9 @@ try {
     console.log(`${events === 1 ? 'single calls' : `batches of ${events}`}, ${connections} connections`);
     console.log(line('node:http, body collected and parsed', bare, 'events'));
     console.log(line('millrace, model of the store in memory', memory, 'events'));
+    console.log(
+      `    (beforehand, as it keeps all events: ${median(pages).toFixed(1)} µs for a page of memory)`,
+    );
     if (ram.length > 0) console.log(line('millrace, store on a disk in memory', ram, 'events'));
     console.log(line('node:sqlite, a row a request, synced', insert, 'events'));
     console.log(line('millrace, durable', disk, 'events'));

@@ -67,10 +67,11 @@ export function middle(figures: readonly Figure[], key: Measured): number {
 
 export function line(who: string, figures: readonly Figure[], unit: string): string {
   const of = (key: Measured) => middle(figures, key);
-  return (
-    `  ${who.padEnd(38)} ${rate(of('perSecond'))} ${unit}/s   ${rate(of('perCpuSecond'))} per CPU second` +
-    `   p50 ${of('p50').toFixed(2)} ms   p99 ${of('p99').toFixed(2)} ms   ${of('memory').toFixed(0)} MB`
-  );
+  const rates = `  ${who.padEnd(38)} ${rate(of('perSecond'))} ${unit}/s   ${rate(of('perCpuSecond'))} per CPU second`;
+  // What nobody waits for has no latency.
+  if (Number.isNaN(of('p50'))) return rates;
+  const latency = `p50 ${of('p50').toFixed(2)} ms   p99 ${of('p99').toFixed(2)} ms`;
+  return `${rates}   ${latency}   ${of('memory').toFixed(0)} MB`;
 }
 
 export function rate(value: number): string {

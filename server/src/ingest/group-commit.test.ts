@@ -221,18 +221,6 @@ describe('GroupCommit', () => {
     expect(delivered).toEqual([]);
   });
 
-  it('keeps the counts of refused calls through a failed commit, but not those of calls that will come again', async () => {
-    commits.count([{ source: 1, calls: 2, discarded: { invalid_json: 2 } }]);
-    commits.add(call('a', ['1']));
-    await settled();
-    expect(asked[0]!.batch.received).toEqual([{ source: 1, calls: 3, discarded: { invalid_json: 2 } }]);
-    asked[0]!.fail();
-    await settled();
-    commits.add(call('a', ['1']));
-    await settled();
-    expect(asked[1]!.batch.received).toEqual([{ source: 1, calls: 3, discarded: { invalid_json: 2 } }]);
-  });
-
   it('takes no more when too many bytes wait for the disk, and takes calls again when they are stored', async () => {
     const heavy = {
       ...call('heavy', ['1']),
@@ -256,22 +244,5 @@ describe('GroupCommit', () => {
     asked[0]!.answer();
     await stopping;
     expect(said).toEqual(['a stored']);
-  });
-
-  it('stops when everything taken is answered and every count is written', async () => {
-    commits.add(call('a', ['1']));
-    await settled();
-    commits.count([{ source: 1, calls: 1, discarded: { no_user_anon_id: 1 } }]);
-    let stopped = false;
-    const stopping = commits.stop().then(() => {
-      stopped = true;
-    });
-    await settled();
-    expect(stopped).toBe(false);
-    asked[0]!.answer();
-    await settled();
-    expect(asked[1]!.batch).toMatchObject({ events: [], received: [{ source: 1, calls: 1 }] });
-    asked[1]!.answer();
-    await stopping;
   });
 });

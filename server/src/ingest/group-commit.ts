@@ -47,7 +47,6 @@ export interface Committed {
  */
 export class GroupCommit {
   readonly #tools: GroupCommitTools;
-  readonly #tally = new Tally();
   #waiting: WaitingCall[] = [];
   #waitingBytes = 0;
   #underWay = 0;
@@ -68,36 +67,10 @@ export class GroupCommit {
     return true;
   }
 
-  /** Counts of calls that leave no event behind: they ride with the next commit. */
-  count(counts: readonly Received[]): void {
-    this.#tally.add(counts);
-  }
-
-  /** Resolves when everything taken so far has its answer and every count is written. */
+  /** Resolves when everything taken so far has its answer. */
   async stop(): Promise<void> {
     while (this.#underWay > 0 || this.#waiting.length > 0)
       await new Promise<void>((resolve) => this.#idle.push(resolve));
-    await this.flushCounts();
-  }
-
-  /** Writes counts that found no commit to ride with. Rejects when they could not be written; they are kept. */
-  async flushCounts(): Promise<void> {
-    if (this.#tally.isEmpty) return;
-    const received = this.#tally.take();
-    const batch = {
-      id: this.#tools.newBatchId(),
-      receivedAt: 0,
-      events: [],
-      owed: [],
-      skipped: [],
-      received,
-    };
-    try {
-      await this.#tools.log.append(batch);
-    } catch (error) {
-      this.#tally.add(received);
-      throw error;
-    }
   }
 
   /** Not at once: first whatever else has arrived by now, so that it shares the commit. */
@@ -168,18 +141,17 @@ export class GroupCommit {
   #assemble(calls: readonly WaitingCall[]): Group {
     const events = calls.length === 1 ? calls[0]!.events : calls.flatMap((call) => call.events);
     const { owed, skipped } = planned(events, this.#tools);
-    const carried = this.#tally.take();
-    for (const call of calls) this.#tally.add(call.counts);
-    this.#tally.add(carried);
+    const received = new Tally();
+    for (const call of calls) received.add(call.counts);
     const batch: Batch = {
       id: this.#tools.newBatchId(),
       receivedAt: calls.reduce((latest, call) => Math.max(latest, call.receivedAt), 0),
       events,
       owed: [...owed].flatMap(([destination, indexes]) => this.#owe(destination, indexes)),
       skipped,
-      received: this.#tally.take(),
+      received: received.take(),
     };
-    return { batch, events, carried };
+    return { batch, events };
   }
 
   /** The first ones in memory, as far as there is room. */
@@ -217,12 +189,11 @@ export class GroupCommit {
   }
 
   /**
-   * Not stored, as far as the log could tell: its own calls will come again and are counted then; others' counts are kept.
+   * Not stored, as far as the log could tell: its calls will come again and are counted then.
    * A log that fails may find out later that it did store the batch, and parks it then: so the lanes look.
    */
-  #takeBack({ batch, carried }: Group): void {
+  #takeBack({ batch }: Group): void {
     const { deliverer } = this.#tools;
-    this.#tally.add(carried);
     for (const { destination, state, indexes } of batch.owed) {
       if (state === 'held') deliverer.release(destination, indexes.length);
       deliverer.parked(destination, batch.receivedAt);
@@ -233,8 +204,6 @@ export class GroupCommit {
 interface Group {
   readonly batch: Batch;
   readonly events: readonly AcceptedEvent[];
-  /** Counts of earlier calls that ride with this commit. */
-  readonly carried: readonly Received[];
 }
 
 function answerAll(calls: readonly WaitingCall[], { positions }: Appended): void {

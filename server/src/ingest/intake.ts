@@ -6,15 +6,13 @@ import type { Admission, CallRequest, Receiver, Verdict } from '../ports/receive
 import type { Samples } from '../ports/samples.ts';
 import type { Tallies } from '../ports/tallies.ts';
 import { type Committed, GroupCommit, type GroupCommitTools } from './group-commit.ts';
+import { LedgerCounts } from './ledger-counts.ts';
 import { prepareScanning } from './manuscript.ts';
 import { type ReceivedCall, receiveCall, type WriteKeys } from './receive.ts';
 
 /** What a client is asked to wait when its call could not be stored; whole seconds. */
 const RETRY_AFTER_OVERLOAD = 1;
 const RETRY_AFTER_STORAGE = 5;
-
-/** Counts that no commit carried are written this often. */
-const COUNTS_EVERY = SECOND;
 
 export interface IntakeTools extends GroupCommitTools {
   readonly clock: Clock;
@@ -44,12 +42,13 @@ const REMEMBERED: Duration = 10 * SECOND;
 export class Intake {
   readonly #tools: IntakeTools;
   readonly #commits: GroupCommit;
-  #cancelTimer: (() => void) | undefined;
+  readonly #counts: LedgerCounts;
   #failure: { readonly reason: string; readonly at: Time } | undefined;
 
   constructor(tools: IntakeTools) {
     this.#tools = tools;
     this.#commits = new GroupCommit(tools);
+    this.#counts = new LedgerCounts(tools);
     prepareScanning();
   }
 
@@ -69,10 +68,7 @@ export class Intake {
       this.#store(call, request, answer);
       return;
     }
-    if (call.counts.length > 0) {
-      this.#commits.count(call.counts);
-      this.#writeCountsLater();
-    }
+    if (call.counts.length > 0) this.#counts.add(call.counts);
     answer(call.kind === 'received' ? STORED : refusalOf(call));
   };
 
@@ -87,9 +83,9 @@ export class Intake {
 
   /** Resolves when every call taken has its answer. Stop the listener first. */
   async stop(): Promise<void> {
-    this.#cancelTimer?.();
+    await this.#commits.stop();
     try {
-      await this.#commits.stop();
+      await this.#counts.stop();
     } catch (error) {
       this.#tools.logger.warn({ error }, 'ledger.counts_not_written');
     }
@@ -176,19 +172,6 @@ export class Intake {
     }
     tallies.discarded(call.unattributed);
     tallies.clock(call.clock);
-  }
-
-  #writeCountsLater(): void {
-    const { clock } = this.#tools;
-    this.#cancelTimer ??= clock.at(clock.now() + COUNTS_EVERY, () => this.#writeCounts());
-  }
-
-  #writeCounts(): void {
-    this.#cancelTimer = undefined;
-    this.#commits.flushCounts().catch((error: unknown) => {
-      this.#tools.logger.warn({ error }, 'ledger.counts_not_written');
-      this.#writeCountsLater();
-    });
   }
 }
 

@@ -14,7 +14,8 @@ export interface EventLog {
    * - Resolves only when the commit is on stable storage; then it survives the death of the process and of the machine.
    * - Rejects with a `StorageError` when nothing of the batch is stored. An adapter that cannot tell at first whether
    *   its commit happened finds out before it answers.
-   * - The same batch id again gives the same answer and stores nothing, as long as the id is among the last 64.
+   * - The same batch id again gives the same answer and stores nothing, as long as the id is among the last 64 of the batches
+   *   that stored events, or of those that stored none.
    * - An event whose (source, messageId) was stored within the dedupe window, or stands earlier in the same batch, is a
    *   duplicate: counted, not stored, not owed, not skipped. The test is exact, and the window survives restarts.
    * - Events get their positions in the order given.

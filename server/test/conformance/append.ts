@@ -160,6 +160,18 @@ function sameBatch(subject: Subject): void {
     await expectLane(subject.store, 2, 0);
   });
 
+  it('still knows a batch without events after 200 with some, and after a crash', async () => {
+    const counts = batch([], { received: [{ source: SITE, calls: 3, discarded: { no_user_anon_id: 3 } }] });
+    const first = await subject.store.log.append(counts);
+    for (let n = 0; n < 200; n++) await subject.store.log.append(batch([event(`other${n}`)]));
+    expect(await subject.store.log.append(counts)).toEqual(first);
+    await subject.restart();
+    expect(await subject.store.log.append(counts)).toEqual(first);
+    expect(await countsOfSource(subject.store, SITE)).toMatchObject({
+      ...{ received: 203, accepted: 200, discarded: { no_user_anon_id: 3 } },
+    });
+  });
+
   it('still knows a batch after a crash', async () => {
     const first = await subject.store.log.append(mixedBatch());
     await subject.restart();

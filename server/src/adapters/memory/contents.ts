@@ -28,8 +28,9 @@ export interface MemoryContents {
   bytes: number;
   /** Where the newest event of every (source, messageId) is. Dedupe looks here. */
   readonly names: Names;
-  /** What the last batches were answered, by batch id, oldest first. */
+  /** What the last batches with events were answered, by batch id, oldest first; and the last ones without. */
   readonly answers: Map<string, Appended>;
+  readonly emptyAnswers: Map<string, Appended>;
 
   readonly sets: Map<SetId, PendingSet>;
   /** By destination id: its sets that nobody holds, as a heap (see `due.ts`). */
@@ -124,6 +125,7 @@ export function emptyContents(): MemoryContents {
     bytes: 0,
     names: new Names(),
     answers: new Map(),
+    emptyAnswers: new Map(),
     sets: new Map(),
     onDisk: new Map(),
     failures: [],

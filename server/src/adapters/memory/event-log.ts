@@ -23,7 +23,7 @@ export function openEventLog(contents: MemoryContents, holder: Holder, dedupeWin
   return {
     async append(batch) {
       assertOpen(contents, holder);
-      const known = contents.answers.get(batch.id);
+      const known = contents.answers.get(batch.id) ?? contents.emptyAnswers.get(batch.id);
       if (known !== undefined) return known;
 
       const positions = storeEvents(contents, batch, dedupeWindow);
@@ -34,7 +34,8 @@ export function openEventLog(contents: MemoryContents, holder: Holder, dedupeWin
       for (const received of batch.received) receive(contents, received);
 
       const answer = { positions, held };
-      remember(contents, batch.id, answer);
+      const isEmpty = positions.every((position) => position === undefined);
+      remember(isEmpty ? contents.emptyAnswers : contents.answers, batch.id, answer);
       return answer;
     },
 
@@ -111,11 +112,11 @@ function skip(
 }
 
 /** A map keeps the order of insertion, so the first key is the batch that was answered longest ago. */
-function remember(contents: MemoryContents, id: string, answer: Appended): void {
-  contents.answers.set(id, answer);
-  if (contents.answers.size <= REMEMBERED_BATCHES) return;
-  for (const oldest of contents.answers.keys()) {
-    contents.answers.delete(oldest);
+function remember(answers: Map<string, Appended>, id: string, answer: Appended): void {
+  answers.set(id, answer);
+  if (answers.size <= REMEMBERED_BATCHES) return;
+  for (const oldest of answers.keys()) {
+    answers.delete(oldest);
     return;
   }
 }

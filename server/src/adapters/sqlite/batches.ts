@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Origin } from './chunks.ts';
 
-/** How many batches are remembered. Chunks that carry their answers are not sealed. */
+/** How many batches are remembered of those with a chunk, and how many of the others. Chunks that carry their answers are not sealed. */
 export const REMEMBERED = 64;
 
 /**
@@ -13,7 +13,8 @@ export class Batches {
   readonly #putEmpty: StatementSync;
   readonly #dropEmpty: StatementSync;
   /** As `appended.ts` writes them. */
-  readonly #answers = new Map<string, string>();
+  readonly #ofChunks = new Map<string, string>();
+  readonly #ofNone = new Map<string, string>();
   #emptyNumber = 0;
 
   constructor(database: DatabaseSync) {
@@ -21,24 +22,24 @@ export class Batches {
     this.#dropEmpty = database.prepare('delete from empty_batch where number <= ?');
     const empty = database.prepare('select number, batch, answer from empty_batch order by number');
     for (const { number, batch, answer } of empty.all() as unknown as Row[]) {
-      this.#answers.set(batch, answer);
+      this.#ofNone.set(batch, answer);
       this.#emptyNumber = number;
     }
     const last = database.prepare(
       'select batch, answer from chunk where batch is not null order by first desc limit ?',
     );
     for (const { batch, answer } of (last.all(REMEMBERED) as unknown as Row[]).reverse()) {
-      this.#answers.set(batch, answer);
+      this.#ofChunks.set(batch, answer);
     }
   }
 
   answerTo(id: string): string | undefined {
-    return this.#answers.get(id);
+    return this.#ofChunks.get(id) ?? this.#ofNone.get(id);
   }
 
   /** The chunk that carried an answer goes before the batch is forgotten. */
   keep({ batch, answer }: Origin): void {
-    if (this.#answers.has(batch)) this.#putEmpty.run(++this.#emptyNumber, batch, answer);
+    if (this.#ofChunks.has(batch)) this.#putEmpty.run(++this.#emptyNumber, batch, answer);
   }
 
   /** `stored`: whether the answer went into a chunk's row. */
@@ -47,9 +48,9 @@ export class Batches {
       this.#putEmpty.run(++this.#emptyNumber, id, answer);
       this.#dropEmpty.run(this.#emptyNumber - REMEMBERED);
     }
-    this.#answers.set(id, answer);
-    // Batches with and without a chunk each keep their last ones, so that those of either kind survive a restart.
-    if (this.#answers.size > 2 * REMEMBERED) this.#answers.delete(this.#answers.keys().next().value!);
+    const answers = stored ? this.#ofChunks : this.#ofNone;
+    answers.set(id, answer);
+    if (answers.size > REMEMBERED) answers.delete(answers.keys().next().value!);
   }
 }
 

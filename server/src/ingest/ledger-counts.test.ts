@@ -1,0 +1,92 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { type HandClock, handClock } from '../../test/support/clock.ts';
+import { openMemoryStore } from '../adapters/memory/store.ts';
+import { MINUTE, SECOND } from '../model/time.ts';
+import { type Batch, StorageError } from '../ports/event-log.ts';
+import type { Store } from '../ports/store.ts';
+import { LedgerCounts } from './ledger-counts.ts';
+
+const DISCARDED = [{ source: 1, calls: 1, discarded: { invalid_json: 1 } }];
+
+describe('counts of calls that left no event', () => {
+  let store: Store;
+  let clock: HandClock;
+  let counts: LedgerCounts;
+  /** What an append does instead of what it should. */
+  let trouble: 'none' | 'stores nothing' | 'stores, and says it did not';
+  let appended: Batch[];
+  let warned: string[];
+
+  beforeEach(() => {
+    store = openMemoryStore();
+    clock = handClock(1_700_000_000_000);
+    trouble = 'none';
+    appended = [];
+    warned = [];
+    let ids = 0;
+    const append = async (batch: Batch) => {
+      appended.push(batch);
+      if (trouble === 'stores nothing') throw new StorageError('the disk is full');
+      const answer = await store.log.append(batch);
+      if (trouble === 'stores, and says it did not') throw new StorageError('the disk fell silent');
+      return answer;
+    };
+    const warn = (_facts: object, name: string) => void warned.push(name);
+    counts = new LedgerCounts({ log: { append }, newBatchId: () => `b${ids++}`, clock, logger: { warn } });
+  });
+
+  const received = async () => (await store.backlog.ledger()).sources.get(1)?.received ?? 0;
+
+  it('are in the ledger a second later, all in one write', async () => {
+    for (let n = 0; n < 1000; n++) counts.add(DISCARDED);
+    await clock.pass(SECOND - 1);
+    expect(appended).toEqual([]);
+    await clock.pass(1);
+    expect([await received(), appended.length]).toEqual([1000, 1]);
+    await clock.pass(MINUTE);
+    expect(appended).toHaveLength(1);
+  });
+
+  it('are kept while they cannot be written, and written when they can', async () => {
+    trouble = 'stores nothing';
+    counts.add(DISCARDED);
+    await clock.pass(3 * SECOND);
+    counts.add(DISCARDED);
+    await clock.pass(3 * SECOND);
+    expect(await received()).toBe(0);
+    expect(warned).toEqual(Array.from({ length: 6 }, () => 'ledger.counts_not_written'));
+    trouble = 'none';
+    await clock.pass(SECOND);
+    expect(await received()).toBe(2);
+  });
+
+  it('are counted once when they were stored although the log said otherwise', async () => {
+    trouble = 'stores, and says it did not';
+    counts.add(DISCARDED);
+    await clock.pass(SECOND);
+    counts.add(DISCARDED);
+    await clock.pass(5 * SECOND);
+    trouble = 'none';
+    await clock.pass(SECOND);
+    expect(await received()).toBe(2);
+  });
+
+  it('are written before it stops, those of a write under way once', async () => {
+    counts.add(DISCARDED);
+    await clock.pass(SECOND);
+    counts.add(DISCARDED);
+    await counts.stop();
+    expect(await received()).toBe(2);
+    await clock.pass(MINUTE);
+    expect(appended).toHaveLength(2);
+  });
+
+  it('that cannot be written before it stops are said to be lost', async () => {
+    trouble = 'stores nothing';
+    counts.add(DISCARDED);
+    await clock.pass(SECOND);
+    await expect(counts.stop()).rejects.toThrow('the disk is full');
+    await clock.pass(MINUTE);
+    expect(appended).toHaveLength(2);
+  });
+});

@@ -24,6 +24,8 @@ export interface GroupCommitTools extends Planner {
   readonly deliverer: Deliverer;
   readonly newBatchId: () => string;
   readonly traceparents?: Pick<Traceparents, 'note'>;
+  /** Called with every commit, for whatever had better share its sync. */
+  readonly beside?: () => void;
 }
 
 /** The events of one request, and whom to tell. */
@@ -108,6 +110,7 @@ export class GroupCommit {
 
   async #commitGroup(calls: readonly WaitingCall[]): Promise<void> {
     const group = this.#assemble(calls);
+    this.#tools.beside?.();
     try {
       const appended = await this.#tools.log.append(group.batch);
       this.#noteTraceparents(calls, appended);

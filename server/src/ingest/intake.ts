@@ -47,8 +47,8 @@ export class Intake {
 
   constructor(tools: IntakeTools) {
     this.#tools = tools;
-    this.#commits = new GroupCommit(tools);
     this.#counts = new LedgerCounts(tools);
+    this.#commits = new GroupCommit({ ...tools, beside: this.#counts.write });
     prepareScanning();
   }
 

@@ -47,6 +47,29 @@ describe('counts of calls that left no event', () => {
     expect(appended).toHaveLength(1);
   });
 
+  it('are written at once beside a commit of events, and then not again', async () => {
+    counts.write();
+    counts.add(DISCARDED);
+    counts.add(DISCARDED);
+    counts.write();
+    counts.write();
+    await clock.settle();
+    expect([await received(), appended.length]).toEqual([2, 1]);
+    await clock.pass(MINUTE);
+    expect(appended).toHaveLength(1);
+  });
+
+  it('that could not be written beside a commit are written a second later', async () => {
+    trouble = 'stores, and says it did not';
+    counts.add(DISCARDED);
+    counts.write();
+    await clock.settle();
+    expect(warned).toEqual([]);
+    trouble = 'none';
+    await clock.pass(SECOND);
+    expect([await received(), appended.length]).toEqual([1, 2]);
+  });
+
   it('are kept while they cannot be written, and written when they can', async () => {
     trouble = 'stores nothing';
     counts.add(DISCARDED);
@@ -56,8 +79,16 @@ describe('counts of calls that left no event', () => {
     expect(await received()).toBe(0);
     expect(warned).toEqual(Array.from({ length: 6 }, () => 'ledger.counts_not_written'));
     trouble = 'none';
-    await clock.pass(SECOND);
+    await clock.pass(2 * SECOND);
     expect(await received()).toBe(2);
+  });
+
+  it('are one write a second however many come', async () => {
+    for (let n = 0; n < 100; n++) {
+      counts.add(DISCARDED);
+      await clock.pass(SECOND / 10);
+    }
+    expect(appended.length).toBeLessThanOrEqual(10);
   });
 
   it('are counted once when they were stored although the log said otherwise', async () => {
@@ -67,7 +98,7 @@ describe('counts of calls that left no event', () => {
     counts.add(DISCARDED);
     await clock.pass(5 * SECOND);
     trouble = 'none';
-    await clock.pass(SECOND);
+    await clock.pass(2 * SECOND);
     expect(await received()).toBe(2);
   });
 

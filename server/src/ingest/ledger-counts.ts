@@ -4,7 +4,7 @@ import type { Batch, EventLog, Received } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import { Tally } from './tally.ts';
 
-/** How long counts wait for others, so that a thousand discarded calls are one write. */
+/** How long counts wait at most for others, and for a commit of events to share its sync. */
 const EVERY: Duration = SECOND;
 
 export interface LedgerCountsTools {
@@ -35,11 +35,17 @@ export class LedgerCounts {
     this.#writeSoon();
   }
 
+  /** Writes what is there, together with whatever else the log is asked to write at this moment. */
+  readonly write = (): void => {
+    // It fails with the commit beside it, which says so.
+    if (this.#isWaiting && this.#writing === undefined) this.#begin(() => {});
+  };
+
   /** Resolves when every count is written. Rejects when they could not be. */
   async stop(): Promise<void> {
     await this.#writing;
     this.#cancelTimer?.();
-    await this.#write();
+    while (this.#isWaiting) await this.#writeBatch();
   }
 
   get #isWaiting(): boolean {
@@ -50,22 +56,26 @@ export class LedgerCounts {
     const { clock, logger } = this.#tools;
     if (this.#cancelTimer !== undefined || this.#writing !== undefined) return;
     this.#cancelTimer = clock.at(clock.now() + EVERY, () => {
-      this.#cancelTimer = undefined;
-      this.#writing = this.#write()
-        .catch((error: unknown) => logger.warn({ error }, 'ledger.counts_not_written'))
-        .finally(() => {
-          this.#writing = undefined;
-          if (this.#isWaiting) this.#writeSoon();
-        });
+      this.#begin((error) => logger.warn({ error }, 'ledger.counts_not_written'));
     });
   }
 
-  async #write(): Promise<void> {
-    while (this.#isWaiting) {
-      this.#batch ??= this.#newBatch();
-      await this.#tools.log.append(this.#batch);
-      this.#batch = undefined;
-    }
+  #begin(failed: (error: unknown) => void): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    this.#writing = this.#writeBatch()
+      .catch(failed)
+      .finally(() => {
+        this.#writing = undefined;
+        if (this.#isWaiting) this.#writeSoon();
+      });
+  }
+
+  /** What has come meanwhile waits for the next time: else a stream of discarded calls would be a stream of syncs. */
+  async #writeBatch(): Promise<void> {
+    this.#batch ??= this.#newBatch();
+    await this.#tools.log.append(this.#batch);
+    this.#batch = undefined;
   }
 
   #newBatch(): Batch {

@@ -1,18 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { sourceWith } from '../../test/support/sources.ts';
 import { joined } from '../model/lines.ts';
-import type { Source } from '../model/source.ts';
 import { receiveCall } from './receive.ts';
 import { writeKeys } from './write-keys.ts';
 
-const source: Source = {
-  id: 1,
-  name: 'website',
-  writeKeys: ['k'],
-  enabled: true,
-  mode: 'standard',
-  whenDisabled: 'refuse',
-};
+const source = sourceWith({ writeKeys: ['k'] });
 
 test('lines of several requests, some parsed and some left out, are those of the events in their order', () => {
   const call = fc.constantFrom(

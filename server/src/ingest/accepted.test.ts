@@ -1,15 +1,8 @@
 import { expect, it } from 'vitest';
-import type { Source } from '../model/source.ts';
+import { sourceWith } from '../../test/support/sources.ts';
 import { AcceptedEvent } from './accepted.ts';
 
-const SOURCE: Source = {
-  id: 1,
-  name: 'website',
-  writeKeys: ['k'],
-  enabled: true,
-  mode: 'standard',
-  whenDisabled: 'refuse',
-};
+const SOURCE = sourceWith({ writeKeys: ['k'] });
 const KNOWN = { userFrom: 0, userTo: 0, isUndirected: true };
 
 it('an event that waits does not keep the lines of others in memory', () => {

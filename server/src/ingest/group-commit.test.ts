@@ -1,21 +1,14 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { sourceWith } from '../../test/support/sources.ts';
 import type { Destination } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
-import type { Source } from '../model/source.ts';
 import type { Deliverer, InHand } from '../ports/deliverer.ts';
 import { type Appended, type Batch, type EventLog, StorageError } from '../ports/event-log.ts';
 import { acceptedEvent } from './accepted.ts';
 import { GroupCommit, type WaitingCall } from './group-commit.ts';
 
 const NOW = 1_700_000_000_000;
-const source: Source = {
-  id: 1,
-  name: 'website',
-  writeKeys: ['k'],
-  enabled: true,
-  mode: 'standard',
-  whenDisabled: 'refuse',
-};
+const source = sourceWith({ writeKeys: ['k'] });
 const settings = { endpoints: [], format: 'documented', success: 'any' } as const;
 const crm: Destination = {
   id: 7,

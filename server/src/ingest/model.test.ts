@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
+import { sourceWith } from '../../test/support/sources.ts';
 import { CALL_TYPES } from '../model/call.ts';
 import type { Json } from '../model/json.ts';
-import type { Source } from '../model/source.ts';
 import { receiveCall, writeKeys } from './receive.ts';
 
 /**
@@ -49,14 +49,7 @@ const model = z.union([
   z.looseObject({ ...fields, type: z.literal('alias'), previousId: id }).refine(isAboutSomebody, somebody),
 ]);
 
-const website: Source = {
-  id: 1,
-  name: 'website',
-  writeKeys: ['wk'],
-  enabled: true,
-  mode: 'standard',
-  whenDisabled: 'refuse',
-};
+const website = sourceWith();
 const keys = writeKeys([website], 'refuse');
 
 const anything = fc.constantFrom<Json[]>(

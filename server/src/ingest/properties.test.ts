@@ -1,21 +1,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { sourceWith } from '../../test/support/sources.ts';
 import { CALL_TYPES } from '../model/call.ts';
 import type { Json, JsonObject } from '../model/json.ts';
-import type { Source } from '../model/source.ts';
 import { envelopeOfBatch } from './envelope.ts';
 import { normalise } from './normalise.ts';
 import { type ReceivedCall, receiveCall, writeKeys } from './receive.ts';
 import { isTooLarge } from './size.ts';
 
-const website: Source = {
-  id: 1,
-  name: 'website',
-  writeKeys: ['wk'],
-  enabled: true,
-  mode: 'standard',
-  whenDisabled: 'refuse',
-};
+const website = sourceWith();
 const keys = writeKeys([website], 'refuse');
 const receivedAt = Date.parse('2026-11-21T12:00:00.000Z');
 

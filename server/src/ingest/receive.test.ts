@@ -1,17 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { sourceWith } from '../../test/support/sources.ts';
 import type { CallType } from '../model/call.ts';
-import type { Source } from '../model/source.ts';
 import { DEEPEST } from './nesting.ts';
 import { type ReceivedCall, receiveCall, writeKeys } from './receive.ts';
 
-const website: Source = {
-  id: 1,
-  name: 'website',
-  writeKeys: ['wk'],
-  enabled: true,
-  mode: 'standard',
-  whenDisabled: 'refuse',
-};
+const website = sourceWith();
 const keys = writeKeys([website], 'refuse');
 
 function receive(text: string, type: CallType | 'batch' = 'batch'): ReceivedCall {

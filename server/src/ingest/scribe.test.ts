@@ -1,20 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
+import { sourceWith } from '../../test/support/sources.ts';
 import type { Json } from '../model/json.ts';
-import type { Source } from '../model/source.ts';
 import { type Calls, parsedCalls } from './calls.ts';
 import { scannedCalls } from './manuscript.ts';
 
 /** What WebAssembly reads and writes, beside what `JSON.parse`, `JSON.stringify` and `Date` make of the same. */
 
-const source: Source = {
-  id: 1,
-  name: 'website',
-  writeKeys: ['wk'],
-  enabled: true,
-  mode: 'standard',
-  whenDisabled: 'refuse',
-};
+const source = sourceWith();
 const receivedAt = Date.parse('2026-11-21T12:00:00.000Z');
 const newMessageId = () => 'assigned';
 

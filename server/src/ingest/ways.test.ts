@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { anyCall, batch, call, mutated, mutation } from '../../test/support/random-calls.ts';
+import { sourceWith } from '../../test/support/sources.ts';
 import { CALL_TYPES, type CallType } from '../model/call.ts';
-import type { Source } from '../model/source.ts';
 import { type Calls, parsedCalls, type Unreadable } from './calls.ts';
 import { scannedCalls } from './manuscript.ts';
 
@@ -11,14 +11,7 @@ import { scannedCalls } from './manuscript.ts';
  * come to the same in the second, byte for byte.
  */
 
-const website: Source = {
-  id: 1,
-  name: 'website',
-  writeKeys: ['wk'],
-  enabled: true,
-  mode: 'standard',
-  whenDisabled: 'refuse',
-};
+const website = sourceWith();
 const receivedAt = Date.parse('2026-11-21T12:00:00.000Z');
 const newMessageId = () => 'assigned';
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { sourceWith } from '../../test/support/sources.ts';
 import { type Destination, destinationOfLane, type EventFilter, lanesOf } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import type { JsonObject } from '../model/json.ts';
@@ -6,14 +7,7 @@ import type { Source } from '../model/source.ts';
 import { isEnabledBy } from './integrations.ts';
 import { Routes } from './plan.ts';
 
-const website: Source = {
-  id: 1,
-  name: 'website',
-  writeKeys: ['k'],
-  enabled: true,
-  mode: 'standard',
-  whenDisabled: 'refuse',
-};
+const website = sourceWith({ writeKeys: ['k'] });
 
 function destination(name: string, over: Partial<Destination> = {}): Destination {
   return {

@@ -4,12 +4,13 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
 import {
+  adminTokenOf,
   makePlace,
   oneDestination,
   type Place,
   type Program,
   ROOT,
-  startProgram,
+  startServer,
 } from '../support/program.ts';
 import { type Arrival, startReceiver, type TestReceiver } from '../support/receiver.ts';
 import { browserClients, type Site, startSite } from './browser-clients.ts';
@@ -54,9 +55,7 @@ const proxies = new Map<string, FaultProxy>();
 beforeAll(async () => {
   receiver = await startReceiver();
   place = makePlace(oneDestination([`${receiver.url}/in`]));
-  program = await startProgram({
-    args: ['start', '--config', place.config, '--data', place.data, '--port', '0', '--host', '127.0.0.1'],
-  });
+  program = await startServer(place);
   site = await startSite();
   if (chromiumPath !== undefined) chromium = await startChromium(chromiumPath);
 });
@@ -212,7 +211,7 @@ describe('after all of them', () => {
 });
 
 async function ledger(): Promise<unknown> {
-  const token = readFileSync(join(place.data, 'admin-token'), 'utf8').trim();
+  const token = adminTokenOf(place);
   const response = await fetch(`${program.url}/api/v1/ledger`, {
     headers: { authorization: `Bearer ${token}` },
   });

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { send, track } from '../support/calls.ts';
-import { makePlace, oneDestination, type Place, type Program, startProgram } from '../support/program.ts';
+import { makePlace, oneDestination, type Place, type Program, startServer } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
 
 /** decisions.md section 1, against the real program. */
@@ -13,9 +13,7 @@ describe('the receiving API', () => {
   beforeAll(async () => {
     receiver = await startReceiver();
     place = makePlace(oneDestination([receiver.url]));
-    program = await startProgram({
-      args: ['start', '--config', place.config, '--data', place.data, '--port', '0', '--host', '127.0.0.1'],
-    });
+    program = await startServer(place);
   });
 
   afterAll(async () => {

@@ -9,7 +9,7 @@ import {
   type Place,
   type Program,
   ROOT,
-  startProgram,
+  startServer,
 } from '../support/program.ts';
 import { type Arrival, startReceiver, type TestReceiver } from '../support/receiver.ts';
 
@@ -22,9 +22,7 @@ describe('@segment/analytics-node', () => {
   beforeAll(async () => {
     receiver = await startReceiver();
     place = makePlace(oneDestination([`${receiver.url}/in`]));
-    program = await startProgram({
-      args: ['start', '--config', place.config, '--data', place.data, '--port', '0', '--host', '127.0.0.1'],
-    });
+    program = await startServer(place);
     const analytics = new Analytics({ writeKey: 'wk', host: program.url });
     analytics.identify({ userId: 'u1', traits: { plan: 'pro', seats: 4 } });
     analytics.track({

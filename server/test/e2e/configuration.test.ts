@@ -8,7 +8,7 @@ import type { Surroundings } from '../../../cli/src/surroundings.ts';
 import { millrace } from '../../../cli/test/program.ts';
 import { configText, readRecords, type ShownRecords } from '../../src/config.ts';
 import { send, track } from '../support/calls.ts';
-import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
+import { adminTokenOf, makePlace, type Place, type Program, startProgram } from '../support/program.ts';
 import { randomRecords } from '../support/random-records.ts';
 import { freePort } from '../support/receiver.ts';
 import { secretVariables } from '../support/secret-variables.ts';
@@ -25,7 +25,7 @@ interface Server {
 async function serve(place: Place, ...more: string[]): Promise<Server> {
   const args = ['start', '--data', place.data, '--port', '0', '--host', '127.0.0.1', ...more];
   const program = await startProgram({ args });
-  const token = readFileSync(join(place.data, 'admin-token'), 'utf8').trim();
+  const token = adminTokenOf(place);
   return {
     place,
     program,

@@ -1,10 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { millrace } from '../../../cli/test/program.ts';
 import type { Overview } from '../../src/app.ts';
 import { send, track } from '../support/calls.ts';
-import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
+import { adminTokenOf, makePlace, type Place, type Program, startServer } from '../support/program.ts';
 
 const SOURCES = `
 unknownWriteKeys: discard
@@ -22,10 +20,8 @@ describe('calls that are not accepted', () => {
 
   beforeAll(async () => {
     place = makePlace(SOURCES);
-    const { config, data } = place;
-    const args = ['start', '--config', config, '--data', data, '--port', '0', '--host', '127.0.0.1'];
-    program = await startProgram({ args });
-    token = readFileSync(join(data, 'admin-token'), 'utf8').trim();
+    program = await startServer(place);
+    token = adminTokenOf(place);
   });
 
   afterAll(async () => {

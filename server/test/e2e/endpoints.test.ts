@@ -8,7 +8,7 @@ import {
   type Place,
   type Program,
   ROOT,
-  startProgram,
+  startServer,
 } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
 
@@ -22,9 +22,7 @@ describe('an endpoint', () => {
   async function start(...endpoints: TestReceiver[]): Promise<void> {
     receivers = endpoints;
     place = makePlace(oneDestination(endpoints.map(({ url }) => url)));
-    program = await startProgram({
-      args: ['start', '--config', place.config, '--data', place.data, '--port', '0', '--host', '127.0.0.1'],
-    });
+    program = await startServer(place);
   }
 
   afterEach(async () => {

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { millrace } from '../../../cli/test/program.ts';
 import type { Overview } from '../../src/app.ts';
 import { send, track } from '../support/calls.ts';
-import { makePlace, type Place, type Program, ROOT, startProgram } from '../support/program.ts';
+import { adminTokenOf, makePlace, type Place, type Program, ROOT, startServer } from '../support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
 
 type Ledger = Pick<Overview, 'sources' | 'destinations' | 'balanced' | 'differences'>;
@@ -33,9 +33,7 @@ class Bench {
   }
 
   async start(env: Readonly<Record<string, string>> = {}): Promise<Program> {
-    const { config, data } = this.place;
-    const args = ['start', '--config', config, '--data', data, '--port', '0', '--host', '127.0.0.1'];
-    this.program = await startProgram({ args, env });
+    this.program = await startServer(this.place, { env });
     return this.program;
   }
 
@@ -46,7 +44,7 @@ class Bench {
   }
 
   get token(): string {
-    return readFileSync(join(this.place.data, 'admin-token'), 'utf8').trim();
+    return adminTokenOf(this.place);
   }
 
   async read(resource: 'ledger', token?: string): Promise<Ledger>;

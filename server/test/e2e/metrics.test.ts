@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { send, track } from '../support/calls.ts';
 import { type MetricFamily, parseMetrics } from '../support/metrics-page.ts';
-import { makePlace, type Place, type Program, ROOT, startProgram } from '../support/program.ts';
+import { makePlace, type Place, type Program, ROOT, startServer } from '../support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
 
 const TRACEPARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
@@ -63,8 +63,7 @@ describe('a server with metrics', () => {
   });
 
   function start(config = place.config): Promise<Program> {
-    const args = ['start', '--config', config, '--data', place.data, '--port', '0', '--host', '127.0.0.1'];
-    return startProgram({ args });
+    return startServer({ ...place, config });
   }
 
   const get = (url: string, token?: string, method = 'GET') =>

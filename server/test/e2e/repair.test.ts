@@ -1,11 +1,16 @@
 import { createHmac } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { millrace } from '../../../cli/test/program.ts';
 import type { Overview, Trace } from '../../src/app.ts';
 import { send, track } from '../support/calls.ts';
-import { makePlace, oneDestination, type Place, type Program, startProgram } from '../support/program.ts';
+import {
+  adminTokenOf,
+  makePlace,
+  oneDestination,
+  type Place,
+  type Program,
+  startServer,
+} from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
 
 describe('a destination', () => {
@@ -20,8 +25,7 @@ describe('a destination', () => {
       answer: (response) => void response.writeHead(status).end(status === 200 ? '' : 'no'),
     });
     place = makePlace(oneDestination([`${receiver.url}/in`]));
-    const args = ['start', '--config', place.config, '--data', place.data, '--port', '0', '--host'];
-    program = await startProgram({ args: [...args, '127.0.0.1'] });
+    program = await startServer(place);
   });
 
   afterEach(async () => {
@@ -33,7 +37,7 @@ describe('a destination', () => {
   const run = (...args: string[]) => millrace([...args, '--url', program.url, '--data', place.data]).ended;
 
   async function ask(path: string, body?: object): Promise<{ status: number; answer: never }> {
-    const token = readFileSync(join(place.data, 'admin-token'), 'utf8').trim();
+    const token = adminTokenOf(place);
     const response = await fetch(`${program.url}/api/v1/${path}`, {
       headers: { authorization: `Bearer ${token}` },
       ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),

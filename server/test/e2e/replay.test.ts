@@ -1,11 +1,16 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { millrace } from '../../../cli/test/program.ts';
 import type { Overview, Trace } from '../../src/app.ts';
 import { blocksOf } from '../docs/pages.ts';
 import { send, track } from '../support/calls.ts';
-import { makePlace, oneDestination, type Place, type Program, startProgram } from '../support/program.ts';
+import {
+  adminTokenOf,
+  makePlace,
+  oneDestination,
+  type Place,
+  type Program,
+  startServer,
+} from '../support/program.ts';
 import { type Arrival, startReceiver, type TestReceiver } from '../support/receiver.ts';
 
 const EVENTS = 500;
@@ -31,10 +36,7 @@ describe('a replay', () => {
   let place: Place;
   let program: Program;
 
-  const start = () =>
-    startProgram({
-      args: ['start', '--config', place.config, '--data', place.data, '--port', '0', '--host', '127.0.0.1'],
-    });
+  const start = () => startServer(place);
 
   beforeAll(async () => {
     crm = await startReceiver();
@@ -70,7 +72,7 @@ describe('a replay', () => {
     path: string,
     body?: object,
   ): Promise<{ status: number; answer: never }> {
-    const token = readFileSync(join(place.data, 'admin-token'), 'utf8').trim();
+    const token = adminTokenOf(place);
     const response = await fetch(`${program.url}/api/v1/${path}`, {
       ...{ method, headers: { authorization: `Bearer ${token}` } },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),

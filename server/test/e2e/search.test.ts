@@ -1,10 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { millrace } from '../../../cli/test/program.ts';
 import type { FoundDelivery, Overview, Trace } from '../../src/app.ts';
 import { send } from '../support/calls.ts';
-import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
+import { adminTokenOf, makePlace, type Place, type Program, startServer } from '../support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
 
 type Accepted = Extract<Trace['data'][number], { verdict: 'accepted' }>;
@@ -56,9 +54,8 @@ describe('a search', () => {
       answer: (response, { path }) => void response.writeHead(path === '/no' ? 410 : 200).end(),
     });
     place = makePlace(yaml(receiver, await freePort()));
-    const args = ['start', '--config', place.config, '--data', place.data, '--port', '0', '--host'];
-    program = await startProgram({ args: [...args, '127.0.0.1'] });
-    token = readFileSync(join(place.data, 'admin-token'), 'utf8').trim();
+    program = await startServer(place);
+    token = adminTokenOf(place);
     await send(
       program.url,
       '/v1/track',

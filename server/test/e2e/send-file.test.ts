@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { millrace } from '../../../cli/test/program.ts';
-import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
+import { adminTokenOf, makePlace, type Place, type Program, startServer } from '../support/program.ts';
 
 const yaml = `
 sources:
@@ -69,8 +69,7 @@ describe('millrace send --file', () => {
 
   beforeAll(async () => {
     place = makePlace(yaml);
-    const args = ['start', '--config', place.config, '--data', place.data, '--port', '0', '--host'];
-    program = await startProgram({ args: [...args, '127.0.0.1'] });
+    program = await startServer(place);
     gate = new Gate(() => program.url);
     endpoint = await gate.start();
   });
@@ -93,7 +92,7 @@ describe('millrace send --file', () => {
   }
 
   async function sumsOf(source: string): Promise<Record<string, unknown>> {
-    const token = readFileSync(join(place.data, 'admin-token'), 'utf8').trim();
+    const token = adminTokenOf(place);
     const headers = { authorization: `Bearer ${token}` };
     const answer = await fetch(`${program.url}/api/v1/ledger`, { headers });
     const { sources } = (await answer.json()) as { sources: Record<string, Record<string, unknown>> };

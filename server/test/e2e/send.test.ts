@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { millrace } from '../../../cli/test/program.ts';
-import { makePlace, oneDestination, type Place, type Program, startProgram } from '../support/program.ts';
+import { makePlace, oneDestination, type Place, type Program, startServer } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
 
 describe('millrace send', () => {
@@ -11,8 +11,7 @@ describe('millrace send', () => {
   beforeEach(async () => {
     receiver = await startReceiver();
     place = makePlace(oneDestination([`${receiver.url}/in`]));
-    const args = ['start', '--config', place.config, '--data', place.data, '--port', '0', '--host'];
-    program = await startProgram({ args: [...args, '127.0.0.1'] });
+    program = await startServer(place);
   });
 
   afterEach(async () => {

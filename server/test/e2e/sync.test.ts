@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { send, track } from '../support/calls.ts';
-import { makePlace, startProgram } from '../support/program.ts';
+import { makePlace, startServer } from '../support/program.ts';
 
 /** No destination, so that the only commits are those of the calls. */
 const CONFIGURATION = 'sources: [{ name: website, writeKeys: [wk] }]';
@@ -34,10 +34,7 @@ describe.runIf(hasStrace)('the answer', () => {
       '-o',
       trace,
     ];
-    const program = await startProgram({
-      args: ['start', '--config', place.config, '--data', place.data, '--port', '0', '--host', '127.0.0.1'],
-      under,
-    });
+    const program = await startServer(place, { under });
     const calls = 5;
     for (let n = 0; n < calls; n++) {
       const { status } = await send(program.url, '/v1/track', track(`sync-${n}`));

@@ -1,11 +1,9 @@
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { millrace } from '../../../cli/test/program.ts';
 import { send, track } from '../support/calls.ts';
-import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
+import { adminTokenOf, makePlace, type Place, type Program, startProgram } from '../support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
 
 const yaml = (receiver: TestReceiver) => `
@@ -60,7 +58,7 @@ describe('watching what happens', () => {
     return program.stop();
   }
 
-  const token = () => readFileSync(join(place.data, 'admin-token'), 'utf8').trim();
+  const token = () => adminTokenOf(place);
   const tail = (...args: string[]) => millrace(['tail', '--url', program.url, '--data', place.data, ...args]);
   const sendTo = (key: string, path: string, body: unknown) =>
     send(program.url, path, body, { writeKey: key });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { millrace } from '../../../cli/test/program.ts';
 import type { Trace } from '../../src/app.ts';
 import { send, track } from '../support/calls.ts';
-import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
+import { makePlace, type Place, type Program, startServer } from '../support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
 
 type Call = Trace['data'][number];
@@ -42,8 +42,7 @@ describe('where an event is', () => {
   });
 
   async function start(): Promise<void> {
-    const args = ['start', '--config', place.config, '--data', place.data, '--port', '0', '--host'];
-    program = await startProgram({ args: [...args, '127.0.0.1'] });
+    program = await startServer(place);
   }
 
   const trace = (...args: string[]) =>

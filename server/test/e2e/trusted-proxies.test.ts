@@ -1,8 +1,6 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { send, track } from '../support/calls.ts';
-import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
+import { adminTokenOf, makePlace, type Place, type Program, startServer } from '../support/program.ts';
 
 /** The tests stand in for the proxy: they add what a proxy would add. */
 describe('behind a trusted proxy', () => {
@@ -12,10 +10,8 @@ describe('behind a trusted proxy', () => {
 
   beforeAll(async () => {
     place = makePlace('trustedProxies: [127.0.0.1/32]\nsources: [{ name: website, writeKeys: [wk] }]\n');
-    const { config, data } = place;
-    const args = ['start', '--config', config, '--data', data, '--port', '0', '--host', '127.0.0.1'];
-    program = await startProgram({ args });
-    token = readFileSync(join(data, 'admin-token'), 'utf8').trim();
+    program = await startServer(place);
+    token = adminTokenOf(place);
   });
 
   afterAll(async () => {

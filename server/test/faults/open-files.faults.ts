@@ -2,7 +2,7 @@ import { Agent, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { track } from '../support/calls.ts';
-import { makePlace, type Place, type Program, runProgram, startProgram } from '../support/program.ts';
+import { makePlace, type Place, type Program, runProgram, startServer } from '../support/program.ts';
 
 /** Open files the program may have: few more than it needs by itself. */
 const OPEN_FILES = 100;
@@ -38,9 +38,7 @@ describe('a server without files left to open', () => {
 
   it('stores every call all the same', async () => {
     place = makePlace('sources: [{ name: website, writeKeys: [wk] }]\n');
-    const { config, data } = place;
-    const args = ['start', '--config', config, '--data', data, '--port', '0', '--host', '127.0.0.1'];
-    program = await startProgram({ args, under: ['sh', '-c', `ulimit -n ${OPEN_FILES}; exec "$@"`, 'sh'] });
+    program = await startServer(place, { under: ['sh', '-c', `ulimit -n ${OPEN_FILES}; exec "$@"`, 'sh'] });
     expect(await post(track('first'))).toBe(200);
     const { port } = new URL(program.url);
     for (let nth = 0; nth < 2 * OPEN_FILES; nth++) {
@@ -52,14 +50,13 @@ describe('a server without files left to open', () => {
     }
     for (const socket of idle) socket.destroy();
     await program.stop();
-    program = await startProgram({ args });
-    const status = await runProgram({ args: ['status', '--json', '--url', program.url], env: tokenOf(data) });
+    program = await startServer(place);
+    const status = await runProgram({
+      args: ['status', '--json', '--url', program.url],
+      env: { MILLRACE_DATA: place.data },
+    });
     expect(JSON.parse(status.stdout)).toMatchObject({
       sources: { website: { received: CALLS + 1, accepted: CALLS + 1 } },
     });
   });
 });
-
-function tokenOf(data: string): Record<string, string> {
-  return { MILLRACE_DATA: data };
-}

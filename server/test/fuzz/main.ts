@@ -10,7 +10,7 @@
  * accepted, refuses a good one, or grows without bound.
  */
 import { memoryOf } from '../http/memory-of.ts';
-import { makePlace, type Program, startProgram } from '../support/program.ts';
+import { makePlace, type Program, startServer } from '../support/program.ts';
 import { attack } from './attacker.ts';
 import { type Experience, startGoodClient } from './good-client.ts';
 import { randomOf } from './random.ts';
@@ -36,10 +36,7 @@ sources:
 const complaints: string[] = [];
 const statuses = new Map<number, number>();
 const place = makePlace(CONFIGURATION);
-const program = await startProgram({
-  args: ['start', '--config', place.config, '--data', place.data, '--port', '0', '--host', '127.0.0.1'],
-  env: { MILLRACE_ADMIN_TOKEN: TOKEN },
-});
+const program = await startServer(place, { env: { MILLRACE_ADMIN_TOKEN: TOKEN } });
 try {
   const port = Number(new URL(program.url).port);
   console.log(`seed ${SEED}, ${ONE === undefined ? `${SECONDS} s` : `attack ${ONE}`}`);

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { Connection, post, postHead } from '../../src/http/testing.ts';
 import { track } from '../support/calls.ts';
-import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
+import { makePlace, type Place, type Program, startServer } from '../support/program.ts';
 import { memoryOf } from './memory-of.ts';
 
 /**
@@ -17,9 +17,7 @@ const sockets = new Set<Socket>();
 
 beforeAll(async () => {
   place = makePlace('sources: [{ name: website, writeKeys: [wk] }]');
-  program = await startProgram({
-    args: ['start', '--config', place.config, '--data', place.data, '--port', '0', '--host', '127.0.0.1'],
-  });
+  program = await startServer(place);
   // What the first calls take, compiled code and buffers, is no effect of any attack.
   for (let nth = 0; nth < 200; nth++) await goodCall();
 });

@@ -6,7 +6,7 @@ import errors from '../../../spec/errors.json' with { type: 'json' };
 import { Connection, post, run, type WireAnswer } from '../../src/http/testing.ts';
 import { CALL_TYPES, SHORT_FORMS } from '../../src/model/call.ts';
 import { track } from '../support/calls.ts';
-import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
+import { makePlace, type Place, type Program, startServer } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
 import { memoryOf } from './memory-of.ts';
 
@@ -33,10 +33,7 @@ destinations:
     sources: [website, app, slow]
     settings: { endpoints: [{ url: "${receiver.url}/in" }] }
 `);
-  program = await startProgram({
-    args: ['start', '--config', place.config, '--data', place.data, '--port', '0', '--host', '127.0.0.1'],
-    env: { MILLRACE_ADMIN_TOKEN: TOKEN },
-  });
+  program = await startServer(place, { env: { MILLRACE_ADMIN_TOKEN: TOKEN } });
   connection = await open();
 });
 

@@ -8,23 +8,16 @@ import { GroupCommit } from '../../src/ingest/group-commit.ts';
 import { type Destination, lanesOf } from '../../src/model/destination.ts';
 import type { Event } from '../../src/model/event.ts';
 import type { DestinationCounts } from '../../src/model/ledger.ts';
-import type { Source } from '../../src/model/source.ts';
 import type { Time } from '../../src/model/time.ts';
 import type { Logger } from '../../src/ports/logger.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { type HandClock, handClock } from '../support/clock.ts';
+import { sourceWith } from '../support/sources.ts';
 import { type Behaviour, type Endpoints, endpoints, OK } from './endpoints.ts';
 
 export const START: Time = Date.UTC(2026, 0, 1, 12);
 
-const SOURCE: Source = {
-  id: 1,
-  name: 'website',
-  writeKeys: [],
-  enabled: true,
-  mode: 'standard',
-  whenDisabled: 'refuse',
-};
+const SOURCE = sourceWith({ writeKeys: [] });
 
 /** A destination whose only endpoint is `http://<name>/`. */
 export function destination(id: number, name: string, more: Partial<Destination> = {}): Destination {

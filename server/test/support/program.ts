@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -34,6 +34,15 @@ export async function startProgram(options: ProgramOptions): Promise<Program> {
   const started = launch(options);
   const [, url] = await started.saw(/ready on (https?:\/\/\S+)/);
   return { ...started, url: url! };
+}
+
+/** The server of a place, on a port of its own. */
+export function startServer(
+  { config, data }: Pick<Place, 'config' | 'data'>,
+  options: Omit<ProgramOptions, 'args'> = {},
+): Promise<Program> {
+  const args = ['start', '--config', config, '--data', data, '--port', '0', '--host', '127.0.0.1'];
+  return startProgram({ args, ...options });
 }
 
 /** Runs `millrace` to its end. */
@@ -111,6 +120,11 @@ export interface Place {
   readonly config: string;
   readonly data: string;
   remove(): void;
+}
+
+/** What the server wrote there when it started. */
+export function adminTokenOf({ data }: Pick<Place, 'data'>): string {
+  return readFileSync(join(data, 'admin-token'), 'utf8').trim();
 }
 
 export function makePlace(yaml: string): Place {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { send, track } from '../support/calls.ts';
-import { makePlace, type Program, ROOT, startProgram } from '../support/program.ts';
+import { makePlace, type Program, ROOT, startServer } from '../support/program.ts';
 import { startReceiver, type TestReceiver, type TestReceiverOptions } from '../support/receiver.ts';
 import { startConnectProxy } from './connect-proxy.ts';
 
@@ -21,10 +21,7 @@ async function receiver(answer?: TestReceiverOptions['answer']): Promise<TestRec
 async function serving(yaml: string): Promise<Program> {
   const place = makePlace(`egress: { allow: [127.0.0.0/8] }\nadmin: { token: t }\n${yaml}`);
   stops.push(() => place.remove());
-  const { config, data } = place;
-  const program = await startProgram({
-    args: ['start', '--config', config, '--data', data, '--port', '0', '--host', '127.0.0.1'],
-  });
+  const program = await startServer(place);
   stops.push(() => program.stop());
   return program;
 }
@@ -126,14 +123,12 @@ describe('a destination with five endpoints', () => {
     const place = makePlace(`egress: { allow: [127.0.0.0/8] }\nadmin: { token: t }
 ${destinationOf([up, down], 'success: each')}`);
     stops.push(() => place.remove());
-    const { config, data } = place;
-    const args = ['start', '--config', config, '--data', data, '--port', '0', '--host', '127.0.0.1'];
-    const before = await startProgram({ args });
+    const before = await startServer(place);
     for (const id of EVENTS) await send(before.url, '/v1/track', track(id));
     await untilLedger(before, ({ crm }) => crm!.delivered === 10);
     await before.kill();
     isUp = true;
-    const after = await startProgram({ args });
+    const after = await startServer(place);
     stops.push(() => after.stop());
     const { crm } = await untilLedger(after, ({ crm }) => crm!.pending === 0);
     expect(crm).toMatchObject({ owed: 20, delivered: 20, dead: {}, balance: 0 });
@@ -243,10 +238,7 @@ egress:
   ca: ${join(ROOT, 'server/test/support/tls/ca.pem')}
 ${destinationOf([endpoint], 'success: any')}`);
     stops.push(() => place.remove());
-    const { config, data } = place;
-    const program = await startProgram({
-      args: ['start', '--config', config, '--data', data, '--port', '0', '--host', '127.0.0.1'],
-    });
+    const program = await startServer(place);
     stops.push(() => program.stop());
     expect(program.out.stderr).not.toContain('has no effect');
     await send(program.url, '/v1/track', track('m1'));
@@ -262,10 +254,7 @@ ${destinationOf([endpoint], 'success: any')}`);
   it('name a private authority by a file, and a missing one keeps the server from starting', async () => {
     const place = makePlace('egress: { ca: /nowhere/ca.pem }\n');
     stops.push(() => place.remove());
-    const { config, data } = place;
-    await expect(
-      startProgram({ args: ['start', '--config', config, '--data', data, '--port', '0'] }),
-    ).rejects.toThrow('egress.ca: /nowhere/ca.pem cannot be read (ENOENT)');
+    await expect(startServer(place)).rejects.toThrow('egress.ca: /nowhere/ca.pem cannot be read (ENOENT)');
   });
 
   it('are looked at when the server starts: an endpoint no request would reach is in the log', async () => {

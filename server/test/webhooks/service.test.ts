@@ -17,7 +17,7 @@ import {
   type Program,
   ROOT,
   runProgram,
-  startProgram,
+  startServer,
 } from '../support/program.ts';
 import { http, startRawServer } from '../support/raw-server.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
@@ -43,10 +43,7 @@ function placeWith(yaml: string): Place {
 }
 
 async function serving(yaml: string): Promise<Program> {
-  const { config, data } = placeWith(yaml);
-  const program = await startProgram({
-    args: ['start', '--config', config, '--data', data, '--port', '0', '--host', '127.0.0.1'],
-  });
+  const program = await startServer(placeWith(yaml));
   stops.push(() => program.stop());
   return program;
 }
@@ -228,9 +225,7 @@ describe('Events', () => {
   beforeAll(async () => {
     endpoint = await startReceiver();
     place = makePlace(oneDestination([endpoint.url], 'secret'));
-    const { config, data } = place;
-    const args = ['start', '--config', config, '--data', data, '--port', '0', '--host', '127.0.0.1'];
-    program = await startProgram({ args });
+    program = await startServer(place);
   });
 
   afterAll(async () => {

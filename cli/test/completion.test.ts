@@ -11,7 +11,7 @@ const verbs = outlineOf(grammar(() => async () => {}, '0.0.0'));
 
 const left = SHELLS.filter((shell) => !isThere(shell)).map(({ name }) => name);
 if (left.length > 0)
-  console.log(`left out: completion in ${left.join(' and ')}, which is not installed, or gets no terminal`);
+  console.log(`left out: completion in ${left.join(' and ')}: not installed, or without a terminal`);
 
 describe.each(SHELLS.filter(isThere))('millrace completion $name', (shell) => {
   let folder = '';

@@ -72,7 +72,7 @@ describe('addresses', () => {
 
   test.each([
     ['a private address', ['10.0.0.5']],
-    ['a public and a loopback address', ['93.184.215.14', '127.0.0.1']],
+    ['a private and a loopback address', ['127.0.0.1', '10.0.0.5']],
     ['the address of a metadata service', ['169.254.169.254']],
     ['a mapped loopback address', ['::ffff:127.0.0.1']],
   ])('nothing is sent to a name with %s', async (_name, addresses) => {
@@ -81,8 +81,20 @@ describe('addresses', () => {
     const transport = transportWith({ egress: egressRules([]), lookup });
     const answer = await post(transport, `http://hooks.example:${server.port}/`);
     expect(answer).toMatchObject({ kind: 'failed', reason: 'egress_refused' });
-    expect(answer).toMatchObject({ detail: expect.stringContaining(addresses.at(-1)!) });
+    expect(answer).toMatchObject({ detail: expect.stringContaining(addresses[0]!) });
     expect(server.sockets).toHaveLength(0);
+  });
+
+  test('a name with an allowed and a refused address is connected to over the allowed one alone', async () => {
+    const server = await receiver();
+    const lookup = names({ 'hooks.example': ['::1', '127.0.0.9', '127.0.0.1'] });
+    const url = `http://hooks.example:${server.port}/`;
+    const right = transportWith({ egress: egressRules(['127.0.0.1/32']), lookup });
+    expect(await post(right, url)).toMatchObject({ status: 200 });
+    // Nothing listens at the one that is allowed here, and the others are no substitute.
+    const wrong = transportWith({ egress: egressRules(['127.0.0.9/32']), lookup });
+    expect(await post(wrong, url)).toMatchObject({ kind: 'failed', reason: 'connection_refused' });
+    expect(server.sockets).toHaveLength(1);
   });
 
   test('a name that moves to a refused address is refused from the next connection on', async () => {

@@ -96,6 +96,12 @@ describe('with an allow-list', () => {
     [['64:ff9b::/96'], '64:ff9b::8.8.8.8', 'egress.allow 64:ff9b::/96'],
     [['64:ff9b::/96', '10.0.0.0/8'], '64:ff9b::10.0.0.1', 'egress.allow 64:ff9b::/96'],
     [['2002::/16'], '2002:808:808::1', 'egress.allow 2002::/16'],
+    [['::1/128'], '::1', 'egress.allow ::1/128'],
+    [['::/0'], '::1', 'egress.allow ::/0'],
+    [['::/0'], '::', 'egress.allow ::/0'],
+    [['::/96'], '::8.8.8.8', 'egress.allow ::/96'],
+    [['fd00::/8'], 'fd00::5efe:8.8.8.8', 'egress.allow fd00::/8'],
+    [['fd00::/8', '10.0.0.0/8'], 'fd00::200:5efe:10.0.0.1', 'egress.allow fd00::/8'],
   ])('%j allows %s', (allow, address, rule) => {
     expect(egressRules(allow).check(address)).toEqual({ allowed: true, rule });
   });
@@ -111,6 +117,8 @@ describe('with an allow-list', () => {
     [['64:ff9b::/96'], '64:ff9b::a9fe:a9fe', 'link-local (169.254.169.254)'],
     [['2002::/16'], '2002:7f00:1::1', 'loopback (127.0.0.1)'],
     [['::ffff:0:0:0/96'], '::ffff:0:10.0.0.1', 'private (10.0.0.1)'],
+    [['::/0'], '::2', 'unspecified (0.0.0.2)'],
+    [['fd00::/8'], 'fd00::5efe:10.0.0.1', 'private (10.0.0.1)'],
     // Teredo keeps the address with every bit turned over.
     [['2001::/32'], '2001:0:4136:e378:8000:63bf:80ff:fffe', 'loopback (127.0.0.1)'],
   ])('%j does not allow %s', (allow, address, rule) => {
@@ -154,13 +162,24 @@ describe('a host', () => {
     });
   });
 
-  test('is refused when one of its addresses is', async () => {
+  test('is connected to over its allowed addresses alone', async () => {
     expect(await resolveAllowed('mixed.example', none, lookup)).toEqual({
+      kind: 'allowed',
+      addresses: [{ address: '1.1.1.1', family: 4, rule: 'public' }],
+    });
+    expect(await resolveAllowed('localhost', egressRules(['127.0.0.0/8']), lookup)).toEqual({
+      kind: 'allowed',
+      addresses: [{ address: '127.0.0.1', family: 4, rule: 'egress.allow 127.0.0.0/8' }],
+    });
+  });
+
+  test('is refused when all of its addresses are', async () => {
+    expect(await resolveAllowed('localhost', none, lookup)).toEqual({
       kind: 'refused',
-      address: '10.0.0.5',
-      rule: 'private',
+      address: '::1',
+      rule: 'loopback',
       message:
-        'mixed.example resolves to 10.0.0.5, which is refused as private; add it to egress.allow if it is yours',
+        'localhost resolves to ::1, which is refused as loopback; add it to egress.allow if it is yours',
     });
   });
 

@@ -22,6 +22,7 @@ export type Lookup = (
 
 /** Where the requests to a host may go; `refused` and `unresolved` carry a sentence for the operator. */
 export type Resolution =
+  /** The allowed addresses alone: nothing may connect to any other that the name has. */
   | { readonly kind: 'allowed'; readonly addresses: readonly CheckedAddress[] }
   | { readonly kind: 'refused'; readonly address: string; readonly rule: string; readonly message: string }
   | { readonly kind: 'unresolved'; readonly message: string };
@@ -52,6 +53,13 @@ const RANGE_NAMES: Readonly<Record<string, string>> = {
   rfc6052: 'NAT64',
   '6to4': '6to4',
   teredo: 'Teredo',
+  amt: 'AMT',
+  as112: 'AS112',
+  as112v6: 'AS112',
+  deprecatedOrchid: 'ORCHID',
+  orchid2: 'ORCHIDv2',
+  droneRemoteIdProtocolEntityTags: 'drone remote ID',
+  segmentRouting: 'segment routing',
 };
 
 /**
@@ -113,25 +121,23 @@ function judge(address: Address, ranges: readonly AllowedRange[]): Ruling {
 function judgeByKind(address: Address): Ruling {
   const range = address.range();
   if (range !== 'unicast') return { allowed: false, rule: RANGE_NAMES[range] ?? range };
-  if (address instanceof ipaddr.IPv6 && !address.match(PUBLIC_IPV6)) {
-    return { allowed: false, rule: 'reserved' };
+  if (address instanceof ipaddr.IPv6) {
+    if (!address.match(PUBLIC_IPV6)) return { allowed: false, rule: 'reserved' };
+    if (isIsatap(address.parts)) return { allowed: false, rule: 'ISATAP' };
   }
   return { allowed: true, rule: 'public' };
 }
 
-/** The IPv4 address that a translating or tunnelling network would send to, by the place each scheme keeps it in. */
+/**
+ * The IPv4 address that a translating or tunnelling network would send to, by the place each scheme keeps it in.
+ * Undefined for addresses of no such scheme, among them `::` and `::1`, which look like `::0.0.0.0` and `::0.0.0.1`.
+ */
 function embeddedIPv4(address: ipaddr.IPv6): ipaddr.IPv4 | undefined {
-  const [a, b, c, , , , g, h] = address.parts as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
+  const [, b = 0, c = 0, , , , g = 0, h = 0] = address.parts;
   switch (address.range()) {
+    case 'unspecified':
+    case 'loopback':
+      return undefined;
     case 'rfc6145':
       return ipv4(g, h);
     case 'rfc6052':
@@ -142,9 +148,18 @@ function embeddedIPv4(address: ipaddr.IPv6): ipaddr.IPv4 | undefined {
     case 'teredo':
       return ipv4(g ^ 0xffff, h ^ 0xffff);
     default:
-      // ::a.b.c.d, deprecated, but some stacks still send it to a.b.c.d.
-      return a === 0 && address.parts.slice(0, 6).every((part) => part === 0) ? ipv4(g, h) : undefined;
+      return isCompatible(address.parts) || isIsatap(address.parts) ? ipv4(g, h) : undefined;
   }
+}
+
+/** `::a.b.c.d`, deprecated by RFC 4291, but some stacks still send it to a.b.c.d. */
+function isCompatible(parts: readonly number[]): boolean {
+  return parts.slice(0, 6).every((part) => part === 0);
+}
+
+/** RFC 5214: `…:0:5efe:a.b.c.d` and `…:200:5efe:a.b.c.d` in any network; its router sends to a.b.c.d. */
+function isIsatap(parts: readonly number[]): boolean {
+  return (parts[4] === 0 || parts[4] === 0x200) && parts[5] === 0x5efe;
 }
 
 function ipv4(high: number, low: number): ipaddr.IPv4 {
@@ -152,9 +167,10 @@ function ipv4(high: number, low: number): ipaddr.IPv4 {
 }
 
 /**
- * The addresses of a host, each checked. A literal address is checked as it stands; a name is refused when any one of its
- * addresses is: which of them a connection ends at is not ours to choose, and a name that answers with a public and a
- * private address is a known way round such rules. `hostname` is as `URL` gives it, brackets of IPv6 allowed. Never rejects.
+ * The addresses of a host that requests may go to. A literal address is checked as it stands. Of the addresses of a name the
+ * refused ones are left out, and the name is refused when none is left: `localhost` is often both `::1` and `127.0.0.1` of
+ * which one is allowed, and an address that is left out is never connected to. `hostname` is as `URL` gives it, brackets of
+ * IPv6 allowed. Never rejects.
  *
  * The caller must connect to the addresses given here and not look the name up again: it may answer otherwise the next time.
  */
@@ -175,15 +191,13 @@ export function resolveAllowed(hostname: string, rules: EgressRules, lookup: Loo
 }
 
 function checkAll(hostname: string, found: readonly LookupAddress[], rules: EgressRules): Resolution {
-  const addresses: CheckedAddress[] = [];
-  for (const { address, family } of found) {
-    const { allowed, rule } = rules.check(address);
-    if (!allowed) {
-      const subject = address === hostname ? address : `${hostname} resolves to ${address}, which`;
-      const message = `${subject} is refused as ${rule}; add it to egress.allow if it is yours`;
-      return { kind: 'refused', address, rule, message };
-    }
-    addresses.push({ address, family, rule });
-  }
-  return { kind: 'allowed', addresses };
+  const checked = found.map(({ address, family }) => ({ address, family, ...rules.check(address) }));
+  const addresses = checked
+    .filter(({ allowed }) => allowed)
+    .map(({ address, family, rule }) => ({ address, family, rule }));
+  if (addresses.length > 0) return { kind: 'allowed', addresses };
+  const { address, rule } = checked[0]!;
+  const subject = address === hostname ? address : `${hostname} resolves to ${address}, which`;
+  const message = `${subject} is refused as ${rule}; add it to egress.allow if it is yours`;
+  return { kind: 'refused', address, rule, message };
 }

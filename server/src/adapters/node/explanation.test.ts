@@ -12,6 +12,7 @@ const names =
 const lookup = names({
   'hooks.example': ['93.184.215.14', '2606:4700::1111'],
   'mixed.example': ['93.184.215.14', '10.20.0.7'],
+  'inside.example': ['10.20.0.7'],
 });
 
 describe('the explanation of a URL', () => {
@@ -30,18 +31,26 @@ describe('the explanation of a URL', () => {
     });
   });
 
-  it('refuses a name with one private address, and says what would allow it', async () => {
+  it('uses the allowed addresses of a name, and shows which of them are refused', async () => {
     expect(await explainEgress('http://mixed.example:8080/', { allow: [] }, lookup)).toMatchObject({
       port: 8080,
-      verdict: 'refused',
+      verdict: 'allowed',
+      used: '93.184.215.14',
       addresses: [{ allowed: true }, { address: '10.20.0.7', allowed: false, rule: 'private' }],
-      message:
-        'mixed.example resolves to 10.20.0.7, which is refused as private; add it to egress.allow if it is yours',
     });
     const allowed = await explainEgress('http://mixed.example/', { allow: ['10.20.0.0/16'] }, lookup);
     expect(allowed).toMatchObject({
       verdict: 'allowed',
       addresses: [{ rule: 'public' }, { rule: 'egress.allow 10.20.0.0/16' }],
+    });
+  });
+
+  it('refuses a name with private addresses alone, and says what would allow it', async () => {
+    expect(await explainEgress('http://inside.example/', { allow: [] }, lookup)).toMatchObject({
+      verdict: 'refused',
+      addresses: [{ address: '10.20.0.7', allowed: false, rule: 'private' }],
+      message:
+        'inside.example resolves to 10.20.0.7, which is refused as private; add it to egress.allow if it is yours',
     });
   });
 

@@ -21,7 +21,7 @@ const CRM: JsonObject = {
         url: 'https://example.com/hook?a=1&b=%20',
         headers: { 'X-Team': 'growth', Authorization: { set: true, hint: 'abcd' } },
       },
-      { url: 'https://[2001:db8::1]:8443/x', headers: {} },
+      { url: 'https://[2001:db8::1]:8443/x?token=…&…&token=…&${a}=…', headers: {} },
     ],
     sharedSecret: { set: true },
     signingSecrets: [{ set: true, hint: 'AAAA' }, { set: true }],
@@ -49,6 +49,10 @@ describe('a configuration file', () => {
     expect(text).toBe(`# Written by \`millrace export\`; \`millrace plan -f\` shows what it would change.
 # Secrets are not in it. They are read from these variables of the environment:
 #   CRM_HEADER_1_AUTHORIZATION  endpoints[0].headers.Authorization of "crm"
+#   CRM_QUERY_2_TOKEN_B4D5DA45  "token" in endpoints[1].url of "crm"
+#   CRM_QUERY_2_VALUE           a value in endpoints[1].url of "crm"
+#   CRM_QUERY_2_TOKEN_57078749  "token" in endpoints[1].url of "crm"
+#   CRM_QUERY_2_A               "\${a}" in endpoints[1].url of "crm"
 #   CRM_SECRET                  sharedSecret of "crm"
 #   CRM_SIGNING_SECRET_1        signingSecrets[0] of "crm"
 #   CRM_SIGNING_SECRET_2        signingSecrets[1] of "crm"
@@ -73,7 +77,7 @@ destinations:
           headers:
             X-Team: growth
             Authorization: \${CRM_HEADER_1_AUTHORIZATION}
-        - url: "https://[2001:db8::1]:8443/x"
+        - url: "https://[2001:db8::1]:8443/x?token=\${CRM_QUERY_2_TOKEN_B4D5DA45}&\${CRM_QUERY_2_VALUE}&token=\${CRM_QUERY_2_TOKEN_57078749}&$\${a}=\${CRM_QUERY_2_A}"
           headers: {}
       sharedSecret: \${CRM_SECRET}
       signingSecrets: [\${CRM_SIGNING_SECRET_1}, \${CRM_SIGNING_SECRET_2}]
@@ -97,7 +101,7 @@ destinations:
     const names = ['ünd', '1a b', '日本', '🚀', 'CRM', 'crm', 'crm-', 'crm header 1'];
     const text = configText({ sources: [], destinations: names.map(named) });
     const variables = variablesIn(text);
-    expect(variables).toHaveLength(names.length * 4);
+    expect(variables).toHaveLength(names.length * 8);
     for (const variable of variables) expect(variable).toMatch(/^[A-Z_][A-Z0-9_]*$/);
     expect(variables).toContain('UND_SECRET');
     expect(variables).toContain('_1A_B_SIGNING_SECRET_1');

@@ -1,6 +1,7 @@
 import { pathText } from './config-file.ts';
 import { type SecretPlace, variableNames } from './config-variables.ts';
 import { isObject, type Json, type JsonObject } from './model/json.ts';
+import { hasMaskedValue, withQuery } from './model/shown-url.ts';
 
 /** Sources and destinations as the control API shows them (`GET config`): a mask stands for every secret. */
 export interface ShownRecords {
@@ -28,8 +29,8 @@ export function configText({ sources, destinations }: ShownRecords): string {
   // A copy in which no two masks are one object: each is known by itself.
   const own = JSON.parse(JSON.stringify({ sources, destinations })) as ShownRecords;
   const sorted = { sources: byName(own.sources), destinations: byName(own.destinations) };
-  const variables = variablesOf(sorted.destinations);
-  const body = Object.entries(sorted).flatMap(([key, records]) => entry(`${key}:`, records, '', variables));
+  const { variables, references } = variablesOf(sorted.destinations);
+  const body = Object.entries(sorted).flatMap(([key, records]) => entry(`${key}:`, records, '', references));
   return `${[...preface(variables), '', ...body].join('\n')}\n`;
 }
 
@@ -37,32 +38,69 @@ interface Variable extends SecretPlace {
   readonly name: string;
 }
 
-/** By the mask that it stands for. */
-type Variables = ReadonlyMap<Json, Variable>;
+/** What is written in the place of each mask: a text with the names of its variables. */
+type References = ReadonlyMap<Json, string>;
+
+/** A mask, and the places of the secrets behind it: one, or as many as a URL has values in its query. */
+interface Hidden {
+  readonly mask: Json;
+  readonly paths: readonly SecretPlace['path'][];
+  readonly written: (names: readonly string[]) => string;
+}
 
 function byName(records: readonly JsonObject[]): JsonObject[] {
   const nameOf = ({ name }: JsonObject) => String(name);
   return [...records].sort((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));
 }
 
-function variablesOf(destinations: readonly JsonObject[]): Variables {
-  const masks = destinations.flatMap((record) =>
-    masksIn(record, []).map(({ mask, path }) => ({ mask, path, destination: String(record['name']) })),
+function variablesOf(destinations: readonly JsonObject[]): {
+  readonly variables: readonly Variable[];
+  readonly references: References;
+} {
+  const hidden = destinations.flatMap((record) =>
+    hiddenIn(record, []).map((one) => ({ ...one, destination: String(record['name']) })),
   );
-  const names = variableNames(masks.map(({ destination, path }) => ({ destination, path })));
-  return new Map(
-    masks.map(({ mask, ...place }, nth) => [mask, { ...place, name: names[nth]! }] as [Json, Variable]),
-  );
+  const places = hidden.flatMap(({ destination, paths }) => paths.map((path) => ({ destination, path })));
+  const names = variableNames(places);
+  const left = [...names];
+  return {
+    variables: places.map((place, nth) => ({ ...place, name: names[nth]! })),
+    references: new Map(
+      hidden.map(({ mask, paths, written }) => [mask, written(left.splice(0, paths.length))] as const),
+    ),
+  };
 }
 
-function masksIn(
-  value: Json,
-  path: readonly (string | number)[],
-): { mask: Json; path: readonly (string | number)[] }[] {
-  if (isMask(value)) return [{ mask: value, path }];
-  if (Array.isArray(value)) return value.flatMap((item: Json, nth) => masksIn(item, [...path, nth]));
+/** A URL with masked values is replaced by a mask, so that it can be known again. */
+function hiddenIn(value: Json, path: SecretPlace['path']): Hidden[] {
+  if (isMask(value)) return [{ mask: value, paths: [path], written: ([name = '']) => reference(name) }];
+  if (Array.isArray(value)) return value.flatMap((item: Json, nth) => hiddenIn(item, [...path, nth]));
   if (!isObject(value)) return [];
-  return Object.entries(value).flatMap(([key, inner]) => masksIn(inner, [...path, key]));
+  return Object.entries(value).flatMap(([key, inner]) => {
+    if (key !== 'url' || typeof inner !== 'string' || !hasMaskedValue(inner))
+      return hiddenIn(inner, [...path, key]);
+    const mask = { set: true };
+    (value as Record<string, Json>)[key] = mask;
+    return [hiddenUrl(inner, mask, [...path, key])];
+  });
+}
+
+function hiddenUrl(url: string, mask: Json, path: SecretPlace['path']): Hidden {
+  const paths: SecretPlace['path'][] = [];
+  withQuery(url, (value, { name, nth }) => {
+    paths.push([...path, name, nth]);
+    return value;
+  });
+  const escaped = url.replaceAll('${', () => '$${');
+  const written = (names: readonly string[]) => {
+    const left = [...names];
+    return quoted(withQuery(escaped, () => reference(left.shift() ?? '')));
+  };
+  return { mask, paths, written };
+}
+
+function reference(name: string): string {
+  return `\${${name}}`;
 }
 
 /** What `maskOf` makes: nothing else in a record has such a key. */
@@ -70,8 +108,7 @@ function isMask(value: Json): value is JsonObject {
   return isObject(value) && value['set'] === true;
 }
 
-function preface(variables: Variables): string[] {
-  const listed = [...variables.values()];
+function preface(listed: readonly Variable[]): string[] {
   const width = Math.max(...listed.map(({ name }) => name.length));
   const lines = ['# Written by `millrace export`; `millrace plan -f` shows what it would change.'];
   if (listed.length === 0) return lines;
@@ -80,40 +117,47 @@ function preface(variables: Variables): string[] {
     '# Secrets are not in it. They are read from these variables of the environment:',
     ...listed.map(
       ({ name, destination, path }) =>
-        `#   ${name.padEnd(width)}  ${pathText(path.slice(1))} of ${quoted(destination)}`,
+        `#   ${name.padEnd(width)}  ${placeText(path.slice(1))} of ${quoted(destination)}`,
     ),
   ];
 }
 
+/** `endpoints[0].headers.Authorization`; of a value in a query `token in endpoints[0].url`. */
+function placeText(path: SecretPlace['path']): string {
+  const [endpoints = '', place = 0, field, name] = path;
+  if (field !== 'url') return pathText(path);
+  return `${name === '' ? 'a value' : quoted(String(name))} in ${pathText([endpoints, place, field])}`;
+}
+
 /** `head` is a key with its colon, or the dash of a list; the value follows on its line where it can. */
-function entry(head: string, value: Json, indent: string, variables: Variables): string[] {
-  const short = onOneLine(value, variables);
+function entry(head: string, value: Json, indent: string, references: References): string[] {
+  const short = onOneLine(value, references);
   if (short !== undefined && (!Array.isArray(value) || head.length + short.length < WIDTH))
     return [`${head} ${short}`];
   if (Array.isArray(value))
-    return [head, ...value.flatMap((item: Json) => listItem(item, `${indent}  `, variables))];
-  return [head, ...mapping(value as JsonObject, `${indent}  `, variables)];
+    return [head, ...value.flatMap((item: Json) => listItem(item, `${indent}  `, references))];
+  return [head, ...mapping(value as JsonObject, `${indent}  `, references)];
 }
 
-function listItem(value: Json, indent: string, variables: Variables): string[] {
-  if (!isObject(value) || isMask(value)) return entry(`${indent}-`, value, indent, variables);
-  const [first = '', ...rest] = mapping(value, `${indent}  `, variables);
+function listItem(value: Json, indent: string, references: References): string[] {
+  if (!isObject(value) || isMask(value)) return entry(`${indent}-`, value, indent, references);
+  const [first = '', ...rest] = mapping(value, `${indent}  `, references);
   return [`${indent}- ${first.trimStart()}`, ...rest];
 }
 
-function mapping(object: JsonObject, indent: string, variables: Variables): string[] {
+function mapping(object: JsonObject, indent: string, references: References): string[] {
   return Object.entries(object).flatMap(([key, value]) =>
-    entry(`${indent}${keyText(key)}:`, value, indent, variables),
+    entry(`${indent}${keyText(key)}:`, value, indent, references),
   );
 }
 
 /** What holds no mapping but an empty one. */
-function onOneLine(value: Json, variables: Variables): string | undefined {
-  const variable = variables.get(value);
-  if (variable !== undefined) return `\${${variable.name}}`;
+function onOneLine(value: Json, references: References): string | undefined {
+  const written = references.get(value);
+  if (written !== undefined) return written;
   if (typeof value === 'string') return valueText(value);
   if (Array.isArray(value)) {
-    const items = value.map((item: Json) => onOneLine(item, variables));
+    const items = value.map((item: Json) => onOneLine(item, references));
     return items.includes(undefined) ? undefined : `[${items.join(', ')}]`;
   }
   if (isObject(value)) return Object.keys(value).length === 0 ? '{}' : undefined;

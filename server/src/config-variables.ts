@@ -3,7 +3,10 @@ import { createHash } from 'node:crypto';
 /** A secret that is to get the name of a variable: its destination, and where it stands in there. */
 export interface SecretPlace {
   readonly destination: string;
-  /** `settings.sharedSecret`, `settings.signingSecrets[0]`, `settings.endpoints[0].headers.Authorization`. */
+  /**
+   * `settings.sharedSecret`, `settings.signingSecrets[0]`, `settings.endpoints[0].headers.Authorization`, and for a value in
+   * a query `settings.endpoints[0].url`, the name of the value, and its number among those of the name.
+   */
   readonly path: readonly (string | number)[];
 }
 
@@ -12,7 +15,7 @@ const SHORTEST_DIGEST = 8;
 
 /**
  * The names of environment variables for secrets, in the order given: `CRM_SECRET`, `CRM_SIGNING_SECRET_1`,
- * `CRM_HEADER_1_AUTHORIZATION`. No two are the same, and each depends on its own place alone, except that places whose
+ * `CRM_HEADER_1_AUTHORIZATION`, `CRM_QUERY_1_TOKEN`. No two are the same, and each depends on its own place alone, except that places whose
  * names would be the same all get a digest at the end. A number would be shorter, but a destination added later could
  * then take over a variable, and with it a secret, of another.
  */
@@ -37,10 +40,10 @@ function plainName({ destination, path }: SecretPlace): string {
   return /^[0-9]/.test(name) ? `_${name}` : name;
 }
 
-function partName([, part, nth, , header]: SecretPlace['path']): string {
+function partName([, part, nth, field, name]: SecretPlace['path']): string {
   if (part === 'sharedSecret') return 'SECRET';
   if (part === 'signingSecrets') return `SIGNING_SECRET_${Number(nth) + 1}`;
-  return `HEADER_${Number(nth) + 1}_${wordOf(String(header)) || 'VALUE'}`;
+  return `${field === 'url' ? 'QUERY' : 'HEADER'}_${Number(nth) + 1}_${wordOf(String(name)) || 'VALUE'}`;
 }
 
 /** `ünd-so weiter` → `UND_SO_WEITER`; empty where no letter and no digit is left. */

@@ -1,4 +1,6 @@
 import * as z from 'zod';
+import { isObject, type Json } from '../model/json.ts';
+import { shownUrl } from '../model/shown-url.ts';
 import type { AuditEntry } from '../ports/settings.ts';
 import { listOf, numberIn, paging } from './lists.ts';
 import { type Operation, operation } from './operation.ts';
@@ -39,7 +41,18 @@ export function auditOperations({ settings }: Pick<RecordTools, 'settings'>): Op
 function shown({ at, by, action, kind, name, before, after }: AuditEntry) {
   return {
     ...{ at: new Date(at).toISOString(), by, action, kind, name },
-    ...(before === undefined ? {} : { before }),
-    ...(after === undefined ? {} : { after }),
+    ...(before === undefined ? {} : { before: withShownUrls(before) }),
+    ...(after === undefined ? {} : { after: withShownUrls(after) }),
   };
+}
+
+/** Entries that earlier versions wrote hold the whole URLs of endpoints. */
+function withShownUrls(value: Json): Json {
+  if (Array.isArray(value)) return value.map(withShownUrls);
+  if (!isObject(value)) return value;
+  const entries = Object.entries(value).map(([key, inner]): [string, Json] => [
+    key,
+    key === 'url' && typeof inner === 'string' ? shownUrl(inner) : withShownUrls(inner),
+  ]);
+  return Object.fromEntries(entries);
 }

@@ -4,6 +4,7 @@ import type { Attempt } from '../model/delivery.ts';
 import type { Destination } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import type { Mask } from '../model/secrets.ts';
+import { shownUrl } from '../model/shown-url.ts';
 import type { OutboundRequest } from '../ports/transport.ts';
 import { changesOf } from './changes.ts';
 import { destinationNamed } from './destination-named.ts';
@@ -90,14 +91,14 @@ export function actionOperations(tools: ActionTools): Operation[] {
 
 /**
  * The request as it was sent, and the answer. The body is text, as the signature is over its exact bytes. `configured`:
- * the headers of the endpoint as they are shown; its secrets are as little to be read here as there.
+ * the headers of the endpoint as they are shown; its secrets, and those in its URL, are as little to be read here as there.
  */
 function shown({ request, attempt }: Trial, configured: Readonly<Record<string, string | Mask>>): object {
   const masks = Object.entries(configured).filter(([, value]) => typeof value !== 'string');
   const headers = { ...request.headers, ...Object.fromEntries(masks) };
   const { startedAt, latencyMs, outcome, answer } = attempt;
   return {
-    request: { method: 'POST', url: request.url, headers, body: request.body.toString() },
+    request: { method: 'POST', url: shownUrl(request.url), headers, body: request.body.toString() },
     ...{
       startedAt: new Date(startedAt).toISOString(),
       latencyMs,

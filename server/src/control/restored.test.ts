@@ -56,6 +56,29 @@ describe('a destination that is sent as it was read', () => {
       expect(at(url)).toEqual([{ url, headers: { Authorization: MASK } }]);
   });
 
+  test('has back the values of the queries of its URLs, and each endpoint its own, whatever looks the same', () => {
+    const at = (token: string) => ({
+      url: `https://a.example/in?token=${token}&v=1`,
+      headers: { Authorization: `Bearer ${token}-0123456` },
+    });
+    const settings = { ...STORED.settings, endpoints: [at('alpha'), at('omega')] };
+    const stored = { ...STORED, settings };
+    const shown = asJson(shownDestination(stored));
+    expect(JSON.stringify(shown)).not.toMatch(/alpha|omega/);
+    expect(restored(shown, stored)).toEqual(wholeDestination(stored));
+    const other = (url: string) => {
+      const wish = { ...shown, settings: { ...settings, endpoints: [{ url, headers: {} }] } };
+      return settingsOf(wish as unknown as JsonObject, stored)['endpoints'];
+    };
+    expect(other('https://a.example/moved?v=2&token=…')).toEqual([
+      { url: 'https://a.example/moved?v=2&token=alpha', headers: {} },
+    ]);
+    // Nobody gets a value by naming a host of their own.
+    expect(other('https://evil.example/in?token=…&v=…')).toEqual([
+      { url: 'https://evil.example/in?token=…&v=…', headers: {} },
+    ]);
+  });
+
   test('has new secrets where it holds new ones', () => {
     expect(
       settingsOf(wanted({ sharedSecret: 'new', signingSecrets: ['new', MASK], endpoints: [A] })),

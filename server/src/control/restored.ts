@@ -1,4 +1,6 @@
+import type { Endpoint } from '../model/destination.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
+import { restoredUrl, shownUrl } from '../model/shown-url.ts';
 import type { DestinationRecord } from '../ports/settings.ts';
 
 /** What stands for a secret that is to stay as it is. See `Mask`. */
@@ -8,47 +10,72 @@ function isMask(value: Json | undefined): boolean {
 
 /**
  * A destination as somebody sends it, with the stored secrets where it holds what stands for them: what was read can be
- * sent back. A header is looked for at the endpoint with the same URL, so that endpoints can change places, then at the
- * same place, where the host is the same: nobody gets to know a secret by naming a host of their own. Where nothing is
- * stored the mask stays, and validation refuses it.
+ * sent back. Where nothing is stored the mask stays, and validation refuses it.
  */
 export function restored(wanted: JsonObject, stored: DestinationRecord | undefined): JsonObject {
   const { settings } = wanted;
   if (stored === undefined || !isObject(settings)) return wanted;
   const { endpoints, sharedSecret, signingSecrets } = stored.settings;
-  const secret = (value: Json, kept: string | undefined): Json =>
-    isMask(value) && kept !== undefined ? kept : value;
-  const headersAt = ({ url: wanted }: JsonObject, place: number) =>
-    [...endpoints.filter(({ url }) => url === wanted), ...endpoints.slice(place, place + 1)].find(
-      ({ url }) => originOf(url) === originOf(wanted),
-    )?.headers ?? {};
   return {
     ...wanted,
     settings: {
       ...settings,
-      ...whereThere(settings, 'sharedSecret', (value) => secret(value, sharedSecret)),
+      ...whereThere(settings, 'sharedSecret', (value) => restoredSecret(value, sharedSecret)),
       ...whereThere(settings, 'signingSecrets', (list) =>
-        Array.isArray(list) ? list.map((value: Json, nth) => secret(value, signingSecrets?.[nth])) : list,
+        Array.isArray(list)
+          ? list.map((value: Json, nth) => restoredSecret(value, signingSecrets?.[nth]))
+          : list,
       ),
       ...whereThere(settings, 'endpoints', (list) =>
         Array.isArray(list)
-          ? list.map((endpoint: Json, place) => {
-              if (!isObject(endpoint) || !isObject(endpoint['headers'])) return endpoint;
-              const kept = headersAt(endpoint, place);
-              const headers = Object.entries(endpoint['headers']).map(([name, value]) => [
-                name,
-                secret(value, Object.hasOwn(kept, name) ? kept[name] : undefined),
-              ]);
-              return { ...endpoint, headers: Object.fromEntries(headers) };
-            })
+          ? list.map((endpoint: Json, place) => restoredEndpoint(endpoint, place, endpoints))
           : list,
       ),
     },
   };
 }
 
-function originOf(url: Json | undefined): string | undefined {
-  return typeof url === 'string' && URL.canParse(url) ? new URL(url).origin : undefined;
+function restoredSecret(value: Json, kept: string | undefined): Json {
+  return isMask(value) && kept !== undefined ? kept : value;
+}
+
+function restoredEndpoint(wanted: Json, place: number, stored: readonly Endpoint[]): Json {
+  if (!isObject(wanted)) return wanted;
+  const { url } = wanted;
+  const known = typeof url === 'string' ? storedAt(url, place, stored) : undefined;
+  if (known === undefined) return wanted;
+  const { headers } = wanted;
+  return {
+    ...wanted,
+    url: restoredUrl(String(url), known.url),
+    ...(isObject(headers) ? { headers: restoredHeaders(headers, known.headers) } : {}),
+  };
+}
+
+/**
+ * The stored endpoint with this URL, that of the same place first, as endpoints can change places; else the one of the same
+ * place where the host is the same: nobody gets to know a secret by naming a host of their own.
+ */
+function storedAt(url: string, place: number, stored: readonly Endpoint[]): Endpoint | undefined {
+  const samePlace = stored.slice(place, place + 1);
+  const candidates = [...samePlace, ...stored];
+  const found =
+    candidates.find((one) => one.url === url) ??
+    candidates.find((one) => shownUrl(one.url) === url) ??
+    samePlace[0];
+  return originOf(found?.url) === originOf(url) ? found : undefined;
+}
+
+function restoredHeaders(wanted: JsonObject, kept: Readonly<Record<string, string>>): JsonObject {
+  const headers = Object.entries(wanted).map(([name, value]): [string, Json] => [
+    name,
+    restoredSecret(value, Object.hasOwn(kept, name) ? kept[name] : undefined),
+  ]);
+  return Object.fromEntries(headers);
+}
+
+function originOf(url: string | undefined): string | undefined {
+  return url !== undefined && URL.canParse(url) ? new URL(url).origin : undefined;
 }
 
 function whereThere(object: JsonObject, key: string, change: (value: Json) => Json): JsonObject {

@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from '../model/json.ts';
 import { type Mask, maskOf, type ShownSettings, withoutSecrets } from '../model/secrets.ts';
+import { shownUrl } from '../model/shown-url.ts';
 import type { DestinationRecord, SourceRecord, TokenRecord } from '../ports/settings.ts';
 import { durationText } from './duration.ts';
 
@@ -29,12 +30,13 @@ export function shownSource(source: SourceRecord): ShownSource {
 }
 
 export function shownDestination(destination: DestinationRecord): ShownDestination {
-  return shownWith(destination, maskOf);
+  return shownWith(destination, maskOf, shownUrl);
 }
 
 /** With its secrets, as a program checks it and nobody sees it. */
 export function wholeDestination(destination: DestinationRecord): ShownDestination<string> {
-  return shownWith(destination, (secret) => secret);
+  const asItIs = (text: string) => text;
+  return shownWith(destination, asItIs, asItIs);
 }
 
 export function shownToken({ name, role, hint, createdAt }: TokenRecord): ShownToken {
@@ -44,8 +46,9 @@ export function shownToken({ name, role, hint, createdAt }: TokenRecord): ShownT
 function shownWith<Secret>(
   { name, type, sources, enabled, settings }: DestinationRecord,
   instead: (secret: string) => Secret,
+  urlOf: (url: string) => string,
 ): ShownDestination<Secret> {
-  return { name, type, sources, enabled, settings: withoutSecrets(settings, instead) };
+  return { name, type, sources, enabled, settings: withoutSecrets(settings, instead, urlOf) };
 }
 
 /** What is shown is JSON: undefined nowhere, and no class. */

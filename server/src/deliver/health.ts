@@ -1,4 +1,5 @@
 import type { Attempt, Decision } from '../model/delivery.ts';
+import { shownUrl } from '../model/shown-url.ts';
 import { type Duration, SECOND, type Time } from '../model/time.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Open } from './breaker.ts';
@@ -45,7 +46,7 @@ export class Health {
   get lastError(): LastError | undefined {
     if (this.#lastFailed === undefined) return undefined;
     const { attempt, at } = this.#lastFailed;
-    return { reason: attempt.outcome.reason, endpoint: withoutQuery(attempt.endpoint), at };
+    return { reason: attempt.outcome.reason, endpoint: shownUrl(attempt.endpoint), at };
   }
 
   note(decision: Decision, attempts: readonly Attempt[], now: Time): void {
@@ -82,7 +83,7 @@ export class Health {
       {
         ...this.#facts(now),
         reason: attempt?.outcome.reason,
-        endpoint: attempt && withoutQuery(attempt.endpoint),
+        endpoint: attempt && shownUrl(attempt.endpoint),
         answer: attempt?.answer?.slice(0, 200),
         ...more,
       },
@@ -110,10 +111,4 @@ export class Health {
 
 function timestamp(at: Time): string {
   return new Date(at).toISOString();
-}
-
-/** Query strings of endpoints carry tokens, which have no place in a log. */
-function withoutQuery(url: string): string {
-  const query = url.indexOf('?');
-  return query < 0 ? url : url.slice(0, query);
 }

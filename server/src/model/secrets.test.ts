@@ -59,6 +59,13 @@ describe('settings without their secrets', () => {
     ]);
   });
 
+  test('show a URL without the values of its query', () => {
+    const url = 'https://a.example/?token=S3CRET';
+    const settings = { ...SETTINGS, endpoints: [{ url, headers: {} }] };
+    expect(withoutSecrets(settings, maskOf).endpoints[0]?.url).toBe('https://a.example/?token=…');
+    expect(withoutSecrets(settings, maskOf, (it) => it).endpoints[0]?.url).toBe(url);
+  });
+
   test('have no keys for secrets that are not there', () => {
     const plain: WebhookSettings = { endpoints: [], format: 'canonical', success: 'any' };
     expect(withoutSecrets(plain, maskOf)).toEqual(plain);

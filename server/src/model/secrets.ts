@@ -1,4 +1,5 @@
 import type { Endpoint, WebhookSettings } from './destination.ts';
+import { shownUrl } from './shown-url.ts';
 
 /** What is shown of a secret: that there is one, and the last four of at least twelve characters. contract.md section 4. */
 export interface Mask {
@@ -6,7 +7,7 @@ export interface Mask {
   readonly hint?: string;
 }
 
-/** Settings as they may be shown: every secret is given as what stands for it. */
+/** Settings as they may be shown: every secret is given as what stands for it, in a URL by `shownUrl`. */
 export type ShownSettings<Secret> = Omit<WebhookSettings, 'endpoints' | 'sharedSecret' | 'signingSecrets'> & {
   readonly endpoints: readonly {
     readonly url: string;
@@ -32,14 +33,18 @@ export function maskOf(secret: string): Mask {
 /** A header whose value signs the request in somewhere. Others, such as `X-Team`, are shown as they are. */
 const SECRET_HEADER = /auth|cookie|key|pass|secret|signature|token/i;
 
-/** Settings with something in the place of every secret: a mask to show them, the name of a variable to write a file. */
+/**
+ * Settings with something in the place of every secret: a mask to show them, the name of a variable to write a file.
+ * `urlOf` says how a URL is shown, whose query may hold a secret too.
+ */
 export function withoutSecrets<Secret>(
   settings: WebhookSettings,
   instead: (secret: string, place: SecretPlace) => Secret,
+  urlOf: (url: string) => string = shownUrl,
 ): ShownSettings<Secret> {
   const { endpoints, sharedSecret, signingSecrets, ...rest } = settings;
   const shown = ({ url, headers }: Endpoint, nth: number) => ({
-    url,
+    url: urlOf(url),
     headers: Object.fromEntries(
       Object.entries(headers).map(([name, value]) => [
         name,

@@ -52,7 +52,7 @@ export interface LaneReport {
   readonly state: 'healthy' | 'failing' | 'paused';
   readonly nextProbeAt?: Time;
   readonly failingSince?: Time;
-  /** `endpoint` without its query, which may hold a secret. */
+  /** `endpoint` as `shownUrl` shows it. */
   readonly lastError?: { readonly reason: string; readonly endpoint: string; readonly at: Time };
 }
 

@@ -1,5 +1,6 @@
 import { type Destination, laneAt, placeOfLane } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
+import { shownUrl } from '../model/shown-url.ts';
 import { type Duration, MINUTE, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { DeadLetter, DeadLetters } from '../ports/dead-letters.ts';
@@ -234,7 +235,7 @@ class Shown {
   #endpointOf(lane: number): { readonly endpoint?: string } {
     const settings = this.#destinations.get(this.#names.destination(lane))?.settings;
     const endpoint = settings?.success === 'each' ? settings.endpoints[placeOfLane(lane)]?.url : undefined;
-    return endpoint === undefined ? {} : { endpoint };
+    return endpoint === undefined ? {} : { endpoint: shownUrl(endpoint) };
   }
 
   #eventOf({ source, event }: StoredEvent) {

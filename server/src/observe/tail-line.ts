@@ -1,5 +1,6 @@
 import type { Attempt, Decision } from '../model/delivery.ts';
 import type { Event } from '../model/event.ts';
+import { shownUrl } from '../model/shown-url.ts';
 import type { Time } from '../model/time.ts';
 import type { Happening } from '../ports/observer.ts';
 
@@ -65,15 +66,9 @@ function stateOf(decision: Decision): object {
 function attemptOf({ endpoint, startedAt, latencyMs, outcome }: Attempt): object {
   const { kind, reason, status } = outcome;
   return {
-    ...{ endpoint: withoutQuery(endpoint), startedAt: isoOf(startedAt), latencyMs, outcome: kind, reason },
+    ...{ endpoint: shownUrl(endpoint), startedAt: isoOf(startedAt), latencyMs, outcome: kind, reason },
     ...(status === undefined ? {} : { status }),
   };
-}
-
-/** A query may hold a token of the endpoint's. */
-function withoutQuery(url: string): string {
-  const query = url.indexOf('?');
-  return query < 0 ? url : url.slice(0, query);
 }
 
 function isoOf(time: Time): string {

@@ -122,7 +122,9 @@ describe('watching what happens', () => {
     expect(events[4]!.data).toMatchObject({
       ...{ source: 'app', destination: 'warehouse', state: 'retrying' },
       nextAttemptAt: '2026-03-04T05:06:09.000Z',
-      attempts: [{ endpoint: 'https://crm.example/in', outcome: 'retryable', status: 503, latencyMs: 6 }],
+      attempts: [
+        { endpoint: 'https://crm.example/in?token=…', outcome: 'retryable', status: 503, latencyMs: 6 },
+      ],
     });
     expect(events[5]!.data).toMatchObject({ state: 'dead', reason: 'status_410', attempts: [] });
   });

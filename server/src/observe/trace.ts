@@ -1,5 +1,6 @@
 import { destinationOfLane } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
+import { shownUrl } from '../model/shown-url.ts';
 import type { EventLog, StoredEvent } from '../ports/event-log.ts';
 import type { DeliveryHistory, EventHistory, History } from '../ports/history.ts';
 import type { SettingsSnapshot } from '../ports/settings.ts';
@@ -132,7 +133,8 @@ export function tracedDelivery(position: Position, delivery: DeliveryHistory, na
     ...(reason === undefined ? {} : { reason }),
     ...(nextAttemptAt === undefined ? {} : { nextAttemptAt: isoOf(nextAttemptAt) }),
     attempts: attempts.map(({ endpoint, startedAt, latencyMs, outcome, answer }) => ({
-      ...{ endpoint, startedAt: isoOf(startedAt), latencyMs, outcome: outcome.kind, reason: outcome.reason },
+      ...{ endpoint: shownUrl(endpoint), startedAt: isoOf(startedAt), latencyMs },
+      ...{ outcome: outcome.kind, reason: outcome.reason },
       ...(outcome.status === undefined ? {} : { status: outcome.status }),
       ...(answer === undefined ? {} : { answer }),
     })),

@@ -157,6 +157,7 @@ const url = fc
       '/$${',
       '/ünd?ü=🚀',
       '/?yes,',
+      '/?token=${x}&token=$${y}&S3CRET&empty=',
     ),
   )
   .map(joined);

@@ -1,5 +1,6 @@
 import type { ShownRecords } from '../../src/config-text.ts';
 import { isObject } from '../../src/model/json.ts';
+import { withQuery } from '../../src/model/shown-url.ts';
 
 /**
  * The environment that a written configuration file wants: each variable that its beginning lists, with the secret of
@@ -24,9 +25,20 @@ export function secretVariables(
   return Object.fromEntries(names.map((name, nth) => [name, secrets[nth]!]));
 }
 
+/** The values of a URL whose query is not shown. */
+function valuesIn(url: string): string[] {
+  const values: string[] = [];
+  withQuery(url, (value) => {
+    values.push(value);
+    return value;
+  });
+  return values;
+}
+
 /** What stands where masks stand in what is shown. */
 function secretsIn(shown: unknown, whole: unknown): string[] {
   if (isObject(shown) && shown['set'] === true) return [String(whole)];
+  if (typeof shown === 'string') return shown === whole ? [] : valuesIn(String(whole));
   if (typeof shown !== 'object' || shown === null) return [];
   const parts = Object(whole) as Readonly<Record<string, unknown>>;
   return Object.entries(shown).flatMap(([key, value]) => secretsIn(value, parts[key]));

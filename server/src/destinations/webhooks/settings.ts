@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { CALL_TYPES } from '../../model/call.ts';
 import type { WebhookSettings } from '../../model/destination.ts';
 import { isObject } from '../../model/json.ts';
+import { hasMaskedValue } from '../../model/shown-url.ts';
 
 /** service.md "Limits": webhook URLs per destination, and static headers per URL. */
 const MAX_ENDPOINTS = 5;
@@ -52,6 +53,8 @@ export function urlProblem(text: string): string | undefined {
   if (authority.includes('@'))
     return `${URL_RULE} without user name and password; use an Authorization header`;
   if (text.includes('#')) return `${URL_RULE} without a fragment (the part from # on), which is never sent`;
+  if (hasMaskedValue(text))
+    return `${URL_RULE} with its whole query: … only stands for a value that is stored`;
   return WEB_URL.test(text) && URL.canParse(text) ? undefined : URL_RULE;
 }
 

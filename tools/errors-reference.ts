@@ -11,7 +11,7 @@ const PARTS: readonly [part: keyof typeof catalogue, title: string, about: strin
   [
     'request',
     'The receiving API refuses a request',
-    '`code` of an answer to a client; `GET /api/v1/status` counts them. 404, 405 and 500 of the control API have the same codes.',
+    '`code` of an answer to a client. The source whose key it carries counts it as discarded; without one `GET /api/v1/status` counts it. 404, 405 and 500 of the control API have the same codes.',
   ],
   [
     'discard',

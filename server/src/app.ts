@@ -123,7 +123,7 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     const { logger } = options;
     const doors = { adminToken: token, tokens: () => settings.now().tokens, clock: systemClock, logger };
     const listeners = await startListeners(config, {
-      ...{ receiver: intake.receive, tallies: observation.tallies, measures: watched.measures },
+      ...{ receiver: intake.receive, tallies: intake.tallies, measures: watched.measures },
       ...{ clock: systemClock, logger, readiness: allOf(upkeep, intake) },
       metrics: createMetricsPage({
         ...{ ...doors, isPublic: config.metrics.public, contentType: CONTENT_TYPE, text: metrics.text },

@@ -20,7 +20,7 @@ export interface Means {
   readonly receiver: Receiver;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Gets what is refused here, where no source is known yet. */
+  /** Gets what is refused here, before a receiver sees it. */
   readonly tallies: Tallies | undefined;
   readonly inFlight: InFlight;
   readonly overload: Overload;
@@ -201,8 +201,9 @@ function refuse(exchange: CallExchange, code: ErrorCode, means: Means): void {
     turnAway(exchange, means);
     return;
   }
-  means.tallies?.refused(code);
-  exchange.reply(failure(code, code === 'malformed_request' ? DUST : undefined));
+  const detail = code === 'malformed_request' ? DUST : undefined;
+  means.tallies?.refused(code, { writeKey: exchange.writeKey, detail });
+  exchange.reply(failure(code, detail));
 }
 
 const DUST = 'Its body comes in pieces of a few bytes.';

@@ -74,7 +74,10 @@ export class Reception {
     drain(request);
     if (action === undefined && this.#options.isReceiving && isReceivingPath(exchange.target)) {
       // A client with a wrong base URL drops its events without a word: this is where an operator can see it.
-      this.#options.tallies?.refused(path === undefined ? 'not_found' : 'method_not_allowed');
+      this.#options.tallies?.refused(path === undefined ? 'not_found' : 'method_not_allowed', {
+        // What asks for something brings no call.
+        writeKey: request.method === 'GET' || request.method === 'HEAD' ? undefined : exchange.writeKey,
+      });
     }
     if (path !== undefined) this.#act(exchange, action, path.allow);
     else exchange.reply(failure('not_found'));

@@ -1,8 +1,8 @@
-import type { Json } from '../model/json.ts';
-import { isObject } from '../model/json.ts';
+import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import type { Source } from '../model/source.ts';
 import { type AcceptedEvent, acceptedEvent } from './accepted.ts';
 import { type Envelope, envelopeOf, envelopeOfBatch, type RequestText } from './envelope.ts';
+import { faultOf } from './json-fault.ts';
 import { isTooDeep } from './nesting.ts';
 import { normalise } from './normalise.ts';
 import type { DiscardReason, RefusalCode } from './reasons.ts';
@@ -26,6 +26,10 @@ export interface Calls {
 export interface Unreadable {
   readonly code: RefusalCode;
   readonly detail?: string;
+  /** The write key in the body, where one was found. */
+  readonly writeKey?: string | undefined;
+  /** How many calls it holds, where they were counted. */
+  readonly calls?: number;
 }
 
 /** The calls of a body by `JSON.parse`. */
@@ -33,20 +37,26 @@ export function parsedCalls(request: RequestText): Calls | Unreadable {
   let body: Json;
   try {
     body = JSON.parse(request.text);
-  } catch (error) {
-    return { code: 'invalid_json', detail: whereItBreaks(request.text, error) };
+  } catch {
+    const fault = faultOf(request.request.body);
+    const detail = fault?.sentence ?? 'It is nested too deep to be read.';
+    return { code: 'invalid_json', detail, writeKey: fault?.writeKey };
   }
   if (request.request.type !== 'batch') {
     return new ParsedCalls([body], undefined, envelopeOf(request));
   }
-  if (!isObject(body) || !isList(body.batch)) return { code: 'batch_not_array' };
-  const { batch } = body;
-  if (batch.length > MOST_CALLS)
-    return { code: 'batch_too_large', detail: `It holds ${batch.length} calls.` };
+  const writeKey = ownKey(body);
+  const batch = isObject(body) ? listIn(body) : undefined;
+  if (!isObject(body) || batch === undefined) return { code: 'batch_not_array', writeKey };
+  const calls = batch.length;
+  if (calls > MOST_CALLS) {
+    return { code: 'batch_too_large', detail: `It holds ${calls} calls.`, writeKey, calls };
+  }
   const envelope = envelopeOfBatch(body, request);
-  if (typeof envelope === 'string')
-    return { code: envelope, detail: 'It stands beside the array named batch.' };
-  return new ParsedCalls(batch, ownKey(body), envelope);
+  if (typeof envelope === 'string') {
+    return { code: envelope, detail: 'It stands beside the array named batch.', writeKey, calls };
+  }
+  return new ParsedCalls(batch, writeKey, envelope);
 }
 
 class ParsedCalls implements Calls {
@@ -95,15 +105,8 @@ export function acceptValue(call: Json, source: Source, envelope: Envelope): Acc
   }
 }
 
-function isList(value: Json | undefined): value is readonly Json[] {
-  return Array.isArray(value);
-}
-
-/** The parser's own words quote the body, which may hold a write key; its position is enough. */
-function whereItBreaks(text: string, error: unknown): string {
-  if (text.trim() === '') return 'It is empty.';
-  const position = /at position (\d+)/.exec(error instanceof Error ? error.message : '')?.[1];
-  return position === undefined
-    ? 'It breaks off or is no JSON at all.'
-    : `The error is at character ${position}.`;
+/** `null` is an empty batch: Go's library of version 2.0.0 sends one at each `Close` with an empty queue. */
+function listIn({ batch }: JsonObject): readonly Json[] | undefined {
+  if (batch === null) return [];
+  return Array.isArray(batch) ? batch : undefined;
 }

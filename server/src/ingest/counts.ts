@@ -1,5 +1,5 @@
 import type { Received } from '../ports/event-log.ts';
-import type { DiscardReason } from './reasons.ts';
+import type { DiscardReason, RefusalCode } from './reasons.ts';
 
 const NO_DISCARDS: Received['discarded'] = Object.freeze({});
 
@@ -14,7 +14,7 @@ export class Counts {
   readonly #unattributed: Record<string, number> = {};
 
   /** `source` is undefined where no source can be named; such a call was always discarded. */
-  add(source: number | undefined, reason?: DiscardReason): void {
+  add(source: number | undefined, reason?: RefusalCode): void {
     const discarded = source === undefined ? this.#unattributed : this.#call(source);
     if (reason !== undefined) discarded[reason] = (discarded[reason] ?? 0) + 1;
   }

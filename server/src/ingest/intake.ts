@@ -9,6 +9,7 @@ import { type Committed, GroupCommit, type GroupCommitTools } from './group-comm
 import { LedgerCounts } from './ledger-counts.ts';
 import { prepareScanning } from './manuscript.ts';
 import { type ReceivedCall, receiveCall, type WriteKeys } from './receive.ts';
+import { Refusals } from './refusals.ts';
 
 /** What a client is asked to wait when its call could not be stored; whole seconds. */
 const RETRY_AFTER_OVERLOAD = 1;
@@ -43,18 +44,22 @@ export class Intake {
   readonly #tools: IntakeTools;
   readonly #commits: GroupCommit;
   readonly #counts: LedgerCounts;
+  /** For what stands before `receive` and refuses requests there. */
+  readonly tallies: Tallies;
   #failure: { readonly reason: string; readonly at: Time } | undefined;
 
   constructor(tools: IntakeTools) {
     this.#tools = tools;
     this.#counts = new LedgerCounts(tools);
+    this.tallies = new Refusals({ ...tools, count: (counts) => this.#counts.add(counts) });
     this.#commits = new GroupCommit({ ...tools, beside: this.#counts.write });
     prepareScanning();
   }
 
   readonly receive: Receiver = (request, answer) => {
     const call = receiveCall(request, this.#tools.writeKeys(), this.#tools.newMessageId);
-    const wait = this.#tools.admit?.(call.counts) ?? 0;
+    const isWhole = call.kind === 'refused' && call.isWhole === true;
+    const wait = isWhole ? 0 : (this.#tools.admit?.(call.counts) ?? 0);
     if (wait > 0) {
       this.#tools.tallies.refused('rate_limited');
       answer({ kind: 'unavailable', code: 'rate_limited', retryAfter: wait });

@@ -74,12 +74,12 @@ describe('a batch', () => {
   test('may hold 2,500 calls and no more', () => {
     const most = Array.from({ length: 2500 }, () => call);
     expect(receiveBatch(most)).toMatchObject({ kind: 'received', counts: [{ source: 1, calls: 2500 }] });
-    expect(receiveBatch([...most, call])).toEqual({
+    expect(receiveBatch([...most, call])).toMatchObject({
       kind: 'refused',
       code: 'batch_too_large',
       detail: 'It holds 2501 calls.',
-      counts: [],
-      discards: [],
+      counts: [{ source: 1, calls: 2501, discarded: { batch_too_large: 2501 } }],
+      discards: [{ source: website, reason: 'batch_too_large' }],
     });
   });
 
@@ -146,8 +146,8 @@ describe('the detail of a refusal', () => {
   test.each([
     ['', 'It is empty.'],
     [' \n', 'It is empty.'],
-    ['{"userId":', 'It breaks off or is no JSON at all.'],
-    ['{"a":1 "b"}', 'The error is at character 7.'],
+    ['{"userId":', 'It breaks off at byte 10 (line 1), in userId.'],
+    ['{"a":1 "b"}', 'Unexpected " at byte 7 (line 1), in a.'],
   ])('of %j says where it breaks', (text, detail) => {
     expect(receive(text, 'track')).toMatchObject({ code: 'invalid_json', detail });
   });

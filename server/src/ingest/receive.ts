@@ -3,11 +3,11 @@ import type { Source } from '../model/source.ts';
 import type { Received } from '../ports/event-log.ts';
 import type { CallRequest } from '../ports/receiver.ts';
 import type { AcceptedEvent } from './accepted.ts';
-import { type Calls, parsedCalls } from './calls.ts';
+import { type Calls, parsedCalls, type Unreadable } from './calls.ts';
 import { Counts, oneCall } from './counts.ts';
 import type { ClockCounts, Envelope } from './envelope.ts';
 import { scannedCalls } from './manuscript.ts';
-import type { DiscardReason, RefusalCode } from './reasons.ts';
+import type { RefusalCode } from './reasons.ts';
 import { type Standing, standingOf } from './standing.ts';
 import type { WriteKeys } from './write-keys.ts';
 
@@ -28,9 +28,11 @@ export type ReceivedCall =
       /** A sentence for the client that says what exactly is wrong. */
       readonly detail?: string;
       /** The calls a strict source refused the batch for. */
-      readonly invalid?: readonly { readonly index: number; readonly code: DiscardReason }[];
-      /** A single call that was parsed and refused counts as received and discarded. */
+      readonly invalid?: readonly { readonly index: number; readonly code: RefusalCode }[];
+      /** Calls of a refused request count as received and discarded, where a source can be named. */
       readonly counts: readonly Received[];
+      /** Its calls were not looked at: nothing of it takes from a rate limit. */
+      readonly isWhole?: true;
       readonly discards: readonly Discard[];
     }
   | {
@@ -48,10 +50,13 @@ export type ReceivedCall =
 export interface Discard {
   /** Undefined when no source can be named. */
   readonly source: Source | undefined;
-  readonly reason: DiscardReason;
+  readonly reason: RefusalCode;
   /** Its place in the batch; 0 for a single call. */
   readonly index: number;
-  /** The call as it came. To be read before the next request is received. */
+  /**
+   * The call as it came, to be read before the next request is received. Of a request that was refused before its calls
+   * were looked at, `refused` and what its client was told.
+   */
   readonly call: () => Json;
 }
 
@@ -62,7 +67,7 @@ const NO_DISCARDS: readonly Discard[] = Object.freeze([]);
 /** The bytes of one request → events to be stored, and calls discarded with a reason. Pure but for `newMessageId`. */
 export function receiveCall(request: CallRequest, keys: WriteKeys, newMessageId: () => string): ReceivedCall {
   const calls = scannedCalls(request, newMessageId) ?? parsedOf(request, newMessageId);
-  if ('code' in calls) return refused(calls.code, calls.detail);
+  if ('code' in calls) return refusedWhole(calls, request.writeKey, keys);
   return request.type === 'batch'
     ? receiveBatch(calls, request.writeKey, keys)
     : receiveSingle(calls, request.writeKey, keys);
@@ -101,7 +106,14 @@ function receiveSingle(calls: Calls, headerKey: string | undefined, keys: WriteK
 function receiveBatch(calls: Calls, headerKey: string | undefined, keys: WriteKeys): ReceivedCall {
   const { envelope } = calls;
   if (repeatsTooMuch(envelope, calls.length)) {
-    return refused('batch_too_large', 'Its context and integrations are repeated in every call.');
+    const detail = 'Its context and integrations are repeated in every call.';
+    const whole = {
+      code: 'batch_too_large',
+      detail,
+      writeKey: calls.sharedKey,
+      calls: calls.length,
+    } as const;
+    return refusedWhole(whole, headerKey, keys);
   }
   const shared = standingOf(calls.sharedKey ?? headerKey, keys);
   const refusal = shared.reason === undefined ? undefined : refusalOf(calls, shared, keys);
@@ -186,9 +198,30 @@ function repeatsTooMuch({ context, integrations }: Envelope, calls: number): boo
   }
 }
 
-function refused(code: RefusalCode, detail?: string): ReceivedCall {
+/**
+ * A request that cannot be taken apart is counted where its key says it belongs, enabled or not: as its calls where they were
+ * counted, else as one.
+ */
+function refusedWhole(
+  { code, detail, writeKey, calls = 1 }: Unreadable,
+  headerKey: string | undefined,
+  keys: WriteKeys,
+): ReceivedCall {
+  const key = writeKey ?? headerKey;
+  const source = key === undefined ? undefined : keys.find(key);
+  const told = detail === undefined ? {} : { detail };
+  if (source === undefined) {
+    return { kind: 'refused', code, counts: NOT_COUNTED, discards: NO_DISCARDS, ...told };
+  }
   return {
-    ...{ kind: 'refused', code, counts: NOT_COUNTED, discards: NO_DISCARDS },
-    ...(detail === undefined ? {} : { detail }),
+    kind: 'refused',
+    code,
+    isWhole: true,
+    counts: [{ source: source.id, calls, discarded: { [code]: calls } }],
+    discards:
+      detail === undefined
+        ? NO_DISCARDS
+        : [{ source, reason: code, index: 0, call: () => ({ refused: detail }) }],
+    ...told,
   };
 }

@@ -158,6 +158,33 @@ describe('a proxy', () => {
     }
   });
 
+  it('that says 200 in a head without end gives no tunnel, and no byte of it is taken for an answer', async () => {
+    const head = `HTTP/1.1 200 Connection established\r\nX-Long: ${'x'.repeat(20_000)}`;
+    const server = await startRawServer((socket) => socket.write(head));
+    started.push(() => server.stop());
+    const transport = transportWith({ proxy: `http://127.0.0.1:${server.port}` });
+    expect(await post(transport, 'http://127.0.0.1:9/')).toMatchObject({
+      reason: 'connection_failed',
+      detail: expect.stringContaining('longer than 16 KB'),
+    });
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it('whose answer comes byte by byte gives a tunnel, and what comes behind it belongs to the tunnel', async () => {
+    const head = `HTTP/1.1 200 Established\r\nVia: ${'x'.repeat(3000)}\r\n\r\n`;
+    const server = await startRawServer((socket, { head: asked }) => {
+      socket.setNoDelay(true);
+      if (asked.startsWith('CONNECT')) for (const byte of head) socket.write(byte);
+      else socket.write(http('200 OK'));
+    });
+    started.push(() => server.stop());
+    const transport = transportWith({ proxy: `http://127.0.0.1:${server.port}` });
+    for (let nth = 0; nth < 2; nth++) {
+      expect(await post(transport, 'http://127.0.0.1:9/')).toMatchObject({ status: 200 });
+    }
+    expect(server.requests.map((request) => request.head.split(' ')[0])).toEqual(['CONNECT', 'POST', 'POST']);
+  });
+
   it.each([
     ['http', 1],
     ['https', 1],

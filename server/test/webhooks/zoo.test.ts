@@ -298,6 +298,57 @@ describe('an endpoint that says too much', () => {
     };
   }
 
+  /** The same again and again, for as long as somebody takes it. */
+  function repeats(text: string): Habit {
+    const block = text.repeat(Math.ceil(65_536 / text.length));
+    return (socket) => {
+      const more = () => {
+        while (!socket.destroyed && socket.write(block, 'latin1'));
+        socket.once('drain', more);
+      };
+      more();
+    };
+  }
+
+  it.each([
+    ['in interim answers without end', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'],
+    ['in interim answers without headers', 'HTTP/1.1 100 Continue\r\n\r\n'],
+    ['in long interim answers', `HTTP/1.1 103 Early Hints\r\nLink: ${'x'.repeat(15_000)}\r\n\r\n`],
+  ])('%s is cut off after 64 KB, and asked again', async (_what, text) => {
+    const stay = await visit(repeats(text));
+    expect(stay).toMatchObject({ requests: TRIES, counts: dead('retry_window_over') });
+    expect(stay.outcomes).toEqual(times(TRIES, 'protocol_error'));
+    // What the system takes before anybody reads it.
+    for (const socket of stay.server.sockets) expect(socket.bytesWritten).toBeLessThan(20 * BLOCK.length);
+  });
+
+  it('in a head without end is cut off after 16 KB, and asked again', async () => {
+    const stay = await visit((socket, nth) => {
+      socket.write('HTTP/1.1 200 OK\r\n');
+      repeats('X-More: yes\r\n')(socket, nth);
+    });
+    expect(stay.outcomes).toEqual(times(TRIES, 'protocol_error'));
+  });
+
+  it.each([
+    ['trailers', '1\r\nx\r\n0\r\n', 'X-More: yes\r\n'],
+    ['chunk extensions', '', `1;${'x'.repeat(100)}\r\nx\r\n`],
+    ['chunks of one byte', '', '1\r\nx\r\n'],
+    ['digits of a chunk', '', '0'],
+  ])('in %s without end is taken at its status', async (_what, first, text) => {
+    for (const [status, outcome] of [
+      ['200 OK', 'status_200'],
+      ['400 Bad', 'status_400'],
+    ] as const) {
+      const stay = await visit((socket, nth) => {
+        socket.write(`HTTP/1.1 ${status}\r\nTransfer-Encoding: chunked\r\n\r\n${first}`);
+        repeats(text)(socket, nth);
+      });
+      expect(stay).toMatchObject({ requests: 1, outcomes: [outcome] });
+      expect(stay.server.sockets[0]!.bytesWritten).toBeLessThan(20 * BLOCK.length);
+    }
+  });
+
   it('with 200 has the event, and most of it is not read', async () => {
     const stay = await visit(pours('200 OK'));
     expect(stay).toMatchObject({ requests: 1, outcomes: ['status_200'], counts: delivered });

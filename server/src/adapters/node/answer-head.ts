@@ -15,8 +15,13 @@ const [CONNECTION, KEEP_ALIVE, RETRY_AFTER, CONTENT_LENGTH, TRANSFER_ENCODING] =
   'transfer-encoding',
 ].map((name) => Buffer.from(name)) as [Buffer, Buffer, Buffer, Buffer, Buffer];
 
+const CHUNKED = 'chunked';
+
 /** Longer lengths are no lengths: nobody sends a petabyte. */
 const MOST_DIGITS = 15;
+
+/** Where the status ends in the first line, which is `HTTP/1.x nnn` up to there. */
+const STATUS_END = VERSION.length + 5;
 
 const SWITCHING_PROTOCOLS = 101;
 const NO_CONTENT = 204;
@@ -24,7 +29,8 @@ const NOT_MODIFIED = 304;
 
 /**
  * The head of an answer, as far as a client that only posts needs it: RFC 9112 sections 4 to 6, read strictly, because two readings
- * of where an answer ends would give one request the answer of another. One object reads one head after the other.
+ * of where an answer ends would give one request the answer of another. One object reads one head after the other. A head
+ * may come in any number of pieces: `read` remembers how far it got and looks at no byte of the head again.
  */
 export class AnswerHead {
   status = 0;
@@ -41,22 +47,47 @@ export class AnswerHead {
   problem = '';
   #hasLength = false;
   #hasEncoding = false;
+  /** Whether the answer is of HTTP/1.0. */
+  #isOld = false;
+  /** Whether the connection ends with this answer, whatever else the head says of that. */
+  #ends = false;
+  /** Where the head begins in the bytes that are being read. The places below are counted from there. */
+  #from = 0;
+  /** The line that is being read; 0 is the first one. */
+  #line = 0;
+  /** How far that line has been looked at, when the bytes ended within it. */
+  #seen = 0;
+  /** The end of the name in that line; 0 while it is not known. */
+  #colon = 0;
 
   /** An interim answer: the one that counts follows. RFC 9110 section 15.2. */
   get isInterim(): boolean {
     return this.status < 200;
   }
 
-  /** The place behind the head that begins at `from`; `INCOMPLETE` when it goes on behind `end`, or `MALFORMED`. */
-  read(bytes: Buffer, from: number, end: number): number {
+  /** Must be called before the first `read` of each head. */
+  begin(): void {
     this.#hasLength = false;
     this.#hasEncoding = false;
+    this.#ends = false;
+    this.#line = 0;
+    this.#seen = 0;
+    this.#colon = 0;
     this.length = Number.NaN;
     this.isChunked = false;
     this.keepsFor = Number.NaN;
     this.retryAfter = undefined;
-    let at = this.#readStatus(bytes, from, end);
+  }
+
+  /**
+   * The place behind the head that begins at `from`; `INCOMPLETE` when it goes on behind `end`, or `MALFORMED`. After
+   * `INCOMPLETE` it is called again with the same bytes and more behind them.
+   */
+  read(bytes: Buffer, from: number, end: number): number {
+    this.#from = from;
+    let at = this.#line === 0 ? this.#readStatus(bytes, end) : from + this.#line;
     while (at >= 0) {
+      this.#line = at - from;
       if (at >= end) return INCOMPLETE;
       if (bytes[at] === CR) return this.#finish(bytes, at, end);
       at = this.#readField(bytes, at, end);
@@ -65,40 +96,51 @@ export class AnswerHead {
   }
 
   /** The status line; what is not HTTP is seen at its first byte, as it may never have an end. */
-  #readStatus(bytes: Buffer, from: number, end: number): number {
-    for (let at = 0; at < VERSION.length; at++) {
-      if (from + at >= end) return INCOMPLETE;
-      if (bytes[from + at] !== VERSION[at]) return this.#malformed('it is not HTTP');
-    }
+  #readStatus(bytes: Buffer, end: number): number {
+    const from = this.#from;
     const minor = from + VERSION.length;
     const code = minor + 2;
-    for (let at = minor; at < code + 3; at++) {
-      if (at >= end) return INCOMPLETE;
-      if (at === code - 1 ? bytes[at] !== SPACE : !isDigit(bytes[at]!)) {
+    const reason = from + STATUS_END;
+    for (let at = from + this.#seen; at < reason; at++) {
+      if (at >= end) return this.#stopAt(at);
+      if (at < minor) {
+        if (bytes[at] !== VERSION[at - from]) return this.#malformed('it is not HTTP');
+      } else if (at === code - 1 ? bytes[at] !== SPACE : !isDigit(bytes[at]!)) {
         return this.#malformed('its first line is not that of an answer');
       }
     }
     if (bytes[minor]! > ZERO + 1) return this.#malformed('it is not HTTP/1.0 or HTTP/1.1');
-    this.keeps = bytes[minor] === ZERO + 1;
+    this.#isOld = bytes[minor] === ZERO;
+    // An older receiver must say that it keeps the connection.
+    this.keeps = !this.#isOld;
     this.status = (bytes[code]! - ZERO) * 100 + (bytes[code + 1]! - ZERO) * 10 + bytes[code + 2]! - ZERO;
     if (this.status < 100) return this.#malformed('its status is none');
-    const reason = code + 3;
     if (reason < end && bytes[reason] !== SPACE && bytes[reason] !== CR) {
       return this.#malformed('its first line is not that of an answer');
     }
-    return this.#endOfLine(bytes, reason, end);
+    return this.#endOfLine(bytes, Math.max(reason, from + this.#seen), end);
   }
 
   /** One header line: the place behind it. */
   #readField(bytes: Buffer, from: number, end: number): number {
-    let colon = from;
-    while (colon < end && isToken(bytes[colon]!)) colon++;
-    if (colon >= end) return INCOMPLETE;
-    if (bytes[colon] !== COLON || colon === from) return this.#malformed('a line of its head is no header');
-    const next = this.#endOfLine(bytes, colon + 1, end);
+    let colon = this.#from + this.#colon;
+    if (this.#colon === 0) {
+      colon = Math.max(from, this.#from + this.#seen);
+      while (colon < end && isToken(bytes[colon]!)) colon++;
+      if (colon >= end) return this.#stopAt(colon);
+      if (bytes[colon] !== COLON || colon === from) return this.#malformed('a line of its head is no header');
+    }
+    const next = this.#endOfLine(bytes, Math.max(colon + 1, this.#from + this.#seen), end);
+    this.#colon = next === INCOMPLETE ? colon - this.#from : 0;
     if (next < 0) return next;
     const problem = this.#note(bytes, from, colon, next - 2);
     return problem === undefined ? next : this.#malformed(problem);
+  }
+
+  /** The bytes end here; the next ones are looked at from this place on. */
+  #stopAt(at: number): number {
+    this.#seen = at - this.#from;
+    return INCOMPLETE;
   }
 
   /** The place behind the line that goes on at `at`; nothing but visible characters, blanks and tabs may be in it. */
@@ -106,14 +148,14 @@ export class AnswerHead {
     for (; at < end; at++) {
       const byte = bytes[at]!;
       if (byte === CR) {
-        if (at + 1 >= end) return INCOMPLETE;
+        if (at + 1 >= end) return this.#stopAt(at);
         return bytes[at + 1] === LF ? at + 2 : this.#malformed('a line of its head ends without a line feed');
       }
       if (!isText(byte)) {
         return this.#malformed('there is a control character in its head');
       }
     }
-    return INCOMPLETE;
+    return this.#stopAt(at);
   }
 
   /** Keeps what matters of the header from `from` to `colon` whose value ends at `to`; gives what is wrong with it. */
@@ -143,8 +185,7 @@ export class AnswerHead {
   #noteConnection(value: string): void {
     for (const option of value.split(',')) {
       const name = option.trim();
-      if (name === 'close') this.keeps = false;
-      // An older receiver must say that it keeps the connection.
+      if (name === 'close') this.#ends = true;
       else if (name === 'keep-alive') this.keeps = true;
     }
   }
@@ -157,10 +198,15 @@ export class AnswerHead {
     return undefined;
   }
 
-  /** A body that is coded in any other way ends with the connection, and nobody here reads it. */
+  /**
+   * `chunked` alone, in HTTP/1.1, is what all readers read in one way. After any other coding the connection carries nothing
+   * more, so that no reading of it can reach another answer.
+   */
   #noteEncoding(value: string): string | undefined {
     if (this.#hasEncoding) return 'it has two transfer encodings';
+    if (value === '') return 'its transfer encoding has no name';
     this.#hasEncoding = true;
+    if (value !== CHUNKED || this.#isOld) this.#ends = true;
     this.isChunked = /(?:^|,)\s*chunked$/.test(value);
     return undefined;
   }
@@ -173,13 +219,15 @@ export class AnswerHead {
     if (status === SWITCHING_PROTOCOLS) return this.#malformed('it switches to another protocol');
     if (this.#hasLength && this.#hasEncoding)
       return this.#malformed('it has a length and a transfer encoding');
-    if (this.isInterim && !this.keeps)
-      return this.#malformed('it is interim, and the last of its connection');
     if (this.isInterim || status === NO_CONTENT || status === NOT_MODIFIED) {
+      // A body that must not be there: whether it comes is anybody's guess, and it would be read as the next answer.
+      if (this.#hasEncoding || this.length > 0) this.#ends = true;
       this.length = 0;
       this.isChunked = false;
     }
-    if (Number.isNaN(this.length) && !this.isChunked) this.keeps = false;
+    if (this.#ends || (Number.isNaN(this.length) && !this.isChunked)) this.keeps = false;
+    if (this.isInterim && !this.keeps)
+      return this.#malformed('it is interim, and the last of its connection');
     return at + 2;
   }
 

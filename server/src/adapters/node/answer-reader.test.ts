@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { AnswerHead, INCOMPLETE } from './answer-head.ts';
 import { AnswerReader } from './answer-reader.ts';
 
 interface Read {
@@ -15,7 +16,7 @@ interface Read {
 }
 
 /** One for all reads, as the connections have it. */
-const buffer = Buffer.alloc(100_000);
+const buffer = Buffer.alloc(200_000);
 
 /** What a connection that carries these pieces and is then closed has answered. */
 function read(...pieces: readonly string[]): Read {
@@ -52,15 +53,13 @@ describe('an answer', () => {
     ['with a body', `${OK}content-LENGTH:3  \r\n\r\nyes`, { body: 'yes', keeps: true }],
     ['without a reason', 'HTTP/1.1 503\r\nContent-Length: 0\r\n\r\n', { status: 503, keeps: true }],
     ['204, which never has a body', 'HTTP/1.1 204 No\r\n\r\n', { status: 204, keeps: true }],
-    [
-      '304 with the length of what it stands for',
-      'HTTP/1.1 304 No\r\nContent-Length: 9\r\n\r\n',
-      { keeps: true },
-    ],
+    ['204 with a length of 0', 'HTTP/1.1 204 No\r\nContent-Length: 0\r\n\r\n', { keeps: true }],
+    ['204 that says it has a body', 'HTTP/1.1 204 No\r\nContent-Length: 9\r\n\r\n', { keeps: false }],
+    ['304 that says it has a body', 'HTTP/1.1 304 No\r\nContent-Length: 9\r\n\r\n', { keeps: false }],
     [
       '204 with an encoding',
       'HTTP/1.1 204 No\r\nTransfer-Encoding: chunked\r\n\r\n',
-      { body: '', keeps: true },
+      { body: '', keeps: false },
     ],
     ['that ends with the connection', `${OK}\r\nall of it`, { body: 'all of it', keeps: false }],
     ['that says it is the last', `${OK}Connection: Close\r\nContent-Length: 0\r\n\r\n`, { keeps: false }],
@@ -74,6 +73,21 @@ describe('an answer', () => {
       'of HTTP/1.0 that keeps the connection',
       'HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 0\r\n\r\n',
       { keeps: true },
+    ],
+    [
+      'that says close and then keep-alive',
+      `${OK}Connection: close, keep-alive\r\nContent-Length: 0\r\n\r\n`,
+      { keeps: false },
+    ],
+    [
+      'that says close and keep-alive on two lines',
+      `${OK}Connection: close\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n`,
+      { keeps: false },
+    ],
+    [
+      'of HTTP/1.0 that says close and keep-alive',
+      'HTTP/1.0 200 OK\r\nConnection: close\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n',
+      { keeps: false },
     ],
     ['with more behind it', `${OK}Content-Length: 1\r\n\r\nab`, { body: 'a', keeps: false }],
     [
@@ -92,7 +106,31 @@ describe('an answer', () => {
       `${OK}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0A;name="x"\r\n0123456789\r\n0\r\nX-Sum: 1\r\n\r\n`,
       { body: 'abc0123456789', keeps: true },
     ],
-    ['in chunks, coded', `${OK}Transfer-Encoding: gzip, Chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n`, { body: 'x' }],
+    [
+      'in chunks, coded',
+      `${OK}Transfer-Encoding: gzip, Chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n`,
+      { body: 'x', keeps: false },
+    ],
+    [
+      'in chunks, of HTTP/1.0',
+      'HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n',
+      { body: 'x', keeps: false },
+    ],
+    ...['chunked, chunked', 'x="a, chunked', ', chunked'].map((coding): [string, string, Partial<Read>] => [
+      `with the transfer encoding ${coding}`,
+      `${OK}Connection: keep-alive\r\nTransfer-Encoding: ${coding}\r\n\r\n1\r\nx\r\n0\r\n\r\n`,
+      { status: 200, body: 'x', keeps: false },
+    ]),
+    ...['"chunked"', 'chunked;a=b', 'xchunked', 'identity'].map((coding): [string, string, Partial<Read>] => [
+      `with the transfer encoding ${coding}`,
+      `${OK}Connection: keep-alive\r\nTransfer-Encoding: ${coding}\r\n\r\n1\r\nx\r\n0\r\n\r\n`,
+      { status: 200, body: '1\r\nx\r\n0\r\n\r\n', keeps: false, endsWithConnection: true },
+    ]),
+    [
+      'behind ten interim ones',
+      `${'HTTP/1.1 103 Hints\r\n\r\n'.repeat(10)}${OK}Content-Length: 0\r\n\r\n`,
+      { status: 200, keeps: true },
+    ],
     ['coded without chunks', `${OK}Transfer-Encoding: gzip\r\n\r\nxyz`, { body: 'xyz', keeps: false }],
   ])('%s is read, in one piece and byte by byte', (_what, bytes, expected) => {
     expect(read(bytes)).toMatchObject({ outcome: 'complete', ...expected });
@@ -111,6 +149,15 @@ describe('an answer', () => {
     ['a status of four digits', 'HTTP/1.1 2000 OK\r\n\r\n'],
     ['two blanks before the status', 'HTTP/1.1  200 OK\r\n\r\n'],
     ['an interim answer of HTTP/1.0', `HTTP/1.0 103 Hints\r\n\r\n${OK}\r\n`],
+    [
+      'more than ten interim answers before it',
+      `${'HTTP/1.1 103 Hints\r\n\r\n'.repeat(11)}${OK}Content-Length: 0\r\n\r\n`,
+    ],
+    [
+      'interim answers of more than 64 KB before it',
+      `${`HTTP/1.1 103 Hints\r\nLink: ${'x'.repeat(16_000)}\r\n\r\n`.repeat(5)}${OK}Content-Length: 0\r\n\r\n`,
+    ],
+    ['an interim answer that has a body', `HTTP/1.1 103 Hints\r\nContent-Length: 1\r\n\r\nx${OK}\r\n`],
     ['a change of protocol', 'HTTP/1.1 101 Go\r\nUpgrade: x\r\n\r\n'],
     ['a line that is no header', `${OK}no colon\r\n\r\n`],
     ['a header without a name', `${OK}: x\r\n\r\n`],
@@ -126,6 +173,7 @@ describe('an answer', () => {
     ['a length beyond all bounds', `${OK}Content-Length: 9999999999999999\r\n\r\n`],
     ['a length and chunks', `${OK}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
     ['two encodings', `${OK}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
+    ['an encoding without a name', `${OK}Transfer-Encoding: \r\n\r\n0\r\n\r\n`],
     ['a chunk without a size', `${OK}Transfer-Encoding: chunked\r\n\r\n\r\nabc`],
     ['a chunk whose size is none', `${OK}Transfer-Encoding: chunked\r\n\r\n0x3\r\nabc`],
     ['a chunk whose size is beyond all bounds', `${OK}Transfer-Encoding: chunked\r\n\r\n1000000000000\r\n`],
@@ -133,6 +181,7 @@ describe('an answer', () => {
     ['a chunk longer than its size', `${OK}Transfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n0\r\n\r\n`],
     ['a chunk after a line feed alone', `${OK}Transfer-Encoding: chunked\r\n\r\n2\nab\r\n0\r\n\r\n`],
     ['a head of more than 16 KB', `${OK}X-Long: ${'x'.repeat(20_000)}`],
+    ['a complete head of more than 16 KB', `${OK}X-Long: ${'x'.repeat(20_000)}\r\nContent-Length: 0\r\n\r\n`],
     ['a trailer that is no header', `${OK}Transfer-Encoding: chunked\r\n\r\n0\r\n\tX-Sum: 1\r\n\r\n`],
     ['trailers of more than 16 KB', `${OK}Transfer-Encoding: chunked\r\n\r\n0\r\nX: ${'x'.repeat(20_000)}`],
   ])('with %s is malformed, in one piece and byte by byte', (_what, bytes) => {
@@ -167,10 +216,77 @@ describe('an answer', () => {
   });
 });
 
+describe('a head that comes byte by byte', () => {
+  const head = `HTTP/1.1 200 ${'Fine '.repeat(100)}\r\n${'X-Name: value\r\n'.repeat(500)}X-Long: ${'x'.repeat(7000)}\r\nContent-Length: 2\r\n\r\n`;
+  const interim = `HTTP/1.1 103 Hints\r\nLink: ${'x'.repeat(6000)}\r\n\r\n`;
+  const bytes = Buffer.from(`${interim.repeat(10)}${head}ok`);
+
+  it('is copied a few times, and not once for each piece', () => {
+    let copied = 0;
+    const { concat } = Buffer;
+    const { copy, copyWithin } = Buffer.prototype;
+    const spies = [
+      vi.spyOn(Buffer, 'concat').mockImplementation((...list) => {
+        const all = concat(...list);
+        copied += all.length;
+        return all;
+      }),
+      vi.spyOn(Buffer.prototype, 'copy').mockImplementation(function (this: Buffer, ...to) {
+        const count = copy.apply(this, to);
+        copied += count;
+        return count;
+      }),
+      vi.spyOn(Buffer.prototype, 'copyWithin').mockImplementation(function (this: Buffer, ...places) {
+        copied += this.length;
+        return copyWithin.apply(this, places);
+      }),
+    ];
+    const reader = new AnswerReader();
+    reader.begin();
+    let progress = 'more';
+    try {
+      for (const byte of bytes) {
+        buffer[0] = byte;
+        progress = reader.read(buffer, 1, { head: () => {}, body: () => {} });
+      }
+    } finally {
+      for (const spy of spies) spy.mockRestore();
+    }
+    expect(progress).toBe('complete');
+    expect(copied).toBeGreaterThanOrEqual(bytes.length - 12);
+    expect(copied).toBeLessThan(4 * bytes.length);
+  });
+
+  it('is looked at once, and not from its first byte for each piece', () => {
+    let looked = 0;
+    const watched = new Proxy(bytes, {
+      get(all, key) {
+        if (typeof key === 'string' && /^\d+$/.test(key)) looked++;
+        const value = Reflect.get(all, key, all);
+        return typeof value === 'function' ? value.bind(all) : value;
+      },
+    });
+    const reader = new AnswerHead();
+    reader.begin();
+    let from = 0;
+    for (let end = 0; end <= bytes.length && reader.status !== 200; end++) {
+      const at = reader.read(watched, from, end);
+      if (at === INCOMPLETE) continue;
+      expect(at).toBe(end);
+      from = end;
+      if (reader.isInterim) reader.begin();
+    }
+    for (let end = from; end < bytes.length - 2; end++) reader.read(watched, from, end);
+    expect(reader.read(watched, from, bytes.length)).toBe(bytes.length - 2);
+    expect(looked).toBeLessThan(10 * bytes.length);
+  });
+});
+
 const field = fc.oneof(
   fc.constantFrom(
     ...['Content-Length: 3', 'Content-Length: 0', 'Transfer-Encoding: chunked', 'Connection: close'],
     ...['Connection: keep-alive', 'Keep-Alive: timeout=5', 'Retry-After: 120', 'Transfer-Encoding: gzip'],
+    ...['Transfer-Encoding: gzip, chunked', 'Transfer-Encoding: chunked, chunked', 'Connection: close, a'],
     ...['Date: Sat, 21 Nov 2026 10:00:00 GMT', 'X-Empty:', 'Content-Type: text/plain; charset=utf-8'],
   ),
   fc.stringMatching(/^[a-zA-Z-]{1,12}: [ -~]{0,20}$/),
@@ -279,6 +395,11 @@ describe("Node's own client", () => {
       fc.asyncProperty(fc.oneof(answers, mutated), async (text) => {
         const ours = read(text);
         if (ours.outcome !== 'complete') return;
+        if (/\ntransfer-encoding:(?![ \t]*chunked[ \t]*\r)/i.test(text)) {
+          // Readers differ about other codings: nothing may follow on their connections.
+          expect(ours.keeps).toBe(false);
+          return;
+        }
         complete++;
         const theirs = await readByNode(text.slice(0, lengthOf(text)));
         expect(theirs).toEqual({ outcome: 'complete', status: ours.status, body: ours.body });

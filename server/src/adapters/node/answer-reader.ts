@@ -4,6 +4,10 @@ import { Chunks, type TakeBody } from './chunks.ts';
 /** Longer heads are refused; Node's own limit. */
 const LONGEST_HEAD = 16 * 1024;
 
+/** Interim answers to one request, and bytes of them: an endpoint could send nothing else, as fast as they are read. */
+const MOST_INTERIM = 10;
+const MOST_INTERIM_BYTES = 64 * 1024;
+
 const NOTHING = Buffer.alloc(0);
 
 /** Hears an answer as it is read. */
@@ -29,8 +33,11 @@ export type Progress = 'more' | 'complete' | 'malformed';
 export class AnswerReader {
   readonly #head = new AnswerHead();
   #state: 'head' | 'counted' | 'chunked' | 'rest' | 'complete' = 'head';
-  /** The beginning of a head whose end is not here yet. */
+  /** The beginning of a head whose end is not here yet, in its first `#heldLength` bytes. */
   #held: Buffer = NOTHING;
+  #heldLength = 0;
+  #interim = 0;
+  #interimBytes = 0;
   #left = 0;
   #chunks: Chunks | undefined;
   #keeps = false;
@@ -40,6 +47,9 @@ export class AnswerReader {
   begin(): void {
     this.#state = 'head';
     this.#keeps = false;
+    this.#interim = 0;
+    this.#interimBytes = 0;
+    this.#head.begin();
   }
 
   /** Whether the connection may carry another request; true only when the answer is complete, and nothing came behind it. */
@@ -65,10 +75,9 @@ export class AnswerReader {
   /** Reads the first `length` bytes of a buffer, which belongs to somebody else again when this returns. */
   read(bytes: Buffer, length: number, hearer: Hearer): Progress {
     if (this.#state !== 'head') return this.#readBody(bytes, 0, length, hearer);
-    if (this.#held.length === 0) return this.#readHead(bytes, length, hearer);
-    const all = Buffer.concat([this.#held, bytes.subarray(0, length)]);
-    this.#held = NOTHING;
-    return this.#readHead(all, all.length, hearer);
+    if (this.#heldLength === 0) return this.#readHead(bytes, length, hearer);
+    this.#addToHeld(bytes, length);
+    return this.#readHead(this.#held, this.#heldLength, hearer);
   }
 
   #readHead(bytes: Buffer, length: number, hearer: Hearer): Progress {
@@ -77,19 +86,49 @@ export class AnswerReader {
     for (;;) {
       const next = head.read(bytes, at, length);
       if (next === MALFORMED) return this.#malformed(head.problem);
+      const size = (next === INCOMPLETE ? length : next) - at;
+      if (size > LONGEST_HEAD) return this.#malformed('its head is longer than 16 KB');
       if (next === INCOMPLETE) {
-        if (length - at > LONGEST_HEAD) return this.#malformed('its head is longer than 16 KB');
-        // A copy: the buffer is read into again.
-        this.#held = Buffer.from(bytes.subarray(at, length));
+        this.#hold(bytes, at, length);
         return 'more';
       }
       at = next;
       if (!head.isInterim) break;
-      if (at === length) return 'more';
+      this.#interimBytes += size;
+      if (++this.#interim > MOST_INTERIM || this.#interimBytes > MOST_INTERIM_BYTES) {
+        return this.#malformed('more than 10 interim answers come before it, or 64 KB of them');
+      }
+      head.begin();
     }
+    this.#letGo();
     this.#state = this.#kindOfBody();
     hearer.head(head.status, head.retryAfter);
     return this.#readBody(bytes, at, length, hearer);
+  }
+
+  /** A copy of the beginning of a head, from `at` to `length`: the buffer is read into again. */
+  #hold(bytes: Buffer, at: number, length: number): void {
+    if (at === length) this.#letGo();
+    else if (bytes !== this.#held) this.#held = Buffer.from(bytes.subarray(at, length));
+    else if (at > 0) this.#held.copyWithin(0, at, length);
+    this.#heldLength = length - at;
+  }
+
+  /** Twice the room whenever it runs out, so that no byte is copied more than a few times, however small the pieces are. */
+  #addToHeld(bytes: Buffer, length: number): void {
+    const size = this.#heldLength + length;
+    if (size > this.#held.length) {
+      const larger = Buffer.allocUnsafe(Math.max(size, 2 * this.#held.length));
+      this.#held.copy(larger, 0, 0, this.#heldLength);
+      this.#held = larger;
+    }
+    bytes.copy(this.#held, this.#heldLength, 0, length);
+    this.#heldLength = size;
+  }
+
+  #letGo(): void {
+    this.#held = NOTHING;
+    this.#heldLength = 0;
   }
 
   #kindOfBody(): 'counted' | 'chunked' | 'rest' {

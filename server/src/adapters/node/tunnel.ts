@@ -54,7 +54,8 @@ export function tunnel(passage: Passage, tunnelled: Tunnelled): Socket {
   const { proxy, to, port } = passage;
   const authority = `${to.family === 6 ? `[${to.address}]` : to.address}:${port}`;
   const socket = connectTo(passage);
-  let head = Buffer.alloc(0);
+  let head = Buffer.allocUnsafe(1024);
+  let size = 0;
   const end = (error: TransportError | null) => {
     for (const [event, listener] of Object.entries(listeners)) socket.off(event, listener);
     if (error === null) {
@@ -76,12 +77,18 @@ export function tunnel(passage: Passage, tunnelled: Tunnelled): Socket {
     },
     readable: () => {
       for (let chunk: unknown = socket.read(); chunk instanceof Buffer; chunk = socket.read()) {
-        head = Buffer.concat([head, chunk]);
-        const after = head.indexOf(HEAD_END);
-        if (after === -1 && head.length <= LONGEST_HEAD) continue;
-        const refusal = refusalOf(head.toString('latin1'), authority);
+        // Only what is new is searched, and room is doubled: a head may come byte by byte.
+        const from = Math.max(size - HEAD_END.length + 1, 0);
+        if (size + chunk.length > head.length) head = Buffer.concat([head], 2 * (size + chunk.length));
+        size += chunk.copy(head, size);
+        const after = head.subarray(0, size).indexOf(HEAD_END, from);
+        if (after === -1 && size <= LONGEST_HEAD) continue;
+        const isTooLong = after === -1 || after > LONGEST_HEAD;
+        const refusal = isTooLong
+          ? 'the head of its answer to CONNECT is longer than 16 KB'
+          : refusalOf(head.toString('latin1', 0, after), authority);
         // The other side of the tunnel may have spoken already; those bytes are the connection's.
-        const rest = head.subarray(after + HEAD_END.length);
+        const rest = head.subarray(after + HEAD_END.length, size);
         if (refusal === undefined && rest.length > 0) socket.unshift(rest);
         end(refusal === undefined ? null : failure(proxy, refusal));
         return;
@@ -103,7 +110,7 @@ function connectTo({ proxy, trust }: Passage): Socket {
 
 /** Why there is no tunnel; `undefined` when there is one. */
 function refusalOf(head: string, authority: string): string | undefined {
-  const status = /^HTTP\/1\.[01] (\d{3})[ \r]/.exec(head)?.[1];
+  const status = /^HTTP\/1\.[01] (\d{3})(?:[ \r]|$)/.exec(head)?.[1];
   if (status === undefined) return 'what it answered to CONNECT is not HTTP';
   if (status.startsWith('2')) return undefined;
   const hint = status === '407' ? '; it wants other credentials' : '';

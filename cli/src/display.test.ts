@@ -8,8 +8,9 @@ function stillClock(): Clock & { move(ms: number): void } {
   let waiting: { at: number; wake: () => void }[] = [];
   return {
     now: () => now,
-    at(at, wake) {
-      const entry = { at, wake };
+    monotonic: () => now,
+    after(delay, wake) {
+      const entry = { at: now + delay, wake };
       waiting.push(entry);
       return () => {
         waiting = waiting.filter((other) => other !== entry);
@@ -85,7 +86,7 @@ describe('a display', () => {
 
   it('says a count only once, even if the next item comes before the timer', () => {
     let now = 0;
-    const late: Clock = { now: () => now, at: () => () => {} };
+    const late: Clock = { now: () => now, monotonic: () => now, after: () => () => {} };
     const { show, output } = display({ clock: late });
     for (const item of ['a', 'b', 'c', 'd']) show(item);
     now = 1000;

@@ -52,7 +52,7 @@ export function createDisplay<Item>(options: DisplayOptions<Item>): Display<Item
 
   return {
     show(item) {
-      const now = clock.now();
+      const now = clock.monotonic();
       if (now >= windowEnd) {
         summarise();
         windowEnd = now + WINDOW_MS;
@@ -62,11 +62,11 @@ export function createDisplay<Item>(options: DisplayOptions<Item>): Display<Item
       if (shown >= room || output.writableLength > MAX_WAITING) {
         hidden += 1;
         // Without the timer a burst that ends would leave its count unsaid until the next item.
-        cancel ??= clock.at(windowEnd, summarise);
+        cancel ??= clock.after(windowEnd - now, summarise);
         return;
       }
       shown += 1;
-      output.write(`${options.draw(item, now)}\n`);
+      output.write(`${options.draw(item, clock.now())}\n`);
     },
     stop: summarise,
   };

@@ -143,7 +143,7 @@ export class FileImport {
 
   #saveLater(): void {
     const { clock } = this.#tools;
-    this.#cancelSave = clock.at(clock.now() + SAVE_EVERY_MS, () => {
+    this.#cancelSave = clock.after(SAVE_EVERY_MS, () => {
       this.#saving = this.#save().then(() => {
         if (this.#whyHalted === undefined) this.#saveLater();
       });

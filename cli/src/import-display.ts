@@ -64,7 +64,7 @@ export class ImportDisplay {
     this.#clock = clock;
     this.#read = read;
     this.#isTerminal = err.isTTY === true && env['TERM'] !== 'dumb';
-    this.#speed.measure(read(), clock.now());
+    this.#speed.measure(read(), clock.monotonic());
     this.#wait();
   }
 
@@ -81,7 +81,7 @@ export class ImportDisplay {
 
   #wait(): void {
     const pause = this.#isTerminal ? ON_A_TERMINAL_MS : IN_A_LOG_MS;
-    this.#cancel = this.#clock.at(this.#clock.now() + pause, () => {
+    this.#cancel = this.#clock.after(pause, () => {
       this.#show();
       this.#wait();
     });
@@ -89,7 +89,7 @@ export class ImportDisplay {
 
   #show(): void {
     const now = this.#read();
-    const text = advanceText(now, this.#speed.measure(now, this.#clock.now()), this.#isTerminal);
+    const text = advanceText(now, this.#speed.measure(now, this.#clock.monotonic()), this.#isTerminal);
     if (!this.#isTerminal) {
       this.say(text);
       return;

@@ -14,7 +14,11 @@ const LINGER_MS = 1000;
  */
 export async function main(argv: readonly string[]): Promise<void> {
   process.on('uncaughtException', confess);
-  const stopping = stopOnSignals({ signals: process, now: Date.now, abandon: () => process.exit(1) });
+  const stopping = stopOnSignals({
+    signals: process,
+    now: () => performance.now(),
+    abandon: () => process.exit(1),
+  });
   tolerateGoneReaders(stopping);
   const place: Surroundings = {
     env: process.env,

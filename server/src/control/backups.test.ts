@@ -15,7 +15,7 @@ function world() {
       asked.push({ folder, progress, end });
       return end.promise;
     },
-    clock: { now: () => now } as never,
+    clock: { now: () => now, monotonic: () => now } as never,
     logger: { debug: log, info: log, warn: log, error: log },
     newId: () => `b${asked.length + 1}`,
   });

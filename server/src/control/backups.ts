@@ -1,5 +1,6 @@
 import { isAbsolute } from 'node:path';
 import * as z from 'zod';
+import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import { StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -33,19 +34,20 @@ const shown = z.object({
 interface Record {
   readonly id: string;
   readonly folder: string;
-  readonly at: number;
+  readonly at: Time;
+  readonly began: Monotonic;
   state: 'running' | 'done' | 'failed';
   written: number;
   bytes: number;
   events?: number;
-  endedAt?: number;
+  took?: Duration;
   reason?: string;
 }
 
 /** contract.md section 1, `backup`. A copy of gigabytes takes longer than anybody waits for an answer, so it is asked for. */
 export function backupOperations(tools: BackupTools): Operation[] {
   const records: Record[] = [];
-  const show = (record: Record) => shownBackup(record, tools.clock.now());
+  const show = (record: Record) => shownBackup(record, tools.clock.monotonic());
   return [
     operation({
       ...{ method: 'POST', path: 'backups', role: 'admin', status: 201 },
@@ -61,7 +63,8 @@ export function backupOperations(tools: BackupTools): Operation[] {
       run: async ({ body: { folder } }) => {
         if (records.some(({ state }) => state === 'running')) throw new Problem('backup_running');
         const record: Record = {
-          ...{ id: tools.newId(), folder, at: tools.clock.now(), state: 'running', written: 0, bytes: 0 },
+          ...{ id: tools.newId(), folder, at: tools.clock.now(), began: tools.clock.monotonic() },
+          ...{ state: 'running', written: 0, bytes: 0 },
         };
         records.unshift(record);
         records.splice(REMEMBERED);
@@ -113,13 +116,14 @@ function begun(record: Record, { backup, clock, logger }: BackupTools): Promise<
   };
   backup(folder, progress).then(
     ({ bytes, events }) => {
-      Object.assign(record, { state: 'done', written: bytes, bytes, events, endedAt: clock.now() });
-      logger.info({ id, folder, bytes, events, ms: clock.now() - record.at }, 'backup.done');
+      const took = clock.monotonic() - record.began;
+      Object.assign(record, { state: 'done', written: bytes, bytes, events, took });
+      logger.info({ id, folder, bytes, events, ms: took }, 'backup.done');
       resolve();
     },
     (error: unknown) => {
       const reason = error instanceof StorageError ? error.reason : String(error);
-      Object.assign(record, { state: 'failed', reason, endedAt: clock.now() });
+      Object.assign(record, { state: 'failed', reason, took: clock.monotonic() - record.began });
       logger.error({ id, folder, reason }, 'backup.failed');
       if (isBegun) resolve();
       else reject(new Problem('invalid_parameters', { errors: [{ path: 'body.folder', message: reason }] }));
@@ -128,6 +132,6 @@ function begun(record: Record, { backup, clock, logger }: BackupTools): Promise<
   return promise;
 }
 
-function shownBackup({ endedAt, at, ...record }: Record, now: number): object {
-  return { ...record, at: new Date(at).toISOString(), seconds: ((endedAt ?? now) - at) / 1000 };
+function shownBackup({ began, took, at, ...record }: Record, now: Monotonic): object {
+  return { ...record, at: new Date(at).toISOString(), seconds: (took ?? now - began) / SECOND };
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { DAY, type Time } from '../model/time.ts';
+import { DAY, type Monotonic } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import { Problem } from './problem.ts';
 
@@ -9,7 +9,7 @@ const FOR = DAY;
 
 interface Made<Answer> {
   readonly digest: string;
-  readonly at: Time;
+  readonly at: Monotonic;
   readonly answer: Promise<Answer>;
 }
 
@@ -27,7 +27,7 @@ export class Repeats<Answer> {
 
   /** `key`: who asks, for what, and the header. Also the second of two at the same time waits for the first. */
   async once(key: string, body: string, make: () => Promise<Answer>): Promise<Answer> {
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     const digest = createHash('sha256').update(body).digest('base64');
     const known = this.#made.get(key);
     if (known !== undefined && now - known.at < FOR) {

@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js';
 import { mayAct, type Role } from '../model/role.ts';
-import { MINUTE, SECOND, type Time } from '../model/time.ts';
+import { MINUTE, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { TokenRecord } from '../ports/settings.ts';
 import { digestOf, isSame, tokenIn } from './bearer.ts';
@@ -34,7 +34,7 @@ const PLACES = 10_000;
 export class SignIn {
   readonly #tools: SignInTools;
   readonly #admin: string;
-  readonly #failures = new Map<string, { count: number; until: Time }>();
+  readonly #failures = new Map<string, { count: number; until: Monotonic }>();
 
   constructor(tools: SignInTools) {
     this.#tools = tools;
@@ -71,13 +71,13 @@ export class SignIn {
 
   #refuseGuessing(place: string): void {
     const failures = this.#failures.get(place);
-    const wait = (failures?.until ?? 0) - this.#tools.clock.now();
+    const wait = (failures?.until ?? 0) - this.#tools.clock.monotonic();
     if (failures === undefined || wait <= 0 || failures.count < FAILURES) return;
     throw new Problem('too_many_failed_sign_ins', { retryAfter: Math.ceil(wait / SECOND) });
   }
 
   #failed(place: string): void {
-    const now = this.#tools.clock.now();
+    const now = this.#tools.clock.monotonic();
     const before = this.#failures.get(place);
     const count = before === undefined || before.until <= now ? 1 : before.count + 1;
     // Deleted first, so that the order of the map is that of the last failures.

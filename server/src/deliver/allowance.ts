@@ -41,7 +41,7 @@ export class Allowance implements OpenRequests {
   configure(settings: WebhookSettings): void {
     this.#settings = settings;
     // A pace of before must not hold up the first request of a new one.
-    this.#nextAt = Math.min(this.#nextAt, this.#clock.now());
+    this.#nextAt = Math.min(this.#nextAt, this.#clock.monotonic());
   }
 
   /** Whether another round may begin now; when not, `again` is called once it may. Runs for every delivery. */
@@ -53,9 +53,9 @@ export class Allowance implements OpenRequests {
       return false;
     }
     if (rateLimit === undefined) return true;
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     if (this.#nextAt <= now) return true;
-    this.#cancelTimer ??= this.#clock.at(Math.ceil(this.#nextAt), () => {
+    this.#cancelTimer ??= this.#clock.after(Math.ceil(this.#nextAt - now), () => {
       this.#cancelTimer = undefined;
       this.#again();
     });
@@ -72,7 +72,8 @@ export class Allowance implements OpenRequests {
     if (!isFirst) return;
     this.#openRounds++;
     const { rateLimit } = this.#settings;
-    if (rateLimit !== undefined) this.#nextAt = afterRequest(this.#nextAt, this.#clock.now(), rateLimit);
+    if (rateLimit !== undefined)
+      this.#nextAt = afterRequest(this.#nextAt, this.#clock.monotonic(), rateLimit);
   }
 
   ended(place: number, isLast: boolean, isLate: boolean): void {

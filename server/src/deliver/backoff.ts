@@ -1,4 +1,4 @@
-import { type Duration, HOUR, MINUTE, SECOND, type Time } from '../model/time.ts';
+import { type Duration, HOUR, MINUTE, type Monotonic, SECOND } from '../model/time.ts';
 
 /**
  * The delay after each failed round; the last one repeats. Quick at first, since most failures are short, then no more
@@ -41,7 +41,7 @@ export function spread(delay: Duration, random: number): Duration {
 }
 
 /** The latest wish among the endpoints' `Retry-After`, or nothing. */
-export function latestWish(wishes: readonly (Time | undefined)[]): Time | undefined {
+export function latestWish(wishes: readonly (Monotonic | undefined)[]): Monotonic | undefined {
   const times = wishes.filter((time) => time !== undefined);
   return times.length === 0 ? undefined : Math.max(...times);
 }

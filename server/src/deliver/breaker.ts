@@ -1,5 +1,5 @@
 import type { Position } from '../model/event.ts';
-import { type Duration, MINUTE, SECOND, type Time } from '../model/time.ts';
+import { type Duration, MINUTE, type Monotonic, SECOND } from '../model/time.ts';
 import { spread } from './backoff.ts';
 import type { PlacedOutcome } from './decide.ts';
 
@@ -22,12 +22,12 @@ export interface Closed {
   /** Since the endpoint last showed life; absent when nothing has failed since. */
   readonly streak?: Streak;
   /** Present for a while after an outage: a relapse goes on where the probes had stopped. */
-  readonly relapse?: { readonly until: Time; readonly failedProbes: number };
+  readonly relapse?: { readonly until: Monotonic; readonly failedProbes: number };
 }
 
 export interface Open extends Outage {
   readonly state: 'open';
-  readonly nextProbeAt: Time;
+  readonly nextProbeAt: Monotonic;
 }
 
 /** One delivery is on its way and everything else waits for it. */
@@ -37,19 +37,19 @@ export interface Probing extends Outage {
 
 interface Outage {
   /** When the streak began that opened the breaker. */
-  readonly failingSince: Time;
-  readonly openedAt: Time;
+  readonly failingSince: Monotonic;
+  readonly openedAt: Monotonic;
   /** The back-off has doubled so often. */
   readonly failedProbes: number;
 }
 
 /** Failures with no sign of life between them. */
 interface Streak {
-  readonly since: Time;
+  readonly since: Monotonic;
   /** Rounds the lane had begun when the streak began: only later ones say that it goes on. */
   readonly roundsBefore: number;
   /** The newest failure of each delivery, the oldest first. */
-  readonly failures: readonly { readonly position: Position; readonly at: Time }[];
+  readonly failures: readonly { readonly position: Position; readonly at: Monotonic }[];
 }
 
 /** A round that failed. */
@@ -59,9 +59,9 @@ export interface FailedRound {
   readonly nth: number;
   readonly begun: number;
   readonly isProbe: boolean;
-  readonly now: Time;
+  readonly now: Monotonic;
   /** What the endpoint asked for with `Retry-After`. */
-  readonly notBefore?: Time | undefined;
+  readonly notBefore?: Monotonic | undefined;
   /** From 0 (inclusive) to 1 (exclusive); spreads the probes. */
   readonly random: number;
 }
@@ -107,7 +107,7 @@ export function signOf(outcomes: readonly PlacedOutcome[]): 'alive' | 'failing' 
 }
 
 /** The endpoint has shown life. Runs for every delivery: on the healthy path nothing is made anew. */
-export function afterLife(breaker: Breaker, now: Time): Closed {
+export function afterLife(breaker: Breaker, now: Monotonic): Closed {
   if (breaker.state !== 'closed') {
     return { ...CLOSED, relapse: { until: now + RELAPSE, failedProbes: breaker.failedProbes } };
   }
@@ -151,12 +151,12 @@ export function beginProbe({ failingSince, openedAt, failedProbes }: Open): Prob
 }
 
 /** There was nothing to ask with: the next delivery that is due asks at once. */
-export function withoutProbe({ failingSince, openedAt, failedProbes }: Probing, now: Time): Open {
+export function withoutProbe({ failingSince, openedAt, failedProbes }: Probing, now: Monotonic): Open {
   return { state: 'open', failingSince, openedAt, failedProbes, nextProbeAt: now };
 }
 
 /** Somebody has changed the settings, perhaps what made it fail: worth asking at once, and often again. */
-export function afterChange(breaker: Breaker, now: Time): Breaker {
+export function afterChange(breaker: Breaker, now: Monotonic): Breaker {
   if (breaker.state === 'closed') return breaker;
   const hopeful = { ...breaker, failedProbes: 0 };
   return hopeful.state === 'open' ? { ...hopeful, nextProbeAt: now } : hopeful;

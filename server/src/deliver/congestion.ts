@@ -1,4 +1,4 @@
-import { type Duration, SECOND, type Time } from '../model/time.ts';
+import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 
 /** How long it is remembered how quick an endpoint can be: it may become slower for good, by more data or a move. */
 const WINDOW: Duration = 30 * SECOND;
@@ -20,7 +20,7 @@ export class Congestion {
   /** Of this window and of the one before. */
   #fastest = Number.POSITIVE_INFINITY;
   #before = Number.POSITIVE_INFINITY;
-  #since: Time = 0;
+  #since: Monotonic = 0;
 
   /** Runs for every answer. */
   note(latencyMs: number): void {
@@ -33,7 +33,7 @@ export class Congestion {
   }
 
   /** Looks at the next answers by themselves. */
-  turn(now: Time): void {
+  turn(now: Monotonic): void {
     if (now - this.#since >= WINDOW) {
       this.#before = this.#fastest;
       this.#fastest = Number.POSITIVE_INFINITY;

@@ -1,5 +1,6 @@
 import type { Decision, Delivery, Outcome } from '../model/delivery.ts';
-import type { Time } from '../model/time.ts';
+import type { Monotonic } from '../model/time.ts';
+import { type Clock, wallTimeOf } from '../ports/clock.ts';
 import { backoff, latestWish, RETRY_WINDOW } from './backoff.ts';
 
 /** The outcome of one endpoint in a round, with the endpoint's place in the settings. */
@@ -11,7 +12,7 @@ export interface PlacedOutcome {
 /** The moment of deciding, and the version of the settings the round was made with. */
 export interface Round {
   readonly outcomes: readonly PlacedOutcome[];
-  readonly now: Time;
+  readonly now: Monotonic;
   readonly settingsVersion: number;
   /** From 0 (inclusive) to 1 (exclusive); spreads the retries. */
   readonly random: number;
@@ -49,4 +50,9 @@ export function decide(delivery: Delivery, round: Round): Decision {
       settingsVersion: round.settingsVersion,
     },
   };
+}
+
+/** The same for people: with the time of the next try by the wall clock. */
+export function onWallClock(decision: Decision, clock: Clock): Decision {
+  return decision.kind === 'retry' ? { ...decision, at: wallTimeOf(decision.at, clock) } : decision;
 }

@@ -1,4 +1,4 @@
-import { type Duration, MINUTE, type Time } from '../model/time.ts';
+import { type Duration, MINUTE, type Monotonic } from '../model/time.ts';
 import type { Breaker } from './breaker.ts';
 import type { Outage } from './expiry.ts';
 
@@ -8,7 +8,7 @@ export type Errand =
   | { readonly kind: 'none' }
   /** It is for want of room that nothing is asked for. */
   | { readonly kind: 'full' }
-  | { readonly kind: 'wait'; readonly until: Time }
+  | { readonly kind: 'wait'; readonly until: Monotonic }
   /** Gives up what has had its retry window. */
   | { readonly kind: 'expire' }
   /** Makes everything due: the endpoint is back. */
@@ -20,13 +20,13 @@ export type Errand =
 /** What a lane knows of its backlog on disk. */
 export interface Known {
   /** When the first delivery is due, or earlier; absent when there is none. */
-  readonly nextDueAt: Time | undefined;
+  readonly nextDueAt: Monotonic | undefined;
   /** The endpoint came back, and what waits does not know it yet. */
   readonly releaseOwed: boolean;
   /** From its first failure until what was parked during it has been claimed. */
   readonly outage: Outage | undefined;
   /** When expiry was last looked at. */
-  readonly checkedAt: Time;
+  readonly checkedAt: Monotonic;
 }
 
 /** During an outage expiry is looked at so often, and besides before every probe and every release. */
@@ -36,7 +36,7 @@ const NONE: Errand = { kind: 'none' };
 const FULL: Errand = { kind: 'full' };
 
 /** `room`: how many deliveries may be claimed now; 0 when a claim is not worth its commit. */
-export function nextErrand(known: Known, breaker: Breaker, room: number, now: Time): Errand {
+export function nextErrand(known: Known, breaker: Breaker, room: number, now: Monotonic): Errand {
   if (known.releaseOwed) return { kind: 'release' };
   if (known.nextDueAt === undefined) return NONE;
   const checkAt = known.outage === undefined ? Number.POSITIVE_INFINITY : known.checkedAt + CHECK_EVERY;

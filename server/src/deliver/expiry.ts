@@ -1,5 +1,5 @@
 import type { Delivery } from '../model/delivery.ts';
-import { type Duration, MINUTE, type Time } from '../model/time.ts';
+import { type Duration, MINUTE, type Monotonic } from '../model/time.ts';
 import { RETRY_WINDOW } from './backoff.ts';
 
 /**
@@ -11,7 +11,7 @@ import { RETRY_WINDOW } from './backoff.ts';
  * says since when it knows of an outage, and nothing is counted from before that.
  */
 export interface Outage {
-  readonly since: Time;
+  readonly since: Monotonic;
 }
 
 /**
@@ -25,7 +25,7 @@ const DOUBT: Duration = 10 * MINUTE;
 const LATE: Duration = MINUTE;
 
 /** `proven`: the endpoint has shown life since this program started, so the outage began when it began to fail. */
-export function outageOf(failingSince: Time, proven: boolean): Outage {
+export function outageOf(failingSince: Monotonic, proven: boolean): Outage {
   return { since: proven ? failingSince : failingSince - (RETRY_WINDOW - DOUBT) };
 }
 
@@ -33,13 +33,17 @@ export function outageOf(failingSince: Time, proven: boolean): Outage {
  * Before which time what waits on disk has had its window, or nothing when that cannot be said for all of it: an outage
  * younger than the window ends nothing that was parked before it. `firstDueAt` is when the first on disk is due.
  */
-export function expiredBefore({ since }: Outage, firstDueAt: Time, now: Time): Time | undefined {
+export function expiredBefore(
+  { since }: Outage,
+  firstDueAt: Monotonic,
+  now: Monotonic,
+): Monotonic | undefined {
   const before = now - RETRY_WINDOW;
   return since <= before || firstDueAt >= before ? before : undefined;
 }
 
 /** Whether a delivery that was claimed during an outage comes too late for another try. */
-export function isOver({ firstFailedAt }: Delivery, now: Time): boolean {
+export function isOver({ firstFailedAt }: Delivery, now: Monotonic): boolean {
   return firstFailedAt !== undefined && now > firstFailedAt + RETRY_WINDOW + LATE;
 }
 
@@ -47,7 +51,7 @@ export function isOver({ firstFailedAt }: Delivery, now: Time): boolean {
  * A delivery claimed during an outage: one that was never tried has its window from its parking, which is when its event
  * arrived, or from the beginning of the outage if that is later (a replayed event arrived long ago).
  */
-export function datedBy({ since }: Outage, delivery: Delivery, arrivedAt: Time): Delivery {
+export function datedBy({ since }: Outage, delivery: Delivery, arrivedAt: Monotonic): Delivery {
   if (delivery.firstFailedAt !== undefined) return delivery;
   return { ...delivery, firstFailedAt: Math.max(since, arrivedAt) };
 }

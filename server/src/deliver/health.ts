@@ -1,6 +1,7 @@
 import type { Attempt, Decision } from '../model/delivery.ts';
 import { shownUrl } from '../model/shown-url.ts';
-import { type Duration, SECOND, type Time } from '../model/time.ts';
+import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
+import { type Clock, wallTimeOf } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Open } from './breaker.ts';
 
@@ -21,18 +22,20 @@ export interface LastError {
 export class Health {
   readonly #destination: string;
   readonly #logger: Logger;
+  readonly #clock: Clock;
   #failures = 0;
   #dead = 0;
-  #failingSince: Time | undefined;
-  #lastLine = Number.NEGATIVE_INFINITY;
+  #failing: { readonly since: Time; readonly from: Monotonic } | undefined;
+  #lastLine: Monotonic = Number.NEGATIVE_INFINITY;
   /** Only what was reported as failing is reported as recovered. */
   #reported = false;
   #isOpen = false;
   #lastFailed: { readonly attempt: Attempt; readonly at: Time } | undefined;
 
-  constructor(destination: string, logger: Logger) {
+  constructor(destination: string, logger: Logger, clock: Clock) {
     this.#destination = destination;
     this.#logger = logger;
+    this.#clock = clock;
   }
 
   /**
@@ -40,7 +43,7 @@ export class Health {
    * and refuses everything fails too, although its breaker has no reason to open.
    */
   get failingSince(): Time | undefined {
-    return this.#failingSince;
+    return this.#failing?.since;
   }
 
   get lastError(): LastError | undefined {
@@ -49,39 +52,41 @@ export class Health {
     return { reason: attempt.outcome.reason, endpoint: shownUrl(attempt.endpoint), at };
   }
 
-  note(decision: Decision, attempts: readonly Attempt[], now: Time): void {
+  note(decision: Decision, attempts: readonly Attempt[]): void {
     if (decision.kind === 'delivered') {
-      if (this.#failingSince !== undefined && !this.#isOpen) this.#recover(now, {});
+      if (this.#failing !== undefined && !this.#isOpen) this.#recover({});
       return;
     }
+    const now = this.#clock.now();
     this.#failures++;
     if (decision.kind === 'dead') this.#dead++;
-    this.#failingSince ??= now;
+    const from = this.#clock.monotonic();
+    this.#failing ??= { since: now, from };
     const attempt = attempts.findLast(({ outcome }) => outcome.kind !== 'accepted');
     if (attempt !== undefined) this.#lastFailed = { attempt, at: now };
-    if (this.#isOpen || now - this.#lastLine < REPEAT) return;
-    this.#report(now, { nextAttemptAt: decision.kind === 'retry' ? timestamp(decision.at) : undefined });
+    if (this.#isOpen || from - this.#lastLine < REPEAT) return;
+    this.#report({ nextAttemptAt: decision.kind === 'retry' ? this.#timestamp(decision.at) : undefined });
   }
 
   /** The breaker has opened: from now on only probes are sent. */
-  opened({ nextProbeAt }: Open, now: Time): void {
+  opened({ nextProbeAt }: Open): void {
     this.#isOpen = true;
-    this.#report(now, { breaker: 'open', nextProbeAt: timestamp(nextProbeAt) });
+    this.#report({ breaker: 'open', nextProbeAt: this.#timestamp(nextProbeAt) });
   }
 
   /** The breaker has closed, and what waits is due; so many deliveries are on disk. */
-  recovered(onDisk: number, now: Time): void {
+  recovered(onDisk: number): void {
     this.#isOpen = false;
-    this.#recover(now, { parked: onDisk });
+    this.#recover({ parked: onDisk });
   }
 
-  #report(now: Time, more: Readonly<Record<string, unknown>>): void {
-    this.#lastLine = now;
+  #report(more: Readonly<Record<string, unknown>>): void {
+    this.#lastLine = this.#clock.monotonic();
     this.#reported = true;
     const attempt = this.#lastFailed?.attempt;
     this.#logger.warn(
       {
-        ...this.#facts(now),
+        ...this.#facts(),
         reason: attempt?.outcome.reason,
         endpoint: attempt && shownUrl(attempt.endpoint),
         answer: attempt?.answer?.slice(0, 200),
@@ -91,24 +96,25 @@ export class Health {
     );
   }
 
-  #recover(now: Time, more: Readonly<Record<string, unknown>>): void {
-    if (this.#reported) this.#logger.info({ ...this.#facts(now), ...more }, 'destination.recovered');
+  #recover(more: Readonly<Record<string, unknown>>): void {
+    if (this.#reported) this.#logger.info({ ...this.#facts(), ...more }, 'destination.recovered');
     this.#failures = 0;
     this.#dead = 0;
-    this.#failingSince = undefined;
+    this.#failing = undefined;
     this.#reported = false;
   }
 
-  #facts(now: Time): { destination: string; failures: number; dead: number; failingForMs: Duration } {
+  #facts(): { destination: string; failures: number; dead: number; failingForMs: Duration } {
+    const now = this.#clock.monotonic();
     return {
       destination: this.#destination,
       failures: this.#failures,
       dead: this.#dead,
-      failingForMs: now - (this.#failingSince ?? now),
+      failingForMs: now - (this.#failing?.from ?? now),
     };
   }
-}
 
-function timestamp(at: Time): string {
-  return new Date(at).toISOString();
+  #timestamp(at: Monotonic): string {
+    return new Date(wallTimeOf(at, this.#clock)).toISOString();
+  }
 }

@@ -1,7 +1,8 @@
 import type { Decision } from '../model/delivery.ts';
 import type { Destination } from '../model/destination.ts';
-import { type Duration, SECOND, type Time } from '../model/time.ts';
+import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import type { Held, Result } from '../ports/backlog.ts';
+import { wallTimeOf } from '../ports/clock.ts';
 import type { InHand } from '../ports/deliverer.ts';
 import type { DestinationType } from '../ports/destination-type.ts';
 import type { DeliveryMeasures } from '../ports/measures.ts';
@@ -9,7 +10,7 @@ import type { Watching } from '../ports/observer.ts';
 import type { Transport } from '../ports/transport.ts';
 import { Allowance } from './allowance.ts';
 import type { Breaker } from './breaker.ts';
-import { decide } from './decide.ts';
+import { decide, onWallClock } from './decide.ts';
 import { Health, type LastError } from './health.ts';
 import { type BegunRound, Pulse } from './pulse.ts';
 import { Ready } from './ready.ts';
@@ -82,7 +83,7 @@ export class Lane implements Supplied {
   constructor(destination: Destination, tools: LaneTools) {
     this.#destination = destination;
     this.#tools = tools;
-    this.#health = new Health(destination.name, tools.logger);
+    this.#health = new Health(destination.name, tools.logger, tools.clock);
     this.#supply = new Supply(tools, this);
     this.#allowance = new Allowance(tools.clock, () => this.#pump());
     this.#allowance.configure(destination.settings);
@@ -118,7 +119,9 @@ export class Lane implements Supplied {
       inFlight: this.#inFlight,
       limit,
       breaker: breaker.state,
-      ...(breaker.state === 'open' ? { nextProbeAt: breaker.nextProbeAt } : {}),
+      ...(breaker.state === 'open'
+        ? { nextProbeAt: wallTimeOf(breaker.nextProbeAt, this.#tools.clock) }
+        : {}),
       ...(failingSince === undefined ? {} : { failingSince }),
       ...(lastError === undefined ? {} : { lastError }),
     };
@@ -129,14 +132,14 @@ export class Lane implements Supplied {
     const isChanged = destination.version !== this.#destination.version;
     this.#destination = destination;
     if (isChanged) this.#allowance.configure(destination.settings);
-    if (isChanged) this.#pulse.settingsChanged(this.#tools.clock.now());
+    if (isChanged) this.#pulse.settingsChanged(this.#tools.clock.monotonic());
     this.#pump();
     this.#supply.tend();
   }
 
   /** What an earlier process left on disk is due at this time. */
-  resume(at: Time): void {
-    this.#supply.isBehind = at <= this.#tools.clock.now();
+  resume(at: Monotonic): void {
+    this.#supply.isBehind = at <= this.#tools.clock.monotonic();
     this.#supply.due(at);
   }
 
@@ -160,7 +163,7 @@ export class Lane implements Supplied {
   }
 
   /** Something on disk is due at this time. */
-  due(at: Time): void {
+  due(at: Monotonic): void {
     this.#supply.due(at);
   }
 
@@ -174,14 +177,13 @@ export class Lane implements Supplied {
   }
 
   async #stop(): Promise<void> {
-    const { clock } = this.#tools;
     const landed = new Promise<void>((resolve) => {
       this.#idle = resolve;
       if (this.#inFlight === 0) resolve();
     });
     let cancel = () => {};
     const limit = new Promise<void>((resolve) => {
-      cancel = clock.at(clock.now() + STOP_LIMIT, resolve);
+      cancel = this.#tools.clock.after(STOP_LIMIT, resolve);
     });
     await Promise.race([Promise.all([landed, this.#supply.stop()]), limit]);
     cancel();
@@ -203,18 +205,17 @@ export class Lane implements Supplied {
   }
 
   withoutProbe(): void {
-    this.#pulse.withoutProbe(this.#tools.clock.now());
+    this.#pulse.withoutProbe(this.#tools.clock.monotonic());
   }
 
-  bury({ set, delivery }: Held, reason: string): void {
+  bury({ set, delivery: { position } }: Held, reason: string): void {
     this.hold(-1);
     const decision = { kind: 'dead', reason } as const;
-    const { position } = delivery;
     this.#tools.settle({ set, destination: this.#destination.id, position, attempts: [], decision });
   }
 
   released(onDisk: number): void {
-    this.#health.recovered(onDisk, this.#tools.clock.now());
+    this.#health.recovered(onDisk);
   }
 
   #serves(): boolean {
@@ -239,7 +240,7 @@ export class Lane implements Supplied {
     this.hold(-works.length);
     this.#supply.isBehind = true;
     const { outage, nextDueAt = Number.POSITIVE_INFINITY } = this.#supply;
-    const now = Math.min(this.#tools.clock.now(), nextDueAt);
+    const now = Math.min(this.#tools.clock.monotonic(), nextDueAt);
     for (const { set, delivery, written } of works) {
       const parkedAt = outage === undefined ? now : Math.max(outage.since, written.arrivedAt);
       const decision = { kind: 'retry', at: Math.min(parkedAt, now), next: delivery } as const;
@@ -263,10 +264,10 @@ export class Lane implements Supplied {
 
   #conclude(work: InHand, { outcomes, attempts }: EndedRound, { destination, begun }: SentRound): void {
     const { clock, random } = this.#tools;
-    const now = clock.now();
+    const now = clock.monotonic();
     const settingsVersion = destination.version % SETTINGS_VERSIONS;
     const decision = decide(work.delivery, { outcomes, now, settingsVersion, random: random() });
-    this.#health.note(decision, attempts, now);
+    this.#health.note(decision, attempts);
     this.#tools.measures?.ended(work.written.arrivedAt, attempts, decision, now);
     this.#settle(work, attempts, decision);
     const { position } = work.delivery;
@@ -275,7 +276,7 @@ export class Lane implements Supplied {
     if (change.kind === 'closed') this.#supply.outageEnded();
     else if (change.kind === 'opened') {
       this.#supply.outageBegan(change.outage);
-      this.#health.opened(change.breaker, now);
+      this.#health.opened(change.breaker);
     }
   }
 
@@ -287,7 +288,8 @@ export class Lane implements Supplied {
     const observer = this.#tools.watching();
     if (observer === undefined) return;
     const source = this.#tools.sourceName(work.source);
-    observer({ kind: 'settled', source, destination: name, event: written.event, attempts, decision });
+    const shown = onWallClock(decision, this.#tools.clock);
+    observer({ kind: 'settled', source, destination: name, event: written.event, attempts, decision: shown });
   }
 }
 

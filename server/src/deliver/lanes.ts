@@ -1,5 +1,5 @@
 import { type Destination, destinationOfLane, laneAt, lanesOf, placeOfLane } from '../model/destination.ts';
-import type { Time } from '../model/time.ts';
+import type { Monotonic } from '../model/time.ts';
 import type { Result } from '../ports/backlog.ts';
 import type { Deliverer, InHand } from '../ports/deliverer.ts';
 import type { DestinationType } from '../ports/destination-type.ts';
@@ -97,7 +97,7 @@ export class Lanes implements Deliverer {
     this.#lanes.get(destination)?.deliver(deliveries);
   }
 
-  parked(destination: number, at: Time): void {
+  parked(destination: number, at: Monotonic): void {
     this.#laneOf(destination)?.due(at);
   }
 

@@ -1,4 +1,4 @@
-import { type Duration, SECOND, type Time } from '../model/time.ts';
+import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 
 /**
  * A pace that has fallen behind may catch up so much: a timer wakes a little late, and at a high rate several requests are
@@ -10,6 +10,6 @@ const SLACK: Duration = 25;
  * When the request after this one may go, at so many a second. `at` is when this one may go, so no later than `now`.
  * Fractions of a millisecond count: they are what rates above 1,000 are made of.
  */
-export function afterRequest(at: number, now: Time, perSecond: number): number {
+export function afterRequest(at: number, now: Monotonic, perSecond: number): number {
   return Math.max(at, now - SLACK) + SECOND / perSecond;
 }

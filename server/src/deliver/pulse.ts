@@ -1,5 +1,5 @@
 import type { Position } from '../model/event.ts';
-import type { Time } from '../model/time.ts';
+import type { Monotonic } from '../model/time.ts';
 import { latestWish } from './backoff.ts';
 import {
   afterChange,
@@ -33,7 +33,7 @@ export interface Beat {
   readonly outcomes: readonly PlacedOutcome[];
   /** Of its first answer. */
   readonly latencyMs: number;
-  readonly now: Time;
+  readonly now: Monotonic;
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: number;
 }
@@ -89,11 +89,11 @@ export class Pulse {
     if (this.#breaker.state === 'open') this.#breaker = beginProbe(this.#breaker);
   }
 
-  withoutProbe(now: Time): void {
+  withoutProbe(now: Monotonic): void {
     if (this.#breaker.state === 'probing') this.#breaker = withoutProbe(this.#breaker, now);
   }
 
-  settingsChanged(now: Time): void {
+  settingsChanged(now: Monotonic): void {
     this.#breaker = afterChange(this.#breaker, now);
   }
 

@@ -67,7 +67,7 @@ export function sendRound(
       open--;
       tools.open.ended(place, open === 0, over);
       if (over) return;
-      const outcome = outcomeOf(answer, tools.clock.now());
+      const outcome = outcomeOf(answer, tools.clock);
       outcomes.push({ place, outcome });
       attempts.push(attemptOf(request, startedAt, answer, outcome));
       over = outcome.kind === 'accepted' || open === 0;

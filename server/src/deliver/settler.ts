@@ -37,7 +37,7 @@ export class Settler {
     this.#gathered.push(result);
     if (this.#writing !== undefined) return;
     if (this.#gathered.length >= ENOUGH) this.#write();
-    else this.#cancelTimer ??= this.#clock.at(this.#clock.now() + GATHER, () => this.#write());
+    else this.#cancelTimer ??= this.#clock.after(GATHER, () => this.#write());
   }
 
   /**
@@ -62,8 +62,7 @@ export class Settler {
     this.#gathered = [];
     this.#writing = this.#settle(group).then((delay) => {
       this.#writing = undefined;
-      if (this.#gathered.length > 0)
-        this.#cancelTimer = this.#clock.at(this.#clock.now() + delay, () => this.#write());
+      if (this.#gathered.length > 0) this.#cancelTimer = this.#clock.after(delay, () => this.#write());
     });
   }
 

@@ -1,4 +1,4 @@
-import { type Duration, SECOND, type Time } from '../model/time.ts';
+import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Backlog, Held } from '../ports/backlog.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { InHand } from '../ports/deliverer.ts';
@@ -42,17 +42,17 @@ export interface Supplied {
 export class Supply implements Known {
   readonly #tools: SupplyTools;
   readonly #lane: Supplied;
-  nextDueAt: Time | undefined;
+  nextDueAt: Monotonic | undefined;
   releaseOwed = false;
   outage: Outage | undefined;
-  checkedAt: Time = 0;
+  checkedAt: Monotonic = 0;
   /**
    * Something due waits on disk, for want of room or behind an open breaker. New deliveries go there too, so that they
    * do not overtake it, until a claim finds nothing more that is due.
    */
   isBehind = false;
   #errand: Promise<void> | undefined;
-  #wakesAt: Time | undefined;
+  #wakesAt: Monotonic | undefined;
   #cancelTimer: (() => void) | undefined;
   #endPause: (() => void) | undefined;
   #stopped = false;
@@ -63,7 +63,7 @@ export class Supply implements Known {
   }
 
   /** Something on disk is due at this time. */
-  due(at: Time): void {
+  due(at: Monotonic): void {
     if (this.nextDueAt === undefined || at < this.nextDueAt) this.nextDueAt = at;
     this.tend();
   }
@@ -72,7 +72,7 @@ export class Supply implements Known {
   outageBegan(outage: Outage): void {
     // A relapse belongs to the outage it comes from, as long as that one's backlog is not delivered.
     this.outage ??= outage;
-    this.checkedAt = this.#tools.clock.now();
+    this.checkedAt = this.#tools.clock.monotonic();
     this.releaseOwed = false;
     this.isBehind = true;
   }
@@ -87,7 +87,7 @@ export class Supply implements Known {
   tend(): void {
     if (this.nextDueAt === undefined && !this.releaseOwed) return;
     if (this.#errand !== undefined || this.#stopped || !this.#lane.destination.enabled) return;
-    const errand = nextErrand(this, this.#lane.breaker, this.#lane.room, this.#tools.clock.now());
+    const errand = nextErrand(this, this.#lane.breaker, this.#lane.room, this.#tools.clock.monotonic());
     if (errand.kind === 'none') return;
     if (errand.kind === 'full') this.isBehind = true;
     else if (errand.kind === 'wait') this.#wakeAt(errand.until);
@@ -107,11 +107,11 @@ export class Supply implements Known {
     await this.#errand;
   }
 
-  #wakeAt(at: Time): void {
+  #wakeAt(at: Monotonic): void {
     if (this.#wakesAt === at || at === Number.POSITIVE_INFINITY) return;
     this.#cancelTimer?.();
     this.#wakesAt = at;
-    this.#cancelTimer = this.#tools.clock.at(at, () => {
+    this.#cancelTimer = this.#tools.clock.after(at - this.#tools.clock.monotonic(), () => {
       this.#wakesAt = undefined;
       this.tend();
     });
@@ -134,7 +134,7 @@ export class Supply implements Known {
   async #claim(max: number): Promise<number> {
     const { backlog, clock } = this.#tools;
     const { outage } = this;
-    const now = clock.now();
+    const now = clock.monotonic();
     const { deliveries, nextDueAt } = await backlog.claim(this.#lane.destination.id, max, now);
     // At once, before anything else is awaited: news of later sets may arrive meanwhile and must not be overwritten.
     this.nextDueAt = nextDueAt;
@@ -143,7 +143,7 @@ export class Supply implements Known {
     return await this.#takeUp(deliveries, outage);
   }
 
-  #lookWhetherCaughtUp(now: Time): void {
+  #lookWhetherCaughtUp(now: Monotonic): void {
     if (this.#lane.breaker.state !== 'closed' || this.releaseOwed) return;
     if (this.nextDueAt !== undefined && this.nextDueAt <= now) return;
     this.isBehind = false;
@@ -167,7 +167,7 @@ export class Supply implements Known {
     const { id } = this.#lane.destination;
     await this.#expire();
     const lanes = await backlog.lanes();
-    const now = clock.now();
+    const now = clock.monotonic();
     const released = await backlog.release(id, now);
     if (released > 0) this.nextDueAt = Math.min(this.nextDueAt ?? now, now);
     // The breaker may have opened again meanwhile; then the next recovery releases what has failed since.
@@ -181,7 +181,7 @@ export class Supply implements Known {
   async #expire(): Promise<void> {
     const { backlog, clock, logger } = this.#tools;
     const { id, name } = this.#lane.destination;
-    this.checkedAt = clock.now();
+    this.checkedAt = clock.monotonic();
     if (this.outage === undefined || this.nextDueAt === undefined) return;
     const before = expiredBefore(this.outage, this.nextDueAt, this.checkedAt);
     if (before === undefined) return;
@@ -229,7 +229,8 @@ export class Supply implements Known {
       const { source } = stored;
       if (outage === undefined) return { ...held, written: stored, source };
       const delivery = datedBy(outage, held.delivery, stored.arrivedAt);
-      if (!isOver(delivery, this.#tools.clock.now())) return { ...held, delivery, written: stored, source };
+      if (!isOver(delivery, this.#tools.clock.monotonic()))
+        return { ...held, delivery, written: stored, source };
       this.#lane.bury(held, 'retry_window_over');
     }
     return undefined;
@@ -239,7 +240,7 @@ export class Supply implements Known {
     if (this.#stopped) return Promise.resolve();
     const { clock } = this.#tools;
     return new Promise((resolve) => {
-      const cancel = clock.at(clock.now() + STORAGE_RETRY, resolve);
+      const cancel = clock.after(STORAGE_RETRY, resolve);
       this.#endPause = () => {
         cancel();
         resolve();

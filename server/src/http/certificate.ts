@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { DAY, type Duration, MINUTE, type Time } from '../model/time.ts';
+import { DAY, type Duration, MINUTE, type Monotonic, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
 
@@ -86,7 +86,7 @@ export class Renewal {
   #cancel = () => {};
   #isStopped = false;
   #problem = '';
-  #nextWarningAt: Time = 0;
+  #nextWarningAt: Monotonic = Number.NEGATIVE_INFINITY;
 
   constructor(tools: RenewalTools) {
     this.#tools = tools;
@@ -106,7 +106,7 @@ export class Renewal {
   #lookLater(): void {
     if (this.#isStopped) return;
     const { clock } = this.#tools;
-    this.#cancel = clock.at(clock.now() + LOOKED_AT_EVERY, () => {
+    this.#cancel = clock.after(LOOKED_AT_EVERY, () => {
       void this.#look().then(() => this.#lookLater());
     });
   }
@@ -121,7 +121,7 @@ export class Renewal {
       if (!pair.cert.equals(this.#pair.cert) || !pair.key.equals(this.#pair.key)) {
         renewed(pair);
         this.#pair = pair;
-        this.#nextWarningAt = 0;
+        this.#nextWarningAt = Number.NEGATIVE_INFINITY;
         logger.info({ validTo: new Date(pair.validTo).toISOString() }, 'tls.renewed');
       }
     } catch (error) {
@@ -135,8 +135,9 @@ export class Renewal {
   #warnOfExpiry(): void {
     const { clock, logger } = this.#tools;
     const now = clock.now();
-    if (now < this.#nextWarningAt || this.#pair.validTo - now > WARNED_BEFORE) return;
-    this.#nextWarningAt = now + WARNED_EVERY;
+    const passed = clock.monotonic();
+    if (passed < this.#nextWarningAt || this.#pair.validTo - now > WARNED_BEFORE) return;
+    this.#nextWarningAt = passed + WARNED_EVERY;
     const facts = { validTo: new Date(this.#pair.validTo).toISOString() };
     if (this.#pair.validTo > now) logger.warn(facts, 'tls.expires_soon');
     else logger.error(facts, 'tls.expired');

@@ -1,4 +1,4 @@
-import type { Time } from '../model/time.ts';
+import type { Monotonic } from '../model/time.ts';
 import type { Control, ControlAnswer } from '../ports/control.ts';
 import { Body, Waste } from './body.ts';
 import { ARRIVING, type Carrier } from './connections.ts';
@@ -28,7 +28,7 @@ class ControlRequest implements Place {
   isArriving = false;
   older: Place | undefined;
   younger: Place | undefined;
-  readonly since: Time;
+  readonly since: Monotonic;
   readonly #exchange: Exchange;
   readonly #control: Control;
   readonly #means: Means;
@@ -37,7 +37,7 @@ class ControlRequest implements Place {
   #state: 'arriving' | 'too_large' | 'over' = 'arriving';
 
   constructor(exchange: Exchange, control: Control, means: Means) {
-    this.since = means.clock.now();
+    this.since = means.clock.monotonic();
     this.#exchange = exchange;
     this.#control = control;
     this.#means = means;

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { InFlight, type Place } from './in-flight.ts';
 
 function inFlightOf(requests: number, bytes: number) {
-  const clock = { time: 0, now: () => clock.time, at: () => () => {} };
+  const clock = { time: 0, now: () => 0, monotonic: () => clock.time, after: () => () => {} };
   const inFlight = new InFlight({ requests, bytes }, clock);
   const cut: Place[] = [];
   const place = (): Place => {

@@ -1,4 +1,4 @@
-import { type Duration, SECOND, type Time } from '../model/time.ts';
+import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 
 /** How much may be under way at once, over all connections. decisions.md section 1, "overload". */
@@ -23,7 +23,7 @@ export interface Place {
   isArriving: boolean;
   older: Place | undefined;
   younger: Place | undefined;
-  readonly since: Time;
+  readonly since: Monotonic;
   /** Its place is needed: answers the client that it may come again, and closes the connection. */
   cutOff(): void;
 }
@@ -106,7 +106,7 @@ export class InFlight {
   #makeRoom(wanting: Place): boolean {
     const oldest = this.#oldest;
     if (oldest === undefined || oldest === wanting) return false;
-    if (this.#clock.now() - oldest.since < SLOW) return false;
+    if (this.#clock.monotonic() - oldest.since < SLOW) return false;
     oldest.cutOff();
     return true;
   }

@@ -1,4 +1,4 @@
-import type { Time } from '../model/time.ts';
+import type { Monotonic, Time } from '../model/time.ts';
 import { traceparentIn } from '../model/traceparent.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -75,7 +75,8 @@ export class IncomingCall implements Place {
   isArriving = false;
   older: Place | undefined;
   younger: Place | undefined;
-  readonly since: Time;
+  readonly since: Monotonic;
+  readonly #receivedAt: Time;
   readonly #exchange: CallExchange;
   readonly #action: CallAction;
   readonly #body: Body;
@@ -85,7 +86,8 @@ export class IncomingCall implements Place {
 
   constructor(exchange: CallExchange, action: CallAction, body: Body, means: Means) {
     // A client's clock is corrected by the time between sending and arriving, so arriving is now and not after the body.
-    this.since = means.clock.now();
+    this.#receivedAt = means.clock.now();
+    this.since = means.clock.monotonic();
     this.#exchange = exchange;
     this.#action = action;
     this.#body = body;
@@ -133,7 +135,7 @@ export class IncomingCall implements Place {
     this.#state = 'waiting';
     const { type } = this.#action;
     try {
-      const call = callRequest(this.#exchange, { type, body, receivedAt: this.since }, this.#means);
+      const call = callRequest(this.#exchange, { type, body, receivedAt: this.#receivedAt }, this.#means);
       this.#means.receiver(call, (verdict) => this.#answer(verdict));
     } catch (error) {
       // An error of ours: one request may not end the process and everybody else's with it.

@@ -157,8 +157,9 @@ describe('stop', () => {
     let wake = () => {};
     const clock = {
       now: () => 1000,
-      at: (at: number, callback: () => void) => {
-        expect(at).toBe(6000);
+      monotonic: () => 1000,
+      after: (delay: number, callback: () => void) => {
+        expect(delay).toBe(5000);
         wake = callback;
         return () => {};
       },

@@ -213,7 +213,7 @@ function listen(server: Server, { host, port, portKey: key = '--port' }: Listene
 /** Idle connections go at once; the others when their answer is written, or when the grace is over. */
 async function close({ server, connections, plain }: Open, clock: Clock, grace: Duration): Promise<void> {
   if (!server.listening) return;
-  const cancel = clock.at(clock.now() + grace, () => connections.closeAll());
+  const cancel = clock.after(grace, () => connections.closeAll());
   await new Promise<void>((resolve) => {
     server.close(() => resolve());
     connections.closeSilent();

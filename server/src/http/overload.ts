@@ -1,4 +1,4 @@
-import { type Duration, SECOND, type Time } from '../model/time.ts';
+import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Facts, Logger } from '../ports/logger.ts';
 
@@ -16,7 +16,7 @@ export interface OverloadTools {
 export class Overload {
   readonly #tools: OverloadTools;
   #turnedAway = 0;
-  #nextLineAt: Time = 0;
+  #nextLineAt: Monotonic = Number.NEGATIVE_INFINITY;
 
   constructor(tools: OverloadTools) {
     this.#tools = tools;
@@ -25,7 +25,7 @@ export class Overload {
   turnedAway(): void {
     this.#turnedAway++;
     const { clock, logger, measured } = this.#tools;
-    const now = clock.now();
+    const now = clock.monotonic();
     if (now < this.#nextLineAt) return;
     this.#nextLineAt = now + LINE_EVERY;
     logger.warn({ turnedAway: this.#turnedAway, ...measured() }, 'listener.overloaded');

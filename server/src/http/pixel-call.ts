@@ -1,4 +1,5 @@
 import type { CallType } from '../model/call.ts';
+import type { Monotonic } from '../model/time.ts';
 import type { Exchange } from './exchange.ts';
 import type { InFlight, Place } from './in-flight.ts';
 import { callRequest, type Means } from './incoming-call.ts';
@@ -18,7 +19,7 @@ export function takePixel(exchange: Exchange, type: CallType | undefined, means:
     exchange.reply(PIXEL);
   } else {
     const receivedAt = clock.now();
-    const call = new PixelCall(exchange, { inFlight, receivedAt });
+    const call = new PixelCall(exchange, inFlight, clock.monotonic());
     if (!inFlight.enter(call)) {
       tallies?.refused('overloaded');
       overload.turnedAway();
@@ -42,13 +43,13 @@ class PixelCall implements Place {
   isArriving = false;
   older: Place | undefined;
   younger: Place | undefined;
-  readonly since: number;
+  readonly since: Monotonic;
   readonly #exchange: Exchange;
   readonly #inFlight: InFlight;
   #isOver = false;
 
-  constructor(exchange: Exchange, { inFlight, receivedAt }: { inFlight: InFlight; receivedAt: number }) {
-    this.since = receivedAt;
+  constructor(exchange: Exchange, inFlight: InFlight, since: Monotonic) {
+    this.since = since;
     this.#exchange = exchange;
     this.#inFlight = inFlight;
   }

@@ -409,7 +409,7 @@ describe('the bounds', () => {
 
   test('take the place of a body that has been arriving for five seconds, and end its connection', async () => {
     let now = 1000;
-    running = await run({ bounds, clock: { ...stillClock, now: () => now } });
+    running = await run({ bounds, clock: { ...stillClock, monotonic: () => now } });
     const slow = await running.connect();
     await slow.send(postHead('/v1/batch', 400_000), 'x');
     await untilRead();

@@ -8,7 +8,7 @@ const source = (id: number, rateLimit?: number): Source => ({
 });
 
 function limitsOf(...sources: Source[]) {
-  const clock = { time: 0, now: () => clock.time, at: () => () => {} };
+  const clock = { time: 0, now: () => 0, monotonic: () => clock.time, after: () => () => {} };
   const limits = new RateLimits(clock);
   limits.configure(sources);
   return {

@@ -35,7 +35,7 @@ export class RateLimits {
   #take({ source, calls }: CallsOfSource): number {
     const perSecond = this.#perSecond.get(source);
     if (perSecond === undefined) return 0;
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     const { bucket, wait } = take(this.#buckets.get(source) ?? fullBucket(perSecond, now), calls, {
       perSecond,
       now,

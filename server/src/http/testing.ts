@@ -113,7 +113,7 @@ export async function run({ verdict = { kind: 'stored' }, ...options }: RunOptio
 }
 
 /** A clock that stands at 1,000 and wakes nobody. */
-export const stillClock: Clock = { now: () => 1000, at: () => () => {} };
+export const stillClock: Clock = { now: () => 1000, monotonic: () => 1000, after: () => () => {} };
 
 /** The head of a POST; a body of `length` bytes is to follow. */
 export function postHead(path: string, length: number, headers: readonly string[] = []): string {

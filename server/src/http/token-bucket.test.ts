@@ -29,12 +29,6 @@ describe('a bucket', () => {
     expect(take(later.bucket, 1, { perSecond: 10, now: 1_000_000 }).wait).toBe(1);
   });
 
-  test('loses and gains nothing when the clock is set back', () => {
-    const { bucket } = take(fullBucket(10, 5000), 5, { perSecond: 10, now: 5000 });
-    expect(take(bucket, 5, { perSecond: 10, now: 0 }).wait).toBe(0);
-    expect(take(bucket, 6, { perSecond: 10, now: 0 }).wait).toBe(1);
-  });
-
   test('has what was given back', () => {
     const { bucket } = take(fullBucket(10, 0), 10, { perSecond: 10, now: 0 });
     expect(take(giveBack(bucket, 4), 4, { perSecond: 10, now: 0 }).wait).toBe(0);

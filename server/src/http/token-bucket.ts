@@ -1,4 +1,4 @@
-import { SECOND, type Time } from '../model/time.ts';
+import { type Monotonic, SECOND } from '../model/time.ts';
 
 /**
  * What may still be taken, and since when. `tokens` is negative after a batch larger than the bucket: it passes whole,
@@ -6,7 +6,7 @@ import { SECOND, type Time } from '../model/time.ts';
  */
 export interface Bucket {
   readonly tokens: number;
-  readonly at: Time;
+  readonly at: Monotonic;
 }
 
 export interface Taken {
@@ -16,7 +16,7 @@ export interface Taken {
 }
 
 /** A full bucket: one second's worth. */
-export function fullBucket(perSecond: number, now: Time): Bucket {
+export function fullBucket(perSecond: number, now: Monotonic): Bucket {
   return { tokens: perSecond, at: now };
 }
 
@@ -25,8 +25,7 @@ export function fullBucket(perSecond: number, now: Time): Bucket {
  * given when it is full, so that no batch waits for ever; on average the rate is kept all the same.
  */
 export function take(bucket: Bucket, wanted: number, { perSecond, now }: Filling): Taken {
-  // A clock that was set back fills nothing, and takes nothing away.
-  const passed = Math.max(now - bucket.at, 0);
+  const passed = now - bucket.at;
   const tokens = Math.min(perSecond, bucket.tokens + (passed * perSecond) / SECOND);
   const needed = Math.min(wanted, perSecond);
   if (tokens >= needed) return { bucket: { tokens: tokens - wanted, at: now }, wait: 0 };
@@ -36,7 +35,7 @@ export function take(bucket: Bucket, wanted: number, { perSecond, now }: Filling
 
 interface Filling {
   readonly perSecond: number;
-  readonly now: Time;
+  readonly now: Monotonic;
 }
 
 /** Gives back what was taken for a request that was not stored after all. */

@@ -1,4 +1,4 @@
-import { type Duration, SECOND, type Time } from '../model/time.ts';
+import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Watching } from '../ports/observer.ts';
@@ -46,7 +46,7 @@ export class Intake {
   readonly #counts: LedgerCounts;
   /** For what stands before `receive` and refuses requests there. */
   readonly tallies: Tallies;
-  #failure: { readonly reason: string; readonly at: Time } | undefined;
+  #failure: { readonly reason: string; readonly at: Monotonic } | undefined;
 
   constructor(tools: IntakeTools) {
     this.#tools = tools;
@@ -83,7 +83,7 @@ export class Intake {
    */
   readonly problems = (): readonly string[] => {
     const { reason, at } = this.#failure ?? { reason: '', at: Number.NEGATIVE_INFINITY };
-    return this.#tools.clock.now() - at < REMEMBERED ? [reason] : [];
+    return this.#tools.clock.monotonic() - at < REMEMBERED ? [reason] : [];
   };
 
   /** Resolves when every call taken has its answer. Stop the listener first. */
@@ -97,6 +97,7 @@ export class Intake {
   }
 
   #store(call: Accepted, request: CallRequest, answer: (verdict: Verdict) => void): void {
+    const takenAt = this.#tools.clock.monotonic();
     const taken = this.#commits.add({
       events: call.events,
       counts: call.counts,
@@ -104,21 +105,21 @@ export class Intake {
       traceparent: request.traceparent,
       committed: (result) => {
         answer('error' in result ? this.#unavailable(result.error) : STORED);
-        if (!('error' in result)) this.#stored(call, request, result);
+        if (!('error' in result)) this.#stored(call, request, { result, takenAt });
       },
     });
     if (!taken) answer({ kind: 'unavailable', code: 'overloaded', retryAfter: RETRY_AFTER_OVERLOAD });
   }
 
-  #stored(call: Accepted, request: CallRequest, result: Committed): void {
+  #stored(call: Accepted, request: CallRequest, { result, takenAt }: StoredCall): void {
+    const latencyMs = this.#tools.clock.monotonic() - takenAt;
     if (this.#failure !== undefined) {
       this.#failure = undefined;
       this.#tools.logger.info({}, 'storage.recovered');
     }
-    if (this.#tools.logsCalls) this.#logAccepted(call, request);
+    if (this.#tools.logsCalls) this.#logAccepted(call, request, latencyMs);
     const observer = this.#tools.watching();
     if (observer === undefined) return;
-    const latencyMs = this.#tools.clock.now() - request.receivedAt;
     call.events.forEach(({ origin, event }, index) => {
       observer({
         kind: result.isDuplicate(index) ? 'duplicate' : 'accepted',
@@ -129,10 +130,10 @@ export class Intake {
     });
   }
 
-  #logAccepted({ events, counts }: Accepted, { body, receivedAt, traceparent }: CallRequest): void {
-    const { logger, clock, sourceName } = this.#tools;
+  #logAccepted({ events, counts }: Accepted, { body, traceparent }: CallRequest, latencyMs: Duration): void {
+    const { logger, sourceName } = this.#tools;
     const source = counts.map((one) => sourceName(one.source)).join(', ');
-    const facts = { source, events: events.length, bytes: body.length, latencyMs: clock.now() - receivedAt };
+    const facts = { source, events: events.length, bytes: body.length, latencyMs };
     logger.debug({ ...facts, ...(traceparent === undefined ? {} : { traceparent }) }, 'call.accepted');
   }
 
@@ -144,7 +145,7 @@ export class Intake {
   #unavailable(error: unknown): Verdict {
     if (this.#failure === undefined) this.#tools.logger.error({ error }, 'storage.unavailable');
     const reason = error instanceof Error ? error.message : String(error);
-    this.#failure = { reason, at: this.#tools.clock.now() };
+    this.#failure = { reason, at: this.#tools.clock.monotonic() };
     return { kind: 'unavailable', code: 'storage_unavailable', retryAfter: RETRY_AFTER_STORAGE };
   }
 
@@ -178,6 +179,12 @@ export class Intake {
     tallies.discarded(call.unattributed);
     tallies.clock(call.clock);
   }
+}
+
+interface StoredCall {
+  readonly result: Committed;
+  /** When it was handed over for its commit. */
+  readonly takenAt: Monotonic;
 }
 
 const STORED: Verdict = { kind: 'stored' };

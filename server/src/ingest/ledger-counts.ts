@@ -10,7 +10,7 @@ const EVERY: Duration = SECOND;
 export interface LedgerCountsTools {
   readonly log: Pick<EventLog, 'append'>;
   readonly newBatchId: () => string;
-  readonly clock: Pick<Clock, 'now' | 'at'>;
+  readonly clock: Pick<Clock, 'after'>;
   readonly logger: Pick<Logger, 'warn'>;
 }
 
@@ -55,7 +55,7 @@ export class LedgerCounts {
   #writeSoon(): void {
     const { clock, logger } = this.#tools;
     if (this.#cancelTimer !== undefined || this.#writing !== undefined) return;
-    this.#cancelTimer = clock.at(clock.now() + EVERY, () => {
+    this.#cancelTimer = clock.after(EVERY, () => {
       this.#begin((error) => logger.warn({ error }, 'ledger.counts_not_written'));
     });
   }

@@ -1,5 +1,5 @@
 import type { Position } from './event.ts';
-import type { Time } from './time.ts';
+import type { Monotonic, Time } from './time.ts';
 
 /**
  * One event owed to one destination: the unit of retry.
@@ -17,7 +17,7 @@ export interface Delivery {
   /** Rounds of attempts that have failed so far. */
   readonly rounds: number;
   /** When the first round failed; the retry window counts from here. */
-  readonly firstFailedAt?: Time;
+  readonly firstFailedAt?: Monotonic;
   /**
    * The endpoints the next round goes to, as bits by their place in the settings (bit 0 = the first).
    * Valid only with the settings of `settingsVersion`; with any other version every endpoint is tried.
@@ -35,7 +35,7 @@ export interface Outcome {
   /** The HTTP status, when there was an answer. */
   readonly status?: number;
   /** What the endpoint asked for with `Retry-After`: no attempt before this time. */
-  readonly notBefore?: Time;
+  readonly notBefore?: Monotonic;
 }
 
 /** One request to one endpoint, as it is remembered. */
@@ -52,5 +52,5 @@ export interface Attempt {
 /** What becomes of a delivery after a round of attempts. */
 export type Decision =
   | { readonly kind: 'delivered' }
-  | { readonly kind: 'retry'; readonly at: Time; readonly next: Delivery }
+  | { readonly kind: 'retry'; readonly at: Monotonic; readonly next: Delivery }
   | { readonly kind: 'dead'; readonly reason: string };

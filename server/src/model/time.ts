@@ -1,5 +1,12 @@
-/** Milliseconds since 1970-01-01T00:00:00Z. Always a whole number; never a `Date`. */
+/** Milliseconds since 1970-01-01T00:00:00Z by the wall clock. Always a whole number; never a `Date`. */
 export type Time = number;
+
+/**
+ * Whole milliseconds on the monotonic clock, for durations and for what is due. A store keeps such times over restarts:
+ * the clock of the next process goes on where the last one stood, advanced by the time in which none ran. It began at
+ * the wall clock's time, and differs from it by as much as that one was set since; nobody is shown one (`wallTimeOf`).
+ */
+export type Monotonic = number;
 
 /** A length of time in milliseconds. */
 export type Duration = number;

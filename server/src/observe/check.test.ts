@@ -54,8 +54,9 @@ class Watched {
     this.store = store;
     const clock: Clock = {
       now: () => this.now,
-      at: (at, wake) => {
-        this.wakesAt = at;
+      monotonic: () => this.now,
+      after: (delay, wake) => {
+        this.wakesAt = this.now + delay;
         this.wake = wake;
         this.#scheduled();
         return () => {

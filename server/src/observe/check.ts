@@ -42,7 +42,7 @@ export class LedgerCheck {
     this.#underWay = this.#check().then(() => {
       if (this.#stopped) return;
       const { clock } = this.#tools;
-      this.#cancelTimer = clock.at(clock.now() + EVERY, () => this.start());
+      this.#cancelTimer = clock.after(EVERY, () => this.start());
     });
   }
 

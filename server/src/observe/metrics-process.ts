@@ -1,7 +1,7 @@
 import { readdir, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { SECOND, type Time } from '../model/time.ts';
+import { type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 
 /** How often the loop is looked at, in milliseconds. */
@@ -22,14 +22,14 @@ export interface LoopDelay {
 export class EventLoop {
   readonly #clock: Clock;
   readonly #delays = monitorEventLoopDelay({ resolution: LOOKED_AT_EVERY });
-  #since: Time = 0;
+  #since: Monotonic = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   start(): void {
-    this.#since = this.#clock.now();
+    this.#since = this.#clock.monotonic();
     this.#delays.enable();
   }
 
@@ -40,9 +40,9 @@ export class EventLoop {
   /** Since the last reading that is at least ten seconds old. */
   delay(): LoopDelay {
     const reading = { p50: this.#percentile(50), p99: this.#percentile(99) };
-    if (this.#clock.now() - this.#since >= WINDOW) {
+    if (this.#clock.monotonic() - this.#since >= WINDOW) {
       this.#delays.reset();
-      this.#since = this.#clock.now();
+      this.#since = this.#clock.monotonic();
     }
     return reading;
   }

@@ -1,4 +1,4 @@
-import { SECOND, type Time } from '../model/time.ts';
+import { type Monotonic, SECOND } from '../model/time.ts';
 import type { Backlog, LaneStat } from '../ports/backlog.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { EventLog, LogSize } from '../ports/event-log.ts';
@@ -40,7 +40,7 @@ const FRESH = SECOND;
 export class Metrics {
   readonly #tools: MetricsTools;
   readonly #loop: EventLoop;
-  #page: { readonly at: Time; readonly text: Promise<string> } | undefined;
+  #page: { readonly at: Monotonic; readonly text: Promise<string> } | undefined;
 
   constructor(tools: MetricsTools) {
     this.#tools = tools;
@@ -58,9 +58,8 @@ export class Metrics {
 
   /** In the text format. What the store cannot say now is missing from it, and `millrace_store_readable` is 0. */
   readonly text = (): Promise<string> => {
-    const now = this.#tools.clock.now();
-    // A clock that was set back must not keep a page for hours.
-    if (this.#page === undefined || Math.abs(now - this.#page.at) >= FRESH) {
+    const now = this.#tools.clock.monotonic();
+    if (this.#page === undefined || now - this.#page.at >= FRESH) {
       this.#page = { at: now, text: this.#make() };
     }
     return this.#page.text;

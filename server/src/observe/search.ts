@@ -68,7 +68,7 @@ export interface SearchTools {
   readonly history: Pick<History, 'of' | 'pending'>;
   readonly deadLetters: Pick<DeadLetters, 'list'>;
   readonly settings: () => SettingsSnapshot;
-  readonly clock: Pick<Clock, 'now'>;
+  readonly clock: Pick<Clock, 'monotonic'>;
 }
 
 export interface Wanted<From> {
@@ -124,7 +124,7 @@ export class Search {
     { limit, from: begin }: Wanted<string>,
   ): Promise<DeadPage> {
     const { deadLetters, clock } = this.#tools;
-    const until = clock.now() + LONGEST;
+    const until = clock.monotonic() + LONGEST;
     const query = {
       destinations: this.#lanesOf(destination),
       ...(reason === undefined ? {} : { reason }),
@@ -140,7 +140,12 @@ export class Search {
       data.push(...found);
       characters += JSON.stringify(found).length;
       next = page.next;
-    } while (next !== undefined && data.length < limit && characters < CHARACTERS && clock.now() < until);
+    } while (
+      next !== undefined &&
+      data.length < limit &&
+      characters < CHARACTERS &&
+      clock.monotonic() < until
+    );
     return next === undefined ? { data } : { data, next };
   }
 
@@ -185,9 +190,9 @@ export class Search {
   #walk<Entry>(way: Walk<Entry>, { limit, from }: Wanted<Place>): Promise<Page<Entry>> {
     const { log, history, clock } = this.#tools;
     return this.#turns.take(() => {
-      const until = clock.now() + LONGEST;
+      const until = clock.monotonic() + LONGEST;
       const bounds: Bounds = from === undefined ? { limit, until } : { limit, until, from };
-      return walk(way, bounds, { log, history, now: () => clock.now() });
+      return walk(way, bounds, { log, history, now: () => clock.monotonic() });
     });
   }
 }

@@ -47,7 +47,7 @@ export class Tail {
     this.#viewers.add(viewer);
     if (this.#stopped) viewer.end();
     this.#watching = this.#always === undefined ? this.#show : this.#showAll;
-    this.#cancelHeartbeat ??= this.#clock.at(this.#clock.now() + HEARTBEAT, this.#beat);
+    this.#cancelHeartbeat ??= this.#clock.after(HEARTBEAT, this.#beat);
     return viewer;
   };
 
@@ -83,7 +83,7 @@ export class Tail {
   }
 
   readonly #beat = (): void => {
-    this.#cancelHeartbeat = this.#clock.at(this.#clock.now() + HEARTBEAT, this.#beat);
+    this.#cancelHeartbeat = this.#clock.after(HEARTBEAT, this.#beat);
     for (const viewer of this.#viewers) viewer.beat();
   };
 

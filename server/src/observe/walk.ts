@@ -1,5 +1,5 @@
 import type { Position } from '../model/event.ts';
-import type { Time } from '../model/time.ts';
+import type { Monotonic } from '../model/time.ts';
 import type { EventLog, StoredEvent } from '../ports/event-log.ts';
 import type { EventHistory, History } from '../ports/history.ts';
 
@@ -39,14 +39,14 @@ export interface Walk<Entry> {
 export interface Bounds {
   readonly limit: number;
   /** Looks no further from then on, whatever was found. */
-  readonly until: Time;
+  readonly until: Monotonic;
   readonly from?: Place;
 }
 
 export interface WalkTools {
   readonly log: Pick<EventLog, 'read'>;
   readonly history: Pick<History, 'of'>;
-  readonly now: () => Time;
+  readonly now: () => Monotonic;
 }
 
 /** Events read at once. */

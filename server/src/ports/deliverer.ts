@@ -1,5 +1,5 @@
 import type { Delivery } from '../model/delivery.ts';
-import type { Time } from '../model/time.ts';
+import type { Monotonic } from '../model/time.ts';
 import type { WrittenEvent } from '../model/written-event.ts';
 import type { SetId } from './backlog.ts';
 
@@ -14,7 +14,7 @@ export interface Deliverer {
   release(destination: number, deliveries: number): void;
   deliver(destination: number, deliveries: readonly InHand[]): void;
   /** Deliveries of this destination wait on disk, due at `at`. */
-  parked(destination: number, at: Time): void;
+  parked(destination: number, at: Monotonic): void;
 }
 
 /** A delivery with its event, ready to be sent. */

@@ -31,5 +31,6 @@ export type Happening =
       readonly destination: string;
       readonly event: Event;
       readonly attempts: readonly Attempt[];
+      /** With its times on the wall clock. */
       readonly decision: Decision;
     };

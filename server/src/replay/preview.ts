@@ -19,7 +19,7 @@ export async function previewOf(
   { log, clock }: PreviewTools,
 ): Promise<ReplayPreview> {
   const walk = new Walk(log, wish);
-  const end = clock.now() + PATIENCE;
+  const end = clock.monotonic() + PATIENCE;
   const seen = { count: 0, bytes: 0 };
   let reachedAt: Time | undefined;
   for (let cursor = 0; cursor !== END; ) {
@@ -28,7 +28,7 @@ export async function previewOf(
     reachedAt = walked.reachedAt ?? reachedAt;
     seen.count += walked.events.length;
     seen.bytes += bytesOf(walked);
-    if (cursor !== END && clock.now() >= end) {
+    if (cursor !== END && clock.monotonic() >= end) {
       const { oldestAt = wish.from } = await log.size();
       return estimate(seen, { from: Math.max(wish.from, oldestAt), reachedAt, to: wish.to });
     }

@@ -109,7 +109,7 @@ export class Run {
 
   async #owe(replay: Replay, cursor: number, most: number): Promise<Duration> {
     const { backlog, clock, parked, settings, wantedBy } = this.#tools;
-    const began = clock.now();
+    const began = clock.monotonic();
     const { events, to } = await this.#walk.next(cursor, most, wantedBy(replay, settings.now()));
     // It may have been cancelled meanwhile, or its destination have other endpoints: what is owed goes by what holds now.
     const destination = settings.now().destinations.find(({ name }) => name === replay.destination);
@@ -121,7 +121,7 @@ export class Run {
       positions: events.map(({ position }) => position),
     });
     if (events.length > 0) for (const { id } of lanesOf(destination)) parked(id, now);
-    return pauseAfter(events.length, replay.rate, clock.now() - began);
+    return pauseAfter(events.length, replay.rate, clock.monotonic() - began);
   }
 
   /** The replay as it is wanted now; nothing when it is over. */
@@ -152,7 +152,7 @@ export class Run {
   #sleep(pause: Duration): Promise<void> {
     const { clock } = this.#tools;
     return new Promise((resolve) => {
-      const cancel = clock.at(clock.now() + pause, resolve);
+      const cancel = clock.after(pause, resolve);
       this.#wake = () => {
         cancel();
         resolve();

@@ -48,7 +48,7 @@ export class Upkeep {
   #wait(pause: Duration): void {
     if (this.#stopped) return;
     const { clock } = this.#tools;
-    this.#cancelTimer = clock.at(clock.now() + pause, () => {
+    this.#cancelTimer = clock.after(pause, () => {
       this.#slice = this.#work().then((next) => this.#wait(next));
     });
   }

@@ -197,7 +197,7 @@ describe('bodies of the control API', () => {
 describe('bodies that arrive slowly', () => {
   test('make room for others when everything is full, the oldest first, and no sooner than after 5 s', async () => {
     let now = 1000;
-    await start({ bounds: BOUNDS, clock: { ...stillClock, now: () => now } });
+    await start({ bounds: BOUNDS, clock: { ...stillClock, monotonic: () => now } });
     const oldest = await hang('/v1/batch', '1');
     now += 1000;
     const younger = await Promise.all(Array.from({ length: 19 }, () => hang()));
@@ -217,7 +217,7 @@ describe('bodies that arrive slowly', () => {
 
   test('make room for bytes too', async () => {
     let now = 1000;
-    await start({ bounds: BOUNDS, clock: { ...stillClock, now: () => now } });
+    await start({ bounds: BOUNDS, clock: { ...stillClock, monotonic: () => now } });
     const body = Buffer.alloc(490_000, 'x');
     const slow = [await hang('/v1/batch', body), await hang('/v1/batch', body)];
     await askUntil(429, body);

@@ -68,8 +68,9 @@ function steppedClock() {
   return {
     clock: {
       now: () => now,
-      at: (at: number, wake: () => void) => {
-        const wait = { at, wake };
+      monotonic: () => now,
+      after: (delay: number, wake: () => void) => {
+        const wait = { at: now + delay, wake };
         waits.push(wait);
         return () => void waits.splice(waits.indexOf(wait), waits.includes(wait) ? 1 : 0);
       },

@@ -55,7 +55,7 @@ export function endpoints(clock: Clock, behave: Behaviour): Endpoints {
       open.set(url, now);
       mostOpen.set(url, Math.max(mostOpen.get(url) ?? 0, now));
       const latencyMs = Math.min(after, request.timeout);
-      clock.at(clock.now() + latencyMs, () => {
+      clock.after(latencyMs, () => {
         open.set(url, open.get(url)! - 1);
         done(answerOf(after, request, reply));
       });

@@ -60,9 +60,7 @@ describe('stopping', () => {
     // Longer than the request's time limit: an endpoint cannot do that, but a broken transport could.
     world.endpoints.send = (request, done) => {
       if (request.url === 'http://quick/') {
-        world.clock.at(world.clock.now() + 1, () =>
-          done({ kind: 'answered', status: 200, body: '', latencyMs: 1 }),
-        );
+        world.clock.after(1, () => done({ kind: 'answered', status: 200, body: '', latencyMs: 1 }));
       }
     };
     await world.accept(3);

@@ -175,7 +175,8 @@ export class World {
       },
       clock: {
         now: () => this.clock.now(),
-        at: (at, wake) => this.clock.at(at, () => life.over || wake()),
+        monotonic: () => this.clock.monotonic(),
+        after: (delay, wake) => this.clock.after(delay, () => life.over || wake()),
       },
       logger: this.#logger(),
       watching: () => undefined,

@@ -1,32 +1,36 @@
-import type { Duration, Time } from '../../src/model/time.ts';
+import type { Duration, Monotonic, Time } from '../../src/model/time.ts';
 import type { Clock } from '../../src/ports/clock.ts';
 
-/** A clock that stands still until a test moves it. */
+/** Two clocks that stand still until a test moves them. */
 export interface HandClock extends Clock {
   /**
-   * Moves the clock on. Whoever waits for a time on the way is woken at that very time, in order, and everything that
+   * Moves both clocks on. Whoever waits for a time on the way is woken at that very time, in order, and everything that
    * follows from it without waiting itself is over before the clock moves on: promises are settled, other parts woken.
    * Holds for everything that runs in memory; a real disk or socket is not waited for.
    */
   pass(time: Duration): Promise<void>;
 
-  /** Moves the clock on until the condition holds; looks at it after every wake. Throws when `limit` has passed before. */
+  /** Moves the clocks on until the condition holds; looks at it after every wake. Throws when `limit` has passed before. */
   passUntil(condition: () => boolean, limit: Duration): Promise<void>;
 
   /** Lets everything happen that waits for no time. */
   settle(): Promise<void>;
+
+  /** Somebody sets the wall clock: so much forward, or back where it is negative. No time passes. */
+  step(by: Duration): void;
 }
 
-/** A clock that shows `start` and runs only by hand. */
-export function handClock(start: Time): HandClock {
-  let now = start;
-  let waiting: { readonly at: Time; readonly wake: () => void }[] = [];
+/** Clocks that show `start` and run only by hand. `ahead`: how much the wall clock shows more than the monotonic one. */
+export function handClock(start: Time, ahead: Duration = 0): HandClock {
+  let now: Monotonic = start - ahead;
+  let offset = ahead;
+  let waiting: { readonly at: Monotonic; readonly wake: () => void }[] = [];
 
-  function at(time: Time, wake: () => void): () => void {
-    const entry = { at: time, wake };
+  function after(delay: Duration, wake: () => void): () => void {
+    const entry = { at: now + delay, wake };
     // Behind those of the same time: who asked first is woken first.
     let place = waiting.length;
-    while (place > 0 && waiting[place - 1]!.at > time) place -= 1;
+    while (place > 0 && waiting[place - 1]!.at > entry.at) place -= 1;
     waiting.splice(place, 0, entry);
     return () => {
       waiting = waiting.filter((other) => other !== entry);
@@ -34,7 +38,7 @@ export function handClock(start: Time): HandClock {
   }
 
   /** Wakes those whose time is the next to come; false when none comes before `end`. */
-  async function step(end: Time): Promise<boolean> {
+  async function step(end: Monotonic): Promise<boolean> {
     const first = waiting[0];
     if (first === undefined || first.at > end) return false;
     now = Math.max(now, first.at);
@@ -44,9 +48,13 @@ export function handClock(start: Time): HandClock {
   }
 
   return {
-    now: () => now,
-    at,
+    now: () => Math.floor(now + offset),
+    monotonic: () => now,
+    after,
     settle,
+    step(by) {
+      offset += by;
+    },
     async pass(time) {
       const end = now + time;
       await settle();

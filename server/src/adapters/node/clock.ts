@@ -1,32 +1,42 @@
-import type { Time } from '../../model/time.ts';
-import { MINUTE } from '../../model/time.ts';
+import { DAY, type Duration, type Monotonic } from '../../model/time.ts';
 import type { Clock } from '../../ports/clock.ts';
 
-/**
- * The clock of the machine. A wait is walked in steps of at most a minute: Node's timers hold no more than 2^31 ms (a longer
- * one fires at once), and they run on a clock that stands still while the machine sleeps and knows nothing of a
- * corrected wall clock; with steps such a change is noticed within a minute.
- */
-export const systemClock: Clock = {
-  now: () => Date.now(),
-  at: waitUntil,
-};
+/** Timers of Node hold no more than 2^31 ms, and a longer one fires at once: a longer wait is walked in steps. */
+const LONGEST_TIMER: Duration = DAY;
 
-function waitUntil(at: Time, wake: () => void): () => void {
-  let timer = setTimeout(step, stepTo(at));
-  timer.unref();
-  // A timer may fire up to a millisecond before the wall clock says so; `wake` promises "not before".
-  function step() {
-    if (Date.now() >= at) {
-      wake();
-      return;
-    }
-    timer = setTimeout(step, stepTo(at));
-    timer.unref();
-  }
-  return () => clearTimeout(timer);
+/**
+ * The clocks of the machine. Node's timers and `performance.now` run on the monotonic clock of the system, so that
+ * setting the wall clock makes nothing wait longer or end sooner. It stands still while the machine sleeps.
+ *
+ * @param start what the monotonic clock shows now; the wall clock's time where nothing is to be gone on with
+ */
+export function clockFrom(start: Monotonic): Clock {
+  const origin = start - performance.now();
+  const monotonic = () => Math.floor(origin + performance.now());
+  return {
+    now: () => Date.now(),
+    monotonic,
+    after: (delay, wake) => {
+      const end = performance.now() + delay;
+      let timer = setTimeout(step, timeTo(end));
+      timer.unref();
+      // A timer may fire up to a millisecond before its time; `wake` promises "never before".
+      function step() {
+        if (performance.now() >= end) {
+          wake();
+          return;
+        }
+        timer = setTimeout(step, timeTo(end));
+        timer.unref();
+      }
+      return () => clearTimeout(timer);
+    },
+  };
 }
 
-function stepTo(at: Time): number {
-  return Math.min(Math.max(at - Date.now(), 0), MINUTE);
+/** For whatever keeps no monotonic time on disk. */
+export const systemClock: Clock = clockFrom(Date.now());
+
+function timeTo(end: number): Duration {
+  return Math.min(Math.max(Math.ceil(end - performance.now()), 0), LONGEST_TIMER);
 }

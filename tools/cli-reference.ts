@@ -7,6 +7,8 @@ Every verb of \`millrace\`, made from the program itself by \`npm run generate\`
 
 Results are on stdout, everything else is on stderr. It ends with 0 when what was asked is done, with 1 when it failed, and with 2
 when the command line or a configuration is wrong. Colours and progress bars are for terminals; \`NO_COLOR\` takes the colours away.
+A table is as wide as the terminal at most: long texts end in \`…\`, and what has no room stands below its row; in a pipe nothing is cut.
+Text that clients or endpoints sent is shown with \`·\` for each character a terminal would obey or not show, and \`\\uXXXX\` in JSON.
 Durations are written \`5s\`, \`10m\`, \`4h\`, sizes \`32KB\`. \`millrace help VERB\` prints what stands here.
 
 Verbs that ask a running server find it by \`--url\` or \`MILLRACE_URL\`. Their token is \`--token\`, \`MILLRACE_ADMIN_TOKEN\`, or what is in

@@ -25,7 +25,11 @@ describe('pieces of a line', () => {
     expect(column('abc', 5)).toBe('abc  ');
     expect(column('abcde', 5)).toBe('abcde');
     expect(column('abcdef', 5)).toBe('abcd…');
-    expect(column('🎉🎉🎉🎉', 3)).toBe('🎉🎉…');
+    expect(column('🎉🎉🎉🎉', 5)).toBe('🎉🎉…');
+    expect(column('🎉🎉🎉🎉', 4)).toBe('🎉… ');
+    expect(column('日本', 5)).toBe('日本 ');
+    expect(column('e\u0301e\u0301e\u0301', 3)).toBe('e\u0301e\u0301e\u0301');
+    expect(column(`e${'\u0301'.repeat(30_000)}xyz`, 3)).toBe('…  ');
     expect(column('x'.repeat(32_768), 3)).toBe('xx…');
     expect(atMost('abc', 5)).toBe('abc');
     expect(atMost('abcdef', 5)).toBe('abcd…');

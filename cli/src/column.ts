@@ -1,3 +1,8 @@
+import { printable } from '@millrace/server/visible-text';
+import stringWidth from 'string-width';
+
+export { printable } from '@millrace/server/visible-text';
+
 /**
  * The pieces of a line on a terminal: pure text, no colour.
  *
@@ -5,25 +10,45 @@
  * move the cursor or rewrite the title. Everything that came over the network goes through `printable`.
  */
 
-/** Control and formatting characters (escape sequences, direction overrides) and line breaks. */
-const UNPRINTABLE = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
+/** Nearly every text has only characters of one column. */
+const NARROW = /^[ -~]*$/;
 
-/** The text with every character a terminal would obey instead of show replaced by `·`. */
-export function printable(text: string): string {
-  return text.replace(UNPRINTABLE, '·');
+/** UTF-16 units of the longest character that is looked at: a letter with a heap of accents may have thousands. */
+const LONGEST_CHARACTER = 16;
+
+const CHARACTERS = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+
+/** How many columns of a terminal a printable text takes: wide characters take two, accents none. */
+export function widthOf(text: string): number {
+  return NARROW.test(text) ? text.length : stringWidth(text);
 }
 
-/** Exactly `width` characters: filled with spaces, or cut with `…` as the last one. */
+/** Exactly `width` columns: filled with spaces, or cut with `…` at the end. */
 export function column(text: string, width: number): string {
-  // A name may be 32 KB long. A character is at most two units, so this slice is always enough.
-  const characters = [...printable(text.slice(0, width * 2 + 2))];
-  if (characters.length > width) return `${characters.slice(0, width - 1).join('')}…`;
-  return characters.join('') + ' '.repeat(width - characters.length);
+  const shown = atMost(text, width);
+  return shown + ' '.repeat(Math.max(0, width - widthOf(shown)));
 }
 
-/** The text, cut with `…` if it is longer than `width` characters. */
+/** The text, cut with `…` where it takes more than `width` columns, and without spaces at its end. */
 export function atMost(text: string, width: number): string {
-  return column(text, width).trimEnd();
+  // A name may be 32 KB long, and no more of it is looked at than can be shown.
+  const most = (width + 1) * LONGEST_CHARACTER;
+  const start = printable(text.slice(0, most));
+  if (text.length <= most && widthOf(start) <= width) return start.trimEnd();
+  return `${cut(start, width - 1)}…`;
+}
+
+/** As many whole characters as fit. */
+function cut(text: string, width: number): string {
+  if (NARROW.test(text)) return text.slice(0, width);
+  let shown = '';
+  let left = width;
+  for (const { segment } of CHARACTERS.segment(text)) {
+    left -= segment.length > LONGEST_CHARACTER ? left + 1 : widthOf(segment);
+    if (left < 0) break;
+    shown += segment;
+  }
+  return shown;
 }
 
 /** Local time of day, `10:23:45.123`. */

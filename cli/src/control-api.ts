@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { visible } from '@millrace/server/visible-text';
 
 /** What the command line says about the server to ask; absent is left to the environment and the defaults. */
 export interface ControlFlags {
@@ -170,7 +171,7 @@ export function replyIn(
     return { kind: 'answered', value, text };
   if (response.status === 204) return { kind: 'answered', value: undefined, text };
   const problem = problemIn(value);
-  if (problem !== undefined) return { kind: 'failed', message: messageOf(problem), problem };
+  if (problem !== undefined) return { kind: 'failed', message: visible(messageOf(problem)), problem };
   return failed(
     `${target.href} answered ${response.status}${detailIn(value)}: ` +
       'is it a Millrace, and of the version of this program? If so, its log says more',
@@ -184,7 +185,7 @@ function whyRefused({ url, token, tokenFrom }: ControlAddress): string {
 }
 
 function failed(message: string): ControlReply {
-  return { kind: 'failed', message };
+  return { kind: 'failed', message: visible(message) };
 }
 
 /** `ECONNREFUSED` and its like stand in the cause of what `fetch` throws. */

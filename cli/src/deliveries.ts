@@ -12,7 +12,7 @@ export interface DeliveriesOptions extends SearchOptions {
   readonly reason?: string;
 }
 
-const NAME = { align: 'left', most: 32 } as const;
+const NAME = { align: 'left', most: 32, least: 10 } as const;
 const HEADINGS = [
   { title: 'id', align: 'left' },
   { title: 'destination', ...NAME },
@@ -23,7 +23,7 @@ const HEADINGS = [
   { title: 'received', align: 'left' },
   { title: 'source', ...NAME },
   { title: 'type', align: 'left' },
-  { title: 'messageId', align: 'left', most: 100 },
+  { title: 'messageId', align: 'left' },
 ] as const;
 
 /** `millrace deliveries`: those of the newest events first, dead ones by when they were given up. contract.md section 1. */

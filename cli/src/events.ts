@@ -11,15 +11,15 @@ export interface EventsOptions extends SearchOptions {
 
 type Accepted = Extract<Trace['data'][number], { verdict: 'accepted' }>;
 
-const NAME = { align: 'left', most: 32 } as const;
+const NAME = { align: 'left', most: 32, least: 10 } as const;
 const HEADINGS = [
   { title: 'received', align: 'left' },
   { title: 'source', ...NAME },
   { title: 'type', align: 'left' },
   { title: 'event', ...NAME },
   { title: 'user', ...NAME },
-  { title: 'messageId', align: 'left', most: 100 },
-  { title: 'deliveries', align: 'left', most: 100 },
+  { title: 'messageId', align: 'left' },
+  { title: 'deliveries', align: 'left', most: 100, least: 16 },
 ] as const;
 
 /** `millrace events`: stored events, the newest first. contract.md section 1. */

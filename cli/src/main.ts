@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { CommanderError } from 'commander';
 import { grammar } from './grammar.ts';
 import type { Run } from './grammar-options.ts';
+import { guarded } from './guarded.ts';
 import { type Stopping, stopOnSignals } from './stopping.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
@@ -27,8 +28,8 @@ export async function main(argv: readonly string[]): Promise<void> {
     get in() {
       return process.stdin;
     },
-    out: process.stdout,
-    err: process.stderr,
+    out: guarded(process.stdout),
+    err: guarded(process.stderr),
     stopping: stopping.requested,
   };
   let code: ExitCode = 0;
@@ -55,7 +56,7 @@ function version(): string {
 /** A mistake in this program: what is on disk is safe at every moment, so the best that can be done is to end. */
 function confess(error: unknown): void {
   const { message, stack } = error instanceof Error ? error : new Error(String(error));
-  process.stderr.write(`millrace: unexpected error, please report it: ${message}\n${stack ?? ''}\n`);
+  guarded(process.stderr).write(`millrace: unexpected error, please report it: ${message}\n${stack ?? ''}\n`);
   process.exit(1);
 }
 

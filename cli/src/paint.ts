@@ -1,7 +1,9 @@
 import picocolors from 'picocolors';
 
-/** The colours lines are drawn in; without colour every function returns its text. */
+/** How lines are drawn on an output: the colours, without which every function returns its text, and the room there is. */
 export interface Paint {
+  /** Columns of the terminal; absent where the output is none. */
+  readonly columns?: number;
   dim(text: string): string;
   bold(text: string): string;
   green(text: string): string;
@@ -11,9 +13,16 @@ export interface Paint {
 }
 
 /**
- * Colour only on a terminal, and not where NO_COLOR is set (to anything but nothing) or the terminal is `dumb`.
+ * Colour and a width only on a terminal; colour not where NO_COLOR is set (to anything but nothing) or the terminal is `dumb`.
  * Not left to the library, which also colours in pipes when `CI` is set.
  */
-export function paintFor(output: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv): Paint {
-  return picocolors.createColors(output.isTTY === true && !env['NO_COLOR'] && env['TERM'] !== 'dumb');
+export function paintFor(
+  output: { readonly isTTY?: boolean; readonly columns?: number },
+  env: NodeJS.ProcessEnv,
+): Paint {
+  const colours = picocolors.createColors(
+    output.isTTY === true && !env['NO_COLOR'] && env['TERM'] !== 'dumb',
+  );
+  // A terminal that does not know its width says 0.
+  return output.isTTY === true && output.columns ? { ...colours, columns: output.columns } : colours;
 }

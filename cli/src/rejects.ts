@@ -1,4 +1,5 @@
 import { closeSync, fsyncSync, ftruncateSync, openSync, writeSync } from 'node:fs';
+import { visibleJson } from '@millrace/server/visible-text';
 import { printable } from './column.ts';
 
 /** A line of a file that was not taken, and why. */
@@ -49,7 +50,7 @@ export function keptRejects(path: string, bytes: number): Rejects {
       return written;
     },
     add(reject) {
-      written += writeSync(file, `${JSON.stringify(reject)}\n`);
+      written += writeSync(file, `${visibleJson(JSON.stringify(reject))}\n`);
     },
     sync: () => fsyncSync(file),
     close: () => closeSync(file),

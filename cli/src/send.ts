@@ -1,4 +1,5 @@
 import { Client, type Failure } from '@millrace/client';
+import { visible } from '@millrace/server/visible-text';
 import { sendFile } from './send-file.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
@@ -82,6 +83,8 @@ async function sendOne(
   client.send(call as Parameters<Client['send']>[0]);
   await client.close();
   if (failure === undefined) return 0;
-  place.err.write(`millrace: ${endpoint} did not store the call (${failure.code}): ${failure.message}\n`);
+  place.err.write(
+    `millrace: ${endpoint} did not store the call (${failure.code}): ${visible(failure.message)}\n`,
+  );
   return 1;
 }

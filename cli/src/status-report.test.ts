@@ -37,7 +37,7 @@ describe('the status of a server', () => {
       '',
       'last discarded  reason             when        call',
       'website         no_user_anon_id    12 s ago    {"type":"track","event":"·[31m"}',
-      `–               unknown_write_key  60 min ago  ${'x'.repeat(119)}…`,
+      `–               unknown_write_key  60 min ago  ${'x'.repeat(200)}`,
       '',
     ]);
   });

@@ -1,5 +1,5 @@
 import type { Overview } from '@millrace/server';
-import { atMost, count, printable, secondOfDay, size, span } from './column.ts';
+import { count, printable, secondOfDay, size, span } from './column.ts';
 import type { Paint } from './paint.ts';
 import { type Cell, type Heading, table } from './table.ts';
 
@@ -7,10 +7,7 @@ type Difference = Overview['differences'][number];
 type Lane = Overview['lanes'][string];
 type ByReason = Readonly<Record<string, number>>;
 
-const NAME: Omit<Heading, 'title'> = { align: 'left', most: 32 };
-const REASONS = 120;
-const ENDPOINT = 60;
-const CALL = 120;
+const NAME: Omit<Heading, 'title'> = { align: 'left', most: 32, least: 10 };
 const MOST_DISCARDS = 10;
 const NONE: Cell = { text: '–' };
 const DAY = 24 * 60 * 60 * 1000;
@@ -143,10 +140,10 @@ function discardLines({ discards }: Overview, now: number, paint: Paint): string
       source === undefined ? NONE : { text: source },
       { text: reason },
       { text: `${span(now - Date.parse(at))} ago` },
-      { text: atMost(call, CALL) },
+      { text: call },
     ]);
-  const headings = ['reason', 'when', 'call'].map((title): Heading => ({ title, align: 'left' }));
-  return ['', ...table([{ title: 'last discarded', ...NAME }, ...headings], rows, paint)];
+  const headings = ['reason', 'when'].map((title): Heading => ({ title, align: 'left' }));
+  return ['', ...table([{ title: 'last discarded', ...NAME }, ...headings, CALL], rows, paint)];
 }
 
 /** `destination crm: 2 lost: owed 100, delivered 90, pending 5, dead 3, erased 0`. */
@@ -157,7 +154,8 @@ function sentence(given: Difference): string {
   return `${kind} ${printable(name)}: ${what}: ${numbers.map(([term, n]) => `${term} ${count(n)}`).join(', ')}`;
 }
 
-const REASONS_AT_END: Heading = { title: 'reasons', align: 'left' };
+const REASONS_AT_END: Heading = { title: 'reasons', align: 'left', least: 24 };
+const CALL: Heading = { title: 'call', align: 'left', most: 120, least: 24 };
 
 function atRight(title: string): Heading {
   return { title, align: 'right' };
@@ -182,7 +180,7 @@ function stateOf(lane: Lane | undefined, paint: Paint): Cell {
 function errorOf(lane: Lane | undefined, now: number): string {
   if (lane?.state !== 'failing' || lane.lastError === undefined) return '';
   const { reason, endpoint, at } = lane.lastError;
-  const error = `${reason} at ${atMost(endpoint, ENDPOINT)} ${span(now - Date.parse(at))} ago`;
+  const error = `${reason} at ${endpoint} ${span(now - Date.parse(at))} ago`;
   if (lane.failingSince === undefined) return error;
   const since = Date.parse(lane.failingSince);
   const age = now - since;
@@ -205,7 +203,7 @@ function waitingOf(lane: Lane | undefined, now: number): Cell {
 function reasonsOf(counts: ByReason, label = ''): string {
   const sorted = Object.entries(counts).toSorted(([, a], [, b]) => b - a);
   if (sorted.length === 0) return '';
-  return label + atMost(sorted.map(([reason, n]) => `${reason} ${count(n)}`).join(', '), REASONS);
+  return label + sorted.map(([reason, n]) => `${reason} ${count(n)}`).join(', ');
 }
 
 function joined(texts: readonly string[]): string {

@@ -1,4 +1,4 @@
-import { column, printable } from './column.ts';
+import { atMost, printable, widthOf } from './column.ts';
 import type { Paint } from './paint.ts';
 
 /** A cell that is more than its text: drawn in a colour after it has got its width. */
@@ -11,34 +11,123 @@ export interface Heading {
   readonly title: string;
   /** Numbers stand at the right. */
   readonly align: 'left' | 'right';
-  /** Longer cells are cut. Default: as wide as the widest cell. */
+  /** Wider cells are cut on a terminal, and push the rest of their line aside elsewhere. Default: as wide as the widest cell. */
   readonly most?: number;
+  /** May be cut to so many columns on a narrow terminal. Without it, cells are kept whole: numbers, and ids to be copied. */
+  readonly least?: number;
 }
 
-/** Lines of a table, headings first: each column as wide as its widest cell, two spaces between, nothing at line ends. */
+const BETWEEN = '  ';
+const INDENT = '    ';
+
+/**
+ * Lines of a table, headings first: each column as wide as its widest cell, two spaces between, nothing at line ends.
+ *
+ * On a terminal no line is wider than it: columns that may be are cut, the widest first; the columns at the end for which there is
+ * no room stand below their row, each with its title. Elsewhere nothing is cut.
+ */
 export function table(
   headings: readonly Heading[],
   rows: readonly (readonly Cell[])[],
   paint: Paint,
 ): string[] {
-  const widths = headings.map(({ title, most = Number.POSITIVE_INFINITY }, place) =>
-    rows.reduce((widest, row) => Math.max(widest, Math.min(lengthOf(row[place]), most)), title.length),
+  const { columns: room } = paint;
+  const natural = headings.map(({ title, most = Number.POSITIVE_INFINITY }, place) =>
+    rows.reduce((widest, row) => Math.max(widest, Math.min(lengthOf(row[place]), most)), widthOf(title)),
   );
-  const line = (cells: readonly Cell[]) =>
-    headings
-      .map(({ align }, place) => padded(cells[place] ?? { text: '' }, widths[place]!, align))
-      .join('  ')
-      .trimEnd();
-  return [paint.dim(line(headings.map(({ title }) => ({ text: title })))), ...rows.map(line)];
+  const layout: Layout = { headings, ...columnsIn(headings, natural, room), room };
+  const titles = headings.map(({ title }): Cell => ({ text: title }));
+  return [
+    paint.dim(lineOf(titles, layout)),
+    ...rows.flatMap((row) => [lineOf(row, layout), ...linesBelow(row, layout, paint)]),
+  ];
 }
 
-function padded({ text, draw }: Cell, width: number, align: Heading['align']): string {
-  const shown = column(text, width).trimEnd();
-  const drawn = draw === undefined ? shown : draw(shown);
-  const fill = ' '.repeat(width - [...shown].length);
+interface Layout {
+  readonly headings: readonly Heading[];
+  /** Of the columns that stand beside each other. */
+  readonly widths: readonly number[];
+  /** Columns of the terminal. */
+  readonly room: number | undefined;
+}
+
+/** As many columns as fit beside each other, the first of them at any rate, and how wide each is. */
+function columnsIn(
+  headings: readonly Heading[],
+  natural: readonly number[],
+  room: number | undefined,
+): Pick<Layout, 'widths'> {
+  if (room === undefined) return { widths: natural };
+  const least = headings.map(({ least = Number.POSITIVE_INFINITY, title }, place) =>
+    Math.min(natural[place]!, Math.max(least, widthOf(title))),
+  );
+  let fitting = headings.length;
+  while (fitting > 1 && total(least.slice(0, fitting)) > room) fitting--;
+  const widths = natural.slice(0, fitting);
+  for (let over = total(widths) - room; over > 0; over--) {
+    const widest = widths.reduce(
+      (found, width, place) =>
+        width > least[place]! && (found < 0 || width > widths[found]!) ? place : found,
+      -1,
+    );
+    if (widest < 0) break;
+    widths[widest]!--;
+  }
+  return { widths };
+}
+
+function total(widths: readonly number[]): number {
+  return widths.reduce((sum, width) => sum + width, 0) + BETWEEN.length * (widths.length - 1);
+}
+
+function lineOf(cells: readonly Cell[], { headings, widths, room }: Layout): string {
+  return widths
+    .map((width, place) =>
+      padded(cells[place] ?? { text: '' }, room === undefined ? undefined : width, {
+        width,
+        align: headings[place]!.align,
+      }),
+    )
+    .join(BETWEEN)
+    .trimEnd();
+}
+
+/** What has no room beside the others: `title value` of every cell that is not empty. */
+function linesBelow(row: readonly Cell[], { headings, widths, room }: Layout, paint: Paint): string[] {
+  if (room === undefined) return [];
+  const lines: { text: string; width: number }[] = [];
+  for (const [place, { title, most = Number.POSITIVE_INFINITY, least }] of headings.entries()) {
+    const cell = row[place];
+    if (place < widths.length || cell === undefined || cell.text === '') continue;
+    const label = title === '' ? '' : `${title} `;
+    const left = room - INDENT.length - widthOf(label);
+    const width = Math.min(most, least === undefined ? Number.POSITIVE_INFINITY : left);
+    const value = shownCell(cell, width);
+    const item = { text: paint.dim(label) + value.drawn, width: widthOf(label) + value.width };
+    const last = lines.at(-1);
+    if (last !== undefined && INDENT.length + last.width + BETWEEN.length + item.width <= room) {
+      last.text += BETWEEN + item.text;
+      last.width += BETWEEN.length + item.width;
+    } else lines.push(item);
+  }
+  return lines.map(({ text }) => INDENT + text);
+}
+
+function padded(
+  cell: Cell,
+  most: number | undefined,
+  { width, align }: { readonly width: number; readonly align: Heading['align'] },
+): string {
+  const { drawn, width: taken } = shownCell(cell, most ?? Number.POSITIVE_INFINITY);
+  const fill = ' '.repeat(Math.max(0, width - taken));
   return align === 'right' ? fill + drawn : drawn + fill;
 }
 
+function shownCell({ text, draw }: Cell, most: number): { readonly drawn: string; readonly width: number } {
+  const shown = most === Number.POSITIVE_INFINITY ? printable(text).trimEnd() : atMost(text, most);
+  return { drawn: draw === undefined ? shown : draw(shown), width: widthOf(shown) };
+}
+
 function lengthOf(cell: Cell | undefined): number {
-  return [...printable(cell?.text ?? '')].length;
+  return widthOf(printable(cell?.text ?? ''));
 }

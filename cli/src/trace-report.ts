@@ -8,9 +8,8 @@ type Accepted = Extract<TracedCall, { verdict: 'accepted' }>;
 type Delivery = Accepted['deliveries'][number];
 type Attempt = Delivery['attempts'][number];
 
-const ENDPOINT = 60;
-const ANSWER = 100;
 const CALL = 400;
+const INDENT = '  ';
 
 export interface TraceReportOptions {
   readonly now: number;
@@ -40,7 +39,7 @@ function reportOf(call: TracedCall, { now, paint }: TraceReportOptions): string[
   if (call.verdict === 'discarded') {
     return [
       `${paint.red('discarded')} ${from} ${at}: ${call.reason}`,
-      `  ${paint.dim(atMost(call.call, CALL))}`,
+      INDENT + paint.dim(paint.columns === undefined ? printable(call.call) : atMost(call.call, CALL)),
     ];
   }
   const { event, deliveries, skipped } = call;
@@ -64,11 +63,13 @@ function subjectOf({ type, event, name, userId, anonymousId }: Accepted['event']
 
 function deliveryLines(delivery: Delivery, { now, paint }: TraceReportOptions): string[] {
   const { destination, attempts } = delivery;
-  const lines = table([LEFT, LEFT, LEFT, RIGHT, LEFT], attempts.map(attemptRow(paint)), paint);
+  const { columns } = paint;
+  const inner = columns === undefined ? paint : { ...paint, columns: columns - INDENT.length };
+  const lines = table([LEFT, ENDPOINT, LEFT, RIGHT, ANSWER], attempts.map(attemptRow(paint)), inner);
   return [
     `${paint.bold(printable(destination))}  ${stateOf(delivery, { now, paint })}`,
     // The first line is of headings, which need no words here.
-    ...lines.slice(1).map((line) => `  ${line}`),
+    ...lines.slice(1).map((line) => INDENT + line),
   ];
 }
 
@@ -94,18 +95,14 @@ function whatIsNext(nextAttemptAt: string | undefined, now: number): string {
 function attemptRow(paint: Paint): (attempt: Attempt) => Cell[] {
   return ({ startedAt, endpoint, outcome, reason, latencyMs, answer = '' }) => [
     { text: timeOfDay(Date.parse(startedAt)), draw: paint.dim },
-    { text: atMost(withoutQuery(endpoint), ENDPOINT) },
+    { text: endpoint },
     { text: reason, draw: outcome === 'accepted' ? paint.green : paint.red },
     { text: latency(latencyMs) },
-    { text: atMost(answer.trim(), ANSWER), draw: paint.dim },
+    { text: answer.trim(), draw: paint.dim },
   ];
-}
-
-/** Query strings of endpoints carry tokens. */
-function withoutQuery(url: string): string {
-  const query = url.indexOf('?');
-  return query < 0 ? url : url.slice(0, query);
 }
 
 const LEFT = { title: '', align: 'left' } as const;
 const RIGHT = { title: '', align: 'right' } as const;
+const ENDPOINT = { ...LEFT, most: 60, least: 20 } as const;
+const ANSWER = { ...LEFT, most: 100, least: 12 } as const;

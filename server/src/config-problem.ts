@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { type ConfigFile, type Place, type Problem, pathText } from './config-file.ts';
 import { configDocument } from './config-schema.ts';
 import { isObject } from './model/json.ts';
+import { visible } from './visible-text.ts';
 
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
@@ -24,7 +25,7 @@ export class ConfigError extends Error {
 export function lineOf(problem: Problem): string {
   const spot = problem.line === undefined ? '' : `:${problem.line}:${problem.column ?? 1}`;
   const where = problem.file === undefined ? '' : `${problem.file}${spot}`;
-  return [where, problem.path, problem.message].filter((part) => part !== '').join('  ');
+  return visible([where, problem.path, problem.message].filter((part) => part !== '').join('  '));
 }
 
 /** In the order of the file; what is not in the file comes last. */

@@ -2,6 +2,7 @@ import { pathText } from './config-file.ts';
 import { type SecretPlace, variableNames } from './config-variables.ts';
 import { isObject, type Json, type JsonObject } from './model/json.ts';
 import { hasMaskedValue, withQuery } from './model/shown-url.ts';
+import { visibleJson } from './visible-text.ts';
 
 /** Sources and destinations as the control API shows them (`GET config`): a mask stands for every secret. */
 export interface ShownRecords {
@@ -18,8 +19,8 @@ const PLAIN = /^(https?:\/\/[\w./?=&%+:-]*[\w/]|[A-Za-z_][\w./@+-]*( [\w./@+-]+)
 /** These YAML takes, or once took, for something else than text. */
 const SPECIAL = /^(y|yes|n|no|on|off|true|false|null|nan|inf)$/i;
 
-/** What a terminal would obey, what an editor may change, and what no pair of surrogates holds. */
-const UNSEEN = /[\u007f-\u009f\p{Cf}\u2028\u2029\ufdd0-\ufdef\ufffe\uffff]/gu;
+/** What an editor may change, beside what cannot be seen. */
+const NO_CHARACTER = /[\ufdd0-\ufdef\ufffe\uffff]/g;
 
 /**
  * Writes a configuration file with these records, the same bytes for the same records: `readConfigFile` finds exactly
@@ -180,10 +181,8 @@ function isPlain(text: string): boolean {
 
 /** YAML 1.2 reads every text of JSON. */
 function quoted(text: string): string {
-  return JSON.stringify(text).replace(UNSEEN, (character) =>
-    Array.from(
-      { length: character.length },
-      (_, nth) => `\\u${character.charCodeAt(nth).toString(16).padStart(4, '0')}`,
-    ).join(''),
+  return visibleJson(JSON.stringify(text)).replace(
+    NO_CHARACTER,
+    (character) => `\\u${character.charCodeAt(0).toString(16)}`,
   );
 }

@@ -1,8 +1,12 @@
 import { pino } from 'pino';
 import type { Config } from './config.ts';
 import type { Logger } from './ports/logger.ts';
+import { visibleJson } from './visible-text.ts';
 
-/** JSON lines on stderr, or wherever `write` leads; results of a program belong on stdout. */
+/**
+ * JSON lines on stderr, or wherever `write` leads; results of a program belong on stdout. What strangers wrote stands in them
+ * with escapes for every character that a terminal would obey or not show.
+ */
 export function createLogger(
   level: Config['log'],
   destination: { write(line: string): void } = process.stderr,
@@ -21,6 +25,6 @@ export function createLogger(
         censor: '[redacted]',
       },
     },
-    destination,
+    { write: (line) => void destination.write(visibleJson(line)) },
   );
 }

@@ -109,6 +109,8 @@ describe('configuration as code', () => {
       CRM_SIGNING_SECRET_1: SECRETS.OLD,
       CRM_SIGNING_SECRET_2: SECRETS.NEW,
       CRM_HEADER_1_AUTHORIZATION: `Bearer ${SECRETS.BEARER}`,
+      CRM_QUERY_1_X: '{1}',
+      CRM_QUERY_1_Y: '$\u007bz}',
       _1A_B_C_SECRET: SECRETS.SECOND,
     };
     // With these secrets it is what the server has already: so no secret has gone to the wrong place.
@@ -118,7 +120,7 @@ describe('configuration as code', () => {
     ]);
     expect(planned).toMatchObject({ code: 0, out: 'Nothing to change.\n' });
     expect(planned.err).toMatch(
-      /^millrace: warning: \S+:36:31 {2}destinations\[1\]\.sources\[2\] .*"later", which neither/,
+      /^millrace: warning: \S+:38:31 {2}destinations\[1\]\.sources\[2\] .*"later", which neither/,
     );
     expect(moved.code).toBe(0);
     expect(JSON.parse(moved.out)).toMatchObject({ applied: true, changes: { length: 4 } });

@@ -79,6 +79,14 @@ export function laneAt(destination: Destination, place: number): Destination {
   };
 }
 
+/**
+ * A number that stands for one endpoint of a destination, and for no other of any: the same whether it has a lane of its own or
+ * shares one, so that a lane may be given for the destination.
+ */
+export function endpointNumber({ id }: Pick<Destination, 'id'>, place: number): number {
+  return id + place * LANE_STEP;
+}
+
 /** The id of the destination that a lane belongs to. */
 export function destinationOfLane(lane: number): number {
   return lane % LANE_STEP;

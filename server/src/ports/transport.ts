@@ -18,6 +18,11 @@ export interface OutboundRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
   readonly timeout: Duration;
+  /**
+   * Whose request it is. Requests of different pools never share a connection, wherever they go: what goes wrong on a
+   * connection can harm the requests of its own pool only.
+   */
+  readonly pool: number;
 }
 
 export type Answer =

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { egressRules } from '../../src/adapters/node/egress.ts';
 import { createTransport, type TransportOptions } from '../../src/adapters/node/transport.ts';
 import type { Answer, Transport } from '../../src/ports/transport.ts';
@@ -34,6 +34,27 @@ function urlOf(server: RawServer): string {
   return `http://127.0.0.1:${server.port}/hook`;
 }
 
+/** So many requests one after the other, after which every connection is used again at once. */
+async function proveReuse(transport: Transport, url: string): Promise<void> {
+  for (let nth = 0; nth < 12; nth++) {
+    expect(await post(transport, url, { body: Buffer.from('proof') })).toMatchObject({ status: 200 });
+  }
+}
+
+/** Closes after each answer, `after` so many milliseconds, and says nothing of it; counts what it reads all the same. */
+function closing(after: number, everyNth = 1): (socket: Socket, request: RawRequest) => void {
+  const answered = new Map<Socket, number>();
+  return (socket) => {
+    const before = answered.get(socket) ?? 0;
+    answered.set(socket, before + 1);
+    // It reads on, as the half of the connection that is for reading stays open, and answers nothing.
+    if (before >= everyNth) return;
+    if (before + 1 < everyNth) socket.write(http('200 OK'));
+    else if (after === 0) socket.end(http('200 OK'));
+    else socket.write(http('200 OK'), () => setTimeout(() => socket.end(), after));
+  };
+}
+
 test('one request after the other uses one connection', async () => {
   const server = await receiver((socket) => socket.write(http('200 OK', 'ok')));
   const transport = transportWith();
@@ -45,7 +66,7 @@ test('one request after the other uses one connection', async () => {
 test('done finds the connection of a complete answer free again', async () => {
   const server = await receiver((socket) => socket.write(http('200 OK', 'ok')));
   const transport = transportWith();
-  const request = { url: urlOf(server), headers: {}, body: Buffer.from('{}'), timeout: 5000 };
+  const request = { url: urlOf(server), headers: {}, body: Buffer.from('{}'), timeout: 5000, pool: 1 };
   await new Promise<Answer>((resolve) => transport.send(request, () => transport.send(request, resolve)));
   expect(server.requests).toHaveLength(2);
   expect(server.sockets).toHaveLength(1);
@@ -86,7 +107,7 @@ test('a connection that was opened again under a waiting request counts as new',
     else socket.end();
   });
   const transport = transportWith();
-  const request = { url: urlOf(server), headers: {}, body: Buffer.from('{}'), timeout: 5000 };
+  const request = { url: urlOf(server), headers: {}, body: Buffer.from('{}'), timeout: 5000, pool: 1 };
   const answer = await new Promise<Answer>((resolve) => {
     transport.send(request, () => transport.send(request, resolve));
   });
@@ -136,25 +157,28 @@ test.each([
 
 test('no more connections than allowed, and who came first goes first', async () => {
   const held: Socket[] = [];
-  const server = await receiver((socket) => {
-    held.push(socket);
+  const server = await receiver((socket, { body }) => {
+    if (body === 'proof') socket.write(http('200 OK'));
+    else held.push(socket);
   });
-  const transport = transportWith({ maxConnectionsPerOrigin: 2 });
+  const transport = transportWith({ maxConnectionsPerPool: 2 });
+  await proveReuse(transport, urlOf(server));
   const bodies = ['1', '2', '3', '4', '5', '6'];
   const answers = bodies.map((body) => post(transport, urlOf(server), { body: Buffer.from(body) }));
   for (let served = 0; served < bodies.length; served++) {
-    await server.received(Math.min(served + 2, bodies.length));
+    await server.received(12 + Math.min(served + 2, bodies.length));
     held.shift()!.write(http('200 OK'));
   }
   for (const answer of await Promise.all(answers)) expect(answer).toMatchObject({ status: 200 });
   expect(server.sockets).toHaveLength(2);
-  expect(server.requests.map(({ body }) => body).toSorted()).toEqual(bodies);
-  expect(server.requests.slice(2).map(({ body }) => body)).toEqual(bodies.slice(2));
+  const got = server.requests.slice(12).map(({ body }) => body);
+  expect(got.toSorted()).toEqual(bodies);
+  expect(got.slice(2)).toEqual(bodies.slice(2));
 });
 
 test('the time limit runs while a request waits for a connection', async () => {
   const server = await receiver(() => {});
-  const transport = transportWith({ maxConnectionsPerOrigin: 1 });
+  const transport = transportWith({ maxConnectionsPerPool: 1 });
   const first = post(transport, urlOf(server), { body: Buffer.from('first') });
   const second = post(transport, urlOf(server), { body: Buffer.from('second'), timeout: 100 });
   const third = post(transport, urlOf(server), { body: Buffer.from('third') });
@@ -175,7 +199,7 @@ test('a lost connection makes room for those that wait', async () => {
   const server = await receiver((socket, { body }) => {
     if (body === 'good') socket.write(http('200 OK'));
   });
-  const transport = transportWith({ maxConnectionsPerOrigin: 1 });
+  const transport = transportWith({ maxConnectionsPerPool: 1 });
   const bad = post(transport, urlOf(server), { body: Buffer.from('bad'), timeout: 100 });
   const good = post(transport, urlOf(server), { body: Buffer.from('good') });
   expect(await bad).toMatchObject({ reason: 'timeout' });
@@ -185,13 +209,19 @@ test('a lost connection makes room for those that wait', async () => {
 
 test('1,000 requests at once over 16 connections are all answered', async () => {
   const server = await receiver((socket) => socket.write(http('200 OK', 'ok')));
-  const transport = transportWith({ maxConnectionsPerOrigin: 16 });
+  const transport = transportWith({ maxConnectionsPerPool: 16 });
+  await proveReuse(transport, urlOf(server));
   const bodies = Array.from({ length: 1000 }, (_, i) => `{"n":${i}}`);
   const answers = await Promise.all(
     bodies.map((body) => post(transport, urlOf(server), { body: Buffer.from(body) })),
   );
   expect(answers.every((answer) => answer.kind === 'answered' && answer.status === 200)).toBe(true);
-  expect(server.requests.map(({ body }) => body).toSorted()).toEqual(bodies.toSorted());
+  expect(
+    server.requests
+      .slice(12)
+      .map(({ body }) => body)
+      .toSorted(),
+  ).toEqual(bodies.toSorted());
   expect(server.sockets).toHaveLength(16);
 });
 
@@ -220,7 +250,7 @@ test('whatever receivers do, every request is answered once, and connections sta
     },
   });
   started.push(() => server.stop());
-  const transport = transportWith({ maxConnectionsPerOrigin: 8 });
+  const transport = transportWith({ maxConnectionsPerPool: 8 });
   const posts = Array.from({ length: 600 }, (_, i) =>
     post(transport, urlOf(server), { timeout: 200 + (i % 7) * 300 }),
   );
@@ -238,6 +268,136 @@ test('whatever receivers do, every request is answered once, and connections sta
   expect(await post(transport, urlOf(server))).toMatchObject({ status: 204 });
   // One that we have closed may live a moment longer at the other side.
   expect(most).toBeLessThanOrEqual(16);
+});
+
+test('requests of two pools never share a connection, though they go to one origin', async () => {
+  const server = await receiver((socket) => socket.write(http('200 OK')));
+  const transport = transportWith();
+  const connections = new Map([1, 2].map((pool) => [pool, new Set<number>()]));
+  for (let nth = 0; nth < 20; nth++) {
+    const pool = 1 + (nth % 2);
+    await post(transport, urlOf(server), { pool });
+    connections.get(pool)!.add(server.requests.at(-1)!.connection);
+  }
+  expect([...connections.values()].map((used) => [...used])).toEqual([[1], [2]]);
+});
+
+test('an answer nobody asked for harms the requests of its own pool only', async () => {
+  const server = await receiver((socket, { body }) => {
+    // The second is sent when the next request may be on its way, and no client can tell it from the answer to that.
+    if (body === 'poison') socket.write(http('200 OK'), () => socket.write(http('418 Smuggled')));
+    else socket.write(http('200 OK'));
+  });
+  const transport = transportWith();
+  const victims: Promise<Answer>[] = [];
+  for (let nth = 0; nth < 100; nth++) {
+    void post(transport, urlOf(server), { pool: 1, body: Buffer.from('poison') });
+    victims.push(post(transport, urlOf(server), { pool: 2, body: Buffer.from('good') }));
+    if (nth % 10 === 0) await victims.at(-1);
+  }
+  for (const answer of await Promise.all(victims)) expect(answer).toMatchObject({ status: 200 });
+});
+
+describe('a receiver that closes after its answers and does not say so', () => {
+  const EVENTS = 200;
+
+  test.each([
+    ['with the answer', 0, 1],
+    ['2 ms after the answer', 2, 1],
+    ['20 ms after the answer', 20, 1],
+    ['with every second answer', 0, 2],
+    ['with every third answer', 0, 3],
+  ])('%s gets hardly a request twice', async (_when, after, everyNth) => {
+    for (const atOnce of [1, 8, 64]) {
+      const server = await receiver(closing(after, everyNth));
+      const transport = transportWith();
+      let sent = 0;
+      const sender = async () => {
+        while (sent++ < EVENTS) expect(await post(transport, urlOf(server))).toMatchObject({ status: 200 });
+      };
+      await Promise.all(Array.from({ length: atOnce }, sender));
+      const repeated = server.requests.length - EVENTS;
+      expect([atOnce, repeated <= EVENTS / 20 ? 'few' : repeated]).toEqual([atOnce, 'few']);
+      await transport.stop();
+    }
+  });
+
+  test('and later keeps its connections has them used again', async () => {
+    let isBad = true;
+    const bad = closing(0);
+    const server = await receiver((socket, request) => {
+      if (isBad) bad(socket, request);
+      else socket.write(http('200 OK'));
+    });
+    const transport = transportWith();
+    for (let nth = 0; nth < 20; nth++) await post(transport, urlOf(server));
+    isBad = false;
+    let last = 0;
+    let onOne = 0;
+    while (onOne < 50) {
+      await post(transport, urlOf(server));
+      const { connection } = server.requests.at(-1)!;
+      onOne = connection === last ? onOne + 1 : 0;
+      last = connection;
+    }
+  });
+});
+
+test('a receiver that closes idle connections early has them closed before it does', async () => {
+  const ends: string[] = [];
+  const server = await startRawServer((socket) => socket.write(http('200 OK')), {
+    onConnection: (socket) => {
+      socket.once('end', () => ends.push('by the client'));
+      socket.setTimeout(2000, () => {
+        ends.push('by the receiver');
+        socket.destroy();
+      });
+    },
+  });
+  started.push(() => server.stop());
+  const transport = transportWith();
+  for (const nth of [0, 1]) {
+    await post(transport, urlOf(server));
+    await closed(server.sockets[nth]);
+  }
+  expect(ends).toEqual(['by the receiver', 'by the client']);
+});
+
+test('the bound on all connections holds, by closing idle ones and by sharing', async () => {
+  const held: Socket[] = [];
+  let open = 0;
+  let most = 0;
+  const server = await startRawServer(
+    (socket, { body }) => {
+      if (body === 'slow') held.push(socket);
+      else socket.write(http('200 OK'));
+    },
+    {
+      onConnection: (socket) => {
+        most = Math.max(most, ++open);
+        socket.once('close', () => open--);
+      },
+    },
+  );
+  started.push(() => server.stop());
+  const transport = transportWith({ maxConnections: 40 });
+  // Idle ones of many pools make room for others.
+  for (let pool = 1; pool <= 100; pool++) {
+    expect(await post(transport, urlOf(server), { pool })).toMatchObject({ status: 200 });
+  }
+  expect(most).toBeLessThanOrEqual(42);
+  // One that takes all there is does not keep another from being asked.
+  const slow = Array.from({ length: 100 }, () =>
+    post(transport, urlOf(server), { pool: 200, body: Buffer.from('slow'), timeout: 60_000 }),
+  );
+  const other = Array.from({ length: 100 }, () => post(transport, urlOf(server), { pool: 201 }));
+  for (const answer of await Promise.all(other)) expect(answer).toMatchObject({ status: 200 });
+  expect(most).toBeLessThanOrEqual(80);
+  for (let nth = 0; nth < slow.length; nth++) {
+    while (held.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    held.shift()!.write(http('200 OK'));
+  }
+  for (const answer of await Promise.all(slow)) expect(answer).toMatchObject({ status: 200 });
 });
 
 test('idle connections are closed after the idle time', async () => {
@@ -264,7 +424,7 @@ test('stop ends everything under way and closes every connection', async () => {
   const server = await receiver((socket) => {
     if (server.requests.length === 1) socket.write(http('200 OK'));
   });
-  const transport = transportWith({ maxConnectionsPerOrigin: 2 });
+  const transport = transportWith({ maxConnectionsPerPool: 2 });
   await post(transport, urlOf(server));
   const underWay = [1, 2, 3, 4].map(() => post(transport, urlOf(server)));
   await server.received(3);

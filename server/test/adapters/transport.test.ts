@@ -240,7 +240,7 @@ test('a mistake in done is seen and harms no other request', async () => {
   const seen = new Promise((resolve) => process.prependOnceListener('uncaughtException', resolve));
   const others = process.listeners('uncaughtException').slice(1);
   for (const listener of others) process.off('uncaughtException', listener);
-  const request = { url: urlOf(server), headers: {}, body: Buffer.from('{}'), timeout: 5000 };
+  const request = { url: urlOf(server), headers: {}, body: Buffer.from('{}'), timeout: 5000, pool: 1 };
   transport.send(request, () => {
     throw new Error('a bug');
   });

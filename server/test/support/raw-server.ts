@@ -106,12 +106,12 @@ export function closed(socket: Socket | undefined): Promise<void> {
 export function post(
   transport: Transport,
   url: string,
-  { headers = {}, body = Buffer.from('{}'), timeout = 5000 }: Partial<OutboundRequest> = {},
+  { headers = {}, body = Buffer.from('{}'), timeout = 5000, pool = 1 }: Partial<OutboundRequest> = {},
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
     let returned = false;
     let answers = 0;
-    transport.send({ url, headers, body, timeout }, (answer) => {
+    transport.send({ url, headers, body, timeout, pool }, (answer) => {
       answers += 1;
       if (!returned) reject(new Error('done was called before send returned'));
       // Seen by the test runner as an uncaught exception.

@@ -9,14 +9,20 @@ import type { Limited, Row, TimeLimits } from './time-limits.ts';
 /** Closed this long before the time a receiver has announced, so that a request does not cross the closing. */
 const KEEP_ALIVE_MARGIN: Duration = 500;
 
-/** Who gives a connection its exchanges. */
+/** The pool that gives a connection its exchanges. */
 export interface Owner {
-  /** It is free for the next one. */
+  /** How long a connection may lie idle, as far as the receiver has shown. */
+  readonly longestIdle: Duration;
+  /** It is free for the next exchange. */
   released(connection: Connection): void;
   /** It is closed. */
   discarded(connection: Connection): void;
   /** It is closed, and this exchange wants another one. */
   replaced(connection: Connection, exchange: Exchange): void;
+  /** The receiver has closed it without a word, so long after its last answer; `isLoss`: under a request. */
+  closedByReceiver(now: number, idle: Duration, isLoss: boolean): void;
+  /** It has lain idle for so long without being closed by the receiver. */
+  outlived(idle: Duration): void;
 }
 
 export interface ConnectionOptions {
@@ -41,6 +47,9 @@ export class Connection implements Carrier, Limited {
   before: Limited | undefined = undefined;
   after: Limited | undefined = undefined;
 
+  /** Whether it carries a request now that came right behind an answer; the pool counts these. */
+  isReused = false;
+
   readonly #owner: Owner;
   readonly #options: ConnectionOptions;
   readonly #reader = new AnswerReader();
@@ -48,6 +57,8 @@ export class Connection implements Carrier, Limited {
   #socket: Socket | undefined;
   #exchange: Exchange | undefined;
   #carried = 0;
+  /** Since when it lies idle, or lay before the request it carries; infinite when that came right behind an answer. */
+  #idleSince = Number.POSITIVE_INFINITY;
   #isClosed = false;
 
   constructor(target: Target, exchange: Exchange, options: ConnectionOptions, owner: Owner) {
@@ -86,6 +97,7 @@ export class Connection implements Carrier, Limited {
   release(): void {
     this.#exchange = undefined;
     this.#carried += 1;
+    this.#idleSince = Number.POSITIVE_INFINITY;
     // What is still being written belongs to a request whose answer came early: receivers close after that.
     if (this.#reader.keeps && this.#idleTime() > 0 && this.#socket!.writableLength === 0) {
       this.#owner.released(this);
@@ -93,24 +105,42 @@ export class Connection implements Carrier, Limited {
   }
 
   /** There is nothing for it to carry now. */
-  lies(): void {
-    this.#options.idle.add(this, performance.now(), this.#idleTime());
+  lies(now: number): void {
+    this.#idleSince = now;
+    this.#options.idle.add(this, now, this.#idleTime());
+  }
+
+  /** For how long it has lain idle at this time, on the clock of `performance.now`. */
+  idleAt(now: number): Duration {
+    return Math.max(0, now - this.#idleSince);
   }
 
   /** It has lain idle for too long. */
   expire(): void {
+    this.#owner.outlived(this.idleAt(performance.now()));
     this.discard();
   }
 
   discard(): void {
     if (this.#isClosed) return;
-    this.#close();
+    this.close();
     this.#owner.discarded(this);
   }
 
   replace(exchange: Exchange): void {
-    this.#close();
+    this.close();
+    this.#owner.closedByReceiver(performance.now(), this.idleAt(exchange.startedAt), true);
     this.#owner.replaced(this, exchange);
+  }
+
+  /** Closes it without telling the pool. */
+  close(): void {
+    this.#isClosed = true;
+    this.#exchange = undefined;
+    this.#options.idle.remove(this);
+    // Both: the connector knows what is still connecting, the socket is what has become of it.
+    this.#giveUp();
+    this.#socket?.destroy();
   }
 
   stop(failure: Failure): void {
@@ -139,7 +169,7 @@ export class Connection implements Carrier, Limited {
   #read(bytes: Buffer, length: number): void {
     const exchange = this.#exchange;
     if (this.#isClosed) return;
-    // Nobody has asked for them.
+    // Nobody has asked for them: whatever comes next on it cannot be told from the answer to another request.
     if (exchange === undefined) this.discard();
     else {
       const progress = this.#reader.read(bytes, length, exchange);
@@ -161,24 +191,17 @@ export class Connection implements Carrier, Limited {
 
   #failed(error: Error): void {
     if (this.#isClosed) return;
-    if (this.#exchange === undefined) this.discard();
-    else this.#exchange.failed(error);
+    if (this.#exchange !== undefined) this.#exchange.failed(error);
+    else {
+      const now = performance.now();
+      this.#owner.closedByReceiver(now, this.idleAt(now), false);
+      this.discard();
+    }
   }
 
   #idleTime(): Duration {
-    const { idleTimeout } = this.#options;
+    const longest = Math.min(this.#options.idleTimeout, this.#owner.longestIdle);
     const announced = this.#reader.keepsFor;
-    return Number.isNaN(announced)
-      ? idleTimeout
-      : Math.min(announced * SECOND - KEEP_ALIVE_MARGIN, idleTimeout);
-  }
-
-  /** Both: the connector knows what is still connecting, the socket is what has become of it. */
-  #close(): void {
-    this.#isClosed = true;
-    this.#exchange = undefined;
-    this.#options.idle.remove(this);
-    this.#giveUp();
-    this.#socket?.destroy();
+    return Number.isNaN(announced) ? longest : Math.min(announced * SECOND - KEEP_ALIVE_MARGIN, longest);
   }
 }

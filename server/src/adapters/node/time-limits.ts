@@ -50,6 +50,15 @@ export class TimeLimits {
     if (!this.#running) this.#start();
   }
 
+  /** The entry that ends first. */
+  get first(): Limited | undefined {
+    let first: Limited | undefined;
+    for (const { first: entry } of this.#rows.values()) {
+      if (entry !== undefined && (first === undefined || entry.deadline < first.deadline)) first = entry;
+    }
+    return first;
+  }
+
   /** Does nothing when `entry` is in no row. */
   remove(entry: Limited): void {
     const { row, before, after } = entry;

@@ -1,6 +1,7 @@
 import type { Duration } from '../../model/time.ts';
 import type { Answer, OutboundRequest, Transport } from '../../ports/transport.ts';
-import { Connections } from './connections.ts';
+import { ConnectionBudget } from './connection-budget.ts';
+import { ConnectionPool } from './connection-pool.ts';
 import { createConnector, type Target } from './connector.ts';
 import type { EgressRules, Lookup } from './egress.ts';
 import { Exchange } from './exchange.ts';
@@ -19,18 +20,25 @@ export interface TransportOptions {
   readonly proxy?: string;
   /** How long a connection may lie idle; 30 s if absent. */
   readonly idleTimeout?: Duration;
-  /** 512 if absent; more requests than this to one origin wait in order of arrival, their time limit running. */
-  readonly maxConnectionsPerOrigin?: number;
+  /** 512 if absent; more requests than this of one pool wait in order of arrival, their time limit running. */
+  readonly maxConnectionsPerPool?: number;
+  /** Over all pools; 8,192 if absent. At the bound idle connections are closed, and pools keep to their share. */
+  readonly maxConnections?: number;
 }
 
 /** A URL taken apart: whom to connect to and what to ask for. */
 interface Place extends RequestPlace {
-  readonly origin: string;
   readonly target: Target;
+  /** By the number that requests name; kept when empty, as they know how the endpoint treats its connections. */
+  readonly pools: Map<number, ConnectionPool>;
 }
 
-/** URLs remembered; more than any installation has endpoints, and an end to what changing settings leave behind. */
+/**
+ * URLs remembered, with their pools; more than any installation has endpoints, and an end to what changing settings leave
+ * behind. A pool that is forgotten while it has connections keeps them until they have lain idle for too long.
+ */
 const REMEMBERED_URLS = 1000;
+const REMEMBERED_POOLS = 1000;
 
 /** How late an idle connection may be closed; less than the margin to what receivers announce. */
 const IDLE_STEP: Duration = 250;
@@ -43,7 +51,8 @@ const STOPPED: Failure = { reason: 'connection_closed', detail: 'the transport w
  * beyond that nothing is tried again.
  */
 export function createTransport(options: TransportOptions): Transport {
-  const { egress, lookup, ca, proxy, idleTimeout = 30_000, maxConnectionsPerOrigin = 512 } = options;
+  const { egress, lookup, ca, proxy, idleTimeout = 30_000 } = options;
+  const { maxConnectionsPerPool: maximum = 512, maxConnections = 8192 } = options;
   const connect = createConnector({
     egress,
     ...(lookup && { lookup }),
@@ -53,17 +62,19 @@ export function createTransport(options: TransportOptions): Transport {
   const limits = new TimeLimits();
   const idle = new TimeLimits(IDLE_STEP);
   const places = new Map<string, Place | Failure>();
-  const origins = new Map<string, Connections>();
+  const active = new Set<ConnectionPool>();
+  const budget = new ConnectionBudget(maxConnections, idle);
+  const pooled = { connect, idleTimeout, idle, maximum, budget, active };
   let stopped: Promise<void> | undefined;
 
-  const connectionsTo = ({ origin, target }: Place): Connections => {
-    let connections = origins.get(origin);
-    if (connections === undefined) {
-      const limited = { connect, idleTimeout, idle, maximum: maxConnectionsPerOrigin };
-      connections = new Connections(target, limited, () => origins.delete(origin));
-      origins.set(origin, connections);
+  const poolOf = ({ target, pools }: Place, name: number): ConnectionPool => {
+    let pool = pools.get(name);
+    if (pool === undefined) {
+      if (pools.size >= REMEMBERED_POOLS) pools.clear();
+      pool = new ConnectionPool(target, pooled);
+      pools.set(name, pool);
     }
-    return connections;
+    return pool;
   };
 
   /** Remembered, because parsing a URL costs a tenth of a request. */
@@ -94,13 +105,13 @@ export function createTransport(options: TransportOptions): Transport {
       }
       const exchange = new Exchange(request, head, limits, done);
       limits.add(exchange, exchange.startedAt, request.timeout);
-      connectionsTo(place).carry(exchange);
+      poolOf(place, request.pool).carry(exchange);
       exchange.begun();
     },
 
     stop(): Promise<void> {
       stopped ??= Promise.resolve().then(async () => {
-        await Promise.all([...origins.values()].map((connections) => connections.stop(STOPPED)));
+        await Promise.all([...active].map((pool) => pool.stop(STOPPED)));
       });
       return stopped;
     },
@@ -116,9 +127,9 @@ function parse(text: string): Place | Failure {
   if (url.username !== '' || url.password !== '') {
     return invalid('the URL carries a user name or password; use an Authorization header');
   }
-  const { origin, protocol, port, host } = url;
+  const { protocol, port, host } = url;
   const target = { protocol, hostname: url.hostname.replace(/^\[|\]$/g, ''), port };
-  return { origin, target, path: url.pathname + url.search, host };
+  return { target, path: url.pathname + url.search, host, pools: new Map() };
 }
 
 function invalid(detail: string): Failure {

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { Destination, Endpoint } from '../../model/destination.ts';
+import { type Destination, type Endpoint, lanesOf } from '../../model/destination.ts';
 import type { Event } from '../../model/event.ts';
 import { body } from './body.ts';
 import { signature } from './signature.ts';
@@ -47,6 +47,20 @@ describe('webhooks', () => {
       [0, 2, 4].map((place) => `https://e${place + 1}.example/hook`),
     );
     expect(placed.map(({ request }) => request.headers['X-Endpoint'])).toEqual(['1', '3', '5']);
+  });
+
+  it('names a pool of its own for each endpoint of each destination, whatever their URLs, and the same for its lane', () => {
+    const same = endpoints.map((endpoint) => ({ ...endpoint, url: 'https://e.example/hook' }));
+    const pools = [1, 2, 16_000_000].flatMap((id) => {
+      const all = { ...destination({ endpoints: same }), id };
+      const wanted = { endpoints: 0b11111, now: NOW };
+      const ofAny = webhooks.requests(written(event), all, wanted).map(({ request }) => request.pool);
+      const each = { ...all, settings: { ...all.settings, success: 'each' as const } };
+      const ofLanes = lanesOf(each).flatMap((lane) => webhooks.requests(written(event), lane, wanted));
+      expect(ofLanes.map(({ request }) => request.pool)).toEqual(ofAny);
+      return ofAny;
+    });
+    expect(new Set(pools).size).toBe(15);
   });
 
   it('makes no request for bits that have no endpoint', () => {

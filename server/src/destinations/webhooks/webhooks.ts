@@ -1,4 +1,4 @@
-import type { Destination, WebhookSettings } from '../../model/destination.ts';
+import { type Destination, endpointNumber, type WebhookSettings } from '../../model/destination.ts';
 import { type Duration, SECOND } from '../../model/time.ts';
 import type { WrittenEvent } from '../../model/written-event.ts';
 import type { DestinationType, PlacedRequest, WantedRound } from '../../ports/destination-type.ts';
@@ -19,9 +19,10 @@ export const webhooks: DestinationType = { name: 'Webhooks', requests };
  */
 function requests(
   written: WrittenEvent,
-  { settings }: Destination,
+  destination: Destination,
   { endpoints, now, origin }: WantedRound,
 ): readonly PlacedRequest[] {
+  const { settings } = destination;
   const bytes = bodyOf(written, settings.format);
   const id = webhookId(messageIdOf(written));
   const { sharedSecret, signingSecrets } = settings;
@@ -39,6 +40,7 @@ function requests(
       headers: headers(endpoint, id, additions),
       body: bytes,
       timeout: TIMEOUT,
+      pool: endpointNumber(destination, place),
     };
     placed.push({ place, request });
   }

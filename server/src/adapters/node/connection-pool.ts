@@ -1,0 +1,207 @@
+import type { Duration } from '../../model/time.ts';
+import { Connection, type ConnectionOptions, type Owner } from './connection.ts';
+import type { ConnectionBudget } from './connection-budget.ts';
+import type { Target } from './connector.ts';
+import type { Exchange } from './exchange.ts';
+import type { Failure } from './failure.ts';
+import { ReusePolicy } from './reuse-policy.ts';
+
+export interface ConnectionPoolOptions extends ConnectionOptions {
+  /** Connections of one pool; more requests than this wait in order of arrival. */
+  readonly maximum: number;
+  /** Shared by all pools. */
+  readonly budget: ConnectionBudget;
+  /** The pools that have a connection. */
+  readonly active: Set<ConnectionPool>;
+}
+
+/**
+ * How long the first connection that might be used again is watched before that: receivers that close after each answer
+ * do so with it or within a moment.
+ */
+const WATCHED: Duration = 5;
+
+/** The connections of one pool to one origin (scheme, host and port), and the requests that wait for one. */
+export class ConnectionPool implements Owner {
+  readonly #target: Target;
+  readonly #options: ConnectionPoolOptions;
+  readonly #policy = new ReusePolicy();
+  readonly #open = new Set<Connection>();
+  /** Last in, first out: the busiest stay warm, the surplus grows old at the bottom and is closed. */
+  readonly #free: Connection[] = [];
+  /** How many connections carry a request now that came right behind an answer. */
+  #reused = 0;
+  /** A connection that is watched before it is used again; nothing else is done meanwhile. */
+  #watched: Connection | undefined;
+  #isServing = false;
+  #firstWaiting: Exchange | undefined;
+  #lastWaiting: Exchange | undefined;
+
+  constructor(target: Target, options: ConnectionPoolOptions) {
+    this.#target = target;
+    this.#options = options;
+  }
+
+  get longestIdle(): Duration {
+    return this.#policy.longestIdle;
+  }
+
+  carry(exchange: Exchange): void {
+    if (this.#policy.isTrusted && this.#free.length > 0) {
+      this.#reuse(this.#free.pop()!, exchange);
+      return;
+    }
+    this.#await(exchange);
+    this.#serve();
+  }
+
+  /** Ends everything under way with `failure`; resolves when every connection is closed. */
+  async stop(failure: Failure): Promise<void> {
+    for (let waiting = this.#next(); waiting !== undefined; waiting = this.#next()) waiting.end(failure);
+    const open = [...this.#open];
+    for (const connection of open) connection.stop(failure);
+    await Promise.all(open.map((connection) => connection.closed()));
+  }
+
+  released(connection: Connection): void {
+    const policy = this.#policy;
+    if (connection.isReused) {
+      connection.isReused = false;
+      this.#reused--;
+      policy.answered();
+    }
+    const next = policy.isTrusted ? this.#next() : undefined;
+    if (next !== undefined) {
+      this.#reuse(connection, next);
+      return;
+    }
+    const now = performance.now();
+    connection.lies(now);
+    if (this.#watched === undefined && policy.isUnproven(now)) this.#watch(connection);
+    else this.#free.push(connection);
+    this.#serve();
+  }
+
+  discarded(connection: Connection): void {
+    this.#remove(connection);
+    this.#serve();
+  }
+
+  /** A new connection, not a free one: what has lain as long as the dead one is likely dead as well. */
+  replaced(connection: Connection, exchange: Exchange): void {
+    this.#remove(connection);
+    this.#connectFor(exchange);
+  }
+
+  closedByReceiver(now: number, idle: Duration, isLoss: boolean): void {
+    this.#policy.closed(now, idle, isLoss);
+  }
+
+  outlived(idle: Duration): void {
+    this.#policy.outlived(idle);
+  }
+
+  /** Gives those that wait what there is. Closing a connection may lead here again, and the loop sees what that has changed. */
+  #serve(): void {
+    if (this.#isServing) return;
+    this.#isServing = true;
+    while (this.#watched === undefined) {
+      const next = this.#next();
+      if (next === undefined) break;
+      if (this.#reuseFor(next)) continue;
+      if (this.#mayOpen()) this.#connectFor(next);
+      else {
+        this.#awaitFirst(next);
+        break;
+      }
+    }
+    this.#isServing = false;
+  }
+
+  /** Carries it over a free connection, if one may be used again. */
+  #reuseFor(exchange: Exchange): boolean {
+    const policy = this.#policy;
+    const [oldest] = this.#free;
+    if (oldest === undefined) return false;
+    const now = performance.now();
+    if (this.#reused < policy.most(now)) this.#reuse(this.#free.pop()!, exchange);
+    else if (policy.isRested(oldest.idleAt(now))) this.#free.shift()!.carry(exchange);
+    else return false;
+    return true;
+  }
+
+  #reuse(connection: Connection, exchange: Exchange): void {
+    connection.isReused = true;
+    this.#reused++;
+    connection.carry(exchange);
+  }
+
+  /** Closes an idle one when there is no room, as it may not be used again yet; the others will have rested before it. */
+  #mayOpen(): boolean {
+    const { maximum, budget } = this.#options;
+    if (this.#open.size >= maximum) {
+      const idle = this.#free.pop();
+      if (idle === undefined) return false;
+      idle.close();
+      this.#remove(idle);
+    }
+    return budget.mayOpen(this.#open.size);
+  }
+
+  #connectFor(exchange: Exchange): void {
+    const { budget, active } = this.#options;
+    const isFirst = this.#open.size === 0;
+    this.#open.add(new Connection(this.#target, exchange, this.#options, this));
+    budget.opened(isFirst);
+    if (isFirst) active.add(this);
+  }
+
+  #remove(connection: Connection): void {
+    if (!this.#open.delete(connection)) return;
+    const { budget, active } = this.#options;
+    const isLast = this.#open.size === 0;
+    budget.closed(isLast);
+    if (isLast) active.delete(this);
+    if (connection.isReused) this.#reused--;
+    connection.isReused = false;
+    if (this.#watched === connection) this.#watched = undefined;
+    const place = this.#free.indexOf(connection);
+    if (place !== -1) this.#free.splice(place, 1);
+  }
+
+  #watch(connection: Connection): void {
+    this.#watched = connection;
+    const seen = () => {
+      if (this.#watched !== connection) return;
+      this.#watched = undefined;
+      this.#free.push(connection);
+      this.#serve();
+    };
+    // What has arrived while this process was busy is read before an immediate runs.
+    setTimeout(() => setImmediate(seen), WATCHED).unref();
+  }
+
+  #await(exchange: Exchange): void {
+    if (this.#lastWaiting === undefined) this.#firstWaiting = exchange;
+    else this.#lastWaiting.behind = exchange;
+    this.#lastWaiting = exchange;
+  }
+
+  /** It goes on waiting, in front of all others. */
+  #awaitFirst(exchange: Exchange): void {
+    exchange.behind = this.#firstWaiting;
+    this.#firstWaiting = exchange;
+    this.#lastWaiting ??= exchange;
+  }
+
+  /** Those whose time was over while they waited are still in the row, and are passed over here. */
+  #next(): Exchange | undefined {
+    let next = this.#firstWaiting;
+    while (next?.ended) next = next.behind;
+    this.#firstWaiting = next?.behind;
+    if (this.#firstWaiting === undefined) this.#lastWaiting = undefined;
+    // Else one that is carried for long would keep every later one in memory.
+    if (next !== undefined) next.behind = undefined;
+    return next;
+  }
+}

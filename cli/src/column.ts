@@ -68,6 +68,11 @@ function wholeSecond(date: Date): string {
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
+/** A time of the server to the minute, with its day: `2026-03-11 05:06 UTC`. */
+export function minuteOf(time: string): string {
+  return `${time.slice(0, 16).replace('T', ' ')} UTC`;
+}
+
 /** How long something took: `0.4 ms`, `12 ms`, `5.0 s`. */
 export function latency(ms: number): string {
   if (ms >= 999.5) return `${(ms / 1000).toFixed(1)} s`;

@@ -16,26 +16,6 @@ export interface RedeliverOptions extends DestinationOptions {
   readonly dryRun?: boolean;
 }
 
-/** `millrace pause DESTINATION`: nothing is sent to it, and new events are not owed to it, until it is resumed. */
-export function pause(options: DestinationOptions, place: Surroundings): Promise<ExitCode> {
-  return switched(options, place, 'pause', 'is paused: new events are skipped for it, what it is owed waits');
-}
-
-/** `millrace resume DESTINATION`. */
-export function resume(options: DestinationOptions, place: Surroundings): Promise<ExitCode> {
-  return switched(options, place, 'resume', 'is enabled: what it is owed is sent');
-}
-
-async function switched(
-  options: DestinationOptions,
-  place: Surroundings,
-  verb: 'pause' | 'resume',
-  done: string,
-): Promise<ExitCode> {
-  const path = `destinations/${encodeURIComponent(options.destination)}/${verb}`;
-  return await ask(options, place, { path, body: {}, said: () => `${options.destination} ${done}.` });
-}
-
 /** `millrace redeliver DESTINATION`: its dead letters once more, all of them or those that the flags name. */
 export async function redeliver(options: RedeliverOptions, place: Surroundings): Promise<ExitCode> {
   const { destination, id: ids, reason, from, to, dryRun = false } = options;

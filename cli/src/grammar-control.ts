@@ -34,14 +34,17 @@ export function addRepairVerbs(program: Command, run: Run): void {
     addControlOptions(
       program.command(name).description(description).argument('<destination>', 'name of the destination'),
     ).addHelpText('after', `\nExample:\n  ${example}`);
-  const load = () => import('./control-verbs.ts');
-  verb('pause', 'sends nothing more to a destination until it is resumed; what it is owed waits').action(
-    (destination: string, options: ControlFlags) =>
-      run(async () => (await load()).pause)({ ...options, destination }),
-  );
-  verb('resume', 'sends to a paused destination again').action((destination: string, options: ControlFlags) =>
-    run(async () => (await load()).resume)({ ...options, destination }),
-  );
+  const switches = {
+    pause: 'holds everything of a destination, what arrives too, until it is resumed; disable is what skips',
+    resume: 'sends to a paused destination again, what has waited first',
+    disable: 'skips what arrives for a destination, which never gets it; what it is owed already waits',
+    enable: 'ends disable: a destination gets what arrives again, and what has waited',
+  } as const;
+  for (const [name, description] of Object.entries(switches) as [keyof typeof switches, string][]) {
+    verb(name, description).action((destination: string, options: ControlFlags) =>
+      run(async () => (await import('./switch-verbs.ts'))[name])({ ...options, destination }),
+    );
+  }
   const letters = 'millrace redeliver crm --reason status_410 --dry-run';
   verb('redeliver', 'sends the dead letters of a destination once more', letters)
     .option('--id <id...>', 'only these deliveries, as trace --json shows their ids')
@@ -50,6 +53,6 @@ export function addRepairVerbs(program: Command, run: Run): void {
     .option('--to <time>', 'only those that died before this time')
     .option('--dry-run', 'only say how many there are')
     .action((destination: string, options: Omit<RedeliverOptions, 'destination'>) =>
-      run(async () => (await load()).redeliver)({ ...options, destination }),
+      run(async () => (await import('./control-verbs.ts')).redeliver)({ ...options, destination }),
     );
 }

@@ -25,6 +25,7 @@ export interface Preview {
 /** Why a replay that runs owes nothing just now, for a person. */
 const WAITS: Readonly<Record<string, string>> = {
   destination_paused: 'its destination is paused',
+  destination_disabled: 'its destination is disabled',
   destination_behind: 'its destination does not keep up',
   storage_unavailable: 'the store of the server does not answer',
 };

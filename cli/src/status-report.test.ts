@@ -74,8 +74,9 @@ describe('the status of a server', () => {
           },
         },
         billing: {
-          ...{ state: 'paused', held: 0, onDisk: 5, retrying: 0 },
+          ...{ state: 'disabled', held: 0, onDisk: 5, retrying: 0 },
           oldestPendingAt: '2026-01-01T08:00:00.000Z',
+          oldestKeptUntil: '2026-01-08T08:00:00.000Z',
         },
         mail: {
           ...HEALTHY,
@@ -99,12 +100,12 @@ describe('the status of a server', () => {
       'website     1,234     1,200          10         24  no_user_anon_id 20, event_not_defined 4',
       'app             0         0           0          0',
       '',
-      'destination  state     owed  delivered  pending  retrying  dead  erased  skipped  oldest waiting         reasons',
-      'crm          failing  1,200      1,150       47        12     3       0        0  12 min                 ' +
+      'destination  state      owed  delivered  pending  retrying  dead  erased  skipped  oldest waiting         reasons',
+      'crm          failing   1,200      1,150       47        12     3       0        0  12 min                 ' +
         `failing since ${since} (connection_refused at https://example.com/hook 3 s ago); dead: status_410 3`,
-      'billing      paused       5          0        5         0     0       0    1,195  26 h                   ' +
-        'skipped: destination_disabled 1,195',
-      'mail         healthy     10          2        3         3     0       5        0  30 s, next try in 4 s',
+      'billing      disabled      5          0        5         0     0       0    1,195  26 h                   ' +
+        '5 wait, kept until 2026-01-08 08:00 UTC; skipped: destination_disabled 1,195',
+      'mail         healthy      10          2        3         3     0       5        0  30 s, next try in 4 s',
       '',
       'calls of no source  3 refused: invalid_json 2, invalid_write_key 1; 3 discarded: unknown_write_key 3',
       'clocks of clients   times not readable 1, more than 24 h off 0',

@@ -1,5 +1,5 @@
 import type { Overview } from '@millrace/server';
-import { count, printable, secondOfDay, size, span } from './column.ts';
+import { count, minuteOf, printable, secondOfDay, size, span } from './column.ts';
 import type { Paint } from './paint.ts';
 import { type Cell, type Heading, table } from './table.ts';
 
@@ -79,7 +79,12 @@ function destinationLines({ destinations, lanes }: Overview, now: number, paint:
     const { owed, delivered, pending, dead, erased, skipped } = counts;
     const lane = lanes[name];
     const retrying = lane === undefined ? NONE : marked(lane.retrying, paint.yellow);
-    const reasons = [errorOf(lane, now), reasonsOf(dead, 'dead: '), reasonsOf(skipped, 'skipped: ')];
+    const reasons = [
+      errorOf(lane, now),
+      heldOf(lane, pending),
+      reasonsOf(dead, 'dead: '),
+      reasonsOf(skipped, 'skipped: '),
+    ];
     return [
       { text: name },
       stateOf(lane, paint),
@@ -172,7 +177,8 @@ function marked(n: number, draw: (text: string) => string): Cell {
 
 function stateOf(lane: Lane | undefined, paint: Paint): Cell {
   if (lane === undefined) return NONE;
-  const draw = { healthy: paint.green, failing: paint.red, paused: paint.yellow }[lane.state];
+  const { green, red, yellow } = paint;
+  const draw = { healthy: green, failing: red, paused: yellow, disabled: yellow }[lane.state];
   return { text: lane.state, draw };
 }
 
@@ -185,6 +191,15 @@ function errorOf(lane: Lane | undefined, now: number): string {
   const since = Date.parse(lane.failingSince);
   const age = now - since;
   return `failing ${age < DAY ? `since ${secondOfDay(since).slice(0, 5)}` : `for ${span(age)}`} (${error})`;
+}
+
+/** What waits until somebody says so, and until when it can: `1,234 wait, kept until 2026-03-11 05:06`. */
+function heldOf(lane: Lane | undefined, pending: number): string {
+  if (lane === undefined || pending === 0) return '';
+  if (lane.state !== 'paused' && lane.state !== 'disabled') return '';
+  const { oldestKeptUntil } = lane;
+  const until = oldestKeptUntil === undefined ? '' : `, kept until ${minuteOf(oldestKeptUntil)}`;
+  return `${count(pending)} ${pending === 1 ? 'waits' : 'wait'}${until}`;
 }
 
 /** How old the oldest event is that waits, and when what failed is tried again. */

@@ -102,7 +102,7 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     void warnOfEndpoints(config, options.logger);
     await lanes.start();
     started.push(() => lanes.stop());
-    const observation = makeObservation(store, lanes, { ...options, settings });
+    const observation = makeObservation(store, lanes, { ...options, settings, config });
     observation.start();
     started.push(() => observation.stop());
     const upkeep = makeUpkeep(store, config, options);
@@ -115,7 +115,7 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     started.push(() => intake.stop());
     const metrics = makeMetrics({
       ...{ store, lanes, measures: watched.measures, settings, observation, clock: systemClock },
-      ...{ readiness: allOf(upkeep, intake), folder: config.data, version: manifest.version },
+      ...{ readiness: allOf(upkeep, intake), config, version: manifest.version },
     });
     metrics.start();
     started.push(() => metrics.stop());
@@ -172,7 +172,7 @@ function onlyOnce(stop: () => Promise<void>): () => Promise<void> {
  */
 async function applyFile(config: Config, settings: Settings, logger: Logger): Promise<SettingsSnapshot> {
   const now = await settings.load();
-  const changes = changesOf(config, now, { by: 'file', at: systemClock.now() });
+  const changes = changesOf(config, now, { by: 'file', clock: systemClock });
   for (const { kind, name, action } of changes.audit ?? []) {
     if (action === 'created') continue;
     const [last] = (await settings.audit({ kind, name }, 1)).entries;
@@ -184,7 +184,12 @@ async function applyFile(config: Config, settings: Settings, logger: Logger): Pr
 
 /** A destination that was removed: what it is still owed is given up, because there is nowhere to send it. */
 function withoutEndpoints(destination: Destination): Destination {
-  return { ...destination, enabled: true, settings: { ...destination.settings, endpoints: [] } };
+  return {
+    ...destination,
+    enabled: true,
+    paused: false,
+    settings: { ...destination.settings, endpoints: [] },
+  };
 }
 
 function makeTransport({ allow, proxy, ca }: Config['egress']): Transport {
@@ -276,10 +281,11 @@ function makeIntake(
 function makeObservation(
   { log, backlog, history }: Store,
   lanes: Lanes,
-  { logger, settings }: AppOptions & { settings: SettingsInForce },
+  { logger, settings, config }: AppOptions & Pick<Surroundings, 'settings' | 'config'>,
 ): Observation {
   return new Observation({
     ...{ log, history, backlog: byDestination(backlog), clock: systemClock, logger },
+    retention: config.retention.events,
     settings: settings.now,
     lanes: () => lanes.states(),
   });

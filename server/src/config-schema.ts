@@ -62,7 +62,11 @@ export const destination = z.strictObject(
       .array(name(), 'must be a list of names of sources')
       .meta({ description: 'Names of the sources it takes events from.' }),
     enabled: flag().default(true).meta({
-      description: 'While false, new events are skipped and the backlog waits.',
+      description: 'While false, events that arrive are skipped and never sent; what is owed already waits.',
+    }),
+    paused: flag().exactOptional().meta({
+      description:
+        'While true, everything waits, what arrives too, for as long as retention.events keeps it. Absent: as it is, by millrace pause and resume.',
     }),
     settings: webhookSettings,
   },

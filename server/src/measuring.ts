@@ -38,8 +38,7 @@ export interface MetricsParts {
   readonly observation: Observation;
   readonly readiness: () => readonly string[];
   readonly clock: Clock;
-  /** The data folder. */
-  readonly folder: string;
+  readonly config: Pick<Config, 'data' | 'retention'>;
   readonly version: string;
 }
 
@@ -49,10 +48,12 @@ export function makeMetrics({
   measures,
   settings,
   observation,
+  config,
   ...rest
 }: MetricsParts): Metrics {
   return new Metrics({
     ...{ ...rest, counts: measures, backlog: byDestination(store.backlog), log: store.log },
+    ...{ folder: config.data, retention: config.retention.events },
     settings: settings.now,
     ledger: () => observation.ledger(),
     lanes: () => lanes.states(),

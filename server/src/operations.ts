@@ -67,7 +67,7 @@ export function controlOperations({
     ...tailOperations({ settings, open: (wish) => tail.open(wish) }),
     ...sourceOperations(records),
     ...destinationOperations(records),
-    ...actionOperations({ settings, clock, tryOut, newMessageId: uuidv7 }),
+    ...actionOperations({ settings, clock, tryOut, newMessageId: uuidv7, statusOf: observation.statusOf }),
     ...eventOperations({ settings, search }),
     ...deliveryOperations({ settings, search }),
     ...deadLetterOperations({

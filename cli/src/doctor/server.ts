@@ -86,9 +86,10 @@ function destinations({ lanes, destinations: counts }: Overview, now: number): F
       const found = `fails${since}${why}; ${count(pending)} wait`;
       return [{ check, verdict: 'warn', found, advice: `millrace status` }];
     }
-    if (state === 'paused' && pending > 0) {
-      const found = `is disabled, and ${count(pending)} deliveries wait for it`;
-      return [{ check, verdict: 'warn', found, advice: `millrace resume ${name}` }];
+    if ((state === 'paused' || state === 'disabled') && pending > 0) {
+      const found = `is ${state}, and ${count(pending)} deliveries wait for it`;
+      const advice = `millrace ${state === 'paused' ? 'resume' : 'enable'} ${name}`;
+      return [{ check, verdict: 'warn', found, advice }];
     }
     const [[reason, n] = ['', 0]] = Object.entries(dead).toSorted(([, a], [, b]) => b - a);
     if (n === 0) return [];

@@ -217,11 +217,12 @@ describe('the doctor, of the server,', () => {
         lastError: { reason: 'status_401', endpoint: 'https://a.example/x', at: '2025-12-31T23:59:00.000Z' },
       },
       billing: { state: 'paused', held: 0, retrying: 0, onDisk: 9 },
+      old: { state: 'disabled', held: 0, retrying: 0, onDisk: 9 },
       idle: { state: 'paused', held: 0, retrying: 0, onDisk: 0 },
       mail: { state: 'healthy', held: 0, retrying: 0, onDisk: 0 },
     };
     const destinations = {
-      ...{ crm: counts, billing: counts, idle: { ...counts, pending: 0 } },
+      ...{ crm: counts, billing: counts, old: counts, idle: { ...counts, pending: 0 } },
       mail: { ...counts, pending: 0, dead: { status_410: 2, status_401: 1200 } },
     };
     const differences = [
@@ -232,7 +233,8 @@ describe('the doctor, of the server,', () => {
     ).toEqual([
       expect.stringMatching(/^ledger: fail: 1 sums do not come out → /),
       'destination crm: warn: fails for 60 min: status_401 at https://a.example/x; 9 wait → millrace status',
-      'destination billing: warn: is disabled, and 9 deliveries wait for it → millrace resume billing',
+      'destination billing: warn: is paused, and 9 deliveries wait for it → millrace resume billing',
+      'destination old: warn: is disabled, and 9 deliveries wait for it → millrace enable old',
       'destination mail: warn: 1,200 dead letters of the reason status_401 → mend the cause, then millrace redeliver mail --reason status_401',
     ]);
   });

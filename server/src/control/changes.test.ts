@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 import type { DestinationRecord, SettingsSnapshot, SourceRecord, TokenRecord } from '../ports/settings.ts';
 import { changesOf } from './changes.ts';
 
-const AUTHOR = { by: 'ann', at: 7 };
+const AUTHOR = { by: 'ann', clock: { now: () => 7, monotonic: () => 1000 } };
+const BY = { by: 'ann', at: 7 };
 const SOURCE: SourceRecord = {
   ...{ name: 'site', writeKeys: ['wk'], enabled: true, mode: 'standard', whenDisabled: 'refuse' },
   dedupeWindow: 86_400_000,
@@ -43,11 +44,11 @@ describe('the changes of a wish', () => {
     expect(changes).toMatchObject({ sources: [SOURCE], destinations: [DESTINATION], tokens: [TOKEN] });
     expect(changes.audit).toEqual([
       {
-        ...{ action: 'created', kind: 'source', name: 'site', ...AUTHOR },
+        ...{ action: 'created', kind: 'source', name: 'site', ...BY },
         after: { ...SOURCE, dedupeWindow: '1d' },
       },
       {
-        ...{ action: 'created', kind: 'destination', name: 'crm', ...AUTHOR },
+        ...{ action: 'created', kind: 'destination', name: 'crm', ...BY },
         after: {
           ...DESTINATION,
           settings: {
@@ -60,7 +61,7 @@ describe('the changes of a wish', () => {
         },
       },
       {
-        ...{ action: 'created', kind: 'token', name: 'ci', ...AUTHOR },
+        ...{ action: 'created', kind: 'token', name: 'ci', ...BY },
         after: { name: 'ci', role: 'editor', hint: 'abcd', createdAt: '1970-01-01T00:00:00.000Z' },
       },
     ]);
@@ -103,5 +104,32 @@ describe('the changes of a wish', () => {
       Array(3).fill(['removed', 'object', undefined]),
     );
     expect(JSON.stringify(changes)).not.toMatch(/d1g3st|the-shared/);
+  });
+
+  test('leave a destination paused or not where they say nothing of it', () => {
+    const paused = { ...NOW, destinations: [{ ...DESTINATION, paused: true, id: 1, version: 3 }] };
+    expect(changesOf({ destinations: [DESTINATION] }, paused, AUTHOR)).toEqual(NOTHING);
+    const moved = { ...DESTINATION, sources: ['app'] };
+    const { destinations } = changesOf({ destinations: [moved] }, paused, AUTHOR);
+    expect(destinations).toEqual([{ ...moved, paused: true }]);
+    const resumed = changesOf({ destinations: [{ ...DESTINATION, paused: false }] }, paused, AUTHOR);
+    expect(resumed.destinations[0]).not.toHaveProperty('paused');
+    expect(changesOf({ destinations: [{ ...DESTINATION, paused: false }] }, NOW, AUTHOR)).toEqual(NOTHING);
+  });
+
+  test('note since when nothing is sent, and nobody is shown it', () => {
+    const hold = changesOf({ destinations: [{ ...DESTINATION, paused: true }] }, NOW, AUTHOR);
+    expect(hold.destinations).toEqual([{ ...DESTINATION, paused: true, pauses: [{ from: 1000 }] }]);
+    expect(JSON.stringify(hold.audit)).not.toContain('pauses');
+    const now = { ...NOW, destinations: [{ ...hold.destinations[0]!, id: 1, version: 4 }] };
+    const later = { ...AUTHOR, clock: { now: () => 7, monotonic: () => 5000 } };
+    const disabled = changesOf({ destinations: [{ ...DESTINATION, enabled: false }] }, now, later);
+    expect(disabled.destinations[0]).toMatchObject({
+      enabled: false,
+      paused: true,
+      pauses: [{ from: 1000 }],
+    });
+    const go = changesOf({ destinations: [{ ...DESTINATION, paused: false }] }, now, later);
+    expect(go.destinations).toEqual([{ ...DESTINATION, pauses: [{ from: 1000, to: 5000 }] }]);
   });
 });

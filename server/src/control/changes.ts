@@ -1,6 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
+import { RETRY_WINDOW } from '../model/delivery.ts';
+import { isServed } from '../model/destination.ts';
 import type { JsonObject } from '../model/json.ts';
-import type { Time } from '../model/time.ts';
+import { afterSwitch } from '../model/pauses.ts';
+import type { Monotonic } from '../model/time.ts';
+import type { Clock } from '../ports/clock.ts';
 import type {
   AuditEntry,
   DestinationRecord,
@@ -16,6 +20,7 @@ import { asJson, shownDestination, shownSource, shownToken, wholeDestination } f
 /** What somebody wants the records to be. */
 export interface Wish {
   readonly sources?: readonly SourceRecord[];
+  /** One that says nothing of `paused` stays as it is; its `pauses` are kept here and nowhere else. */
   readonly destinations?: readonly DestinationRecord[];
   readonly tokens?: readonly TokenRecord[];
   readonly removed?: readonly RecordName[];
@@ -24,13 +29,15 @@ export interface Wish {
 export interface Author {
   /** See `AuditEntry`. */
   readonly by: string;
-  readonly at: Time;
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
 }
 
 /** Of a wish what is not so already, with an entry of the audit trail for each change. */
-export function changesOf(wish: Wish, now: SettingsSnapshot, author: Author): SettingsChanges {
+export function changesOf(wish: Wish, now: SettingsSnapshot, { by, clock }: Author): SettingsChanges {
   const sources = compared(SOURCE, now.sources, wish.sources);
-  const destinations = compared(DESTINATION, now.destinations, wish.destinations);
+  const at = clock.now();
+  const wanted = wish.destinations?.map((record) => switched(record, now, clock.monotonic()));
+  const destinations = compared(DESTINATION, now.destinations, wanted);
   const tokens = compared(TOKEN, now.tokens, wish.tokens);
   const removed = (wish.removed ?? []).flatMap(({ kind, name }): Pick<Difference<object>, 'entry'>[] => {
     if (kind === 'source') return removals(SOURCE, now.sources, name);
@@ -43,13 +50,28 @@ export function changesOf(wish: Wish, now: SettingsSnapshot, author: Author): Se
     destinations: destinations.map(({ record }) => record),
     tokens: tokens.map(({ record }) => record),
     removed: removed.map(({ entry: { kind, name } }) => ({ kind, name })),
-    audit: differences.map(({ entry }) => ({ ...entry, ...author })),
+    audit: differences.map(({ entry }) => ({ ...entry, by, at })),
   };
+}
+
+/** The record with its state of pausing, and with the time in which nothing is sent to it noted down. */
+function switched(wanted: DestinationRecord, now: SettingsSnapshot, at: Monotonic): DestinationRecord {
+  const { paused: wish, pauses: _, ...record } = wanted;
+  const before = now.destinations.find(({ name }) => name === record.name);
+  const paused = wish ?? before?.paused ?? false;
+  const after = paused ? { ...record, paused } : record;
+  const known = before?.pauses ?? [];
+  const wasServed = before === undefined || isServed(before);
+  const pauses =
+    isServed(after) === wasServed
+      ? known
+      : afterSwitch(known, { isServed: isServed(after), at, window: RETRY_WINDOW });
+  return pauses.length === 0 ? after : { ...after, pauses };
 }
 
 interface Difference<Of> {
   readonly record: Of;
-  readonly entry: Omit<AuditEntry, keyof Author>;
+  readonly entry: Omit<AuditEntry, 'at' | 'by'>;
 }
 
 interface Kind<Of> {

@@ -55,7 +55,7 @@ export function configOperations(tools: DestinationTools): Operation[] {
         let said = {};
         await settings.change(async (now) => {
           const wish = wishOf(body, now, { ...tools, prune: query.prune });
-          const changes = changesOf(wish, now, { by, at: clock.now() });
+          const changes = changesOf(wish, now, { by, clock });
           const cut = disconnected(wish, now);
           said = {
             changes: (changes.audit ?? []).map(shownChange),

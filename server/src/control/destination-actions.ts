@@ -23,9 +23,25 @@ export interface ActionTools extends Pick<RecordTools, 'settings' | 'clock'> {
   /** Sends an event to every endpoint once, the way of every delivery, owed to nobody. */
   readonly tryOut: (event: Event, destination: Destination) => Promise<readonly Trial[]>;
   readonly newMessageId: () => string;
+  readonly statusOf: (destination: Destination) => Promise<Waiting>;
 }
 
-const switched = z.object({ name: z.string(), enabled: z.boolean() });
+/** What of a destination waits. Times are ISO 8601. */
+interface Waiting {
+  readonly pending: number;
+  readonly oldestPendingAt?: string;
+  readonly oldestKeptUntil?: string;
+}
+
+/** How it stands after the switch, and how much waits. */
+const switched = z.object({
+  name: z.string(),
+  enabled: z.boolean(),
+  paused: z.boolean(),
+  pending: z.int(),
+  oldestPendingAt: z.string().exactOptional(),
+  oldestKeptUntil: z.string().exactOptional(),
+});
 
 const tried = z.object({
   data: z.array(
@@ -48,30 +64,9 @@ const tried = z.object({
 
 /** contract.md section 4, `destinations/{name}/…`. */
 export function actionOperations(tools: ActionTools): Operation[] {
-  const { settings, clock } = tools;
-  const switchTo = (enabled: boolean) => async (input: Pick<Input, 'names' | 'by'>) => {
-    const name = input.names['name'] ?? '';
-    await settings.change((now) => {
-      const destination = { ...destinationNamed(name, now), enabled };
-      return changesOf({ destinations: [destination] }, now, { by: input.by, at: clock.now() });
-    });
-    return { name, enabled };
-  };
+  const { settings } = tools;
   return [
-    operation({
-      ...{ method: 'POST', path: 'destinations/:name/pause', role: 'editor' },
-      summary: 'Sends nothing more to a destination: new events are skipped, what it is owed waits',
-      answer: switched,
-      problems: ['unknown_name'],
-      run: switchTo(false),
-    }),
-    operation({
-      ...{ method: 'POST', path: 'destinations/:name/resume', role: 'editor' },
-      summary: 'Sends to a paused destination again, what it is owed first',
-      answer: switched,
-      problems: ['unknown_name'],
-      run: switchTo(true),
-    }),
+    ...switchOperations(tools),
     operation({
       ...{ method: 'POST', path: 'destinations/:name/test', role: 'editor', isInMemory: true },
       summary: 'Sends an example of an event to every endpoint, once, and shows what was sent and answered',
@@ -80,13 +75,66 @@ export function actionOperations(tools: ActionTools): Operation[] {
       problems: ['unknown_name'],
       run: async ({ names, body }) => {
         const destination = destinationNamed(names['name'] ?? '', settings.now());
-        const event = sampleEvent(body.type, tools.newMessageId(), clock.now());
+        const event = sampleEvent(body.type, tools.newMessageId(), tools.clock.now());
         const trials = await tools.tryOut(event, destination);
         const { endpoints } = shownDestination(destination).settings;
         return { data: trials.map((trial, nth) => shown(trial, endpoints[nth]?.headers ?? {})) };
       },
     }),
   ];
+}
+
+/** Two switches: `paused` makes everything wait, `enabled` decides whether what arrives is owed at all. */
+function switchOperations(tools: ActionTools): Operation[] {
+  const one = (
+    verb: 'pause' | 'resume' | 'enable' | 'disable',
+    to: { readonly paused: boolean } | { readonly enabled: boolean },
+    summary: string,
+  ) =>
+    operation({
+      ...{ method: 'POST', path: `destinations/:name/${verb}`, role: 'editor', summary },
+      answer: switched,
+      problems: ['unknown_name'],
+      run: (input) => switchTo(input, to, tools),
+    });
+  return [
+    one(
+      'pause',
+      { paused: true },
+      'Holds everything of a destination: what it is owed waits, and so does what arrives for it',
+    ),
+    one('resume', { paused: false }, 'Sends to a paused destination again, what has waited first'),
+    one(
+      'disable',
+      { enabled: false },
+      'Skips what arrives for a destination, which is never sent; what it is owed already waits',
+    ),
+    one(
+      'enable',
+      { enabled: true },
+      'Owes a disabled destination what arrives again, and sends what has waited',
+    ),
+  ];
+}
+
+async function switchTo(
+  { names, by }: Pick<Input, 'names' | 'by'>,
+  to: { readonly paused: boolean } | { readonly enabled: boolean },
+  { settings, clock, statusOf }: ActionTools,
+): Promise<z.output<typeof switched>> {
+  const name = names['name'] ?? '';
+  const now = await settings.change((now) => {
+    const destination = { ...destinationNamed(name, now), ...to };
+    return changesOf({ destinations: [destination] }, now, { by, clock });
+  });
+  const destination = destinationNamed(name, now);
+  const { enabled, paused = false } = destination;
+  const { pending, oldestPendingAt, oldestKeptUntil } = await statusOf(destination);
+  return {
+    ...{ name, enabled, paused, pending },
+    ...(oldestPendingAt === undefined ? {} : { oldestPendingAt }),
+    ...(oldestKeptUntil === undefined ? {} : { oldestKeptUntil }),
+  };
 }
 
 /**

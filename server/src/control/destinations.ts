@@ -25,6 +25,7 @@ const shown = z.object({
   type: z.literal('webhooks'),
   sources: z.array(z.string()),
   enabled: z.boolean(),
+  paused: z.literal(true).exactOptional(),
   settings: z.looseObject({
     endpoints: z.array(
       z.object({ url: z.string(), headers: z.record(z.string(), z.union([z.string(), mask])) }),
@@ -42,12 +43,13 @@ const wanted = wantedRecord.meta({
 });
 
 const status = z.object({
-  state: z.enum(['healthy', 'failing', 'paused']),
+  state: z.enum(['healthy', 'failing', 'paused', 'disabled']),
   pending: z.int(),
   retrying: z.int(),
   dead: z.int(),
   delivered: z.int(),
   oldestPendingAt: z.string().exactOptional(),
+  oldestKeptUntil: z.string().exactOptional(),
   nextAttemptAt: z.string().exactOptional(),
   failingSince: z.string().exactOptional(),
   lastError: z.object({ reason: z.string(), endpoint: z.string(), at: z.string() }).exactOptional(),
@@ -80,7 +82,7 @@ export function destinationOperations(tools: DestinationTools): Operation[] {
         const now = await settings.change((now) => {
           const record = checkOne('destinations', body, { now, check: tools.check });
           if (now.destinations.some(({ name }) => name === record.name)) throw new Problem('name_taken');
-          return changesOf({ destinations: [record] }, now, { by, at: clock.now() });
+          return changesOf({ destinations: [record] }, now, { by, clock });
         });
         return tagged(destinationNamed(String(body['name']), now));
       },
@@ -111,7 +113,7 @@ export function destinationOperations(tools: DestinationTools): Operation[] {
           const before = destinationNamed(name, now);
           await refuseStale({ ifMatch, tag: tagged(before).tag }, { kind: 'destination', name }, tools);
           if (!query.confirm) await refuseDisconnecting([before], tools);
-          return changesOf({ removed: [{ kind: 'destination', name }] }, now, { by, at: clock.now() });
+          return changesOf({ removed: [{ kind: 'destination', name }] }, now, { by, clock });
         });
         return undefined;
       },
@@ -161,7 +163,9 @@ async function patch(
     const merged = mergePatch(asJson(shownDestination(before)), body);
     refuseRenaming(name, merged);
     const record = checkOne('destinations', restored(merged, before), { now, check: tools.check });
-    return changesOf({ destinations: [record] }, now, { by, at: tools.clock.now() });
+    // A merge patch takes a key away with null, and what says nothing of pausing would stay paused.
+    const wanted = { ...record, paused: record.paused ?? false };
+    return changesOf({ destinations: [wanted] }, now, { by, clock: tools.clock });
   });
   return tagged(destinationNamed(name, now));
 }

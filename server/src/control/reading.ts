@@ -36,11 +36,12 @@ const sample = z.object({
 });
 
 const lane = z.object({
-  state: z.enum(['healthy', 'failing', 'paused']),
+  state: z.enum(['healthy', 'failing', 'paused', 'disabled']),
   held: z.int(),
   onDisk: z.int(),
   retrying: z.int(),
   oldestPendingAt: z.string().exactOptional(),
+  oldestKeptUntil: z.string().exactOptional(),
   nextDueAt: z.string().exactOptional(),
   nextProbeAt: z.string().exactOptional(),
   failingSince: z.string().exactOptional(),

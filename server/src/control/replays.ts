@@ -55,7 +55,9 @@ const replay = z.object({
   reason: z.string().exactOptional(),
   replayed: z.int().meta({ description: 'Events owed so far.' }),
   pending: z.int().meta({ description: 'Deliveries of it that are still to be made.' }),
-  waiting: z.enum(['destination_paused', 'destination_behind', 'storage_unavailable']).exactOptional(),
+  waiting: z
+    .enum(['destination_paused', 'destination_disabled', 'destination_behind', 'storage_unavailable'])
+    .exactOptional(),
   createdAt: z.string(),
   by: z.string(),
   endedAt: z.string().exactOptional(),
@@ -71,7 +73,7 @@ export function replayOperations(tools: ReplayTools): Operation[] {
       body: wish,
       answer: replay,
       dryRun: z.object(previewed),
-      problems: ['unknown_name', 'destination_paused'],
+      problems: ['unknown_name', 'destination_not_enabled'],
       run: async ({ body, by }) => await create(body, by, tools),
     }),
     operation({
@@ -121,7 +123,7 @@ async function create(
   const id = tools.newId();
   const made: Replay = { ...asked, id, rate, preview, state: 'running', createdAt, by };
   await settings.change((now) => {
-    // It may have been removed or paused while the range was looked through.
+    // It may have been removed or disabled while the range was looked through.
     check(asked, now);
     const after = record(made);
     return {
@@ -134,7 +136,7 @@ async function create(
 
 function check({ destination: name, source, from, to }: ReplayWish, now: SettingsSnapshot): void {
   const destination = destinationNamed(name, now);
-  if (!destination.enabled) throw new Problem('destination_paused');
+  if (!destination.enabled) throw new Problem('destination_not_enabled');
   if (from >= to) {
     const message = 'must be before to, and in the past';
     throw new Problem('invalid_parameters', { errors: [{ path: 'body.from', message }] });

@@ -8,7 +8,7 @@ import { durationText } from './duration.ts';
 export type ShownSource = Omit<SourceRecord, 'dedupeWindow'> & { readonly dedupeWindow?: string };
 
 /** A destination as the configuration file has it, with something in the place of its secrets. */
-export type ShownDestination<Secret = Mask> = Omit<DestinationRecord, 'settings'> & {
+export type ShownDestination<Secret = Mask> = Omit<DestinationRecord, 'settings' | 'pauses'> & {
   readonly settings: ShownSettings<Secret>;
 };
 
@@ -44,11 +44,13 @@ export function shownToken({ name, role, hint, createdAt }: TokenRecord): ShownT
 }
 
 function shownWith<Secret>(
-  { name, type, sources, enabled, settings }: DestinationRecord,
+  { name, type, sources, enabled, paused, settings }: DestinationRecord,
   instead: (secret: string) => Secret,
   urlOf: (url: string) => string,
 ): ShownDestination<Secret> {
-  return { name, type, sources, enabled, settings: withoutSecrets(settings, instead, urlOf) };
+  // Said only when it is so: a file that says nothing of it pauses nothing and resumes nothing.
+  const held = paused === true ? { paused } : {};
+  return { name, type, sources, enabled, ...held, settings: withoutSecrets(settings, instead, urlOf) };
 }
 
 /** What is shown is JSON: undefined nowhere, and no class. */

@@ -52,7 +52,7 @@ export function sourceOperations(tools: RecordTools): Operation[] {
         const { sources } = await settings.change((now) => {
           const record = checkOne('sources', wish, { now, check: tools.check });
           if (now.sources.some(({ name }) => name === record.name)) throw new Problem('name_taken');
-          return changesOf({ sources: [record] }, now, { by, at: clock.now() });
+          return changesOf({ sources: [record] }, now, { by, clock });
         });
         return tagged(sourceNamed(String(body['name']), sources));
       },
@@ -81,7 +81,7 @@ export function sourceOperations(tools: RecordTools): Operation[] {
         await settings.change(async (now) => {
           const { tag } = tagged(sourceNamed(name, now.sources));
           await refuseStale({ ifMatch, tag }, { kind: 'source', name }, tools);
-          return changesOf({ removed: [{ kind: 'source', name }] }, now, { by, at: clock.now() });
+          return changesOf({ removed: [{ kind: 'source', name }] }, now, { by, clock });
         });
         return undefined;
       },
@@ -101,7 +101,7 @@ async function patch(
     const merged = mergePatch(asJson(shownSource(before)), body);
     refuseRenaming(name, merged);
     const record = checkOne('sources', merged, { now, check: tools.check });
-    return changesOf({ sources: [record] }, now, { by, at: tools.clock.now() });
+    return changesOf({ sources: [record] }, now, { by, clock: tools.clock });
   });
   return tagged(sourceNamed(name, sources));
 }

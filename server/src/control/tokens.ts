@@ -64,7 +64,7 @@ export function tokenOperations({ settings, clock }: RecordTools): Operation[] {
         };
         await settings.change((now) => {
           if (now.tokens.some((one) => one.name === name)) throw new Problem('name_taken');
-          return changesOf({ tokens: [record] }, now, { by, at });
+          return changesOf({ tokens: [record] }, now, { by, clock });
         });
         return { ...shownToken(record), token };
       },
@@ -77,7 +77,7 @@ export function tokenOperations({ settings, clock }: RecordTools): Operation[] {
         const name = names['name'] ?? '';
         await settings.change((now) => {
           if (!now.tokens.some((one) => one.name === name)) throw unknownToken(name);
-          return changesOf({ removed: [{ kind: 'token', name }] }, now, { by, at: clock.now() });
+          return changesOf({ removed: [{ kind: 'token', name }] }, now, { by, clock });
         });
         return undefined;
       },

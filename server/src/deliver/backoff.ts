@@ -1,4 +1,4 @@
-import { type Duration, HOUR, MINUTE, type Monotonic, SECOND } from '../model/time.ts';
+import { type Duration, MINUTE, type Monotonic, SECOND } from '../model/time.ts';
 
 /**
  * The delay after each failed round; the last one repeats. Quick at first, since most failures are short, then no more
@@ -18,9 +18,6 @@ export const SCHEDULE: readonly Duration[] = [
   20 * MINUTE,
   30 * MINUTE,
 ];
-
-/** How long after its first failure a delivery may still be tried. service.md "Errors". */
-export const RETRY_WINDOW: Duration = 4 * HOUR;
 
 /** Each delay is stretched or shortened by up to this share, so that what failed together does not return together. */
 export const JITTER = 0.2;

@@ -4,7 +4,7 @@ import { destinationOfLane, laneAt, lanesOf, placeOfLane } from '../model/destin
 import { balanceOf, type DestinationCounts } from '../model/ledger.ts';
 import type { Backlog } from '../ports/backlog.ts';
 import { byDestination, statesByDestination } from './by-destination.ts';
-import type { LaneState } from './lane.ts';
+import type { LaneState } from './lane-state.ts';
 
 const crm: Destination = {
   id: 7,

@@ -1,7 +1,7 @@
 import { destinationOfLane } from '../model/destination.ts';
 import type { DestinationCounts, Ledger } from '../model/ledger.ts';
 import type { Backlog, LaneStat } from '../ports/backlog.ts';
-import type { LaneState } from './lane.ts';
+import type { LaneState } from './lane-state.ts';
 
 /**
  * The store keeps and counts what is owed by lane; people and programs ask by destination. Every sum stays a sum: with
@@ -34,8 +34,8 @@ export function statesByDestination(states: readonly LaneState[]): readonly Lane
   });
 }
 
-/** From good to bad. All lanes of a destination are paused or none is. */
-const STATES: readonly LaneState['state'][] = ['healthy', 'failing', 'paused'];
+/** From good to bad. All lanes of a destination are paused or disabled, or none is. */
+const STATES: readonly LaneState['state'][] = ['healthy', 'failing', 'paused', 'disabled'];
 const BREAKERS: readonly LaneState['breaker'][] = ['closed', 'probing', 'open'];
 
 function worse<Word>(order: readonly Word[], one: Word, other: Word): Word {

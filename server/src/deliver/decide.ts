@@ -1,7 +1,8 @@
-import type { Decision, Delivery, Outcome } from '../model/delivery.ts';
+import { type Decision, type Delivery, type Outcome, RETRY_WINDOW } from '../model/delivery.ts';
+import { type Pause, pausedWithin } from '../model/pauses.ts';
 import type { Monotonic } from '../model/time.ts';
 import { type Clock, wallTimeOf } from '../ports/clock.ts';
-import { backoff, latestWish, RETRY_WINDOW } from './backoff.ts';
+import { backoff, latestWish } from './backoff.ts';
 
 /** The outcome of one endpoint in a round, with the endpoint's place in the settings. */
 export interface PlacedOutcome {
@@ -14,6 +15,8 @@ export interface Round {
   readonly outcomes: readonly PlacedOutcome[];
   readonly now: Monotonic;
   readonly settingsVersion: number;
+  /** Of the destination: time that its retry window leaves out. */
+  readonly pauses?: readonly Pause[];
   /** From 0 (inclusive) to 1 (exclusive); spreads the retries. */
   readonly random: number;
 }
@@ -26,13 +29,13 @@ export interface Round {
  * inside the retry window, and never shortens one.
  */
 export function decide(delivery: Delivery, round: Round): Decision {
-  const { outcomes, now } = round;
+  const { outcomes, now, pauses = [] } = round;
   if (outcomes.some(({ outcome }) => outcome.kind === 'accepted')) return { kind: 'delivered' };
   const retryable = outcomes.filter(({ outcome }) => outcome.kind === 'retryable');
   if (retryable.length === 0) return { kind: 'dead', reason: outcomes[0]?.outcome.reason ?? 'no_endpoint' };
 
   const firstFailedAt = delivery.firstFailedAt ?? now;
-  const deadline = firstFailedAt + RETRY_WINDOW;
+  const deadline = firstFailedAt + RETRY_WINDOW + pausedWithin(pauses, firstFailedAt, now);
   const rounds = delivery.rounds + 1;
   const scheduled = now + backoff(rounds, round.random);
   if (scheduled > deadline) return { kind: 'dead', reason: 'retry_window_over' };

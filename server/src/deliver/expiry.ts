@@ -1,6 +1,5 @@
-import type { Delivery } from '../model/delivery.ts';
+import { type Delivery, RETRY_WINDOW } from '../model/delivery.ts';
 import { type Duration, MINUTE, type Monotonic } from '../model/time.ts';
-import { RETRY_WINDOW } from './backoff.ts';
 
 /**
  * When the retry window counts from.
@@ -31,20 +30,20 @@ export function outageOf(failingSince: Monotonic, proven: boolean): Outage {
 
 /**
  * Before which time what waits on disk has had its window, or nothing when that cannot be said for all of it: an outage
- * younger than the window ends nothing that was parked before it. `firstDueAt` is when the first on disk is due.
+ * younger than the window ends nothing that was parked before it. `firstDueAt` is when the first on disk is due, `before`
+ * where the window begins that ends now (model/pauses.ts, `windowStart`).
  */
 export function expiredBefore(
   { since }: Outage,
   firstDueAt: Monotonic,
-  now: Monotonic,
+  before: Monotonic,
 ): Monotonic | undefined {
-  const before = now - RETRY_WINDOW;
   return since <= before || firstDueAt >= before ? before : undefined;
 }
 
-/** Whether a delivery that was claimed during an outage comes too late for another try. */
-export function isOver({ firstFailedAt }: Delivery, now: Monotonic): boolean {
-  return firstFailedAt !== undefined && now > firstFailedAt + RETRY_WINDOW + LATE;
+/** Whether a delivery that was claimed during an outage comes too late for another try; `before` as above. */
+export function isOver({ firstFailedAt }: Delivery, before: Monotonic): boolean {
+  return firstFailedAt !== undefined && firstFailedAt + LATE < before;
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Decision } from '../model/delivery.ts';
-import type { Destination } from '../model/destination.ts';
-import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
+import { type Destination, isServed } from '../model/destination.ts';
+import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Held, Result } from '../ports/backlog.ts';
 import { wallTimeOf } from '../ports/clock.ts';
 import type { InHand } from '../ports/deliverer.ts';
@@ -11,7 +11,8 @@ import type { Transport } from '../ports/transport.ts';
 import { Allowance } from './allowance.ts';
 import type { Breaker } from './breaker.ts';
 import { decide, onWallClock } from './decide.ts';
-import { Health, type LastError } from './health.ts';
+import { Health } from './health.ts';
+import { type LaneState, stateOf } from './lane-state.ts';
 import { type BegunRound, Pulse } from './pulse.ts';
 import { Ready } from './ready.ts';
 import { type EndedRound, type RoundTools, SETTINGS_VERSIONS, sendRound } from './round.ts';
@@ -35,25 +36,6 @@ export interface LaneTools extends SupplyTools, Pick<RoundTools, 'traceparents'>
   readonly random: () => number;
 }
 
-/** A lane as a status screen shows it. */
-export interface LaneState {
-  /** Id of the destination. */
-  readonly destination: number;
-  /** `failing`: nothing was delivered since the last failure. `paused`: the destination is disabled. */
-  readonly state: 'healthy' | 'failing' | 'paused';
-  /** Deliveries in memory, those in flight included. */
-  readonly held: number;
-  readonly inFlight: number;
-  /** How many may be in flight. */
-  readonly limit: number;
-  readonly breaker: Breaker['state'];
-  /** Only while the breaker is open; the probe waits besides until a delivery is due. */
-  readonly nextProbeAt?: Time;
-  /** When the first of the failures was that no success has followed. */
-  readonly failingSince?: Time;
-  readonly lastError?: LastError;
-}
-
 /**
  * Delivers to one destination, with nothing shared that another destination could be slowed by: its own window in
  * memory, its own number of requests in flight, its own breaker, its own way to its backlog on disk.
@@ -61,7 +43,7 @@ export interface LaneState {
  * ```
  *   reserve ─▶ deliver ─▶ ready ─▶ in flight ─▶ settle
  *                           ▲ │
- *   parked, due ─▶ claim ───┘ └─▶ handed back, when the breaker opens or the destination is disabled
+ *   parked, due ─▶ claim ───┘ └─▶ handed back, when the breaker opens or the destination is paused
  * ```
  * While the breaker is open the lane holds nothing but its probe: whatever the length of the outage, it costs no memory.
  */
@@ -114,7 +96,7 @@ export class Lane implements Supplied {
     const { breaker, limit } = this.#pulse;
     return {
       destination: this.#destination.id,
-      state: !this.#destination.enabled ? 'paused' : failingSince === undefined ? 'healthy' : 'failing',
+      state: stateOf(this.#destination, failingSince),
       held: this.#held,
       inFlight: this.#inFlight,
       limit,
@@ -219,12 +201,12 @@ export class Lane implements Supplied {
   }
 
   #serves(): boolean {
-    return this.#stopping === undefined && this.#destination.enabled;
+    return this.#stopping === undefined && isServed(this.#destination);
   }
 
   #pump(): void {
     if (this.#stopping !== undefined) return;
-    if (!this.#pulse.isClosed || !this.#destination.enabled) this.#handBack();
+    if (!this.#pulse.isClosed || !isServed(this.#destination)) this.#handBack();
     while (this.#ready.size > 0 && this.#inFlight < this.#pulse.limit && this.#allowance.grants()) {
       this.#send(this.#ready.next()!, false);
     }
@@ -266,7 +248,8 @@ export class Lane implements Supplied {
     const { clock, random } = this.#tools;
     const now = clock.monotonic();
     const settingsVersion = destination.version % SETTINGS_VERSIONS;
-    const decision = decide(work.delivery, { outcomes, now, settingsVersion, random: random() });
+    const { pauses = NO_PAUSES } = this.#destination;
+    const decision = decide(work.delivery, { outcomes, now, settingsVersion, pauses, random: random() });
     this.#health.note(decision, attempts);
     this.#tools.measures?.ended(work.written.arrivedAt, attempts, decision, now);
     this.#settle(work, attempts, decision);
@@ -292,6 +275,8 @@ export class Lane implements Supplied {
     observer({ kind: 'settled', source, destination: name, event: written.event, attempts, decision: shown });
   }
 }
+
+const NO_PAUSES: NonNullable<Destination['pauses']> = [];
 
 /** The settings a round was sent with, and its place among the others. */
 interface SentRound {

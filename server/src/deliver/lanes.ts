@@ -5,7 +5,8 @@ import type { Deliverer, InHand } from '../ports/deliverer.ts';
 import type { DestinationType } from '../ports/destination-type.ts';
 import type { Measures } from '../ports/measures.ts';
 import { statesByDestination } from './by-destination.ts';
-import { Lane, type LaneState, type LaneTools } from './lane.ts';
+import { Lane, type LaneTools } from './lane.ts';
+import type { LaneState } from './lane-state.ts';
 import { Settler } from './settler.ts';
 
 export interface LanesTools extends Omit<LaneTools, 'type' | 'measures' | 'settle' | 'total'> {

@@ -1,3 +1,6 @@
+import { RETRY_WINDOW } from '../model/delivery.ts';
+import { type Destination, isServed } from '../model/destination.ts';
+import { windowStart } from '../model/pauses.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Backlog, Held } from '../ports/backlog.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -19,7 +22,7 @@ export interface SupplyTools {
 
 /** The lane that is supplied. */
 export interface Supplied {
-  readonly destination: { readonly id: number; readonly name: string; readonly enabled: boolean };
+  readonly destination: Pick<Destination, 'id' | 'name' | 'enabled' | 'paused' | 'pauses'>;
   readonly breaker: Breaker;
   /** How many deliveries may be claimed now; 0 when a claim is not worth its commit. */
   readonly room: number;
@@ -86,7 +89,7 @@ export class Supply implements Known {
   /** Asks for what is wanted now, or sets the clock for when something will be. Called often: it must cost nothing then. */
   tend(): void {
     if (this.nextDueAt === undefined && !this.releaseOwed) return;
-    if (this.#errand !== undefined || this.#stopped || !this.#lane.destination.enabled) return;
+    if (this.#errand !== undefined || this.#stopped || !isServed(this.#lane.destination)) return;
     const errand = nextErrand(this, this.#lane.breaker, this.#lane.room, this.#tools.clock.monotonic());
     if (errand.kind === 'none') return;
     if (errand.kind === 'full') this.isBehind = true;
@@ -183,7 +186,7 @@ export class Supply implements Known {
     const { id, name } = this.#lane.destination;
     this.checkedAt = clock.monotonic();
     if (this.outage === undefined || this.nextDueAt === undefined) return;
-    const before = expiredBefore(this.outage, this.nextDueAt, this.checkedAt);
+    const before = expiredBefore(this.outage, this.nextDueAt, this.#windowStart());
     if (before === undefined) return;
     let expired = 0;
     for (;;) {
@@ -221,7 +224,7 @@ export class Supply implements Known {
 
   /**
    * The delivery with its event; nothing where it had to be buried. Only an outage ends a delivery here: one that comes
-   * late because this lane was slow, this program was down or the destination disabled still gets the try it was due.
+   * late because this lane was slow, this program was down or the destination paused still gets the try it was due.
    */
   #workOf(held: Held, stored: StoredEvent | undefined, outage: Outage | undefined): InHand | undefined {
     if (stored === undefined) this.#lane.bury(held, 'event_gone');
@@ -229,11 +232,16 @@ export class Supply implements Known {
       const { source } = stored;
       if (outage === undefined) return { ...held, written: stored, source };
       const delivery = datedBy(outage, held.delivery, stored.arrivedAt);
-      if (!isOver(delivery, this.#tools.clock.monotonic()))
-        return { ...held, delivery, written: stored, source };
+      if (!isOver(delivery, this.#windowStart())) return { ...held, delivery, written: stored, source };
       this.#lane.bury(held, 'retry_window_over');
     }
     return undefined;
+  }
+
+  /** Where the retry window begins that ends now. */
+  #windowStart(): Monotonic {
+    const { pauses = [] } = this.#lane.destination;
+    return windowStart(pauses, RETRY_WINDOW, this.#tools.clock.monotonic());
   }
 
   #pause(): Promise<void> {

@@ -1,5 +1,11 @@
 import type { Position } from './event.ts';
-import type { Monotonic, Time } from './time.ts';
+import { type Duration, HOUR, type Monotonic, type Time } from './time.ts';
+
+/**
+ * How long after its first failure a delivery may still be tried, the time not counted in which its destination was paused
+ * or disabled. service.md "Errors".
+ */
+export const RETRY_WINDOW: Duration = 4 * HOUR;
 
 /**
  * One event owed to one destination: the unit of retry.

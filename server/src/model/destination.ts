@@ -1,4 +1,5 @@
 import type { CallType } from './call.ts';
+import type { Pause } from './pauses.ts';
 
 /** One customer URL with the static headers of its requests. */
 export interface Endpoint {
@@ -41,10 +42,20 @@ export interface Destination {
   readonly type: 'webhooks';
   /** Names of the sources it takes events from. */
   readonly sources: readonly string[];
+  /** While false, events that arrive are skipped; what is owed waits. */
   readonly enabled: boolean;
+  /** While true, everything waits: what is owed, and what arrives. Absent: false. */
+  readonly paused?: boolean;
+  /** The latest times in which it was paused or disabled, in order: retry windows leave them out. Absent: none. */
+  readonly pauses?: readonly Pause[];
   readonly settings: WebhookSettings;
   /** Grows with every change of this destination; one attempt uses one version throughout. */
   readonly version: number;
+}
+
+/** Whether anything is sent to it. */
+export function isServed({ enabled, paused = false }: Pick<Destination, 'enabled' | 'paused'>): boolean {
+  return enabled && !paused;
 }
 
 /**

@@ -55,5 +55,9 @@ export interface ReplayStanding {
   /** Deliveries of it that are not settled for good yet. */
   readonly pending: number;
   /** Why it owes nothing just now. */
-  readonly waiting?: 'destination_paused' | 'destination_behind' | 'storage_unavailable';
+  readonly waiting?:
+    | 'destination_paused'
+    | 'destination_disabled'
+    | 'destination_behind'
+    | 'storage_unavailable';
 }

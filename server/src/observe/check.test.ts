@@ -69,6 +69,7 @@ class Watched {
     const logger = { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') };
     const { backlog, log: events, history } = store;
     this.observation = new Observation({
+      retention: 1000,
       ...{ backlog, log: events, history, clock, logger },
       settings: () => settings,
       lanes: () => this.reports,
@@ -278,6 +279,7 @@ describe('the overview', () => {
           onDisk: 1,
           retrying: 0,
           oldestPendingAt: '2025-12-31T23:59:55.000Z',
+          oldestKeptUntil: '2025-12-31T23:59:56.000Z',
           nextDueAt: '2025-12-31T23:59:55.000Z',
           nextProbeAt: '2026-01-01T00:00:02.000Z',
           lastError: { ...lastError, at: '2026-01-01T00:00:00.000Z' },

@@ -15,7 +15,7 @@ export interface LaneFacts {
   readonly failingSince?: Time;
 }
 
-const STATES = ['healthy', 'failing', 'paused'] as const;
+const STATES = ['healthy', 'failing', 'paused', 'disabled'] as const;
 const BREAKERS = ['closed', 'open', 'probing'] as const;
 
 /** By name of the destination. */

@@ -14,6 +14,7 @@ function page(more: Partial<MetricsTools> = {}) {
   const { backlog, log } = openMemoryStore();
   const asked = { ledger: 0 };
   const metrics = new Metrics({
+    retention: 1000,
     ...{ counts: new MetricsCounts(), backlog, log, clock, folder: tmpdir(), version: '1.2.3' },
     ledger: async () => {
       asked.ledger++;

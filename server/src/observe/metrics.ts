@@ -1,4 +1,4 @@
-import { type Monotonic, SECOND } from '../model/time.ts';
+import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Backlog, LaneStat } from '../ports/backlog.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { EventLog, LogSize } from '../ports/event-log.ts';
@@ -24,6 +24,8 @@ export interface MetricsTools {
   /** Why calls cannot be accepted now; empty when they can. */
   readonly readiness: () => readonly string[];
   readonly clock: Clock;
+  /** How long events are kept. */
+  readonly retention: Duration;
   /** The data folder. */
   readonly folder: string;
   /** Of the program. */
@@ -79,6 +81,7 @@ export class Metrics {
         '1 when calls can be accepted, as /readyz says.',
         readiness().length === 0 ? 1 : 0,
       ),
+      one('millrace_event_retention_seconds', 'How long an event is kept.', this.#tools.retention / SECOND),
       ...(disk === undefined ? [] : diskMetrics(disk)),
       ...this.#ofProcess(),
     ]);

@@ -1,5 +1,5 @@
 import type { Destination } from '../model/destination.ts';
-import type { Time } from '../model/time.ts';
+import type { Duration, Time } from '../model/time.ts';
 import type { Backlog } from '../ports/backlog.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { EventLog } from '../ports/event-log.ts';
@@ -22,6 +22,8 @@ export interface ObservationTools {
   readonly lanes: () => readonly LaneReport[];
   readonly clock: Clock;
   readonly logger: Logger;
+  /** How long events are kept. */
+  readonly retention: Duration;
 }
 
 /** contract.md section 4, `destinations/{name}/status`. Times are ISO 8601. */
@@ -34,6 +36,8 @@ export interface DestinationStatus {
   readonly dead: number;
   /** When the oldest event arrived that is still pending. */
   readonly oldestPendingAt?: string;
+  /** When that event reaches the end of its retention. */
+  readonly oldestKeptUntil?: string;
   readonly nextAttemptAt?: string;
   /** When the first of the failures was that no success has followed. */
   readonly failingSince?: string;
@@ -84,7 +88,7 @@ export class Observation {
    * Rejects with a `StorageError`.
    */
   async overview(): Promise<Overview> {
-    const { backlog, log, settings, clock, lanes: reports } = this.#tools;
+    const { backlog, log, settings, clock, retention, lanes: reports } = this.#tools;
     const [statement, lanes, size] = await Promise.all([this.ledger(), backlog.lanes(), log.size()]);
     return overviewOf({
       at: clock.now(),
@@ -96,6 +100,7 @@ export class Observation {
       callsOfNoSource: this.tallies.read(),
       discards: this.samples.read(),
       size,
+      retention,
     });
   }
 
@@ -105,13 +110,23 @@ export class Observation {
     const { pending = 0, dead = {}, delivered = 0 } = destinations[name] ?? {};
     const stat = lanes.find(({ destination }) => destination === id);
     const report = this.#tools.lanes().find(({ destination }) => destination === id);
-    const lane = laneOf(stat, report);
-    const { state, retrying, oldestPendingAt, nextDueAt, nextProbeAt, failingSince, lastError } = lane;
+    const lane = laneOf(stat, report, this.#tools.retention);
+    const {
+      state,
+      retrying,
+      oldestPendingAt,
+      oldestKeptUntil,
+      nextDueAt,
+      nextProbeAt,
+      failingSince,
+      lastError,
+    } = lane;
     const nextAttemptAt = nextProbeAt ?? nextDueAt;
     return {
       ...{ state, pending, retrying, delivered },
       dead: Object.values(dead).reduce((sum, n) => sum + n, 0),
       ...(oldestPendingAt === undefined ? {} : { oldestPendingAt }),
+      ...(oldestKeptUntil === undefined ? {} : { oldestKeptUntil }),
       ...(nextAttemptAt === undefined ? {} : { nextAttemptAt }),
       ...(failingSince === undefined ? {} : { failingSince }),
       ...(lastError === undefined ? {} : { lastError }),

@@ -1,4 +1,4 @@
-import type { Time } from '../model/time.ts';
+import type { Duration, Time } from '../model/time.ts';
 import type { LaneStat } from '../ports/backlog.ts';
 import type { LogSize } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings.ts';
@@ -27,7 +27,7 @@ export interface Overview extends Statement {
 }
 
 export interface LaneOverview {
-  /** `failing`: nothing was delivered since the last failure. `paused`: the destination is disabled. */
+  /** `failing`: nothing was delivered since the last failure. */
   readonly state: LaneReport['state'];
   /** Deliveries in memory, about to be sent or under way. */
   readonly held: number;
@@ -36,6 +36,8 @@ export interface LaneOverview {
   readonly retrying: number;
   /** When the oldest event arrived of which a delivery is pending. Absent when nothing is pending. */
   readonly oldestPendingAt?: string;
+  /** When that event reaches the end of its retention: what is pending of it then is lost, and dead. */
+  readonly oldestKeptUntil?: string;
   /** When the first delivery on disk is due. In the past: it has waited since then. Absent when none is on disk. */
   readonly nextDueAt?: string;
   /** When one request asks whether the endpoints are back; until then nothing is sent. */
@@ -49,7 +51,7 @@ export interface LaneOverview {
 export interface LaneReport {
   /** Id of the destination. */
   readonly destination: number;
-  readonly state: 'healthy' | 'failing' | 'paused';
+  readonly state: 'healthy' | 'failing' | 'paused' | 'disabled';
   readonly nextProbeAt?: Time;
   readonly failingSince?: Time;
   /** `endpoint` as `shownUrl` shows it. */
@@ -68,6 +70,8 @@ export interface OverviewFacts {
   /** The latest first. */
   readonly discards: readonly Sample[];
   readonly size: LogSize;
+  /** How long events are kept. */
+  readonly retention: Duration;
 }
 
 export function overviewOf(facts: OverviewFacts): Overview {
@@ -75,7 +79,7 @@ export function overviewOf(facts: OverviewFacts): Overview {
   const stats = new Map(facts.lanes.map((stat) => [stat.destination, stat]));
   const reports = new Map(facts.reports.map((report) => [report.destination, report]));
   const lanes = settings.destinations.map(
-    ({ id, name }) => [name, laneOf(stats.get(id), reports.get(id))] as const,
+    ({ id, name }) => [name, laneOf(stats.get(id), reports.get(id), facts.retention)] as const,
   );
   const { events, bytes, oldestAt } = size;
   return {
@@ -98,15 +102,21 @@ function latestOfEach(samples: readonly Sample[]): readonly Sample[] {
 }
 
 /** A destination without a lane gets nothing, whatever the reason. */
-export function laneOf(stat: LaneStat | undefined, report: LaneReport | undefined): LaneOverview {
+export function laneOf(
+  stat: LaneStat | undefined,
+  report: LaneReport | undefined,
+  retention: Duration,
+): LaneOverview {
   const { held = 0, onDisk = 0, retrying = 0, nextDueAt, oldestAt } = stat ?? {};
-  const { state = 'paused', nextProbeAt, failingSince, lastError } = report ?? {};
+  const { state = 'disabled', nextProbeAt, failingSince, lastError } = report ?? {};
   return {
     state,
     held,
     onDisk,
     retrying,
-    ...(oldestAt === undefined ? {} : { oldestPendingAt: isoOf(oldestAt) }),
+    ...(oldestAt === undefined
+      ? {}
+      : { oldestPendingAt: isoOf(oldestAt), oldestKeptUntil: isoOf(Math.min(oldestAt + retention, LATEST)) }),
     ...(nextDueAt === undefined ? {} : { nextDueAt: isoOf(nextDueAt) }),
     ...(nextProbeAt === undefined ? {} : { nextProbeAt: isoOf(nextProbeAt) }),
     ...(failingSince === undefined ? {} : { failingSince: isoOf(failingSince) }),
@@ -117,6 +127,9 @@ export function laneOf(stat: LaneStat | undefined, report: LaneReport | undefine
 function lastErrorOf({ reason, endpoint, at }: NonNullable<LaneReport['lastError']>) {
   return { reason, endpoint, at: isoOf(at) };
 }
+
+/** The last time that a date can be; `retention` may be any length. */
+const LATEST: Time = 8.64e15;
 
 function isoOf(time: Time): string {
   return new Date(time).toISOString();

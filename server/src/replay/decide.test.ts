@@ -28,11 +28,10 @@ describe('a replay', () => {
     expect(decide({ ...replay, rate }, crm, owing())).toEqual({ kind: 'owe', most });
   });
 
-  it('waits while its destination is paused, and while that is far behind', () => {
-    expect(decide(replay, { ...crm, enabled: false }, owing())).toEqual({
-      kind: 'wait',
-      reason: 'destination_paused',
-    });
+  it('waits while its destination is paused or disabled, and while that is far behind', () => {
+    const waits = (reason: string) => ({ kind: 'wait', reason });
+    expect(decide(replay, { ...crm, paused: true }, owing())).toEqual(waits('destination_paused'));
+    expect(decide(replay, { ...crm, enabled: false }, owing())).toEqual(waits('destination_disabled'));
     expect(decide(replay, crm, owing([[3, AHEAD - 1]])).kind).toBe('owe');
     expect(decide(replay, crm, owing([[3, AHEAD]]))).toEqual({ kind: 'wait', reason: 'destination_behind' });
   });

@@ -25,7 +25,8 @@ const SLICE_MOST = 500;
 export function decide(replay: Replay, destination: Destination | undefined, owing: Owing): Step {
   if (owing.cursor === END) return { kind: 'end', state: 'done' };
   if (destination === undefined) return { kind: 'end', state: 'failed', reason: 'destination_removed' };
-  if (!destination.enabled) return { kind: 'wait', reason: 'destination_paused' };
+  if (!destination.enabled) return { kind: 'wait', reason: 'destination_disabled' };
+  if (destination.paused === true) return { kind: 'wait', reason: 'destination_paused' };
   // With `success: each` the quickest endpoint leads: one that is dead must not keep the others from their events.
   const ahead = Math.min(...lanesOf(destination).map(({ id }) => owing.pending.get(id) ?? 0));
   if (ahead >= AHEAD) return { kind: 'wait', reason: 'destination_behind' };

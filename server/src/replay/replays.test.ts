@@ -148,7 +148,7 @@ it('waits while its destination is paused, and fails when it is removed', async 
   await write(400, 1);
   const id = await begin();
   const [crm] = settings.now().destinations;
-  await change({ destinations: [{ ...crm!, enabled: false }] });
+  await change({ destinations: [{ ...crm!, paused: true }] });
   await clock.pass(SECOND);
   expect((await replays.standing(id)).waiting).toBe('destination_paused');
   await change({ removed: [{ kind: 'destination', name: 'crm' }] });

@@ -65,6 +65,7 @@ destinations:
   - name: "1a b: [c]"
     type: webhooks
     sources: []
+    paused: true
     settings: { endpoints: [{ url: https://c.example }], sharedSecret: \${SECOND} }
 `;
 const SECRETS = {
@@ -120,7 +121,7 @@ describe('configuration as code', () => {
     ]);
     expect(planned).toMatchObject({ code: 0, out: 'Nothing to change.\n' });
     expect(planned.err).toMatch(
-      /^millrace: warning: \S+:38:31 {2}destinations\[1\]\.sources\[2\] .*"later", which neither/,
+      /^millrace: warning: \S+:39:31 {2}destinations\[1\]\.sources\[2\] .*"later", which neither/,
     );
     expect(moved.code).toBe(0);
     expect(JSON.parse(moved.out)).toMatchObject({ applied: true, changes: { length: 4 } });
@@ -201,6 +202,35 @@ describe('a destination that something is owed to', () => {
     const confirmed = await server.run(['apply', '-f', server.place.config, '--yes']);
     expect(confirmed).toMatchObject({ code: 0, out: expect.stringMatching(/Done: 1 changed\.\n$/) });
     expect((await server.ask('GET', 'destinations/crm')).answer).toMatchObject({ enabled: false });
+  });
+
+  it('stays paused under a file that says nothing of it, and is resumed by one that says so', async () => {
+    const { run, ask, place } = server;
+    const file = place.config;
+    const shown = async () => (await ask('GET', 'destinations/crm')).answer as { paused?: boolean };
+    writeFileSync(file, OWED(url));
+    expect((await run(['apply', '-f', file])).code).toBe(0);
+    expect((await run(['pause', 'crm'])).code).toBe(0);
+    expect(await run(['plan', '-f', file])).toMatchObject({ code: 0, out: 'Nothing to change.\n' });
+    expect(await run(['apply', '-f', file])).toMatchObject({ code: 0, out: 'Nothing to change.\n' });
+    expect(await shown()).toMatchObject({ paused: true });
+    expect((await run(['export'])).out).toMatch(/^ {4}paused: true$/m);
+
+    writeFileSync(file, OWED(url).replace('enabled: true', 'paused: false'));
+    expect((await run(['plan', '-f', file])).out).toMatch(/~ destination crm\n {4}paused: .*true/);
+    expect((await run(['apply', '-f', file])).code).toBe(0);
+    expect(await shown()).not.toHaveProperty('paused');
+    expect((await run(['export'])).out).not.toMatch(/paused/);
+
+    writeFileSync(file, OWED(url).replace('enabled: true', 'paused: true'));
+    expect((await run(['apply', '-f', file])).code).toBe(0);
+    expect(await shown()).toMatchObject({ paused: true });
+    const patched = await ask('PATCH', 'destinations/crm', { paused: null });
+    expect(patched.answer).not.toHaveProperty('paused');
+    expect((await ask('PATCH', 'destinations/crm', { paused: true })).answer).toMatchObject({ paused: true });
+    expect((await run(['resume', 'crm'])).code).toBe(0);
+    writeFileSync(file, OWED(url, false));
+    expect((await run(['apply', '-f', file, '--yes'])).code).toBe(0);
   });
 
   it('is asked about on a terminal, once, after the plan', async () => {

@@ -143,7 +143,7 @@ describe('the ledger', () => {
     expect(overview.lanes).toMatchObject({
       accepting: { state: 'healthy' },
       down: { state: 'failing', lastError: { reason: 'connection_refused' } },
-      off: { state: 'paused' },
+      off: { state: 'disabled' },
     });
     const { code, out, err } = await bench.status();
     expect({ code, err }).toEqual({ code: 0, err: '' });

@@ -130,10 +130,13 @@ describe('a destination that is removed with a backlog', { concurrent: true }, (
     await receiver.stop();
   });
 
-  it('leaves dead letters when it is paused, which needs no confirmation', async () => {
+  it.each([
+    ['disabled', { enabled: false }],
+    ['paused', { paused: true }],
+  ])('leaves dead letters when it is %s, which needs no confirmation', async (state, patch) => {
     const stage = await Stage.set();
-    expect((await stage.ask('PATCH', 'destinations/crm', { enabled: false })).status).toBe(200);
-    await stage.when<{ state: string }>('destinations/crm/status', ({ state }) => state === 'paused');
+    expect((await stage.ask('PATCH', 'destinations/crm', patch)).status).toBe(200);
+    await stage.when<{ state: string }>('destinations/crm/status', (shown) => shown.state === state);
     await stage.remove();
     await stage.expectGivenUp();
   });

@@ -53,24 +53,81 @@ describe('a destination', () => {
     }
   }
 
-  it('that is paused gets nothing and is owed nothing new, and goes on when it is resumed', async () => {
+  it('that is paused keeps what arrives, over restarts with its file too, and gets it when it is resumed', async () => {
     await send(program.url, '/v1/track', track('before'));
     await receiver.count(1);
-    expect(await run('pause', 'crm')).toMatchObject({
-      code: 0,
-      out: 'crm is paused: new events are skipped for it, what it is owed waits.\n',
-    });
+    const paused = await run('pause', 'crm');
+    expect(paused).toMatchObject({ code: 0, err: '' });
+    expect(paused.out).toMatch(
+      /^crm is paused: .*what arrives from now on waits too, until millrace resume crm/,
+    );
     await send(program.url, '/v1/track', track('meanwhile'));
+    expect(await countsWhen(({ owed }) => owed === 2)).toMatchObject({ pending: 1, skipped: {} });
+    expect(await program.stop()).toBe(0);
+    program = await startServer(place);
+    await send(program.url, '/v1/track', track('after the restart'));
+    expect(await countsWhen(({ owed }) => owed === 3)).toMatchObject({ pending: 2, skipped: {} });
+    expect(receiver.arrivals).toHaveLength(1);
+    const { answer } = await ask('destinations/crm/status');
+    const { oldestPendingAt, oldestKeptUntil, ...rest } = answer as Record<string, string>;
+    expect(rest).toMatchObject({ state: 'paused', pending: 2 });
+    expect(Date.parse(oldestKeptUntil!) - Date.parse(oldestPendingAt!)).toBe(7 * 24 * 60 * 60 * 1000);
+    expect((await run('status')).out).toMatch(/crm +paused.*2 wait, kept until \d{4}-/);
+    const again = (await ask('destinations/crm/pause', {})).answer;
+    expect(again).toMatchObject({ name: 'crm', enabled: true, paused: true, pending: 2, oldestKeptUntil });
+    const resumed = await run('resume', 'crm');
+    expect(resumed).toMatchObject({
+      code: 0,
+      out: 'crm is resumed: the 2 deliveries that wait are sent now.\n',
+    });
+    await receiver.count(3);
+    expect(await countsWhen(({ pending }) => pending === 0)).toMatchObject({ delivered: 3, dead: {} });
+  });
+
+  it('that is disabled skips what arrives and keeps what it is owed; resuming it says so and is no success', async () => {
+    await run('pause', 'crm');
+    await send(program.url, '/v1/track', track('owed'));
+    await countsWhen(({ pending }) => pending === 1);
+    const disabled = await run('disable', 'crm');
+    expect(disabled.code).toBe(0);
+    expect(disabled.out).toMatch(/^crm is disabled: .*skipped.* 1 delivery waits/);
+    await send(program.url, '/v1/track', track('skipped'));
     const counts = await countsWhen(({ skipped }) => skipped['destination_disabled'] === 1);
-    expect(counts).toMatchObject({ owed: 1, pending: 0 });
-    expect((await run('status')).out).toMatch(/crm +paused/);
-    expect((await run('resume', 'crm')).code).toBe(0);
+    expect(counts).toMatchObject({ owed: 1, pending: 1 });
+    expect((await run('status')).out).toMatch(/crm +disabled/);
+    const resumed = await run('resume', 'crm');
+    expect(resumed).toMatchObject({ code: 1, out: '' });
+    expect(resumed.err).toMatch(/crm is disabled.*millrace enable crm/);
+    expect(await run('enable', 'crm')).toMatchObject({
+      code: 0,
+      out: 'crm is enabled: the 1 delivery that waits is sent now.\n',
+    });
+    await receiver.count(1);
+    expect(await countsWhen(({ pending }) => pending === 0)).toMatchObject({ delivered: 1 });
     await send(program.url, '/v1/track', track('after'));
     await receiver.count(2);
-    expect(receiver.arrivals.map(({ body }) => JSON.parse(String(body)).messageId)).toEqual([
-      'before',
-      'after',
-    ]);
+  });
+
+  it('that is paused takes redeliveries and replays, which wait, and can be tried out', async () => {
+    await send(program.url, '/v1/track', track('before'));
+    await receiver.count(1);
+    await run('pause', 'crm');
+    const from = new Date(Date.now() - 3_600_000).toISOString();
+    const replay = await ask('replays', { destination: 'crm', from, to: new Date().toISOString() });
+    expect(replay.status).toBe(201);
+    const { data } = (await ask('destinations/crm/test', { type: 'track' })).answer as { data: object[] };
+    expect(data).toMatchObject([{ status: 200 }]);
+    await receiver.count(2);
+    const { id } = replay.answer as { id: string };
+    for (;;) {
+      const { answer } = await ask(`replays/${id}`);
+      if ((answer as { waiting?: string }).waiting === 'destination_paused') break;
+    }
+    await run('resume', 'crm');
+    await receiver.count(3);
+    await run('disable', 'crm');
+    const refused = await ask('replays', { destination: 'crm', from, to: new Date().toISOString() });
+    expect(refused).toMatchObject({ status: 409, answer: { code: 'destination_not_enabled' } });
   });
 
   it('is tried out with a request like every other, shown as it was sent with its answer, and owed nothing', async () => {

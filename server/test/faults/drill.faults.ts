@@ -127,15 +127,25 @@ describe('the drill', () => {
     await count(1);
   });
 
-  it('disabled destination: somebody paused it and forgot', async () => {
+  it('disabled destination: somebody disabled it and forgot', async () => {
     const { url, count } = await receiver();
     const scene = await Scene.open('disabled destination: one destination gets nothing', `${url}/in`);
-    const paused = new Date().toISOString();
+    const disabled = new Date().toISOString();
+    await scene.type('millrace disable crm');
+    expect(await scene.call()).toBe(200);
+    await scene.typeUntil('millrace status', /crm +disabled.*skipped: destination_disabled 1/);
+    expect(await scene.type('millrace enable crm')).toMatch(/^crm is enabled/);
+    expect(await scene.type(`millrace replay crm --from ${disabled}`)).toMatch(/1/);
+    await count(1);
+  });
+
+  it('paused destination: somebody paused it and forgot', async () => {
+    const { url, count } = await receiver();
+    const scene = await Scene.open('paused destination: one destination gets nothing', `${url}/in`);
     await scene.type('millrace pause crm');
     expect(await scene.call()).toBe(200);
-    await scene.typeUntil('millrace status', /crm +paused.*skipped: destination_disabled 1/);
-    expect(await scene.type('millrace resume crm')).toMatch(/^crm is enabled/);
-    expect(await scene.type(`millrace replay crm --from ${paused}`)).toMatch(/1/);
+    await scene.typeUntil('millrace status', /crm +paused.*1 waits, kept until/);
+    expect(await scene.type('millrace resume crm')).toMatch(/^crm is resumed: the 1 delivery/);
     await count(1);
   });
 

@@ -109,7 +109,7 @@ describe('a retry', () => {
     world.configure([destination(1, 'crm', { enabled: false, version: 2 })]);
     await world.clock.pass(HOUR);
     expect(world.endpoints.arrivals.length).toBe(before);
-    expect(world.stateOf(CRM).state).toBe('paused');
+    expect(world.stateOf(CRM).state).toBe('disabled');
     world.endpoints.behave = () => OK;
     world.configure([destination(1, 'crm', { version: 3 })]);
     await world.clock.pass(SECOND);
@@ -124,7 +124,7 @@ describe('a lane', () => {
     await world.clock.pass(SECOND);
     world.configure([destination(1, 'crm', { enabled: false, version: 2 })]);
     await world.clock.pass(5 * SECOND);
-    expect(world.stateOf(CRM)).toMatchObject({ state: 'paused', held: 0, inFlight: 0 });
+    expect(world.stateOf(CRM)).toMatchObject({ state: 'disabled', held: 0, inFlight: 0 });
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 16, pending: 984 });
     world.endpoints.behave = () => OK;
     world.configure([destination(1, 'crm', { version: 3 })]);

@@ -1,6 +1,6 @@
 import { emptyContents, type MemoryContents, openMemoryStore } from '../../src/adapters/memory/store.ts';
 import { byDestination } from '../../src/deliver/by-destination.ts';
-import type { LaneState } from '../../src/deliver/lane.ts';
+import type { LaneState } from '../../src/deliver/lane-state.ts';
 import { Lanes } from '../../src/deliver/lanes.ts';
 import { webhooks } from '../../src/destinations/webhooks/webhooks.ts';
 import { acceptedEvent } from '../../src/ingest/accepted.ts';

@@ -48,6 +48,8 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
       return { names: { name } };
     },
   },
+  postDestinationsNameDisable: { done: async (world) => ({ names: { name: await world.destination() } }) },
+  postDestinationsNameEnable: { done: async (world) => ({ names: { name: await world.destination() } }) },
   postDestinationsNameTest: { done: () => ({ names: { name: 'crm' }, body: { type: 'identify' } }) },
   getEventsMessageId: { done: async (world) => ({ names: { messageId: await world.event() } }) },
   getDeliveries: {
@@ -77,9 +79,9 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
     done: async (world) => ({ body: await replayOf(world) }),
     '200': async (world) => ({ body: { ...(await replayOf(world)), dryRun: true } }),
     unknown_name: async (world) => ({ body: { ...(await replayOf(world)), destination: 'nobody' } }),
-    destination_paused: async (world) => {
+    destination_not_enabled: async (world) => {
       const wish = await replayOf(world);
-      await world.api('POST', `destinations/${wish.destination}/pause`);
+      await world.api('POST', `destinations/${wish.destination}/disable`);
       return { body: wish };
     },
   },

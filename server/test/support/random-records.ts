@@ -198,6 +198,7 @@ const destination = fc.record(
     type: fc.constant('webhooks'),
     sources: fc.uniqueArray(name, { maxLength: 3 }),
     enabled: fc.boolean(),
+    paused: fc.constant(true),
     settings,
   },
   { requiredKeys: ['name', 'type', 'sources', 'settings'] },

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { KEPT_BODY } from '../../src/adapters/node/exchange.ts';
 import { loadConfig } from '../../src/config.ts';
-import { backoff, JITTER, RETRY_WINDOW, SCHEDULE } from '../../src/deliver/backoff.ts';
+import { backoff, JITTER, SCHEDULE } from '../../src/deliver/backoff.ts';
 import {
   CLOSE_TOGETHER,
   FIRST_PROBE,
@@ -16,6 +16,7 @@ import { outcomeOf, retryAfter } from '../../src/deliver/outcome.ts';
 import { RESERVED_HEADERS, webhookSettings } from '../../src/destinations/webhooks/settings.ts';
 import { signature } from '../../src/destinations/webhooks/signature.ts';
 import { TIMEOUT } from '../../src/destinations/webhooks/webhooks.ts';
+import { RETRY_WINDOW } from '../../src/model/delivery.ts';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import type { FailureReason } from '../../src/ports/transport.ts';
 

@@ -1,0 +1,33 @@
+import type { Destination } from '../model/destination.ts';
+import type { Time } from '../model/time.ts';
+import type { Breaker } from './breaker.ts';
+import type { LastError } from './health.ts';
+
+/** A lane as a status screen shows it. */
+export interface LaneState {
+  /** Id of the destination. */
+  readonly destination: number;
+  /** `failing`: nothing was delivered since the last failure. */
+  readonly state: 'healthy' | 'failing' | 'paused' | 'disabled';
+  /** Deliveries in memory, those in flight included. */
+  readonly held: number;
+  readonly inFlight: number;
+  /** How many may be in flight. */
+  readonly limit: number;
+  readonly breaker: Breaker['state'];
+  /** Only while the breaker is open; the probe waits besides until a delivery is due. */
+  readonly nextProbeAt?: Time;
+  /** When the first of the failures was that no success has followed. */
+  readonly failingSince?: Time;
+  readonly lastError?: LastError;
+}
+
+/** Disabled says more than paused: what arrives is skipped. */
+export function stateOf(
+  { enabled, paused }: Destination,
+  failingSince: Time | undefined,
+): LaneState['state'] {
+  if (!enabled) return 'disabled';
+  if (paused === true) return 'paused';
+  return failingSince === undefined ? 'healthy' : 'failing';
+}

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { MOST_INTERIM } from '../../src/adapters/node/answer-reader.ts';
 import { KEPT_BODY } from '../../src/adapters/node/exchange.ts';
+import { IDLE_TIMEOUT, MOST_CONNECTIONS, MOST_OF_POOL } from '../../src/adapters/node/transport.ts';
 import { loadConfig } from '../../src/config.ts';
 import { backoff, JITTER, SCHEDULE } from '../../src/deliver/backoff.ts';
 import {
@@ -89,6 +91,11 @@ describe('docs/reference/delivery.md', () => {
     expect(rows.map(([, delay]) => amount(delay!))).toEqual(SCHEDULE);
     expect(rows.map(([rounds]) => Number.parseInt(rounds!, 10))).toEqual(SCHEDULE.map((_, nth) => nth + 1));
     expect(backoff(SCHEDULE.length + 5, 0.5)).toBe(SCHEDULE.at(-1));
+  });
+
+  it('has the bounds of connections', () => {
+    const bounds = table(delivery, 'bound', 'value').map(([, value]) => amount(value!));
+    expect(bounds).toEqual([MOST_OF_POOL, MOST_CONNECTIONS, IDLE_TIMEOUT, MOST_INTERIM]);
   });
 
   it('has the numbers of the retry window, and how often an endpoint is asked in it', () => {

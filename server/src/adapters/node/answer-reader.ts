@@ -5,7 +5,7 @@ import { Chunks, type TakeBody } from './chunks.ts';
 const LONGEST_HEAD = 16 * 1024;
 
 /** Interim answers to one request, and bytes of them: an endpoint could send nothing else, as fast as they are read. */
-const MOST_INTERIM = 10;
+export const MOST_INTERIM = 10;
 const MOST_INTERIM_BYTES = 64 * 1024;
 
 const NOTHING = Buffer.alloc(0);

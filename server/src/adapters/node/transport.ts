@@ -1,4 +1,4 @@
-import type { Duration } from '../../model/time.ts';
+import { type Duration, SECOND } from '../../model/time.ts';
 import type { Answer, OutboundRequest, Transport } from '../../ports/transport.ts';
 import { ConnectionBudget } from './connection-budget.ts';
 import { ConnectionPool } from './connection-pool.ts';
@@ -40,6 +40,10 @@ interface Place extends RequestPlace {
 const REMEMBERED_URLS = 1000;
 const REMEMBERED_POOLS = 1000;
 
+export const IDLE_TIMEOUT: Duration = 30 * SECOND;
+export const MOST_OF_POOL = 512;
+export const MOST_CONNECTIONS = 8192;
+
 /** How late an idle connection may be closed; less than the margin to what receivers announce. */
 const IDLE_STEP: Duration = 250;
 
@@ -51,8 +55,8 @@ const STOPPED: Failure = { reason: 'connection_closed', detail: 'the transport w
  * beyond that nothing is tried again.
  */
 export function createTransport(options: TransportOptions): Transport {
-  const { egress, lookup, ca, proxy, idleTimeout = 30_000 } = options;
-  const { maxConnectionsPerPool: maximum = 512, maxConnections = 8192 } = options;
+  const { egress, lookup, ca, proxy, idleTimeout = IDLE_TIMEOUT } = options;
+  const { maxConnectionsPerPool: maximum = MOST_OF_POOL, maxConnections = MOST_CONNECTIONS } = options;
   const connect = createConnector({
     egress,
     ...(lookup && { lookup }),

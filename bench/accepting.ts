@@ -6,6 +6,7 @@ import { Intake } from '../server/src/ingest/intake.ts';
 import { writeKeys } from '../server/src/ingest/receive.ts';
 import { DiscardSamples } from '../server/src/observe/samples.ts';
 import { CallTallies } from '../server/src/observe/tallies.ts';
+import { WriteKeyMask } from '../server/src/observe/write-key-mask.ts';
 
 /**
  * The receiving half of the program on a store in memory: listener, intake, exact dedupe, and no disk. Run as
@@ -35,7 +36,7 @@ const intake = new Intake({
   logger,
   watching: () => undefined,
   tallies,
-  samples: new DiscardSamples(),
+  samples: new DiscardSamples(new WriteKeyMask(() => [])),
   writeKeys: () => keys,
   sourceName: () => name,
 });

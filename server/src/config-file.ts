@@ -1,4 +1,4 @@
-import type { Document, Node, Pair } from 'yaml';
+import type { Document, Node, Pair, YAMLError } from 'yaml';
 import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
 
 /** One thing that is wrong with the configuration, or that deserves a warning. Lines and columns count from 1. */
@@ -6,7 +6,7 @@ export interface Problem {
   readonly file?: string;
   readonly line?: number;
   readonly column?: number;
-  /** `destinations[0].settings.endpoints[0].url`, a variable's name, or a flag; empty for the file as a whole. */
+  /** `destinations[0].settings.endpoints[0].url` as `shownPath` writes it, a variable's name, or a flag; empty for the file as a whole. */
   readonly path: string;
   readonly message: string;
 }
@@ -79,7 +79,7 @@ export function readConfigFile(file: { path: string; text: string }, env: Enviro
       file: file.path,
       ...spot(fault.pos[0]),
       path: '',
-      message: syntaxMessage(fault.message, marks),
+      message: syntaxMessage(fault, marks),
     }))
     // One mistake makes the parser stumble over the rest of its line as well.
     .filter((problem, index, all) => all.findIndex((other) => other.line === problem.line) === index);
@@ -104,7 +104,24 @@ export function readConfigFile(file: { path: string; text: string }, env: Enviro
   return { value: value === null && reading.values <= 1 ? {} : value, places, unread, problems };
 }
 
-/** Writes a path the way problems show it; a key that is not a plain word stands in quotes and brackets. */
+/** What every key of the configuration and most headers look like; somebody's token hardly ever does. */
+const KEY_LIKE = /^[A-Za-z_-]{1,40}$/;
+
+/**
+ * A path as problems show it. A slip may turn a secret into a key (`{ token S3CRET }`, `{ S3CRET }`), so a key is shown up to
+ * where it stops looking like one.
+ */
+export function shownPath(segments: readonly PropertyKey[]): string {
+  return pathText(
+    segments.map((segment) => {
+      const key = String(segment);
+      if (typeof segment === 'number' || KEY_LIKE.test(key) || !/[\p{L}\p{N}]/u.test(key)) return segment;
+      return `${/^[A-Za-z_-]{0,40}/.exec(key)?.[0]}…`;
+    }),
+  );
+}
+
+/** Writes a path; a key that is not a plain word stands in quotes and brackets. */
 export function pathText(segments: readonly PropertyKey[]): string {
   return segments.reduce<string>((path, segment) => {
     if (typeof segment === 'number') return `${path}[${segment}]`;
@@ -237,11 +254,20 @@ function unmasked(text: string, { open, close }: Marks): string {
   return text.replaceAll(open, '{').replaceAll(close, '}');
 }
 
-/** The parser quotes the text it stumbles over, which may be a secret; its own words stay. */
-function syntaxMessage(message: string, marks: Marks): string {
+/** What the parser says in other words, because its own hold the text it stumbles over, which may be a secret. */
+const SYNTAX: Readonly<Record<string, string>> = {
+  TAG_RESOLVE_FAILED: 'a text that begins with ! must stand in quotes',
+  BAD_COLLECTION_TYPE: 'a text that begins with ! must stand in quotes',
+  BAD_DIRECTIVE: 'a line that begins with % is a directive that does not exist',
+  BAD_DQ_ESCAPE: 'there is no such escape sequence in double quotes',
+};
+
+/** The parser's own words without what follows a colon, which is the text again. */
+function syntaxMessage({ code, message }: YAMLError, marks: Marks): string {
   if (message.includes('multiple documents'))
     return 'must be one YAML document: remove the line with --- or ...';
-  return `is not valid YAML: ${unmasked(message.replace(/: "(?:[^"\\]|\\.)*"$/s, ''), marks)}`;
+  const words = SYNTAX[code] ?? unmasked(message.replace(/: .*$/s, ''), marks);
+  return `is not valid YAML: ${words}`;
 }
 
 /** Notes a problem with a value that cannot be used; `null` takes its place. */
@@ -252,5 +278,5 @@ function refuse(reading: Reading, path: readonly PropertyKey[], at: Spot, messag
 }
 
 function note(reading: Reading, path: readonly PropertyKey[], at: Spot, message: string): void {
-  reading.problems.push({ file: reading.file, ...at, path: pathText(path), message });
+  reading.problems.push({ file: reading.file, ...at, path: shownPath(path), message });
 }

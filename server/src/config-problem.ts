@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { type ConfigFile, type Place, type Problem, pathText } from './config-file.ts';
+import { type ConfigFile, type Place, type Problem, pathText, shownPath } from './config-file.ts';
 import { configDocument } from './config-schema.ts';
 import { isObject } from './model/json.ts';
 import { visible } from './visible-text.ts';
@@ -40,12 +40,15 @@ export function inOrder(problems: readonly Problem[]): Problem[] {
 export function problemsOf(issues: readonly Issue[], file: ConfigFile & { path: string }): Problem[] {
   const problems: Problem[] = [];
   for (const issue of issues) {
-    for (const { path, message, atKey } of told(issue, file)) {
+    for (const { path, message, atKey, isBare } of told(issue, file)) {
       const text = pathText(path);
       if (file.unread.has(text)) continue;
       const place = nearest(path, file);
       const spot = atKey ? (place?.key ?? place?.at) : place?.at;
-      problems.push({ file: file.path, ...(spot ?? { line: 1, column: 1 }), path: text, message });
+      // Of one with more in it than a key has, the rest is left out in any case.
+      const isHidden = isBare && shownPath(path) === text;
+      const shown = shownPath(isHidden ? path.with(-1, '…') : path);
+      problems.push({ file: file.path, ...(spot ?? { line: 1, column: 1 }), path: shown, message });
     }
   }
   // Two checks of one value may say the same.
@@ -61,6 +64,8 @@ interface Told {
   readonly message: string;
   /** Whether the key is wrong rather than its value. */
   readonly atKey: boolean;
+  /** Whether the key stands there without a value, and may be a secret that was to be one: `{ S3CRET }`. */
+  readonly isBare: boolean;
 }
 
 /** What one issue says: unknown keys come several in one. */
@@ -71,6 +76,7 @@ function told(issue: Issue, file: ConfigFile): Told[] {
       path: [...issue.path, key],
       message: unknownKey(key, allowed),
       atKey: true,
+      isBare: valueAt(file.value, [...issue.path, key]) === null && closest(key, allowed) === undefined,
     }));
   }
   const custom = issue.code === 'custom' ? (issue.params ?? {}) : undefined;
@@ -82,6 +88,7 @@ function told(issue: Issue, file: ConfigFile): Told[] {
       path: issue.path,
       message: missing ? `is missing: ${issue.message}` : message,
       atKey: custom?.['at'] === 'key',
+      isBare: issue.path.at(-2) === 'headers' && valueAt(file.value, issue.path) === null,
     },
   ];
 }
@@ -94,6 +101,11 @@ function foundAt(issue: Issue, file: ConfigFile): string {
   if (written !== undefined) return `, found the value of ${JSON.stringify(written)}`;
   // A rule of a free text begins so; for a port or a duration quotes would not help.
   const unquoted = issue.message.startsWith('must be text') && ['number', 'boolean'].includes(typeof value);
+  // Where a mapping or a list belongs, a text may be what was to stand in it: `admin: token S3CRET`.
+  const isContainer =
+    issue.code === 'invalid_type' && ['object', 'record', 'array'].includes(String(issue.expected));
+  if (isContainer && !Array.isArray(value) && !isObject(value))
+    return `, found ${value === null ? 'nothing' : typeof value === 'string' ? 'text' : `a ${typeof value}`}`;
   return `${foundText(value, SECRETS.test(text))}${unquoted ? ': put it in quotes' : ''}`;
 }
 
@@ -113,7 +125,9 @@ export function foundText(value: unknown, secret = false): string {
 
 /** Long texts are cut; what may be a credential in an address is left out. */
 function quotable(text: string): string {
-  const harmless = text.replace(/^.*@/s, '…@').replace(/\?.*$/s, '?…');
+  // With both, it cannot be told which of them ends the part that may be shown.
+  if (/[?#]/.test(text) && text.includes('@')) return '…';
+  const harmless = text.replace(/^.*@/s, '…@').replace(/([?#]).*$/s, '$1…');
   return harmless.length <= 80 ? harmless : `${harmless.slice(0, 79)}…`;
 }
 

@@ -100,7 +100,7 @@ describe('each rule of the configuration names line, column, path, what is allow
       'egress: { allow: ["fe80::%1/64"] }',
       `1:19  egress.allow[0]  ${RANGE}, found "fe80::%1/64"`,
     ],
-    ['not a list', 'sources: web', '1:10  sources  must be a list of sources, found "web"'],
+    ['not a list', 'sources: web', '1:10  sources  must be a list of sources, found text'],
     ['not a mapping', '- a\n- b', '1:1    must be a mapping of settings, found a list of 2'],
   ])('settings of the server: %s', (_, text, line) => {
     expect(problems(text)).toEqual([line]);
@@ -197,7 +197,7 @@ describe('each rule of the configuration names line, column, path, what is allow
     [
       'URL alone',
       endpoint('http://a'),
-      `7:11  ${at}.endpoints[0]  must be a mapping with url and headers, found "http://a"`,
+      `7:11  ${at}.endpoints[0]  must be a mapping with url and headers, found text`,
     ],
     [
       'relative URL',
@@ -222,7 +222,7 @@ describe('each rule of the configuration names line, column, path, what is allow
     [
       'header name',
       endpoint('{ url: http://a, headers: { "a b": z } }'),
-      `7:39  ${at}.endpoints[0].headers["a b"]  is not a header name: letters, digits and !#$%&'*+-.^_\`|~ are allowed`,
+      `7:39  ${at}.endpoints[0].headers["a…"]  is not a header name: letters, digits and !#$%&'*+-.^_\`|~ are allowed`,
     ],
     [
       'header name twice',

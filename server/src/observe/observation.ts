@@ -12,6 +12,7 @@ import { DiscardSamples, type Sample } from './samples.ts';
 import { type Statement, statementOf } from './statement.ts';
 import { CallTallies } from './tallies.ts';
 import { type Trace, trace } from './trace.ts';
+import { WriteKeyMask } from './write-key-mask.ts';
 
 export interface ObservationTools {
   readonly backlog: Pick<Backlog, 'ledger' | 'lanes'>;
@@ -47,13 +48,14 @@ export interface DestinationStatus {
 /** What the server can say about itself, and the check that looks without being asked. It changes nothing. */
 export class Observation {
   readonly tallies = new CallTallies();
-  readonly samples = new DiscardSamples();
+  readonly samples: DiscardSamples;
   readonly #tools: ObservationTools;
   readonly #check: LedgerCheck;
   readonly #startedAt: Time;
 
   constructor(tools: ObservationTools) {
     this.#tools = tools;
+    this.samples = new DiscardSamples(new WriteKeyMask(() => tools.settings().sources));
     this.#check = new LedgerCheck({ ...tools, ledger: () => this.ledger() });
     this.#startedAt = tools.clock.now();
   }

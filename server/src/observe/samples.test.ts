@@ -1,12 +1,13 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { Json } from '../model/json.ts';
 import { DiscardSamples } from './samples.ts';
+import { WriteKeyMask } from './write-key-mask.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00.000Z');
 let samples: DiscardSamples;
 
 beforeEach(() => {
-  samples = new DiscardSamples();
+  samples = new DiscardSamples(new WriteKeyMask(() => [{ writeKeys: ['wk_of_website'] }]));
 });
 
 function add(call: Json, { source = 'website', reason = 'no_user_anon_id', at = NOW } = {}): void {
@@ -63,9 +64,19 @@ test('never shows a write key, and hints only at a long one', () => {
   add({ writeKey: { secret: 'inside' } }, { at: NOW + 2 });
   expect(samples.read().map(({ call }) => call)).toEqual([
     '{"writeKey":"…"}',
-    '{"event":"E","writeKey":"…"}',
-    '{"event":"E","writeKey":"…6789"}',
+    '{"writeKey":"…","event":"E"}',
+    '{"writeKey":"…6789","event":"E"}',
   ]);
+});
+
+test('shows no write key that stands deeper, or where none belongs', () => {
+  add({
+    batch: [{ context: { write_key: 'wk_0123456789' } }],
+    properties: { note: 'wk_of_website is mine' },
+  });
+  expect(samples.read()[0]!.call).toBe(
+    '{"batch":[{"context":{"write_key":"…6789"}}],"properties":{"note":"…site is mine"}}',
+  );
 });
 
 test('survives a call that cannot be written', () => {

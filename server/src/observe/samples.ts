@@ -1,6 +1,7 @@
-import { isObject, type Json } from '../model/json.ts';
+import type { Json } from '../model/json.ts';
 import { SECOND, type Time } from '../model/time.ts';
 import type { DiscardedCall, Samples } from '../ports/samples.ts';
+import type { WriteKeyMask } from './write-key-mask.ts';
 
 /** A call that was not accepted, as it is shown. */
 export interface Sample {
@@ -42,13 +43,18 @@ export class DiscardSamples implements Samples {
   /** By source and reason, those that were added to last at the end. */
   readonly #kept = new Map<string, Kept>();
   #characters = 0;
+  readonly #mask: WriteKeyMask;
+
+  constructor(mask: WriteKeyMask) {
+    this.#mask = mask;
+  }
 
   add({ source, reason, at, call }: DiscardedCall): void {
     const key = JSON.stringify([reason, source]);
     const kept = this.#kept.get(key) ?? { source, reason, samples: [] };
     const last = kept.samples.at(-1);
     if (kept.samples.length === KEPT && last !== undefined && at - last.at < FRESH) return;
-    const sample = { at, ...shown(call) };
+    const sample = { at, ...this.#shown(call) };
     kept.samples.push(sample);
     this.#characters += sample.call.length;
     if (kept.samples.length > KEPT) this.#characters -= kept.samples.shift()!.call.length;
@@ -69,6 +75,16 @@ export class DiscardSamples implements Samples {
       }));
   }
 
+  #shown(call: () => Json): { call: string; cut: boolean } {
+    try {
+      const text = this.#mask.json(call());
+      return { call: text.slice(0, LONGEST), cut: text.length > LONGEST };
+    } catch {
+      // Nested too deep to be written; what is known is the reason.
+      return { call: '', cut: true };
+    }
+  }
+
   #forget(): void {
     for (const [key, { samples }] of this.#kept) {
       if (this.#characters <= MOST_CHARACTERS) return;
@@ -76,22 +92,4 @@ export class DiscardSamples implements Samples {
       this.#kept.delete(key);
     }
   }
-}
-
-function shown(call: () => Json): { call: string; cut: boolean } {
-  try {
-    const value = call();
-    const text = JSON.stringify(isObject(value) ? withoutKey(value) : value);
-    return { call: text.slice(0, LONGEST), cut: text.length > LONGEST };
-  } catch {
-    // Nested too deep to be written; what is known is the reason.
-    return { call: '', cut: true };
-  }
-}
-
-/** A write key is a credential: four characters tell which one it is, where it is long enough not to be guessed from them. */
-function withoutKey({ writeKey, ...call }: { readonly [key: string]: Json }): Json {
-  if (writeKey === undefined) return call;
-  const hint = typeof writeKey === 'string' && writeKey.length >= 12 ? `…${writeKey.slice(-4)}` : '…';
-  return { ...call, writeKey: hint };
 }

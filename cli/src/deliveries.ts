@@ -5,6 +5,7 @@ import { paintFor } from './paint.ts';
 import { stateDraw } from './state-draw.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 import type { Cell } from './table.ts';
+import { beginningOf } from './time-range.ts';
 
 export interface DeliveriesOptions extends SearchOptions {
   readonly destination?: string;
@@ -28,11 +29,14 @@ const HEADINGS = [
 
 /** `millrace deliveries`: those of the newest events first, dead ones by when they were given up. contract.md section 1. */
 export async function deliveries(options: DeliveriesOptions, place: Surroundings): Promise<ExitCode> {
-  const { destination, state, reason, source, type, userId, from, to } = options;
+  const { destination, state, reason, source, type, userId, anonymousId, to } = options;
   const draw = stateDraw(paintFor(place.out, place.env));
   return await find<FoundDelivery>(options, place, {
     path: 'deliveries',
-    query: { destination, state, reason, source, type, userId, from, to },
+    query: {
+      ...{ destination, state, reason, source, type, userId, anonymousId },
+      ...{ from: beginningOf(options), to },
+    },
     what: 'delivery',
     headings: HEADINGS,
     row: (found) => rowOf(found, draw),

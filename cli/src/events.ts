@@ -4,6 +4,7 @@ import { paintFor } from './paint.ts';
 import { stateDraw } from './state-draw.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 import type { Cell } from './table.ts';
+import { beginningOf } from './time-range.ts';
 
 export interface EventsOptions extends SearchOptions {
   readonly event?: string;
@@ -24,11 +25,11 @@ const HEADINGS = [
 
 /** `millrace events`: stored events, the newest first. contract.md section 1. */
 export async function events(options: EventsOptions, place: Surroundings): Promise<ExitCode> {
-  const { source, type, userId, event, from, to } = options;
+  const { source, type, userId, anonymousId, event, to } = options;
   const draw = stateDraw(paintFor(place.out, place.env));
   return await find<Accepted>(options, place, {
     path: 'events',
-    query: { source, type, userId, event, from, to },
+    query: { source, type, userId, anonymousId, event, from: beginningOf(options), to },
     what: 'event',
     headings: HEADINGS,
     row: (found) => rowOf(found, draw),

@@ -1,16 +1,18 @@
+import { systemClock } from './clock.ts';
 import { count } from './column.ts';
 import { type ControlAddress, type ControlFlags, controlAddress, readControl } from './control-api.ts';
 import { paintFor } from './paint.ts';
+import { SearchProgress } from './search-progress.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 import { type Cell, type Heading, table } from './table.ts';
+import type { TimeRange } from './time-range.ts';
 
 /** What both verbs that search are asked. */
-export interface SearchOptions extends ControlFlags {
+export interface SearchOptions extends ControlFlags, TimeRange {
   readonly source?: string;
   readonly type?: string;
   readonly userId?: string;
-  readonly from?: string;
-  readonly to?: string;
+  readonly anonymousId?: string;
   readonly limit: number;
   readonly json?: boolean;
 }
@@ -43,6 +45,7 @@ export async function find<Entry>(
     return 2;
   }
   const rows: (readonly Cell[])[] = [];
+  const progress = new SearchProgress(place, systemClock);
   let found = 0;
   let cursor: string | undefined;
   let isStopped = false;
@@ -53,16 +56,20 @@ export async function find<Entry>(
     const limit = Math.min(PAGE, options.limit - found);
     const page = await pageOf<Entry>(address, sought, { limit: String(limit), cursor });
     if (typeof page === 'string') {
+      progress.clear();
       place.err.write(`millrace: ${page}.\n`);
       return 1;
     }
+    progress.clear();
     for (const entry of page.data) {
       if (options.json) place.out.write(`${JSON.stringify(entry)}\n`);
       else rows.push(sought.row(entry));
     }
     found += page.data.length;
     cursor = page.next ?? undefined;
+    if (cursor !== undefined && found < options.limit) progress.show({ ...page, found });
   } while (cursor !== undefined && found < options.limit && !isStopped);
+  progress.clear();
   if (rows.length > 0)
     place.out.write(`${table(sought.headings, rows, paintFor(place.out, place.env)).join('\n')}\n`);
   if (found === 0 && !isStopped) place.err.write(`millrace: no ${sought.what} like this.\n`);
@@ -75,6 +82,9 @@ export async function find<Entry>(
 interface FoundPage<Entry> {
   readonly data: readonly Entry[];
   readonly next: string | null;
+  /** Absent where an older server answers. */
+  readonly searched?: number;
+  readonly searchedTo?: string;
 }
 
 /** A page, or why there is none. */

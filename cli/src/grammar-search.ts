@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import { addControlOptions, type Run } from './grammar-options.ts';
 import { entries } from './quantity.ts';
+import { addTimeRange } from './time-range.ts';
 
 const TYPES = ['identify', 'track', 'page', 'screen', 'group', 'alias'];
 const STATES = ['pending', 'retrying', 'delivered', 'dead'];
@@ -8,15 +9,14 @@ const STATES = ['pending', 'retrying', 'delivered', 'dead'];
 /** The verbs that search what is stored. */
 export function addSearch(program: Command, run: Run): void {
   const common = (command: Command) => {
-    const whole = addControlOptions(
-      command
-        .option('--source <name>', 'only of this source')
-        .addOption(new Option('--type <type>', 'only events of this type').choices(TYPES))
-        .option('--user-id <id>', 'only of this user')
-        .option('--from <time>', 'only from this time on: 2026-03-04T05:06:07Z')
-        .option('--to <time>', 'only before this time')
-        .option('--limit <number>', 'so many at most', entries, 100),
-    );
+    command
+      .option('--source <name>', 'only of this source')
+      .addOption(new Option('--type <type>', 'only events of this type').choices(TYPES))
+      .option('--user-id <id>', 'only of this user')
+      .option('--anonymous-id <id>', 'only of whoever has this anonymousId');
+    const range = { from: 'only from this time on: 2026-03-04T05:06:07Z', to: 'only before this time' };
+    addTimeRange(command, range).option('--limit <number>', 'so many at most', entries, 100);
+    const whole = addControlOptions(command);
     for (const option of whole.options)
       if (option.long === '--json')
         option.description = 'print each as a line of JSON, as the control API gives it';
@@ -36,7 +36,7 @@ export function addSearch(program: Command, run: Run): void {
       `
 Examples:
   millrace events --user-id u1
-  millrace events --type track --event 'Order *' --from 2026-03-04T05:00:00Z --limit 20
+  millrace events --type track --event 'Order *' --since 1h --limit 20
   millrace events --source website --json | jq .event.properties`,
     )
     .action(run(async () => (await import('./events.ts')).events));

@@ -18,8 +18,6 @@ export interface DeadLetterTools {
 }
 
 const MOST = 500;
-/** Letters counted at once for a dry run. */
-const COUNTED = 10_000;
 
 const filter = {
   reason: z.string().min(1).exactOptional(),
@@ -89,20 +87,22 @@ function deliveryOf(
 
 async function revive(query: DeadQuery, now: number, deadLetters: DeadLetters): Promise<number> {
   let count = 0;
-  for (;;) {
-    const slice = await deadLetters.revive(query, now);
-    if (slice === 0) return count;
-    count += slice;
-  }
+  let from: string | undefined;
+  do {
+    const slice = await deadLetters.revive({ query, now, ...(from === undefined ? {} : { from }) });
+    count += slice.count;
+    from = slice.next;
+  } while (from !== undefined);
+  return count;
 }
 
 async function countOf(query: DeadQuery, deadLetters: DeadLetters): Promise<number> {
   let count = 0;
   let from: string | undefined;
   do {
-    const page = await deadLetters.list(query, COUNTED, from);
-    count += page.letters.length;
-    from = page.next;
+    const slice = await deadLetters.count(query, from);
+    count += slice.count;
+    from = slice.next;
   } while (from !== undefined);
   return count;
 }

@@ -1,8 +1,16 @@
 import * as z from 'zod';
 import type { SettingsSnapshot } from '../ports/settings.ts';
 import { cursorOf, logPlaceIn, type Place, placeIn, textOf } from './cursor.ts';
-import { type EventWish, eventFilter, type FoundPage, type PageWish, sourceIn } from './events.ts';
-import { listOf, paging, time } from './lists.ts';
+import {
+  type EventWish,
+  eventFilter,
+  type FoundPage,
+  type PageWish,
+  pageOf,
+  shownPage,
+  sourceIn,
+} from './events.ts';
+import { paging, time } from './lists.ts';
 import { type Operation, operation } from './operation.ts';
 import { Problem } from './problem.ts';
 import { attempt } from './reading.ts';
@@ -67,7 +75,7 @@ export function deliveryOperations({ settings, search }: DeliveryTools): Operati
         'Finds deliveries, those of the newest events first, dead ones by when they were given up. Looks for about a ' +
         'second: a page may be short, or empty, and go on with `next`',
       query,
-      answer: listOf(delivery),
+      answer: pageOf(delivery),
       problems: ['unknown_name'],
       run: async ({ query: { limit, cursor, ...asked } }) => {
         refuseReasonAlone(asked);
@@ -78,11 +86,10 @@ export function deliveryOperations({ settings, search }: DeliveryTools): Operati
         const place = placeIn(cursor, list);
         if (asked.state === 'dead') {
           const from = place === undefined ? {} : { from: place };
-          const { data, next } = await search.dead(wish, { limit, ...from });
-          return { data, next: next === undefined ? null : cursorOf(next, list) };
+          return shownPage(await search.dead(wish, { limit, ...from }), (next) => cursorOf(next, list));
         }
-        const { data, next } = await search.deliveries(wish, { limit, ...logPlaceIn(place) });
-        return { data, next: next === undefined ? null : cursorOf(textOf(next), list) };
+        const page = await search.deliveries(wish, { limit, ...logPlaceIn(place) });
+        return shownPage(page, (next) => cursorOf(textOf(next), list));
       },
     }),
   ];

@@ -13,6 +13,7 @@ export interface EventWish {
   readonly source?: number;
   readonly type?: string;
   readonly userId?: string;
+  readonly anonymousId?: string;
   readonly event?: string;
   readonly from?: number;
   readonly to?: number;
@@ -26,6 +27,10 @@ export interface PageWish<From> {
 export interface FoundPage<From> {
   readonly data: readonly object[];
   readonly next?: From;
+  /** Entries looked at. */
+  readonly searched: number;
+  /** Back to when, in milliseconds; absent at the end. */
+  readonly searchedTo?: number;
 }
 
 export interface EventTools {
@@ -40,7 +45,31 @@ export const eventFilter = {
   source: z.string().exactOptional().meta({ description: 'Name of the source.' }),
   type: z.enum(CALL_TYPES).exactOptional(),
   userId: z.string().min(1).exactOptional(),
+  anonymousId: z.string().min(1).exactOptional(),
 };
+
+/** A page of a search: how far it has looked stands beside where it goes on. */
+export function pageOf<Entry extends z.ZodType>(entry: Entry) {
+  return listOf(entry).extend({
+    searched: z.int().meta({ description: 'Events that were looked at for this page, found or not.' }),
+    searchedTo: z.string().exactOptional().meta({
+      description: 'All that arrived later was looked at; where `next` is null, everything was.',
+    }),
+  });
+}
+
+/** How a page is answered. */
+export function shownPage<From>(
+  { data, next, searched, searchedTo }: FoundPage<From>,
+  cursor: (next: From) => string,
+): object {
+  return {
+    data,
+    next: next === undefined ? null : cursor(next),
+    searched,
+    ...(searchedTo === undefined ? {} : { searchedTo: new Date(searchedTo).toISOString() }),
+  };
+}
 
 const query = z.object({
   ...eventFilter,
@@ -61,17 +90,14 @@ export function eventOperations({ settings, search }: EventTools): Operation[] {
         'Finds stored events, the newest first, each with its whole life. Looks for about a second: a page may be short, ' +
         'or empty, and go on with `next`',
       query,
-      answer: listOf(traced),
+      answer: pageOf(traced),
       problems: ['unknown_name'],
       run: async ({ query: { limit, cursor, ...asked } }) => {
         const place = logPlaceIn(placeIn(cursor, { list: 'events', ...asked }));
         const { source, ...rest } = asked;
         const wish = { ...rest, ...sourceIn(source, settings.now()) };
-        const { data, next } = await search.events(wish, { limit, ...place });
-        return {
-          data,
-          next: next === undefined ? null : cursorOf(textOf(next), { list: 'events', ...asked }),
-        };
+        const page = await search.events(wish, { limit, ...place });
+        return shownPage(page, (next) => cursorOf(textOf(next), { list: 'events', ...asked }));
       },
     }),
   ];

@@ -10,6 +10,7 @@ export interface EventQuery {
   readonly source?: number;
   readonly type?: string;
   readonly userId?: string;
+  readonly anonymousId?: string;
   /** Name of what was tracked, of the page or of the screen; a `*` at the end stands for any rest. */
   readonly event?: string;
   /** Arrived from (inclusive) to (exclusive). */
@@ -27,9 +28,11 @@ export interface DeliveryQuery extends EventQuery {
 }
 
 /** The cheapest first: an event is read out of its bytes when it is looked at, and most are ruled out by their source. */
-export function isEvent(stored: StoredEvent, { source, type, userId, event, from, to }: EventQuery): boolean {
+export function isEvent(stored: StoredEvent, query: EventQuery): boolean {
+  const { source, type, userId, anonymousId, event, from, to } = query;
   if (source !== undefined && stored.source !== source) return false;
   if (type !== undefined && stored.event.type !== type) return false;
+  if (anonymousId !== undefined && stored.event.anonymousId !== anonymousId) return false;
   if (userId !== undefined && stored.event.userId !== userId) return false;
   if (event !== undefined && !isNamed(stored.event, event)) return false;
   if (from === undefined && to === undefined) return true;

@@ -1,22 +1,14 @@
-import { type Destination, laneAt, placeOfLane } from '../model/destination.ts';
+import { type Destination, laneAt } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
-import { shownUrl } from '../model/shown-url.ts';
-import { type Duration, MINUTE, SECOND } from '../model/time.ts';
+import { type Duration, MINUTE, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { DeadLetter, DeadLetters } from '../ports/dead-letters.ts';
-import type { EventLog, StoredEvent } from '../ports/event-log.ts';
-import type { DeliveryHistory, EventHistory, History } from '../ports/history.ts';
+import type { EventLog, Likeness, StoredEvent } from '../ports/event-log.ts';
+import type { History } from '../ports/history.ts';
 import type { SettingsSnapshot } from '../ports/settings.ts';
+import { type FoundDelivery, ShownDeliveries } from './found-delivery.ts';
 import { type DeliveryQuery, type EventQuery, isDelivery, isEvent } from './matching.ts';
-import {
-  type Names,
-  namesIn,
-  type TracedAttempt,
-  type TracedDelivery,
-  type TracedEvent,
-  tracedDelivery,
-  tracedEvent,
-} from './trace.ts';
+import { namesIn, type TracedEvent, tracedEvent } from './trace.ts';
 import { Turns } from './turns.ts';
 import { type Bounds, type Look, type Page, type Place, type Walk, walk } from './walk.ts';
 
@@ -32,35 +24,30 @@ const AT_ONCE = 2;
 /** Deliveries looked for at once. */
 const PENDING = 500;
 /** Dead letters taken at once. */
-const LETTERS = 50;
+const LETTERS = 500;
+/** Events of one user that dead letters are looked for by; of one who has more, dead letters are read instead. */
+const OF_ONE = 5000;
+/** Histories of dead letters asked for at once. */
+const SHOWN = 50;
 /** Characters of a page, about: see walk.ts. */
 const CHARACTERS = 4 * 1024 * 1024;
-
-/** A delivery with what says which event it is. Times are ISO 8601. */
-export interface FoundDelivery {
-  /** As `trace` gives it, and as `redeliveries` takes it. */
-  readonly id: string;
-  readonly destination: string;
-  /** Where it goes, with `success: each`. */
-  readonly endpoint?: string;
-  readonly state: TracedDelivery['state'];
-  /** Why it is dead. */
-  readonly reason?: string;
-  /** When it was given up. Only where dead ones are asked for. */
-  readonly diedAt?: string;
-  readonly nextAttemptAt?: string;
-  /** These four are unknown of a dead letter whose event was erased. */
-  readonly messageId?: string;
-  readonly source?: string;
-  readonly type?: string;
-  readonly receivedAt?: string;
-  readonly attempts: readonly TracedAttempt[];
-}
 
 export interface DeadPage {
   readonly data: readonly FoundDelivery[];
   /** As `DeadLetters.list` has it. */
   readonly next?: string;
+  /** Dead letters looked at for this page. */
+  readonly searched: number;
+  /** When the last of them was given up; absent at the end. */
+  readonly searchedTo?: Time;
+}
+
+/** A dead letter that is sought. */
+interface WantedLetter {
+  readonly letter: DeadLetter;
+  readonly stored: StoredEvent | undefined;
+  /** Its place among those that were looked at together. */
+  readonly nth: number;
 }
 
 export interface SearchTools {
@@ -90,7 +77,7 @@ export class Search {
   async events(query: EventQuery, wanted: Wanted<Place>): Promise<Page<TracedEvent>> {
     const names = namesIn(this.#tools.settings());
     const way: Walk<TracedEvent> = {
-      look: this.#lookFor(query),
+      look: this.#lookFor(query, likenessOf(query)),
       accepts: (stored) => isEvent(stored, query),
       entriesOf: (position, stored, known) => [{ entry: tracedEvent(position, { stored, known, names }) }],
     };
@@ -99,7 +86,7 @@ export class Search {
 
   /** The deliveries that are like this, those of the events stored last first. For dead ones `dead` is the quick way. */
   async deliveries(query: DeliveryQuery, wanted: Wanted<Place>): Promise<Page<FoundDelivery>> {
-    const shown = new Shown(this.#tools.settings());
+    const shown = new ShownDeliveries(this.#tools.settings());
     const way: Walk<FoundDelivery> = {
       look: this.#lookForDeliveries(query),
       accepts: (stored) => isEvent(stored, query),
@@ -125,57 +112,96 @@ export class Search {
   ): Promise<DeadPage> {
     const { deadLetters, clock } = this.#tools;
     const until = clock.monotonic() + LONGEST;
+    const destinations = this.#lanesOf(destination);
+    const only = await this.#lettersOfOne(event, destinations, until - LONGEST / 2);
     const query = {
-      destinations: this.#lanesOf(destination),
+      destinations,
       ...(reason === undefined ? {} : { reason }),
       ...(from === undefined ? {} : { from }),
       ...(to === undefined ? {} : { to }),
+      ...(only === undefined ? {} : { only }),
     };
+    const isAny = isAnyEvent(event);
     const data: FoundDelivery[] = [];
-    let characters = 0;
+    let [characters, searched] = [0, 0];
     let next = begin;
+    let searchedTo: Time | undefined;
     do {
-      const page = await deadLetters.list(query, Math.min(LETTERS, limit - data.length), next);
-      const found = await this.#shownOf(page.letters, event);
-      data.push(...found);
-      characters += JSON.stringify(found).length;
-      next = page.next;
+      const room = Math.min(SHOWN, limit - data.length);
+      const page = await deadLetters.list(query, isAny ? room : LETTERS, next);
+      const found = await this.#wantedOf(page.letters, event);
+      // What has no room any more is found again by the next page.
+      const taken = found.slice(0, room);
+      const shown = await this.#shownOf(taken);
+      data.push(...shown);
+      characters += JSON.stringify(shown).length;
+      const cut = found[taken.length];
+      const passed = cut === undefined ? page.letters.length : cut.nth;
+      searched += passed;
+      searchedTo = page.letters[passed - 1]?.at ?? searchedTo;
+      next = cut === undefined ? page.next : (await deadLetters.list(query, passed, next)).next;
     } while (
       next !== undefined &&
       data.length < limit &&
       characters < CHARACTERS &&
       clock.monotonic() < until
     );
-    return next === undefined ? { data } : { data, next };
+    if (next === undefined) return { data, searched };
+    return { data, next, searched, ...(searchedTo === undefined ? {} : { searchedTo }) };
   }
 
-  async #shownOf(letters: readonly DeadLetter[], query: EventQuery): Promise<FoundDelivery[]> {
-    const { log, history, settings } = this.#tools;
-    const positions = letters.map(({ position }) => position);
-    const [events, known] = await Promise.all([log.read(positions), history.of(positions)]);
-    const shown = new Shown(settings());
+  /** Those whose events are like this, each with its place among all. */
+  async #wantedOf(letters: readonly DeadLetter[], query: EventQuery): Promise<WantedLetter[]> {
+    const events = await this.#tools.log.read(letters.map(({ position }) => position));
     // Of an event that is gone nothing can be said, so it is none of those that somebody describes.
-    const isAny = Object.values(query).every((value) => value === undefined);
+    const isAny = isAnyEvent(query);
     return letters.flatMap((letter, nth) => {
       const stored = events[nth];
-      if (stored === undefined ? !isAny : !isEvent(stored, query)) return [];
-      return [shown.letter(letter, stored, known[nth])];
+      return (stored === undefined ? isAny : isEvent(stored, query)) ? [{ letter, stored, nth }] : [];
     });
   }
 
-  #lookFor({ userId, from, to }: EventQuery): Look {
+  /** The deliveries that may be meant where they are those of one user who is quickly found. */
+  async #lettersOfOne({ userId, anonymousId }: EventQuery, lanes: readonly number[], until: Monotonic) {
+    if (userId === undefined && anonymousId === undefined) return undefined;
+    const look = this.#lookFor({ ...(userId === undefined ? {} : { userId }) }, likenessOf({ anonymousId }));
+    const positions: Position[] = [];
+    let below: Position | undefined;
+    do {
+      const found = await look(below);
+      positions.push(...found.positions);
+      below = found.next;
+      if (positions.length > OF_ONE || this.#tools.clock.monotonic() >= until) return undefined;
+    } while (below !== undefined);
+    return lanes.flatMap((destination) => positions.map((position) => ({ destination, position })));
+  }
+
+  async #shownOf(letters: readonly WantedLetter[]): Promise<FoundDelivery[]> {
+    const { history, settings } = this.#tools;
+    const known = await history.of(letters.map(({ letter }) => letter.position));
+    const shown = new ShownDeliveries(settings());
+    return letters.map(({ letter, stored }, nth) => shown.letter(letter, stored, known[nth]));
+  }
+
+  /** By the user, or by the time: a user is in an index, and whatever else is asked for is mostly ruled out by the store. */
+  #lookFor({ userId, from, to }: EventQuery, like: Likeness): Look {
     const { log } = this.#tools;
     if (userId !== undefined) return (below) => log.find({ userId }, below);
-    const range = { from: from ?? 0, to: to === undefined ? Number.MAX_SAFE_INTEGER : to + COMMIT };
+    const range = { from: from ?? 0, to: to === undefined ? Number.MAX_SAFE_INTEGER : to + COMMIT, like };
     return (below) => log.find(range, below);
   }
 
   /** By what is pending rather than by what is stored, where that is asked for; few users have many events, though. */
   #lookForDeliveries(query: DeliveryQuery): Look {
     const { history } = this.#tools;
-    const { userId, state, destination } = query;
-    if (userId !== undefined || (state !== 'pending' && state !== 'retrying')) return this.#lookFor(query);
-    const pending = { destinations: this.#lanesOf(destination), tried: state === 'retrying' };
+    const { userId, anonymousId, state, destination } = query;
+    const isOfOne = userId !== undefined || anonymousId !== undefined;
+    const lanes = this.#lanesOf(destination);
+    if (isOfOne || (state !== 'pending' && state !== 'retrying')) {
+      const owed = { ...likenessOf(query), owedTo: lanes };
+      return this.#lookFor(query, state === 'delivered' ? { ...owed, isDelivered: true } : owed);
+    }
+    const pending = { destinations: lanes, tried: state === 'retrying' };
     return (below) => history.pending(pending, PENDING, below);
   }
 
@@ -197,54 +223,29 @@ export class Search {
   }
 }
 
+/** What an event is asked for that a store can often tell without reading it. */
+function likenessOf({
+  source,
+  type,
+  anonymousId,
+  event,
+}: { [Key in keyof EventQuery]?: EventQuery[Key] | undefined }): Likeness {
+  return {
+    ...(source === undefined ? {} : { source }),
+    ...(type === undefined ? {} : { type }),
+    ...(anonymousId === undefined ? {} : { anonymousId }),
+    ...(event === undefined ? {} : { event }),
+  };
+}
+
+function isAnyEvent(query: EventQuery): boolean {
+  return Object.values(query).every((value) => value === undefined);
+}
+
 /** A destination has at most this many endpoints. service.md "Destination configuration". */
 const ENDPOINTS = 5;
 
 /** Ids of every lane it may ever have had: one that its settings have no longer may have deliveries all the same. */
 function everyLaneOf(destination: Destination): number[] {
   return Array.from({ length: ENDPOINTS }, (_, place) => laneAt(destination, place).id);
-}
-
-/** How deliveries are shown, by the records as they are now. */
-class Shown {
-  readonly #names: Names;
-  readonly #destinations: ReadonlyMap<string, Destination>;
-
-  constructor(settings: SettingsSnapshot) {
-    this.#names = namesIn(settings);
-    this.#destinations = new Map(settings.destinations.map((one) => [one.name, one]));
-  }
-
-  delivery(position: Position, stored: StoredEvent, delivery: DeliveryHistory): FoundDelivery {
-    const { attempts, ...rest } = tracedDelivery(position, delivery, this.#names);
-    return { ...rest, ...this.#endpointOf(delivery.destination), ...this.#eventOf(stored), attempts };
-  }
-
-  letter(
-    { destination, position, reason, at }: DeadLetter,
-    stored: StoredEvent | undefined,
-    known: EventHistory | undefined,
-  ): FoundDelivery {
-    const requests = known?.deliveries.find((one) => one.destination === destination)?.attempts ?? [];
-    const delivery = { destination, state: 'dead', reason, attempts: requests } as const;
-    const { attempts, ...rest } = tracedDelivery(position, delivery, this.#names);
-    return {
-      ...rest,
-      diedAt: new Date(at).toISOString(),
-      ...this.#endpointOf(destination),
-      ...(stored === undefined ? {} : this.#eventOf(stored)),
-      attempts,
-    };
-  }
-
-  #endpointOf(lane: number): { readonly endpoint?: string } {
-    const settings = this.#destinations.get(this.#names.destination(lane))?.settings;
-    const endpoint = settings?.success === 'each' ? settings.endpoints[placeOfLane(lane)]?.url : undefined;
-    return endpoint === undefined ? {} : { endpoint: shownUrl(endpoint) };
-  }
-
-  #eventOf({ source, event }: StoredEvent) {
-    const { messageId, type, receivedAt } = event;
-    return { messageId, source: this.#names.source(source), type, receivedAt };
-  }
 }

@@ -95,7 +95,7 @@ describe('a page of a search', () => {
   });
 
   it('of an empty log is empty, and the last', async () => {
-    expect(await allOf(logOf(0), { limit: 5 })).toEqual([{ data: [] }]);
+    expect(await allOf(logOf(0), { limit: 5 })).toEqual([{ data: [], searched: 0 }]);
   });
 });
 

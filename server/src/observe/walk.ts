@@ -1,5 +1,5 @@
 import type { Position } from '../model/event.ts';
-import type { Monotonic } from '../model/time.ts';
+import type { Monotonic, Time } from '../model/time.ts';
 import type { EventLog, StoredEvent } from '../ports/event-log.ts';
 import type { EventHistory, History } from '../ports/history.ts';
 
@@ -14,12 +14,20 @@ export interface Page<Entry> {
   readonly data: readonly Entry[];
   /** Absent at the end. */
   readonly next?: Place;
+  /** Events looked at for this page, those among them that need not be read. */
+  readonly searched: number;
+  /** About when the event arrived where the page ends; absent at the end. */
+  readonly searchedTo?: Time;
 }
 
 /** Somewhere to look, the newest first: as `EventLog.find` and `History.pending` answer. */
-export type Look = (
-  below: Position | undefined,
-) => Promise<{ readonly positions: readonly Position[]; readonly next?: Position }>;
+export type Look = (below: Position | undefined) => Promise<{
+  readonly positions: readonly Position[];
+  readonly next?: Position;
+  /** Positions passed; as many as were found when absent. */
+  readonly looked?: number;
+  readonly reachedAt?: Time;
+}>;
 
 /** One entry of a page, in its place within its event. */
 export interface Placed<Entry> {
@@ -67,16 +75,28 @@ const CHARACTERS = 4 * 1024 * 1024;
 export async function walk<Entry>(way: Walk<Entry>, bounds: Bounds, tools: WalkTools): Promise<Page<Entry>> {
   const page = new Filling<Entry>(bounds);
   let below = bounds.from?.below;
+  let searched = 0;
   for (;;) {
     const found = await way.look(below);
-    for (const positions of portionsOf(found.positions)) {
-      const next = await fill(page, positions, { way, bounds, tools });
-      if (next !== undefined) return { data: page.data, next };
+    const { positions, looked = positions.length } = found;
+    for (const portion of portionsOf(positions)) {
+      const stop = await fill(page, portion, { way, bounds, tools });
+      if (stop === undefined) continue;
+      // Positions lie about evenly among those that were passed.
+      const share = (positions.indexOf(portion[0]!) + stop.read) / positions.length;
+      searched += Math.round(looked * share);
+      return { data: page.data, next: stop.next, searched, ...reached(stop.reachedAt) };
     }
-    if (found.next === undefined) return { data: page.data };
+    searched += looked;
+    if (found.next === undefined) return { data: page.data, searched };
     below = found.next;
-    if (tools.now() >= bounds.until) return { data: page.data, next: { below } };
+    if (tools.now() >= bounds.until)
+      return { data: page.data, next: { below }, searched, ...reached(found.reachedAt) };
   }
+}
+
+function reached(at: Time | undefined): { readonly searchedTo?: Time } {
+  return at === undefined ? {} : { searchedTo: at };
 }
 
 /** `positions` descending. */
@@ -105,29 +125,43 @@ interface Going<Entry> {
   readonly tools: WalkTools;
 }
 
+/** Where a page ends, before the end of what there is. */
+interface Stop {
+  readonly next: Place;
+  /** Positions of the portion that were dealt with. */
+  readonly read: number;
+  readonly reachedAt: Time | undefined;
+}
+
 /** Adds what a portion gives; where to go on when the page is full or the time over. */
 async function fill<Entry>(
   page: Filling<Entry>,
   positions: readonly Position[],
   { way, bounds, tools }: Going<Entry>,
-): Promise<Place | undefined> {
+): Promise<Stop | undefined> {
   const events = await tools.log.read(positions);
+  const stop = (next: Place, read: number): Stop => ({
+    next,
+    read,
+    reachedAt: events.slice(0, Math.max(1, read)).findLast((stored) => stored !== undefined)?.arrivedAt,
+  });
   const accepted = positions.flatMap((position, nth) => {
     const stored = events[nth];
-    return stored !== undefined && way.accepts(stored) ? [{ position, stored }] : [];
+    return stored !== undefined && way.accepts(stored) ? [{ position, stored, nth }] : [];
   });
   for (let from = 0; from < accepted.length; from += HISTORIES) {
     const some = accepted.slice(from, from + HISTORIES);
     const known = await tools.history.of(some.map(({ position }) => position));
-    for (const [nth, { position, stored }] of some.entries()) {
-      const history = known[nth];
+    for (const [at, { position, stored, nth }] of some.entries()) {
+      const history = known[at];
       if (history === undefined) continue;
       const full = page.add(position, way.entriesOf(position, stored, history));
-      if (full !== undefined) return full;
+      if (full !== undefined) return stop(full, nth);
     }
-    if (page.isFull || tools.now() >= bounds.until) return { below: some.at(-1)!.position };
+    const last = some.at(-1)!;
+    if (page.isFull || tools.now() >= bounds.until) return stop({ below: last.position }, last.nth + 1);
   }
-  return tools.now() >= bounds.until ? { below: positions.at(-1)! } : undefined;
+  return tools.now() >= bounds.until ? stop({ below: positions.at(-1)! }, positions.length) : undefined;
 }
 
 /** A page that is being filled. */

@@ -3,15 +3,38 @@ import type { Time } from '../model/time.ts';
 
 /** Deliveries that were given up: kept with their reason until their retention passes, to be read and to be sent again. */
 export interface DeadLetters {
-  /** The newest first, at most `limit`; go on with `next` until it is absent. */
+  /**
+   * The newest first, at most `limit`; go on with `next` until it is absent. May look at a part only, and so give fewer, or
+   * none, and a `next`.
+   */
   list(query: DeadQuery, limit: number, from?: string): Promise<DeadPage>;
+
+  /** How many the query finds. Works in slices, so that nothing else waits for it: go on with `next` until it is absent. */
+  count(query: DeadQuery, from?: string): Promise<DeadCount>;
 
   /**
    * Owes what the query finds once more, due at `now`, as if it had never been tried: with a new retry window, and with the
-   * requests made before still in its history. In the ledger it is pending again and no longer dead. Works in slices:
-   * resolves to how many this slice revived; call again until it says 0. What has been given up since `now` is left out.
+   * requests made before still in its history. In the ledger it is pending again and no longer dead. Works in slices: go on
+   * with `next` until it is absent. What has been given up since `now` is left out, so that nothing is revived twice.
    */
-  revive(query: DeadQuery, now: Time): Promise<number>;
+  revive(slice: RevivedSlice): Promise<DeadCount>;
+}
+
+export interface RevivedSlice {
+  readonly query: DeadQuery;
+  readonly now: Time;
+  /** Only what was given up before this; `now` when absent. */
+  readonly before?: Time;
+  /** `next` of the slice before. */
+  readonly from?: string;
+  /** On whose behalf; what is revived is counted there (`History.owing`, events) by the same commit. Deliveries keep their own. */
+  readonly origin?: string;
+}
+
+export interface DeadCount {
+  readonly count: number;
+  /** Where the next slice begins; opaque. */
+  readonly next?: string;
 }
 
 export interface DeadQuery {

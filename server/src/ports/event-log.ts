@@ -30,8 +30,8 @@ export interface EventLog {
 
   /**
    * The positions of events, the newest first: those with this messageId, those of this user, or those that arrived in a
-   * range of time. Exact, over everything stored. May look at a part only: go on with `below: next` until `next` is absent.
-   * In the order of the log (`oldestFirst`) it goes on from `next` upwards, that position included.
+   * range of time. Exact, over everything stored, but for `like`. May look at a part only: go on with `below: next` until
+   * `next` is absent. In the order of the log (`oldestFirst`) it goes on from `next` upwards, that position included.
    */
   find(query: Query, below?: Position): Promise<Found>;
 
@@ -55,11 +55,32 @@ export type Query =
   | { readonly messageId: string }
   | { readonly userId: string }
   /** From `from` (inclusive) to `to` (exclusive), by the time of arrival. */
-  | { readonly from: Time; readonly to: Time; readonly oldestFirst?: true };
+  | { readonly from: Time; readonly to: Time; readonly like?: Likeness; readonly oldestFirst?: true };
+
+/**
+ * What an event must be like. It only spares reading: an adapter finds every event that is like this and leaves out of the
+ * others what it can tell without reading them, so callers look at each event themselves. Whatever is absent may be anything.
+ */
+export interface Likeness {
+  /** Id of the source. */
+  readonly source?: number;
+  readonly type?: string;
+  readonly anonymousId?: string;
+  /** Name of what was tracked, of the page or of the screen; a `*` at the end stands for any rest. */
+  readonly event?: string;
+  /** A delivery to one of these destinations, by id as they are owed, is or was owed of it. */
+  readonly owedTo?: readonly number[];
+  /** One of those is settled and not dead. */
+  readonly isDelivered?: true;
+}
 
 export interface Found {
   readonly positions: readonly Position[];
   readonly next?: Position;
+  /** Positions passed, those found and those that were not: how far one answer has looked. */
+  readonly looked: number;
+  /** About when the event at `next` arrived. */
+  readonly reachedAt?: Time;
 }
 
 export interface Retention {

@@ -4,7 +4,7 @@ import type { Time } from '../../src/model/time.ts';
 import { DAY, HOUR, MINUTE } from '../../src/model/time.ts';
 import type { DeadLetter, DeadQuery } from '../../src/ports/dead-letters.ts';
 import type { Store } from '../../src/ports/store.ts';
-import { CRM, countsOfDestination, events, owedBatch, WAREHOUSE } from './batches.ts';
+import { batch, CRM, countsOfDestination, events, owedBatch, WAREHOUSE } from './batches.ts';
 import type { Subject } from './harness.ts';
 import { expectBalanced, START } from './harness.ts';
 import {
@@ -19,6 +19,7 @@ import {
   idsOf,
   MUCH_LATER,
   park,
+  retried,
   settle,
 } from './holdings.ts';
 import { keepUp } from './upkeep.ts';
@@ -43,11 +44,13 @@ export async function allDead(store: Store, query: DeadQuery = OF_CRM, limit = 1
 /** Slice by slice. */
 export async function reviveAll(store: Store, query: DeadQuery = OF_CRM, now = NOW): Promise<number> {
   let revived = 0;
-  for (;;) {
-    const slice = await store.deadLetters.revive(query, now);
-    if (slice === 0) return revived;
-    revived += slice;
-  }
+  let from: string | undefined;
+  do {
+    const slice = await store.deadLetters.revive({ query, now, ...(from === undefined ? {} : { from }) });
+    revived += slice.count;
+    from = slice.next;
+  } while (from !== undefined);
+  return revived;
 }
 
 /** ports/dead-letters.ts. */
@@ -74,6 +77,60 @@ export function deadLettersConformance(subject: Subject): void {
       const letters = await allDead(subject.store, OF_CRM, 500);
       expect(new Set(positionsOf(letters)).size).toBe(3000);
       expect(letters[0]).toMatchObject({ reason: 'retry_window_over', at: START + 1 });
+    });
+
+    it('are counted as they are found, and what is revived on behalf of an origin is counted there', async () => {
+      const { store } = subject;
+      await park(store, 3000, 'p', START);
+      await store.backlog.expire(CRM, START + 1, 'retry_window_over');
+      const holdings = await hold(store, 40);
+      for (const one of holdings) await settle(store, [dead(one, 'status_410')]);
+      const counted = async (query: DeadQuery) => {
+        let [count, from]: [number, string | undefined] = [0, undefined];
+        do {
+          const slice = await store.deadLetters.count(query, from);
+          count += slice.count;
+          from = slice.next;
+        } while (from !== undefined);
+        return count;
+      };
+      const only = [{ destination: CRM, position: holdings[3]!.delivery.position }];
+      expect(await counted(OF_CRM)).toBe(3040);
+      expect(await counted({ ...OF_CRM, reason: 'status_410' })).toBe(40);
+      expect(await counted({ ...OF_CRM, only })).toBe(1);
+      expect(await counted({ destinations: [WAREHOUSE] })).toBe(0);
+      const slice = { query: { ...OF_CRM, reason: 'status_410' }, now: NOW, origin: 'r9' };
+      let from: string | undefined;
+      do {
+        from = (await store.deadLetters.revive({ ...slice, ...(from === undefined ? {} : { from }) })).next;
+      } while (from !== undefined);
+      expect(await store.history.owing('r9')).toEqual({ cursor: 0, events: 40, pending: new Map() });
+      expect(await store.deadLetters.revive(slice)).toMatchObject({ count: 0 });
+      expect(await counted(OF_CRM)).toBe(3000);
+      await expectBalanced(store);
+    });
+
+    it('that died since a time are left out of what is revived later', async () => {
+      const { store } = subject;
+      for (const one of await hold(store, 30)) await settle(store, [dead(one)]);
+      // Each of them died at START + 34.
+      const slice = { query: OF_CRM, now: NOW };
+      expect(await store.deadLetters.revive({ ...slice, before: START + 34 })).toEqual({ count: 0 });
+      expect((await store.deadLetters.revive({ ...slice, before: START + 35 })).count).toBeGreaterThan(0);
+    });
+
+    it('are found in the history of events that lie far apart', async () => {
+      const { store } = subject;
+      const [first, ...others] = await hold(store, 3);
+      for (let n = 0; n < 140; n++) await store.log.append(batch(events(500, `far${n}-`)));
+      const [last] = await hold(store, 1, 'last');
+      // Given up together, so that an adapter may keep them as one set.
+      await settle(store, [retried(first!, NOW), retried(last!, NOW)]);
+      expect(await store.backlog.expire(CRM, MUCH_LATER, 'retry_window_over')).toBe(2);
+      const states = async (holdings: readonly Holding[]) =>
+        (await store.history.of(positionsIn(holdings))).map((one) => one?.deliveries[0]?.state);
+      expect(await states([first!, last!])).toEqual(['dead', 'dead']);
+      expect(await states(others)).toEqual(['pending', 'pending']);
     });
 
     it('are found by reason, time and destination', async () => {

@@ -1,12 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import type { Position } from '../../src/model/event.ts';
+import type { Event, Position } from '../../src/model/event.ts';
+import type { JsonObject } from '../../src/model/json.ts';
 import type { Time } from '../../src/model/time.ts';
 import { DAY, HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
-import type { NewEvent, Query } from '../../src/ports/event-log.ts';
+import type { Likeness, NewEvent, Query } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
-import { event, events, SITE } from './batches.ts';
+import { CRM, event, events, owedBatch, positionsOf, SITE, WAREHOUSE } from './batches.ts';
 import type { Subject } from './harness.ts';
 import { START } from './harness.ts';
+import { dead, delivered, type Holding, hold, retried, settle } from './holdings.ts';
 import { eventsOf, FOR_EVER, findAll, keepUp, write, writeSingly } from './upkeep.ts';
 
 /** ports/event-log.ts: `find`. */
@@ -14,6 +16,7 @@ export function findConformance(subject: Subject): void {
   describe('find', () => {
     findsBy(subject);
     findsStill(subject);
+    findsLike(subject);
   });
 }
 
@@ -83,6 +86,119 @@ function findsBy(subject: Subject): void {
         expect(await findAll(store, query, below), JSON.stringify(query)).toEqual(isBelow(below));
       }
     }
+  });
+}
+
+/** Every event that is like a query, however it is written; what else is found is the adapter's choice. */
+function findsLike(subject: Subject): void {
+  const names = ['Order Placed', 'Order "x" \\ \u00fc \u2028', 'Order\ud83d\ude00', 'Refund', 'event'];
+  const kinds = names.flatMap((name, n) => [
+    { type: 'track', event: name, anonymousId: `a${n % 3}`, properties: { type: 'page', name: 'Home' } },
+    {
+      type: 'page',
+      event: undefined,
+      name,
+      anonymousId: name,
+      context: { anonymousId: 'a1', type: 'track' },
+    },
+    { type: 'identify', event: undefined, traits: { event: 'Refund', anonymousId: '"a2"' } },
+  ]);
+  const likes: [Likeness, (one: Event) => boolean][] = [
+    [{ type: 'page' }, ({ type }) => type === 'page'],
+    [{ type: 'alias' }, () => false],
+    ...names.map((id): [Likeness, (one: Event) => boolean] => [
+      { anonymousId: id },
+      ({ anonymousId }) => anonymousId === id,
+    ]),
+    [
+      { anonymousId: 'a1', type: 'track' },
+      ({ anonymousId, type }) => anonymousId === 'a1' && type === 'track',
+    ],
+    ...names.map((text): [Likeness, (one: Event) => boolean] => [
+      { event: text },
+      ({ event: name, name: title }) => (name ?? title) === text,
+    ]),
+    ...['Order*', 'Order\ud83d*', 'Order "x" \\*', '*'].map((text): [Likeness, (one: Event) => boolean] => [
+      { event: text },
+      ({ event: name, name: title }) => (name ?? title)?.startsWith(text.slice(0, -1)) === true,
+    ]),
+  ];
+
+  it('finds every event that is like a query, before and after upkeep', async () => {
+    const { store } = subject;
+    const [website, shop] = await twoSources(store);
+    const of = Array.from({ length: 300 }, (_, n) =>
+      event(`l${n}`, n % 2 === 0 ? website : shop, { ...kinds[n % kinds.length]! } as JsonObject),
+    );
+    await write(store, of.slice(0, 200));
+    await writeSingly(store, of.slice(200), START + MINUTE);
+    const range = { from: START, to: START + HOUR };
+    const look = async () => {
+      const all = await findAll(store, range);
+      const stored = (await store.log.read(all)).map((one) => one!);
+      for (const [like, isLike] of likes) {
+        for (const source of [undefined, shop]) {
+          const whole = source === undefined ? like : { ...like, source };
+          const isIt = (nth: number) =>
+            isLike(stored[nth]!.event) && (source ?? stored[nth]!.source) === stored[nth]!.source;
+          const expected = all.filter((_, nth) => isIt(nth));
+          const found = new Set(await findAll(store, { ...range, like: whole }));
+          expect(
+            expected.filter((position) => !found.has(position)),
+            JSON.stringify(whole),
+          ).toEqual([]);
+        }
+      }
+    };
+    await look();
+    await keepUp(store, START + DAY, FOR_EVER);
+    await look();
+  });
+
+  it('finds every event that is or was owed to somebody, and every one that was delivered', async () => {
+    const { store } = subject;
+    const [one, two, three, four] = await hold(store, 4);
+    const [parked] = positionsOf(await store.log.append(owedBatch(events(1, 'p'), 'parked')));
+    await write(store, events(50, 'nobody'));
+    const [again] = await write(store, events(1, 'again'));
+    const slice = { origin: 'r1', destinations: [WAREHOUSE], from: 0, to: 1, now: START };
+    await store.backlog.owe({ ...slice, positions: [again!] });
+    await settle(store, [delivered(one!), dead(two!), retried(three!, START + DAY)]);
+    const range = { from: START, to: START + HOUR };
+    const expectFoundIn = async (like: Likeness, expected: readonly Position[]) => {
+      const found = new Set(await findAll(store, { ...range, like }));
+      expect(
+        expected.filter((position) => !found.has(position)),
+        JSON.stringify(like),
+      ).toEqual([]);
+    };
+    const at = ({ delivery }: Holding) => delivery.position;
+    await expectFoundIn({ owedTo: [CRM] }, [at(one!), at(two!), at(three!), at(four!), parked!]);
+    await expectFoundIn({ owedTo: [CRM], isDelivered: true }, [at(one!)]);
+    await expectFoundIn({ owedTo: [WAREHOUSE] }, [again!]);
+    const claimed = await store.backlog.claim(WAREHOUSE, 10, START);
+    await settle(
+      store,
+      claimed.deliveries.map((each) => delivered({ ...each, destination: WAREHOUSE })),
+    );
+    await expectFoundIn({ owedTo: [WAREHOUSE], isDelivered: true }, [again!]);
+    await expectFoundIn({ owedTo: [CRM, WAREHOUSE], isDelivered: true }, [again!, at(one!)]);
+  });
+
+  it('says how far it has looked', async () => {
+    const { store } = subject;
+    const positions = await write(store, events(700));
+    await writeSingly(store, events(90, 'single'));
+    let looked = 0;
+    let below: Position | undefined;
+    do {
+      const found = await store.log.find({ from: 0, to: START, like: { type: 'alias' } }, below);
+      looked += found.looked;
+      below = found.next;
+      if (below !== undefined) expect(found.reachedAt).toBe(START);
+    } while (below !== undefined);
+    expect(looked).toBeGreaterThanOrEqual(790);
+    expect(looked).toBeLessThanOrEqual(790 + positions[0]!);
   });
 }
 

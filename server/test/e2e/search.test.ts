@@ -138,6 +138,8 @@ describe('a search', () => {
       [{ source: 'app' }, ({ source }) => source === 'app'],
       [{ type: 'page' }, ({ event }) => event.type === 'page'],
       [{ userId: 'u1' }, ({ event }) => event.userId === 'u1'],
+      [{ anonymousId: 'anon' }, ({ event }) => event.anonymousId === 'anon'],
+      [{ anonymousId: 'ano' }, () => false],
       [{ event: 'Order Placed' }, ({ event }) => event.event === 'Order Placed'],
       [{ event: 'Order*' }, ({ event }) => event.event?.startsWith('Order') ?? false],
       [{ event: 'Home' }, ({ event }) => event.name === 'Home'],
@@ -171,7 +173,11 @@ describe('a search', () => {
     expect((await everything<FoundDelivery>('deliveries', {}, { limit: 1 })).length).toBe(
       of(() => true).length,
     );
+    expect(await found({ anonymousId: 'anon' })).toEqual(of((_, { event }) => event.anonymousId === 'anon'));
     for (const state of ['pending', 'retrying', 'delivered', 'dead'] as const) {
+      const ofOne = of((one, { event }) => one.state === state && event.anonymousId === 'anon');
+      expect(new Set(await found({ state, anonymousId: 'anon' })), state).toEqual(new Set(ofOne));
+      expect(await found({ state, anonymousId: 'nobody' }), state).toEqual([]);
       const expected = of((one) => one.state === state);
       expect(expected.length, state).toBeGreaterThan(0);
       expect(new Set(await found({ state })), state).toEqual(new Set(expected));
@@ -202,6 +208,20 @@ describe('a search', () => {
       ...{ destination: 'slow', state: 'pending' },
     });
     expect(pending).toMatchObject({ destination: 'slow', attempts: [], nextAttemptAt: expect.any(String) });
+  });
+
+  it('says how far it has looked, and passes what cannot be meant without reading it', async () => {
+    const whole = await page<Accepted>('events', { type: 'alias' });
+    expect(whole).toMatchObject({ data: [], next: null });
+    expect(whole).toHaveProperty(
+      'searched',
+      expect.toSatisfy((n: number) => n >= all.length),
+    );
+    expect(whole).not.toHaveProperty('searchedTo');
+    const part = await page<Accepted>('events', { limit: '20' });
+    expect(part).toMatchObject({ searched: 20, searchedTo: part.data.at(-1)!.receivedAt });
+    const dead = await page<FoundDelivery>('deliveries', { state: 'dead', limit: '3' });
+    expect(dead).toMatchObject({ searched: 3, searchedTo: dead.data.at(-1)!.diedAt });
   });
 
   it('refuses what it does not understand, and a cursor that is not its own', async () => {
@@ -246,6 +266,23 @@ describe('a search', () => {
       err: 'millrace: no event like this.\n',
     });
     expect((await run('events', '--type', 'tracks')).code).toBe(2);
+    const anonymous = await run(
+      'events',
+      '--anonymous-id',
+      'anon',
+      '--since',
+      '1h',
+      '--limit',
+      '600',
+      '--json',
+    );
+    expect(anonymous.out.trim().split('\n')).toHaveLength(
+      all.filter(({ event }) => event.anonymousId === 'anon').length,
+    );
+    const both = await run('deliveries', '--since', '1h', '--from', '2026-03-04T05:06:07Z');
+    expect(both).toMatchObject({ code: 2, out: '' });
+    expect(both.err).toMatch(/'--since <duration>' cannot be used with option '--from <time>'/);
+    expect(await run('events', '--since', 'yesterday')).toMatchObject({ code: 2 });
 
     const dead = await run('deliveries', '--destination', 'refuses', '--state', 'dead', '--limit', '1');
     expect(dead.out).toMatch(

@@ -2,6 +2,7 @@ import type { DeadLetter, DeadLetters, DeadQuery } from '../../ports/dead-letter
 import type { Holder, Letter, MemoryContents, PendingSet } from './contents.ts';
 import { assertOpen } from './contents.ts';
 import { putOnDisk } from './due.ts';
+import { countFor } from './owed.ts';
 import { tallyOfDestination } from './tally.ts';
 
 /** A page begins at a place in the order of burial, counted from the end. */
@@ -14,12 +15,18 @@ export function openDeadLetters(contents: MemoryContents, holder: Holder): DeadL
       return end < found.length ? { letters, next: String(end) } : { letters };
     },
 
-    async revive(query, now) {
+    async count(query) {
+      return { count: contents.letters.filter(isIn(query)).length };
+    },
+
+    async revive({ query, now, before = now, origin }) {
       assertOpen(contents, holder);
-      const going = new Set(contents.letters.filter(isIn({ ...query, to: Math.min(query.to ?? now, now) })));
+      const old = { ...query, to: Math.min(query.to ?? before, before) };
+      const going = new Set(contents.letters.filter(isIn(old)));
       contents.letters = contents.letters.filter((letter) => !going.has(letter));
       for (const letter of going) owe(contents, letter, now);
-      return going.size;
+      if (origin !== undefined && going.size > 0) countFor(contents, origin, going.size);
+      return { count: going.size };
     },
   };
 }

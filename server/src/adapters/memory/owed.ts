@@ -51,6 +51,12 @@ export function oweAgain(contents: MemoryContents, slice: OwedSlice): Owing {
   return owingOf(contents, origin);
 }
 
+/** Counts what was revived on behalf of an origin. */
+export function countFor(contents: MemoryContents, origin: string, revived: number): void {
+  const { cursor, events } = owingOf(contents, origin);
+  contents.origins.set(origin, { cursor, events: events + revived });
+}
+
 /** Walks over everything pending. */
 export function owingOf(contents: MemoryContents, origin: string): Owing {
   const { cursor, events } = contents.origins.get(origin) ?? { cursor: 0, events: 0 };

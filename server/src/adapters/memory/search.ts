@@ -3,11 +3,19 @@ import type { Found, Query } from '../../ports/event-log.ts';
 import type { MemoryContents } from './contents.ts';
 import type { StoredRecord } from './stored-record.ts';
 
-/** Looks at every event: nothing is kept for searches, so that an append costs the same with or without them. */
+/**
+ * Looks at every event: nothing is kept for searches, so that an append costs the same with or without them. Everything may
+ * be `like` what is sought, for all that can be told without reading it.
+ */
 export function find(contents: MemoryContents, query: Query, below?: Position): Found {
   const matches = testOf(query);
-  if ('oldestFirst' in query) return { positions: upwards(contents, matches, below ?? 0) };
-  return { positions: downwards(contents, matches, below ?? Number.POSITIVE_INFINITY) };
+  const from = below ?? contents.lastPosition + 1;
+  if ('oldestFirst' in query) {
+    const start = below ?? 0;
+    const positions = upwards(contents, matches, start);
+    return { positions, looked: Math.max(0, contents.lastPosition + 1 - start) };
+  }
+  return { positions: downwards(contents, matches, from), looked: from };
 }
 
 type Test = (record: StoredRecord) => boolean;

@@ -20,6 +20,12 @@ export interface Accepted {
   readonly status: number;
 }
 
+/** A request that went well, of a delivery to this destination. */
+export interface AcceptedBy {
+  readonly destination: number;
+  readonly attempt: Attempt;
+}
+
 /**
  * Requests that were accepted, some seven bytes each: a row for those of one settle to one endpoint. In a row stand
  * varints, for each request in the order of positions: gap since the position before, milliseconds since the first request
@@ -28,7 +34,7 @@ export interface Accepted {
 export class AcceptedAttempts {
   readonly #insert: StatementSync;
   readonly #around: StatementSync;
-  readonly #all: StatementSync;
+  readonly #facts: StatementSync;
   readonly #drop: StatementSync;
   readonly #intern: StatementSync;
   readonly #endpoints = new Map<string, number>();
@@ -40,9 +46,9 @@ export class AcceptedAttempts {
     );
     this.#around = database.prepare(
       `select a.destination, e.url, a.first, a.at, a.facts from accepted_attempt a join endpoint e on e.id = a.endpoint
-       where a.first > ? and a.first <= ? and a.last >= ? and a.destination = ?`,
+       where a.first > ? and a.first <= ? and a.last >= ?`,
     );
-    this.#all = database.prepare(
+    this.#facts = database.prepare(
       'select destination, first, at, facts from accepted_attempt where first > ? and first <= ? and last >= ?',
     );
     this.#drop = database.prepare(
@@ -81,25 +87,45 @@ export class AcceptedAttempts {
     this.#waiting = new Map();
   }
 
-  /** Who has accepted a request for an event. */
-  destinationsOf(position: Position): number[] {
-    const rows = this.#all.all(position - SPAN, position, position) as unknown as Row[];
-    const has = ({ facts, first, at }: Row) =>
-      decode(facts, first, at).some((one) => one.position === position);
-    return rows.filter(has).map(({ destination }) => destination);
+  /** Visits where one of these destinations has accepted a request, from a position on and below another. */
+  visitBetween(
+    from: Position,
+    below: Position,
+    destinations: ReadonlySet<number>,
+    visit: (destination: number, position: Position) => void,
+  ): void {
+    if (destinations.size === 0) return;
+    for (const each of this.#facts.iterate(from - SPAN, below - 1, from) as Iterable<unknown>) {
+      const { destination, facts, first, at } = each as Row;
+      if (!destinations.has(destination)) continue;
+      for (const { position } of decode(facts, first, at))
+        if (position >= from && position < below) visit(destination, position);
+    }
   }
 
-  /** The accepted requests of one delivery. */
-  of(destination: number, position: Position): Attempt[] {
-    const rows = this.#around.all(position - SPAN, position, position, destination) as unknown as Row[];
-    return rows.flatMap(({ url, first, at, facts }) =>
-      decode(facts, first, at)
-        .filter((one) => one.position === position)
-        .map(({ startedAt, latencyMs, status }) => ({
-          ...{ endpoint: url, startedAt, latencyMs },
-          outcome: { kind: 'accepted' as const, reason: `status_${status}`, status },
-        })),
-    );
+  /** The accepted requests for each of these events, by position; ascending or not. */
+  at(positions: readonly Position[]): Map<Position, AcceptedBy[]> {
+    const found = new Map<Position, AcceptedBy[]>(positions.map((position) => [position, []]));
+    const sorted = [...found.keys()].sort((a, b) => a - b);
+    for (let from = 0; from < sorted.length; ) {
+      let to = from + 1;
+      // Rows that are around one of them are mostly around its neighbours too, and are decoded once for all.
+      while (to < sorted.length && sorted[to]! - sorted[to - 1]! < SPAN) to++;
+      this.#collect(sorted[from]!, sorted[to - 1]!, found);
+      from = to;
+    }
+    return found;
+  }
+
+  #collect(first: Position, last: Position, found: ReadonlyMap<Position, AcceptedBy[]>): void {
+    for (const each of this.#around.iterate(first - SPAN, last, first) as Iterable<unknown>) {
+      const row = each as Row;
+      for (const { position, startedAt, latencyMs, status } of decode(row.facts, row.first, row.at)) {
+        const outcome = { kind: 'accepted', reason: `status_${status}`, status } as const;
+        const attempt = { endpoint: row.url, startedAt, latencyMs, outcome };
+        found.get(position)?.push({ destination: row.destination, attempt });
+      }
+    }
   }
 
   /** Drops a slice of the rows that are all below a position. False when there are none. */

@@ -132,6 +132,12 @@ export class Chunks {
     return chunk;
   }
 
+  /** What is known of the events of the chunk that begins there without their JSON. */
+  numbersOf(first: Position): Pick<Chunk, 'first' | 'n' | 'sources' | 'plans'> {
+    const row = this.#sql.numbers.get(first) as unknown as Pick<ChunkRow, 'n' | 'sources' | 'plans'>;
+    return { first, n: row.n, sources: decodeNumbers(row.sources, row.n), plans: plansIn(row) };
+  }
+
   /** When the event at a position arrived, without reading the event; nothing where the log holds no such event. */
   arrivalOf(position: Position): Time | undefined {
     const row = this.#sql.times.get(position) as Pick<ChunkRow, 'first' | 'n' | 'at' | 'times'> | undefined;
@@ -223,10 +229,14 @@ function decode(row: ChunkRow): Chunk {
     starts: lineStarts(body, n),
     sources: decodeNumbers(row.sources, n),
     times: decodeTimes(row.times, n, row.at),
-    plans: row.plans === null ? new Uint32Array(n).fill(NO_PLAN) : decodeNumbers(row.plans, n),
+    plans: plansIn(row),
     keys: wordsOf(row.keys),
     users: wordsOf(row.users),
   };
+}
+
+function plansIn({ n, plans }: Pick<ChunkRow, 'n' | 'plans'>): Uint32Array {
+  return plans === null ? new Uint32Array(n).fill(NO_PLAN) : decodeNumbers(plans, n);
 }
 
 /** The compact JSON of one event; empty when it was erased. */
@@ -270,6 +280,7 @@ function statements(database: DatabaseSync) {
     ),
     facts: prepare(`select ${FACTS} from chunk where first <= ? order by first desc limit 1`),
     factsFrom: prepare(`select ${FACTS} from chunk where first >= ? order by first limit ?`),
+    numbers: prepare('select n, sources, plans from chunk where first = ?'),
     factsBelow: prepare(`select ${FACTS} from chunk where first < ? order by first desc limit ?`),
     keysFrom: prepare('select first, until, keys from chunk where first >= ? order by first'),
     usersBelow: prepare('select first, n, users from chunk where first < ? order by first desc'),

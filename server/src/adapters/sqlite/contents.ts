@@ -1,8 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Position } from '../../model/event.ts';
 import type { Duration, Time } from '../../model/time.ts';
-import type { OwedSlice, Owing, SetId, Settled } from '../../ports/backlog.ts';
-import type { DeadPage, DeadQuery } from '../../ports/dead-letters.ts';
+import type { SetId, Settled } from '../../ports/backlog.ts';
 import type { Found, LogSize } from '../../ports/event-log.ts';
 import { AcceptedAttempts } from './accepted.ts';
 import { encodeAppended } from './appended.ts';
@@ -23,7 +22,6 @@ import { PendingFacts } from './pending-facts.ts';
 import { Plans } from './plans.ts';
 import type {
   AppendMessage,
-  DeadLettersMessage,
   FindMessage,
   LedgerMessage,
   MaintainMessage,
@@ -50,6 +48,8 @@ export class Contents {
   /** What is pending, for those who only look. */
   readonly facts: PendingFacts;
   readonly histories: Histories;
+  readonly deadLetters: DeadLetterRows;
+  readonly owings: Owings;
   readonly #chunks: Chunks;
   readonly #keys: Keys;
   readonly #dedupe: Dedupe;
@@ -58,8 +58,6 @@ export class Contents {
   readonly #plans: Plans;
   readonly #accepted: AcceptedAttempts;
   readonly #failures: Failures;
-  readonly #deadLetters: DeadLetterRows;
-  readonly #owings: Owings;
   readonly #batches: Batches;
   readonly #marks: Marks;
   readonly #space: Space;
@@ -85,8 +83,12 @@ export class Contents {
       accepted: this.#accepted,
       failures: this.#failures,
     });
-    this.#deadLetters = new DeadLetterRows(database, { pending: this.pending, counters: this.#counters });
-    this.#owings = new Owings(database, { pending: this.pending, counters: this.#counters });
+    this.owings = new Owings(database, { pending: this.pending, counters: this.#counters });
+    this.deadLetters = new DeadLetterRows(database, {
+      pending: this.pending,
+      counters: this.#counters,
+      owings: this.owings,
+    });
     this.#settling = new Settling({
       pending: this.pending,
       counters: this.#counters,
@@ -102,6 +104,12 @@ export class Contents {
     this.#search = new Search(this.#chunks, this.#keys, {
       users: this.#users,
       hash: keyHash(options.keySecret),
+      parts: {
+        plans: this.#plans,
+        accepted: this.#accepted,
+        failures: this.#failures,
+        pending: this.facts,
+      },
     });
     this.#retaining = new Retaining({
       chunks: this.#chunks,
@@ -195,22 +203,6 @@ export class Contents {
     return linesAt(this.#chunks, positions);
   }
 
-  deadLetters({ query, limit, from }: DeadLettersMessage): DeadPage {
-    return this.#deadLetters.list(query, limit, from);
-  }
-
-  revive(query: DeadQuery, now: Time): number {
-    return this.#deadLetters.revive(query, now);
-  }
-
-  owe(slice: OwedSlice): Owing {
-    return this.#owings.owe(slice);
-  }
-
-  owing(origin: string): Owing {
-    return this.#owings.of(origin);
-  }
-
   /** Slices of upkeep until the budget (milliseconds) is used up; whether there is more to do now. */
   maintain({ now, retention, budget }: MaintainMessage): boolean {
     const end = performance.now() + budget;
@@ -226,16 +218,9 @@ export class Contents {
     return true;
   }
 
-  /** One slice of a search. */
+  /** One slice of a search, and how far it has come. */
   find({ query, below }: FindMessage): Found {
-    if ('oldestFirst' in query) return this.#search.upwards(query, below ?? 0);
-    const from = below ?? this.#chunks.next;
-    if ('messageId' in query) {
-      const all = this.#search.byMessageId(query.messageId, this.#counters.sources());
-      return { positions: all.filter((position) => position < from) };
-    }
-    if ('userId' in query) return this.#search.byUserId(query.userId, from);
-    return this.#search.byTime(query.from, query.to, from);
+    return this.#search.find(query, below, this.#counters.sources());
   }
 
   /** Takes these events out of everything; how many there were. */

@@ -1,110 +1,181 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
-import type { DeadLetter, DeadPage, DeadQuery } from '../../ports/dead-letters.ts';
+import type { DeadCount, DeadLetter, DeadPage, DeadQuery, RevivedSlice } from '../../ports/dead-letters.ts';
 import type { Counters } from './counters.ts';
+import type { Owings } from './owing.ts';
 import type { Pending } from './pending.ts';
+import type { DeadCountMessage, DeadLettersMessage } from './protocol.ts';
 import { decodeRefs, encodeRefs, rangeOf } from './refs.ts';
 
-/** Rows looked at in one slice: a row may hold 20,000 deliveries. */
+/** Rows revived in one slice: a row may hold 20,000 deliveries. */
 const SLICE = 8;
+
+/** Rows of a lane looked at in one slice, without what they hold. */
+const LOOKED_AT = 1024;
+
+interface DeadLetterParts {
+  readonly pending: Pending;
+  readonly counters: Counters;
+  readonly owings: Owings;
+}
 
 /** The rows of table "dead_letter", read the newest first and taken apart when some of them are owed again. */
 export class DeadLetterRows {
-  readonly #rows: StatementSync;
-  readonly #delete: StatementSync;
-  readonly #rewrite: StatementSync;
-  readonly #pending: Pending;
-  readonly #counters: Counters;
+  readonly #sql: ReturnType<typeof statements>;
+  readonly #parts: DeadLetterParts;
 
-  constructor(database: DatabaseSync, { pending, counters }: { pending: Pending; counters: Counters }) {
-    this.#pending = pending;
-    this.#counters = counters;
-    this.#rows = database.prepare(
-      `select id, destination, at, reason, n, origin, refs from dead_letter
-       where id <= ? and at >= ? and at < ? order by id desc`,
-    );
-    this.#delete = database.prepare('delete from dead_letter where id = ?');
-    this.#rewrite = database.prepare(
-      'update dead_letter set first = ?, last = ?, n = ?, refs = ? where id = ?',
-    );
+  constructor(database: DatabaseSync, parts: DeadLetterParts) {
+    this.#sql = statements(database);
+    this.#parts = parts;
   }
 
-  list(query: DeadQuery, limit: number, from?: string): DeadPage {
+  list({ query, limit, from }: DeadLettersMessage): DeadPage {
     const letters: DeadLetter[] = [];
-    const [id = Number.MAX_SAFE_INTEGER, below = Number.POSITIVE_INFINITY] =
-      from?.split('-').map(Number) ?? [];
-    const { from: since = 0, to = Number.MAX_SAFE_INTEGER } = query;
-    // A page rarely needs all rows, and each may hold thousands.
-    for (const each of this.#rows.iterate(id, since, to) as Iterable<unknown>) {
-      const row = each as Row;
-      if (!isMatching(row, query)) continue;
+    const [id, below = Number.POSITIVE_INFINITY] = placeIn(from);
+    const { rows, next } = this.#look(query, id);
+    const wanted = positionsIn(query);
+    for (const row of rows) {
       const end = row.id === id ? below : Number.POSITIVE_INFINITY;
-      for (const position of this.#positionsIn(row, query).reverse()) {
+      for (const position of this.#positionsOf(row, wanted).reverse()) {
         if (position >= end) continue;
-        const last = letters.at(-1);
-        if (letters.length === limit && last !== undefined)
-          return { letters, next: `${row.id}-${position + 1}` };
+        if (letters.length === limit) return { letters, next: `${row.id}-${position + 1}` };
         letters.push({ destination: row.destination, position, reason: row.reason, at: row.at });
       }
     }
-    return { letters };
+    return next === undefined ? { letters } : { letters, next };
   }
 
-  revive(query: DeadQuery, now: Time): number {
+  count({ query, from }: DeadCountMessage): DeadCount {
+    const { rows, next } = this.#look(query, placeIn(from)[0]);
+    const wanted = positionsIn(query);
+    const sizeOf = (row: Row) => (wanted === undefined ? row.n : this.#positionsOf(row, wanted).length);
+    const count = rows.reduce((sum, row) => sum + sizeOf(row), 0);
+    return next === undefined ? { count } : { count, next };
+  }
+
+  revive({ query, now, before = now, from, origin }: RevivedSlice): DeadCount {
+    const old = { ...query, to: Math.min(query.to ?? before, before) };
+    const { rows, next } = this.#look(old, placeIn(from)[0]);
+    const wanted = positionsIn(query);
+    let count = 0;
     let revived = 0;
-    let rows = 0;
-    const before = { ...query, to: Math.min(query.to ?? now, now) };
-    for (const row of this.#matching(before, Number.MAX_SAFE_INTEGER)) {
-      const going = this.#positionsIn(row, query);
-      if (going.length === 0) continue;
-      this.#take(row, new Set(going));
-      this.#pending.bearAgain(row.destination, going, now, row.origin ?? undefined);
-      this.#counters.add('destination', row.destination, `dead:${row.reason}`, -going.length);
-      revived += going.length;
-      if (++rows === SLICE) break;
+    for (const row of rows) {
+      if (revived === SLICE) return this.#counted({ count, next: String(row.id) }, origin);
+      const n = this.#reviveFrom(row, wanted, now);
+      count += n;
+      if (n > 0) revived++;
     }
-    return revived;
+    return this.#counted(next === undefined ? { count } : { count, next }, origin);
   }
 
-  /** Read to the end before anything is changed: a cursor over a table that changes under it sees what it likes. */
-  #matching(query: DeadQuery, id: number): Row[] {
-    const { from = 0, to = Number.MAX_SAFE_INTEGER } = query;
-    const rows = this.#rows.all(id, from, to) as unknown as Row[];
-    return rows.filter((row) => isMatching(row, query));
+  #counted(slice: DeadCount, origin: string | undefined): DeadCount {
+    if (origin !== undefined && slice.count > 0) this.#parts.owings.count(origin, slice.count);
+    return slice;
   }
 
-  /** Ascending. */
-  #positionsIn({ destination, refs }: Row, { only }: DeadQuery): Position[] {
-    const positions = decodeRefs(refs).map(({ position }) => position);
-    const wanted = only?.filter((one) => one.destination === destination).map(({ position }) => position);
-    const found =
-      wanted === undefined ? positions : positions.filter((position) => wanted.includes(position));
+  #reviveFrom(row: Row, wanted: Wanted | undefined, now: Time): number {
+    const going = this.#positionsOf(row, wanted);
+    if (going.length === 0) return 0;
+    const { pending, counters } = this.#parts;
+    const { origin, refs } = this.#contentOf(row);
+    this.#take(row.id, refs, new Set(going));
+    pending.bearAgain(row.destination, going, now, origin ?? undefined);
+    counters.add('destination', row.destination, `dead:${row.reason}`, -going.length);
+    return going.length;
+  }
+
+  /**
+   * The rows that may hold what is sought, from an id downwards, as far as one slice looks: every lane is looked through down to
+   * the same id. Read to the end before anything is changed: a cursor over a table that changes under it sees what it likes.
+   */
+  #look({ destinations, reason, from = 0, to = Number.MAX_SAFE_INTEGER }: DeadQuery, id: number) {
+    const end = destinations.reduce((highest, lane) => {
+      const { end: lowest } = this.#sql.end.get(lane, id) as { end: number };
+      return Math.max(highest, lowest);
+    }, 0);
+    const why = reason ?? null;
+    const rows = destinations.flatMap(
+      (lane) => this.#sql.rows.all(lane, end, id, from, to, why, why) as unknown as Row[],
+    );
+    rows.sort((a, b) => b.id - a.id);
+    return end <= 1 ? { rows } : { rows, next: String(end - 1) };
+  }
+
+  /** Ascending. Of `wanted` only those; rows that hold none of them are not read. */
+  #positionsOf(row: Row, wanted: Wanted | undefined): Position[] {
+    const some = wanted?.get(row.destination);
+    if (wanted !== undefined && !some?.sorted.some((one) => one >= row.first && one <= row.last)) return [];
+    const positions = decodeRefs(this.#contentOf(row).refs).map(({ position }) => position);
+    const found = some === undefined ? positions : positions.filter((position) => some.set.has(position));
     return found.sort((a, b) => a - b);
   }
 
-  #take({ id, refs }: Row, going: ReadonlySet<Position>): void {
+  #contentOf({ id }: Row): { readonly origin: string | null; readonly refs: Uint8Array } {
+    return this.#sql.content.get(id) as { origin: string | null; refs: Uint8Array };
+  }
+
+  #take(id: number, refs: Uint8Array, going: ReadonlySet<Position>): void {
     const left = decodeRefs(refs).filter(({ position }) => !going.has(position));
     if (left.length === 0) {
-      this.#delete.run(id);
+      this.#sql.delete.run(id);
       return;
     }
     const bytes = encodeRefs(left);
     const { first, last } = rangeOf(bytes);
-    this.#rewrite.run(first, last, left.length, bytes, id);
+    this.#sql.rewrite.run(first, last, left.length, bytes, id);
   }
 }
 
-function isMatching({ destination, reason }: Row, query: DeadQuery): boolean {
-  return query.destinations.includes(destination) && (query.reason ?? reason) === reason;
+function statements(database: DatabaseSync) {
+  const prepare = (sql: string): StatementSync => database.prepare(sql);
+  return {
+    // Down to where a slice looks in one lane; 0 where it looks at all there are.
+    end: prepare(
+      `select coalesce((select id from dead_letter indexed by dead_letter_destination
+         where destination = ? and id <= ? order by id desc limit 1 offset ${LOOKED_AT - 1}), 0) as end`,
+    ),
+    rows: prepare(
+      `select id, destination, at, reason, first, last, n from dead_letter indexed by dead_letter_destination
+       where destination = ? and id >= ? and id <= ? and at >= ? and at < ? and (? is null or reason = ?)`,
+    ),
+    content: prepare('select origin, refs from dead_letter where id = ?'),
+    delete: prepare('delete from dead_letter where id = ?'),
+    rewrite: prepare('update dead_letter set first = ?, last = ?, n = ?, refs = ? where id = ?'),
+  };
 }
 
+/** Begins at an id, and in its row below a position. */
+function placeIn(from: string | undefined): readonly [id: number, below?: Position] {
+  if (from === undefined) return [Number.MAX_SAFE_INTEGER];
+  const [id, below] = from.split('-').map(Number);
+  return below === undefined ? [id!] : [id!, below];
+}
+
+type Wanted = ReadonlyMap<
+  number,
+  { readonly sorted: readonly Position[]; readonly set: ReadonlySet<Position> }
+>;
+
+/** Only these, by destination. */
+function positionsIn({ only }: DeadQuery): Wanted | undefined {
+  if (only === undefined) return undefined;
+  const byLane = Map.groupBy(only, ({ destination }) => destination);
+  return new Map(
+    [...byLane].map(([destination, some]) => {
+      const sorted = some.map(({ position }) => position).sort((a, b) => a - b);
+      return [destination, { sorted, set: new Set(sorted) }];
+    }),
+  );
+}
+
+/** Without what it holds, which may be large. */
 interface Row {
   id: number;
   destination: number;
   at: Time;
   reason: string;
+  first: Position;
+  last: Position;
   n: number;
-  origin: string | null;
-  refs: Uint8Array;
 }

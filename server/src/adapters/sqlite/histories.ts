@@ -1,6 +1,6 @@
 import type { Position } from '../../model/event.ts';
 import type { DeliveryHistory, EventHistory } from '../../ports/history.ts';
-import type { AcceptedAttempts } from './accepted.ts';
+import type { AcceptedAttempts, AcceptedBy } from './accepted.ts';
 import { type Chunks, lineOf } from './chunks.ts';
 import type { Failures } from './failures.ts';
 import type { PendingFacts } from './pending-facts.ts';
@@ -27,24 +27,28 @@ export class Histories {
   }
 
   of(positions: Iterable<Position>): (EventHistory | undefined)[] {
-    return Array.from(positions, (position) => {
+    const all = [...positions];
+    const accepted = this.#parts.accepted.at(all);
+    return all.map((position) => {
       const chunk = this.#chunks.at(position);
       if (chunk === undefined || lineOf(chunk, position).length === 0) return undefined;
-      const { owed, skipped } = this.#parts.plans.get(chunk.plans[position - chunk.first]!);
-      const { pending, accepted, failures } = this.#parts;
+      const { plans, pending, failures } = this.#parts;
+      const { owed, skipped } = plans.get(chunk.plans[position - chunk.first]!);
+      const requests = accepted.get(position) ?? [];
       // Whoever was owed it once more has left something of it here: it is pending, or was requested, or is dead.
       const others = [
-        pending.againTo(position),
-        ...[accepted, failures].map((one) => one.destinationsOf(position)),
+        ...pending.againTo(position),
+        ...requests.map(({ destination }) => destination),
+        ...failures.destinationsOf(position),
       ];
-      const ids = [...new Set([...owed, ...others.flat()])].sort((a, b) => a - b);
-      return { deliveries: ids.map((destination) => this.#delivery(destination, position)), skipped };
+      const ids = [...new Set([...owed, ...others])].sort((a, b) => a - b);
+      return { deliveries: ids.map((id) => this.#delivery(id, position, requests)), skipped };
     });
   }
 
-  #delivery(destination: number, position: Position): DeliveryHistory {
-    const { accepted, failures } = this.#parts;
-    const attempts = [...failures.of(destination, position), ...accepted.of(destination, position)];
+  #delivery(destination: number, position: Position, accepted: readonly AcceptedBy[]): DeliveryHistory {
+    const own = accepted.filter((one) => one.destination === destination).map(({ attempt }) => attempt);
+    const attempts = [...this.#parts.failures.of(destination, position), ...own];
     attempts.sort((a, b) => a.startedAt - b.startedAt);
     return { destination, ...this.#stateOf(destination, position), attempts };
   }

@@ -10,7 +10,7 @@ import type { Pending } from './pending.ts';
 export class Owings {
   readonly #pending: Pending;
   readonly #counters: Counters;
-  readonly #sql: Readonly<Record<'begin' | 'move' | 'standing' | 'pending', StatementSync>>;
+  readonly #sql: Readonly<Record<'begin' | 'move' | 'count' | 'standing' | 'pending', StatementSync>>;
 
   constructor(database: DatabaseSync, { pending, counters }: { pending: Pending; counters: Counters }) {
     this.#pending = pending;
@@ -20,6 +20,7 @@ export class Owings {
         'insert into origin(id, cursor, events) values (?, 0, 0) on conflict do nothing',
       ),
       move: database.prepare('update origin set cursor = ?, events = events + ? where id = ? and cursor = ?'),
+      count: database.prepare('update origin set events = events + ? where id = ?'),
       standing: database.prepare('select cursor, events from origin where id = ?'),
       pending: database.prepare(
         'select destination, sum(n) as n from pending where origin = ? group by destination',
@@ -37,6 +38,12 @@ export class Owings {
       }
     }
     return this.of(origin);
+  }
+
+  /** Counts what was revived on behalf of an origin. */
+  count(origin: string, events: number): void {
+    this.#sql.begin.run(origin);
+    this.#sql.count.run(events, origin);
   }
 
   of(origin: string): Owing {

@@ -23,6 +23,8 @@ export function deadLettersOf(thread: WriterThread): DeadLetters {
         kind: 'deadLetters',
         deadLetters: { query, limit, ...(from === undefined ? {} : { from }) },
       }),
-    revive: (query, now) => thread.ask({ kind: 'revive', query, now }),
+    count: (query, from) =>
+      thread.ask({ kind: 'countDead', deadLetters: from === undefined ? { query } : { query, from } }),
+    revive: (slice) => thread.ask({ kind: 'revive', slice }),
   };
 }

@@ -8,7 +8,7 @@ import type { Chunks } from './chunks.ts';
 import type { HeldSets } from './held-sets.ts';
 import { type PendingStatements, statements } from './pending-rows.ts';
 import type { PendingMessage } from './protocol.ts';
-import { deliveryIn, positionsBelow } from './refs.ts';
+import { deliveryIn, positionsBelow, positionsBetween } from './refs.ts';
 
 /** What the rows of table "pending" say, without changing any. */
 export class PendingFacts {
@@ -39,6 +39,34 @@ export class PendingFacts {
     const rows = this.#sql.again.all(position) as unknown as { destination: number; refs: Uint8Array }[];
     const owed = rows.filter(({ refs }) => deliveryIn(refs, position) !== undefined);
     return owed.map(({ destination }) => destination);
+  }
+
+  /** Visits where something is pending of a destination, from a position on and below another. */
+  visitBetween(
+    destination: number,
+    from: Position,
+    below: Position,
+    visit: (position: Position) => void,
+  ): void {
+    for (const { position } of this.#held.of(destination)) {
+      if (position >= from && position < below) visit(position);
+    }
+    for (const row of this.#sql.around.iterate(destination, from, below - 1) as Iterable<unknown>) {
+      for (const position of positionsBetween((row as { refs: Uint8Array }).refs, from, below))
+        visit(position);
+    }
+  }
+
+  /** Visits where something is owed once more, from a position on and below another. */
+  visitAgainBetween(
+    from: Position,
+    below: Position,
+    visit: (destination: number, position: Position) => void,
+  ): void {
+    for (const row of this.#sql.again.iterate(below - 1) as Iterable<unknown>) {
+      const { destination, refs } = row as { destination: number; refs: Uint8Array };
+      for (const position of positionsBetween(refs, from, below)) visit(destination, position);
+    }
   }
 
   /** Where deliveries are pending: see ports/history.ts. */

@@ -37,13 +37,15 @@ export function perform(contents: Contents, request: Request): Answers[Operation
     case 'read':
       return contents.read(request.positions);
     case 'deadLetters':
-      return contents.deadLetters(request.deadLetters);
+      return contents.deadLetters.list(request.deadLetters);
+    case 'countDead':
+      return contents.deadLetters.count(request.deadLetters);
     case 'revive':
-      return contents.revive(request.query, request.now);
+      return contents.deadLetters.revive(request.slice);
     case 'owe':
-      return contents.owe(request.slice);
+      return contents.owings.owe(request.slice);
     case 'owing':
-      return contents.owing(request.origin);
+      return contents.owings.of(request.origin);
     case 'pending':
       return contents.facts.page(request.pending);
     case 'history':

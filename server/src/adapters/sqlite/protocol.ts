@@ -1,7 +1,7 @@
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import type { Held, LaneStat, OwedSlice, Owing, Result, SetId, Settled } from '../../ports/backlog.ts';
-import type { DeadPage, DeadQuery } from '../../ports/dead-letters.ts';
+import type { DeadCount, DeadPage, DeadQuery, RevivedSlice } from '../../ports/dead-letters.ts';
 import type { Found, LogSize, Query, Received, Retention } from '../../ports/event-log.ts';
 import type { EventHistory, PendingPage, PendingQuery } from '../../ports/history.ts';
 import type { AuditPage, AuditQuery, SettingsChanges, SettingsSnapshot } from '../../ports/settings.ts';
@@ -31,7 +31,8 @@ export type Operation =
   | { readonly kind: 'history'; readonly positions: Float64Array }
   | { readonly kind: 'pending'; readonly pending: PendingMessage }
   | { readonly kind: 'deadLetters'; readonly deadLetters: DeadLettersMessage }
-  | { readonly kind: 'revive'; readonly query: DeadQuery; readonly now: Time }
+  | { readonly kind: 'countDead'; readonly deadLetters: DeadCountMessage }
+  | { readonly kind: 'revive'; readonly slice: RevivedSlice }
   | { readonly kind: 'owe'; readonly slice: OwedSlice }
   | { readonly kind: 'owing'; readonly origin: string }
   | { readonly kind: 'lanes' }
@@ -61,7 +62,8 @@ export interface Answers {
   history: (EventHistory | undefined)[];
   pending: PendingPage;
   deadLetters: DeadPage;
-  revive: number;
+  countDead: DeadCount;
+  revive: DeadCount;
   owe: Owing;
   owing: Owing;
   lanes: readonly LaneStat[];
@@ -122,6 +124,11 @@ export interface MaintainMessage {
 export interface DeadLettersMessage {
   readonly query: DeadQuery;
   readonly limit: number;
+  readonly from?: string;
+}
+
+export interface DeadCountMessage {
+  readonly query: DeadQuery;
   readonly from?: string;
 }
 

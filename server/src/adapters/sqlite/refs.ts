@@ -258,6 +258,24 @@ function runsBelow(bytes: Buffer, below: Position, max: number): Position[] {
   return positions;
 }
 
+/** The positions of a set from one on and below another, in the order of the set. */
+export function* positionsBetween(refs: Uint8Array, from: Position, below: Position): Generator<Position> {
+  const bytes = Buffer.from(refs.buffer, refs.byteOffset, refs.byteLength);
+  if (bytes[0] !== RUNS) {
+    for (const { position } of decodeRefs(refs)) if (position >= from && position < below) yield position;
+    return;
+  }
+  const cursor = { at: 1 };
+  let start = 0;
+  while (cursor.at < bytes.length) {
+    start += readVarint(bytes, cursor);
+    const end = start + readVarint(bytes, cursor);
+    if (start >= below) return;
+    for (let position = Math.max(start, from); position < Math.min(end, below); position++) yield position;
+    start = end;
+  }
+}
+
 /** The delivery at a position, without looking further than that; nothing where the set does not hold it. */
 export function deliveryIn(refs: Uint8Array, wanted: Position): Delivery | undefined {
   const bytes = Buffer.from(refs.buffer, refs.byteOffset, refs.byteLength);

@@ -169,6 +169,12 @@ const MIGRATIONS: readonly string[] = [
   create index dead_letter_at on dead_letter(at);
   create index dead_letter_last on dead_letter(last);
   `,
+  `
+  -- Dead letters of one destination, in the order they were given up: see dead-letters.ts.
+  create index dead_letter_destination on dead_letter(destination, id);
+  -- The few sets of dead letters that span many positions: see failures.ts.
+  create index dead_letter_wide on dead_letter(last) where last - first >= 65536;
+  `,
 ];
 
 /** The newest format that this version reads, and the one that it writes. */

@@ -1,10 +1,11 @@
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
-import type { Found } from '../../ports/event-log.ts';
+import type { Found, Query } from '../../ports/event-log.ts';
 import { type Chunks, lineOf } from './chunks.ts';
 import { messageId } from './dedupe.ts';
 import type { KeyHash } from './key-hash.ts';
 import type { Keys } from './keys.ts';
+import { type LikenessParts, LikenessTest } from './likeness.ts';
 import { UserBlocks } from './user-blocks.ts';
 
 /** Chunks looked at in one slice, so that commits wait a few milliseconds at most. */
@@ -23,22 +24,59 @@ const SLICE_EVENTS = 4000;
 const SLICE_DECODED = 32;
 const LOOKED_AT = 2000;
 
+/** So many chunks whose events need not be read cost as much as one that is read. */
+const UNREAD = 8;
+
+type Slice = Omit<Found, 'looked' | 'reachedAt'>;
+type Range = Extract<Query, { from: Time }>;
+
 /** Finds events. Every hash is verified against the event itself. */
 export class Search {
   readonly #chunks: Chunks;
   readonly #keys: Keys;
   readonly #users: UserBlocks;
   readonly #hash: KeyHash;
+  readonly #parts: LikenessParts;
 
-  constructor(chunks: Chunks, keys: Keys, { users, hash }: { users: UserBlocks; hash: KeyHash }) {
+  constructor(
+    chunks: Chunks,
+    keys: Keys,
+    { users, hash, parts }: { users: UserBlocks; hash: KeyHash; parts: LikenessParts },
+  ) {
     this.#chunks = chunks;
     this.#keys = keys;
     this.#users = users;
     this.#hash = hash;
+    this.#parts = parts;
+  }
+
+  /** One slice, and how far it has come. `sources`: ids of all there ever were. */
+  find(query: Query, below: Position | undefined, sources: Iterable<number>): Found {
+    if ('oldestFirst' in query) {
+      const from = below ?? 0;
+      const slice = this.#upwards(query, from);
+      return { ...slice, ...this.#reached(slice.next), looked: (slice.next ?? this.#chunks.next) - from };
+    }
+    const from = below ?? this.#chunks.next;
+    const slice = this.#downwards(query, from, sources);
+    const end = slice.next ?? this.#chunks.oldest()?.first ?? 0;
+    return { ...slice, ...this.#reached(slice.next), looked: Math.max(0, from - end) };
+  }
+
+  #downwards(query: Query, from: Position, sources: Iterable<number>): Slice {
+    if ('userId' in query) return this.#byUserId(query.userId, from);
+    if ('from' in query) return this.#byTime(query, from);
+    const all = this.#byMessageId(query.messageId, sources);
+    return { positions: all.filter((position) => position < from) };
+  }
+
+  #reached(next: Position | undefined): Pick<Found, 'reachedAt'> {
+    const at = next === undefined ? undefined : this.#chunks.arrivalOf(next);
+    return at === undefined ? {} : { reachedAt: at };
   }
 
   /** All events of these sources with this messageId. */
-  byMessageId(id: string, sources: Iterable<number>): Position[] {
+  #byMessageId(id: string, sources: Iterable<number>): Position[] {
     const found = new Set<Position>();
     const words = new Uint32Array(2);
     for (const source of sources) {
@@ -55,7 +93,7 @@ export class Search {
   }
 
   /** Events of a user below a position. */
-  byUserId(id: string, below: Position): Found {
+  #byUserId(id: string, below: Position): Slice {
     const words = new Uint32Array(2);
     this.#hash(0, id, words, 0);
     const sought = { id, high: words[0]!, low: words[1]! };
@@ -71,7 +109,7 @@ export class Search {
   }
 
   /** Looks into the chunks from `start` up to `below`. */
-  #userBetween(start: Position, below: Position, { id, high, low }: Sought): Found {
+  #userBetween(start: Position, below: Position, { id, high, low }: Sought): Slice {
     const positions: Position[] = [];
     let [looked, read] = [0, 0];
     let next = below;
@@ -95,20 +133,20 @@ export class Search {
   }
 
   /** Events that arrived from `from` (inclusive) to `to` (exclusive), below a position. */
-  byTime(from: Time, to: Time, below: Position): Found {
+  #byTime(range: Range, below: Position): Slice {
     const facts = this.#chunks.factsBelow(below, LOOKED_AT);
+    const look = this.#lookAt(range);
     const positions: Position[] = [];
     let [chunks, read] = [0, 0];
     for (const { first, n, at, until } of facts) {
       // The clock may have been set back: what comes earlier in the log may have arrived later, so none ends the search.
-      if (at >= to || until < from) continue;
+      if (at >= range.to || until < range.from) continue;
       chunks++;
-      read += n;
-      const chunk = this.#chunks.at(first)!;
-      for (let index = n - 1; index >= 0; index--) {
-        const [position, arrivedAt] = [first + index, chunk.times[index]!];
-        if (position >= below || arrivedAt < from || arrivedAt >= to) continue;
-        if (lineOf(chunk, position).length > 0) positions.push(position);
+      const found = look(first, { from: first, below });
+      if (found === undefined) read += n / UNREAD;
+      else {
+        read += n;
+        positions.push(...found.reverse());
       }
       if (read >= SLICE_EVENTS || chunks === SLICE_CHUNKS) return { positions, next: first };
     }
@@ -116,23 +154,39 @@ export class Search {
   }
 
   /** Events that arrived in this time, from a position on, in the order of the log. */
-  upwards({ from, to }: { readonly from: Time; readonly to: Time }, start: Position): Found {
+  #upwards(range: Range, start: Position): Slice {
     const facts = this.#chunks.factsFrom(this.#chunks.firstAt(start), LOOKED_AT + 1);
+    const look = this.#lookAt(range);
     const positions: Position[] = [];
     let decoded = 0;
-    for (const [nth, { first, n, at, until }] of facts.entries()) {
-      if (nth === LOOKED_AT || decoded === SLICE_DECODED) return { positions, next: Math.max(first, start) };
+    for (const [nth, { first, n: _, at, until }] of facts.entries()) {
+      if (nth === LOOKED_AT || decoded >= SLICE_DECODED) return { positions, next: Math.max(first, start) };
       // The clock may have been set back: what comes later in the log may have arrived earlier, so none ends the search.
-      if (at >= to || until < from) continue;
-      decoded++;
-      const chunk = this.#chunks.at(first)!;
-      for (let index = Math.max(0, start - first); index < n; index++) {
-        const arrivedAt = chunk.times[index]!;
-        if (arrivedAt < from || arrivedAt >= to || lineOf(chunk, first + index).length === 0) continue;
-        positions.push(first + index);
-      }
+      if (at >= range.to || until < range.from) continue;
+      const found = look(first, { from: start, below: Number.POSITIVE_INFINITY });
+      decoded += found === undefined ? 1 / UNREAD : 1;
+      positions.push(...(found ?? []));
     }
     return { positions };
+  }
+
+  /** Looks into the chunk that begins somewhere: the positions found, ascending; `undefined` when its events were not read. */
+  #lookAt({ from, to, like }: Range) {
+    const test = like === undefined ? undefined : new LikenessTest(like, this.#parts);
+    return (first: Position, within: { readonly from: Position; readonly below: Position }) => {
+      const marks = test?.marked(this.#chunks.numbersOf(first));
+      if (test !== undefined && marks === undefined) return undefined;
+      const chunk = this.#chunks.at(first)!;
+      if (marks !== undefined) test?.readLines(chunk, marks);
+      const positions: Position[] = [];
+      for (let index = Math.max(0, within.from - first); index < chunk.n; index++) {
+        const [position, arrivedAt] = [first + index, chunk.times[index]!];
+        if (position >= within.below) break;
+        if (marks?.[index] === 0 || arrivedAt < from || arrivedAt >= to) continue;
+        if (lineOf(chunk, position).length > 0) positions.push(position);
+      }
+      return positions;
+    };
   }
 
   #userAt(position: Position): string | undefined {

@@ -31,6 +31,17 @@ describe('a line of a file of calls', () => {
     expect(read('\uFEFF{"type":"page"}\r', { ...AT, line: 1 })).toMatchObject({ kind: 'call' });
   });
 
+  it('has the time that its client gave it, in whichever field that is', () => {
+    const timeOf = (text: string) => {
+      const line = read(text);
+      return line.kind === 'call' ? line.call['timestamp'] : line;
+    };
+    expect(timeOf('{"timestamp":"2026-01-02","originalTimestamp":"2026-01-01"}')).toBe('2026-01-02');
+    expect(timeOf('{"timestamp":null,"originalTimestamp":"2026-01-01"}')).toBe('2026-01-01');
+    expect(timeOf('{"originalTimestamp":"2026-01-01"}')).toBe('2026-01-01');
+    expect(read('{"messageId":"m1"}')).toEqual({ kind: 'call', call: { messageId: 'm1' } });
+  });
+
   it('keeps every digit of its ids, and only of those', () => {
     const line = read(
       '{"userId":12345678901234567890,"messageId":98765432109876543210,"properties":{"userId":12345678901234567890}}',

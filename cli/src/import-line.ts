@@ -31,6 +31,9 @@ export function callIn(bytes: Buffer, at: { readonly file: string; readonly line
   } catch (error) {
     return bad('not_json', error instanceof Error ? error.message : String(error));
   }
+  // The client's own time, where there is no other: some libraries send none but it.
+  call['timestamp'] ??= call['originalTimestamp'];
+  if (call['timestamp'] === undefined) delete call['timestamp'];
   for (const field of OF_THE_SERVER) delete call[field];
   if (typeof call['messageId'] === 'number') call['messageId'] = String(call['messageId']);
   call['messageId'] = call['messageId'] || messageIdOf(bytes, at);

@@ -78,12 +78,14 @@ function daysSinceEpoch(year: i32, month: i32, day: i32): i32 {
 const DAYS_BEFORE_EPOCH: i32 = 719_468 + 146_097;
 
 /**
- * When something happened, by our clock: `original` moved by how much the client's clock was off when it sent the call.
+ * When something happened, by our clock: `original` moved by how much the client's clock was off when it sent the call. Less
+ * than a second is the network and not the clock: a correction would shift every historical time by it.
  * `NaN` where the two clocks are more than 24 hours apart, as the correction is then worth less than the client's own word,
  * and where the result would leave the years that four digits can write.
  */
 export function correctedTime(original: f64, sentAt: f64, receivedAt: f64): f64 {
   const correction = receivedAt - sentAt;
+  if (abs(correction) < <f64>SECOND) return original;
   const time = original + correction;
   return abs(correction) > <f64>DAY || time < EARLIEST || time > LATEST ? NaN : time;
 }

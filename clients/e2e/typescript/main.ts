@@ -26,6 +26,8 @@ function onlyKnows(line: Line, known: ReadonlySet<string>): void {
   if (unknown !== undefined) throw new Error(`nobody knows the key ${unknown}`);
 }
 
+const CLOSED: ReadonlySet<string> = new Set(['closed', 'unreachable']);
+
 /** How many calls were given up because the client was closed. */
 interface Losses {
   closed: number;
@@ -59,7 +61,7 @@ function optionsOf(line: Line, losses: Losses): Options {
     clock: { now: () => Date.now() + (given['clockOffsetMs'] ?? 0), random: Math.random, scale: waitScale },
     onSuccess: ({ messageId, type, tries }) => say({ callback: 'success', messageId, type, tries }),
     onFailure: (failure) => {
-      if (failure.accepted && failure.code === 'closed') losses.closed++;
+      if (failure.accepted && CLOSED.has(failure.code)) losses.closed++;
       reportLoss(failure);
     },
   };

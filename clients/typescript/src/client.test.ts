@@ -250,7 +250,7 @@ describe('a client', () => {
     let open = 0;
     let most = 0;
     let fails = true;
-    const { client } = await start({ flushAt: 1, uploads: 4 }, (response) => {
+    const { client, collector } = await start({ flushAt: 1, uploads: 4 }, (response) => {
       most = Math.max(most, ++open);
       setTimeout(() => {
         open--;
@@ -259,7 +259,8 @@ describe('a client', () => {
       }, 5);
     });
     client.track(call);
-    await client.flush({ timeout: 50 });
+    // Tried again: the failure of the first try has been heard of.
+    await collector.until(() => collector.requests.length === 2);
     for (let n = 0; n < 40; n++) client.track(call);
     await client.flush({ timeout: 100 });
     expect(most).toBe(1);
@@ -298,6 +299,56 @@ describe('a client', () => {
     expect(new Set(told.failures.map(({ code }) => code))).toEqual(new Set(['closed']));
     // Those in requests may have arrived, those that waited have not.
     expect(told.failures.some(({ uncertain }) => uncertain)).toBe(true);
+  });
+
+  it('says that the server cannot be reached, and why, when it is closed before any answer came', async () => {
+    const failures = new Map<string | undefined, Failure>();
+    const log: string[] = [];
+    const client = new Client('wk', {
+      endpoint: `http://127.0.0.1:${await portOfNobody()}`,
+      onFailure: (failure) => failures.set(failure.messageId, failure),
+      ...{ flushAt: 1, verbose: true, logger: (line: string) => log.push(line) },
+    });
+    client.track({ ...call, messageId: 'm1' });
+    await expect.poll(() => log[0]).toContain('1 calls, try 1: no answer: connect ECONNREFUSED');
+    client.track({ ...call, messageId: 'm2' });
+    await client.close({ timeout: 1 });
+    const message = expect.stringMatching(
+      /^the server cannot be reached: connect ECONNREFUSED 127\.0\.0\.1:\d+$/,
+    );
+    for (const id of ['m1', 'm2']) {
+      expect(failures.get(id)).toMatchObject({ code: 'unreachable', message, cause: expect.anything() });
+    }
+    expect(client.track(call)).toMatchObject({ code: 'closed', message: 'the client is closed' });
+  });
+
+  it('says why every try failed when it gives up on a server that cannot be reached', async () => {
+    const { client, told } = await start({ endpoint: `http://127.0.0.1:${await portOfNobody()}` });
+    client.track(call);
+    await client.flush();
+    const message = expect.stringMatching(/^every try failed: connect ECONNREFUSED/);
+    expect(told.failures).toMatchObject([{ code: 'gave_up', tries: 10, message }]);
+    await client.close();
+  });
+
+  it('says what the server answered last when it is closed before it took the calls', async () => {
+    const slow = { now: Date.now, random: Math.random, scale: 1 };
+    const { client, told, collector } = await start({ clock: slow }, statuses(503, 503, 503));
+    client.track(call);
+    void client.flush();
+    await collector.until(() => collector.requests.length === 1);
+    await client.close({ timeout: 300 });
+    expect(told.failures).toMatchObject([{ code: 'closed', status: 503 }]);
+  });
+
+  it('says nothing of when it sends, and stamps nothing, where its clock is not to correct times', async () => {
+    const { client, collector } = await start({ correctClock: false });
+    client.track({ ...call, timestamp: '2026-03-04T05:06:07.089Z' });
+    client.track(call);
+    await client.close();
+    expect(collector.requests[0]!.body).not.toHaveProperty('sentAt');
+    expect(collector.items[0]).toMatchObject({ timestamp: '2026-03-04T05:06:07.089Z' });
+    expect(collector.items[1]).not.toHaveProperty('timestamp');
   });
 
   it('takes an answer that never ends for what its status says', async () => {
@@ -434,8 +485,8 @@ describe('a client', () => {
   });
 
   it.each([
-    [{ endpoint: 'localhost:8080' }, 'neither http nor https'],
-    [{ endpoint: '/v1' }, 'not a whole URL'],
+    [{ endpoint: 'localhost:8080' }, 'no URL of http or https'],
+    [{ endpoint: '/v1' }, 'no URL of http or https'],
     [{ endpoint: 'http://user:pass@localhost' }, 'contains a password'],
     [{ flushAt: 0 }, 'flushAt'],
     [{ size: 2_501 }, 'size'],
@@ -446,7 +497,26 @@ describe('a client', () => {
     expect(() => new Client('wk', options)).toThrow(reason);
   });
 
+  it.each([
+    [{ flushat: 5 }, 'there is no option flushat; did you mean flushAt?'],
+    [{ flush_at: 5 }, 'there is no option flush_at; did you mean flushAt?'],
+    [{ enpoint: 'http://x' }, 'there is no option enpoint; did you mean endpoint?'],
+    [{ host: 'http://x' }, /there is no option host$/],
+    [{ ['x'.repeat(1e5)]: 1 }, 'there is no option'],
+  ])('refuses an option that it does not have, and says which may be meant: %j', (options, reason) => {
+    expect(() => new Client('wk', options as Options)).toThrow(reason);
+  });
+
   it('refuses to be made without a write key, and says so with a code', () => {
     expect(() => new Client('')).toThrow(expect.objectContaining({ code: 'invalid_option' }));
   });
 });
+
+/** A port that was free a moment ago. */
+async function portOfNobody(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

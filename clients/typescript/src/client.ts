@@ -45,8 +45,9 @@ export class Client<Events = AnyEvents, Traits = Fields> {
   /** Throws a `TypeError` with the code `invalid_option` if an option is wrong. */
   constructor(writeKey: string, options: Options = {}) {
     this.#settings = settingsOf(writeKey, options);
-    const { now } = this.#settings.clock;
-    this.#encoding = { now, newMessageId: messageIds(now) };
+    const { clock, correctClock } = this.#settings;
+    const { now } = clock;
+    this.#encoding = { now, stamps: correctClock, newMessageId: messageIds(now) };
     this.#reports = new Reports(this.#settings);
     this.#sender = new Sender(this.#settings, this.#reports);
   }

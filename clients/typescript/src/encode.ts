@@ -11,6 +11,8 @@ const DEEPEST = 500;
 export interface Encoding {
   readonly newMessageId: () => string;
   readonly now: () => number;
+  /** Whether a call without a time gets the one of now; else the server gives it one. */
+  readonly stamps: boolean;
 }
 
 /** A call that may be queued. */
@@ -24,14 +26,14 @@ type Draft = Record<string, unknown>;
 
 /** Fields every call may have; `type` and `sentAt` are the library's, and what a caller says there means nothing. */
 const SHARED = 'type sentAt messageId timestamp context integrations userId ';
-const WHO = `${SHARED}anonymousId `;
+const names = (own: string) => new Set(`${SHARED}${own}`.split(' '));
 const FIELDS: Readonly<Record<CallType, ReadonlySet<string>>> = {
-  identify: new Set(`${WHO}traits`.split(' ')),
-  track: new Set(`${WHO}event properties`.split(' ')),
-  page: new Set(`${WHO}name category properties traits`.split(' ')),
-  screen: new Set(`${WHO}name category properties`.split(' ')),
-  group: new Set(`${WHO}groupId traits`.split(' ')),
-  alias: new Set(`${SHARED}previousId`.split(' ')),
+  identify: names('anonymousId traits'),
+  track: names('anonymousId event properties'),
+  page: names('anonymousId name category properties traits'),
+  screen: names('anonymousId name category properties'),
+  group: names('anonymousId groupId traits'),
+  alias: names('previousId'),
 };
 
 /**
@@ -59,7 +61,7 @@ export function encode(type: unknown, call: unknown, tools: Encoding): Encoded |
       takeWords(draft, call) ??
       whatIsMissing(draft) ??
       takeObjects(draft, call) ??
-      takeTime(draft, call['timestamp'], tools.now);
+      takeTime(draft, call['timestamp'], tools);
     if (wrong !== undefined) return failure(wrong, { messageId });
     const json = JSON.stringify(draft);
     const bytes = bytesOf(json);
@@ -92,22 +94,15 @@ function takeWords(draft: Draft, call: Draft): FailureCode | undefined {
   return undefined;
 }
 
-function whatIsMissing(draft: Draft): FailureCode | undefined {
-  const anonymous = draft['userId'] === undefined && draft['anonymousId'] === undefined;
-  switch (draft['type']) {
-    case 'alias':
-      // service.md: a client needs both ids of an alias; the server would take an anonymousId for the new one.
-      if (draft['userId'] === undefined) return 'user_id_missing';
-      return draft['previousId'] === undefined ? 'previous_id_missing' : undefined;
-    case 'group':
-      if (anonymous) return 'no_user_anon_id';
-      return draft['groupId'] === undefined ? 'group_id_missing' : undefined;
-    case 'track':
-      if (anonymous) return 'no_user_anon_id';
-      return draft['event'] === undefined ? 'event_not_defined' : undefined;
-    default:
-      return anonymous ? 'no_user_anon_id' : undefined;
+function whatIsMissing({ type, userId, anonymousId, ...draft }: Draft): FailureCode | undefined {
+  if (type === 'alias') {
+    // service.md: a client needs both ids of an alias; the server would take an anonymousId for the new one.
+    if (userId === undefined) return 'user_id_missing';
+    return draft['previousId'] === undefined ? 'previous_id_missing' : undefined;
   }
+  if (userId === undefined && anonymousId === undefined) return 'no_user_anon_id';
+  if (type === 'group' && draft['groupId'] === undefined) return 'group_id_missing';
+  return type === 'track' && draft['event'] === undefined ? 'event_not_defined' : undefined;
 }
 
 /** The traits of a page travel as properties (service.md, "Go library messages"). */
@@ -124,7 +119,8 @@ function takeObjects(draft: Draft, call: Draft): FailureCode | undefined {
 }
 
 /** ISO 8601 in UTC with milliseconds. */
-function takeTime(draft: Draft, said: unknown, now: () => number): FailureCode | undefined {
+function takeTime(draft: Draft, said: unknown, { now, stamps }: Encoding): FailureCode | undefined {
+  if (!stamps && (said ?? undefined) === undefined) return undefined;
   let time = now();
   if (said instanceof Date) time = said.getTime();
   else if (typeof said === 'string') time = readTime(said);
@@ -180,15 +176,9 @@ function isObject(value: unknown): value is Draft {
 
 const { Buffer: native } = globalThis as { Buffer?: { byteLength?(text: string): number } };
 
-/** Bytes of UTF-8. JSON has no lone surrogates, so each half of a pair counts for two of four. */
+/** Bytes of UTF-8. Node counts without copying. */
 export function bytesOf(json: string): number {
-  if (native?.byteLength !== undefined) return native.byteLength(json);
-  let bytes = json.length;
-  for (let at = 0; at < json.length; at++) {
-    const unit = json.charCodeAt(at);
-    if (unit > 0x7f) bytes += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1;
-  }
-  return bytes;
+  return native?.byteLength?.(json) ?? new TextEncoder().encode(json).length;
 }
 
 /** A level takes two characters, so only long texts are looked at. */

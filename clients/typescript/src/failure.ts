@@ -1,44 +1,50 @@
-/**
- * Why a call was not delivered: the names and their meaning are shared by all client libraries
- * (`spec/fixtures/client/README.md`), and by the server where it has the same rule (`spec/errors.json`). Programs may rely
- * on them. Where the name says it all, the sentence is made from it, because pages load every byte of this.
- */
-const SENTENCES = {
+/** Codes whose name says it all: their sentences are made from them, because pages load every byte of this. */
+type PlainCode =
   // Found out at the call: nothing was queued, and the call itself returns the failure.
-  unknown_type: '',
-  not_an_object: '',
-  unknown_field: '',
-  id_not_string: '',
+  | 'unknown_type'
+  | 'not_an_object'
+  | 'unknown_field'
+  | 'id_not_string'
+  | 'user_id_missing'
+  | 'previous_id_missing'
+  | 'group_id_missing'
+  | 'event_not_string'
+  | 'name_not_string'
+  | 'category_not_string'
+  | 'properties_not_object'
+  | 'traits_not_object'
+  | 'context_not_object'
+  | 'integrations_not_object'
+  | 'invalid_message_id'
+  | 'too_deeply_nested'
+  | 'spool_failed'
+  // Happens to a call that was accepted.
+  | 'spool_damaged';
+
+const SENTENCES = {
+  // Found out at the call.
   no_user_anon_id: 'userId or anonymousId is required',
-  user_id_missing: '',
-  previous_id_missing: '',
-  group_id_missing: '',
-  event_not_defined: 'event, the name of the action, is required',
-  event_not_string: '',
-  name_not_string: '',
-  category_not_string: '',
-  properties_not_object: '',
-  traits_not_object: '',
-  context_not_object: '',
-  integrations_not_object: '',
-  invalid_message_id: '',
-  invalid_timestamp: 'timestamp is neither a Date nor an ISO 8601 text',
+  event_not_defined: 'event is required',
+  invalid_timestamp: 'timestamp is neither a Date nor ISO 8601',
   unencodable: 'a value has no JSON',
   message_too_large: 'the call is larger than 32,768 bytes of JSON',
-  too_deeply_nested: 'the call is nested more than 500 levels deep',
-  full: 'there is no room for another call',
-  spool_failed: 'the spool cannot be written',
+  full: 'no room for another call',
   // Before the call was accepted, or to an accepted one.
   closed: 'the client is closed',
   // Happen to a call that was accepted.
+  unreachable: 'the server cannot be reached',
   refused: 'the server refused it',
   gave_up: 'every try failed',
-  dropped: 'it was the oldest when room was needed',
-  expired: 'it may have been sent too long ago to be known as a repetition',
-  spool_damaged: '',
+  dropped: 'newer calls needed its room',
+  expired: 'it is too old to be sent again',
 } as const;
 
-export type FailureCode = keyof typeof SENTENCES;
+/**
+ * Why a call was not delivered: the names and their meaning are shared by all client libraries
+ * (`spec/fixtures/client/README.md`), and by the server where it has the same rule (`spec/errors.json`). Programs may rely
+ * on them.
+ */
+export type FailureCode = keyof typeof SENTENCES | PlainCode;
 
 /** What became of a call that will not be delivered by this client. A value, never thrown. */
 export interface Failure {
@@ -68,10 +74,12 @@ export interface Failure {
 /** What is known beyond the code. */
 export type Circumstances = Partial<Omit<Failure, 'code' | 'message'>> & { readonly said?: string };
 
-/** `said` is what the server answered, cut short; the rest stands in the failure as it is. */
+/** `said` is what the server answered, cut short, or why it did not; the rest stands in the failure as it is. */
 export function failure(code: FailureCode, { said, ...known }: Circumstances = {}): Failure {
-  const status = known.status === undefined ? '' : ` (${known.status}${said ? `: ${said}` : ''})`;
+  const why = said ? `: ${said}` : '';
+  const status = known.status === undefined ? why : ` (${known.status}${why})`;
   const field = known.field === undefined ? '' : `: ${known.field}`;
-  const sentence = SENTENCES[code] || code.replace('_not_', ' is not: ').replaceAll('_', ' ');
+  const sentence =
+    (SENTENCES as Record<string, string>)[code] ?? code.replace('_not_', ' is not: ').replaceAll('_', ' ');
   return { code, message: sentence + field + status, accepted: false, uncertain: false, ...known };
 }

@@ -1,4 +1,4 @@
-import { type Backlog, type Limits, MemoryBacklog, type WhenFull } from './backlog.ts';
+import { type Backlog, MemoryBacklog, type WhenFull } from './backlog.ts';
 import type { CallType } from './call.ts';
 import type { Failure } from './failure.ts';
 
@@ -60,6 +60,12 @@ export interface Options {
    * are dropped for it and reported. A program that can wait awaits `client.room()` instead.
    */
   readonly whenFull?: WhenFull | undefined;
+  /**
+   * Whether every request says when it is sent, so that the server can correct the times of its calls by how wrong the clock
+   * of this machine is. Default true. With false each `timestamp` is delivered as it was given, and a call without one has the
+   * time at which it arrives: for an import of the past.
+   */
+  readonly correctClock?: boolean | undefined;
   /** Requests at the same time. Default 8. While the server fails there is only one. */
   readonly uploads?: number | undefined;
   /** Keeps calls until they are answered for, across restarts: `diskSpool(…)` of `@millrace/client/spool`. */
@@ -88,6 +94,7 @@ export interface Settings {
   readonly flushAfter: number;
   readonly timeout: number;
   readonly closeTimeout: number;
+  readonly correctClock: boolean;
   readonly uploads: number;
   readonly backlog: Backlog;
   readonly fetch: Fetch;
@@ -101,60 +108,97 @@ export interface Settings {
 /** A batch of more calls would be refused (decisions.md section 1, "limits"). */
 const MOST_CALLS = 2_500;
 
+/** The options that are numbers: default, least, most. Below its least, `maxBytes` has no room for a call of the allowed size. */
+const NUMBERS = {
+  size: [MOST_CALLS, 1, MOST_CALLS],
+  flushAt: [20, 1, MOST_CALLS],
+  flushAfter: [5_000, 1],
+  timeout: [10_000, 1],
+  closeTimeout: [10_000, 0],
+  maxCalls: [10_000, 1],
+  maxBytes: [32 * 1024 * 1024, 32_768],
+  uploads: [8, 1],
+} as const satisfies { readonly [name in keyof Options]: readonly [number, number, number?] };
+
+type Numbers = Record<keyof typeof NUMBERS, number>;
+
+/** All others. */
+const OTHERS = 'endpoint whenFull correctClock spool fetch onSuccess onFailure logger verbose clock'.split(
+  ' ',
+);
+
 /** Throws a `TypeError` with the code `invalid_option`: a wrong option is a mistake of the program, found at its start. */
 export function settingsOf(writeKey: string, options: Options): Settings {
   if (typeof writeKey !== 'string' || writeKey === '') throw invalid('the write key is missing');
-  const size = between('size', options.size ?? MOST_CALLS, 1, MOST_CALLS);
-  const flushAt = between(
-    'flushAt',
-    options.flushAt ?? (options.size === undefined ? 20 : size),
-    1,
-    MOST_CALLS,
-  );
-  const limits: Limits = {
-    maxCalls: between('maxCalls', options.maxCalls ?? 10_000, 1),
-    // Below it a call of the allowed size would never find room.
-    maxBytes: between('maxBytes', options.maxBytes ?? 32 * 1024 * 1024, 32_768),
-    whenFull: options.whenFull ?? 'refuse',
-  };
-  if (!['refuse', 'drop-oldest'].includes(limits.whenFull)) throw invalid('whenFull is none of its values');
-  const { fetch: own, logger } = options;
+  refuseUnknown(options);
+  const numbers = numbersIn(options);
+  const { size, flushAt } = numbers;
+  const { whenFull = 'refuse', fetch: own, logger, spool, onSuccess, onFailure } = options;
+  if (!['refuse', 'drop-oldest'].includes(whenFull)) throw invalid('whenFull is none of its values');
   return {
+    ...numbers,
     url: urlOf(options.endpoint ?? 'http://localhost:8080'),
     writeKey,
-    flushAt: Math.min(size, flushAt),
-    flushAfter: between('flushAfter', options.flushAfter ?? 5_000, 1),
-    timeout: between('timeout', options.timeout ?? 10_000, 1),
-    closeTimeout: between('closeTimeout', options.closeTimeout ?? 10_000, 0),
-    uploads: between('uploads', options.uploads ?? 8, 1),
-    backlog: options.spool ?? new MemoryBacklog(limits),
+    flushAt: Math.min(size, options.flushAt ?? options.size ?? flushAt),
+    correctClock: options.correctClock ?? true,
+    backlog: spool ?? new MemoryBacklog({ ...numbers, whenFull }),
     // Looked up at each request, so that what a program puts in its place later counts too.
     fetch: own ?? ((url, init) => globalThis.fetch(url, init)),
-    onSuccess: options.onSuccess,
-    onFailure: options.onFailure,
+    onSuccess,
+    onFailure,
     log: (line) => (logger ?? console.warn)(`millrace: ${line}`),
     verbose: options.verbose ?? debugging(),
     clock: options.clock ?? { now: Date.now, random: Math.random, scale: 1 },
   };
 }
 
-function between(name: string, value: number, least: number, most = 2 ** 31 - 1): number {
-  if (typeof value === 'number' && value >= least && value <= most) return value;
-  throw invalid(`${name} is not a number from ${least} to ${most}`);
+function numbersIn(options: Options): Numbers {
+  const numbers = {} as Numbers;
+  for (const key in NUMBERS) {
+    const name = key as keyof Numbers;
+    const [otherwise, least, most = 2 ** 31 - 1] = NUMBERS[name] as readonly [number, number, number?];
+    const value = options[name] ?? otherwise;
+    if (!(typeof value === 'number' && value >= least && value <= most)) {
+      throw invalid(`${name} is not a number from ${least} to ${most}`);
+    }
+    numbers[name] = value;
+  }
+  return numbers;
+}
+
+/** An option with a typing error would otherwise be none, without a word. */
+function refuseUnknown(options: object): void {
+  const names = [...Object.keys(NUMBERS), ...OTHERS];
+  for (const name in options) {
+    if (names.includes(name)) continue;
+    const meant = names.find((one) => isLike(one.toLowerCase(), name.toLowerCase(), 2));
+    throw invalid(`there is no option ${name}${meant ? `; did you mean ${meant}?` : ''}`);
+  }
+}
+
+/** Whether so many letters added, left out or changed make one of the other. */
+function isLike(one: string, other: string, changes: number): boolean {
+  if (changes < 0 || one === other) return changes >= 0;
+  const [rest, others] = [one.slice(1), other.slice(1)];
+  return (
+    isLike(rest, others, one[0] === other[0] ? changes : changes - 1) ||
+    isLike(rest, other, changes - 1) ||
+    isLike(one, others, changes - 1)
+  );
 }
 
 function urlOf(endpoint: string): string {
-  let url: URL;
+  let url: URL | undefined;
   try {
     url = new URL(endpoint);
   } catch {
-    throw invalid('the endpoint is not a whole URL');
+    // Said below.
   }
-  if (!/^https?:$/.test(url.protocol)) throw invalid('the endpoint is neither http nor https');
-  if (url.username !== '' || url.password !== '') throw invalid('the endpoint contains a password');
-  if (url.pathname === '/') url.pathname = '/v1/batch';
-  url.hash = '';
-  return url.href;
+  if (!/^https?:$/.test(url?.protocol ?? '')) throw invalid('the endpoint is no URL of http or https');
+  if (url!.username + url!.password !== '') throw invalid('the endpoint contains a password');
+  if (url!.pathname === '/') url!.pathname = '/v1/batch';
+  url!.hash = '';
+  return url!.href;
 }
 
 function invalid(reason: string): TypeError {

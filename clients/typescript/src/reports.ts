@@ -129,9 +129,8 @@ export class Reports {
 }
 
 function circumstances(answer: Answer | undefined) {
-  if (answer === undefined) return {};
-  const { status, said, cause } = answer;
-  return { ...(status > 0 && { status, said }), ...(cause !== undefined && { cause }) };
+  const { status, said = '', cause } = answer ?? {};
+  return { said, ...(status && { status }), ...(cause !== undefined && { cause }) };
 }
 
 /** The id and the type stand first in the JSON of every call. */

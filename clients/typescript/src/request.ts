@@ -10,13 +10,16 @@ const CONTEXT = `"context":{"library":{"name":"@millrace/client","version":"${VE
 /** `{"batch":[],…,"sentAt":"2026-11-21T12:00:00.000Z","writeKey":""}` without its key. */
 const ENVELOPE = CONTEXT.length + 75;
 
+/** Characters of what a log line says of an answer. */
+const LONGEST_SAID = 200;
+
 /** What came of one request. */
 export interface Answer {
   /** 0 when there was no answer; a browser also gives a redirect so. */
   readonly status: number;
   /** What the server asks for, in ms; 0 when it asks for nothing. */
   readonly retryAfter: number;
-  /** `code: message` of an error of ours. */
+  /** `code: message` of an error of ours, or why there was no answer. */
   readonly said: string;
   /** Why there was no answer. */
   readonly cause?: unknown;
@@ -49,7 +52,7 @@ export function post(settings: Settings, entries: readonly Entry[], departing: b
       .then(resolve, (cause: unknown) => resolve(unanswered(cause)))
       .finally(() => clearTimeout(late));
   });
-  return { answer, abort: () => stop(new Error('the client was closed')) };
+  return { answer, abort: () => stop(new Error('no answer until then')) };
 }
 
 interface Body {
@@ -62,15 +65,20 @@ interface Body {
  * The write key travels as the user of Basic authentication. From a page that is being left it travels in the body: a
  * request without headers of its own needs no permission of the server first, for which there would be no time.
  */
-function bodyOf({ writeKey, clock }: Settings, entries: readonly Entry[], departing: boolean): Body {
-  const sentAt = new Date(clock.now()).toISOString();
+function bodyOf(
+  { writeKey, clock, correctClock }: Settings,
+  entries: readonly Entry[],
+  departing: boolean,
+): Body {
+  const sentAt = correctClock ? `,"sentAt":"${new Date(clock.now()).toISOString()}"` : '';
   const calls = entries.map(({ json }) => json).join(',');
   const key = departing ? `,"writeKey":${JSON.stringify(writeKey)}` : '';
-  const text = `{"batch":[${calls}],${CONTEXT},"sentAt":"${sentAt}"${key}}`;
-  if (departing) return { text, headers: { 'content-type': 'text/plain' }, keepalive: true };
-  const user = btoa(String.fromCharCode(...new TextEncoder().encode(`${writeKey}:`)));
-  const headers = { 'content-type': 'application/json', authorization: `Basic ${user}` };
-  return { text, headers, keepalive: false };
+  const text = `{"batch":[${calls}],${CONTEXT}${sentAt}${key}}`;
+  const user = () => btoa(String.fromCharCode(...new TextEncoder().encode(`${writeKey}:`)));
+  const headers: Body['headers'] = departing
+    ? { 'content-type': 'text/plain' }
+    : { 'content-type': 'application/json', authorization: `Basic ${user()}` };
+  return { text, headers, keepalive: departing };
 }
 
 async function exchange(settings: Settings, body: Body, signal: AbortSignal): Promise<Answer> {
@@ -80,7 +88,7 @@ async function exchange(settings: Settings, body: Body, signal: AbortSignal): Pr
     body: body.text,
     redirect: 'manual',
     signal,
-    ...(body.keepalive ? { keepalive: true } : {}),
+    keepalive: body.keepalive,
   });
   const { status, headers } = answer;
   // The body is read whatever the status, because a connection is used again only when it is.
@@ -105,7 +113,7 @@ async function read(answer: FetchAnswer, status: number): Promise<string> {
 function said(text: string): string {
   try {
     const { code, message } = JSON.parse(text) as { code?: unknown; message?: unknown };
-    return typeof code === 'string' ? `${code}: ${String(message)}`.slice(0, 200) : '';
+    return typeof code === 'string' ? `${code}: ${String(message)}`.slice(0, LONGEST_SAID) : '';
   } catch {
     return '';
   }
@@ -117,7 +125,9 @@ const NOT_SENT = /^(ECONNREFUSED|ENOTFOUND|EAI_|UND_ERR_CONNECT|CERT_|ERR_TLS|.*
 /** Only Node says why; a browser does not, and then the server may have the calls. */
 function unanswered(cause: unknown): Answer {
   const inner = (cause as { cause?: unknown } | undefined)?.cause ?? cause;
-  const code = (inner as { code?: unknown } | undefined)?.code;
+  const { code, message } = (inner ?? {}) as { code?: unknown; message?: unknown };
   const sent = typeof code !== 'string' || !NOT_SENT.test(code);
-  return { status: 0, retryAfter: 0, said: '', cause: cause ?? 'unknown', uncertain: sent };
+  // Node has no message where several addresses of one name were tried.
+  const said = String(message || code || inner).slice(0, LONGEST_SAID);
+  return { status: 0, retryAfter: 0, said, cause: cause ?? said, uncertain: sent };
 }

@@ -36,6 +36,8 @@ export class Sender {
   #bytes = 0;
   /** In a row, of all requests. */
   #failures = 0;
+  /** The last of them. */
+  #lastFailure: Answer | undefined;
   #pausedUntil = 0;
   /** The part of it that a `Retry-After` is the reason for. */
   #askedUntil = 0;
@@ -100,9 +102,8 @@ export class Sender {
     await Promise.all(postings.map(({ answer }) => answer));
     const { backlog } = this.#settings;
     if (!backlog.durable) {
-      for (const batch of this.#retrying) this.#settle(batch, 'closed');
-      for (let rest = this.#take(); rest.length > 0; rest = this.#take())
-        this.#settle(batchOf(rest), 'closed');
+      for (const batch of this.#retrying) this.#close(batch);
+      for (let rest = this.#take(); rest.length > 0; rest = this.#take()) this.#close(batchOf(rest));
     }
     this.#room.look();
     await backlog.close();
@@ -240,14 +241,17 @@ export class Sender {
     if (this.#settings.verbose) this.#log(batch, answer);
     if (verdict !== 'retry') {
       this.#failures = 0;
+      this.#lastFailure = undefined;
       this.#settle(batch, verdict === 'delivered' ? undefined : 'refused', answer);
       return;
     }
     this.#failures++;
+    // A request that closing cut off says nothing of the server.
+    if (!this.#ended) this.#lastFailure = answer;
     batch.uncertain ||= answer.uncertain;
     const { durable } = this.#settings.backlog;
     if (!durable && batch.tries >= MOST_TRIES) this.#settle(batch, 'gave_up', answer);
-    else if (!durable && this.#ended) this.#settle(batch, 'closed', answer);
+    else if (!durable && this.#ended) this.#close(batch, answer);
     else this.#wait(batch, answer.retryAfter);
   }
 
@@ -263,6 +267,12 @@ export class Sender {
     this.#retrying.push(batch);
   }
 
+  /** The time is over. Where no request got an answer, that is the reason, and closing only the moment. */
+  #close(batch: Batch, cutOff?: Answer): void {
+    const last = this.#lastFailure;
+    this.#settle(batch, last?.status === 0 ? 'unreachable' : 'closed', last ?? cutOff);
+  }
+
   #settle(batch: Batch, code?: FailureCode, answer?: Answer): void {
     const entries = batch.entries.filter(({ settled }) => !settled);
     this.#settings.backlog.settle(entries);
@@ -271,9 +281,10 @@ export class Sender {
     this.#room.look();
   }
 
-  #log({ entries, tries }: Batch, { status, said, cause }: Answer): void {
-    const outcome = cause === undefined ? `${status} ${said}` : `no answer: ${String(cause)}`;
-    this.#settings.log(`${entries.length} calls, try ${tries}: ${outcome.trim()}`);
+  #log({ entries, tries }: Batch, { status, said }: Answer): void {
+    this.#settings.log(
+      `${entries.length} calls, try ${tries}: ${`${status || 'no answer:'} ${said}`.trim()}`,
+    );
   }
 }
 

@@ -46,7 +46,7 @@ describe('the examples of the README', () => {
   it('has an example of failures that prints what it says', async () => {
     const { stdout, stderr } = await play(examples('js')[1]!);
     expect(stdout).toBe('event_not_defined\nstored\n{ accepted: 1, delivered: 1, failed: 0, pending: 0 }\n');
-    expect(stderr).toMatch(/^refused event_not_defined event, the name of the action, is required/);
+    expect(stderr).toMatch(/^refused event_not_defined event is required/);
   });
 
   it('has an example of a spool that ends with an empty one', async () => {

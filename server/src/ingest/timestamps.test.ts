@@ -119,3 +119,12 @@ test('a clock more than 24 hours off is not corrected', () => {
   expect(correctedTime(5, 1000, 1001 + day)).toBeNaN();
   expect(correctedTime(5, 1001 + day, 1000)).toBeNaN();
 });
+
+test('less than a second between sending and arriving is the network, and no wrong clock', () => {
+  for (const apart of [0, 1, 138, 999]) {
+    expect(correctedTime(5, 100_000, 100_000 + apart)).toBe(5);
+    expect(correctedTime(5, 100_000 + apart, 100_000)).toBe(5);
+  }
+  expect(correctedTime(5, 100_000, 101_000)).toBe(1005);
+  expect(correctedTime(5, 101_000, 100_000)).toBe(-995);
+});

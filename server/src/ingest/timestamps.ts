@@ -156,12 +156,14 @@ export function formatTime(time: Time): string {
 }
 
 /**
- * When something happened, by our clock: `original` moved by how much the client's clock was off when it sent the call.
+ * When something happened, by our clock: `original` moved by how much the client's clock was off when it sent the call. Less
+ * than a second is the network and not the clock: a correction would shift every historical time by it.
  * `NaN` where the two clocks are more than 24 hours apart, as the correction is then worth less than the client's own word,
  * and where the result would leave the years that four digits can write.
  * decisions.md section 1, "time".
  */
 export function correctedTime(original: Time, sentAt: Time, receivedAt: Time): Time {
   const correction = receivedAt - sentAt;
+  if (Math.abs(correction) < SECOND) return original;
   return Math.abs(correction) > DAY ? Number.NaN : withinRange(original + correction);
 }

@@ -12,6 +12,7 @@ const yaml = `
 sources:
   - { name: website, writeKeys: [wk] }
   - { name: bulk, writeKeys: [wk_bulk] }
+  - { name: past, writeKeys: [wk_past] }
 `;
 
 /** Stands before the server, and keeps its answers back from a certain request on. */
@@ -188,6 +189,40 @@ describe('millrace send --file', () => {
     expect(second).toMatchObject({ code: 0, out: expect.stringContaining('15,000 and 0 with those of') });
     // In order: nothing was sent twice.
     expect((await sumsOf('bulk'))['duplicates']).toBe(before['duplicates']);
+  });
+
+  it('shifts no time, however wrong the clock of the machine is: timestamps stay to the millisecond', async () => {
+    const slow = 'data:text/javascript,{const{now}=Date;Date.now=()=>now()-300000}';
+    const file = written('past.ndjson', [
+      JSON.stringify({
+        type: 'page',
+        userId: 'u1',
+        messageId: 'given',
+        timestamp: '2026-03-04T05:06:07.000Z',
+      }),
+      JSON.stringify({
+        type: 'page',
+        userId: 'u1',
+        messageId: 'other',
+        originalTimestamp: '2026-03-04T05:06:08.089Z',
+      }),
+      JSON.stringify({ type: 'page', userId: 'u1', messageId: 'none' }),
+    ]);
+    const begun = Date.now();
+    const args = ['send', '--file', file, '--endpoint', endpoint, '--write-key', 'wk_past'];
+    const ended = await millrace(args, { NODE_OPTIONS: `--import ${slow}` }).ended;
+    expect(ended).toMatchObject({ code: 0, err: '' });
+    const eventOf = async (id: string) => {
+      const headers = { authorization: `Bearer ${adminTokenOf(place)}` };
+      const answer = await fetch(`${program.url}/api/v1/events/${id}`, { headers });
+      const { data } = (await answer.json()) as { data: { event: Record<string, string> }[] };
+      return data[0]!.event;
+    };
+    expect(await eventOf('given')).toMatchObject({ timestamp: '2026-03-04T05:06:07.000Z' });
+    expect(await eventOf('other')).toMatchObject({ timestamp: '2026-03-04T05:06:08.089Z' });
+    const { timestamp, receivedAt } = await eventOf('none');
+    expect(timestamp).toBe(receivedAt);
+    expect(Date.parse(timestamp!)).toBeGreaterThanOrEqual(begun);
   });
 
   it('takes a file that is not the one it knows, and options that do not go together, for wrong usage', async () => {

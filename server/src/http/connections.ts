@@ -3,8 +3,14 @@ import type { Server, Socket } from 'node:net';
 /** What is arriving on a connection now and wants to know when the client is gone. */
 export const ARRIVING = Symbol('arriving');
 
-/** The note stands on the connection itself: a listener for every request would cost as much as the rest of this folder. */
-export type Carrier = Socket & { [ARRIVING]?: { gone(): void } | undefined };
+/** The request that `node:http` read last on a connection, of which the head is here at least. */
+export const ASKED = Symbol('asked');
+
+/** The notes stand on the connection itself: a listener for every request would cost as much as the rest of this folder. */
+export type Carrier = Socket & {
+  [ARRIVING]?: { gone(): void } | undefined;
+  [ASKED]?: { readonly isAnsweredEarly: boolean } | undefined;
+};
 
 /**
  * Every open connection of a server, those too that Node's HTTP server does not count: a TLS handshake under way, and a

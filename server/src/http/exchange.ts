@@ -4,6 +4,7 @@ import type { AnswerStream } from '../ports/control.ts';
 import type { Measures } from '../ports/measures.ts';
 import { writeKeyIn } from './authorization.ts';
 import type { CallExchange } from './call-exchange.ts';
+import { ASKED, type Carrier } from './connections.ts';
 import { forBrowsers } from './cors.ts';
 import { type Answer, respond } from './respond.ts';
 import { isReceivingPath, targetIn } from './routes.ts';
@@ -35,6 +36,7 @@ export class Exchange implements CallExchange {
     this.#response = response;
     this.#closing = closing;
     this.#measures = measures;
+    (request.socket as Carrier)[ASKED] = this;
   }
 
   get contentLength(): number {
@@ -68,7 +70,7 @@ export class Exchange implements CallExchange {
     this.#awaitsContinue = true;
   }
 
-  /** The client may send the body. Who is refused by the head alone is spared sending it. */
+  /** The client may send the body. A client that is refused by the head alone is spared sending it. */
   invite(): void {
     if (this.#awaitsContinue) this.#response.writeContinue();
   }
@@ -83,6 +85,11 @@ export class Exchange implements CallExchange {
 
   get isAnswered(): boolean {
     return this.#response.headersSent;
+  }
+
+  /** It has its answer before all of it is here. What is wrong with the rest is not worth another one. */
+  get isAnsweredEarly(): boolean {
+    return this.isAnswered && !this.request.complete;
   }
 
   /** Browsers may read every answer of the receiving API, the refusals too; everybody else is spared the headers. */

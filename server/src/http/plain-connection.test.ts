@@ -336,11 +336,15 @@ describe('the limits of time', () => {
     expect([running!.calls, codes]).toEqual([[], ['408 request_timeout']]);
   });
 
-  test('answer 408 behind a refusal whose body does not come', async () => {
+  test.each([
+    ['read plainly', []],
+    ['read by node:http', [ODD]],
+  ])('close without a second answer who is refused and does not send its body, %s', async (_, headers) => {
     const connection = await start({ timeLimits: limits });
-    await connection.send(postHead('/v1/track', 100_000), 'x');
-    expect([(await connection.answer()).status, (await connection.answer()).status]).toEqual([400, 408]);
+    await connection.send(postHead('/v1/track', 100_000, headers), 'x');
+    expect((await connection.answer()).status).toBe(400);
     await connection.closed;
+    await expect(connection.answer()).rejects.toThrow('closed after ""');
   });
 
   test('close who is idle, without a word, and do not count the time of a verdict', async () => {

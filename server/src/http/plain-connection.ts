@@ -272,9 +272,11 @@ export class PlainConnection implements CallExchange {
     else this.#closesAfter = true;
   };
 
+  /** What is here is no whole request. One that was refused by its head has its answer, and gets no second one. */
   #break(code: string): void {
     this.#state = 'over';
-    answerUnreadable(code, this.peer, this.#tools.measures);
+    if (this.#isAnswered) this.peer.end(() => this.peer.destroy());
+    else answerUnreadable(code, this.peer, this.#tools.measures);
   }
 
   readonly #onClose = (): void => {

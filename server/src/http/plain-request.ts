@@ -32,6 +32,9 @@ const QUESTION_MARK = 0x3f;
 /** A longer head is left to `node:http`, which has a limit of its own. */
 const LONGEST_HEAD = 8192;
 
+/** More headers are left to `node:http`, which counts them and refuses more than 1,000. Clients send a dozen. */
+const MOST_HEADERS = 100;
+
 /** So many digits are a number whatever the parser. */
 const MOST_DIGITS = 9;
 
@@ -145,9 +148,9 @@ function pathOf(bytes: Buffer, targetEnd: number): string {
 
 /** The place behind the empty line; `at` is the first line behind the request line. */
 function endOfHead(bytes: Buffer, at: number, head: Head): number {
-  while (bytes[at] !== CR) {
+  for (let headers = 0; bytes[at] !== CR; headers++) {
     at = endOfLine(bytes, at, head);
-    if (at === NOWHERE) return NOWHERE;
+    if (at === NOWHERE || headers === MOST_HEADERS) return NOWHERE;
   }
   return bytes[at + 1] === LF && at + 2 <= LONGEST_HEAD ? at + 2 : NOWHERE;
 }

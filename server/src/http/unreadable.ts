@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Measures } from '../ports/measures.ts';
+import { ASKED, type Carrier } from './connections.ts';
 import type { ErrorCode } from './errors.ts';
 import { asText, failure } from './respond.ts';
 
@@ -14,7 +15,9 @@ const ENDING = new WeakSet<Duplex>();
 
 /**
  * No request could be read on this connection, or it was too slow in coming; `code` is of Node's error. Requests that came
- * whole before it get their answers first: an error in their place would be taken for theirs.
+ * whole before it get their answers first: an error in their place would be taken for theirs. A request that was refused
+ * by its head has its answer, and gets no second one for what is wrong with its body: the client would take it for the
+ * answer to its next request.
  */
 export function answerUnreadable(
   code: string | undefined,
@@ -29,6 +32,10 @@ export function answerUnreadable(
   // Every further byte is an error too.
   if (ENDING.has(socket)) return;
   ENDING.add(socket);
+  if ((socket as Carrier)[ASKED]?.isAnsweredEarly) {
+    afterAnswers(socket, () => socket.end(() => socket.destroy()));
+    return;
+  }
   const answer = failure(CODES[code ?? ''] ?? 'malformed_request');
   measures?.answered(answer.status, answer.code);
   const text = asText(answer);
@@ -38,10 +45,10 @@ export function answerUnreadable(
   });
 }
 
-/** Calls `then` when every request that came whole has its answer; never when the connection breaks before. */
+/** Calls `then` when every answer that is owed or begun is written; never when the connection breaks before. */
 function afterAnswers(socket: Duplex, then: () => void): void {
   const response = responseOn(socket);
-  if (response === undefined || !response.req.complete) then();
+  if (response === undefined || !(response.req.complete || response.headersSent)) then();
   // By then Node has put the next answer in its place.
   else response.once('finish', () => afterAnswers(socket, then));
 }

@@ -42,7 +42,12 @@ const event = fc.record(
     category: text,
     properties: object,
     traits: object,
-    context: object,
+    context: fc.oneof(
+      object,
+      fc
+        .tuple(object, fc.oneof(object, text, fc.constantFrom(null, {}, [], [1], { a: 1 })), object)
+        .map(([before, traits, after]) => ({ ...before, traits, ...after })),
+    ),
     integrations: object,
     timestamp: fc.constant('2026-01-02T03:04:05.678Z'),
     receivedAt: fc.constant('2026-01-02T03:04:05.678Z'),
@@ -83,6 +88,29 @@ describe('body', () => {
   });
 });
 
+describe('the traits of an identify', () => {
+  const traitsIn = (more: object, asked: 'documented' | 'canonical' = 'documented') =>
+    JSON.parse(body({ ...EVENT, type: 'identify', ...more } as Event, asked)).traits;
+
+  it('are those of its context where it has none of its own', () => {
+    const context = { traits: { plan: 'pro' } };
+    expect(traitsIn({ context })).toEqual({ plan: 'pro' });
+    expect(traitsIn({ context, traits: {} })).toEqual({ plan: 'pro' });
+    expect(traitsIn({ context, traits: { plan: 'free' } })).toEqual({ plan: 'free' });
+    for (const traits of [undefined, null, 'pro', [1], {}]) {
+      expect(traitsIn({ context: { traits } })).toEqual({});
+    }
+  });
+
+  it('stay where the client sent them in the canonical format', () => {
+    expect(traitsIn({ context: { traits: { plan: 'pro' } } }, 'canonical')).toBeUndefined();
+  });
+
+  it('of a group are its own and never those of its context, which are of a user', () => {
+    expect(traitsIn({ type: 'group', context: { traits: { plan: 'pro' } } })).toEqual({});
+  });
+});
+
 describe('a body put together from the stored line', () => {
   /** What the protocol does not know is kept behind the rest; but whole numbers come first, as JavaScript has it. */
   const others = fc.dictionary(
@@ -106,6 +134,21 @@ describe('a body put together from the stored line', () => {
       }),
       { numRuns: 2000 },
     );
+  });
+
+  it('has the traits of the context, however long they are and whatever stands around them', () => {
+    const traits = { plan: 'pro', pad: 'x'.repeat(20_000), nested: { traits: { no: 1 } } };
+    for (const context of [
+      { traits },
+      { '1': { traits: 1 }, library: { traits: { no: 1 } }, 'a"traits": {': 'b', traits, behind: [] },
+      { traitsOf: {}, trait: {}, traits, page: {} },
+      {},
+    ]) {
+      for (const own of [{}, { traits: {} }, { traits: { own: true } }]) {
+        const stored = { ...EVENT, type: 'identify', context, ...own } as Event;
+        expect(documentedBody(lineOf(JSON.stringify(stored)))?.toString()).toBe(body(stored, 'documented'));
+      }
+    }
   });
 
   it('has room for every field twice as long as all the others', () => {

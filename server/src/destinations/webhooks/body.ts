@@ -1,6 +1,6 @@
 import type { WebhookSettings } from '../../model/destination.ts';
 import type { Event } from '../../model/event.ts';
-import type { JsonObject } from '../../model/json.ts';
+import { isObject, type JsonObject } from '../../model/json.ts';
 
 const EMPTY: JsonObject = {};
 
@@ -28,7 +28,7 @@ function documented(event: Event): object {
   const { type, userId, anonymousId, messageId, name, category, context, timestamp } = event;
   switch (type) {
     case 'identify': {
-      const traits = event.traits ?? EMPTY;
+      const traits = identifyTraits(event);
       return { version: 1, type, userId, anonymousId, messageId, traits, context, timestamp };
     }
     case 'group': {
@@ -92,6 +92,15 @@ function documented(event: Event): object {
         timestamp,
       };
   }
+}
+
+/**
+ * One library sends the traits of an identify only in its context. They are taken from there where it has none of its own,
+ * that is an absent or an empty object; the context is left as it is.
+ */
+function identifyTraits({ traits = EMPTY, context }: Event): JsonObject {
+  const said = context.traits;
+  return isObject(said) && Object.keys(traits).length === 0 ? said : traits;
 }
 
 /**

@@ -46,9 +46,7 @@ export function documentedBody(line: Line): Buffer | undefined {
   const type = has(FIELD.type) ? BY_LETTER.get(bytes[starts[FIELD.type]! + 1]!) : undefined;
   // Which of the two wins is decided key by key.
   if (type === undefined || (type === 'page' && has(FIELD.properties) && has(FIELD.traits))) return undefined;
-  // An alias without a userId has its anonymousId twice.
-  const isTwice = type === 'alias' && has(FIELD.anonymousId);
-  const twice = isTwice ? ends[FIELD.anonymousId]! - starts[FIELD.anonymousId]! : 0;
+  const twice = writtenTwice(bytes, type);
   const body = Buffer.allocUnsafe(line.to - line.from + twice + MOST_ADDED);
   let at = put(body, 0, HEADS[type]);
   for (const { name, field, otherwise, atLeast } of SHAPES[type]) {
@@ -60,6 +58,33 @@ export function documentedBody(line: Line): Buffer | undefined {
   }
   body[at++] = CLOSE_OBJECT;
   return body.subarray(0, at);
+}
+
+/**
+ * Bytes that the body has twice and the line once: the anonymousId of an alias without a userId, and the traits of an
+ * identify that has them only in its context, where they are found here.
+ */
+function writtenTwice(bytes: Buffer, type: CallType): number {
+  if (type === 'alias' && has(FIELD.anonymousId)) return lengthOf(FIELD.anonymousId);
+  if (type !== 'identify' || !has(FIELD.context) || (has(FIELD.traits) && lengthOf(FIELD.traits) > 2))
+    return 0;
+  return findTraits(bytes, starts[FIELD.context]!, ends[FIELD.context]!) ? lengthOf(FIELD.traits) : 0;
+}
+
+/** Takes the traits of a context for those of the event; false where it has none that are an object. */
+function findTraits(bytes: Buffer, from: number, to: number): boolean {
+  for (let at = from + 1; at < to - 1; at++) {
+    const name = at + 1;
+    const nameEnd = endOfText(bytes, name);
+    const value = nameEnd + 2;
+    at = endOfValue(bytes, value);
+    if (fieldOf(bytes, name, nameEnd) !== FIELD.traits) continue;
+    if (bytes[value] !== OPEN_OBJECT) return false;
+    starts[FIELD.traits] = value;
+    ends[FIELD.traits] = at;
+    return true;
+  }
+  return false;
 }
 
 /** The messageId of a line; undefined where it is not made of visible ASCII characters alone. */
@@ -123,6 +148,10 @@ const HEADS = Object.fromEntries(
 const BY_LETTER: ReadonlyMap<number, CallType> = new Map(
   (Object.keys(SHAPES) as CallType[]).map((type) => [type.charCodeAt(0), type]),
 );
+
+function lengthOf(field: number): number {
+  return ends[field]! - starts[field]!;
+}
 
 function has(field: number): boolean {
   return ends[field]! > 0;

@@ -33,7 +33,7 @@ try {
 
   console.log(`commits before: ${await ingest(store, 5 * SECOND)}`);
   const quiet = { debug() {}, info() {}, warn() {}, error() {} };
-  const upkeep = new Upkeep({ log: store.log, clock: systemClock, logger: quiet, retention: KEEP });
+  const upkeep = new Upkeep({ log: store.log, clock: systemClock, logger: quiet, retention: () => KEEP });
   const started = performance.now();
   upkeep.start();
   let seconds: number | undefined;

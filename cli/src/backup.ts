@@ -25,6 +25,11 @@ interface Progress {
   readonly written: number;
   readonly bytes: number;
   readonly events?: number;
+  readonly damage?: {
+    readonly events: number;
+    readonly deliveries: number;
+    readonly others: readonly string[];
+  };
   readonly seconds: number;
   readonly reason?: string;
 }
@@ -53,11 +58,17 @@ export async function backup({ dir, ...options }: BackupOptions, place: Surround
       `${count(ended.events ?? 0)} events, ${megabytes(ended.bytes)}, as they were at ${ended.at}: ${ended.folder}, ` +
         `made in ${ended.seconds.toFixed(1)} s.\n`,
     );
+    if (ended.damage !== undefined) place.err.write(`millrace: ${damageText(ended.damage)}.\n`);
     place.err.write(
       `It is on the machine of ${address.url.host}, without the file admin-token. millrace restore makes a data folder of it.\n`,
     );
   }
   return 0;
+}
+
+function damageText({ events, deliveries, others }: NonNullable<Progress['damage']>): string {
+  const parts = [`${count(events)} events`, `${count(deliveries)} deliveries`, ...others].join(', ');
+  return `WARNING: some of it cannot be read, in the store as in the copy (${parts}): keep an older backup, and check the disk`;
 }
 
 /** Resolves to the backup when it is whole, or to why there is none. */

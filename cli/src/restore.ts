@@ -7,21 +7,27 @@ export interface RestoreOptions {
   /** The argument of the verb. */
   readonly dir: string;
   readonly data?: string;
+  readonly acceptDamage?: boolean;
   readonly json?: boolean;
 }
 
 /**
- * `millrace restore DIR`: copies a backup into an empty data folder and checks every page of the copy. It asks no server:
+ * `millrace restore DIR`: copies a backup into an empty data folder and checks everything in the copy. It asks no server:
  * the one that is to use the folder is started afterwards. contract.md section 1.
  */
-export async function restore({ dir, data, json }: RestoreOptions, place: Surroundings): Promise<ExitCode> {
+export async function restore(
+  { dir, data, acceptDamage = false, json }: RestoreOptions,
+  place: Surroundings,
+): Promise<ExitCode> {
   const folder = resolve(data ?? (place.env['MILLRACE_DATA'] || './data'));
   try {
-    const { bytes } = restoreBackup(resolve(dir), folder);
-    if (json) place.out.write(`${JSON.stringify({ folder, bytes })}\n`);
+    const { bytes, damage } = restoreBackup(resolve(dir), folder, { acceptDamage });
+    if (json) place.out.write(`${JSON.stringify({ folder, bytes, ...(damage && { damage }) })}\n`);
     else {
       place.out.write(
-        `${count(Math.ceil(bytes / 1024 / 1024))} MB are in ${folder}, and every page is sound.\n`,
+        `${count(Math.ceil(bytes / 1024 / 1024))} MB are in ${folder}, ${
+          damage === undefined ? 'and everything in it can be read' : 'with what cannot be read'
+        }.\n`,
       );
       place.err.write(
         'Start Millrace with it. What was delivered after the moment of the backup is delivered once more, with the same ' +

@@ -126,6 +126,11 @@ function factLines(overview: Overview, now: number, paint: Paint): string[] {
     ['store', `${size(log.bytes)}, ${count(log.events)} events${oldest}`],
     ['ledger', balanced ? paint.green('balanced') : paint.red(paint.bold('NOT BALANCED'))],
   ];
+  if (log.damage !== undefined) {
+    const { events, deliveries } = log.damage;
+    const lost = `${count(events)} events and ${count(deliveries)} deliveries cannot be read: check the disk`;
+    facts.splice(2, 0, ['damage', paint.red(paint.bold(lost))]);
+  }
   if (unparseable + skewed > 0) {
     const clocks = `times not readable ${count(unparseable)}, more than 24 h off ${count(skewed)}`;
     facts.splice(1, 0, ['clocks of clients', clocks]);

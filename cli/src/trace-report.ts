@@ -34,6 +34,14 @@ export function traceReport({ data }: Trace, options: TraceReportOptions): strin
 }
 
 function reportOf(call: TracedCall, { now, paint }: TraceReportOptions): string[] {
+  if (call.verdict === 'damaged') {
+    return [
+      paint.red(
+        'damaged: it was stored, and its bytes have changed on the disk since; it is never sent as it is',
+      ),
+      ...call.deliveries.flatMap((delivery) => deliveryLines(delivery, { now, paint })),
+    ];
+  }
   const at = `at ${call.receivedAt}, ${span(now - Date.parse(call.receivedAt))} ago`;
   const from = `from ${printable(call.source ?? 'an unknown source')}`;
   if (call.verdict === 'discarded') {

@@ -22,6 +22,7 @@ import { writeKeys } from './ingest/receive.ts';
 import { startListeners } from './listeners.ts';
 import { type Measured, makeMetrics, measured, observerOf } from './measuring.ts';
 import type { Destination } from './model/destination.ts';
+import { DAY } from './model/time.ts';
 import { measuredLog } from './observe/measured-log.ts';
 import { CONTENT_TYPE } from './observe/metrics-text.ts';
 import { Observation } from './observe/observation.ts';
@@ -41,6 +42,7 @@ export { type EgressExplanation, explainEgress } from './adapters/node/explanati
 export { type Reached, reachEndpoint } from './adapters/node/reach.ts';
 export { folderUser } from './adapters/sqlite/lock.ts';
 export { restoreBackup } from './adapters/sqlite/restoring.ts';
+export { verifyFolder } from './adapters/sqlite/verify.ts';
 export type { Config } from './config.ts';
 export { createLogger } from './logger.ts';
 export type { FoundDelivery } from './observe/found-delivery.ts';
@@ -105,7 +107,7 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     const observation = makeObservation(store, lanes, { ...options, settings, config });
     observation.start();
     started.push(() => observation.stop());
-    const upkeep = makeUpkeep(store, config, options);
+    const upkeep = makeUpkeep(store, config, { ...options, settings });
     upkeep.start();
     started.push(() => upkeep.stop());
     const replaying = { store, lanes, settings, typeNames: TYPE_NAMES, clock: systemClock };
@@ -124,7 +126,7 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     const doors = { adminToken: token, tokens: () => settings.now().tokens, clock: systemClock, logger };
     const listeners = await startListeners(config, {
       ...{ receiver: intake.receive, tallies: intake.tallies, measures: watched.measures },
-      ...{ clock: systemClock, logger, readiness: allOf(upkeep, intake) },
+      ...{ clock: systemClock, logger, readiness: allOf(upkeep, intake), degraded: upkeep.degraded },
       metrics: createMetricsPage({
         ...{ ...doors, isPublic: config.metrics.public, contentType: CONTENT_TYPE, text: metrics.text },
       }),
@@ -224,9 +226,16 @@ function makeLanes({ log, backlog }: Store, transport: Transport, watched: Watch
   });
 }
 
-function makeUpkeep({ log }: Store, { retention, limits }: Config, { logger }: AppOptions): Upkeep {
+function makeUpkeep(
+  { log }: Store,
+  { retention, limits }: Config,
+  { logger, settings }: AppOptions & { settings: SettingsInForce },
+): Upkeep {
   const disk = limits.disk === undefined ? {} : { disk: limits.disk };
-  return new Upkeep({ log, clock: systemClock, logger, retention: { ...retention, ...disk } });
+  const longestWindow = () =>
+    Math.max(DAY, ...settings.now().sources.map(({ dedupeWindow = DAY }) => dedupeWindow));
+  const retentionNow = () => ({ ...retention, ...disk, messageIds: longestWindow() });
+  return new Upkeep({ log, clock: systemClock, logger, retention: retentionNow });
 }
 
 interface Surroundings {

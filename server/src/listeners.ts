@@ -6,7 +6,7 @@ import type { Receiver } from './ports/receiver.ts';
 import type { Tallies } from './ports/tallies.ts';
 
 /** What answers on the ports. */
-export interface Answering extends Pick<ListenerOptions, 'clock' | 'logger' | 'readiness'> {
+export interface Answering extends Pick<ListenerOptions, 'clock' | 'logger' | 'readiness' | 'degraded'> {
   readonly receiver: Receiver;
   readonly control: Control;
   readonly metrics: Control;

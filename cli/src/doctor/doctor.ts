@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { explainEgress, folderUser, type Overview, reachEndpoint } from '@millrace/server';
+import { explainEgress, folderUser, type Overview, reachEndpoint, verifyFolder } from '@millrace/server';
 import { type Config, ConfigError, loadConfig } from '@millrace/server/config';
 import { type ControlFlags, controlAddress, readControl } from '../control-api.ts';
 import { paintFor } from '../paint.ts';
@@ -13,7 +13,7 @@ import type { Finding } from './finding.ts';
 import { nodeVersion } from './node-version.ts';
 import { lookAtOpenFiles, openFiles } from './open-files.ts';
 import { doctorReport, sums } from './report.ts';
-import { type ServerFacts, server } from './server.ts';
+import { type ServerFacts, server, storedEvents } from './server.ts';
 import { measureSyncs, syncTime } from './sync-time.ts';
 
 export interface DoctorOptions extends ControlFlags {
@@ -43,6 +43,7 @@ export async function doctor(options: DoctorOptions, place: Surroundings): Promi
     ...(folder.kind === 'file' ? [] : [diskSpace(lookAtSpace(folder.path, config.limits.disk))]),
     ...(files === undefined ? [] : [openFiles(files)]),
     ...server(facts),
+    ...(user.isInUse ? [] : storedIn(folder.path)),
     ...endpoints.map((one) => endpoint({ ...one, knowsRules }, Date.now())),
   ];
   const { failures, warnings } = sums(findings);
@@ -52,6 +53,23 @@ export async function doctor(options: DoctorOptions, place: Surroundings): Promi
       : doctorReport(findings, paintFor(place.out, place.env)),
   );
   return failures > 0 ? 1 : 0;
+}
+
+/** Reads everything stored, where no server does. */
+function storedIn(folder: string): Finding[] {
+  try {
+    const stored = verifyFolder(folder);
+    if (stored === undefined) return [];
+    if (stored !== 'later') return [storedEvents(stored.damage)];
+    const found =
+      'not looked through: the last server was not stopped properly, and the next start finishes its work first';
+    return [{ check: 'stored events', verdict: 'ok', found }];
+  } catch (error) {
+    const found = `millrace.db cannot be read (${error instanceof Error ? error.message : String(error)})`;
+    return [
+      { check: 'stored events', verdict: 'fail', found, advice: 'restore a backup with millrace restore' },
+    ];
+  }
 }
 
 /** What a start on this machine would use; with the defaults where that cannot be used. */

@@ -51,7 +51,13 @@ export function server(facts: ServerFacts): Finding[] {
     findings.push({ check: 'control API', verdict: 'fail', found: overview ?? 'no answer' });
     return findings;
   }
-  return [...findings, clocks(overview, askedAt), ledger(overview), ...destinations(overview, askedAt)];
+  return [
+    ...findings,
+    clocks(overview, askedAt),
+    ledger(overview),
+    storedEvents(overview.log.damage),
+    ...destinations(overview, askedAt),
+  ];
 }
 
 function clocks({ at }: Overview, askedAt: number): Finding {
@@ -62,6 +68,15 @@ function clocks({ at }: Overview, askedAt: number): Finding {
   const verdict = Math.abs(off) < CLOCK_FAR_OFF ? 'warn' : 'fail';
   const advice = 'set both by NTP: times of events, retries and signatures depend on it';
   return { check: 'clock', verdict, found, advice };
+}
+
+/** Of a running server what it has found by itself so far; of a folder that no server uses, all of it was read. */
+export function storedEvents(damage: { events: number; deliveries: number } | undefined): Finding {
+  const check = 'stored events';
+  if (damage === undefined) return { check, verdict: 'ok', found: 'no damage was found' };
+  const found = `${count(damage.events)} events and ${count(damage.deliveries)} deliveries cannot be read`;
+  const advice = 'their bytes have changed: check the disk; restore a backup if they are needed';
+  return { check, verdict: 'fail', found, advice };
 }
 
 function ledger({ balanced, differences }: Overview): Finding {

@@ -27,6 +27,10 @@ const shown = z.object({
   written: z.int().meta({ description: 'Bytes copied so far.' }),
   bytes: z.int().meta({ description: 'Bytes of the whole.' }),
   events: z.int().exactOptional(),
+  damage: z
+    .object({ events: z.int(), deliveries: z.int(), others: z.array(z.string()) })
+    .exactOptional()
+    .meta({ description: 'What cannot be read, in the store as in the copy; absent when everything can.' }),
   seconds: z.number(),
   reason: z.string().exactOptional().meta({ description: 'Why it failed.' }),
 });
@@ -40,6 +44,7 @@ interface Record {
   written: number;
   bytes: number;
   events?: number;
+  damage?: { readonly events: number; readonly deliveries: number; readonly others: readonly string[] };
   took?: Duration;
   reason?: string;
 }
@@ -115,10 +120,15 @@ function begun(record: Record, { backup, clock, logger }: BackupTools): Promise<
     resolve();
   };
   backup(folder, progress).then(
-    ({ bytes, events }) => {
+    ({ bytes, events, damage }) => {
       const took = clock.monotonic() - record.began;
       Object.assign(record, { state: 'done', written: bytes, bytes, events, took });
       logger.info({ id, folder, bytes, events, ms: took }, 'backup.done');
+      if (damage !== undefined) {
+        const { events: lost, deliveries, others = [] } = damage;
+        record.damage = { events: lost, deliveries, others };
+        logger.error({ id, folder, ...record.damage }, 'backup.damaged');
+      }
       resolve();
     },
     (error: unknown) => {

@@ -59,7 +59,15 @@ const overview = z.object({
     clock: z.object({ unparseable: z.int(), skewed: z.int() }),
   }),
   discards: z.array(sample),
-  log: z.object({ events: z.int(), bytes: z.int(), oldestAt: z.string().exactOptional() }),
+  log: z.object({
+    events: z.int(),
+    bytes: z.int(),
+    oldestAt: z.string().exactOptional(),
+    damage: z
+      .object({ events: z.int(), deliveries: z.int(), foundAt: z.string().exactOptional() })
+      .exactOptional()
+      .meta({ description: 'What was stored and cannot be read any more; absent while everything can.' }),
+  }),
 });
 
 export const attempt = z.object({
@@ -72,25 +80,26 @@ export const attempt = z.object({
   answer: z.string().exactOptional(),
 });
 
-/** One event of one source, or a call of it that was discarded. See `TracedCall`. */
+const tracedDelivery = z.object({
+  id: z.string(),
+  destination: z.string(),
+  state: z.enum(['pending', 'retrying', 'delivered', 'dead']),
+  reason: z.string().exactOptional(),
+  nextAttemptAt: z.string().exactOptional(),
+  attempts: z.array(attempt),
+});
+
+/** One event of one source, one that cannot be read any more, or a call that was discarded. See `TracedCall`. */
 export const traced = z.union([
   z.object({
     source: z.string(),
     receivedAt: z.string(),
     verdict: z.literal('accepted'),
     event: z.looseObject({ messageId: z.string() }),
-    deliveries: z.array(
-      z.object({
-        id: z.string(),
-        destination: z.string(),
-        state: z.enum(['pending', 'retrying', 'delivered', 'dead']),
-        reason: z.string().exactOptional(),
-        nextAttemptAt: z.string().exactOptional(),
-        attempts: z.array(attempt),
-      }),
-    ),
+    deliveries: z.array(tracedDelivery),
     skipped: z.array(z.object({ destination: z.string(), reason: z.string() })),
   }),
+  z.object({ verdict: z.literal('damaged'), deliveries: z.array(tracedDelivery) }),
   z.object({
     source: z.string().exactOptional(),
     receivedAt: z.string(),

@@ -13,6 +13,9 @@ import { datedBy, expiredBefore, isOver, type Outage } from './expiry.ts';
 
 const STORAGE_RETRY: Duration = SECOND;
 
+/** Reasons of dead letters whose event cannot be read: no longer there, or not as it was stored. */
+type Missing = 'event_gone' | 'event_damaged';
+
 export interface SupplyTools {
   readonly log: EventLog;
   readonly backlog: Backlog;
@@ -205,10 +208,10 @@ export class Supply implements Known {
   async #takeUp(deliveries: readonly Held[], outage: Outage | undefined): Promise<number> {
     while (deliveries.length > 0 && !this.#stopped) {
       try {
-        const events = await this.#tools.log.read(deliveries.map(({ delivery }) => delivery.position));
+        const events = await this.#readOf(deliveries);
         const works: InHand[] = [];
         deliveries.forEach((held, index) => {
-          const work = this.#workOf(held, events[index], outage);
+          const work = this.#workOf(held, events[index]!, outage);
           if (work !== undefined) works.push(work);
         });
         this.#lane.take(works);
@@ -222,12 +225,24 @@ export class Supply implements Known {
     return 0;
   }
 
+  /** The event of each delivery, or why there is none. */
+  async #readOf(deliveries: readonly Held[]): Promise<(StoredEvent | Missing)[]> {
+    const { log } = this.#tools;
+    const positions = deliveries.map(({ delivery }) => delivery.position);
+    const events = await log.read(positions);
+    const missing = positions.filter((_, index) => events[index] === undefined);
+    const damaged = new Set(missing.length === 0 ? missing : await log.damaged(missing));
+    return positions.map(
+      (position, index) => events[index] ?? (damaged.has(position) ? 'event_damaged' : 'event_gone'),
+    );
+  }
+
   /**
    * The delivery with its event; nothing where it had to be buried. Only an outage ends a delivery here: one that comes
    * late because this lane was slow, this program was down or the destination paused still gets the try it was due.
    */
-  #workOf(held: Held, stored: StoredEvent | undefined, outage: Outage | undefined): InHand | undefined {
-    if (stored === undefined) this.#lane.bury(held, 'event_gone');
+  #workOf(held: Held, stored: StoredEvent | Missing, outage: Outage | undefined): InHand | undefined {
+    if (typeof stored === 'string') this.#lane.bury(held, stored);
     else {
       const { source } = stored;
       if (outage === undefined) return { ...held, written: stored, source };

@@ -65,6 +65,8 @@ export interface ListenerOptions {
   readonly measures?: Measures;
   /** Why calls cannot be accepted now; empty when they can. */
   readonly readiness: () => readonly string[];
+  /** What is not well though calls are accepted; empty, or absent, when everything is. */
+  readonly degraded?: () => readonly string[];
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;

@@ -27,6 +27,8 @@ export interface ReceptionOptions extends Means {
   readonly isReceiving: boolean;
   /** Why calls cannot be accepted now; empty when they can. */
   readonly readiness: () => readonly string[];
+  /** What is not well though calls are accepted. */
+  readonly degraded?: (() => readonly string[]) | undefined;
   /** Where clients reach this server; they are told by the settings endpoint. */
   readonly publicUrl: string | undefined;
 }
@@ -113,7 +115,7 @@ export class Reception {
       case 'alive':
         return ALIVE;
       case 'ready':
-        return readinessAnswer(this.#options.readiness());
+        return readinessAnswer(this.#options.readiness(), this.#options.degraded?.() ?? []);
     }
   }
 }
@@ -123,6 +125,7 @@ function notAllowed(allow: string): Answer {
   return { ...answer, headers: [...answer.headers, 'Allow', allow] };
 }
 
-function readinessAnswer(reasons: readonly string[]): Answer {
-  return reasons.length === 0 ? READY : answerOf(503, JSON.stringify({ status: 'not_ready', reasons }));
+function readinessAnswer(reasons: readonly string[], degraded: readonly string[]): Answer {
+  if (reasons.length > 0) return answerOf(503, JSON.stringify({ status: 'not_ready', reasons }));
+  return degraded.length === 0 ? READY : answerOf(200, JSON.stringify({ status: 'ready', degraded }));
 }

@@ -114,6 +114,16 @@ export class Metrics {
       ),
       one('millrace_stored_events', 'Events in the log.', size.events),
       one('millrace_store_bytes', "Of the store's file.", size.bytes),
+      one(
+        'millrace_damaged_events',
+        'Events that cannot be read, because their bytes have changed on the disk.',
+        size.damage?.events ?? 0,
+      ),
+      one(
+        'millrace_damaged_deliveries',
+        'Deliveries of which only the number can be read, for the same reason.',
+        size.damage?.deliveries ?? 0,
+      ),
     ];
   }
 

@@ -16,7 +16,7 @@ import { WriteKeyMask } from './write-key-mask.ts';
 
 export interface ObservationTools {
   readonly backlog: Pick<Backlog, 'ledger' | 'lanes'>;
-  readonly log: Pick<EventLog, 'size' | 'find' | 'read'>;
+  readonly log: Pick<EventLog, 'size' | 'find' | 'read' | 'damaged'>;
   readonly history: History;
   /** The records as they are now; they give the ledger its names. */
   readonly settings: () => SettingsSnapshot;

@@ -1,6 +1,6 @@
 import type { Duration, Time } from '../model/time.ts';
 import type { LaneStat } from '../ports/backlog.ts';
-import type { LogSize } from '../ports/event-log.ts';
+import type { Damage, LogSize } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings.ts';
 import type { Sample } from './samples.ts';
 import type { Statement } from './statement.ts';
@@ -23,6 +23,13 @@ export interface Overview extends Statement {
     readonly bytes: number;
     /** Arrival of the oldest event; absent when there is none. */
     readonly oldestAt?: string;
+    /** What was stored and cannot be read any more; absent while everything can. */
+    readonly damage?: {
+      readonly events: number;
+      /** Deliveries of which only the number is known. */
+      readonly deliveries: number;
+      readonly foundAt?: string;
+    };
   };
 }
 
@@ -81,7 +88,7 @@ export function overviewOf(facts: OverviewFacts): Overview {
   const lanes = settings.destinations.map(
     ({ id, name }) => [name, laneOf(stats.get(id), reports.get(id), facts.retention)] as const,
   );
-  const { events, bytes, oldestAt } = size;
+  const { events, bytes, oldestAt, damage } = size;
   return {
     at: isoOf(at),
     startedAt: isoOf(startedAt),
@@ -89,8 +96,17 @@ export function overviewOf(facts: OverviewFacts): Overview {
     lanes: Object.fromEntries(lanes),
     callsOfNoSource,
     discards: latestOfEach(facts.discards),
-    log: { events, bytes, ...(oldestAt === undefined ? {} : { oldestAt: isoOf(oldestAt) }) },
+    log: {
+      events,
+      bytes,
+      ...(oldestAt === undefined ? {} : { oldestAt: isoOf(oldestAt) }),
+      ...(damage === undefined ? {} : { damage: damageOf(damage) }),
+    },
   };
+}
+
+function damageOf({ events, deliveries, foundAt }: Damage) {
+  return { events, deliveries, ...(foundAt === undefined ? {} : { foundAt: isoOf(foundAt) }) };
 }
 
 function latestOfEach(samples: readonly Sample[]): readonly Sample[] {

@@ -12,7 +12,15 @@ export interface Trace {
   readonly data: readonly TracedCall[];
 }
 
-export type TracedCall = TracedEvent | TracedDiscard;
+export type TracedCall = TracedEvent | TracedDamage | TracedDiscard;
+
+/** An event that cannot be read any more, and what is still known of it. */
+export interface TracedDamage {
+  readonly source?: undefined;
+  readonly receivedAt?: undefined;
+  readonly verdict: 'damaged';
+  readonly deliveries: readonly TracedDelivery[];
+}
 
 export interface TracedEvent {
   readonly source: string;
@@ -55,7 +63,7 @@ export interface TracedAttempt {
 }
 
 export interface TraceTools {
-  readonly log: Pick<EventLog, 'find' | 'read'>;
+  readonly log: Pick<EventLog, 'find' | 'read' | 'damaged'>;
   readonly history: History;
   readonly settings: () => SettingsSnapshot;
   readonly samples: () => readonly Sample[];
@@ -76,15 +84,21 @@ export async function trace(
     below = found.next;
   } while (below !== undefined);
   const [events, histories] = await Promise.all([log.read(positions), history.of(positions)]);
+  const damaged = new Set(await log.damaged(positions.filter((_, nth) => events[nth] === undefined)));
   const names = namesIn(tools.settings());
-  const traced = events.flatMap((stored, nth) => {
-    const known = histories[nth];
-    if (stored === undefined || known === undefined) return [];
-    return [tracedEvent(positions[nth]!, { stored, known, names })];
+  const traced = events.flatMap((stored, nth): TracedCall[] => {
+    const [known, position] = [histories[nth], positions[nth]!];
+    if (stored !== undefined && known !== undefined) return [tracedEvent(position, { stored, known, names })];
+    if (!damaged.has(position)) return [];
+    const deliveries = known?.deliveries.map((delivery) => tracedDelivery(position, delivery, names));
+    return [{ verdict: 'damaged', deliveries: deliveries ?? [] }];
   });
   const discards = tools.samples().filter(hasId(messageId)).map(tracedDiscard);
-  const data = [...traced, ...discards].filter((one) => source === undefined || one.source === source);
-  return { data: data.sort((a, b) => b.receivedAt.localeCompare(a.receivedAt)) };
+  // Nobody knows whose a damaged event is, so that it is shown to everybody who asks for its id.
+  const isWanted = (one: TracedCall) =>
+    source === undefined || one.verdict === 'damaged' || one.source === source;
+  const data = [...traced, ...discards].filter(isWanted);
+  return { data: data.sort((a, b) => (b.receivedAt ?? '').localeCompare(a.receivedAt ?? '')) };
 }
 
 export interface Names {

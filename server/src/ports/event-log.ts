@@ -17,20 +17,25 @@ export interface EventLog {
    * - The same batch id again gives the same answer and stores nothing, as long as the id is among the last 64 of the batches
    *   that stored events, or of those that stored none.
    * - An event whose (source, messageId) was stored within the dedupe window, or stands earlier in the same batch, is a
-   *   duplicate: counted, not stored, not owed, not skipped. The test is exact, and the window survives restarts.
+   *   duplicate: counted, not stored, not owed, not skipped. The test is exact, and the window survives restarts, whatever
+   *   the retention of events. An event that was erased or is damaged has no duplicates.
    * - Events get their positions in the order given.
    */
   append(batch: Batch): Promise<Appended>;
 
   /**
    * The events at these positions, in the order asked. An event that is no longer there (erased, or past its retention)
-   * is `undefined`.
+   * is `undefined`, and so is one whose bytes have changed since they were stored.
    */
   read(positions: readonly Position[]): Promise<(StoredEvent | undefined)[]>;
 
+  /** Of these positions those whose event should be there and cannot be read, because its bytes have changed. */
+  damaged(positions: readonly Position[]): Promise<readonly Position[]>;
+
   /**
    * The positions of events, the newest first: those with this messageId, those of this user, or those that arrived in a
-   * range of time. Exact, over everything stored, but for `like`. May look at a part only: go on with `below: next` until
+   * range of time. Exact, over everything stored, but for `like`; a damaged event is
+   * found by its ids where their hashes are whole. May look at a part only: go on with `below: next` until
    * `next` is absent. In the order of the log (`oldestFirst`) it goes on from `next` upwards, that position included.
    */
   find(query: Query, below?: Position): Promise<Found>;
@@ -44,7 +49,9 @@ export interface EventLog {
   /**
    * Does some of what keeps the log small and quick, within about `budget` milliseconds: merges small chunks, seals keys,
    * drops what is older than its retention or beyond the space allowed, gives pages back to the disk. What is still owed of
-   * a dropped event is dead with the reason `retention_over` in the same commit. Resolves to whether there is more to do.
+   * a dropped event is dead with the reason `retention_over` in the same commit; its messageId is kept for as long as
+   * `Retention.messageIds` says. Looks through everything stored for damage, a little each time. Resolves to whether there is
+   * more to do.
    */
   maintain(now: Time, retention: Retention, budget: Duration): Promise<boolean>;
 
@@ -87,6 +94,11 @@ export interface Retention {
   readonly events: Duration;
   /** How long dead letters, and the events they are about, are kept. */
   readonly deadLetters: Duration;
+  /**
+   * How long a messageId is remembered at least, whatever becomes of its event: the longest dedupe window in use. The store's
+   * own window when absent.
+   */
+  readonly messageIds?: Duration;
   /** Bytes the store may take; the oldest events go first. Absent: no bound. */
   readonly disk?: number;
 }
@@ -98,6 +110,19 @@ export interface LogSize {
   readonly bytes: number;
   /** When the oldest event arrived; absent when there is none. */
   readonly oldestAt?: Time;
+  /** Absent while everything that was looked at is whole. */
+  readonly damage?: Damage;
+}
+
+/** What was stored and cannot be read any more, because its bytes have changed. It goes with its retention. */
+export interface Damage {
+  readonly events: number;
+  /** Deliveries of which is only known how many there were. */
+  readonly deliveries: number;
+  /** When the first of it was found; absent within the second of its finding. */
+  readonly foundAt?: Time;
+  /** Parts that hold no events, such as records of destinations; said of backups alone. */
+  readonly others?: readonly string[];
 }
 
 export interface Batch {

@@ -1,6 +1,6 @@
 import type { Backlog } from './backlog.ts';
 import type { DeadLetters } from './dead-letters.ts';
-import type { EventLog } from './event-log.ts';
+import type { Damage, EventLog } from './event-log.ts';
 import type { History } from './history.ts';
 import type { Settings } from './settings.ts';
 
@@ -33,4 +33,6 @@ export interface Backup {
   readonly bytes: number;
   /** Positions held, gaps included, as `LogSize.events` has them. */
   readonly events: number;
+  /** What of it cannot be read, in the store as in the copy; absent when everything can. */
+  readonly damage?: Damage;
 }

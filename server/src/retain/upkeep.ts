@@ -1,6 +1,6 @@
 import { type Duration, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { EventLog, Retention } from '../ports/event-log.ts';
+import type { Damage, EventLog, Retention } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 
 /** Milliseconds of one slice: what commits may be held up by. */
@@ -16,7 +16,8 @@ export interface UpkeepTools {
   readonly log: EventLog;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly retention: Retention;
+  /** Asked for every slice. */
+  readonly retention: () => Retention;
 }
 
 /** Keeps the event log small and quick, a slice at a time, for as long as the program runs. */
@@ -26,6 +27,7 @@ export class Upkeep {
   #slice: Promise<void> | undefined;
   #stopped = false;
   #problem: string | undefined;
+  #damage: Damage | undefined;
 
   constructor(tools: UpkeepTools) {
     this.#tools = tools;
@@ -37,6 +39,28 @@ export class Upkeep {
 
   /** Why the store could not be written when upkeep tried last, within the last second or two; empty when it could. */
   readonly problems = (): readonly string[] => (this.#problem === undefined ? [] : [this.#problem]);
+
+  /** What is lost of what was stored, though calls are taken; empty when nothing is. */
+  readonly degraded = (): readonly string[] => {
+    if (this.#damage === undefined) return [];
+    const { events, deliveries } = this.#damage;
+    const lost = [
+      ...(events > 0 ? [`${events} stored events`] : []),
+      ...(deliveries > 0 ? [`${deliveries} deliveries`] : []),
+    ];
+    return [
+      `${lost.join(' and ')} cannot be read, because their bytes have changed on the disk: check the disk, and see "Damage" in ` +
+        'the runbook; everything else goes on',
+    ];
+  };
+
+  #noteDamage(damage: Damage | undefined): void {
+    const before = this.#damage;
+    this.#damage = damage;
+    if (damage === undefined) return;
+    if (damage.events === before?.events && damage.deliveries === before.deliveries) return;
+    this.#tools.logger.error({ events: damage.events, deliveries: damage.deliveries }, 'store.damaged');
+  }
 
   /** Resolves when the slice under way is done. */
   async stop(): Promise<void> {
@@ -57,7 +81,8 @@ export class Upkeep {
   async #work(): Promise<Duration> {
     const { log, clock, logger, retention } = this.#tools;
     try {
-      const more = await log.maintain(clock.now(), retention, BUDGET);
+      const more = await log.maintain(clock.now(), retention(), BUDGET);
+      if (!more) this.#noteDamage((await log.size()).damage);
       if (this.#problem !== undefined) logger.info({}, 'upkeep.recovered');
       this.#problem = undefined;
       return more ? BREATH : REST;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Time } from '../../src/model/time.ts';
-import { DAY, HOUR, MINUTE } from '../../src/model/time.ts';
-import type { NewEvent } from '../../src/ports/event-log.ts';
+import { DAY, HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
+import type { NewEvent, Retention } from '../../src/ports/event-log.ts';
 import {
   batch,
   CRM,
@@ -30,6 +30,7 @@ import {
   MUCH_LATER,
   settle,
 } from './holdings.ts';
+import { FOR_EVER, findAll, keepUp } from './upkeep.ts';
 
 /** ports/event-log.ts: `append`, its dedupe. decisions.md section 1, "messageId". */
 export function dedupeConformance(subject: Subject): void {
@@ -147,6 +148,46 @@ function keepsApart(subject: Subject): void {
 }
 
 function keepsWindow(subject: Subject): void {
+  const NOTHING_STAYS: readonly (readonly [string, Retention])[] = [
+    ['is past its retention', { events: SECOND, deadLetters: SECOND }],
+    ['found no room', { ...FOR_EVER, disk: 0 }],
+  ];
+
+  it.each(NOTHING_STAYS)('remembers a messageId for its window though its event %s', async (_, retention) => {
+    const [position] = (await subject.store.log.append(batch([event('a'), event('b')]))).positions;
+    await repeats(subject, [event('newest')], START + MINUTE);
+    await keepUp(subject.store, START + MINUTE, retention);
+    expect(await idsAt(subject.store, [position!])).toEqual([undefined]);
+    expect(await findAll(subject.store, { from: START, to: START + SECOND })).toEqual([]);
+    const later = START + HOUR;
+    expect(await repeats(subject, [event('x'), event('a'), event('a', SITE + 1)], later)).toEqual([1]);
+    await subject.restart();
+    expect(await repeats(subject, [event('b')], later)).toEqual([0]);
+    await keepUp(subject.store, START + DAY - 1, retention);
+    expect(await repeats(subject, [event('b')], START + DAY - 1)).toEqual([0]);
+    await keepUp(subject.store, START + DAY, retention);
+    expect(await repeats(subject, [event('a')], START + DAY)).toEqual([]);
+  });
+
+  it('remembers a messageId for the longest window that is in use', async () => {
+    const mine = { ...event('a'), dedupeWindow: 3 * DAY };
+    await repeats(subject, [mine]);
+    await repeats(subject, [event('newest')], START + MINUTE);
+    const retention = { events: SECOND, deadLetters: SECOND, messageIds: 3 * DAY };
+    await keepUp(subject.store, START + 2 * DAY, retention);
+    expect(await repeats(subject, [mine], START + 3 * DAY - 1)).toEqual([0]);
+    await keepUp(subject.store, START + 3 * DAY, retention);
+    expect(await repeats(subject, [mine], START + 3 * DAY)).toEqual([]);
+  });
+
+  it('remembers no messageId of an event that was erased before its retention was over', async () => {
+    await repeats(subject, [event('a', SITE, { userId: 'u1' })]);
+    await repeats(subject, [event('newest')], START + MINUTE);
+    await subject.store.log.erase('u1');
+    await keepUp(subject.store, START + MINUTE, { events: SECOND, deadLetters: SECOND });
+    expect(await repeats(subject, [event('a')], START + HOUR)).toEqual([]);
+  });
+
   it('keeps the window an event brings along, shorter or longer than its own', async () => {
     const within = (id: string, dedupeWindow: Time): NewEvent => ({ ...event(id), dedupeWindow });
     await repeats(subject, [within('short', HOUR), within('long', 3 * DAY), event('own')]);

@@ -28,6 +28,8 @@ export interface MemoryContents {
   bytes: number;
   /** Where the newest event of every (source, messageId) is. Dedupe looks here. */
   readonly names: Names;
+  /** When the newest event of a name arrived that is past its retention, by source and messageId. Dedupe looks here too. */
+  readonly pastNames: Map<string, Time>;
   /** What the last batches with events were answered, by batch id, oldest first; and the last ones without. */
   readonly answers: Map<string, Appended>;
   readonly emptyAnswers: Map<string, Appended>;
@@ -124,6 +126,7 @@ export function emptyContents(): MemoryContents {
     retainedFrom: 1,
     bytes: 0,
     names: new Names(),
+    pastNames: new Map(),
     answers: new Map(),
     emptyAnswers: new Map(),
     sets: new Map(),

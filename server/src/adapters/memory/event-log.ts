@@ -5,7 +5,7 @@ import { Chunk } from './chunk.ts';
 import type { Holder, MemoryContents } from './contents.ts';
 import { assertOpen } from './contents.ts';
 import { erase } from './erasing.ts';
-import { arrivalOf, read, slotOfName } from './events.ts';
+import { arrivalOf, pastName, read, slotOfName } from './events.ts';
 import { hashOfName } from './names.ts';
 import { owe } from './owed.ts';
 import { maintain, sizeOf } from './retaining.ts';
@@ -43,6 +43,11 @@ export function openEventLog(contents: MemoryContents, holder: Holder, dedupeWin
       return positions.map((position) => read(contents, position));
     },
 
+    /** Nothing in memory is ever damaged. */
+    async damaged() {
+      return [];
+    },
+
     async find(query, below) {
       return find(contents, query, below);
     },
@@ -54,7 +59,11 @@ export function openEventLog(contents: MemoryContents, holder: Holder, dedupeWin
 
     async maintain(now, retention, budget) {
       assertOpen(contents, holder);
-      return maintain(contents, { holder, now, retention }, budget);
+      return maintain(
+        contents,
+        { holder, now, retention: { messageIds: dedupeWindow, ...retention } },
+        budget,
+      );
     },
 
     async size() {
@@ -83,6 +92,11 @@ function storeEvents(
         tally.duplicates += 1;
         return undefined;
       }
+    }
+    const past = contents.pastNames.get(pastName(event));
+    if (past !== undefined && batch.receivedAt - past < (event.dedupeWindow ?? dedupeWindow)) {
+      tally.duplicates += 1;
+      return undefined;
     }
     tally.accepted += 1;
     const position = events.grow(index);

@@ -23,6 +23,17 @@ export function makeGap(contents: MemoryContents, position: Position): void {
   remove(contents, position);
 }
 
+/** Removes an event that is past its retention; its messageId is remembered. */
+export function letGo(contents: MemoryContents, position: Position): void {
+  const record = contents.events.get(position);
+  if (record !== undefined) contents.pastNames.set(pastName(record), record.receivedAt);
+  remove(contents, position);
+}
+
+export function pastName({ source, messageId }: Named): string {
+  return `${source} ${messageId}`;
+}
+
 /** When the event at a position arrived, also when it is a gap by now; absent where the log no longer reaches. */
 export function arrivalOf(contents: MemoryContents, position: Position): Time | undefined {
   return contents.events.get(position)?.receivedAt ?? contents.gaps.get(position);

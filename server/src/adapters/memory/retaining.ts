@@ -2,7 +2,7 @@ import type { Position } from '../../model/event.ts';
 import type { Duration, Time } from '../../model/time.ts';
 import type { LogSize, Retention } from '../../ports/event-log.ts';
 import type { Holder, MemoryContents } from './contents.ts';
-import { arrivalOf, remove } from './events.ts';
+import { arrivalOf, letGo } from './events.ts';
 import { withdraw } from './owed.ts';
 import { bury } from './tally.ts';
 
@@ -13,7 +13,7 @@ const SLICE = 10_000;
 export interface Upkeep {
   readonly holder: Holder;
   readonly now: Time;
-  readonly retention: Retention;
+  readonly retention: Required<Pick<Retention, 'messageIds'>> & Retention;
 }
 
 /**
@@ -28,7 +28,8 @@ export function maintain(contents: MemoryContents, upkeep: Upkeep, budget: Durat
       dropOld(contents, upkeep) ||
       dropOldRemnants(contents, upkeep) ||
       dropBeyondSpace(contents, upkeep) ||
-      dropOldFailures(contents, upkeep);
+      dropOldFailures(contents, upkeep) ||
+      dropOldNames(contents, upkeep);
     if (!busy) return false;
   } while (performance.now() < end);
   return true;
@@ -44,7 +45,7 @@ function dropOld(contents: MemoryContents, upkeep: Upkeep): boolean {
   if (cut === retainedFrom) return false;
   buryBetween(contents, upkeep, [retainedFrom, cut]);
   for (let position = retainedFrom; position < cut; position++) {
-    if (!contents.dead.has(position)) remove(contents, position);
+    if (!contents.dead.has(position)) letGo(contents, position);
   }
   retainFrom(contents, cut);
   return true;
@@ -57,7 +58,7 @@ function dropOldRemnants(contents: MemoryContents, upkeep: Upkeep): boolean {
   for (const [position, { receivedAt }] of contents.events) {
     if (position >= contents.retainedFrom || receivedAt >= young) break;
     buryBetween(contents, upkeep, [position, position + 1]);
-    remove(contents, position);
+    letGo(contents, position);
   }
   return contents.events.size < before;
 }
@@ -77,7 +78,7 @@ function dropBeyondSpace(contents: MemoryContents, upkeep: Upkeep): boolean {
   const last = going.at(-1);
   if (last === undefined) return false;
   buryBetween(contents, upkeep, [0, last + 1]);
-  for (const position of going) remove(contents, position);
+  for (const position of going) letGo(contents, position);
   retainFrom(contents, last + 1);
   return true;
 }
@@ -98,6 +99,13 @@ function dropOldFailures(contents: MemoryContents, { now, retention }: Upkeep): 
   );
   contents.letters = contents.letters.filter(({ at, position }) => at >= young || position >= retainedFrom);
   return contents.failures.length + contents.letters.length < before;
+}
+
+function dropOldNames(contents: MemoryContents, { now, retention }: Upkeep): boolean {
+  const before = contents.pastNames.size;
+  for (const [name, at] of contents.pastNames)
+    if (at <= now - retention.messageIds) contents.pastNames.delete(name);
+  return contents.pastNames.size < before;
 }
 
 /** Infinite when this process holds nothing. */

@@ -1,5 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Origin } from './chunks.ts';
+import type { Origin } from './chunk-codec.ts';
+import { unlessDamaged } from './damage.ts';
 
 /** How many batches are remembered of those with a chunk, and how many of the others. Chunks that carry their answers are not sealed. */
 export const REMEMBERED = 64;
@@ -28,7 +29,8 @@ export class Batches {
     const last = database.prepare(
       'select batch, answer from chunk where batch is not null order by first desc limit ?',
     );
-    for (const { batch, answer } of (last.all(REMEMBERED) as unknown as Row[]).reverse()) {
+    const answered = unlessDamaged(() => last.all(REMEMBERED) as unknown as Row[]) ?? [];
+    for (const { batch, answer } of answered.reverse()) {
       this.#ofChunks.set(batch, answer);
     }
   }

@@ -2,68 +2,82 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../model/event.ts';
 import { lineStarts } from '../../model/lines.ts';
 import type { Time } from '../../model/time.ts';
-import { decodeBody, decodeNumbers, decodeTimes, encodeBody, encodeNumbers, encodeTimes } from './codec.ts';
+import {
+  type Chunk,
+  type ChunkEvents,
+  type ChunkRow,
+  checkNumbers,
+  decodeHead,
+  decodeKeys,
+  decodeLines,
+  decodeUsers,
+  encodeChunk,
+  type HeadRow,
+  isBodyWhole,
+  type NumbersRow,
+  type Origin,
+} from './chunk-codec.ts';
+import { readableRows, unlessDamaged } from './damage.ts';
+import { hashLines } from './id-hashes.ts';
+import type { KeyHash } from './key-hash.ts';
 import { NO_PLAN } from './plans.ts';
 
 /** A chunk holds at most this many events: large enough to compress well, small enough to read one event from. */
 export const MAX_EVENTS = 500;
 
-/** Chunks kept decoded: a claim reads neighbours, and a verified duplicate is usually young. */
+/** Chunks kept decoded, and damaged ones remembered: a claim reads neighbours, and a verified duplicate is usually young. */
 const KEPT = 16;
 
 /** Stages of a chunk's life, as in the table. */
 const FRESH = 0;
 export const SEALED = 1;
+/** Past its retention: what is left is events of dead letters, and messageIds. */
 export const REMNANT = 2;
+/** Past its retention: what is left is messageIds. */
+export const IDS_ONLY = 3;
 
-/** One decoded chunk. */
-export interface Chunk {
-  readonly first: Position;
-  readonly n: number;
-  readonly stage: number;
-  /** Absent once it is sealed. */
-  readonly origin: Origin | undefined;
-  readonly body: Buffer;
-  readonly starts: Uint32Array;
-  readonly sources: Uint32Array;
-  readonly times: Float64Array;
-  /** Numbers of `plans.ts`. */
-  readonly plans: Uint32Array;
-  /** Two words for each event. */
-  readonly keys: Uint32Array;
-  readonly users: Uint32Array;
+export interface ChunksOptions {
+  /** Rows of positions below may stand without checksums: format 1 wrote them. */
+  readonly sumsFrom: Position;
+  /** Events below are past their retention, so that a gap there is no loss. */
+  readonly retainedFrom: () => Position;
+  readonly hash: KeyHash;
+  readonly isReadOnly?: true;
+  /** A chunk cannot be read: it holds so many positions. Told every time. */
+  readonly onDamage: (first: Position, n: number) => void;
 }
 
-/** Events to be written, or a chunk to be written anew. */
-export interface ChunkEvents {
-  readonly n: number;
-  readonly lines: Uint8Array;
-  /** See `lineStarts`; where they are known without a look at the lines. */
-  readonly starts?: Uint32Array;
-  readonly sources: Uint32Array;
-  readonly times: Float64Array;
-  readonly plans: Uint32Array;
-  readonly keys: Uint32Array;
-  readonly users: Uint32Array;
-}
-
-/** The batch that events came with, and the answer it got, as `batches.ts` writes it. */
-export interface Origin {
-  readonly batch: string;
-  readonly answer: string;
-}
-
-/** The event log's rows. A position is the number of an event since the beginning of the log. */
+/**
+ * The event log's rows. A position is the number of an event since the beginning of the log.
+ *
+ * A row is believed only where its checksums hold. Whatever is asked of one that cannot be read, the answer is that of a
+ * chunk that is not there, `onDamage` is told, and everything before and behind it goes on.
+ *
+ * over 300 lines because each of the ways to read a row has to say what it does with a damaged one.
+ */
 export class Chunks {
   readonly #sql: ReturnType<typeof statements>;
+  readonly #options: ChunksOptions;
   readonly #kept = new Map<Position, Chunk>();
+  /** Ranges of positions that were found damaged. */
+  #damaged: readonly { readonly first: Position; readonly end: Position }[] = [];
   #next: Position;
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, options: ChunksOptions) {
     this.#sql = statements(database);
-    const last = this.#sql.last.get() as { first: number; n: number } | undefined;
-    // Retention never drops the newest row, so this goes on where the log ended whatever was let go of.
-    this.#next = last ? last.first + last.n : 0;
+    this.#options = options;
+    this.#next = this.#endOfLog();
+  }
+
+  /** Retention never drops the newest row, so the log goes on where it ended whatever was let go of. */
+  #endOfLog(): Position {
+    let unreadable = 0;
+    for (const row of this.#rowsBelow(this.#sql.factsBelow, Number.MAX_SAFE_INTEGER)) {
+      // Behind the last row that can be trusted each other one had room for so many events, which may still be owed.
+      if (this.#isTrusted(row)) return row.first + row.n + unreadable * MAX_EVENTS;
+      unreadable++;
+    }
+    return unreadable * MAX_EVENTS;
   }
 
   /** The position the next event will get. */
@@ -97,100 +111,267 @@ export class Chunks {
 
   /** Writes one row, in place of the one that was there. */
   put(first: Position, events: ChunkEvents, stage: number, origin?: Origin): void {
-    const { n, lines, sources, times, plans, keys, users } = events;
-    const { codec, bytes } = encodeBody(lines, n);
-    // The clock may have been set back between two of them.
-    const [at, until] = [Math.min(...times), Math.max(...times)];
+    const row = encodeChunk(first, events, stage, origin);
     this.#sql.put.run(
-      ...[first, n, at, until, codec, lines.byteLength - (n - 1), stage],
-      ...[origin?.batch ?? null, origin?.answer ?? null],
-      encodeNumbers(sources),
-      at === until ? null : encodeTimes(times),
-      plans.some((plan) => plan !== NO_PLAN) ? encodeNumbers(plans) : null,
-      bytesOf(keys),
-      bytesOf(users),
-      bytes,
+      row.first,
+      row.n,
+      row.at,
+      row.until,
+      row.codec,
+      row.json,
+      row.stage,
+      row.batch,
+      row.answer,
+      row.sources,
+      row.times,
+      row.plans,
+      row.keys,
+      row.users,
+      row.body,
     );
-    this.#kept.delete(first);
+    this.#forget(first);
   }
 
   delete(first: Position): void {
     this.#sql.delete.run(first);
-    this.#kept.delete(first);
+    this.#forget(first);
   }
 
-  /** The chunk that holds a position, or nothing where the log holds no such event. */
+  /** Deletes whatever rows there are of a range of positions, readable or not. */
+  deleteBetween(first: Position, end: Position): void {
+    this.#sql.deleteBetween.run(first, end);
+    this.#forget(first);
+  }
+
+  /** Overwrites a damaged chunk: its events are gaps from now on. */
+  wipe(position: Position): void {
+    const { first, n } = this.#extentOf(position);
+    const { at } = this.factsBelow(first + 1, 1)[0] ?? { at: 0 };
+    this.deleteBetween(first, first + n);
+    for (let from = first; from < first + n; from += MAX_EVENTS) {
+      const size = Math.min(MAX_EVENTS, first + n - from);
+      const nothing = {
+        n: size,
+        lines: Buffer.alloc(size - 1, '\n'),
+        sources: new Uint32Array(size),
+        times: new Float64Array(size).fill(at),
+        plans: new Uint32Array(size).fill(NO_PLAN),
+        keys: new Uint32Array(size * 2),
+        users: new Uint32Array(size * 2),
+      };
+      this.put(from, nothing, SEALED);
+    }
+  }
+
+  #forget(first: Position): void {
+    this.#kept.delete(first);
+    this.#damaged = this.#damaged.filter((range) => first < range.first || first >= range.end);
+  }
+
+  /** The chunk that holds a position; undefined where the log holds no such event, or where it is damaged. */
   at(position: Position): Chunk | undefined {
     for (const chunk of this.#kept.values()) {
       if (position >= chunk.first && position < chunk.first + chunk.n) return chunk;
     }
-    const row = this.#sql.find.get(position) as ChunkRow | undefined;
-    if (row === undefined || position >= row.first + row.n) return undefined;
-    const chunk = decode(row);
+    if (this.#damaged.some(({ first, end }) => position >= first && position < end)) return undefined;
+    const row = unlessDamaged(() => this.#sql.find.get(position) as ChunkRow | undefined);
+    const chunk = row && this.#decode(row);
+    if (chunk === undefined || position >= chunk.first + chunk.n) {
+      if (this.isDamaged(position)) this.#foundDamage(position);
+      return undefined;
+    }
     this.#kept.set(chunk.first, chunk);
     if (this.#kept.size > KEPT) this.#kept.delete(this.#kept.keys().next().value!);
     return chunk;
   }
 
-  /** What is known of the events of the chunk that begins there without their JSON. */
-  numbersOf(first: Position): Pick<Chunk, 'first' | 'n' | 'sources' | 'plans'> {
-    const row = this.#sql.numbers.get(first) as unknown as Pick<ChunkRow, 'n' | 'sources' | 'plans'>;
-    return { first, n: row.n, sources: decodeNumbers(row.sources, row.n), plans: plansIn(row) };
+  /** Whether an event should be at a position of which `at` knows nothing. */
+  isDamaged(position: Position): boolean {
+    if (position >= this.#next) return false;
+    if (position >= this.#options.retainedFrom()) return true;
+    // Of what is past its retention only rows with dead letters are left, so only a row that is there can be damaged.
+    const row = unlessDamaged(() => ({ found: this.#sql.facts.get(position) as NumbersRow | undefined }));
+    if (row === undefined) return true;
+    if (row.found === undefined) return false;
+    return !this.#isTrusted(row.found) || position < row.found.first + row.found.n;
+  }
+
+  #foundDamage(position: Position): void {
+    const { first, n } = this.#extentOf(position);
+    this.#damaged = [{ first, end: first + n }, ...this.#damaged.slice(0, KEPT - 1)];
+    this.#options.onDamage(first, n);
+  }
+
+  /** The positions that a chunk which cannot be read holds: from the end of the one before to where the next one begins. */
+  #extentOf(position: Position): { first: Position; n: number } {
+    const before = this.factsBelow(position + 1, 1)[0];
+    if (before !== undefined && !before.isDamaged && position < before.first + before.n) return before;
+    const end = before === undefined ? 0 : before.isDamaged ? before.first : before.first + before.n;
+    const first = Math.max(end, Math.min(position, this.#options.retainedFrom()));
+    const behind = this.factsFrom(position + 1, 1)[0]?.first ?? this.#next;
+    return { first, n: Math.max(1, behind - first) };
+  }
+
+  #isTrusted(row: NumbersRow): boolean {
+    return checkNumbers(row, this.#options.sumsFrom) !== undefined;
+  }
+
+  /** Keys and users can be made anew from the events; nothing else of a row can. */
+  #decode(row: ChunkRow): Chunk | undefined {
+    const seed = checkNumbers(row, this.#options.sumsFrom);
+    if (seed === undefined) return undefined;
+    const head = decodeHead(row, seed);
+    if (head === undefined) return undefined;
+    const lines = decodeLines(row, seed);
+    if (lines === undefined) return undefined;
+    const { first, n, stage, batch, answer } = row;
+    const keys = decodeKeys(row.keys, seed);
+    const users = decodeUsers(row.users, seed);
+    const anew = keys && users ? undefined : hashLines(this.#options.hash, { n, ...lines, ...head });
+    return {
+      first,
+      n,
+      stage,
+      origin: batch === null || answer === null ? undefined : { batch, answer },
+      ...lines,
+      ...head,
+      keys: keys ?? anew!.keys,
+      users: users ?? anew!.users,
+    };
+  }
+
+  /**
+   * Checks every checksum of the first chunk that ends behind a position, tells `onDamage` of damage, and makes keys and users
+   * anew where the file can be written; where that chunk ends, or undefined at the end of the log.
+   */
+  verify(position: Position): Position | undefined {
+    const facts = this.factsFrom(this.firstAt(position), 2).find(({ first, n }) => first + n > position);
+    if (facts === undefined) return undefined;
+    const row = unlessDamaged(() => this.#sql.find.get(facts.first) as ChunkRow | undefined);
+    const seed = row && checkNumbers(row, this.#options.sumsFrom);
+    const isWhole =
+      seed !== undefined &&
+      decodeHead(row!, seed) !== undefined &&
+      (seed.sum === undefined
+        ? decodeLines(row!, seed) !== undefined
+        : isBodyWhole(row!.body, row!.users, seed.sum));
+    if (!isWhole) this.#foundDamage(facts.first);
+    else if (decodeKeys(row!.keys, seed) === undefined || decodeUsers(row!.users, seed) === undefined)
+      this.#mend(this.#decode(row!)!);
+    return Math.max(facts.first + facts.n, position + 1);
+  }
+
+  #mend(chunk: Chunk): void {
+    if (this.#options.isReadOnly !== true)
+      this.put(chunk.first, { ...chunk, lines: chunk.body }, chunk.stage, chunk.origin);
+  }
+
+  /** What is known of the events of the chunk that begins there without their JSON; undefined where it is damaged. */
+  numbersOf(first: Position): Pick<Chunk, 'first' | 'n' | 'sources' | 'plans'> | undefined {
+    const row = unlessDamaged(() => this.#sql.head.get(first) as HeadRow | undefined);
+    const seed = row && checkNumbers(row, this.#options.sumsFrom);
+    if (row?.first !== first || seed === undefined) return undefined;
+    const head = decodeHead(row, seed);
+    return head && { first, n: row.n, sources: head.sources, plans: head.plans };
   }
 
   /** When the event at a position arrived, without reading the event; nothing where the log holds no such event. */
   arrivalOf(position: Position): Time | undefined {
-    const row = this.#sql.times.get(position) as Pick<ChunkRow, 'first' | 'n' | 'at' | 'times'> | undefined;
-    return row && decodeTimes(row.times, row.n, row.at)[position - row.first];
-  }
-
-  /** Chunks from a position on, in order; the one that holds the position comes first. */
-  *from(position: Position): Generator<Chunk> {
-    const start = this.at(position)?.first ?? position;
-    for (const row of this.#sql.from.iterate(start) as Iterable<unknown>) yield decode(row as ChunkRow);
+    const row = unlessDamaged(() => this.#sql.head.get(position) as HeadRow | undefined);
+    const seed = row && checkNumbers(row, this.#options.sumsFrom);
+    if (row === undefined || seed === undefined) return undefined;
+    return decodeHead(row, seed)?.times[position - row.first];
   }
 
   /** Where the chunk begins that holds a position; the position itself where none does. */
   firstAt(position: Position): Position {
-    return (this.#sql.facts.get(position) as ChunkFacts | undefined)?.first ?? position;
+    const row = unlessDamaged(() => this.#sql.facts.get(position) as NumbersRow | undefined);
+    return row && this.#isTrusted(row) ? row.first : position;
   }
 
   /** Facts of chunks from a position on, at most `limit`, without their contents. */
   factsFrom(position: Position, limit: number): ChunkFacts[] {
-    return this.#sql.factsFrom.all(position, limit) as unknown as ChunkFacts[];
+    const rows = this.#rowsFrom(this.#sql.factsFrom, position);
+    return this.#factsOf(firstOf(rows, limit), position);
   }
 
   /** Facts of the chunks that begin below a position, at most `limit`, the newest first. */
   factsBelow(position: Position, limit: number): ChunkFacts[] {
-    return this.#sql.factsBelow.all(position, limit) as unknown as ChunkFacts[];
+    const rows = this.#rowsBelow(this.#sql.factsBelow, position);
+    return this.#factsOf(firstOf(rows, limit).reverse(), 0).reverse();
   }
 
-  /** Keys of all events from a position on. `until` is when the youngest of them arrived. */
-  keysFrom(position: Position, visit: (first: Position, until: Time, keys: Uint32Array) => void): void {
-    const start = (this.#sql.facts.get(position) as ChunkFacts | undefined)?.first ?? position;
-    for (const row of this.#sql.keysFrom.iterate(start) as Iterable<unknown>) {
-      const { first, until, keys } = row as { first: number; until: number; keys: Uint8Array };
-      const skip = Math.max(0, position - first);
-      visit(first + skip, until, wordsOf(keys).subarray(skip * 2));
+  /** Damaged numbers are replaced by what can be known from the neighbours. `from`: no chunk begins below it. */
+  #factsOf(rows: readonly NumbersRow[], from: Position): ChunkFacts[] {
+    const trusted = rows.map((row) => this.#isTrusted(row));
+    let end = from;
+    let [at, until] = [0, 0];
+    return rows.map((row, nth) => {
+      if (trusted[nth]) {
+        end = row.first + row.n;
+        [at, until] = [row.at, row.until];
+        return { ...row, isDamaged: false };
+      }
+      const next = rows.find((_, other) => other > nth && trusted[other]);
+      const behind = next?.first ?? Math.max(end, this.#next);
+      const first = row.first >= end && row.first < behind ? row.first : Math.min(end, behind);
+      if (end === from && next !== undefined) [at, until] = [next.at, next.until];
+      end = first;
+      const n = Math.min(behind - first, MAX_EVENTS);
+      return { first, n, at, until, json: 0, stage: SEALED, isDamaged: true };
+    });
+  }
+
+  /** Keys of all events from a position on, up to another. `until` is when the youngest of them arrived. */
+  keysBetween(
+    position: Position,
+    end: Position,
+    visit: (first: Position, until: Time, keys: Uint32Array) => void,
+  ): void {
+    const rows = this.#rowsFrom<NumbersRow & Pick<ChunkRow, 'keys'>>(
+      this.#sql.keysFrom,
+      this.firstAt(position),
+    );
+    for (const row of rows) {
+      if (row.first >= end) return;
+      const seed = checkNumbers(row, this.#options.sumsFrom);
+      const keys = seed && (decodeKeys(row.keys, seed) ?? this.at(row.first)?.keys);
+      if (keys === undefined) continue;
+      const skip = Math.max(0, position - row.first);
+      visit(row.first + skip, row.until, keys.subarray(skip * 2, (end - row.first) * 2));
     }
   }
 
   /** Hashes of the users of chunks below a position, the newest chunk first. */
   *usersBelow(position: Position): Generator<{ first: Position; n: number; users: Uint32Array }> {
-    for (const row of this.#sql.usersBelow.iterate(position) as Iterable<unknown>) {
-      const { first, n, users } = row as { first: number; n: number; users: Uint8Array };
-      yield { first, n, users: wordsOf(users) };
+    const rows = this.#rowsBelow<NumbersRow & Pick<ChunkRow, 'users'>>(this.#sql.usersBelow, position);
+    for (const row of rows) {
+      const seed = checkNumbers(row, this.#options.sumsFrom);
+      const users = seed && (decodeUsers(row.users, seed) ?? this.at(row.first)?.users);
+      if (users !== undefined) yield { first: row.first, n: row.n, users };
     }
   }
 
   /** Where the chunks of the last so many batches begin; 0 when there are fewer. */
   firstOfBatches(batches: number): Position {
-    const row = this.#sql.newest.get(batches - 1) as { first: number } | undefined;
+    const row = unlessDamaged(() => this.#sql.newest.get(batches - 1) as { first: number } | undefined);
     return row?.first ?? 0;
   }
 
   oldest(): ChunkFacts | undefined {
-    return this.#sql.oldest.get() as ChunkFacts | undefined;
+    return this.factsFrom(0, 1)[0];
+  }
+
+  #rowsFrom<Row extends NumbersRow>(sql: StatementSync, start: Position): Generator<Row> {
+    const rowsFrom = (key: number) => sql.iterate(key) as Iterable<unknown> as Iterable<Row>;
+    const keyBehind = ({ first }: Row) => first + 1;
+    return readableRows(rowsFrom, { start, end: this.#next, towards: 1, keyBehind });
+  }
+
+  #rowsBelow<Row extends NumbersRow>(sql: StatementSync, start: Position): Generator<Row> {
+    const rowsFrom = (key: number) => sql.iterate(key) as Iterable<unknown> as Iterable<Row>;
+    const keyBehind = ({ first }: Row) => first;
+    return readableRows(rowsFrom, { start, end: 0, towards: -1, keyBehind });
   }
 }
 
@@ -201,66 +382,41 @@ export interface ChunkFacts {
   readonly until: Time;
   readonly json: number;
   readonly stage: number;
+  /** Its contents cannot be read, and the rest is what its neighbours let one believe. */
+  readonly isDamaged: boolean;
 }
 
-interface ChunkRow {
-  first: number;
-  n: number;
-  at: number;
-  json: number;
-  stage: number;
-  batch: string | null;
-  answer: string | null;
-  codec: number;
-  sources: Uint8Array;
-  times: Uint8Array | null;
-  plans: Uint8Array | null;
-  keys: Uint8Array;
-  users: Uint8Array;
-  body: Uint8Array;
-}
-
-function decode(row: ChunkRow): Chunk {
-  const { first, n, stage, batch, answer } = row;
-  const origin = batch === null || answer === null ? undefined : { batch, answer };
-  const body = decodeBody(row.codec, row.body, row.json + n);
-  return {
-    ...{ first, n, stage, origin, body },
-    starts: lineStarts(body, n),
-    sources: decodeNumbers(row.sources, n),
-    times: decodeTimes(row.times, n, row.at),
-    plans: plansIn(row),
-    keys: wordsOf(row.keys),
-    users: wordsOf(row.users),
-  };
-}
-
-function plansIn({ n, plans }: Pick<ChunkRow, 'n' | 'plans'>): Uint32Array {
-  return plans === null ? new Uint32Array(n).fill(NO_PLAN) : decodeNumbers(plans, n);
-}
-
-/** The compact JSON of one event; empty when it was erased. */
+/** The compact JSON of one event; empty when it was erased, or when only its messageId is kept. */
 export function lineOf(chunk: Chunk, position: Position): Buffer {
+  const line = storedLineOf(chunk, position);
+  return line[0] === QUOTE ? line.subarray(0, 0) : line;
+}
+
+const QUOTE = 0x22;
+
+/** The same, or the messageId as JSON where nothing else is kept of the event. */
+export function storedLineOf(chunk: Chunk, position: Position): Buffer {
   const line = position - chunk.first;
   return chunk.body.subarray(chunk.starts[line]!, chunk.starts[line + 1]! - 1);
 }
 
-/** The same of so many events from a position on, with line feeds between them. */
+/** The lines of so many events from a position on, with line feeds between them. Not of a remnant: see `lineOf`. */
 export function linesOf(chunk: Chunk, position: Position, n: number): Buffer {
   const line = position - chunk.first;
   return chunk.body.subarray(chunk.starts[line]!, chunk.starts[line + n]! - 1);
 }
 
-function bytesOf(words: Uint32Array): Uint8Array {
-  return new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
+function firstOf<Row>(rows: Iterable<Row>, limit: number): Row[] {
+  const first: Row[] = [];
+  for (const row of rows) {
+    if (first.length === limit) break;
+    first.push(row);
+  }
+  return first;
 }
 
-/** A copy, because the bytes of a row may begin anywhere and words may not. */
-function wordsOf(bytes: Uint8Array): Uint32Array {
-  return new Uint32Array(bytes.slice().buffer);
-}
-
-const FACTS = 'first, n, at, until, json, stage';
+const NUMBERS = 'first, n, at, until, codec, json, stage';
+const HEAD = `${NUMBERS}, batch, answer, sources, times, plans`;
 
 function statements(database: DatabaseSync) {
   const prepare = (sql: string): StatementSync => database.prepare(sql);
@@ -270,23 +426,16 @@ function statements(database: DatabaseSync) {
        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     delete: prepare('delete from chunk where first = ?'),
+    deleteBetween: prepare('delete from chunk where first >= ? and first < ?'),
     find: prepare(
-      `select first, n, at, json, stage, batch, answer, codec, sources, times, plans, keys, users, body
-       from chunk where first <= ? order by first desc limit 1`,
+      `select ${HEAD}, keys, users, body from chunk where first <= ? order by first desc limit 1`,
     ),
-    from: prepare(
-      `select first, n, at, json, stage, batch, answer, codec, sources, times, plans, keys, users, body
-       from chunk where first >= ? order by first`,
-    ),
-    facts: prepare(`select ${FACTS} from chunk where first <= ? order by first desc limit 1`),
-    factsFrom: prepare(`select ${FACTS} from chunk where first >= ? order by first limit ?`),
-    numbers: prepare('select n, sources, plans from chunk where first = ?'),
-    factsBelow: prepare(`select ${FACTS} from chunk where first < ? order by first desc limit ?`),
-    keysFrom: prepare('select first, until, keys from chunk where first >= ? order by first'),
-    usersBelow: prepare('select first, n, users from chunk where first < ? order by first desc'),
+    head: prepare(`select ${HEAD} from chunk where first <= ? order by first desc limit 1`),
+    facts: prepare(`select ${NUMBERS} from chunk where first <= ? order by first desc limit 1`),
+    factsFrom: prepare(`select ${NUMBERS} from chunk where first >= ? order by first`),
+    factsBelow: prepare(`select ${NUMBERS} from chunk where first < ? order by first desc`),
+    keysFrom: prepare(`select ${NUMBERS}, keys from chunk where first >= ? order by first`),
+    usersBelow: prepare(`select ${NUMBERS}, users from chunk where first < ? order by first desc`),
     newest: prepare('select first from chunk where batch is not null order by first desc limit 1 offset ?'),
-    last: prepare('select first, n from chunk order by first desc limit 1'),
-    oldest: prepare(`select ${FACTS} from chunk order by first limit 1`),
-    times: prepare('select first, n, at, times from chunk where first <= ? order by first desc limit 1'),
   };
 }

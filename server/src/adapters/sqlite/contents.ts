@@ -8,6 +8,7 @@ import { encodeAppended } from './appended.ts';
 import { Batches } from './batches.ts';
 import { Chunks, lineOf } from './chunks.ts';
 import { Counters } from './counters.ts';
+import { DamageFound } from './damage.ts';
 import { DeadLetterRows } from './dead-letters.ts';
 import { Dedupe } from './dedupe.ts';
 import { Failures } from './failures.ts';
@@ -37,6 +38,7 @@ import { Search } from './search.ts';
 import { Settling } from './settling.ts';
 import { Space } from './space.ts';
 import { UserBlocks } from './user-blocks.ts';
+import { Verifier } from './verify.ts';
 
 /**
  * Everything in one open file, and what each operation does to it inside the caller's transaction. Its memory follows
@@ -51,6 +53,7 @@ export class Contents {
   readonly deadLetters: DeadLetterRows;
   readonly owings: Owings;
   readonly #chunks: Chunks;
+  readonly #damage: DamageFound;
   readonly #keys: Keys;
   readonly #dedupe: Dedupe;
   readonly #settling: Settling;
@@ -64,14 +67,25 @@ export class Contents {
   readonly #sealing: Sealing;
   readonly #retaining: Retaining;
   readonly #users: UserBlocks;
+  readonly #verifier: Verifier;
   readonly #search: Search;
 
   constructor(database: DatabaseSync, options: ContentsOptions) {
     this.records = new Records(database);
-    this.#chunks = new Chunks(database);
-    this.#keys = new Keys(database, this.#chunks, options.filterMemory);
+    this.#damage = new DamageFound(database);
+    this.#marks = new Marks(database);
+    this.#chunks = new Chunks(database, {
+      sumsFrom: this.#marks.sumsFrom,
+      retainedFrom: () => this.#marks.retainedFrom,
+      hash: keyHash(options.keySecret),
+      onDamage: (first, n) => this.#damage.note('chunk', first, n),
+    });
+    this.#keys = new Keys(database, this.#chunks, { marks: this.#marks, memory: options.filterMemory });
     this.#dedupe = new Dedupe(this.#chunks, this.#keys, options.dedupeWindow);
-    this.pending = new Pending(database, options.epoch);
+    this.pending = new Pending(database, options.epoch, ({ id, destination, n }) => {
+      this.#counters.add('destination', destination, 'dead:event_damaged', n);
+      this.#damage.note('pending', id, n);
+    });
     this.facts = new PendingFacts(database, this.pending.held, this.#chunks);
     this.#counters = new Counters(database);
     this.#plans = new Plans(database);
@@ -97,10 +111,10 @@ export class Contents {
       youngest: () => this.#keys.youngest,
     });
     this.#batches = new Batches(database);
-    this.#marks = new Marks(database);
     this.#space = new Space(database);
     this.#sealing = new Sealing(this.#chunks, this.#marks);
     this.#users = new UserBlocks(database, this.#chunks, this.#marks);
+    this.#verifier = new Verifier({ chunks: this.#chunks, keys: this.#keys, marks: this.#marks });
     this.#search = new Search(this.#chunks, this.#keys, {
       users: this.#users,
       hash: keyHash(options.keySecret),
@@ -120,6 +134,8 @@ export class Contents {
       batches: this.#batches,
       marks: this.#marks,
       space: this.#space,
+      dedupeWindow: options.dedupeWindow,
+      forgetDamage: (position) => this.#damage.forgetBelow(position),
       bury: (sets, reason, at) => {
         for (const set of sets) this.#settling.bury({ ...set, reason, at });
       },
@@ -203,9 +219,16 @@ export class Contents {
     return linesAt(this.#chunks, positions);
   }
 
+  damaged(positions: readonly Position[]): Position[] {
+    return positions.filter((position) => {
+      return this.#chunks.at(position) === undefined && this.#chunks.isDamaged(position);
+    });
+  }
+
   /** Slices of upkeep until the budget (milliseconds) is used up; whether there is more to do now. */
   maintain({ now, retention, budget }: MaintainMessage): boolean {
     const end = performance.now() + budget;
+    this.#damage.write(now);
     do {
       const busy =
         this.#keys.seal() ||
@@ -213,7 +236,10 @@ export class Contents {
         this.#users.step() ||
         this.#retaining.step(now, retention) ||
         this.#space.giveBack(retention.disk);
-      if (!busy) return false;
+      if (!busy) {
+        this.#verifier.step(now);
+        return false;
+      }
     } while (performance.now() < end);
     return true;
   }
@@ -229,7 +255,12 @@ export class Contents {
     let events = 0;
     for (const position of gone) {
       const chunk = this.#chunks.at(position);
-      if (chunk === undefined || lineOf(chunk, position).length === 0) continue;
+      if (chunk === undefined) {
+        // What is left of it may still show what a person did, and nobody can read the rest of it either.
+        if (this.#chunks.isDamaged(position)) this.#chunks.wipe(position);
+        continue;
+      }
+      if (lineOf(chunk, position).length === 0) continue;
       const goes = (one: Position) => gone.has(one);
       for (let one = chunk.first; one < chunk.first + chunk.n; one++) {
         if (gone.has(one) && lineOf(chunk, one).length > 0) events++;
@@ -245,8 +276,13 @@ export class Contents {
   size(): LogSize {
     const { retainedFrom } = this.#marks;
     const oldestAt = this.#chunks.factsFrom(retainedFrom, 1)[0]?.at;
-    const facts = { events: this.#chunks.next - retainedFrom, bytes: this.#space.size() };
-    return oldestAt === undefined ? facts : { ...facts, oldestAt };
+    const damage = this.#damage.sum();
+    return {
+      events: this.#chunks.next - retainedFrom,
+      bytes: this.#space.size(),
+      ...(oldestAt === undefined ? {} : { oldestAt }),
+      ...(damage === undefined ? {} : { damage }),
+    };
   }
 
   /** Free pages, which may still hold what was deleted. */

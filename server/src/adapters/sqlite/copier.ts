@@ -15,6 +15,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { StorageError } from '../../ports/event-log.ts';
 import type { Backup } from '../../ports/store.ts';
 import { fileOf } from './file.ts';
+import { verifyFile } from './verify.ts';
 
 export interface CopyOptions {
   /** The data folder. */
@@ -64,11 +65,12 @@ async function copy(
     refuseWithoutRoom(into, facts.bytes);
     report({ kind: 'progress', written: 0, of: facts.bytes });
     await copyPages(source, { unfinished, wish, bytes: facts.bytes, report });
+    const damage = verifyFile(unfinished);
     sync(unfinished);
     renameSync(unfinished, join(into, 'millrace.db'));
     sync(into);
     sync(dirname(into));
-    return facts;
+    return damage === undefined ? facts : { ...facts, damage };
   } catch (error) {
     rmSync(unfinished, { force: true });
     rmSync(`${unfinished}-journal`, { force: true });

@@ -6,7 +6,7 @@ import type { Counters } from './counters.ts';
 import type { Owings } from './owing.ts';
 import type { Pending } from './pending.ts';
 import type { DeadCountMessage, DeadLettersMessage } from './protocol.ts';
-import { decodeRefs, encodeRefs, rangeOf } from './refs.ts';
+import { decodeRefs, encodeRefs, rangeOf, readableRefs, sealedRefs } from './refs.ts';
 
 /** Rows revived in one slice: a row may hold 20,000 deliveries. */
 const SLICE = 8;
@@ -79,7 +79,7 @@ export class DeadLetterRows {
     if (going.length === 0) return 0;
     const { pending, counters } = this.#parts;
     const { origin, refs } = this.#contentOf(row);
-    this.#take(row.id, refs, new Set(going));
+    this.#take(row, refs, new Set(going));
     pending.bearAgain(row.destination, going, now, origin ?? undefined);
     counters.add('destination', row.destination, `dead:${row.reason}`, -going.length);
     return going.length;
@@ -111,11 +111,12 @@ export class DeadLetterRows {
     return found.sort((a, b) => a - b);
   }
 
-  #contentOf({ id }: Row): { readonly origin: string | null; readonly refs: Uint8Array } {
-    return this.#sql.content.get(id) as { origin: string | null; refs: Uint8Array };
+  #contentOf({ id, destination }: Row): { readonly origin: string | null; readonly refs: Uint8Array } {
+    const { origin, refs } = this.#sql.content.get(id) as { origin: string | null; refs: Uint8Array };
+    return { origin, refs: readableRefs(destination, refs) };
   }
 
-  #take(id: number, refs: Uint8Array, going: ReadonlySet<Position>): void {
+  #take({ id, destination }: Row, refs: Uint8Array, going: ReadonlySet<Position>): void {
     const left = decodeRefs(refs).filter(({ position }) => !going.has(position));
     if (left.length === 0) {
       this.#sql.delete.run(id);
@@ -123,7 +124,7 @@ export class DeadLetterRows {
     }
     const bytes = encodeRefs(left);
     const { first, last } = rangeOf(bytes);
-    this.#sql.rewrite.run(first, last, left.length, bytes, id);
+    this.#sql.rewrite.run(first, last, left.length, sealedRefs(destination, bytes), id);
   }
 }
 

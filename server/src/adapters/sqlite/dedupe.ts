@@ -1,12 +1,14 @@
 import type { Position } from '../../model/event.ts';
 import type { Duration } from '../../model/time.ts';
-import { type Chunks, lineOf } from './chunks.ts';
+import { type Chunks, storedLineOf } from './chunks.ts';
+import { idsOf } from './id-hashes.ts';
 import type { Keys } from './keys.ts';
 import type { AppendMessage } from './protocol.ts';
 
 /**
  * Finds events whose (source, messageId) is already in the log. Exact: the hash only proposes, and every proposal is
- * compared with the stored event itself, since believing a bare hash would lose an event now and then.
+ * compared with the stored event itself, since believing a bare hash would lose an event now and then. What cannot be read is
+ * not the same: an event too many is better than one too few.
  */
 export class Dedupe {
   readonly #window: Duration;
@@ -67,7 +69,7 @@ export class Dedupe {
     const event = position - chunk.first;
     if (batch.receivedAt - chunk.times[event]! >= this.#windowOf(batch, index)) return false;
     if (chunk.sources[event] !== batch.sources[index]) return false;
-    const stored = lineOf(chunk, position);
+    const stored = storedLineOf(chunk, position);
     return stored.length > 0 && messageId(stored) === messageId(line);
   }
 }
@@ -78,5 +80,5 @@ function lineIn({ lines, starts }: AppendMessage, index: number): Buffer {
 }
 
 export function messageId(line: Buffer): string {
-  return (JSON.parse(line.toString()) as { messageId: string }).messageId;
+  return idsOf(line).messageId;
 }

@@ -3,7 +3,7 @@ import type { Attempt } from '../../model/delivery.ts';
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import type { Result } from '../../ports/backlog.ts';
-import { deliveryIn, positionsBetween, rangeOf } from './refs.ts';
+import { deliveryIn, positionsBetween, rangeOf, readableRefs, sealedRefs } from './refs.ts';
 
 /** Rows dropped in one slice. */
 const SLICE = 256;
@@ -133,7 +133,9 @@ export class Failures {
   #deadRows(from: Position, below: Position): DeadRow[] {
     const near = this.#deadNear.all(from, below + WIDE, below) as unknown as DeadRow[];
     const wide = this.#deadWide.all(from, below) as unknown as DeadRow[];
-    return [...near, ...wide].sort((a, b) => b.id - a.id);
+    return [...near, ...wide]
+      .sort((a, b) => b.id - a.id)
+      .map((row) => ({ ...row, refs: readableRefs(row.destination, row.refs) }));
   }
 
   /** Why a delivery is dead; nothing when it is not. */
@@ -171,7 +173,7 @@ export class Failures {
   /** A whole set of one destination, given up for one reason. */
   bury({ destination, at, reason, n, origin = null, refs }: DeadSet): void {
     const { first, last } = rangeOf(refs);
-    this.#dead.run(destination, at, reason, first, last, n, origin, refs);
+    this.#dead.run(destination, at, reason, first, last, n, origin, sealedRefs(destination, refs));
   }
 }
 

@@ -4,7 +4,7 @@ import type { AcceptedAttempts, AcceptedBy } from './accepted.ts';
 import { type Chunks, lineOf } from './chunks.ts';
 import type { Failures } from './failures.ts';
 import type { PendingFacts } from './pending-facts.ts';
-import type { Plans } from './plans.ts';
+import { NO_PLAN, type Plans } from './plans.ts';
 
 export interface HistoryParts {
   readonly plans: Plans;
@@ -31,9 +31,12 @@ export class Histories {
     const accepted = this.#parts.accepted.at(all);
     return all.map((position) => {
       const chunk = this.#chunks.at(position);
-      if (chunk === undefined || lineOf(chunk, position).length === 0) return undefined;
+      const isThere =
+        chunk === undefined ? this.#chunks.isDamaged(position) : lineOf(chunk, position).length > 0;
+      if (!isThere) return undefined;
       const { plans, pending, failures } = this.#parts;
-      const { owed, skipped } = plans.get(chunk.plans[position - chunk.first]!);
+      // Of a damaged event what remains is told: who was owed it is known as far as they have left something of it.
+      const { owed, skipped } = plans.get(chunk?.plans[position - chunk.first] ?? NO_PLAN);
       const requests = accepted.get(position) ?? [];
       // Whoever was owed it once more has left something of it here: it is pending, or was requested, or is dead.
       const others = [

@@ -1,18 +1,71 @@
 import { randomBytes } from 'node:crypto';
-import type { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { crc32 } from 'node:zlib';
+import { StorageError } from '../../ports/event-log.ts';
+
+/** Facts about this installation, by name, each with a checksum: one that is damaged is as good as none. */
+export class InstallationFacts {
+  readonly #get: StatementSync;
+  readonly #put: StatementSync;
+
+  constructor(database: DatabaseSync) {
+    this.#get = database.prepare('select value, sum from installation where name = ?');
+    this.#put = database.prepare(
+      `insert into installation(name, value, sum) values (?, ?, ?)
+       on conflict do update set value = excluded.value, sum = excluded.sum`,
+    );
+  }
+
+  /** `damaged` stands for a fact that cannot be trusted; undefined for one that was never written. */
+  number(name: string): number | 'damaged' | undefined {
+    const value = this.#value(name);
+    return value === undefined || typeof value === 'number' ? value : 'damaged';
+  }
+
+  bytes(name: string): Uint8Array | 'damaged' | undefined {
+    const value = this.#value(name);
+    return value === undefined || value instanceof Uint8Array ? value : 'damaged';
+  }
+
+  put(name: string, value: number | Uint8Array): void {
+    this.#put.run(name, value, factSum(name, value));
+  }
+
+  #value(name: string): unknown {
+    const row = this.#get.get(name) as { value: number | Uint8Array; sum: number } | undefined;
+    if (row === undefined) return undefined;
+    return row.sum === factSum(name, row.value) ? row.value : 'damaged';
+  }
+}
+
+export function factSum(name: string, value: number | Uint8Array): number {
+  return crc32(typeof value === 'number' ? String(value) : value, crc32(name));
+}
 
 /** Called once per start: numbers it, and makes the secret of the key hash at the very first one. */
 export function beginEpoch(database: DatabaseSync): { epoch: number; keySecret: Uint8Array } {
+  const facts = new InstallationFacts(database);
   database.exec('begin immediate');
-  database
-    .prepare(`insert into installation(name, value) values ('key_secret', ?) on conflict do nothing`)
-    .run(randomBytes(8));
-  database.exec(
-    `insert into installation(name, value) values ('epoch', 1) on conflict do update set value = value + 1`,
-  );
+  const known = facts.bytes('key_secret');
+  if (known === 'damaged') {
+    throw new StorageError(
+      'millrace.db is damaged: without the secret of its key hash no duplicate can be recognised; restore a backup with ' +
+        'millrace restore',
+    );
+  }
+  const keySecret = known ?? randomBytes(8);
+  if (known === undefined) facts.put('key_secret', keySecret);
+  const last = facts.number('epoch') ?? 0;
+  const epoch = (last === 'damaged' ? highestOwner(database) : last) + 1;
+  facts.put('epoch', epoch);
   database.exec('commit');
-  const read = database.prepare('select value from installation where name = ?');
-  const { value: epoch } = read.get('epoch') as { value: number };
-  const { value: keySecret } = read.get('key_secret') as { value: Uint8Array };
   return { epoch, keySecret };
+}
+
+/** The number of some start of the program that still owns deliveries. */
+function highestOwner(database: DatabaseSync): number {
+  const { owner } = database.prepare('select max(owner) as owner from pending').get() as {
+    owner: number | null;
+  };
+  return owner ?? 0;
 }

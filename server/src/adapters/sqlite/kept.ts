@@ -1,5 +1,5 @@
 import type { Position } from '../../model/event.ts';
-import type { ChunkEvents } from './chunks.ts';
+import type { ChunkEvents } from './chunk-codec.ts';
 import type { AppendMessage } from './protocol.ts';
 
 const LINE_FEED = Uint8Array.of(10);

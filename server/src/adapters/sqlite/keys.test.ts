@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Chunks } from './chunks.ts';
 import { openDatabase } from './database.ts';
+import { keyHash } from './key-hash.ts';
 import { TABLE_KEYS } from './key-table.ts';
 import { Keys } from './keys.ts';
+import { Marks } from './marks.ts';
 
 const MEMORY = 64 * 1024 * 1024;
 
@@ -17,12 +19,22 @@ describe('keys', () => {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-keys-'));
   const database = openDatabase(folder);
   const count = TABLE_KEYS + 50_000;
+  const openKeys = (memory: number) => {
+    const marks = new Marks(database);
+    const options = {
+      sumsFrom: 0,
+      retainedFrom: () => 0,
+      hash: keyHash(Buffer.alloc(8)),
+      onDamage: () => {},
+    };
+    return new Keys(database, new Chunks(database, options), { marks, memory });
+  };
   let keys: Keys;
   let longest = 0;
   let slices = 0;
 
   beforeAll(() => {
-    keys = new Keys(database, new Chunks(database), MEMORY);
+    keys = openKeys(MEMORY);
     for (let n = 0; n < count; n++) keys.add(highOf(n), lowOf(n), n, n);
     for (;;) {
       const started = performance.now();
@@ -56,7 +68,7 @@ describe('keys', () => {
 
   it('are found after a restart, with and without memory for filters', () => {
     for (const memory of [MEMORY, 0]) {
-      const reopened = new Keys(database, new Chunks(database), memory);
+      const reopened = openKeys(memory);
       for (let n = 0; n < TABLE_KEYS; n += 997) expect(finds(reopened, n), `key ${n}`).toBe(true);
     }
   });
@@ -68,11 +80,9 @@ describe('keys', () => {
 
   it('that were not sealed to the end at a crash are made again from the chunks', () => {
     database.exec('begin');
-    database.exec(
-      'insert into run(from_position, to_position, youngest, n, complete) values (9, 10, 1, 1, 0)',
-    );
+    database.exec('insert into run(from_position, to_position, youngest, n, form) values (9, 10, 1, 1, 0)');
     database.exec('commit');
-    const reopened = new Keys(database, new Chunks(database), MEMORY);
+    const reopened = openKeys(MEMORY);
     expect(finds(reopened, 7)).toBe(true);
     expect(database.prepare('select count(*) as n from run').get()).toEqual({ n: 1 });
   });

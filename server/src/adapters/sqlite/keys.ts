@@ -1,9 +1,12 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
+import { sumOf, withoutSum, withSum } from './checksum.ts';
 import type { Chunks } from './chunks.ts';
-import { KeyTable } from './key-table.ts';
-import { Run, RunBuilder, type RunFacts } from './run.ts';
+import { unlessDamaged } from './damage.ts';
+import { KeyTable, TABLE_KEYS } from './key-table.ts';
+import type { Marks } from './marks.ts';
+import { PAGE_ENTRIES, Run, RunBuilder, type RunFacts } from './run.ts';
 import { SealedRuns } from './sealed-runs.ts';
 
 /** Keys scanned, and parts of a filter written, in one slice: about two milliseconds, and a quarter of a megabyte. */
@@ -13,6 +16,12 @@ const PART_BYTES = 65_536;
 
 /** Room for pages and filter parts under the number of a run. */
 const PAGES_PER_RUN = 2 ** 20;
+
+export interface KeysOptions {
+  readonly marks: Marks;
+  /** Bytes that filters may take. */
+  readonly memory: number;
+}
 
 /** A full table on its way to disk. It answers questions until its run does. */
 interface Frozen {
@@ -40,28 +49,62 @@ interface Sealing {
  */
 export class Keys {
   readonly #sql: ReturnType<typeof statements>;
+  readonly #chunks: Chunks;
+  readonly #marks: Marks;
   #younger = new KeyTable();
   #youngerFrom: Position;
   #youngest: Time = 0;
   #frozen: Frozen[] = [];
   #sealing: Sealing | undefined;
   readonly #runs: SealedRuns;
+  /** Runs with a page that was found damaged. */
+  readonly #rotten = new Set<number>();
   #found = new Uint8Array(512);
   /** Means nothing; kept, so that what was looked at ahead of time is looked at. */
   touched = 0;
 
-  /** `memory`: bytes that filters may take. */
-  constructor(database: DatabaseSync, chunks: Chunks, memory: number) {
+  constructor(database: DatabaseSync, chunks: Chunks, { marks, memory }: KeysOptions) {
     this.#sql = statements(database);
-    this.#runs = new SealedRuns(this.#loadRuns(memory), memory);
-    this.#youngerFrom = this.#runs.newest?.facts.toPosition ?? 0;
-    chunks.keysFrom(this.#youngerFrom, (first, until, keys) => {
+    this.#chunks = chunks;
+    this.#marks = marks;
+    const runs = this.#loadRuns(memory);
+    this.#runs = new SealedRuns(runs, memory);
+    // A run that could not be read leaves a gap between its neighbours; its keys still stand in the chunks.
+    let covered = marks.keysFrom;
+    for (const { facts } of runs) {
+      for (let from = covered; from < facts.fromPosition; )
+        from = this.#freezeAgain(from, facts.fromPosition);
+      covered = Math.max(covered, facts.toPosition);
+    }
+    this.#youngerFrom = covered;
+    this.#eachKey(covered, chunks.next, (high, low, position, until) => this.add(high, low, position, until));
+  }
+
+  #eachKey(
+    from: Position,
+    end: Position,
+    visit: (high: number, low: number, at: Position, until: Time) => void,
+  ) {
+    this.#chunks.keysBetween(from, end, (first, until, keys) => {
       for (let index = 0; index * 2 < keys.length; index++) {
         const [high, low] = [keys[index * 2]!, keys[index * 2 + 1]!];
         // Two zeros are what erasing leaves of a key: nothing to find, and they would all want the same slot.
-        if (high !== 0 || low !== 0) this.add(high, low, first + index, until);
+        if (high !== 0 || low !== 0) visit(high, low, first + index, until);
       }
     });
+  }
+
+  /** Reads the keys of a range again, as many as one table takes; where it ends. */
+  #freezeAgain(fromPosition: Position, end: Position): Position {
+    const toPosition = Math.min(end, fromPosition + TABLE_KEYS);
+    const table = new KeyTable();
+    let youngest = 0;
+    this.#eachKey(fromPosition, toPosition, (high, low, position, until) => {
+      table.add(high, low, position);
+      youngest = Math.max(youngest, until);
+    });
+    this.#frozen.push({ table, fromPosition, toPosition, youngest });
+    return toPosition;
   }
 
   add(high: number, low: number, position: Position, at: Time): void {
@@ -109,7 +152,7 @@ export class Keys {
   seal(): boolean {
     this.#sealing ??= this.#begin();
     const sealing = this.#sealing;
-    if (sealing === undefined) return this.#runs.group();
+    if (sealing === undefined) return this.#makeAnew() || this.#runs.group();
     if (sealing.slot >= 0) {
       const { table } = sealing.frozen;
       sealing.slot = table.scan(sealing.slot, SLICE_KEYS, sealing.builder.add);
@@ -127,8 +170,39 @@ export class Keys {
     if (Number(this.#sql.dropPages.run(from, to).changes) > 0) return true;
     this.#sql.dropParts.run(from, to);
     this.#sql.dropRun.run(id);
-    this.#runs.dropOldest();
+    this.#runs.drop(oldest);
+    this.#marks.keysFrom = oldest.facts.toPosition;
     return true;
+  }
+
+  /** Checks one page of a run, and notes a run that has a damaged one; the next, or undefined behind the last of all runs. */
+  verifyPage({ run, page }: { run: number; page: number }): { run: number; page: number } | undefined {
+    const facts = this.#runs.at(run)?.facts;
+    if (facts === undefined) return undefined;
+    if (page * PAGE_ENTRIES >= facts.n) return { run: run + 1, page: 0 };
+    this.#readPage(facts, page);
+    return { run, page: page + 1 };
+  }
+
+  /** Reads the keys of a damaged run from the chunks again; they are then sealed like any others. */
+  #makeAnew(): boolean {
+    for (const id of this.#rotten) {
+      this.#rotten.delete(id);
+      const run = this.#runs.find(id);
+      if (run === undefined) continue;
+      const { fromPosition, toPosition } = run.facts;
+      for (let from = fromPosition; from < toPosition; ) from = this.#freezeAgain(from, toPosition);
+      this.#deleteRun(id);
+      this.#runs.drop(run);
+      return true;
+    }
+    return false;
+  }
+
+  #deleteRun(id: number): void {
+    this.#sql.dropAllPages.run(id * PAGES_PER_RUN, (id + 1) * PAGES_PER_RUN);
+    this.#sql.dropParts.run(id * PAGES_PER_RUN, (id + 1) * PAGES_PER_RUN);
+    this.#sql.dropRun.run(id);
   }
 
   #freeze(next: Position): void {
@@ -152,13 +226,14 @@ export class Keys {
       this.#sql.insertRun.run(fromPosition, toPosition, youngest, table.size).lastInsertRowid,
     );
     const builder = new RunBuilder(table.size, (page, entries) => {
-      this.#sql.insertPage.run(id * PAGES_PER_RUN + page, entries);
+      const key = id * PAGES_PER_RUN + page;
+      this.#sql.insertPage.run(key, withSum(entries, sumOf(key)));
     });
     const { bucketBits } = builder;
     return {
       frozen,
       builder,
-      facts: { id, n: table.size, bucketBits, fromPosition, toPosition, youngest },
+      facts: { id, n: table.size, bucketBits, fromPosition, toPosition, youngest, hasSums: true },
       slot: 0,
       parts: 0,
     };
@@ -173,7 +248,7 @@ export class Keys {
       const part = parts + nth;
       if (part * PART_BYTES >= bytes.length) break;
       const piece = bytes.subarray(part * PART_BYTES, (part + 1) * PART_BYTES);
-      this.#sql.insertPart.run(facts.id * PAGES_PER_RUN + part, piece);
+      this.#sql.insertPart.run(facts.id * PAGES_PER_RUN + part, withSum(piece, partSeed(facts, part)));
     }
     sealing.parts += SLICE_PARTS;
     return parts * PART_BYTES < bytes.length;
@@ -186,39 +261,56 @@ export class Keys {
     this.#sealing = undefined;
   }
 
-  /** The oldest first, filters of the youngest as far as the memory reaches. */
+  /** The oldest first, filters of the youngest as far as the memory reaches. Those that cannot be read are deleted. */
   #loadRuns(memory: number): Run[] {
     // A run that was not finished is made again: its keys are still in the chunks.
-    for (const { id } of this.#sql.unfinished.all() as unknown as { id: number }[]) {
-      this.#sql.dropAllPages.run(id * PAGES_PER_RUN, (id + 1) * PAGES_PER_RUN);
-      this.#sql.dropParts.run(id * PAGES_PER_RUN, (id + 1) * PAGES_PER_RUN);
-      this.#sql.dropRun.run(id);
-    }
+    for (const { id } of this.#sql.unfinished.all() as unknown as { id: number }[]) this.#deleteRun(id);
     let bytes = 0;
-    const rows = this.#sql.runs.all() as unknown as Omit<RunFacts, 'bucketBits'>[];
-    const runs = rows.map((row) => {
+    const rows = this.#sql.runs.all() as unknown as RunRow[];
+    const runs = rows.flatMap((row) => {
+      const run = unlessDamaged(() => this.#load(row, bytes + row.n * 2 <= memory));
       bytes += row.n * 2;
-      return this.#load(row, bytes <= memory);
+      if (run === undefined) unlessDamaged(() => this.#deleteRun(row.id));
+      return run ?? [];
     });
     return runs.reverse();
   }
 
-  #load(row: Omit<RunFacts, 'bucketBits'>, withFilter: boolean): Run {
+  #load({ form, ...row }: RunRow, withFilter: boolean): Run | undefined {
     const builder = new RunBuilder(row.n, () => {});
+    const facts = { ...row, bucketBits: builder.bucketBits, hasSums: form === WITH_SUMS };
     const startsBytes = builder.starts.byteLength;
     const wanted = Math.ceil((withFilter ? startsBytes + row.n * 2 : startsBytes) / PART_BYTES);
     const from0 = row.id * PAGES_PER_RUN;
-    const parts = this.#sql.parts.all(from0, from0 + wanted) as unknown as { bytes: Uint8Array }[];
-    const bytes = Buffer.concat(parts.map((part) => part.bytes));
+    const stored = this.#sql.parts.all(from0, from0 + wanted) as unknown as { bytes: Uint8Array }[];
+    const parts = stored.map(({ bytes }, nth) =>
+      facts.hasSums ? withoutSum(bytes, partSeed(facts, nth)) : bytes,
+    );
+    if (parts.length < wanted || parts.includes(undefined)) return undefined;
+    const bytes = Buffer.concat(parts as Uint8Array[]);
     const starts = new Uint32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + startsBytes));
     const from = bytes.byteOffset + startsBytes;
     const remainders = withFilter ? new Uint16Array(bytes.buffer.slice(from, from + row.n * 2)) : undefined;
-    return new Run({ ...row, bucketBits: builder.bucketBits }, starts, remainders, this.#readPage);
+    return new Run(facts, starts, remainders, this.#readPage);
   }
 
-  readonly #readPage = (run: number, page: number): Uint8Array => {
-    return (this.#sql.page.get(run * PAGES_PER_RUN + page) as { entries: Uint8Array }).entries;
+  readonly #readPage = ({ id, hasSums }: RunFacts, page: number): Uint8Array | undefined => {
+    const key = id * PAGES_PER_RUN + page;
+    const row = unlessDamaged(() => this.#sql.page.get(key) as { entries: Uint8Array } | undefined);
+    const entries = row && hasSums ? withoutSum(row.entries, sumOf(key)) : row?.entries;
+    if (entries === undefined) this.#rotten.add(id);
+    return entries;
   };
+}
+
+/** Of a run that is whole, in column "form"; format 1 wrote 1. */
+const WITH_SUMS = 2;
+
+type RunRow = Omit<RunFacts, 'bucketBits' | 'hasSums'> & { readonly form: number };
+
+/** The first part of a filter vouches for the row of the run too. */
+function partSeed({ id, n, fromPosition, toPosition, youngest }: RunFacts, part: number): number {
+  return part === 0 ? sumOf(id, n, fromPosition, toPosition, youngest) : sumOf(id, part);
 }
 
 function filterBytes({ starts, remainders }: RunBuilder): Buffer {
@@ -245,15 +337,15 @@ function statements(
   const prepare = (sql: string) => database.prepare(sql);
   return {
     insertRun: prepare(
-      'insert into run(from_position, to_position, youngest, n, complete) values (?, ?, ?, ?, 0)',
+      'insert into run(from_position, to_position, youngest, n, form) values (?, ?, ?, ?, 0)',
     ),
-    completeRun: prepare('update run set complete = 1 where id = ?'),
+    completeRun: prepare(`update run set form = ${WITH_SUMS} where id = ?`),
     dropRun: prepare('delete from run where id = ?'),
     runs: prepare(
-      `select id, n, from_position as fromPosition, to_position as toPosition, youngest
-       from run where complete = 1 order by to_position desc`,
+      `select id, n, from_position as fromPosition, to_position as toPosition, youngest, form
+       from run where form > 0 order by to_position desc`,
     ),
-    unfinished: prepare('select id from run where complete = 0'),
+    unfinished: prepare('select id from run where form = 0'),
     insertPage: prepare('insert into run_page(id, entries) values (?, ?)'),
     page: prepare('select entries from run_page where id = ?'),
     dropPages: prepare(

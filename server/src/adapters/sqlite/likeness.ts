@@ -1,7 +1,8 @@
 import type { Position } from '../../model/event.ts';
 import type { Likeness } from '../../ports/event-log.ts';
 import type { AcceptedAttempts } from './accepted.ts';
-import { type Chunk, lineOf } from './chunks.ts';
+import type { Chunk } from './chunk-codec.ts';
+import { lineOf } from './chunks.ts';
 import type { Failures } from './failures.ts';
 import type { PendingFacts } from './pending-facts.ts';
 import type { Plans } from './plans.ts';

@@ -1,20 +1,61 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import type { Position } from '../../model/event.ts';
+import type { Time } from '../../model/time.ts';
+import { InstallationFacts } from './installation.ts';
 
 /** How far maintenance has come; kept with the rest, so that a restart goes on where it was. */
 export class Marks {
-  readonly #put: StatementSync;
+  readonly #facts: InstallationFacts;
   #sealedTo: Position;
   #retainedFrom: Position;
+  #keysFrom: Position;
+  #verifyBegan: Time;
+  #verifiedTo: Position;
+  /** Rows of lower positions may stand without checksums: format 1 wrote them. */
+  readonly sumsFrom: Position;
 
   constructor(database: DatabaseSync) {
-    const get = database.prepare('select value from installation where name = ?');
-    const read = (name: string) => (get.get(name) as { value: number } | undefined)?.value ?? 0;
-    this.#put = database.prepare(
-      'insert into installation(name, value) values (?, ?) on conflict do update set value = excluded.value',
-    );
+    this.#facts = new InstallationFacts(database);
+    // From the beginning is always right, only slower: maintenance comes by again, and changes nothing twice.
+    const read = (name: string, otherwise = 0) => {
+      const value = this.#facts.number(name) ?? 0;
+      return value === 'damaged' ? otherwise : value;
+    };
     this.#sealedTo = read('sealed_to');
     this.#retainedFrom = read('retained_from');
+    this.#keysFrom = read('keys_from');
+    this.#verifyBegan = read('verify_began');
+    this.#verifiedTo = read('verified_to');
+    this.sumsFrom = read('sums_from', Number.POSITIVE_INFINITY);
+  }
+
+  /** Keys of events below are nowhere any more. */
+  get keysFrom(): Position {
+    return this.#keysFrom;
+  }
+
+  set keysFrom(position: Position) {
+    this.#keysFrom = position;
+    this.#facts.put('keys_from', position);
+  }
+
+  /** When upkeep began to look through everything stored the last time, and how far it has come; 0: to the end. */
+  get verifyBegan(): Time {
+    return this.#verifyBegan;
+  }
+
+  set verifyBegan(time: Time) {
+    this.#verifyBegan = time;
+    this.#facts.put('verify_began', time);
+  }
+
+  get verifiedTo(): Position {
+    return this.#verifiedTo;
+  }
+
+  set verifiedTo(position: Position) {
+    this.#verifiedTo = position;
+    this.#facts.put('verified_to', position);
   }
 
   /** Chunks below are merged. */
@@ -24,7 +65,7 @@ export class Marks {
 
   set sealedTo(position: Position) {
     this.#sealedTo = position;
-    this.#put.run('sealed_to', position);
+    this.#facts.put('sealed_to', position);
   }
 
   /** Events below are past their retention; what is left of them is kept for its dead letters. */
@@ -34,7 +75,7 @@ export class Marks {
 
   set retainedFrom(position: Position) {
     this.#retainedFrom = position;
-    this.#put.run('retained_from', position);
+    this.#facts.put('retained_from', position);
     if (this.#sealedTo < position) this.sealedTo = position;
   }
 }

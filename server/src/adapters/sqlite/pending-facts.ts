@@ -8,7 +8,7 @@ import type { Chunks } from './chunks.ts';
 import type { HeldSets } from './held-sets.ts';
 import { type PendingStatements, statements } from './pending-rows.ts';
 import type { PendingMessage } from './protocol.ts';
-import { deliveryIn, positionsBelow, positionsBetween } from './refs.ts';
+import { deliveryIn, positionsBelow, positionsBetween, readableRefs } from './refs.ts';
 
 /** What the rows of table "pending" say, without changing any. */
 export class PendingFacts {
@@ -28,7 +28,7 @@ export class PendingFacts {
     if (held !== undefined) return { delivery: held };
     for (const row of this.#sql.around.iterate(destination, position, position) as Iterable<unknown>) {
       const { due, refs } = row as { due: Time; refs: Uint8Array };
-      const delivery = deliveryIn(refs, position);
+      const delivery = deliveryIn(readableRefs(destination, refs), position);
       if (delivery !== undefined) return { delivery, dueAt: due };
     }
     return undefined;
@@ -37,7 +37,9 @@ export class PendingFacts {
   /** Who is owed an event once more. There are few such sets at any time, since a replay waits for them. */
   againTo(position: Position): number[] {
     const rows = this.#sql.again.all(position) as unknown as { destination: number; refs: Uint8Array }[];
-    const owed = rows.filter(({ refs }) => deliveryIn(refs, position) !== undefined);
+    const owed = rows.filter(
+      ({ destination, refs }) => deliveryIn(readableRefs(destination, refs), position) !== undefined,
+    );
     return owed.map(({ destination }) => destination);
   }
 
@@ -52,8 +54,8 @@ export class PendingFacts {
       if (position >= from && position < below) visit(position);
     }
     for (const row of this.#sql.around.iterate(destination, from, below - 1) as Iterable<unknown>) {
-      for (const position of positionsBetween((row as { refs: Uint8Array }).refs, from, below))
-        visit(position);
+      const refs = readableRefs(destination, (row as { refs: Uint8Array }).refs);
+      for (const position of positionsBetween(refs, from, below)) visit(position);
     }
   }
 
@@ -65,7 +67,8 @@ export class PendingFacts {
   ): void {
     for (const row of this.#sql.again.iterate(below - 1) as Iterable<unknown>) {
       const { destination, refs } = row as { destination: number; refs: Uint8Array };
-      for (const position of positionsBetween(refs, from, below)) visit(destination, position);
+      const opened = readableRefs(destination, refs);
+      for (const position of positionsBetween(opened, from, below)) visit(destination, position);
     }
   }
 
@@ -96,7 +99,7 @@ export class PendingFacts {
         // Whatever is in this row and in those that follow is below all of these.
         if (positions.length === max && last <= positions[max - 1]!) break;
       }
-      positions.push(...positionsBelow(refs, below, { max, tried }));
+      positions.push(...positionsBelow(readableRefs(destination, refs), below, { max, tried }));
     }
     return highest();
   }

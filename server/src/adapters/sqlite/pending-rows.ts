@@ -1,5 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Delivery } from '../../model/delivery.ts';
+import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 
 /**
@@ -33,14 +34,14 @@ export function statements(database: DatabaseSync) {
     rewrite: prepare('update pending set n = ?, refs = ?, first = ?, last = ?, tried = ? where id = ?'),
     renew: prepare('update pending set since = ? where id = ?'),
     due: prepare(
-      'select id, due, since, n, origin, refs from pending where destination = ? and state <> 0 and due <= ? order by due, id limit 1',
+      'select id, due, since, n, origin, refs, first, last, tried from pending where destination = ? and state <> 0 and due <= ? order by due, id limit 1',
     ),
     hold: prepare(`update pending set state = ${HELD}, owner = ? where id = ?`),
     waiting: prepare(
       'select coalesce(sum(n), 0) as n from pending where destination = ? and state <> 0 and due > ?',
     ),
     release: prepare('update pending set due = ? where destination = ? and state <> 0 and due > ?'),
-    old: prepare(`select id, due, since, n, origin, refs from pending where destination = ? and state <> 0 and since < ?
+    old: prepare(`select id, due, since, n, origin, refs, first, last, tried from pending where destination = ? and state <> 0 and since < ?
        order by since limit ${EXPIRED_ROWS}`),
     below: prepare(
       'select id, destination, due, since, n, origin, refs from pending where (state <> 0 or owner <> ?) and first < ?',
@@ -57,7 +58,9 @@ export function statements(database: DatabaseSync) {
     /** Those of the highest positions first; the numbers of tried and of others leave rows out that hold none of them. */
     highest: prepare(`select last, refs from pending where destination = ? and state <> 0 and first < ?
        and (? is null or iif(?, tried, n - tried) > 0) order by last desc`),
-    orphans: prepare(`select id, destination, refs from pending where state = ${HELD} and owner <> ?`),
+    orphans: prepare(
+      `select id, destination, origin, refs from pending where state = ${HELD} and owner <> ?`,
+    ),
     lanes:
       prepare(`select destination, sum(iif(state = ${HELD}, n, 0)) as held, sum(iif(state = ${HELD}, 0, n)) as onDisk,
          min(iif(state = ${HELD}, null, due)) as nextDueAt, min(first) as oldest, sum(tried) as retrying
@@ -86,7 +89,15 @@ export interface DueRow {
   since: number;
   n: number;
   origin: string | null;
+  /** As it stands in the table. */
   refs: Uint8Array;
+}
+
+/** A row with what stands beside its set, from which a damaged set can sometimes be made anew. */
+export interface FullRow extends DueRow {
+  first: Position;
+  last: Position;
+  tried: number;
 }
 
 export interface HeldRow {

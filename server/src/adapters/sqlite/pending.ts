@@ -10,6 +10,7 @@ import {
   DUE,
   type DueRow,
   earliest,
+  type FullRow,
   HELD,
   type HeldRow,
   type NewRow,
@@ -17,7 +18,18 @@ import {
   statements,
 } from './pending-rows.ts';
 import type { ClaimMessage } from './protocol.ts';
-import { decodeRefs, encodeRefs, encodeRuns, factsOf, hasRecords, isNew, Runs, splitRefs } from './refs.ts';
+import {
+  decodeRefs,
+  encodeRefs,
+  encodeRuns,
+  factsOf,
+  hasRecords,
+  isNew,
+  openedRefs,
+  Runs,
+  sealedRefs,
+  splitRefs,
+} from './refs.ts';
 
 /** Room for set ids within one start of the program. */
 const SETS_PER_EPOCH = 2 ** 32;
@@ -32,6 +44,7 @@ const PARKED_SPAN: Time = 1000;
 /** The rows of table "pending", and in memory what this process holds of them. */
 export class Pending {
   readonly #epoch: number;
+  readonly #onLost: (lost: LostSet) => void;
   /** Set ids are never used twice: each start of the program counts in a range of its own. */
   #nextId: SetId;
   readonly #sql: PendingStatements;
@@ -41,17 +54,18 @@ export class Pending {
   /** The parked row of each destination that still grows. */
   readonly #growing = new Map<number, { id: SetId; since: Time; runs: Runs }>();
 
-  constructor(database: DatabaseSync, epoch: number) {
+  /** `onLost`: the deliveries of a damaged set were given up; only their number is known. */
+  constructor(database: DatabaseSync, epoch: number, onLost: (lost: LostSet) => void) {
     this.#epoch = epoch;
+    this.#onLost = onLost;
     const last = database.prepare('select max(id) as id from pending').get() as { id: number | null };
     this.#nextId = Math.max(epoch * SETS_PER_EPOCH, (last.id ?? 0) + 1);
     this.#sql = statements(database);
     const orphans = this.#sql.orphans.all(epoch) as unknown as HeldRow[];
-    this.held = new HeldSets(
-      orphans.map(({ destination, refs }) => HeldSet.of(destination, decodeRefs(refs))),
-    );
+    this.held = new HeldSets(orphans.flatMap((row) => heldSetOf(row) ?? []));
     for (const row of this.#sql.heldRows.all(epoch) as unknown as HeldRow[]) {
-      this.held.put(row.id, HeldSet.of(row.destination, decodeRefs(row.refs), row.origin));
+      const set = heldSetOf(row);
+      if (set !== undefined) this.held.put(row.id, set);
     }
   }
 
@@ -75,7 +89,7 @@ export class Pending {
     if (growing && !(fits && growing.runs.size < PARKED_MAX)) growing = undefined;
     const runs = growing?.runs ?? new Runs();
     for (const position of positions) runs.add(position);
-    if (growing) this.#rewrite(growing.id, runs.size, runs.bytes());
+    if (growing) this.#rewrite({ id: growing.id, destination }, runs.size, runs.bytes());
     else {
       const refs = runs.bytes();
       const id = this.#put({ destination, state: DUE, due: now, since: now, n: runs.size, refs });
@@ -107,16 +121,18 @@ export class Pending {
     const origins: [SetId, string][] = [];
     let room = max;
     while (room > 0) {
-      const row = this.#sql.due.get(destination, now) as DueRow | undefined;
+      const row = this.#sql.due.get(destination, now) as FullRow | undefined;
       if (row === undefined) break;
       if (this.#growing.get(destination)?.id === row.id) this.#growing.delete(destination);
-      const { taken, rest } = splitRefs(row.refs, room);
+      const opened = openedRefs(destination, row.refs) ?? this.#madeAnew(row, destination);
+      if (opened === undefined) continue;
+      const { taken, rest } = splitRefs(opened, room);
       const set = HeldSet.of(destination, taken, row.origin);
       let id = row.id;
       if (rest === undefined) this.#sql.hold.run(this.#epoch, id);
       else {
         // The rest stays in its row, with its place in the order; what is taken becomes a row of its own.
-        this.#rewrite(row.id, row.n - taken.length, rest);
+        this.#rewrite({ id: row.id, destination }, row.n - taken.length, rest);
         const { due, since } = row;
         const { origin } = set;
         const refs = encodeRefs(taken);
@@ -160,7 +176,7 @@ export class Pending {
         this.held.delete(id);
       } else {
         const left = held.deliveries();
-        this.#rewrite(id, left.length, encodeRefs(left));
+        this.#rewrite({ id, destination: held.destination }, left.length, encodeRefs(left));
       }
     }
   }
@@ -178,23 +194,25 @@ export class Pending {
    */
   expire(destination: number, before: Time): Omit<Buried, 'destination'>[] {
     for (;;) {
-      const rows = this.#sql.old.all(destination, before) as unknown as DueRow[];
+      const rows = this.#sql.old.all(destination, before) as unknown as FullRow[];
       const expired = rows.flatMap((row) => this.#expireIn(row, destination, before));
       if (expired.length > 0 || rows.length === 0) return expired;
     }
   }
 
-  #expireIn(row: DueRow, destination: number, before: Time): Omit<Buried, 'destination'>[] {
+  #expireIn(row: FullRow, destination: number, before: Time): Omit<Buried, 'destination'>[] {
     if (this.#growing.get(destination)?.id === row.id) this.#growing.delete(destination);
-    const deliveries = hasRecords(row.refs) ? decodeRefs(row.refs) : [];
+    const refs = openedRefs(destination, row.refs) ?? this.#madeAnew(row, destination);
+    if (refs === undefined) return [];
+    const deliveries = hasRecords(refs) ? decodeRefs(refs) : [];
     const isOld = (delivery: Delivery) => (delivery.firstFailedAt ?? row.due) < before;
     const left = deliveries.filter((delivery) => !isOld(delivery));
     if (left.length === 0) {
       this.#sql.delete.run(row.id);
-      return [{ n: row.n, origin: row.origin, refs: row.refs }];
+      return [{ n: row.n, origin: row.origin, refs }];
     }
     // With a time of its own again: the row's may be that of a delivery that has left it long ago.
-    this.#rewrite(row.id, left.length, encodeRefs(left));
+    this.#rewrite({ id: row.id, destination }, left.length, encodeRefs(left));
     this.#sql.renew.run(earliest(left, row.due), row.id);
     const old = deliveries.filter(isOld);
     return old.length === 0 ? [] : [{ n: old.length, origin: row.origin, refs: encodeRefs(old) }];
@@ -206,7 +224,9 @@ export class Pending {
     for (const row of this.#sql.below.all(this.#epoch, position) as unknown as (DueRow & {
       destination: number;
     })[]) {
-      const deliveries = decodeRefs(row.refs);
+      const refs = openedRefs(row.destination, row.refs);
+      if (refs === undefined) continue;
+      const deliveries = decodeRefs(refs);
       const isBetween = (delivery: Delivery) => delivery.position >= from && delivery.position < position;
       const goes = deliveries.filter(isBetween);
       const stays = deliveries.filter((delivery) => !isBetween(delivery));
@@ -237,7 +257,9 @@ export class Pending {
     for (const row of this.#sql.below.all(this.#epoch, highest) as unknown as (DueRow & {
       destination: number;
     })[]) {
-      const deliveries = decodeRefs(row.refs);
+      const refs = openedRefs(row.destination, row.refs);
+      if (refs === undefined) continue;
+      const deliveries = decodeRefs(refs);
       const stays = deliveries.filter((delivery) => !positions.has(delivery.position));
       if (stays.length === deliveries.length) continue;
       this.#replace(row, stays);
@@ -250,12 +272,24 @@ export class Pending {
   #replace(row: DueRow & { destination: number }, stays: readonly Delivery[]): void {
     if (this.#growing.get(row.destination)?.id === row.id) this.#growing.delete(row.destination);
     if (stays.length === 0) this.#sql.delete.run(row.id);
-    else this.#rewrite(row.id, stays.length, encodeRefs(stays));
+    else this.#rewrite(row, stays.length, encodeRefs(stays));
   }
 
-  #rewrite(id: SetId, n: number, refs: Uint8Array): void {
+  /**
+   * The deliveries of a damaged set that were never tried and followed each other: what stands beside the set says which. Any
+   * other is given up, and its row with it, so that what stands behind it is delivered.
+   */
+  #madeAnew({ id, n, first, last, tried }: FullRow, destination: number): Uint8Array | undefined {
+    if (tried === 0 && n === last - first + 1 && n <= PARKED_MAX)
+      return encodeRuns(Array.from({ length: n }, (_, index) => first + index));
+    this.#sql.delete.run(id);
+    this.#onLost({ id, destination, n });
+    return undefined;
+  }
+
+  #rewrite({ id, destination }: { id: SetId; destination: number }, n: number, refs: Uint8Array): void {
     const { first, last, tried } = factsOf(refs);
-    this.#sql.rewrite.run(n, refs, first, last, tried, id);
+    this.#sql.rewrite.run(n, sealedRefs(destination, refs), first, last, tried, id);
   }
 
   /** What came into the hands of this process since this was asked last. */
@@ -282,8 +316,22 @@ export class Pending {
   #put({ destination, state, due, since, n, origin, refs }: NewRow): SetId {
     const id = this.#nextId++;
     const { first, last, tried } = factsOf(refs);
-    this.#sql.insert.run(id, destination, state, this.#epoch, due, since, n, refs, first, last, tried);
+    const sealed = sealedRefs(destination, refs);
+    this.#sql.insert.run(id, destination, state, this.#epoch, due, since, n, sealed, first, last, tried);
     if (origin !== undefined) this.#sql.mark.run(origin, id);
     return id;
   }
+}
+
+/** A damaged set whose deliveries were given up. */
+export interface LostSet {
+  readonly id: SetId;
+  readonly destination: number;
+  readonly n: number;
+}
+
+/** Undefined where the set is damaged: it is given up, or made anew, when it is claimed. */
+function heldSetOf({ destination, origin, refs }: Omit<HeldRow, 'id'>): HeldSet | undefined {
+  const opened = openedRefs(destination, refs);
+  return opened && HeldSet.of(destination, decodeRefs(opened), origin);
 }

@@ -36,6 +36,8 @@ export function perform(contents: Contents, request: Request): Answers[Operation
     }
     case 'read':
       return contents.read(request.positions);
+    case 'damaged':
+      return contents.damaged(request.positions);
     case 'deadLetters':
       return contents.deadLetters.list(request.deadLetters);
     case 'countDead':

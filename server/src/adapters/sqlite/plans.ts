@@ -44,8 +44,8 @@ export class Plans {
 
   get(number: number): StoredPlan {
     if (number === NO_PLAN) return NOTHING;
-    const { document } = this.#find.get(number) as { document: string };
-    return JSON.parse(document) as StoredPlan;
+    const row = this.#find.get(number) as { document: string } | undefined;
+    return row === undefined ? NOTHING : (JSON.parse(row.document) as StoredPlan);
   }
 
   #numberOf(owed: readonly Owed[], skipped: readonly Skipped[]): number {

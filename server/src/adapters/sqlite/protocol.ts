@@ -28,6 +28,7 @@ export type Operation =
   | { readonly kind: 'size' }
   | { readonly kind: 'apply'; readonly changes: SettingsChanges }
   | { readonly kind: 'read'; readonly positions: Float64Array }
+  | { readonly kind: 'damaged'; readonly positions: readonly Position[] }
   | { readonly kind: 'history'; readonly positions: Float64Array }
   | { readonly kind: 'pending'; readonly pending: PendingMessage }
   | { readonly kind: 'deadLetters'; readonly deadLetters: DeadLettersMessage }
@@ -59,6 +60,7 @@ export interface Answers {
   size: LogSize;
   apply: SettingsSnapshot;
   read: ReadMessage;
+  damaged: readonly Position[];
   history: (EventHistory | undefined)[];
   pending: PendingPage;
   deadLetters: DeadPage;

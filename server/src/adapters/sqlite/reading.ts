@@ -1,9 +1,9 @@
-import { type Chunks, linesOf } from './chunks.ts';
+import { type Chunks, lineOf, linesOf, REMNANT } from './chunks.ts';
 import type { ReadMessage } from './protocol.ts';
 
 const LINE_FEED = Uint8Array.of(10);
 
-/** The events at these positions, a line each; an empty line where there is none (any more). */
+/** The events at these positions, a line each; an empty line where there is none that can be read. */
 export function linesAt(chunks: Chunks, positions: Float64Array): ReadMessage {
   const pieces: Uint8Array[] = [];
   const sources = new Uint32Array(positions.length);
@@ -20,9 +20,13 @@ export function linesAt(chunks: Chunks, positions: Float64Array): ReadMessage {
     const from = index;
     const end = chunk.first + chunk.n;
     do index++;
-    while (positions[index]! < end && positions[index] === positions[index - 1]! + 1);
+    while (
+      chunk.stage < REMNANT &&
+      positions[index]! < end &&
+      positions[index] === positions[index - 1]! + 1
+    );
     const n = index - from;
-    pieces.push(linesOf(chunk, position, n));
+    pieces.push(n === 1 ? lineOf(chunk, position) : linesOf(chunk, position, n));
     const place = position - chunk.first;
     sources.set(chunk.sources.subarray(place, place + n), from);
     times.set(chunk.times.subarray(place, place + n), from);

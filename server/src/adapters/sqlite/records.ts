@@ -1,9 +1,12 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { isDeepStrictEqual } from 'node:util';
+import { crc32 } from 'node:zlib';
 import type { Destination } from '../../model/destination.ts';
 import type { Source } from '../../model/source.ts';
+import { StorageError } from '../../ports/event-log.ts';
 import type { RecordKind, RecordName, SettingsChanges, SettingsSnapshot } from '../../ports/settings.ts';
 import { AuditTrail } from './audit-trail.ts';
+import { sumOf } from './checksum.ts';
 
 /** The operator's records as JSON documents under stable ids. There are few of them; they are read whole. */
 export class Records {
@@ -11,26 +14,23 @@ export class Records {
   readonly #find: StatementSync;
   readonly #insert: StatementSync;
   readonly #update: StatementSync;
-  readonly #remove: StatementSync;
   readonly trail: AuditTrail;
 
   constructor(database: DatabaseSync) {
-    this.#all = database.prepare('select id, kind, version, gone, document from record order by id');
-    this.#find = database.prepare('select id, gone, document from record where kind = ? and name = ?');
+    this.#all = database.prepare(`select ${COLUMNS} from record order by id`);
+    this.#find = database.prepare(`select ${COLUMNS} from record where kind = ? and name = ?`);
     this.#insert = database.prepare(
       'insert into record(kind, name, version, gone, document) values (?, ?, 1, 0, ?)',
     );
     this.#update = database.prepare(
-      'update record set document = ?, version = version + 1, gone = 0 where id = ?',
-    );
-    this.#remove = database.prepare(
-      'update record set gone = 1, version = version + 1 where kind = ? and name = ? and gone = 0',
+      'update record set document = ?, version = ?, gone = ?, sum = ? where id = ?',
     );
     this.trail = new AuditTrail(database);
   }
 
   load(): SettingsSnapshot {
     const rows = this.#all.all() as unknown as Row[];
+    for (const row of rows) refuseDamaged(row);
     const of = (kind: RecordKind, gone: 0 | 1) =>
       rows
         .filter((row) => row.kind === kind && row.gone === gone)
@@ -60,22 +60,49 @@ export class Records {
   }
 
   #drop({ kind, name }: RecordName): void {
-    this.#remove.run(kind, name);
+    const row = this.#find.get(kind, name) as Row | undefined;
+    if (row?.gone === 0) this.#write({ ...row, gone: 1, version: row.version + 1 });
   }
 
   #put(kind: RecordKind, name: string, record: object): void {
     const document = JSON.stringify(record);
-    const row = this.#find.get(kind, name) as Pick<Row, 'id' | 'gone' | 'document'> | undefined;
-    if (row === undefined) this.#insert.run(kind, name, document);
-    else if (row.gone === 1 || !isDeepStrictEqual(JSON.parse(row.document), JSON.parse(document)))
-      this.#update.run(document, row.id);
+    const row = this.#find.get(kind, name) as Row | undefined;
+    if (row === undefined) {
+      const id = Number(this.#insert.run(kind, name, document).lastInsertRowid);
+      this.#write({ id, kind, name, version: 1, gone: 0, document });
+    } else if (row.gone === 1 || !isDeepStrictEqual(JSON.parse(row.document), JSON.parse(document)))
+      this.#write({ ...row, document, version: row.version + 1, gone: 0 });
+  }
+
+  #write(row: RecordRow): void {
+    this.#update.run(row.document, row.version, row.gone, recordSum(row), row.id);
   }
 }
 
-interface Row {
+const COLUMNS = 'id, kind, name, version, gone, document, sum';
+
+export interface RecordRow {
   id: number;
   kind: RecordKind;
+  name: string;
   version: number;
   gone: 0 | 1;
   document: string;
+}
+
+interface Row extends RecordRow {
+  sum: number;
+}
+
+/** Covers everything in the row: an event must not go to another address because a bit of its destination has turned over. */
+export function recordSum({ id, kind, name, version, gone, document }: RecordRow): number {
+  return crc32(`${kind} ${name} ${document}`, sumOf(id, version, gone));
+}
+
+function refuseDamaged(row: Row): void {
+  if (row.sum === recordSum(row)) return;
+  throw new StorageError(
+    `the record of ${row.kind} ${JSON.stringify(row.name)} is damaged: nothing is sent by settings that are not what was ` +
+      'saved; stop Millrace and restore a backup with millrace restore',
+  );
 }

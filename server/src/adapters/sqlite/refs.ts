@@ -1,5 +1,6 @@
 import type { Delivery } from '../../model/delivery.ts';
 import type { Position } from '../../model/event.ts';
+import { sumOf, withoutSum, withSum } from './checksum.ts';
 import { pushVarint, readVarint } from './varint.ts';
 
 /**
@@ -10,10 +11,27 @@ import { pushVarint, readVarint } from './varint.ts';
  *
  * *Records*, for deliveries that failed before, or that stand beside such: 16 bytes each, little endian: position (6), first failure (6),
  * rounds (1), endpoints (1), settings version modulo 65,536 (2).
+ *
+ * In a table either stands with a checksum behind it, which covers the destination too: a set must not go to another one.
  */
 const RUNS = 1;
 const RECORDS = 2;
 const RECORD_BYTES = 16;
+
+/** The set of a row for those who only look: empty where it is damaged. */
+export function readableRefs(destination: number, stored: Uint8Array): Uint8Array {
+  return openedRefs(destination, stored) ?? Uint8Array.of(RUNS);
+}
+
+/** A set as it stands in the row of a destination. */
+export function sealedRefs(destination: number, refs: Uint8Array): Uint8Array {
+  return withSum(refs, sumOf(destination));
+}
+
+/** The set of such a row; undefined where it is damaged. */
+export function openedRefs(destination: number, stored: Uint8Array): Uint8Array | undefined {
+  return withoutSum(stored, sumOf(destination));
+}
 
 /** Runs that can grow: a row that takes in new deliveries a thousand times a second is not encoded anew each time. */
 export class Runs {

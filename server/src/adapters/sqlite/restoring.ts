@@ -14,8 +14,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { StorageError } from '../../ports/event-log.ts';
+import { type Damage, StorageError } from '../../ports/event-log.ts';
 import { APPLICATION_ID, FORMAT } from './schema.ts';
+import { verifyFile } from './verify.ts';
 
 /** What the file is called until it has been checked and is on stable storage. */
 const UNFINISHED = 'millrace.db.restoring';
@@ -23,11 +24,20 @@ const UNFINISHED = 'millrace.db.restoring';
 const HEAD = 100;
 const MAGIC = 'SQLite format 3\0';
 
+export interface RestoreOptions {
+  /** Takes a backup in which some events cannot be read; otherwise it is refused. */
+  readonly acceptDamage?: boolean;
+}
+
 /**
- * Copies a backup to a data folder that does not exist yet or is empty, and checks the copy page by page.
+ * Copies a backup to a data folder that does not exist yet or is empty, and checks the copy: its pages, and every checksum.
  * Throws a `StorageError` whose reason says what to do; what was written is then taken away.
  */
-export function restoreBackup(from: string, folder: string): { readonly bytes: number } {
+export function restoreBackup(
+  from: string,
+  folder: string,
+  { acceptDamage = false }: RestoreOptions = {},
+): { readonly bytes: number; readonly damage?: Damage } {
   const file = join(from, 'millrace.db');
   const bytes = checkBackup(from, file);
   const isNew = makeEmpty(folder);
@@ -36,10 +46,12 @@ export function restoreBackup(from: string, folder: string): { readonly bytes: n
     refuseWithoutRoom(folder, bytes);
     copyFileSync(file, unfinished);
     checkPages(unfinished, from);
+    const damage = verifyFile(unfinished);
+    if (damage !== undefined && !acceptDamage) throw refusalOf(damage, from);
     sync(unfinished);
     renameSync(unfinished, join(folder, 'millrace.db'));
     sync(folder);
-    return { bytes };
+    return damage === undefined ? { bytes } : { bytes, damage };
   } catch (error) {
     for (const rest of ['', '-wal', '-shm']) rmSync(`${unfinished}${rest}`, { force: true });
     if (isNew) rmSync(folder, { recursive: true, force: true });
@@ -75,6 +87,18 @@ function checkBackup(from: string, file: string): number {
     );
   }
   return statSync(file).size;
+}
+
+function refusalOf({ events, deliveries, others = [] }: Damage, from: string): StorageError {
+  const parts = [
+    ...(events > 0 ? [`${events} events`] : []),
+    ...(deliveries > 0 ? [`${deliveries} deliveries`] : []),
+    ...others,
+  ];
+  return new StorageError(
+    `${parts.join(', ')} in the backup in ${from} cannot be read: restore an older one, or take this one as it is with ` +
+      '--accept-damage; what cannot be read is then a dead letter',
+  );
 }
 
 function headOf(file: string): Buffer {

@@ -1,17 +1,22 @@
-import type { Time } from '../../model/time.ts';
+import type { Position } from '../../model/event.ts';
+import type { Duration, Time } from '../../model/time.ts';
 import type { Retention } from '../../ports/event-log.ts';
 import type { AcceptedAttempts } from './accepted.ts';
 import type { Batches } from './batches.ts';
-import { type Chunk, type ChunkFacts, type Chunks, REMNANT } from './chunks.ts';
+import type { Chunk } from './chunk-codec.ts';
+import { type ChunkFacts, type Chunks, IDS_ONLY, REMNANT } from './chunks.ts';
 import type { Buried, Failures } from './failures.ts';
 import type { Keys } from './keys.ts';
 import type { Marks } from './marks.ts';
 import type { Pending } from './pending.ts';
-import { withoutLines } from './rewrite.ts';
+import { withIdsOnly } from './rewrite.ts';
 import type { Space } from './space.ts';
 
 /** Chunks that go in one slice. */
 const SLICE = 8;
+
+/** Facts of chunks past their retention that are looked at in one slice. */
+const REMNANTS = 256;
 
 export interface RetainingParts {
   readonly chunks: Chunks;
@@ -22,6 +27,10 @@ export interface RetainingParts {
   readonly batches: Batches;
   readonly marks: Marks;
   readonly space: Space;
+  /** How long a messageId is remembered where nobody says. */
+  readonly dedupeWindow: Duration;
+  /** Of chunks that end there or before. */
+  readonly forgetDamage: (position: Position) => void;
   /** Writes dead letters and counts them. */
   readonly bury: (sets: readonly Buried[], reason: string, at: Time) => void;
 }
@@ -29,10 +38,15 @@ export interface RetainingParts {
 /**
  * Lets go of what is older than its retention, or beyond the space allowed. Nothing disappears without a trace: what is
  * still owed of an event dies with a reason in the same commit, and events of dead letters stay readable, as the only
- * lines of their chunk, for as long as the dead letters are kept.
+ * lines of their chunk, for as long as the dead letters are kept. A messageId outlives its event for as long as a duplicate
+ * would be one, because dedupe promises a time and not a number of bytes.
  */
 export class Retaining {
   readonly #parts: RetainingParts;
+  /** Below it no chunk holds events of dead letters. Found anew after a restart. */
+  #remnantsFrom: Position = 0;
+  /** Below it no chunk is left for its messageIds alone. */
+  #idsFrom: Position = 0;
 
   constructor(parts: RetainingParts) {
     this.#parts = parts;
@@ -40,33 +54,38 @@ export class Retaining {
 
   /** Does one slice inside the caller's transaction. False when there is nothing to let go of now. */
   step(now: Time, retention: Retention): boolean {
+    const { keys, accepted, failures, marks } = this.#parts;
+    const idsSince = now - (retention.messageIds ?? this.#parts.dedupeWindow);
     return (
-      this.#dropOld(now, retention) ||
-      this.#dropForSpace(now, retention) ||
-      this.#parts.keys.drop(this.#parts.marks.retainedFrom) ||
-      this.#parts.accepted.dropBelow(this.#parts.marks.retainedFrom) ||
-      this.#dropRemnants(now, now - retention.deadLetters) ||
-      this.#parts.failures.dropBefore(now - retention.deadLetters, this.#parts.marks.retainedFrom)
+      this.#dropOld(now, retention.events, idsSince) ||
+      this.#dropForSpace(now, retention.disk, idsSince) ||
+      this.#dropIds(idsSince) ||
+      keys.drop(Math.min(this.#idsFrom, marks.retainedFrom)) ||
+      accepted.dropBelow(marks.retainedFrom) ||
+      this.#dropRemnants(now, now - retention.deadLetters, idsSince) ||
+      failures.dropBefore(now - retention.deadLetters, marks.retainedFrom)
     );
   }
 
-  #dropOld(now: Time, { events }: Retention): boolean {
-    const { chunks, marks } = this.#parts;
+  #dropOld(now: Time, events: Duration, idsSince: Time): boolean {
+    const { chunks, marks, failures } = this.#parts;
     const candidates = chunks.factsFrom(marks.retainedFrom, SLICE);
     // The first that must stay ends it: what is behind is younger, or the clock was set back and it waits its turn.
     const stays = candidates.findIndex(({ until }) => until >= now - events);
-    return this.#letGo(stays < 0 ? candidates : candidates.slice(0, stays), now, (chunk) =>
-      this.#keepDeadLetters(chunk),
-    );
+    return this.#letGo(stays < 0 ? candidates : candidates.slice(0, stays), now, (chunk) => {
+      this.#reduce(chunk, failures.deadBetween(chunk.first, chunk.first + chunk.n), idsSince);
+    });
   }
 
   /** Beyond the space allowed: what is kept for dead letters goes first, then the oldest events, one chunk at a time. */
-  #dropForSpace(now: Time, { disk }: Retention): boolean {
+  #dropForSpace(now: Time, disk: number | undefined, idsSince: Time): boolean {
     if (disk === undefined || this.#parts.space.used() <= disk) return false;
     const { chunks, marks } = this.#parts;
     return (
-      this.#dropRemnants(now, Number.POSITIVE_INFINITY) ||
-      this.#letGo(chunks.factsFrom(marks.retainedFrom, 1), now, ({ first }) => chunks.delete(first))
+      this.#dropRemnants(now, Number.POSITIVE_INFINITY, idsSince) ||
+      this.#letGo(chunks.factsFrom(marks.retainedFrom, 1), now, (chunk) =>
+        this.#reduce(chunk, new Set(), idsSince),
+      )
     );
   }
 
@@ -80,34 +99,65 @@ export class Retaining {
     if (last === undefined) return false;
     const cut = last.first + last.n;
     bury(pending.buryBetween(marks.retainedFrom, cut), 'retention_over', now);
-    for (const { first } of going) {
-      const chunk = chunks.at(first)!;
-      if (chunk.origin !== undefined) batches.keep(chunk.origin);
-      drop(chunk);
+    for (const { first, n } of going) {
+      const chunk = chunks.at(first);
+      if (chunk?.origin !== undefined) batches.keep(chunk.origin);
+      if (chunk === undefined) chunks.deleteBetween(first, first + n);
+      else drop(chunk);
     }
     marks.retainedFrom = cut;
+    this.#parts.forgetDamage(cut);
     return true;
   }
 
-  #keepDeadLetters(chunk: Chunk): void {
-    const { chunks, failures } = this.#parts;
-    const dead = failures.deadBetween(chunk.first, chunk.first + chunk.n);
-    if (dead.size === 0) chunks.delete(chunk.first);
-    else
-      chunks.put(
-        chunk.first,
-        withoutLines(chunk, (position) => !dead.has(position)),
-        REMNANT,
-      );
+  /** Leaves of a chunk the events of dead letters, and the messageIds that a duplicate may still come for. */
+  #reduce(chunk: Chunk, dead: ReadonlySet<Position>, idsSince: Time): void {
+    const { chunks } = this.#parts;
+    const hasIds = chunk.times.some((time) => time > idsSince);
+    if (dead.size === 0 && !hasIds) chunks.delete(chunk.first);
+    else {
+      const left = withIdsOnly(chunk, {
+        keepsEvent: (position) => dead.has(position),
+        keepsId: (time) => time > idsSince,
+      });
+      chunks.put(chunk.first, left, dead.size > 0 ? REMNANT : IDS_ONLY);
+    }
   }
 
-  /** What was owed of them once more, and is not delivered yet, dies with them. */
-  #dropRemnants(now: Time, before: Time): boolean {
+  /** What was owed of their events once more, and is not delivered yet, dies with them. */
+  #dropRemnants(now: Time, before: Time, idsSince: Time): boolean {
     const { chunks, marks, pending, bury } = this.#parts;
-    const oldest = chunks.oldest();
-    if (oldest === undefined || oldest.first >= marks.retainedFrom || oldest.until >= before) return false;
-    bury(pending.buryBetween(oldest.first, oldest.first + oldest.n), 'retention_over', now);
-    chunks.delete(oldest.first);
-    return true;
+    for (const facts of chunks.factsFrom(this.#remnantsFrom, REMNANTS)) {
+      if (facts.first >= marks.retainedFrom) return false;
+      if (facts.stage === REMNANT || facts.isDamaged) {
+        if (facts.until >= before) return false;
+        const end = facts.first + facts.n;
+        bury(pending.buryBetween(facts.first, end), 'retention_over', now);
+        const chunk = chunks.at(facts.first);
+        if (chunk === undefined) chunks.deleteBetween(facts.first, end);
+        else this.#reduce(chunk, new Set(), idsSince);
+        this.#remnantsFrom = end;
+        return true;
+      }
+      this.#remnantsFrom = facts.first + facts.n;
+    }
+    return false;
+  }
+
+  /** Drops messageIds of which no duplicate can come any more. */
+  #dropIds(idsSince: Time): boolean {
+    const { chunks, marks } = this.#parts;
+    for (const { first, n, until, stage } of chunks.factsFrom(this.#idsFrom, REMNANTS)) {
+      if (first >= marks.retainedFrom) return false;
+      if (stage === IDS_ONLY) {
+        if (until > idsSince) return false;
+        chunks.delete(first);
+        this.#idsFrom = first + n;
+        return true;
+      }
+      // The messageIds of a remnant go with its dead letters.
+      this.#idsFrom = first + n;
+    }
+    return false;
   }
 }

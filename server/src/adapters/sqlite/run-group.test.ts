@@ -19,7 +19,15 @@ function seal(id: number, numbers: readonly number[]): Run {
   for (const n of ordered) builder.add(highOf(n), lowOf(n), n);
   builder.end();
   const { bucketBits, starts, remainders } = builder;
-  const facts = { id, n: numbers.length, bucketBits, fromPosition: 0, toPosition: 0, youngest: id };
+  const facts = {
+    id,
+    n: numbers.length,
+    bucketBits,
+    fromPosition: 0,
+    toPosition: 0,
+    youngest: id,
+    hasSums: true,
+  };
   return new Run(facts, starts, remainders.slice(0, numbers.length), (_run, page) => {
     reads++;
     return pages[page]!;

@@ -13,7 +13,15 @@ function seal(entries: readonly Entry[], withFilter = true): Run {
   for (const entry of [...entries].sort((a, b) => a[0] - b[0] || a[1] - b[1])) builder.add(...entry);
   builder.end();
   const { bucketBits, starts, remainders } = builder;
-  const facts = { id: 1, n: entries.length, bucketBits, fromPosition: 0, toPosition: 0, youngest: 0 };
+  const facts = {
+    id: 1,
+    n: entries.length,
+    bucketBits,
+    fromPosition: 0,
+    toPosition: 0,
+    youngest: 0,
+    hasSums: true,
+  };
   return new Run(facts, starts, withFilter ? remainders : undefined, (_run, page) => pages[page]!);
 }
 

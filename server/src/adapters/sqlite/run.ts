@@ -9,7 +9,7 @@ import { bucketOf, type Filter, markKnown, remainderOf } from './filter.ts';
  * *where* the entry is when it says yes, and it costs two bytes a key. Without the entries (over the memory budget) the
  * buckets alone still lead to the right page.
  */
-const PAGE_ENTRIES = 256;
+export const PAGE_ENTRIES = 256;
 const ENTRY_BYTES = 14;
 
 /** Keys in a bucket on average, at most. */
@@ -29,10 +29,12 @@ export interface RunFacts {
   readonly toPosition: Position;
   /** When the youngest of its events arrived. */
   readonly youngest: number;
+  /** Whether its pages and its filter carry checksums; not in what format 1 wrote. */
+  readonly hasSums: boolean;
 }
 
-/** Reads one page of entries of a run. */
-export type ReadPage = (run: number, page: number) => Uint8Array;
+/** Reads one page of entries of a run; undefined where it is damaged. */
+export type ReadPage = (run: RunFacts, page: number) => Uint8Array | undefined;
 
 export class Run {
   readonly facts: RunFacts;
@@ -99,10 +101,12 @@ export class Run {
     let view: DataView | undefined;
     for (let rank = from; rank < to; rank++) {
       const nth = rank % PAGE_ENTRIES;
-      if (view === undefined || nth === 0) {
-        const page = this.#readPage(this.facts.id, Math.floor(rank / PAGE_ENTRIES));
-        view = new DataView(page.buffer, page.byteOffset, page.byteLength);
+      if (rank === from || nth === 0) {
+        const page = this.#readPage(this.facts, Math.floor(rank / PAGE_ENTRIES));
+        view = page && new DataView(page.buffer, page.byteOffset, page.byteLength);
       }
+      // A damaged page knows no key until its run has been made anew.
+      if (view === undefined) continue;
       const at = nth * ENTRY_BYTES;
       if (view.getUint32(at, true) !== high || view.getUint32(at + 4, true) !== low) continue;
       if (matches(view.getUint32(at + 8, true) + view.getUint16(at + 12, true) * 2 ** 32)) return true;

@@ -1,5 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../ports/event-log.ts';
+import { sumOf, withSum } from './checksum.ts';
+import { factSum } from './installation.ts';
+import { type RecordRow, recordSum } from './records.ts';
 
 /** "MILR": tells `file` and us that a database is a Millrace store. */
 export const APPLICATION_ID = 0x4d494c52;
@@ -8,7 +11,7 @@ export const APPLICATION_ID = 0x4d494c52;
  * Numbered, never edited after release: an older file is brought forward one step at a time, in one transaction.
  * The number of steps is the format version, kept in `user_version`.
  */
-const MIGRATIONS: readonly string[] = [
+const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
   `
   -- Facts about this installation: the secret of the key hash, the boot epoch.
   create table installation(name text primary key, value any) strict, without rowid;
@@ -175,10 +178,14 @@ const MIGRATIONS: readonly string[] = [
   -- The few sets of dead letters that span many positions: see failures.ts.
   create index dead_letter_wide on dead_letter(last) where last - first >= 65536;
   `,
+  addChecksums,
 ];
 
 /** The newest format that this version reads, and the one that it writes. */
 export const FORMAT = MIGRATIONS.length;
+
+/** The first format whose rows carry checksums. */
+export const FORMAT_WITH_SUMS = 3;
 
 /** Brings a new or older file to the current format; refuses a newer one and one that is not ours. */
 export function migrate(database: DatabaseSync): void {
@@ -197,7 +204,9 @@ export function migrate(database: DatabaseSync): void {
   }
   for (let step = version; step < MIGRATIONS.length; step++) {
     database.exec('begin immediate');
-    database.exec(MIGRATIONS[step]!);
+    const migration = MIGRATIONS[step]!;
+    if (typeof migration === 'string') database.exec(migration);
+    else migration(database);
     database.exec(`pragma application_id = ${APPLICATION_ID}`);
     database.exec(`pragma user_version = ${step + 1}`);
     database.exec('commit');
@@ -207,4 +216,47 @@ export function migrate(database: DatabaseSync): void {
 function pragma(database: DatabaseSync, name: string): number {
   const row = database.prepare(`pragma ${name}`).get() as Record<string, number>;
   return row[name]!;
+}
+
+/**
+ * Format 3: everything stored carries a checksum (docs/decisions/0014). Chunks and runs of format 1 stay as they are until they
+ * are merged or past their retention, so that a large file opens at once; the other tables are small and get theirs here.
+ */
+function addChecksums(database: DatabaseSync): void {
+  database.exec(`
+    -- Chunks below may stand without checksums.
+    insert into installation(name, value)
+      values ('sums_from', coalesce((select first + n from chunk order by first desc limit 1), 0));
+    -- Keys of events below are nowhere any more.
+    insert into installation(name, value)
+      values ('keys_from', coalesce((select min(from_position) from run where complete = 1), 0));
+    -- Which rows were found damaged, and how many events or deliveries cannot be read for it.
+    create table damage(
+      part text not null,
+      id integer not null,
+      n integer not null,
+      found_at integer not null,
+      primary key(part, id)
+    ) strict, without rowid;
+    -- Filters are made anew by upkeep.
+    delete from user_block;
+    -- 1: pages and filter without checksums, 2: with.
+    alter table run rename column complete to form;
+    alter table record add column sum integer not null default 0;
+    alter table installation add column sum integer;
+  `);
+  for (const table of ['pending', 'dead_letter']) {
+    const rows = database.prepare(`select id, destination, refs from ${table}`).all();
+    const update = database.prepare(`update ${table} set refs = ? where id = ?`);
+    for (const row of rows as unknown as { id: number; destination: number; refs: Uint8Array }[])
+      update.run(withSum(row.refs, sumOf(row.destination)), row.id);
+  }
+  const put = database.prepare('update installation set sum = ? where name = ?');
+  for (const row of database.prepare('select name, value from installation').all()) {
+    const { name, value } = row as unknown as { name: string; value: number | Uint8Array };
+    put.run(factSum(name, value), name);
+  }
+  const update = database.prepare('update record set sum = ? where id = ?');
+  for (const row of database.prepare('select id, kind, name, version, gone, document from record').all())
+    update.run(recordSum(row as unknown as RecordRow), (row as unknown as RecordRow).id);
 }

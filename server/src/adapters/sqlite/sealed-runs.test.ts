@@ -28,7 +28,7 @@ function runOf(id: number): Run {
   const { builder, pages } = SEALED[id]!;
   const { bucketBits, starts, remainders } = builder;
   const [fromPosition, toPosition] = [id * KEYS, (id + 1) * KEYS];
-  const facts = { id, n: KEYS, bucketBits, fromPosition, toPosition, youngest: toPosition };
+  const facts = { id, n: KEYS, bucketBits, fromPosition, toPosition, youngest: toPosition, hasSums: true };
   return new Run(facts, starts, remainders.slice(0, KEYS), (_run, page) => pages[page]!);
 }
 
@@ -48,7 +48,7 @@ it('sealed runs are known, whatever is brought together, halved, dropped and giv
         for (const one of steps) {
           if (one === 'add' && next < SEALED.length) runs.add(runOf(next++));
           else if (one === 'drop' && first < next) {
-            runs.dropOldest();
+            runs.drop(runs.oldest!);
             first++;
           } else if (typeof one === 'number') for (let n = 0; n < one && runs.group(); n++);
         }

@@ -38,20 +38,29 @@ export class SealedRuns {
     return this.#runs.at(-1);
   }
 
-  /** Adds the newest run. */
+  /** Adds a run: mostly the newest, now and then one that was made anew. */
   add(run: Run): void {
-    this.#runs.push(run);
-    this.#single.push(run);
+    const byAge = (a: Run, b: Run) => a.facts.fromPosition - b.facts.fromPosition;
+    this.#runs = [...this.#runs, run].sort(byAge);
+    this.#single = [...this.#single, run].sort(byAge);
     this.#keepToBudget();
   }
 
-  dropOldest(): void {
-    const oldest = this.#runs.shift();
-    if (oldest === undefined) return;
-    this.#single = this.#single.filter((run) => run !== oldest);
+  /** By its place, the oldest first. */
+  at(place: number): Run | undefined {
+    return this.#runs[place];
+  }
+
+  find(id: number): Run | undefined {
+    return this.#runs.find(({ facts }) => facts.id === id);
+  }
+
+  drop(run: Run): void {
+    this.#runs = this.#runs.filter((other) => other !== run);
+    this.#single = this.#single.filter((other) => other !== run);
     // What is being made would still lead to the run; it is soon begun again.
-    if (this.#grouping?.parts.some(({ places }) => places.includes(oldest))) this.#grouping = undefined;
-    for (const group of this.#groups) group.drop(oldest);
+    if (this.#grouping?.parts.some(({ places }) => places.includes(run))) this.#grouping = undefined;
+    for (const group of this.#groups) group.drop(run);
     this.#groups = this.#groups.filter(({ runs }) => runs.length > 0);
   }
 

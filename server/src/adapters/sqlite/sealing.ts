@@ -1,7 +1,8 @@
 import type { Position } from '../../model/event.ts';
 import { MINUTE, type Time } from '../../model/time.ts';
 import { REMEMBERED } from './batches.ts';
-import { type ChunkEvents, type ChunkFacts, type Chunks, MAX_EVENTS, SEALED } from './chunks.ts';
+import type { ChunkEvents } from './chunk-codec.ts';
+import { type ChunkFacts, type Chunks, MAX_EVENTS, SEALED } from './chunks.ts';
 import type { Marks } from './marks.ts';
 
 /** A chunk is worth merging until it holds this many events. */
@@ -45,7 +46,7 @@ export class Sealing {
     if (group.length > 1) this.#merge(group);
     const last = group.at(-1) ?? passed;
     if (last === undefined) return false;
-    this.#marks.sealedTo = last.first + last.n;
+    this.#marks.sealedTo = Math.max(this.#marks.sealedTo, last.first + last.n);
     return true;
   }
 
@@ -58,7 +59,9 @@ export class Sealing {
 
   #merge(group: readonly ChunkFacts[]): void {
     const first: Position = group[0]!.first;
-    const chunks = group.map((facts) => this.#chunks.at(facts.first)!);
+    const chunks = group.map((facts) => this.#chunks.at(facts.first)).filter((chunk) => chunk !== undefined);
+    // One that cannot be read stays as it is, and its neighbours with it: what is left of it may still be of use to somebody.
+    if (chunks.length < group.length) return;
     const n = chunks.reduce((sum, chunk) => sum + chunk.n, 0);
     const words = (part: 'sources' | 'plans' | 'keys' | 'users') =>
       concat(
@@ -101,8 +104,9 @@ function groupOf(facts: readonly ChunkFacts[], end: Position): ChunkFacts[] {
     // Together they are let go of when the youngest is old enough, so they must be about as old.
     const together = group.length === 0 || Math.abs(chunk.until - group[0]!.at) <= PATIENCE;
     const fits = events <= MAX_EVENTS && json <= MOST_JSON && together;
-    if (chunk.first >= end || (group.length > 0 && !fits)) break;
+    if (chunk.first >= end || (group.length > 0 && (!fits || chunk.isDamaged))) break;
     group.push(chunk);
+    if (chunk.isDamaged) break;
   }
   return group;
 }

@@ -83,6 +83,8 @@ export class Search {
       this.#hash(source, id, words, 0);
       this.#keys.some(words[0]!, words[1]!, Number.NEGATIVE_INFINITY, (position) => {
         const chunk = this.#chunks.at(position);
+        // Nothing can be compared: the hash, of 64 bits, is believed.
+        if (chunk === undefined && this.#chunks.isDamaged(position)) found.add(position);
         if (chunk === undefined || chunk.sources[position - chunk.first] !== source) return false;
         const line = lineOf(chunk, position);
         if (line.length > 0 && messageId(line) === id) found.add(position);
@@ -124,7 +126,7 @@ export class Search {
         if (users[index * 2] !== high || users[index * 2 + 1] !== low) continue;
         if (position < start || position >= below) continue;
         mayBe = true;
-        if (this.#userAt(position) === id) positions.push(position);
+        if (this.#isOf(position, id)) positions.push(position);
       }
       if (mayBe) read += n;
       if (first < start) return { positions, next: start };
@@ -174,9 +176,11 @@ export class Search {
   #lookAt({ from, to, like }: Range) {
     const test = like === undefined ? undefined : new LikenessTest(like, this.#parts);
     return (first: Position, within: { readonly from: Position; readonly below: Position }) => {
-      const marks = test?.marked(this.#chunks.numbersOf(first));
+      const numbers = test && this.#chunks.numbersOf(first);
+      const marks = numbers && test?.marked(numbers);
       if (test !== undefined && marks === undefined) return undefined;
-      const chunk = this.#chunks.at(first)!;
+      const chunk = this.#chunks.at(first);
+      if (chunk === undefined) return undefined;
       if (marks !== undefined) test?.readLines(chunk, marks);
       const positions: Position[] = [];
       for (let index = Math.max(0, within.from - first); index < chunk.n; index++) {
@@ -189,11 +193,12 @@ export class Search {
     };
   }
 
-  #userAt(position: Position): string | undefined {
+  /** Whether the event at a position, whose hash is that of the user, is the user's. */
+  #isOf(position: Position, userId: string): boolean {
     const chunk = this.#chunks.at(position);
-    const line = chunk && lineOf(chunk, position);
-    if (line === undefined || line.length === 0) return undefined;
-    return (JSON.parse(line.toString()) as { userId?: string }).userId;
+    if (chunk === undefined) return this.#chunks.isDamaged(position);
+    const line = lineOf(chunk, position);
+    return line.length > 0 && (JSON.parse(line.toString()) as { userId?: string }).userId === userId;
   }
 }
 

@@ -136,6 +136,10 @@ class SqliteEventLog implements EventLog {
     return decode(message, positions.length);
   }
 
+  damaged(positions: readonly Position[]): Promise<readonly Position[]> {
+    return this.#thread.ask({ kind: 'damaged', positions });
+  }
+
   async find(query: Query, below?: Position): Promise<Found> {
     return await this.#thread.ask({ kind: 'find', find: below === undefined ? { query } : { query, below } });
   }

@@ -1,6 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../model/event.ts';
+import { sumOf, withoutSum, withSum } from './checksum.ts';
 import type { Chunks } from './chunks.ts';
+import { unlessDamaged } from './damage.ts';
 import type { Marks } from './marks.ts';
 
 /** Positions of one block. Its filter is made in one slice of upkeep: some two milliseconds. */
@@ -49,9 +51,9 @@ export class UserBlocks {
   excludes(start: Position, high: number, low: number): boolean {
     const id = start / BLOCK;
     if (id >= this.#next) return false;
-    const row = this.#get.get(id) as { filter: Uint8Array } | undefined;
-    if (row === undefined) return false;
-    const { filter } = row;
+    const row = unlessDamaged(() => this.#get.get(id) as { filter: Uint8Array } | undefined);
+    const filter = row && withoutSum(row.filter, sumOf(id));
+    if (filter === undefined) return false;
     for (let probe = 0; probe < PROBES; probe++) {
       const bit = bitOf(high, low, probe, filter.length * 8);
       if ((filter[bit >>> 3]! & (1 << (bit & 7))) === 0) return true;
@@ -70,7 +72,7 @@ export class UserBlocks {
     const id = Math.max(this.#next, oldest);
     // Where chunks are still small there are too many of them to be read in one slice.
     if ((id + 1) * BLOCK > this.#marks.sealedTo) return false;
-    this.#put.run(id, this.#filterOf(id * BLOCK));
+    this.#put.run(id, withSum(this.#filterOf(id * BLOCK), sumOf(id)));
     this.#next = id + 1;
     return true;
   }

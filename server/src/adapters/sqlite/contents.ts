@@ -228,7 +228,6 @@ export class Contents {
   /** Slices of upkeep until the budget (milliseconds) is used up; whether there is more to do now. */
   maintain({ now, retention, budget }: MaintainMessage): boolean {
     const end = performance.now() + budget;
-    this.#damage.write(now);
     do {
       const busy =
         this.#keys.seal() ||
@@ -238,9 +237,11 @@ export class Contents {
         this.#space.giveBack(retention.disk);
       if (!busy) {
         this.#verifier.step(now);
+        this.#damage.write(now);
         return false;
       }
     } while (performance.now() < end);
+    this.#damage.write(now);
     return true;
   }
 

@@ -1,6 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 import type { Position } from '../../model/event.ts';
 import { DAY, type Duration, type Time } from '../../model/time.ts';
 import type { Damage } from '../../ports/event-log.ts';
@@ -87,7 +88,10 @@ export function verifyFile(
   progress: (looked: number, of: number) => void = () => {},
 ): Damage | undefined {
   if (!existsSync(path)) return undefined;
-  const database = new DatabaseSync(path, { readOnly: true });
+  // Immutable: SQLite makes no file beside it, and takes no lock.
+  const address = pathToFileURL(path);
+  address.searchParams.set('immutable', '1');
+  const database = new DatabaseSync(address, { readOnly: true });
   try {
     const format = database.prepare('pragma user_version').get() as { user_version: number };
     if (format.user_version < FORMAT_WITH_SUMS) return undefined;

@@ -40,7 +40,7 @@ export function arrivalOf(contents: MemoryContents, position: Position): Time | 
 }
 
 /** What is owed of the event must have left its sets before. */
-export function remove(contents: MemoryContents, position: Position): void {
+function remove(contents: MemoryContents, position: Position): void {
   const record = contents.events.get(position);
   if (record === undefined) return;
   const slot = slotOfName(contents, record, hashOfName(record));

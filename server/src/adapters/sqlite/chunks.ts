@@ -52,8 +52,6 @@ export interface ChunksOptions {
  *
  * A row is believed only where its checksums hold. Whatever is asked of one that cannot be read, the answer is that of a
  * chunk that is not there, `onDamage` is told, and everything before and behind it goes on.
- *
- * over 300 lines because each of the ways to read a row has to say what it does with a damaged one.
  */
 export class Chunks {
   readonly #sql: ReturnType<typeof statements>;

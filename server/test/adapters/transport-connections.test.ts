@@ -36,7 +36,7 @@ function urlOf(server: RawServer): string {
 
 /** So many requests one after the other, after which every connection is used again at once. */
 async function proveReuse(transport: Transport, url: string): Promise<void> {
-  for (let nth = 0; nth < 12; nth++) {
+  for (let nth = 0; nth < 70; nth++) {
     expect(await post(transport, url, { body: Buffer.from('proof') })).toMatchObject({ status: 200 });
   }
 }
@@ -166,12 +166,12 @@ test('no more connections than allowed, and who came first goes first', async ()
   const bodies = ['1', '2', '3', '4', '5', '6'];
   const answers = bodies.map((body) => post(transport, urlOf(server), { body: Buffer.from(body) }));
   for (let served = 0; served < bodies.length; served++) {
-    await server.received(12 + Math.min(served + 2, bodies.length));
+    await server.received(70 + Math.min(served + 2, bodies.length));
     held.shift()!.write(http('200 OK'));
   }
   for (const answer of await Promise.all(answers)) expect(answer).toMatchObject({ status: 200 });
   expect(server.sockets).toHaveLength(2);
-  const got = server.requests.slice(12).map(({ body }) => body);
+  const got = server.requests.slice(70).map(({ body }) => body);
   expect(got.toSorted()).toEqual(bodies);
   expect(got.slice(2)).toEqual(bodies.slice(2));
 });
@@ -218,7 +218,7 @@ test('1,000 requests at once over 16 connections are all answered', async () => 
   expect(answers.every((answer) => answer.kind === 'answered' && answer.status === 200)).toBe(true);
   expect(
     server.requests
-      .slice(12)
+      .slice(70)
       .map(({ body }) => body)
       .toSorted(),
   ).toEqual(bodies.toSorted());
@@ -299,7 +299,7 @@ test('an answer nobody asked for harms the requests of its own pool only', async
 });
 
 describe('a receiver that closes after its answers and does not say so', () => {
-  const EVENTS = 200;
+  const EVENTS = 600;
 
   test.each([
     ['with the answer', 0, 1],
@@ -308,7 +308,7 @@ describe('a receiver that closes after its answers and does not say so', () => {
     ['with every second answer', 0, 2],
     ['with every third answer', 0, 3],
   ])('%s gets hardly a request twice', async (_when, after, everyNth) => {
-    for (const atOnce of [1, 8, 64]) {
+    for (const atOnce of [1, 8, 256]) {
       const server = await receiver(closing(after, everyNth));
       const transport = transportWith();
       let sent = 0;

@@ -29,10 +29,10 @@ export class ConnectionPool implements Owner {
   readonly #open = new Set<Connection>();
   /** Last in, first out: the busiest stay warm, the surplus grows old at the bottom and is closed. */
   readonly #free: Connection[] = [];
-  /** How many connections carry a request now that came right behind an answer. */
-  #reused = 0;
-  /** A connection that is watched before it is used again; nothing else is done meanwhile. */
-  #watched: Connection | undefined;
+  /** The connection that carries more requests than any has before, or is watched before that. */
+  #tested: Connection | undefined;
+  /** Whether it is watched; nothing else is done meanwhile. */
+  #isWatching = false;
   #isServing = false;
   #firstWaiting: Exchange | undefined;
   #lastWaiting: Exchange | undefined;
@@ -48,7 +48,7 @@ export class ConnectionPool implements Owner {
 
   carry(exchange: Exchange): void {
     if (this.#policy.isTrusted && this.#free.length > 0) {
-      this.#reuse(this.#free.pop()!, exchange);
+      this.#free.pop()!.carry(exchange);
       return;
     }
     this.#await(exchange);
@@ -65,19 +65,14 @@ export class ConnectionPool implements Owner {
 
   released(connection: Connection): void {
     const policy = this.#policy;
-    if (connection.isReused) {
-      connection.isReused = false;
-      this.#reused--;
-      policy.answered();
-    }
-    const next = policy.isTrusted ? this.#next() : undefined;
+    if (!policy.isTrusted) this.#learnFrom(connection);
+    const next = policy.mayCarry(connection.carried) ? this.#next() : undefined;
     if (next !== undefined) {
-      this.#reuse(connection, next);
+      connection.carry(next);
       return;
     }
-    const now = performance.now();
-    connection.lies(now);
-    if (this.#watched === undefined && policy.isUnproven(now)) this.#watch(connection);
+    connection.lies();
+    if (policy.isUnproven && this.#mayTest()) this.#watch(connection);
     else this.#free.push(connection);
     this.#serve();
   }
@@ -93,8 +88,9 @@ export class ConnectionPool implements Owner {
     this.#connectFor(exchange);
   }
 
-  closedByReceiver(now: number, idle: Duration, isLoss: boolean): void {
-    this.#policy.closed(now, idle, isLoss);
+  closedByReceiver(connection: Connection, idle: Duration, isLoss: boolean): void {
+    const isTest = this.#tested === connection;
+    this.#policy.closed({ carried: connection.carried, idle, isLoss, isTest });
   }
 
   outlived(idle: Duration): void {
@@ -105,7 +101,7 @@ export class ConnectionPool implements Owner {
   #serve(): void {
     if (this.#isServing) return;
     this.#isServing = true;
-    while (this.#watched === undefined) {
+    while (!this.#isWatching) {
       const next = this.#next();
       if (next === undefined) break;
       if (this.#reuseFor(next)) continue;
@@ -118,22 +114,30 @@ export class ConnectionPool implements Owner {
     this.#isServing = false;
   }
 
+  #learnFrom(connection: Connection): void {
+    if (this.#tested === connection) this.#tested = undefined;
+    this.#policy.answered(connection.carried);
+  }
+
+  #mayTest(): boolean {
+    return this.#tested === undefined && this.#policy.mayTest;
+  }
+
   /** Carries it over a free connection, if one may be used again. */
   #reuseFor(exchange: Exchange): boolean {
     const policy = this.#policy;
+    const proven = this.#free.findLastIndex(({ carried }) => policy.mayCarry(carried));
     const [oldest] = this.#free;
-    if (oldest === undefined) return false;
-    const now = performance.now();
-    if (this.#reused < policy.most(now)) this.#reuse(this.#free.pop()!, exchange);
-    else if (policy.isRested(oldest.idleAt(now))) this.#free.shift()!.carry(exchange);
-    else return false;
-    return true;
-  }
-
-  #reuse(connection: Connection, exchange: Exchange): void {
-    connection.isReused = true;
-    this.#reused++;
-    connection.carry(exchange);
+    let reused: Connection | undefined;
+    if (proven !== -1) [reused] = this.#free.splice(proven, 1);
+    else if (oldest !== undefined && policy.isRested(oldest.idleAt(performance.now()))) {
+      reused = this.#free.shift();
+    } else if (oldest !== undefined && this.#mayTest()) {
+      reused = this.#free.pop();
+      this.#tested = reused;
+    }
+    reused?.carry(exchange);
+    return reused !== undefined;
   }
 
   /** Closes an idle one when there is no room, as it may not be used again yet; the others will have rested before it. */
@@ -162,18 +166,21 @@ export class ConnectionPool implements Owner {
     const isLast = this.#open.size === 0;
     budget.closed(isLast);
     if (isLast) active.delete(this);
-    if (connection.isReused) this.#reused--;
-    connection.isReused = false;
-    if (this.#watched === connection) this.#watched = undefined;
+    if (this.#tested === connection) {
+      this.#tested = undefined;
+      this.#isWatching = false;
+    }
     const place = this.#free.indexOf(connection);
     if (place !== -1) this.#free.splice(place, 1);
   }
 
   #watch(connection: Connection): void {
-    this.#watched = connection;
+    this.#tested = connection;
+    this.#isWatching = true;
     const seen = () => {
-      if (this.#watched !== connection) return;
-      this.#watched = undefined;
+      if (this.#tested !== connection || !this.#isWatching) return;
+      this.#tested = undefined;
+      this.#isWatching = false;
       this.#free.push(connection);
       this.#serve();
     };

@@ -20,7 +20,7 @@ export interface Owner {
   /** It is closed, and this exchange wants another one. */
   replaced(connection: Connection, exchange: Exchange): void;
   /** The receiver has closed it without a word, so long after its last answer; `isLoss`: under a request. */
-  closedByReceiver(now: number, idle: Duration, isLoss: boolean): void;
+  closedByReceiver(connection: Connection, idle: Duration, isLoss: boolean): void;
   /** It has lain idle for so long without being closed by the receiver. */
   outlived(idle: Duration): void;
 }
@@ -47,8 +47,8 @@ export class Connection implements Carrier, Limited {
   before: Limited | undefined = undefined;
   after: Limited | undefined = undefined;
 
-  /** Whether it carries a request now that came right behind an answer; the pool counts these. */
-  isReused = false;
+  /** Requests that were answered over it. */
+  carried = 0;
 
   readonly #owner: Owner;
   readonly #options: ConnectionOptions;
@@ -56,7 +56,6 @@ export class Connection implements Carrier, Limited {
   readonly #giveUp: () => void;
   #socket: Socket | undefined;
   #exchange: Exchange | undefined;
-  #carried = 0;
   /** Since when it lies idle, or lay before the request it carries; infinite when that came right behind an answer. */
   #idleSince = Number.POSITIVE_INFINITY;
   #isClosed = false;
@@ -77,7 +76,7 @@ export class Connection implements Carrier, Limited {
   }
 
   get reused(): boolean {
-    return this.#carried > 0;
+    return this.carried > 0;
   }
 
   /** Resolves when its socket is gone. */
@@ -96,7 +95,7 @@ export class Connection implements Carrier, Limited {
 
   release(): void {
     this.#exchange = undefined;
-    this.#carried += 1;
+    this.carried += 1;
     this.#idleSince = Number.POSITIVE_INFINITY;
     // What is still being written belongs to a request whose answer came early: receivers close after that.
     if (this.#reader.keeps && this.#idleTime() > 0 && this.#socket!.writableLength === 0) {
@@ -105,9 +104,9 @@ export class Connection implements Carrier, Limited {
   }
 
   /** There is nothing for it to carry now. */
-  lies(now: number): void {
-    this.#idleSince = now;
-    this.#options.idle.add(this, now, this.#idleTime());
+  lies(): void {
+    this.#idleSince = performance.now();
+    this.#options.idle.add(this, this.#idleSince, this.#idleTime());
   }
 
   /** For how long it has lain idle at this time, on the clock of `performance.now`. */
@@ -129,7 +128,7 @@ export class Connection implements Carrier, Limited {
 
   replace(exchange: Exchange): void {
     this.close();
-    this.#owner.closedByReceiver(performance.now(), this.idleAt(exchange.startedAt), true);
+    this.#owner.closedByReceiver(this, this.idleAt(exchange.startedAt), true);
     this.#owner.replaced(this, exchange);
   }
 
@@ -193,8 +192,7 @@ export class Connection implements Carrier, Limited {
     if (this.#isClosed) return;
     if (this.#exchange !== undefined) this.#exchange.failed(error);
     else {
-      const now = performance.now();
-      this.#owner.closedByReceiver(now, this.idleAt(now), false);
+      this.#owner.closedByReceiver(this, this.idleAt(performance.now()), false);
       this.discard();
     }
   }

@@ -1,75 +1,70 @@
 import { expect, test } from 'vitest';
-import { ReusePolicy } from './reuse-policy.ts';
+import { type ClosedConnection, ReusePolicy } from './reuse-policy.ts';
 
-function answered(policy: ReusePolicy, times: number): ReusePolicy {
-  for (let nth = 0; nth < times; nth++) policy.answered();
-  return policy;
-}
-
-test('one connection is used again at first, then twice as many with each answer, then all', () => {
-  const policy = new ReusePolicy();
-  const most = Array.from({ length: 12 }, () => {
-    const now = policy.most(0);
-    policy.answered();
-    return now;
-  });
-  expect(most).toEqual([...[1, 2, 4, 8, 16, 32, 64, 128, 256, 512], Infinity, Infinity]);
-  expect(policy.isTrusted).toBe(true);
+const lost = (carried: number, more: Partial<ClosedConnection> = {}) => ({
+  ...{ carried, idle: 0, isLoss: true, isTest: true },
+  ...more,
 });
 
-test('a loss ends all use at once, for longer after each relapse, and 30 s at most', () => {
+/** Answers that must come before a further request is risked. */
+function priceOf(policy: ReusePolicy): number {
+  let answers = 0;
+  for (; !policy.mayTest; answers++) policy.answered(1);
+  return answers;
+}
+
+test('a connection may carry what another one has carried, and all may when one has carried 64', () => {
   const policy = new ReusePolicy();
-  const waits: number[] = [];
-  let now = 1000;
-  for (let nth = 0; nth < 10; nth++) {
-    answered(policy, 1);
-    policy.closed(now, 0, true);
-    expect([policy.most(now), policy.isUnproven(now)]).toEqual([0, false]);
-    const from = now;
-    while (policy.most(now) === 0) now += 50;
-    waits.push(now - from);
-    expect([policy.most(now), policy.isUnproven(now)]).toEqual([1, true]);
+  expect([policy.mayCarry(1), policy.mayTest, policy.isUnproven]).toEqual([false, true, true]);
+  for (let carried = 1; carried < 64; carried++) {
+    policy.answered(carried);
+    expect([policy.mayCarry(carried - 1), policy.mayCarry(carried)]).toEqual([true, false]);
   }
-  expect(waits).toEqual([250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000]);
+  policy.answered(64);
+  expect([policy.isTrusted, policy.mayCarry(1), policy.mayCarry(1_000_000)]).toEqual([true, true, true]);
+});
+
+test('a loss lowers what connections may carry, and puts off the next test for longer each time', () => {
+  const policy = new ReusePolicy();
+  const prices: number[] = [];
+  for (let nth = 0; nth < 10; nth++) {
+    policy.answered(3);
+    policy.closed(lost(3));
+    expect([policy.mayCarry(2), policy.mayCarry(3)]).toEqual([true, false]);
+    prices.push(priceOf(policy));
+  }
+  expect(prices).toEqual([20, 40, 80, 160, 320, 640, 1280, 2560, 2560, 2560]);
 });
 
 test('a connection that is closed at once behind its answer tells as much as a loss', () => {
   const policy = new ReusePolicy();
-  policy.closed(1000, 3, false);
-  expect(policy.most(1000)).toBe(0);
+  policy.answered(5);
+  policy.closed(lost(2, { isLoss: false, idle: 3 }));
+  expect([policy.mayCarry(1), policy.mayCarry(2), policy.mayTest]).toEqual([true, false, false]);
 });
 
-test('one loss in twenty is borne, one in ten is not', () => {
-  for (const [between, isBorne] of [
-    [25, true],
-    [9, false],
-  ] as const) {
-    const policy = new ReusePolicy();
-    let refused = 0;
-    for (let nth = 0; nth < 50; nth++) {
-      answered(policy, between);
-      policy.closed(1000, 0, true);
-      if (policy.most(1000) === 0) refused++;
-    }
-    expect(refused === 0).toBe(isBorne);
-  }
+test('what is lost after more than 64 requests is borne', () => {
+  const policy = new ReusePolicy();
+  policy.answered(64);
+  for (let nth = 0; nth < 100; nth++) policy.closed(lost(64 + nth));
+  expect(policy.isTrusted).toBe(true);
 });
 
-test('a restart of the receiver that closes every connection once costs a moment and not more each time', () => {
-  const policy = answered(new ReusePolicy(), 100);
-  for (const now of [1000, 100_000, 200_000]) {
-    for (let nth = 0; nth < 64; nth++) policy.closed(now, 0, true);
-    expect([policy.most(now), policy.most(now + 250)]).toEqual([0, 1]);
-    answered(policy, 100);
+test('a restart of the receiver that closes many connections at once counts once', () => {
+  const policy = new ReusePolicy();
+  for (let nth = 0; nth < 3; nth++) {
+    policy.answered(64);
+    for (let carried = 63; carried > 10; carried--) policy.closed(lost(carried, { isTest: false }));
+    expect([policy.mayCarry(10), policy.mayCarry(11), priceOf(policy)]).toEqual([true, false, 20]);
   }
 });
 
 test('the receiver closing idle connections shortens how long they lie, and outliving that lengthens it', () => {
   const policy = new ReusePolicy();
   expect(policy.longestIdle).toBe(Infinity);
-  policy.closed(10_000, 5003, false);
-  expect([policy.longestIdle, policy.most(10_000)]).toEqual([4500, 1]);
-  policy.closed(20_000, 600, false);
+  policy.closed(lost(1, { idle: 5003, isLoss: false }));
+  expect([policy.longestIdle, policy.mayTest]).toEqual([4500, true]);
+  policy.closed(lost(1, { idle: 600, isLoss: false }));
   expect(policy.longestIdle).toBe(250);
   const limits: number[] = [];
   for (let nth = 0; nth < 20; nth++) {

@@ -1,18 +1,14 @@
-import { type Duration, SECOND } from '../../model/time.ts';
+import type { Duration } from '../../model/time.ts';
 
 /** Receivers that do not keep connections close them with their answer or a moment later. */
 const REST: Duration = 250;
 
-/** A request that is lost with a kept connection costs as much as so many answers gain: one in twenty may be lost. */
-const LOSS = 20;
-const MOST_CREDIT = 2 * LOSS;
+/** One connection has carried so many requests: losing one in as many is borne, and nothing more is to be learned. */
+const TRUST = 64;
 
-/** After so many answers every connection may be used again at once; before, twice as many with each answer. */
-const TRUST = 10;
-
-/** How long no connection is used again at once, after the first loss and after relapses. */
-const FIRST_WAIT: Duration = 250;
-const LONGEST_WAIT: Duration = 30 * SECOND;
+/** So many answers must come after a loss before another request is risked; twice as many after each one that is lost again. */
+const FIRST_PRICE = 20;
+const HIGHEST_PRICE = 2560;
 
 /** Learned limits are multiples of it, so that there are few different ones. */
 const LIMIT_STEP: Duration = 250;
@@ -20,28 +16,49 @@ const LIMIT_STEP: Duration = 250;
 /** A receiver closes an idle connection at its time, give or take what its clock and the way to it take. */
 const LIMIT_MARGIN: Duration = 500;
 
+/** A connection that the receiver has closed without a word. */
+export interface ClosedConnection {
+  /** Requests that it answered. */
+  readonly carried: number;
+  /** Time between its last answer and its end, or the request that was lost. */
+  readonly idle: Duration;
+  /** Whether a request had been written to it. */
+  readonly isLoss: boolean;
+  /** Whether it was the one that was to carry more than any other. */
+  readonly isTest: boolean;
+}
+
 /**
- * Learns whether an endpoint keeps its connections, and how long. A request written to a connection that the receiver is
- * closing is lost or, worse, read and not answered: it goes out again and arrives twice.
+ * Learns how many requests a connection to an endpoint carries, and how long it may lie idle. A request written to a connection
+ * that the receiver is closing is lost or, worse, read and not answered: it goes out again and arrives twice. Receivers that
+ * close without saying so do it after each answer or after some.
  *
- * ```
- *   unproven ──answered──▶ proven ──answered, and again──▶ trusted
- *      ▲                     └── lost, or closed at once, too often ──┤
- *      └──────────── the wait is over ──────────── wary ◀─────────────┘
- * ```
- * It is about using a connection again *at once*, behind its last answer; one that has rested would be closed by now. Unproven:
- * one at a time, so that an endpoint that closes after each answer costs one request. Proven: twice as many with each
- * answer. Trusted: all. Wary: none. All times are on the clock of `performance.now`.
+ * A connection may carry another request at once when some connection has carried more. Going further is tested by one
+ * connection at a time, so that what there is to learn costs one request; a loss puts off the next test. One connection that
+ * has carried 64 proves that they are kept. All of this is about using a connection *at once*, behind its last answer: one
+ * that has rested is used in any case, as it would be closed by now.
  */
 export class ReusePolicy {
+  /** The most requests that one connection has carried, as far as it matters. */
+  #proven = 1;
+  /** Answers since the last loss, as far as they matter. */
   #answers = 0;
-  #credit = 0;
-  #wait = FIRST_WAIT;
-  #waryUntil = 0;
+  #price = 0;
   #limit = Number.POSITIVE_INFINITY;
 
+  /** Every connection may be used again at once. */
   get isTrusted(): boolean {
-    return this.#answers === TRUST;
+    return this.#proven === TRUST;
+  }
+
+  /** No connection has carried a second request. */
+  get isUnproven(): boolean {
+    return this.#proven === 1;
+  }
+
+  /** Whether a connection may be tried that has carried as many requests as any. */
+  get mayTest(): boolean {
+    return this.#answers >= this.#price;
   }
 
   /** How long an idle connection is of use. */
@@ -49,15 +66,9 @@ export class ReusePolicy {
     return this.#limit;
   }
 
-  /** Whether it is to be seen yet if a connection can be used again at once. */
-  isUnproven(now: number): boolean {
-    return this.#answers === 0 && now >= this.#waryUntil;
-  }
-
-  /** How many connections may be in use again at the same time. */
-  most(now: number): number {
-    if (now < this.#waryUntil) return 0;
-    return this.isTrusted ? Number.POSITIVE_INFINITY : 2 ** this.#answers;
+  /** Whether a connection that has carried so many requests may carry another one at once. */
+  mayCarry(carried: number): boolean {
+    return carried < this.#proven || this.isTrusted;
   }
 
   /** Whether a connection may be used again whatever else is known, after lying idle for so long. */
@@ -65,26 +76,21 @@ export class ReusePolicy {
     return idle >= REST;
   }
 
-  /** A request was answered over a connection that was used again at once. */
-  answered(): void {
-    if (this.#answers < TRUST) this.#answers++;
-    if (this.#credit === MOST_CREDIT) return;
-    if (++this.#credit === MOST_CREDIT) this.#wait = FIRST_WAIT;
+  /** A connection has answered, and carried so many requests now. */
+  answered(carried: number): void {
+    if (this.#answers < this.#price) this.#answers++;
+    if (carried <= this.#proven) return;
+    this.#proven = Math.min(carried, TRUST);
+    if (this.isTrusted) this.#price = 0;
   }
 
-  /**
-   * The receiver has closed a connection without a word now, so long after its last answer; `isLoss`: a request had been
-   * written to it.
-   */
-  closed(now: number, idle: Duration, isLoss: boolean): void {
+  closed({ carried, idle, isLoss, isTest }: ClosedConnection): void {
     if (idle >= REST) this.#limitTo(Math.max(idle - LIMIT_MARGIN, idle / 2));
-    if ((idle >= REST && !isLoss) || now < this.#waryUntil) return;
-    this.#credit -= LOSS;
-    if (this.#credit >= 0) return;
-    this.#credit = 0;
+    if ((idle >= REST && !isLoss) || carried >= TRUST) return;
+    this.#proven = Math.max(1, Math.min(this.#proven, carried));
     this.#answers = 0;
-    this.#waryUntil = now + this.#wait;
-    this.#wait = Math.min(2 * this.#wait, LONGEST_WAIT);
+    if (this.#price === 0) this.#price = FIRST_PRICE;
+    else if (isTest) this.#price = Math.min(2 * this.#price, HIGHEST_PRICE);
   }
 
   /** A connection was closed here, after lying idle for so long. */

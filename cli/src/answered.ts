@@ -1,4 +1,10 @@
-import { askControl, type ControlFlags, type ControlReply, controlAddress } from './control-api.ts';
+import {
+  askControl,
+  type ControlFlags,
+  type ControlReply,
+  controlAddress,
+  exitCodeOf,
+} from './control-api.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
 /** One request to the control API. */
@@ -18,5 +24,5 @@ export async function answered(
   const reply = await askControl(address, path, request);
   if (reply.kind === 'answered') return reply;
   place.err.write(`millrace: ${reply.message}.\n`);
-  return 1;
+  return exitCodeOf(reply);
 }

@@ -163,7 +163,7 @@ describe('asking the server', () => {
     server.close();
     await once(server, 'close');
     expect(await failure()).toBe(
-      `no server answers at ${url} (ECONNREFUSED): start it, or say where it is with --url or MILLRACE_URL`,
+      `server unreachable at ${url} (ECONNREFUSED): start it, or say where it is with --url or MILLRACE_URL`,
     );
   });
 
@@ -175,6 +175,6 @@ describe('asking the server', () => {
     answer = (_, response) => response.writeHead(503).end('{"detail":"The store cannot be read now."}');
     expect(await failure()).toMatch(/answered 503 \(The store cannot be read now\.\): /);
     answer = (request) => void request.socket.destroy();
-    expect(await failure()).toMatch(/^no server answers at /);
+    expect(await failure()).toMatch(/^server unreachable at /);
   });
 });

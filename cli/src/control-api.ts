@@ -123,6 +123,11 @@ export async function postControl(
   return await askControl(address, path, { method: 'POST', body });
 }
 
+/** How a verb ends whose request was not answered as wished: 2 where what was typed makes no sense to the server. */
+export function exitCodeOf({ problem }: Extract<ControlReply, { kind: 'failed' }>): 1 | 2 {
+  return problem?.code === 'invalid_parameters' ? 2 : 1;
+}
+
 /** The URL of a resource. */
 export function targetOf({ url }: ControlAddress, path: string): URL {
   const target = new URL(url.origin);
@@ -155,7 +160,7 @@ async function fetchControl(
 
 /** What a failed `fetch` means for whoever sits at the terminal. */
 export function whyNoAnswer({ url }: ControlAddress, error: unknown): string {
-  return `no server answers at ${url.origin} (${causeOf(error)}): start it, or say where it is with --url or MILLRACE_URL`;
+  return `server unreachable at ${url.origin} (${causeOf(error)}): start it, or say where it is with --url or MILLRACE_URL`;
 }
 
 /** What an answer means. */
@@ -172,6 +177,9 @@ export function replyIn(
   if (response.status === 204) return { kind: 'answered', value: undefined, text };
   const problem = problemIn(value);
   if (problem !== undefined) return { kind: 'failed', message: visible(messageOf(problem)), problem };
+  const elsewhere = whereElse(value);
+  if (elsewhere !== undefined)
+    return failed(`${target.origin}: ${lineOf(elsewhere)}: say where with --url or MILLRACE_URL`);
   return failed(
     `${target.href} answered ${response.status}${detailIn(value)}: ` +
       'is it a Millrace, and of the version of this program? If so, its log says more',
@@ -230,6 +238,12 @@ function messageOf({ code, detail, errors }: ControlProblem): string {
 /** A sentence as part of a line of ours. */
 function lineOf(detail: string): string {
   return detail.replace(/\.$/, '');
+}
+
+/** What a port that only takes calls says about where the control API is. */
+function whereElse(value: unknown): string | undefined {
+  if (typeof value !== 'object' || value === null || !('message' in value)) return undefined;
+  return /admin\.port/.exec(String(value.message)) === null ? undefined : String(value.message);
 }
 
 /** What a problem of RFC 9457 says, as the end of a sentence. */

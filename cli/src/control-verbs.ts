@@ -1,5 +1,12 @@
+import { visible } from '@millrace/server/visible-text';
 import { count } from './column.ts';
-import { type ControlFlags, type ControlReply, controlAddress, postControl } from './control-api.ts';
+import {
+  type ControlFlags,
+  type ControlReply,
+  controlAddress,
+  exitCodeOf,
+  postControl,
+} from './control-api.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
 export interface DestinationOptions extends ControlFlags {
@@ -52,11 +59,19 @@ async function ask(
   }
   const reply: ControlReply = await postControl(address, path, body);
   if (reply.kind === 'failed') {
-    place.err.write(`millrace: ${reply.message}.\n`);
-    return 1;
+    place.err.write(`millrace: ${withIds(reply.message, body)}.\n`);
+    return exitCodeOf(reply);
   }
   place.out.write(options.json ? `${reply.text}\n` : `${said(reply.value)}\n`);
   return 0;
+}
+
+/** An id that the server finds wrong, as it was typed and not by its place. */
+function withIds(message: string, body: object): string {
+  const { ids = [] } = body as { readonly ids?: readonly string[] };
+  return message
+    .replaceAll(/\bids\[(\d+)\]/g, (place, nth: string) => `--id ${visible(ids[Number(nth)] ?? place)}`)
+    .replaceAll(/\bids (?=\d)/g, '--id ');
 }
 
 function countIn(value: unknown): number {

@@ -41,6 +41,8 @@ export class FileImport {
   #cancelSave: () => void = () => {};
   #whyHalted: string | undefined;
   #isOver = false;
+  /** Whether it has halted because no try of a call was answered. */
+  isUnanswered = false;
 
   constructor(tools: FileImportTools, from: Progress) {
     this.#tools = tools;
@@ -137,8 +139,13 @@ export class FileImport {
   #failed(line: WindowLine, { code, status, message, json: text = '' }: Failure): void {
     if (code === 'refused' && ABOUT_CALLS.includes(status ?? 0)) {
       this.#window.settle(line, { kind: 'refused', reason: code, message, text });
-    } else if (code !== 'closed') this.halt(`the server did not take the calls (${code}): ${message}`);
-    else this.halt('the server did not answer for the last calls');
+      return;
+    }
+    const why =
+      code === 'closed'
+        ? 'the server did not answer for the last calls'
+        : `the server did not take the calls (${code}): ${message}`;
+    if (this.halt(why)) this.isUnanswered = status === undefined;
   }
 
   #saveLater(): void {

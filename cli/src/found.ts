@@ -1,6 +1,12 @@
 import { systemClock } from './clock.ts';
 import { count } from './column.ts';
-import { type ControlAddress, type ControlFlags, controlAddress, readControl } from './control-api.ts';
+import {
+  type ControlAddress,
+  type ControlFlags,
+  controlAddress,
+  exitCodeOf,
+  readControl,
+} from './control-api.ts';
 import { paintFor } from './paint.ts';
 import { SearchProgress } from './search-progress.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
@@ -55,10 +61,10 @@ export async function find<Entry>(
   do {
     const limit = Math.min(PAGE, options.limit - found);
     const page = await pageOf<Entry>(address, sought, { limit: String(limit), cursor });
-    if (typeof page === 'string') {
+    if ('message' in page) {
       progress.clear();
-      place.err.write(`millrace: ${page}.\n`);
-      return 1;
+      place.err.write(`millrace: ${page.message}.\n`);
+      return page.code;
     }
     progress.clear();
     for (const entry of page.data) {
@@ -92,11 +98,12 @@ async function pageOf<Entry>(
   address: ControlAddress,
   { path, query }: Sought<Entry>,
   paging: Readonly<Record<string, string | undefined>>,
-): Promise<FoundPage<Entry> | string> {
+): Promise<FoundPage<Entry> | { readonly message: string; readonly code: ExitCode }> {
   const reply = await readControl(address, path, { ...query, ...paging });
-  if (reply.kind === 'failed') return reply.message;
+  if (reply.kind === 'failed') return { message: reply.message, code: exitCodeOf(reply) };
   if (isPage<Entry>(reply.value)) return reply.value;
-  return `the server at ${address.url.origin} speaks of ${path} in another way: is it of this version?`;
+  const message = `the server at ${address.url.origin} speaks of ${path} in another way: is it of this version?`;
+  return { message, code: 1 };
 }
 
 function isPage<Entry>(value: unknown): value is FoundPage<Entry> {

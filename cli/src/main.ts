@@ -3,6 +3,7 @@ import { CommanderError } from 'commander';
 import { grammar } from './grammar.ts';
 import type { Run } from './grammar-options.ts';
 import { guarded } from './guarded.ts';
+import { helpFor } from './help-words.ts';
 import { type Stopping, stopOnSignals } from './stopping.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
@@ -37,7 +38,11 @@ export async function main(argv: readonly string[]): Promise<void> {
     code = await (await verb())(options, place);
   };
   try {
-    await grammar(run, place.version).parseAsync(argv);
+    const program = grammar(run, place.version);
+    const typed = argv.slice(2);
+    await program.parseAsync(typed[0] === 'help' ? await helpFor(program, typed.slice(1)) : typed, {
+      from: 'user',
+    });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     // Commander has already said what is wrong, or printed the help or version that was asked for.

@@ -7,6 +7,7 @@ import { ImportDisplay } from './import-display.ts';
 import { type ImportIdentity, type Progress, readProgress } from './import-progress.ts';
 import { keptRejects, type Rejects, shownRejects } from './rejects.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
+import { whyUnreachable } from './unreachable.ts';
 
 export interface SendFileOptions {
   readonly file: string;
@@ -80,7 +81,8 @@ async function importFrom(
     if (running.halt('stopped')) say('stopping: what is under way has ten seconds.');
   });
   const startedAt = performance.now();
-  const why = await running.run();
+  const halted = await running.run();
+  const why = (running.isUnanswered ? await whyUnreachable(endpoint) : undefined) ?? halted;
   display.stop();
   rejects.close();
   return report({ why, from, to: running.progress, took: performance.now() - startedAt }, options, place);

@@ -2,6 +2,7 @@ import { Client, type Failure } from '@millrace/client';
 import { visible } from '@millrace/server/visible-text';
 import { sendFile } from './send-file.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
+import { whyUnreachable } from './unreachable.ts';
 
 export interface SendOptions {
   /** The argument of the verb: a type of call. */
@@ -44,6 +45,11 @@ export async function send(options: SendOptions, place: Surroundings): Promise<E
     place.err.write(`millrace: ${mistake}.\n`);
     return 2;
   }
+  const unreachable = await whyUnreachable(endpoint);
+  if (unreachable !== undefined) {
+    place.err.write(`millrace: ${unreachable}.\n`);
+    return 1;
+  }
   if (file !== undefined) return await sendFile({ file, writeKey, endpoint, progress, rejects }, place);
   const { endpoint: _, ...call } = message;
   return await sendOne(call, { writeKey, endpoint }, place);
@@ -83,8 +89,15 @@ async function sendOne(
   client.send(call as Parameters<Client['send']>[0]);
   await client.close();
   if (failure === undefined) return 0;
+  const why = `${failure.code}): ${visible(failure.message).replace(/\.$/, '')}`;
+  // What the library refuses at the call is a slip of what was typed, and no server was asked.
+  if (!failure.accepted) {
+    place.err.write(`millrace: the call cannot be sent (${why}.\n`);
+    return 2;
+  }
+  const unreachable = failure.status === undefined ? await whyUnreachable(endpoint) : undefined;
   place.err.write(
-    `millrace: ${endpoint} did not store the call (${failure.code}): ${visible(failure.message)}\n`,
+    `millrace: ${unreachable ?? `${new URL(endpoint).origin} did not store the call (${why}`}.\n`,
   );
   return 1;
 }

@@ -1,5 +1,5 @@
 import type { Trace } from '@millrace/server';
-import { type ControlFlags, controlAddress, readControl } from './control-api.ts';
+import { type ControlFlags, controlAddress, exitCodeOf, readControl } from './control-api.ts';
 import { paintFor } from './paint.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 import { traceReport } from './trace-report.ts';
@@ -26,7 +26,7 @@ export async function trace(options: TraceOptions, place: Surroundings): Promise
   const reply = await readControl(address, `events/${encodeURIComponent(messageId)}`, { source });
   if (reply.kind === 'failed') {
     place.err.write(`millrace: ${reply.message}.\n`);
-    return 1;
+    return exitCodeOf(reply);
   }
   if (!isTrace(reply.value)) {
     place.err.write(

@@ -1,4 +1,8 @@
 import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { millrace as launch, type Program } from './program.ts';
 
@@ -110,6 +114,88 @@ describe('millrace listen', () => {
     expect((await program.ended).code).toBe(0);
   });
 });
+
+describe('a command line that is wrong', () => {
+  it.each([
+    [['help', 'nonsense'], "unknown command 'nonsense'"],
+    [['help', 'stats'], 'Did you mean'],
+    [['help', 'token', 'nonsense'], "unknown command 'nonsense'"],
+    [['help', 'replay', 'nonsense'], "'replay' has no verb 'nonsense'"],
+    [['statuss'], 'Did you mean status?'],
+    [['send', 'track', '--write-key', 'k'], 'cannot be sent (no_user_anon_id)'],
+    [
+      ['send', 'track', '--write-key', 'k', '--user-id', 'u', '--event', 'e', '--timestamp', 'yesterday'],
+      '(invalid_timestamp)',
+    ],
+  ])('ends with 2 and what is wrong: %j', async (args, message) => {
+    const { port, close } = await answeringPort();
+    const { code, out, err } = await millrace(args, { MILLRACE_URL: `http://127.0.0.1:${port}` }).ended;
+    await close();
+    expect({ args, code, out, err }).toEqual({
+      args,
+      code: 2,
+      out: '',
+      err: expect.stringContaining(message),
+    });
+  });
+
+  it.each([[['help', 'token', 'create']], [['help', 'replay', 'status']]])('is not %j', async (args) => {
+    const [help, same] = await Promise.all(
+      [args, [...args.slice(1), '--help']].map((typed) => millrace(typed).ended),
+    );
+    expect(help).toEqual(same);
+    expect(help).toMatchObject({
+      code: 0,
+      err: '',
+      out: expect.stringContaining(`millrace ${args.slice(1).join(' ')}`),
+    });
+  });
+});
+
+describe('a server that cannot be reached', () => {
+  it('is called that by every verb that asks one, at once', async () => {
+    const { port, close } = await answeringPort();
+    await close();
+    const url = `http://127.0.0.1:${port}`;
+    const file = fileURLToPath(import.meta.url);
+    const call = ['send', 'track', '--write-key', 'k', '--user-id', 'u', '--event', 'e'];
+    const verbs = [
+      ['status'],
+      ['trace', 'm'],
+      ['events'],
+      ['deliveries'],
+      ['tail'],
+      ['pause', 'crm'],
+      ['export'],
+    ];
+    const sending = [call, ['send', '--write-key', 'k', '--file', file]];
+    for (const args of [
+      ...verbs,
+      ['token', 'list'],
+      ['redeliver', 'crm'],
+      ['backup', '/tmp/b'],
+      ...sending,
+    ]) {
+      const { code, out, err } = await millrace(args, { MILLRACE_URL: url }).ended;
+      expect({ args, code, out, err }).toEqual({
+        ...{ args, code: 1, out: '' },
+        err: expect.stringContaining(
+          `millrace: server unreachable at ${url} (ECONNREFUSED): start it, or say where`,
+        ),
+      });
+    }
+  });
+});
+
+async function answeringPort(): Promise<{ port: number; close: () => Promise<void> }> {
+  const server = createServer((_, response) => void response.writeHead(404).end());
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () => new Promise((resolve) => server.close(() => resolve())),
+  };
+}
 
 describe('a mistake in the program', () => {
   it('ends it with 1, and with what is needed to find the mistake on stderr', async () => {

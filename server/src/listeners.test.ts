@@ -41,3 +41,21 @@ it('names admin.port when that port is taken, and gives the other one up', async
   });
   await listening.stop();
 });
+
+it('says on the port of calls where the rest is', async () => {
+  const listening = await startListeners(config('port: 0\nadmin: { port: 0 }'), ANSWERING);
+  const { port } = new URL(listening.adminUrl!);
+  for (const path of ['/api/v1/status', '/metrics', '/', '/?a=b']) {
+    const answer = await fetch(listening.url + path);
+    expect([path, answer.status, ((await answer.json()) as { message: string }).message]).toEqual([
+      path,
+      404,
+      expect.stringContaining(
+        `Here only calls are taken; control API, metrics and console are on port ${port} (admin.port).`,
+      ),
+    ]);
+  }
+  const other = await fetch(`${listening.url}/favicon.ico`);
+  expect(await other.text()).not.toContain('admin.port');
+  await listening.stop();
+});

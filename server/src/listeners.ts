@@ -32,16 +32,19 @@ export async function startListeners(config: Config, answering: Answering): Prom
   const settings = { ...shared, ...settingsOf(config) };
   const calls = { receiver, tallies, measures };
   const { port } = config.admin;
+  let adminPort = port;
   const first = createListener({
     ...settings,
     ...calls,
-    ...(port === undefined ? { control, metrics } : {}),
+    ...(adminPort === undefined ? { control, metrics } : { adminPort: () => adminPort ?? 0 }),
   });
   const url = urlOf(await first.start(), config);
   if (port === undefined) return { url, stop: () => first.stop() };
   const second = createListener({ ...settings, control, metrics, port, portKey: 'admin.port' });
   try {
-    const adminUrl = urlOf(await second.start(), config);
+    const address = await second.start();
+    adminPort = address.port;
+    const adminUrl = urlOf(address, config);
     return { url, adminUrl, stop: () => stopBoth(first, second) };
   } catch (error) {
     await stopBoth(first, second);

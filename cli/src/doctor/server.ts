@@ -24,7 +24,7 @@ export function server(facts: ServerFacts): Finding[] {
   const { url, ready, error, overview, folder, askedAt } = facts;
   const { isInUse, pid } = folder;
   if (ready === undefined) {
-    const found = `nobody answers at ${url} (${error ?? 'no answer'})`;
+    const found = `server unreachable at ${url} (${error ?? 'no answer'})`;
     if (!isInUse)
       return [{ check: 'server', verdict: 'warn', found, advice: 'start it, or say where it is with --url' }];
     const advice = `say where it listens with --url; its log says more`;

@@ -182,7 +182,7 @@ describe('the doctor, of the server,', () => {
     const { ready, overview: nothing, ...absent } = { ...good, error: 'ECONNREFUSED' };
     const idle = server({ ...absent, folder: { isInUse: false } }).map(said);
     expect(idle).toEqual([
-      expect.stringMatching(/^warn: nobody answers at http:\/\/s \(ECONNREFUSED\) → start it/),
+      expect.stringMatching(/^warn: server unreachable at http:\/\/s \(ECONNREFUSED\) → start it/),
     ]);
     expect(server(absent).map(said)).toEqual([
       expect.stringMatching(/^fail: .*, but process 5 works on the data folder → say where it listens/),

@@ -57,6 +57,22 @@ describe('the size of a body', () => {
     expect(running.calls).toHaveLength(1);
   });
 
+  test('is told to whoever is refused for it, with the limit', async () => {
+    const messageOf = async () => JSON.parse((await connection.answer()).body).message;
+    await connection.send(post('/v1/batch', 'x'.repeat(612_345)));
+    expect(await messageOf()).toBe('The batch is too large. It has 612,345 bytes, the limit is 524,288.');
+    await connection.send(post('/v1/track', 'x'.repeat(40_000)));
+    expect(await messageOf()).toContain('It has 40,000 bytes, the limit is 32,768.');
+    await connection.send(post('/v1/track', randomBytes(40_000), GZIP));
+    expect(await messageOf()).toContain(
+      'It has 40,000 bytes before it is inflated, the limit is 32,768 after it.',
+    );
+    await connection.send(post('/v1/batch', gzipSync(Buffer.alloc(BATCH + 1)), GZIP));
+    expect(await messageOf()).toContain('It has more than 524,288 bytes, which is the limit.');
+    await connection.send(chunkedHead('/v1/track'), chunk('x'.repeat(SINGLE + 1)), chunk(''));
+    expect(await messageOf()).toContain('It has more than 32,768 bytes, which is the limit.');
+  });
+
   test('is refused as soon as it shows, when no length was announced', async () => {
     await connection.send(chunkedHead('/v1/track'), chunk('x'.repeat(SINGLE + 1)));
     expect(codeOf(await connection.answer())).toEqual([400, 'message_too_large']);

@@ -53,7 +53,12 @@ export function admitCall(
 ): IncomingCall | undefined {
   const body = announcedBy(exchange, action.limit);
   if (typeof body === 'string') {
-    refuse(exchange, codeOf(body, action), means);
+    refuse(
+      exchange,
+      codeOf(body, action),
+      means,
+      body === 'too_large' ? announcedSize(exchange, action) : undefined,
+    );
     return undefined;
   }
   const call = new IncomingCall(exchange, action, body, means);
@@ -111,11 +116,12 @@ export class IncomingCall implements Place {
       if (this.#waste.isTooMuch(piece)) this.#exchange.abandon();
       return;
     }
-    if (this.#body.size + piece.length > this.#body.most) this.#refuse(this.#action.tooLarge);
+    if (this.#body.size + piece.length > this.#body.most)
+      this.#refuse(this.#action.tooLarge, sizeBeyond(this.#action));
     else if (!this.#means.inFlight.grow(this, piece.length)) this.#refuse('overloaded');
     else if (!this.#body.add(piece)) {
       this.#exchange.closeAfter();
-      this.#refuse('malformed_request');
+      this.#refuse('malformed_request', DUST);
     }
   }
 
@@ -125,7 +131,8 @@ export class IncomingCall implements Place {
     const { inFlight } = this.#means;
     inFlight.arrived(this);
     const body = this.#body.inflated(this.#action.limit);
-    if (typeof body === 'string') this.#refuse(codeOf(body, this.#action));
+    if (body === 'too_large') this.#refuse(this.#action.tooLarge, sizeBeyond(this.#action));
+    else if (typeof body === 'string') this.#refuse(codeOf(body, this.#action));
     else if (body.length > this.bytes && !inFlight.grow(this, body.length - this.bytes)) {
       this.#refuse('overloaded');
     } else this.#handOver(body);
@@ -152,9 +159,9 @@ export class IncomingCall implements Place {
     this.#exchange.reply(answerTo(verdict));
   }
 
-  #refuse(code: ErrorCode): void {
+  #refuse(code: ErrorCode, detail?: string): void {
     this.#leave();
-    refuse(this.#exchange, code, this.#means);
+    refuse(this.#exchange, code, this.#means, detail);
   }
 
   /** The receiver may have answered before it threw. */
@@ -198,17 +205,30 @@ export function turnAway(exchange: CallExchange, { tallies, overload }: Means): 
   exchange.reply(answerTo(OVERLOADED));
 }
 
-function refuse(exchange: CallExchange, code: ErrorCode, means: Means): void {
+/** `detail`: a sentence that says more than the code. */
+function refuse(exchange: CallExchange, code: ErrorCode, means: Means, detail?: string): void {
   if (code === 'overloaded') {
     turnAway(exchange, means);
     return;
   }
-  const detail = code === 'malformed_request' ? DUST : undefined;
   means.tallies?.refused(code, { writeKey: exchange.writeKey, detail });
   exchange.reply(failure(code, detail));
 }
 
 const DUST = 'Its body comes in pieces of a few bytes.';
+
+/** How large a body is that was refused by its head. */
+function announcedSize({ contentLength, contentEncoding }: CallExchange, { limit }: CallAction): string {
+  const [size, most] = [contentLength, limit].map((bytes) => bytes.toLocaleString('en-US'));
+  return contentEncoding === undefined
+    ? `It has ${size} bytes, the limit is ${most}.`
+    : `It has ${size} bytes before it is inflated, the limit is ${most} after it.`;
+}
+
+/** How large a body is at least that was not read to its end. */
+function sizeBeyond({ limit }: CallAction): string {
+  return `It has more than ${limit.toLocaleString('en-US')} bytes, which is the limit.`;
+}
 
 /** A place is free again as soon as one commit is done, so a second is long enough. */
 const OVERLOADED: Verdict = { kind: 'unavailable', code: 'overloaded', retryAfter: 1 };

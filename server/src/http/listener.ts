@@ -70,6 +70,8 @@ export interface ListenerOptions {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
+  /** The port of control API and metrics, where this one takes calls only: who asks here for them is told. */
+  readonly adminPort?: () => number;
   /** What the port is set with, for whoever has to choose another; `--port` when absent. */
   readonly portKey?: string;
   /** Serves https and nothing else. */
@@ -160,7 +162,7 @@ function createNodeServer(limits: TimeLimits, pair: KeyPair | undefined): Server
 
 /** Everything that can happen on the server's connections. */
 function attend(server: Server | TlsServer, options: Attended, closing: Closing): Open {
-  const { bounds = DEFAULT_BOUNDS, clock, logger, tallies, control, metrics, publicUrl } = options;
+  const { bounds = DEFAULT_BOUNDS, clock, logger, tallies, control, metrics, publicUrl, adminPort } = options;
   const { receiver = nobody, measures, limits, trustedProxies } = options;
   const isTls = options.tls !== undefined;
   const connections = new Connections(server, isTls);
@@ -174,7 +176,15 @@ function attend(server: Server | TlsServer, options: Attended, closing: Closing)
   const proxies = trustedProxies === undefined ? undefined : new TrustedProxies(trustedProxies);
   const means = { receiver, clock, logger, tallies, inFlight, overload, proxies };
   const isReceiving = receiver !== nobody;
-  const reception = new Reception({ ...options, ...means, control, metrics, publicUrl, isReceiving });
+  const reception = new Reception({
+    ...options,
+    ...means,
+    control,
+    metrics,
+    publicUrl,
+    adminPort,
+    isReceiving,
+  });
   const receive = (request: IncomingMessage, response: ServerResponse) =>
     reception.receive(new Exchange(request, response, closing, measures));
   server.on('request', receive);

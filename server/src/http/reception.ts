@@ -16,6 +16,7 @@ import {
   isMetricsPath,
   isReceivingPath,
   type Path,
+  pathIn,
 } from './routes.ts';
 
 export interface ReceptionOptions extends Means {
@@ -23,6 +24,8 @@ export interface ReceptionOptions extends Means {
   readonly control: Control | undefined;
   /** Answers at `/metrics`; without it there is nothing. */
   readonly metrics: Control | undefined;
+  /** The port of everything that is not answered here, because only calls are taken. */
+  readonly adminPort: (() => number) | undefined;
   /** Whether calls are taken here. */
   readonly isReceiving: boolean;
   /** Why calls cannot be accepted now; empty when they can. */
@@ -82,12 +85,20 @@ export class Reception {
       });
     }
     if (path !== undefined) this.#act(exchange, action, path.allow);
-    else exchange.reply(failure('not_found'));
+    else exchange.reply(failure('not_found', this.#elsewhere(exchange.target)));
   }
 
   /** Where no calls are taken, the paths of the receiving API do not exist. */
   #pathOf(target: string): Path | undefined {
     return this.#options.isReceiving || !isReceivingPath(target) ? findPath(target) : undefined;
+  }
+
+  /** Where to go with what is asked here for, where calls have a port of their own. */
+  #elsewhere(target: string): string | undefined {
+    const { adminPort } = this.#options;
+    const isThere = isControlPath(target) || isMetricsPath(target) || pathIn(target) === '/';
+    if (adminPort === undefined || !isThere) return undefined;
+    return `Here only calls are taken; control API, metrics and console are on port ${adminPort()} (admin.port).`;
   }
 
   /** What answers for a path that is not of the receiving API. */

@@ -50,7 +50,13 @@ export function parsedCalls(request: RequestText): Calls | Unreadable {
   if (!isObject(body) || batch === undefined) return { code: 'batch_not_array', writeKey };
   const calls = batch.length;
   if (calls > MOST_CALLS) {
-    return { code: 'batch_too_large', detail: `It holds ${calls} calls.`, writeKey, calls };
+    const [held, most] = [calls, MOST_CALLS].map((number) => number.toLocaleString('en-US'));
+    return {
+      code: 'batch_too_large',
+      detail: `It holds ${held} calls, the limit is ${most}.`,
+      writeKey,
+      calls,
+    };
   }
   const envelope = envelopeOfBatch(body, request);
   if (typeof envelope === 'string') {

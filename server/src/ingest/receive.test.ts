@@ -77,7 +77,7 @@ describe('a batch', () => {
     expect(receiveBatch([...most, call])).toMatchObject({
       kind: 'refused',
       code: 'batch_too_large',
-      detail: 'It holds 2501 calls.',
+      detail: 'It holds 2,501 calls, the limit is 2,500.',
       counts: [{ source: 1, calls: 2501, discarded: { batch_too_large: 2501 } }],
       discards: [{ source: website, reason: 'batch_too_large' }],
     });

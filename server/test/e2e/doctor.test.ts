@@ -68,7 +68,7 @@ describe('millrace doctor', () => {
     const found = report.findings.map((finding) => finding.found).join('\n');
     expect(found).toContain('wrong.yaml:1:1  prot  is not a known key; did you mean port?');
     expect(found).toContain(
-      `nobody answers at ${closed.url} (ECONNREFUSED), but process ${program.pid} works on`,
+      `server unreachable at ${closed.url} (ECONNREFUSED), but process ${program.pid} works on`,
     );
   });
 });

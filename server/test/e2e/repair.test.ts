@@ -177,14 +177,15 @@ describe('a destination', () => {
   });
 
   it('that does not exist, and a wish that makes no sense, are named', async () => {
-    for (const [args, message] of [
-      [['pause', 'crn'], /"crn" is no destination/],
-      [['redeliver', 'crm', '--from', 'yesterday'], /from: must be a time such as/],
-      [['redeliver', 'crm', '--id', 'x'], /ids\[0\]: must be the id of a delivery/],
-      [['redeliver', 'crm', '--id', '1-77'], /is a delivery of another destination/],
+    for (const [args, message, ending] of [
+      [['pause', 'crn'], /"crn" is no destination/, 1],
+      [['redeliver', 'crm', '--from', 'yesterday'], /from: must be a time such as/, 2],
+      [['redeliver', 'crm', '--id', 'x'], /--id x: must be the id of a delivery/, 2],
+      [['redeliver', 'crm', '--id', '1-2', 'y'], /--id y: must be the id of a delivery/, 2],
+      [['redeliver', 'crm', '--id', '1-77'], /--id 1-77: is a delivery of another destination/, 2],
     ] as const) {
       const { code, out, err } = await run(...args);
-      expect({ code, out }).toEqual({ code: 1, out: '' });
+      expect({ args, code, out }).toEqual({ args, code: ending, out: '' });
       expect(err).toMatch(message);
     }
     expect((await ask('deliveries?destination=crm&state=gone')).status).toBe(422);

@@ -55,7 +55,7 @@ describe('millrace send', () => {
       err: expect.stringContaining('did not store the call (refused)'),
     });
     const missing = await send('track', '--write-key', 'wk', '--user-id', 'u1');
-    expect(missing).toMatchObject({ code: 1, out: '', err: expect.stringContaining('(event_not_defined)') });
+    expect(missing).toMatchObject({ code: 2, out: '', err: expect.stringContaining('(event_not_defined)') });
     for (const args of [
       ['tracked', '--write-key', 'wk'],
       ['track'],

@@ -208,7 +208,7 @@ describe('watching what happens', () => {
       [['--source', 'nobody'], 1, '"nobody" is no source'],
       [['--destination', 'crn'], 1, '"crn" is no destination'],
       [['--token', 'wrong'], 1, 'refused the token'],
-      [['--url', nobody], 1, 'no server answers'],
+      [['--url', nobody], 1, 'server unreachable at'],
       [['--type', 'order'], 2, 'Allowed choices are identify'],
     ];
     const ended = await Promise.all(wrong.map(([args]) => ends(...args)));

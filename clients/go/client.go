@@ -156,7 +156,8 @@ func (c *Client) Flush(ctx context.Context) error {
 }
 
 // Close sends what waits, for 10 seconds at most (Config.CloseTimeout), and ends the client. What is not sent by then is
-// reported as lost and counted in the *LossError it returns, or stays in the spool for the next client, which is no error.
+// reported as lost, or stays in the spool for the next client, which is no error. It returns a *LossError if accepted calls were lost,
+// now or at any time since the client was made: unsent, refused by the server, given up or dropped.
 // Calls after Close return ErrClosed; closing again does nothing and returns the same. Close waits for callbacks, also for one
 // that takes longer.
 func (c *Client) Close() error {

@@ -144,7 +144,7 @@ func TestDebugAnalyticsLogsAndTheWriteKeyIsNeverLogged(t *testing.T) {
 	client, err := NewWithConfig("wk_secret", Config{Endpoint: receiver.URL, Logger: text.logger()})
 	must(t, err)
 	must(t, client.Track(Track{UserId: "u_private", Event: "E"}))
-	must(t, client.Close())
+	mustLose(t, client.Close(), 1)
 	if got := text.String(); !strings.Contains(got, "sending 1 calls") || !strings.Contains(got, "response 400") {
 		t.Errorf("the log is %q", got)
 	}
@@ -320,7 +320,7 @@ func TestARedirectIsARefusalAndNotFollowed(t *testing.T) {
 	ledger := newLedger()
 	client := newClient(t, Config{Endpoint: receiver.URL, OnFailure: ledger.failure})
 	must(t, client.Track(Track{Message: Message{MessageId: "m1"}, UserId: "u1", Event: "E"}))
-	must(t, client.Close())
+	mustLose(t, client.Close(), 1)
 	if err := ledger.lost["m1"]; Code(err) != "refused" || !strings.Contains(err.Error(), other.URL) {
 		t.Errorf("the call was reported as %v", err)
 	}

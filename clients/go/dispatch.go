@@ -3,7 +3,6 @@ package analytics
 import (
 	"context"
 	"net/http"
-	"sync/atomic"
 	"time"
 )
 
@@ -15,7 +14,7 @@ type dispatcher struct {
 	// sending ends when the time for closing is over.
 	sending context.Context
 	cancel  context.CancelFunc
-	unsent  atomic.Int64
+	losses  losses
 	// dropped calls are not in the log yet; droppedAt is when some were written there.
 	dropped   int
 	droppedAt time.Time
@@ -100,11 +99,14 @@ func (d *dispatcher) report(b *batch, tries int, err error) {
 	case ErrDropped:
 		d.logDropped(len(b.bodies), time.Now())
 	case ErrUnsent:
-		d.unsent.Add(int64(len(b.bodies)))
+		if cause := d.uploader.outage.unanswered(); cause != nil {
+			err = &UnreachableError{cause}
+		}
 		fallthrough
 	default:
 		d.config.Logger.Printf("%d calls lost: %v", len(b.bodies), err)
 	}
+	d.losses.add(len(b.bodies), err)
 	for _, body := range b.bodies {
 		if err == nil && d.config.OnSuccess != nil {
 			d.config.OnSuccess(newReport(body, tries))
@@ -116,6 +118,7 @@ func (d *dispatcher) report(b *batch, tries int, err error) {
 	if b.lost == 0 {
 		return
 	}
+	d.losses.add(b.lost, ErrSpoolDamaged)
 	d.config.Logger.Printf("%d calls lost: %v", b.lost, ErrSpoolDamaged)
 	for n := 0; n < b.lost && d.config.OnFailure != nil; n++ {
 		d.config.OnFailure(Report{}, ErrSpoolDamaged)
@@ -136,8 +139,8 @@ func (d *dispatcher) end() {
 	d.cancel()
 	d.uploader.close()
 	d.closeErr = d.backlog.store.close()
-	if unsent := d.unsent.Load(); unsent > 0 {
-		d.closeErr = &LossError{Calls: int(unsent)}
+	if err := d.losses.err(); err != nil {
+		d.closeErr = err
 	}
 	close(d.finished)
 }

@@ -33,8 +33,8 @@ batch is given up.
 
 # Ending
 
-Close sends what waits, for at most 10 seconds, and returns a *LossError if something could not be sent. CloseContext takes the
-bound from a context. Both may be called any number of times, by any number of goroutines. Flush sends what waits and
+Close sends what waits, for at most 10 seconds, and returns a *LossError if calls were lost, then or at any time before: it says how
+many, and why the last of them were. CloseContext takes the bound from a context. Both may be called any number of times, by any number of goroutines. Flush sends what waits and
 leaves the client open; when it returns nil, every call accepted before it is answered for.
 
 A program that ends without Close, by os.Exit, log.Fatal, a panic or a signal it does not catch, takes the calls that wait with it. With

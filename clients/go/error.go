@@ -17,7 +17,8 @@ var (
 	ErrDropped = errors.New("analytics: dropped to make room for newer calls")
 
 	// ErrUnsent is reported for a call that was not sent when the time for closing was over. If a try was under way,
-	// the server may have got it.
+	// the server may have got it. Where the last try had no answer, it is an *UnreachableError, of which errors.Is says that
+	// it is this one too.
 	ErrUnsent = errors.New("analytics: closed before the call was sent")
 
 	// ErrSpoolDamaged is reported for calls whose bytes in the spool cannot be read any more. How many they were and which is
@@ -94,14 +95,44 @@ func (e *GaveUpError) Error() string {
 // Unwrap is Err.
 func (e *GaveUpError) Unwrap() error { return e.Err }
 
-// LossError is returned by Close when calls were given up because the time was over. Each of them was reported, too.
+// UnreachableError is reported for a call that was not sent when the time for closing was over, and the last try had no answer
+// from any server.
+type UnreachableError struct {
+	// Err is what happened on that try: connection refused, no such host, a certificate, a timeout.
+	Err error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("analytics: the server cannot be reached: %v", e.Err)
+}
+
+// Unwrap is Err.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// Is says that it is an ErrUnsent.
+func (e *UnreachableError) Is(target error) bool { return target == ErrUnsent }
+
+// LossError is returned by Close when accepted calls were lost, at any time since the client was made. Each of them was reported,
+// too; a program without callbacks hears of them here.
 type LossError struct {
+	// Calls were lost: unsent, refused, given up, dropped or damaged.
 	Calls int
+	// Unsent is how many of them were not sent when the time for closing was over.
+	Unsent int
+	// Err is why the last of them were lost.
+	Err error
 }
 
 func (e *LossError) Error() string {
-	return fmt.Sprintf("analytics: closed with %d calls unsent", e.Calls)
+	text := fmt.Sprintf("analytics: %d calls were lost", e.Calls)
+	if e.Unsent > 0 {
+		text += fmt.Sprintf(", %d of them unsent when the client was closed", e.Unsent)
+	}
+	return fmt.Sprintf("%s; the last: %v", text, e.Err)
 }
+
+// Unwrap is Err.
+func (e *LossError) Unwrap() error { return e.Err }
 
 // SpoolError says that the spool's folder failed. A call that returns it was not accepted.
 type SpoolError struct {
@@ -124,7 +155,15 @@ func Code(err error) string {
 	var gaveUp *GaveUpError
 	var loss *LossError
 	var spool *SpoolError
+	var unreachable *UnreachableError
 	switch {
+	case errors.As(err, &loss): // Before what it wraps.
+		if loss.Unsent > 0 {
+			return "closed"
+		}
+		return Code(loss.Err)
+	case errors.As(err, &unreachable):
+		return "unreachable"
 	case errors.As(err, &call):
 		return call.Code
 	case errors.As(err, &config):
@@ -135,7 +174,7 @@ func Code(err error) string {
 		return "refused"
 	case errors.As(err, &spool):
 		return "spool_failed"
-	case errors.As(err, &loss), errors.Is(err, ErrClosed), errors.Is(err, ErrUnsent):
+	case errors.Is(err, ErrClosed), errors.Is(err, ErrUnsent):
 		return "closed"
 	case errors.Is(err, ErrFull):
 		return "full"

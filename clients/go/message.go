@@ -3,10 +3,12 @@ package analytics
 // Message holds the fields every call can have. It is embedded in the messages:
 //
 //	analytics.Track{
-//		Message: analytics.Message{Timestamp: "2015-02-02T00:30:08.276Z"},
+//		Message: analytics.Message{MessageId: "order-17"},
 //		UserId:  "u1",
 //		Event:   "Signed Up",
 //	}
+//
+// Each message also has a Timestamp of its own, which is easier to write and counts where both are set.
 //
 // The library never writes to it. Reusing one value for several calls is safe: each call gets an id and a time of its own.
 type Message struct {
@@ -29,6 +31,8 @@ type Identify struct {
 	Traits       map[string]interface{} `json:"traits,omitempty"`
 	AnonymousId  string                 `json:"anonymousId,omitempty"`
 	UserId       string                 `json:"userId,omitempty"`
+	// Timestamp is when it happened, in ISO 8601; see Message. It counts before the one of Message.
+	Timestamp string `json:"timestamp,omitempty"`
 	Message
 }
 
@@ -40,6 +44,8 @@ type Track struct {
 	AnonymousId  string                 `json:"anonymousId,omitempty"`
 	UserId       string                 `json:"userId,omitempty"`
 	Event        string                 `json:"event,omitempty"`
+	// Timestamp is when it happened, in ISO 8601; see Message. It counts before the one of Message.
+	Timestamp string `json:"timestamp,omitempty"`
 	Message
 }
 
@@ -54,6 +60,8 @@ type Page struct {
 	UserId      string                 `json:"userId,omitempty"`
 	Category    string                 `json:"category,omitempty"`
 	Name        string                 `json:"name,omitempty"`
+	// Timestamp is when it happened, in ISO 8601; see Message. It counts before the one of Message.
+	Timestamp string `json:"timestamp,omitempty"`
 	Message
 }
 
@@ -66,6 +74,8 @@ type Screen struct {
 	UserId       string                 `json:"userId,omitempty"`
 	Category     string                 `json:"category,omitempty"`
 	Name         string                 `json:"name,omitempty"`
+	// Timestamp is when it happened, in ISO 8601; see Message. It counts before the one of Message.
+	Timestamp string `json:"timestamp,omitempty"`
 	Message
 }
 
@@ -78,6 +88,8 @@ type Group struct {
 	AnonymousId  string                 `json:"anonymousId,omitempty"`
 	UserId       string                 `json:"userId,omitempty"`
 	GroupId      string                 `json:"groupId,omitempty"`
+	// Timestamp is when it happened, in ISO 8601; see Message. It counts before the one of Message.
+	Timestamp string `json:"timestamp,omitempty"`
 	Message
 }
 
@@ -87,6 +99,8 @@ type Alias struct {
 	Integrations map[string]interface{} `json:"integrations,omitempty"`
 	PreviousId   string                 `json:"previousId,omitempty"`
 	UserId       string                 `json:"userId,omitempty"`
+	// Timestamp is when it happened, in ISO 8601; see Message. It counts before the one of Message.
+	Timestamp string `json:"timestamp,omitempty"`
 	Message
 }
 
@@ -104,41 +118,45 @@ func (Group) kind() kind    { return kindGroup }
 func (Alias) kind() kind    { return kindAlias }
 
 func (m Identify) fill(i *item) {
-	m.Message.fill(i)
+	m.Message.fill(i, m.Timestamp)
 	i.Context, i.Integrations, i.Traits = m.Context, m.Integrations, m.Traits
 	i.AnonymousId, i.UserId = m.AnonymousId, m.UserId
 }
 
 func (m Track) fill(i *item) {
-	m.Message.fill(i)
+	m.Message.fill(i, m.Timestamp)
 	i.Context, i.Integrations, i.Properties = m.Context, m.Integrations, m.Properties
 	i.AnonymousId, i.UserId, i.Event = m.AnonymousId, m.UserId, m.Event
 }
 
 func (m Page) fill(i *item) {
-	m.Message.fill(i)
+	m.Message.fill(i, m.Timestamp)
 	i.Context, i.Integrations, i.Properties = m.Context, m.Integrations, m.Traits
 	i.AnonymousId, i.UserId, i.Category, i.Name = m.AnonymousId, m.UserId, m.Category, m.Name
 }
 
 func (m Screen) fill(i *item) {
-	m.Message.fill(i)
+	m.Message.fill(i, m.Timestamp)
 	i.Context, i.Integrations, i.Properties = m.Context, m.Integrations, m.Properties
 	i.AnonymousId, i.UserId, i.Category, i.Name = m.AnonymousId, m.UserId, m.Category, m.Name
 }
 
 func (m Group) fill(i *item) {
-	m.Message.fill(i)
+	m.Message.fill(i, m.Timestamp)
 	i.Context, i.Integrations, i.Traits = m.Context, m.Integrations, m.Traits
 	i.AnonymousId, i.UserId, i.GroupId = m.AnonymousId, m.UserId, m.GroupId
 }
 
 func (m Alias) fill(i *item) {
-	m.Message.fill(i)
+	m.Message.fill(i, m.Timestamp)
 	i.Context, i.Integrations = m.Context, m.Integrations
 	i.PreviousId, i.UserId = m.PreviousId, m.UserId
 }
 
-func (m Message) fill(i *item) {
-	i.MessageId, i.Timestamp = m.MessageId, m.Timestamp
+// fill takes timestamp, the message's own, before the one of Message.
+func (m Message) fill(i *item, timestamp string) {
+	if timestamp == "" {
+		timestamp = m.Timestamp
+	}
+	i.MessageId, i.Timestamp = m.MessageId, timestamp
 }

@@ -1,6 +1,7 @@
 package analytics
 
 import (
+	"errors"
 	"log"
 	"sync"
 	"time"
@@ -18,12 +19,14 @@ type outage struct {
 	failing bool
 	told    bool // whether the log knows
 	last    time.Time
+	err     error // of the last try, when it failed
 }
 
 // failed and succeeded are told of every try that ends so.
 func (o *outage) failed(err error, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.err = err
 	if o.failing {
 		return
 	}
@@ -38,9 +41,27 @@ func (o *outage) failed(err error, now time.Time) {
 func (o *outage) succeeded() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.failing = false
+	o.failing, o.err = false, nil
 	if o.told {
 		o.told = false
 		o.log.Printf("sending works again")
 	}
+}
+
+// refused is told of every answer that sending again cannot better: there is a server.
+func (o *outage) refused() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.err = nil
+}
+
+// unanswered is why the last try had no answer; nil when it had one, or there was none.
+func (o *outage) unanswered() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var answer *StatusError
+	if errors.As(o.err, &answer) {
+		return nil
+	}
+	return o.err
 }

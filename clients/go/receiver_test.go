@@ -168,6 +168,14 @@ func (l *logged) logger() *log.Logger { return log.New(l, "", 0) }
 
 var quick = Retry{Tries: 10, First: time.Millisecond, Longest: 4 * time.Millisecond}
 
+// mustLose fails unless closing the client says that so many calls were lost.
+func mustLose(t *testing.T, err error, calls int) {
+	t.Helper()
+	if loss, ok := err.(*LossError); !ok || loss.Calls != calls {
+		t.Errorf("Close returned %v, not that %d calls were lost", err, calls)
+	}
+}
+
 // newClient makes a client that is closed when the test ends. Waits are short, unless the test sets them.
 func newClient(t *testing.T, config Config) *Client {
 	t.Helper()

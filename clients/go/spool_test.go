@@ -73,7 +73,7 @@ func TestARefusedCallLeavesTheSpool(t *testing.T) {
 	client := spooled(t, dir, newReceiver(t, status(400)).URL, ledger)
 	must(t, client.Track(track("m1")))
 	must(t, client.Flush(context.Background()))
-	must(t, client.Close())
+	mustLose(t, client.Close(), 1)
 	if Code(ledger.lost["m1"]) != "refused" {
 		t.Errorf("it was reported as %v", ledger.lost["m1"])
 	}

@@ -65,6 +65,7 @@ func (u *uploader) upload(ctx context.Context, bodies [][]byte) (int, error) {
 			u.outage.succeeded()
 			return tries, nil
 		case result == refused:
+			u.outage.refused()
 			return tries, err
 		case tries >= u.retry.Tries && !u.forever:
 			return tries, &GaveUpError{Tries: tries, Err: err}

@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
 import manifest from '../package.json' with { type: 'json' };
 import { readAuthorities } from './adapters/node/authorities.ts';
-import { systemClock } from './adapters/node/clock.ts';
+import { type SystemClock, systemClockAfter } from './adapters/node/clock.ts';
 import { egressRules } from './adapters/node/egress.ts';
 import { endpointProblems } from './adapters/node/explanation.ts';
 import { createTransport } from './adapters/node/transport.ts';
 import { openSqliteStore } from './adapters/sqlite/store.ts';
+import { applyFile } from './applied-file.ts';
 import type { Config } from './config.ts';
 import { adminToken } from './control/admin-token.ts';
-import { changesOf } from './control/changes.ts';
 import { createControl } from './control/control.ts';
 import { createMetricsPage } from './control/metrics-page.ts';
 import { byDestination } from './deliver/by-destination.ts';
@@ -28,15 +28,16 @@ import { CONTENT_TYPE } from './observe/metrics-text.ts';
 import { Observation } from './observe/observation.ts';
 import { Tail } from './observe/tail.ts';
 import { controlOperations } from './operations.ts';
+import type { Clock } from './ports/clock.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Observer, Watching } from './ports/observer.ts';
-import type { Settings, SettingsSnapshot } from './ports/settings.ts';
 import type { Store } from './ports/store.ts';
 import type { Transport } from './ports/transport.ts';
 import { startReplays } from './replaying.ts';
 import { Upkeep } from './retain/upkeep.ts';
 import { Routes } from './route/plan.ts';
 import { SettingsInForce, sourceNames } from './settings-in-force.ts';
+import { onWallClock } from './wall-clock.ts';
 
 export { type EgressExplanation, explainEgress } from './adapters/node/explanation.ts';
 export { type Reached, reachEndpoint } from './adapters/node/reach.ts';
@@ -86,17 +87,18 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     while (started.length > 0) await started.pop()!();
   };
   try {
-    const store = await openSqliteStore({
-      folder: config.data,
-      filterMemory: config.limits.dedupeMemory,
-    });
+    const { logger } = options;
+    const store = await openSqliteStore({ folder: config.data, filterMemory: config.limits.dedupeMemory });
     started.push(() => store.stop());
+    const clock = systemClockAfter(store.lastMark);
+    const shown = onWallClock(store, clock);
     const transport = makeTransport(config.egress);
     started.push(() => transport.stop());
-    const snapshot = await applyFile(config, store.settings, options.logger);
+    const snapshot = await applyFile(config, store.settings, { ...options, clock });
     const settings = new SettingsInForce(store.settings, snapshot);
-    const tail = new Tail({ clock: systemClock, observer: observerOf(config, options) });
-    const watched = { ...options, watching: tail.watching, sourceName: sourceNames(settings), ...measured() };
+    const tail = new Tail({ clock, observer: observerOf(config, options) });
+    const sourceName = sourceNames(settings);
+    const watched = { ...options, ...measured(), clock, watching: tail.watching, sourceName };
     const lanes = makeLanes(store, transport, watched);
     settings.follow((now) =>
       lanes.configure([...now.destinations, ...now.gone.destinations.map(withoutEndpoints)]),
@@ -104,38 +106,35 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     void warnOfEndpoints(config, options.logger);
     await lanes.start();
     started.push(() => lanes.stop());
-    const observation = makeObservation(store, lanes, { ...options, settings, config });
+    const observation = makeObservation(shown, lanes, { ...options, clock, settings, config });
     observation.start();
     started.push(() => observation.stop());
-    const upkeep = makeUpkeep(store, config, { ...options, settings });
+    const upkeep = makeUpkeep(store, config, { clock, logger, settings });
     upkeep.start();
     started.push(() => upkeep.stop());
-    const replaying = { store, lanes, settings, typeNames: TYPE_NAMES, clock: systemClock };
-    const replays = startReplays({ ...replaying, logger: options.logger });
+    const replays = startReplays({ store: shown, lanes, settings, typeNames: TYPE_NAMES, clock, logger });
     started.push(() => replays.stop());
     const intake = makeIntake(store, lanes, { ...watched, settings, config, observation });
     started.push(() => intake.stop());
     const metrics = makeMetrics({
-      ...{ store, lanes, measures: watched.measures, settings, observation, clock: systemClock },
+      ...{ store, lanes, measures: watched.measures, settings, observation, clock },
       ...{ readiness: allOf(upkeep, intake), config, version: manifest.version },
     });
     metrics.start();
     started.push(() => metrics.stop());
     const { token, ...kept } = adminToken(config.admin.token, config.data);
-    const { logger } = options;
-    const doors = { adminToken: token, tokens: () => settings.now().tokens, clock: systemClock, logger };
+    const doors = { adminToken: token, tokens: () => settings.now().tokens, clock, logger };
     const listeners = await startListeners(config, {
       ...{ receiver: intake.receive, tallies: intake.tallies, measures: watched.measures },
-      ...{ clock: systemClock, logger, readiness: allOf(upkeep, intake), degraded: upkeep.degraded },
+      ...{ clock, logger, readiness: allOf(upkeep, intake), degraded: upkeep.degraded },
       metrics: createMetricsPage({
         ...{ ...doors, isPublic: config.metrics.public, contentType: CONTENT_TYPE, text: metrics.text },
       }),
       control: await createControl({
         ...{ ...doors, version: manifest.version },
         operations: controlOperations({
-          ...{ store, lanes, settings, observation, tail, replays, clock: systemClock, logger },
-          tryOut: (event, destination) =>
-            tryOut(event, destination, { type: webhooks, transport, clock: systemClock }),
+          ...{ store: shown, lanes, settings, observation, tail, replays, clock, logger },
+          tryOut: (event, destination) => tryOut(event, destination, { type: webhooks, transport, clock }),
         }),
       }),
     });
@@ -168,22 +167,6 @@ function onlyOnce(stop: () => Promise<void>): () => Promise<void> {
   };
 }
 
-/**
- * Every start applies the file: what it names is overwritten, what it does not name stays. Whoever changed one of its
- * records meanwhile is told, because the change is lost. contract.md section 3.
- */
-async function applyFile(config: Config, settings: Settings, logger: Logger): Promise<SettingsSnapshot> {
-  const now = await settings.load();
-  const changes = changesOf(config, now, { by: 'file', clock: systemClock });
-  for (const { kind, name, action } of changes.audit ?? []) {
-    if (action === 'created') continue;
-    const [last] = (await settings.audit({ kind, name }, 1)).entries;
-    if (last !== undefined && last.by !== 'file')
-      logger.warn({ kind, name, by: last.by, at: new Date(last.at).toISOString() }, 'settings.overwritten');
-  }
-  return await settings.apply(changes);
-}
-
 /** A destination that was removed: what it is still owed is given up, because there is nowhere to send it. */
 function withoutEndpoints(destination: Destination): Destination {
   return {
@@ -211,16 +194,16 @@ async function warnOfEndpoints({ destinations, egress }: Config, logger: Logger)
 
 /** What those who watch are told, and by what name. */
 interface Watched extends Measured {
+  readonly clock: Clock;
   readonly logger: Logger;
   readonly watching: Watching;
   readonly sourceName: (id: number) => string;
 }
 
 function makeLanes({ log, backlog }: Store, transport: Transport, watched: Watched): Lanes {
-  const { logger, watching, sourceName, measures, traceparents } = watched;
+  const { logger, clock, watching, sourceName, measures, traceparents } = watched;
   return new Lanes({
-    ...{ log, backlog, transport, logger, watching, sourceName, measures, traceparents },
-    clock: systemClock,
+    ...{ log, backlog, transport, clock, logger, watching, sourceName, measures, traceparents },
     random: Math.random,
     types: { webhooks },
   });
@@ -229,13 +212,23 @@ function makeLanes({ log, backlog }: Store, transport: Transport, watched: Watch
 function makeUpkeep(
   { log }: Store,
   { retention, limits }: Config,
-  { logger, settings }: AppOptions & { settings: SettingsInForce },
+  { clock, logger, settings }: Timed & { readonly settings: SettingsInForce },
 ): Upkeep {
   const disk = limits.disk === undefined ? {} : { disk: limits.disk };
   const longestWindow = () =>
     Math.max(DAY, ...settings.now().sources.map(({ dedupeWindow = DAY }) => dedupeWindow));
-  const retentionNow = () => ({ ...retention, ...disk, messageIds: longestWindow() });
-  return new Upkeep({ log, clock: systemClock, logger, retention: retentionNow });
+  return new Upkeep({
+    log,
+    clock,
+    logger,
+    retention: () => ({ ...retention, ...disk, messageIds: longestWindow() }),
+    mark: () => clock.mark(),
+  });
+}
+
+interface Timed {
+  readonly clock: SystemClock;
+  readonly logger: Logger;
 }
 
 interface Surroundings {
@@ -249,6 +242,7 @@ function makeIntake(
   lanes: Lanes,
   {
     logger,
+    clock,
     watching,
     sourceName,
     measures,
@@ -258,7 +252,7 @@ function makeIntake(
     observation,
   }: Watched & Surroundings,
 ): Intake {
-  const rateLimits = new RateLimits(systemClock);
+  const rateLimits = new RateLimits(clock);
   let routes = new Routes([], TYPE_NAMES);
   let keys = writeKeys([], config.unknownWriteKeys);
   settings.follow(({ sources, destinations }) => {
@@ -276,7 +270,7 @@ function makeIntake(
     reaches: (source) => routes.reaches(source),
     newBatchId: randomUUID,
     newMessageId: uuidv7,
-    clock: systemClock,
+    clock,
     logger,
     watching,
     sourceName,
@@ -290,10 +284,10 @@ function makeIntake(
 function makeObservation(
   { log, backlog, history }: Store,
   lanes: Lanes,
-  { logger, settings, config }: AppOptions & Pick<Surroundings, 'settings' | 'config'>,
+  { logger, clock, settings, config }: Timed & Pick<Surroundings, 'settings' | 'config'>,
 ): Observation {
   return new Observation({
-    ...{ log, history, backlog: byDestination(backlog), clock: systemClock, logger },
+    ...{ log, history, backlog: byDestination(backlog), clock, logger },
     retention: config.retention.events,
     settings: settings.now,
     lanes: () => lanes.states(),

@@ -56,7 +56,7 @@ export function deadLetterOperations(tools: DeadLetterTools): Operation[] {
           ...(only === undefined ? {} : { only }),
         };
         if (dryRun) return { count: await countOf(dead, deadLetters) };
-        const now = clock.now();
+        const now = clock.monotonic();
         const count = await revive(dead, now, deadLetters);
         if (count > 0) for (const lane of lanesIn(destination)) tools.parked(lane, now);
         return { id: tools.newId(), count };

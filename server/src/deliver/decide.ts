@@ -1,7 +1,6 @@
 import { type Decision, type Delivery, type Outcome, RETRY_WINDOW } from '../model/delivery.ts';
 import { type Pause, pausedWithin } from '../model/pauses.ts';
 import type { Monotonic } from '../model/time.ts';
-import { type Clock, wallTimeOf } from '../ports/clock.ts';
 import { backoff, latestWish } from './backoff.ts';
 
 /** The outcome of one endpoint in a round, with the endpoint's place in the settings. */
@@ -53,9 +52,4 @@ export function decide(delivery: Delivery, round: Round): Decision {
       settingsVersion: round.settingsVersion,
     },
   };
-}
-
-/** The same for people: with the time of the next try by the wall clock. */
-export function onWallClock(decision: Decision, clock: Clock): Decision {
-  return decision.kind === 'retry' ? { ...decision, at: wallTimeOf(decision.at, clock) } : decision;
 }

@@ -10,12 +10,13 @@ import type { Watching } from '../ports/observer.ts';
 import type { Transport } from '../ports/transport.ts';
 import { Allowance } from './allowance.ts';
 import type { Breaker } from './breaker.ts';
-import { decide, onWallClock } from './decide.ts';
+import { decide } from './decide.ts';
 import { Health } from './health.ts';
 import { type LaneState, stateOf } from './lane-state.ts';
 import { type BegunRound, Pulse } from './pulse.ts';
 import { Ready } from './ready.ts';
 import { type EndedRound, type RoundTools, SETTINGS_VERSIONS, sendRound } from './round.ts';
+import { shownSettled } from './shown.ts';
 import { type Supplied, Supply, type SupplyTools } from './supply.ts';
 import { roomForNew, roomToClaim, type TotalHeld } from './window.ts';
 
@@ -163,11 +164,9 @@ export class Lane implements Supplied {
       this.#idle = resolve;
       if (this.#inFlight === 0) resolve();
     });
-    let cancel = () => {};
-    const limit = new Promise<void>((resolve) => {
-      cancel = this.#tools.clock.after(STOP_LIMIT, resolve);
-    });
-    await Promise.race([Promise.all([landed, this.#supply.stop()]), limit]);
+    const limit = Promise.withResolvers<void>();
+    const cancel = this.#tools.clock.after(STOP_LIMIT, limit.resolve);
+    await Promise.race([Promise.all([landed, this.#supply.stop()]), limit.promise]);
     cancel();
   }
 
@@ -271,8 +270,8 @@ export class Lane implements Supplied {
     const observer = this.#tools.watching();
     if (observer === undefined) return;
     const source = this.#tools.sourceName(work.source);
-    const shown = onWallClock(decision, this.#tools.clock);
-    observer({ kind: 'settled', source, destination: name, event: written.event, attempts, decision: shown });
+    const happened = { source, destination: name, event: written.event, attempts, decision };
+    observer(shownSettled(happened, this.#tools.clock));
   }
 }
 

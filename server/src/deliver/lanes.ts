@@ -11,7 +11,7 @@ import { Settler } from './settler.ts';
 
 export interface LanesTools extends Omit<LaneTools, 'type' | 'measures' | 'settle' | 'total'> {
   readonly types: Readonly<Record<Destination['type'], DestinationType>>;
-  readonly measures?: Pick<Measures, 'ofDestination'>;
+  readonly measures?: Pick<Measures, 'ofDestination'> | undefined;
 }
 
 /** One lane per destination, or one per endpoint where each is a delivery of its own; see `lanesOf`. */

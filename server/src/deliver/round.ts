@@ -49,8 +49,9 @@ export function sendRound(
   tools: RoundTools,
   ended: (round: EndedRound) => void,
 ): void {
-  const startedAt = tools.clock.now();
-  const wanted = { endpoints: endpointsToTry(work, destination), now: startedAt, origin: work.origin };
+  const startedAt = tools.clock.monotonic();
+  const now = tools.clock.now();
+  const wanted = { endpoints: endpointsToTry(work, destination), now, origin: work.origin };
   const all = tools.type.requests(work.written, destination, wanted);
   const outcomes: PlacedOutcome[] = [];
   const attempts: Attempt[] = [];

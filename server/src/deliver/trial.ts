@@ -3,6 +3,7 @@ import { type Destination, lanesOf } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import type { OutboundRequest } from '../ports/transport.ts';
 import { type OpenRequests, type RoundTools, sendRound } from './round.ts';
+import { shownAttempt } from './shown.ts';
 
 /** One request of a trial as it was sent, and what came of it. */
 export interface Trial {
@@ -45,10 +46,10 @@ function trial(
       stop: () => tools.transport.stop(),
     };
     // In no pending set and of no source, as it is owed to nobody.
-    const written = { event, arrivedAt: tools.clock.now() };
+    const written = { event, arrivedAt: tools.clock.monotonic() };
     const work = { set: 0, delivery: { position: 0, rounds: 0 }, written, source: 0 };
     sendRound(work, lane, { ...tools, transport, open: UNCOUNTED }, ({ attempts: [attempt] }) => {
-      resolve({ place, request: sent!, attempt: attempt! });
+      resolve({ place, request: sent!, attempt: shownAttempt(attempt!, tools.clock) });
     });
   });
 }

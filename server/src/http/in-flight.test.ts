@@ -3,7 +3,13 @@ import { expect, test } from 'vitest';
 import { InFlight, type Place } from './in-flight.ts';
 
 function inFlightOf(requests: number, bytes: number) {
-  const clock = { time: 0, now: () => 0, monotonic: () => clock.time, after: () => () => {} };
+  const clock = {
+    time: 0,
+    now: () => 0,
+    monotonic: () => clock.time,
+    after: () => () => {},
+    steps: () => [{ at: 0, ahead: 0 }],
+  };
   const inFlight = new InFlight({ requests, bytes }, clock);
   const cut: Place[] = [];
   const place = (): Place => {

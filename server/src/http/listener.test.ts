@@ -158,6 +158,7 @@ describe('stop', () => {
     const clock = {
       now: () => 1000,
       monotonic: () => 1000,
+      steps: () => [{ at: 0, ahead: 0 }],
       after: (delay: number, callback: () => void) => {
         expect(delay).toBe(5000);
         wake = callback;

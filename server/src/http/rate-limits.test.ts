@@ -8,7 +8,13 @@ const source = (id: number, rateLimit?: number): Source => ({
 });
 
 function limitsOf(...sources: Source[]) {
-  const clock = { time: 0, now: () => 0, monotonic: () => clock.time, after: () => () => {} };
+  const clock = {
+    time: 0,
+    now: () => 0,
+    monotonic: () => clock.time,
+    after: () => () => {},
+    steps: () => [{ at: 0, ahead: 0 }],
+  };
   const limits = new RateLimits(clock);
   limits.configure(sources);
   return {

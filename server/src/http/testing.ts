@@ -113,7 +113,12 @@ export async function run({ verdict = { kind: 'stored' }, ...options }: RunOptio
 }
 
 /** A clock that stands at 1,000 and wakes nobody. */
-export const stillClock: Clock = { now: () => 1000, monotonic: () => 1000, after: () => () => {} };
+export const stillClock: Clock = {
+  now: () => 1000,
+  monotonic: () => 1000,
+  after: () => () => {},
+  steps: () => [{ at: 0, ahead: 0 }],
+};
 
 /** The head of a POST; a body of `length` bytes is to follow. */
 export function postHead(path: string, length: number, headers: readonly string[] = []): string {

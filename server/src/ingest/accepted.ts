@@ -1,6 +1,6 @@
 import type { Event } from '../model/event.ts';
 import type { Source } from '../model/source.ts';
-import type { Duration, Time } from '../model/time.ts';
+import type { Duration, Monotonic } from '../model/time.ts';
 import type { Line, WrittenEvent } from '../model/written-event.ts';
 import type { IdsInPlace, NewEvent } from '../ports/event-log.ts';
 import type { Transcribed } from './scribe.ts';
@@ -34,7 +34,8 @@ const ID_FROM = '{"messageId":"'.length;
 export class AcceptedEvent implements NewEvent, WrittenEvent, Line, IdsInPlace {
   /** Where the call came from. */
   readonly origin: Source;
-  readonly arrivedAt: Time;
+  /** Known when it is handed over for its commit. */
+  arrivedAt: Monotonic = 0;
   readonly isUndirected: boolean;
   /** Its line, and those of others. */
   readonly bytes: Buffer;
@@ -46,9 +47,8 @@ export class AcceptedEvent implements NewEvent, WrittenEvent, Line, IdsInPlace {
   #ids: Ids | undefined;
   #event: Event | undefined;
 
-  constructor(origin: Source, arrivedAt: Time, written: Written, ids?: Ids) {
+  constructor(origin: Source, written: Written, ids?: Ids) {
     this.origin = origin;
-    this.arrivedAt = arrivedAt;
     this.isUndirected = written.isUndirected;
     this.bytes = written.bytes;
     this.from = written.from;
@@ -61,7 +61,7 @@ export class AcceptedEvent implements NewEvent, WrittenEvent, Line, IdsInPlace {
 
   /** Of an event that has been made as an object. */
   static made(origin: Source, written: Written, event: Event): AcceptedEvent {
-    const accepted = new AcceptedEvent(origin, Date.parse(event.receivedAt), written, event);
+    const accepted = new AcceptedEvent(origin, written, event);
     accepted.#event = event;
     return accepted;
   }
@@ -104,7 +104,8 @@ export class AcceptedEvent implements NewEvent, WrittenEvent, Line, IdsInPlace {
   }
 
   /** The same with a copy of its line where that stands among many: what waits for an endpoint must not keep them in memory. */
-  alone(): WrittenEvent {
+  alone(arrivedAt: Monotonic): WrittenEvent {
+    this.arrivedAt = arrivedAt;
     if (this.bytes.length <= AMONG_FEW * this.length) return this;
     const written = {
       bytes: Buffer.from(this.bytes.subarray(this.from, this.to)),
@@ -115,7 +116,8 @@ export class AcceptedEvent implements NewEvent, WrittenEvent, Line, IdsInPlace {
       userTo: this.userTo === 0 ? 0 : this.userTo - this.from,
       isUndirected: this.isUndirected,
     };
-    const alone = new AcceptedEvent(this.origin, this.arrivedAt, written, this.#ids);
+    const alone = new AcceptedEvent(this.origin, written, this.#ids);
+    alone.arrivedAt = arrivedAt;
     alone.#event = this.#event;
     return alone;
   }
@@ -146,10 +148,10 @@ export function acceptedEvent(source: Source, event: Event, json: string): Accep
 const NOT_IN_PLACE = { idTo: 0, userFrom: 0, userTo: 0 };
 
 /** An event that was transcribed. */
-export function acceptedLine(source: Source, arrivedAt: Time, written: Transcribed): AcceptedEvent {
-  if (!written.isUserEscaped) return new AcceptedEvent(source, arrivedAt, written);
+export function acceptedLine(source: Source, written: Transcribed): AcceptedEvent {
+  if (!written.isUserEscaped) return new AcceptedEvent(source, written);
   const { bytes, from, idTo, userFrom, userTo } = written;
   const messageId = bytes.toString('latin1', from + ID_FROM, idTo);
   const userId = JSON.parse(bytes.toString('utf8', userFrom - 1, userTo + 1)) as string;
-  return new AcceptedEvent(source, arrivedAt, { ...written, ...NOT_IN_PLACE }, { messageId, userId });
+  return new AcceptedEvent(source, { ...written, ...NOT_IN_PLACE }, { messageId, userId });
 }

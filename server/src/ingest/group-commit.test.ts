@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { handClock } from '../../test/support/clock.ts';
 import { sourceWith } from '../../test/support/sources.ts';
 import type { Destination } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
@@ -62,6 +63,7 @@ describe('GroupCommit', () => {
       log,
       deliverer,
       plan: () => ({ owed: [crm], skipped: [{ destination: off, reason: 'destination_disabled' }] }),
+      clock: handClock(NOW + 5000),
       newBatchId: () => `batch-${batches++}`,
     });
   });

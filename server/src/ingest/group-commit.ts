@@ -1,4 +1,5 @@
-import type { Time } from '../model/time.ts';
+import type { Monotonic, Time } from '../model/time.ts';
+import { arrivalOf, type Clock } from '../ports/clock.ts';
 import type { Deliverer, InHand } from '../ports/deliverer.ts';
 import type { Appended, Batch, EventLog, Owed, Received } from '../ports/event-log.ts';
 import type { Traceparents } from '../ports/traceparents.ts';
@@ -21,6 +22,7 @@ const WAITING_BYTES = 32 * 1024 * 1024;
 
 export interface GroupCommitTools extends Planner {
   readonly log: Pick<EventLog, 'append'>;
+  readonly clock: Pick<Clock, 'monotonic' | 'steps'>;
   readonly deliverer: Deliverer;
   readonly newBatchId: () => string;
   readonly traceparents?: Pick<Traceparents, 'note'>;
@@ -148,13 +150,21 @@ export class GroupCommit {
     for (const call of calls) received.add(call.counts);
     const batch: Batch = {
       id: this.#tools.newBatchId(),
-      receivedAt: calls.reduce((latest, call) => Math.max(latest, call.receivedAt), 0),
+      receivedAt: this.#arrivalOf(calls),
       events,
       owed: [...owed].flatMap(([destination, indexes]) => this.#owe(destination, indexes)),
       skipped,
       received: received.take(),
     };
     return { batch, events };
+  }
+
+  /** Of the last of them. */
+  #arrivalOf(calls: readonly WaitingCall[]): Monotonic {
+    return arrivalOf(
+      calls.reduce((latest, call) => Math.max(latest, call.receivedAt), 0),
+      this.#tools.clock,
+    );
   }
 
   /** The first ones in memory, as far as there is room. */
@@ -182,7 +192,7 @@ export class GroupCommit {
         const position = positions[index];
         if (position === undefined || set === undefined) continue;
         const event = events[index]!;
-        const written = event.alone();
+        const written = event.alone(batch.receivedAt);
         deliveries.push({ set, delivery: { position, rounds: 0 }, written, source: event.source });
       }
       if (deliveries.length < indexes.length)

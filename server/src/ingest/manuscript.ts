@@ -136,7 +136,7 @@ class ScannedCalls implements Calls {
     const transcribed = this.#scribe.transcribed(index, this.#lines);
     if (transcribed !== undefined) {
       if (transcribed.isSkewed) envelope.clock.skewed++;
-      return acceptedLine(source, envelope.receivedAt, transcribed);
+      return acceptedLine(source, transcribed);
     }
     const { value, text } = this.#parse(index);
     return acceptValue(value, source, { ...envelope, written: new WrittenNumbers(text) });

@@ -1,5 +1,5 @@
 import type { Position } from './event.ts';
-import { type Duration, HOUR, type Monotonic, type Time } from './time.ts';
+import { type Duration, HOUR, type Monotonic } from './time.ts';
 
 /**
  * How long after its first failure a delivery may still be tried, the time not counted in which its destination was paused
@@ -48,7 +48,7 @@ export interface Outcome {
 export interface Attempt {
   /** The URL as it was when the request was sent. */
   readonly endpoint: string;
-  readonly startedAt: Time;
+  readonly startedAt: Monotonic;
   readonly latencyMs: number;
   readonly outcome: Outcome;
   /** The first 4 KB of what was answered, or what the network said; only for failures. */

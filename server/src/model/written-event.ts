@@ -1,5 +1,5 @@
 import type { Event } from './event.ts';
-import type { Time } from './time.ts';
+import type { Monotonic } from './time.ts';
 
 /**
  * An event with the bytes it is stored as. Parsing costs more than anything else that is done for an event but sending it:
@@ -11,7 +11,7 @@ export interface WrittenEvent {
   /** Absent where nothing is kept but the event. */
   readonly line?: Line | undefined;
   /** When it arrived. */
-  readonly arrivedAt: Time;
+  readonly arrivedAt: Monotonic;
 }
 
 /**

@@ -55,6 +55,7 @@ class Watched {
     const clock: Clock = {
       now: () => this.now,
       monotonic: () => this.now,
+      steps: () => [{ at: 0, ahead: 0 }],
       after: (delay, wake) => {
         this.wakesAt = this.now + delay;
         this.wake = wake;

@@ -1,6 +1,6 @@
 import catalogue from '../../../spec/errors.json' with { type: 'json' };
 import type { Attempt, Decision } from '../model/delivery.ts';
-import { type Duration, HOUR, MINUTE, SECOND, type Time } from '../model/time.ts';
+import { type Duration, HOUR, MINUTE, type Monotonic, SECOND } from '../model/time.ts';
 import type { DeliveryMeasures, Measures } from '../ports/measures.ts';
 import { Histogram } from './metrics-histogram.ts';
 import type { Labels, Sample } from './metrics-text.ts';
@@ -81,7 +81,7 @@ export class DestinationMetrics implements DeliveryMeasures {
   /** By what the outcome is called; statuses of one class share their labels and are added up when they are read. */
   readonly #attempts = new Map<string, Counter>();
 
-  ended(arrivedAt: Time, attempts: readonly Attempt[], decision: Decision, now: Time): void {
+  ended(arrivedAt: Monotonic, attempts: readonly Attempt[], decision: Decision, now: Monotonic): void {
     for (const { outcome, latencyMs } of attempts) {
       this.requests.add(latencyMs);
       const counter = this.#attempts.get(outcome.reason);

@@ -99,7 +99,7 @@ export class Metrics {
   }
 
   #ofStore({ statement, lanes, size }: Stored): Family[] {
-    const now = this.#tools.clock.now();
+    const now = this.#tools.clock.monotonic();
     const oldest = new Map(lanes.map(({ destination, oldestAt = now }) => [destination, oldestAt]));
     const ages = this.#tools.settings().destinations.map(({ id, name }) => ({
       labels: { destination: name },

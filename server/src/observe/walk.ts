@@ -143,7 +143,7 @@ async function fill<Entry>(
   const stop = (next: Place, read: number): Stop => ({
     next,
     read,
-    reachedAt: events.slice(0, Math.max(1, read)).findLast((stored) => stored !== undefined)?.arrivedAt,
+    reachedAt: arrivalIn(events.slice(0, Math.max(1, read)).findLast((stored) => stored !== undefined)),
   });
   const accepted = positions.flatMap((position, nth) => {
     const stored = events[nth];
@@ -197,4 +197,8 @@ class Filling<Entry> {
     const { below, after } = this.#from ?? {};
     return below === position + 1 && lane !== undefined && after !== undefined && lane <= after;
   }
+}
+
+function arrivalIn(stored: StoredEvent | undefined): Time | undefined {
+  return stored && Date.parse(stored.event.receivedAt);
 }

@@ -1,7 +1,7 @@
 import type { Attempt, Decision, Delivery } from '../model/delivery.ts';
 import type { Position } from '../model/event.ts';
 import type { Ledger } from '../model/ledger.ts';
-import type { Time } from '../model/time.ts';
+import type { Monotonic } from '../model/time.ts';
 
 /** One pending set: the deliveries of one destination that were owed, claimed or retried together. */
 export type SetId = number;
@@ -18,7 +18,7 @@ export interface Backlog {
    * Hands out up to `max` deliveries of a destination that are due at `now`, the longest due first; they are then held
    * by the caller. A delivery is never handed out twice while it is held.
    */
-  claim(destination: number, max: number, now: Time): Promise<Claim>;
+  claim(destination: number, max: number, now: Monotonic): Promise<Claim>;
 
   /**
    * Writes results, all or nothing. A delivered or dead delivery leaves its set; a retried one moves to a waiting set.
@@ -32,14 +32,14 @@ export interface Backlog {
    * Makes everything of a destination that waits for its next try due at `now`: its endpoint is back, and nothing is left
    * to its delay. Resolves to how many deliveries.
    */
-  release(destination: number, now: Time): Promise<number>;
+  release(destination: number, now: Monotonic): Promise<number>;
 
   /**
    * Gives up what the retry window has passed: of the deliveries on disk those never tried and due before `before`, and
    * those whose first failure was before it. They are dead with this reason. Works in slices, so that nothing else waits
    * for it: resolves to how many deliveries this slice buried; call again until it says 0.
    */
-  expire(destination: number, before: Time, reason: string): Promise<number>;
+  expire(destination: number, before: Monotonic, reason: string): Promise<number>;
 
   /**
    * Owes stored events once more, parked and due at `now`: new deliveries, counted `owed` in the ledger in the same commit,
@@ -69,7 +69,7 @@ export interface OwedSlice {
   /** Where the origin stands before and after, in whatever it counts by; it begins at 0. Opaque to the store. */
   readonly from: number;
   readonly to: number;
-  readonly now: Time;
+  readonly now: Monotonic;
 }
 
 /** How far an origin has come. */
@@ -90,15 +90,15 @@ export interface LaneStat {
   /** How many of both were tried before. */
   readonly retrying: number;
   /** When the first delivery on disk is due; may be in the past. Absent when nothing is on disk. */
-  readonly nextDueAt?: Time;
+  readonly nextDueAt?: Monotonic;
   /** When the oldest event arrived of which a delivery is pending, held or on disk. Absent when it is no longer there. */
-  readonly oldestAt?: Time;
+  readonly oldestAt?: Monotonic;
 }
 
 export interface Claim {
   readonly deliveries: readonly Held[];
   /** When the next delivery left on disk is due; may be in the past. Absent when nothing is left. */
-  readonly nextDueAt?: Time;
+  readonly nextDueAt?: Monotonic;
 }
 
 /** A delivery in the hands of this process. */

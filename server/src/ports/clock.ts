@@ -2,14 +2,14 @@ import type { Duration, Monotonic, Time } from '../model/time.ts';
 
 /**
  * The only source of time. Two readings, never mixed: the wall clock says when something happened and may be set at any
- * moment; the monotonic clock says how long something took or is to wait, and passes evenly whatever is done to the other.
- * Tests hand in one they move themselves.
+ * moment; the monotonic clock says how long something took and when it is due, and passes evenly whatever is done to the
+ * other. Tests hand in one they move themselves.
  */
 export interface Clock {
   /** The time of day by the wall clock: for timestamps that people and other machines read. */
   now(): Time;
 
-  /** For durations and for what is due: it never jumps, and goes on over a restart (see `Monotonic`). */
+  /** For durations, for what is due, and for everything a store compares: it never jumps. See `Monotonic`. */
   monotonic(): Monotonic;
 
   /**
@@ -17,9 +17,39 @@ export interface Clock {
    * cancels it. Does not keep the process alive.
    */
   after(delay: Duration, wake: () => void): () => void;
+
+  /** Every time the wall clock was set, as far as it is remembered: the first one says how it was before. Never empty. */
+  steps(): readonly ClockStep[];
 }
 
-/** What the wall clock shows at a monotonic time, as far as it can be known now. */
-export function wallTimeOf(at: Monotonic, clock: Pick<Clock, 'now' | 'monotonic'>): Time {
-  return clock.now() + (at - clock.monotonic());
+/** From this monotonic time on the wall clock was so much ahead of the monotonic one; behind it where it is negative. */
+export interface ClockStep {
+  readonly at: Monotonic;
+  readonly ahead: Duration;
+}
+
+/** Both clocks at one moment, as a store keeps them for the next process. */
+export interface ClockMark {
+  readonly now: Time;
+  readonly monotonic: Monotonic;
+  /** Which start of the machine it was, and the time since then, where the system tells. */
+  readonly boot?: { readonly id: string; readonly uptime: Duration };
+  readonly steps: readonly ClockStep[];
+}
+
+/** What the wall clock showed at a monotonic time; of a time to come, what it will show unless it is set before. */
+export function wallTimeOf(at: Monotonic, clock: Pick<Clock, 'steps'>): Time {
+  const steps = clock.steps();
+  const inForce = steps.findLast((step) => step.at <= at) ?? steps[0]!;
+  return at + inForce.ahead;
+}
+
+/** Something cannot have arrived so long ago and be handed over only now. */
+const LONGEST_ARRIVAL: Duration = 10 * 60_000;
+
+/** When something arrived that was dated by the wall clock a moment ago. Not in the future, even if the clock was set since. */
+export function arrivalOf(receivedAt: Time, clock: Pick<Clock, 'monotonic' | 'steps'>): Monotonic {
+  const now = clock.monotonic();
+  const at = receivedAt - clock.steps().at(-1)!.ahead;
+  return at > now || at < now - LONGEST_ARRIVAL ? now : at;
 }

@@ -1,5 +1,5 @@
 import type { Position } from '../model/event.ts';
-import type { Time } from '../model/time.ts';
+import type { Monotonic } from '../model/time.ts';
 
 /** Deliveries that were given up: kept with their reason until their retention passes, to be read and to be sent again. */
 export interface DeadLetters {
@@ -22,9 +22,9 @@ export interface DeadLetters {
 
 export interface RevivedSlice {
   readonly query: DeadQuery;
-  readonly now: Time;
+  readonly now: Monotonic;
   /** Only what was given up before this; `now` when absent. */
-  readonly before?: Time;
+  readonly before?: Monotonic;
   /** `next` of the slice before. */
   readonly from?: string;
   /** On whose behalf; what is revived is counted there (`History.owing`, events) by the same commit. Deliveries keep their own. */
@@ -43,8 +43,8 @@ export interface DeadQuery {
   /** Only those with this reason. */
   readonly reason?: string;
   /** Given up from (inclusive) to (exclusive). */
-  readonly from?: Time;
-  readonly to?: Time;
+  readonly from?: Monotonic;
+  readonly to?: Monotonic;
   /** Only these. */
   readonly only?: readonly { readonly destination: number; readonly position: Position }[];
 }
@@ -54,7 +54,7 @@ export interface DeadLetter {
   readonly position: Position;
   readonly reason: string;
   /** When it was given up. */
-  readonly at: Time;
+  readonly at: Monotonic;
 }
 
 export interface DeadPage {

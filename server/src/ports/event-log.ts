@@ -1,7 +1,8 @@
 import type { Position } from '../model/event.ts';
-import type { Duration, Time } from '../model/time.ts';
+import type { Duration, Monotonic } from '../model/time.ts';
 import type { Line, WrittenEvent } from '../model/written-event.ts';
 import type { SetId } from './backlog.ts';
+import type { ClockMark } from './clock.ts';
 
 /**
  * The append-only record of everything accepted. It is also where deliveries are born: what an append owes is a fact
@@ -34,7 +35,7 @@ export interface EventLog {
 
   /**
    * The positions of events, the newest first: those with this messageId, those of this user, or those that arrived in a
-   * range of time. Exact, over everything stored, but for `like`; a damaged event is
+   * range of monotonic time. Exact, over everything stored, but for `like`; a damaged event is
    * found by its ids where their hashes are whole. May look at a part only: go on with `below: next` until
    * `next` is absent. In the order of the log (`oldestFirst`) it goes on from `next` upwards, that position included.
    */
@@ -52,8 +53,10 @@ export interface EventLog {
    * a dropped event is dead with the reason `retention_over` in the same commit; its messageId is kept for as long as
    * `Retention.messageIds` says. Looks through everything stored for damage, a little each time. Resolves to whether there is
    * more to do.
+   *
+   * `mark`: the clocks as they are now, kept for the process after this one (`Store.lastMark`).
    */
-  maintain(now: Time, retention: Retention, budget: Duration): Promise<boolean>;
+  maintain(now: Monotonic, retention: Retention, budget: Duration, mark?: ClockMark): Promise<boolean>;
 
   size(): Promise<LogSize>;
 }
@@ -62,7 +65,12 @@ export type Query =
   | { readonly messageId: string }
   | { readonly userId: string }
   /** From `from` (inclusive) to `to` (exclusive), by the time of arrival. */
-  | { readonly from: Time; readonly to: Time; readonly like?: Likeness; readonly oldestFirst?: true };
+  | {
+      readonly from: Monotonic;
+      readonly to: Monotonic;
+      readonly like?: Likeness;
+      readonly oldestFirst?: true;
+    };
 
 /**
  * What an event must be like. It only spares reading: an adapter finds every event that is like this and leaves out of the
@@ -87,7 +95,7 @@ export interface Found {
   /** Positions passed, those found and those that were not: how far one answer has looked. */
   readonly looked: number;
   /** About when the event at `next` arrived. */
-  readonly reachedAt?: Time;
+  readonly reachedAt?: Monotonic;
 }
 
 export interface Retention {
@@ -109,7 +117,7 @@ export interface LogSize {
   /** Bytes of the file. */
   readonly bytes: number;
   /** When the oldest event arrived; absent when there is none. */
-  readonly oldestAt?: Time;
+  readonly oldestAt?: Monotonic;
   /** Absent while everything that was looked at is whole. */
   readonly damage?: Damage;
 }
@@ -120,7 +128,7 @@ export interface Damage {
   /** Deliveries of which is only known how many there were. */
   readonly deliveries: number;
   /** When the first of it was found; absent within the second of its finding. */
-  readonly foundAt?: Time;
+  readonly foundAt?: Monotonic;
   /** Parts that hold no events, such as records of destinations; said of backups alone. */
   readonly others?: readonly string[];
 }
@@ -128,7 +136,8 @@ export interface Damage {
 export interface Batch {
   /** Unique per batch. */
   readonly id: string;
-  readonly receivedAt: Time;
+  /** When it arrived. It counts from here, for as long as anything is remembered of it. */
+  readonly receivedAt: Monotonic;
   readonly events: readonly NewEvent[];
   readonly owed: readonly Owed[];
   readonly skipped: readonly Skipped[];

@@ -1,6 +1,6 @@
 import type { Attempt } from '../model/delivery.ts';
 import type { Position } from '../model/event.ts';
-import type { Time } from '../model/time.ts';
+import type { Monotonic } from '../model/time.ts';
 import type { Owing } from './backlog.ts';
 
 /** What became of single events: exact, for every event that is stored, and not a sample. */
@@ -52,7 +52,7 @@ export interface DeliveryHistory {
   /** Why it is dead. */
   readonly reason?: string;
   /** When it is due, while it waits on disk; may be in the past. Absent when it is in the hands of a process. */
-  readonly nextAttemptAt?: Time;
+  readonly nextAttemptAt?: Monotonic;
   /** In the order they were begun. Of those that were accepted the latency is kept to a tenth of a millisecond. */
   readonly attempts: readonly Attempt[];
 }

@@ -1,5 +1,5 @@
 import type { Attempt, Decision } from '../model/delivery.ts';
-import type { Duration, Time } from '../model/time.ts';
+import type { Duration, Monotonic } from '../model/time.ts';
 
 /**
  * Adds up what happens, for somebody who looks at the sums now and then. Called for every request, every commit and every
@@ -16,5 +16,5 @@ export interface Measures {
 
 export interface DeliveryMeasures {
   /** A round has ended with this decision. `arrivedAt`: when its event did. */
-  ended(arrivedAt: Time, attempts: readonly Attempt[], decision: Decision, now: Time): void;
+  ended(arrivedAt: Monotonic, attempts: readonly Attempt[], decision: Decision, now: Monotonic): void;
 }

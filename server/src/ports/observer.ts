@@ -30,7 +30,7 @@ export type Happening =
       readonly source: string;
       readonly destination: string;
       readonly event: Event;
+      /** Both with their times by the wall clock. */
       readonly attempts: readonly Attempt[];
-      /** With its times on the wall clock. */
       readonly decision: Decision;
     };

@@ -1,4 +1,5 @@
 import type { Backlog } from './backlog.ts';
+import type { ClockMark } from './clock.ts';
 import type { DeadLetters } from './dead-letters.ts';
 import type { Damage, EventLog } from './event-log.ts';
 import type { History } from './history.ts';
@@ -11,6 +12,9 @@ export interface Store {
   readonly settings: Settings;
   readonly history: History;
   readonly deadLetters: DeadLetters;
+
+  /** How the clocks stood when this was written the last time; absent where it never was. */
+  readonly lastMark?: ClockMark;
 
   /**
    * Writes a copy of everything, as it is at one moment after the call, to a folder that does not exist yet or is empty.

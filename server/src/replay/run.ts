@@ -114,7 +114,7 @@ export class Run {
     // It may have been cancelled meanwhile, or its destination have other endpoints: what is owed goes by what holds now.
     const destination = settings.now().destinations.find(({ name }) => name === replay.destination);
     if (destination === undefined || this.#current() === undefined) return 0;
-    const now = clock.now();
+    const now = clock.monotonic();
     this.#owing = await backlog.owe({
       ...{ origin: this.#id, from: cursor, to, now },
       destinations: lanesOf(destination).map(({ id }) => id),

@@ -59,7 +59,12 @@ it('leaves out what was erased, and ends at once where there is nothing', async 
 
 it('previews a range by walking through it', async () => {
   const log = await logOf(20);
-  const clock = { now: () => 0, monotonic: () => 0, after: () => () => {} };
+  const clock = {
+    now: () => 0,
+    monotonic: () => 0,
+    after: () => () => {},
+    steps: () => [{ at: 0, ahead: 0 }],
+  };
   const wish = { destination: 'crm', ...RANGE };
   const { count, bytes, isExact } = await previewOf(wish, ({ event }) => event.type === 'page', {
     log,
@@ -74,7 +79,12 @@ it('estimates the rest of a range that takes too long to look through', async ()
   const log = await logOf(1000);
   let time = 0;
   // A second passes with every look at the clock: there is time for 500 events.
-  const clock = { now: () => 0, monotonic: () => (time += 1000), after: () => () => {} };
+  const clock = {
+    now: () => 0,
+    monotonic: () => (time += 1000),
+    after: () => () => {},
+    steps: () => [{ at: 0, ahead: 0 }],
+  };
   const preview = await previewOf({ destination: 'crm', ...RANGE }, () => true, { log, clock });
   expect(preview.isExact).toBe(false);
   expect(preview.count).toBeGreaterThan(900);

@@ -1,5 +1,5 @@
 import { type Duration, SECOND } from '../model/time.ts';
-import type { Clock } from '../ports/clock.ts';
+import type { Clock, ClockMark, ClockStep } from '../ports/clock.ts';
 import type { Damage, EventLog, Retention } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 
@@ -18,6 +18,8 @@ export interface UpkeepTools {
   readonly logger: Logger;
   /** Asked for every slice. */
   readonly retention: () => Retention;
+  /** The clocks as they are, for the store to keep. */
+  readonly mark?: () => ClockMark;
 }
 
 /** Keeps the event log small and quick, a slice at a time, for as long as the program runs. */
@@ -28,12 +30,14 @@ export class Upkeep {
   #stopped = false;
   #problem: string | undefined;
   #damage: Damage | undefined;
+  #lastStep: ClockStep | undefined;
 
   constructor(tools: UpkeepTools) {
     this.#tools = tools;
   }
 
   start(): void {
+    this.#lastStep = this.#tools.clock.steps().at(-1);
     this.#wait(REST);
   }
 
@@ -77,11 +81,23 @@ export class Upkeep {
     });
   }
 
+  /** The program goes on as before; but times in the log and in answers jump, and somebody should know why. */
+  #noticeSteps(): void {
+    const { clock, logger } = this.#tools;
+    const last = clock.steps().at(-1)!;
+    const before = this.#lastStep ?? last;
+    this.#lastStep = last;
+    if (last === before) return;
+    const now = new Date(clock.now()).toISOString();
+    logger.warn({ byMs: last.ahead - before.ahead, now }, 'clock.stepped');
+  }
+
   /** One slice; resolves to how long to wait before the next. */
   async #work(): Promise<Duration> {
     const { log, clock, logger, retention } = this.#tools;
+    this.#noticeSteps();
     try {
-      const more = await log.maintain(clock.now(), retention(), BUDGET);
+      const more = await log.maintain(clock.monotonic(), retention(), BUDGET, this.#tools.mark?.());
       if (!more) this.#noteDamage((await log.size()).damage);
       if (this.#problem !== undefined) logger.info({}, 'upkeep.recovered');
       this.#problem = undefined;

@@ -44,6 +44,7 @@ export function retainConformance(subject: Subject): void {
     buries(subject);
     sparesHeld(subject);
     remembers(subject);
+    keepsClocks(subject);
   });
 }
 
@@ -244,5 +245,25 @@ function remembers(subject: Subject): void {
     expect(await idsOf(subject.store, await claim(subject.store, MUCH_LATER))).not.toContain('undefined');
     const [oldest] = arrived;
     expect(await idsAt(subject.store, [oldest!.position])).toEqual([undefined]);
+  });
+}
+
+function keepsClocks(subject: Subject): void {
+  const clocks = { now: START + HOUR, monotonic: START, steps: [{ at: START, ahead: HOUR }] };
+
+  it('has how the clocks stood for the process after this one', async () => {
+    expect(subject.store.lastMark).toBeUndefined();
+    await subject.store.log.maintain(START, FOR_EVER, 1, clocks);
+    await subject.crash();
+    expect(subject.store.lastMark).toEqual(clocks);
+  });
+
+  it('has them as they were told last before something was stored', async () => {
+    const later = { ...clocks, now: clocks.now + MINUTE, monotonic: START + MINUTE };
+    await subject.store.log.maintain(START, FOR_EVER, 1, clocks);
+    await subject.store.log.maintain(START + MINUTE, FOR_EVER, 1, later);
+    await subject.store.log.append(batch(events(1), { receivedAt: START + MINUTE }));
+    await subject.crash();
+    expect(subject.store.lastMark).toEqual(later);
   });
 }

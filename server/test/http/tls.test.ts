@@ -69,6 +69,7 @@ function steppedClock() {
     clock: {
       now: () => now,
       monotonic: () => now,
+      steps: () => [{ at: 0, ahead: 0 }],
       after: (delay: number, wake: () => void) => {
         const wait = { at: now + delay, wake };
         waits.push(wait);

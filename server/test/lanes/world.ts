@@ -1,16 +1,17 @@
 import { emptyContents, type MemoryContents, openMemoryStore } from '../../src/adapters/memory/store.ts';
 import { byDestination } from '../../src/deliver/by-destination.ts';
 import type { LaneState } from '../../src/deliver/lane-state.ts';
-import { Lanes } from '../../src/deliver/lanes.ts';
+import { Lanes, type LanesTools } from '../../src/deliver/lanes.ts';
 import { webhooks } from '../../src/destinations/webhooks/webhooks.ts';
 import { acceptedEvent } from '../../src/ingest/accepted.ts';
 import { GroupCommit } from '../../src/ingest/group-commit.ts';
 import { type Destination, lanesOf } from '../../src/model/destination.ts';
 import type { Event } from '../../src/model/event.ts';
 import type { DestinationCounts } from '../../src/model/ledger.ts';
-import type { Time } from '../../src/model/time.ts';
+import type { Duration, Time } from '../../src/model/time.ts';
 import type { Logger } from '../../src/ports/logger.ts';
 import type { Store } from '../../src/ports/store.ts';
+import { onWallClock } from '../../src/wall-clock.ts';
 import { type HandClock, handClock } from '../support/clock.ts';
 import { sourceWith } from '../support/sources.ts';
 import { type Behaviour, type Endpoints, endpoints, OK } from './endpoints.ts';
@@ -49,6 +50,9 @@ export interface WorldOptions {
   readonly between?: (store: Store) => Store;
   /** In the middle unless a test says otherwise: then every delay is exactly the one of the schedule. */
   readonly random?: () => number;
+  /** How much the wall clock shows more than the monotonic one at the beginning. */
+  readonly ahead?: Duration;
+  readonly measures?: LanesTools['measures'];
 }
 
 /**
@@ -56,7 +60,7 @@ export interface WorldOptions {
  * moved by hand.
  */
 export class World {
-  readonly clock: HandClock = handClock(START);
+  readonly clock: HandClock;
   readonly endpoints: Endpoints;
   readonly lines: Line[] = [];
   readonly contents: MemoryContents = emptyContents();
@@ -72,6 +76,7 @@ export class World {
 
   private constructor(options: WorldOptions) {
     this.#options = options;
+    this.clock = handClock(START, options.ahead);
     this.#destinations = options.destinations ?? [CRM];
     this.endpoints = endpoints(this.clock, options.behave ?? (() => OK));
     this.#store = openMemoryStore({ contents: this.contents });
@@ -91,6 +96,11 @@ export class World {
 
   get store(): Store {
     return this.#store;
+  }
+
+  /** The store as people ask it. */
+  get shownStore(): Store {
+    return onWallClock(this.#store, this.clock);
   }
 
   /** The process dies. */
@@ -176,11 +186,13 @@ export class World {
       clock: {
         now: () => this.clock.now(),
         monotonic: () => this.clock.monotonic(),
+        steps: () => this.clock.steps(),
         after: (delay, wake) => this.clock.after(delay, () => life.over || wake()),
       },
-      logger: this.#logger(),
+      logger: this.logger,
       watching: () => undefined,
       sourceName: String,
+      measures: this.#options.measures,
       random: this.#options.random ?? (() => 0.5),
       types: { webhooks },
     });
@@ -193,11 +205,12 @@ export class World {
       log: this.#options.between?.(this.#store).log ?? this.#store.log,
       deliverer: this.#lanes,
       plan: () => ({ owed: this.#planned, skipped: [] }),
+      clock: this.clock,
       newBatchId: () => `batch ${this.#batches++}`,
     });
   }
 
-  #logger(): Logger {
+  get logger(): Logger {
     const write = (level: Line['level']) => (facts: Line['facts'], event: string) => {
       this.lines.push({ level, event, facts });
     };

@@ -1,5 +1,5 @@
 import type { Duration, Monotonic, Time } from '../../src/model/time.ts';
-import type { Clock } from '../../src/ports/clock.ts';
+import type { Clock, ClockStep } from '../../src/ports/clock.ts';
 
 /** Two clocks that stand still until a test moves them. */
 export interface HandClock extends Clock {
@@ -23,7 +23,7 @@ export interface HandClock extends Clock {
 /** Clocks that show `start` and run only by hand. `ahead`: how much the wall clock shows more than the monotonic one. */
 export function handClock(start: Time, ahead: Duration = 0): HandClock {
   let now: Monotonic = start - ahead;
-  let offset = ahead;
+  let steps: readonly ClockStep[] = [{ at: now, ahead }];
   let waiting: { readonly at: Monotonic; readonly wake: () => void }[] = [];
 
   function after(delay: Duration, wake: () => void): () => void {
@@ -48,12 +48,13 @@ export function handClock(start: Time, ahead: Duration = 0): HandClock {
   }
 
   return {
-    now: () => Math.floor(now + offset),
+    now: () => Math.floor(now + steps.at(-1)!.ahead),
     monotonic: () => now,
     after,
     settle,
+    steps: () => steps,
     step(by) {
-      offset += by;
+      steps = [...steps, { at: now, ahead: steps.at(-1)!.ahead + by }];
     },
     async pass(time) {
       const end = now + time;

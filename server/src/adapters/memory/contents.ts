@@ -5,6 +5,7 @@ import type { Replay } from '../../model/replay.ts';
 import type { Source } from '../../model/source.ts';
 import type { Time } from '../../model/time.ts';
 import type { SetId } from '../../ports/backlog.ts';
+import type { ClockMark } from '../../ports/clock.ts';
 import type { DeadLetter } from '../../ports/dead-letters.ts';
 import type { Appended } from '../../ports/event-log.ts';
 import { StorageError } from '../../ports/event-log.ts';
@@ -49,6 +50,8 @@ export interface MemoryContents {
   readonly dead: Set<Position>;
   /** The id of the newest set; ids are never reused, so that a late result cannot hit another set. */
   lastSet: SetId;
+  /** As a process said last. */
+  clocks: ClockMark | undefined;
 
   readonly sources: Map<number, SourceTally>;
   readonly destinations: Map<number, DestinationTally>;
@@ -137,6 +140,7 @@ export function emptyContents(): MemoryContents {
     origins: new Map(),
     dead: new Set(),
     lastSet: 0,
+    clocks: undefined,
     sources: new Map(),
     destinations: new Map(),
     sourceRecords: new Map(),

@@ -57,8 +57,9 @@ export function openEventLog(contents: MemoryContents, holder: Holder, dedupeWin
       return erase(contents, userId);
     },
 
-    async maintain(now, retention, budget) {
+    async maintain(now, retention, budget, mark) {
       assertOpen(contents, holder);
+      if (mark !== undefined) contents.clocks = mark;
       return maintain(
         contents,
         { holder, now, retention: { messageIds: dedupeWindow, ...retention } },

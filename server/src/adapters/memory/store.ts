@@ -40,6 +40,7 @@ export function openMemoryStore(options: MemoryStoreOptions = {}): Store {
     settings: openSettings(contents, holder),
     history: openHistory(contents),
     deadLetters: openDeadLetters(contents, holder),
+    ...(contents.clocks === undefined ? {} : { lastMark: contents.clocks }),
 
     async backup() {
       throw new StorageError(

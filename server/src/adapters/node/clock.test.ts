@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { DAY, HOUR, MINUTE, SECOND } from '../../model/time.ts';
-import { wallTimeOf } from '../../ports/clock.ts';
-import { clockFrom, systemClock } from './clock.ts';
+import { arrivalOf, wallTimeOf } from '../../ports/clock.ts';
+import { restSince, systemClock, systemClockAfter } from './clock.ts';
 
 test('tells the time in whole milliseconds', () => {
   const before = Date.now();
@@ -29,7 +29,7 @@ describe('over a long time', () => {
 
   test('waits longer than a timer of Node can', () => {
     const wake = vi.fn();
-    clockFrom(0).after(30 * DAY, wake);
+    systemClockAfter().after(30 * DAY, wake);
     vi.advanceTimersByTime(30 * DAY - 1);
     expect(wake).not.toHaveBeenCalled();
     vi.advanceTimersByTime(1);
@@ -40,7 +40,7 @@ describe('over a long time', () => {
 
   test('can be called off at any step', () => {
     const wake = vi.fn();
-    const clock = clockFrom(0);
+    const clock = systemClockAfter();
     const soon = clock.after(10, wake);
     const late = clock.after(3 * DAY, wake);
     soon();
@@ -53,7 +53,7 @@ describe('over a long time', () => {
 
   test.each([-DAY, -HOUR, HOUR, DAY])('waits as long as asked when the wall clock is set by %i ms', (by) => {
     const wake = vi.fn();
-    clockFrom(0).after(MINUTE, wake);
+    systemClockAfter().after(MINUTE, wake);
     vi.setSystemTime(Date.now() + by);
     vi.advanceTimersByTime(MINUTE - 1);
     expect(wake).not.toHaveBeenCalled();
@@ -64,13 +64,71 @@ describe('over a long time', () => {
   test.each([-DAY, -HOUR, HOUR, DAY])(
     'counts the time that passed when the wall clock is set by %i ms',
     (by) => {
-      const clock = clockFrom(5 * SECOND);
+      const clock = systemClockAfter();
+      const start = clock.monotonic();
       vi.advanceTimersByTime(SECOND);
       vi.setSystemTime(Date.now() + by);
       vi.advanceTimersByTime(SECOND);
-      expect(clock.monotonic()).toBe(7 * SECOND);
+      expect(clock.monotonic() - start).toBe(2 * SECOND);
       expect(clock.now()).toBe(Date.parse('2026-01-01T00:00:02Z') + by);
-      expect(wallTimeOf(8 * SECOND, clock)).toBe(Date.parse('2026-01-01T00:00:03Z') + by);
+      // Before it was set, it showed what it showed.
+      expect(wallTimeOf(start, clock)).toBe(Date.parse('2026-01-01T00:00:00Z'));
+      expect(wallTimeOf(start + 8 * SECOND, clock)).toBe(Date.parse('2026-01-01T00:00:08Z') + by);
+      expect(clock.steps()).toHaveLength(2);
     },
   );
+
+  test('takes a wall clock that is slewed for one that is not set, as long as it is less than a second off', () => {
+    const clock = systemClockAfter();
+    for (let second = 0; second < 100; second++) {
+      vi.advanceTimersByTime(SECOND);
+      vi.setSystemTime(Date.now() + 5);
+      clock.steps();
+    }
+    expect(clock.steps()).toHaveLength(1);
+  });
+
+  test('dates an arrival of a moment ago, also where the wall clock was set since', () => {
+    const clock = systemClockAfter();
+    const receivedAt = clock.now();
+    vi.advanceTimersByTime(20 * SECOND);
+    expect(clock.monotonic() - arrivalOf(receivedAt, clock)).toBe(20 * SECOND);
+    for (const by of [-DAY, 3 * DAY]) {
+      vi.setSystemTime(Date.now() + by);
+      expect(arrivalOf(receivedAt, clock)).toBe(clock.monotonic());
+    }
+  });
+});
+
+describe('over a restart', () => {
+  const NOW = Date.parse('2026-01-01T00:00:00Z');
+  const boot = (id: string, uptime: number) => ({ id, uptime });
+  const last = { now: NOW, monotonic: NOW - HOUR, steps: [{ at: 0, ahead: HOUR }], boot: boot('a', HOUR) };
+
+  test('the monotonic clock goes on where it stood, and knows how the wall clock was set before', () => {
+    const clock = systemClockAfter({ now: Date.now(), monotonic: 5 * SECOND, steps: [{ at: 0, ahead: 7 }] });
+    expect(clock.monotonic()).toBeGreaterThanOrEqual(5 * SECOND);
+    expect(clock.monotonic()).toBeLessThan(MINUTE);
+    expect(clock.steps()).toEqual([
+      { at: 0, ahead: 7 },
+      { at: expect.any(Number), ahead: expect.any(Number) },
+    ]);
+    expect(clock.mark()).toMatchObject({ monotonic: expect.any(Number), steps: clock.steps() });
+  });
+
+  test.each([
+    ['as long as the wall clock says', boot('b', SECOND), NOW + 10 * MINUTE, 10 * MINUTE],
+    ['no time where the wall clock was set back', boot('b', SECOND), NOW - HOUR, 0],
+    ['a day where the wall clock says a year', boot('b', SECOND), NOW + 365 * DAY, DAY],
+    [
+      'what the machine knows, whatever the wall clock says',
+      boot('a', HOUR + MINUTE),
+      NOW + 365 * DAY,
+      MINUTE,
+    ],
+    ['what the machine knows when the clock was set back', boot('a', HOUR + MINUTE), NOW - DAY, MINUTE],
+    ['as the wall clock says where the machine does not tell', undefined, NOW + MINUTE, MINUTE],
+  ])('the time without a process is %s', (_, now, wall, rest) => {
+    expect(restSince(last, now, wall)).toBe(rest);
+  });
 });

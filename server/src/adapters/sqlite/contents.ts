@@ -226,7 +226,8 @@ export class Contents {
   }
 
   /** Slices of upkeep until the budget (milliseconds) is used up; whether there is more to do now. */
-  maintain({ now, retention, budget }: MaintainMessage): boolean {
+  maintain({ now, retention, budget, mark }: MaintainMessage): boolean {
+    if (mark !== undefined) this.#marks.clocks = mark;
     const end = performance.now() + budget;
     do {
       const busy =
@@ -297,6 +298,7 @@ export class Contents {
 
   /** Last step of a transaction: what it adds to the ledger, and its number. */
   seal(): void {
+    this.#marks.writeClocks();
     this.#counters.write();
   }
 

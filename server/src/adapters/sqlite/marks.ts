@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Position } from '../../model/event.ts';
-import type { Time } from '../../model/time.ts';
+import type { Duration, Time } from '../../model/time.ts';
+import type { ClockMark } from '../../ports/clock.ts';
 import { InstallationFacts } from './installation.ts';
 
 /** How far maintenance has come; kept with the rest, so that a restart goes on where it was. */
@@ -13,6 +14,8 @@ export class Marks {
   #verifiedTo: Position;
   /** Rows of lower positions may stand without checksums: format 1 wrote them. */
   readonly sumsFrom: Position;
+  #clocks: ClockMark | undefined;
+  #clocksWritten: ClockMark | undefined;
 
   constructor(database: DatabaseSync) {
     this.#facts = new InstallationFacts(database);
@@ -27,6 +30,21 @@ export class Marks {
     this.#verifyBegan = read('verify_began');
     this.#verifiedTo = read('verified_to');
     this.sumsFrom = read('sums_from', Number.POSITIVE_INFINITY);
+    this.#clocks = clocksIn(database);
+    this.#clocksWritten = this.#clocks;
+  }
+
+  /** The clocks as they were told last. */
+  set clocks(mark: ClockMark) {
+    this.#clocks = mark;
+    // Setting the wall clock is worth a commit of its own; otherwise this rides along with the next one.
+    if (aheadIn(mark) !== aheadIn(this.#clocksWritten)) this.writeClocks();
+  }
+
+  writeClocks(): void {
+    if (this.#clocks === undefined || this.#clocks === this.#clocksWritten) return;
+    this.#facts.put(CLOCKS, Buffer.from(JSON.stringify(this.#clocks)));
+    this.#clocksWritten = this.#clocks;
   }
 
   /** Keys of events below are nowhere any more. */
@@ -78,4 +96,17 @@ export class Marks {
     this.#facts.put('retained_from', position);
     if (this.#sealedTo < position) this.sealedTo = position;
   }
+}
+
+const CLOCKS = 'clocks';
+
+/** How the clocks stood when that was written the last time; as good as never written where it is damaged. */
+export function clocksIn(database: DatabaseSync): ClockMark | undefined {
+  const written = new InstallationFacts(database).bytes(CLOCKS);
+  if (written === undefined || written === 'damaged') return undefined;
+  return JSON.parse(Buffer.from(written).toString()) as ClockMark;
+}
+
+function aheadIn(mark: ClockMark | undefined): Duration | undefined {
+  return mark?.steps.at(-1)?.ahead;
 }

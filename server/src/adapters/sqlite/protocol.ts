@@ -1,6 +1,7 @@
 import type { Position } from '../../model/event.ts';
-import type { Time } from '../../model/time.ts';
+import type { Monotonic } from '../../model/time.ts';
 import type { Held, LaneStat, OwedSlice, Owing, Result, SetId, Settled } from '../../ports/backlog.ts';
+import type { ClockMark } from '../../ports/clock.ts';
 import type { DeadCount, DeadPage, DeadQuery, RevivedSlice } from '../../ports/dead-letters.ts';
 import type { Found, LogSize, Query, Received, Retention } from '../../ports/event-log.ts';
 import type { EventHistory, PendingPage, PendingQuery } from '../../ports/history.ts';
@@ -16,9 +17,14 @@ export type Request = { readonly id: number } & Operation;
 export type Operation =
   | { readonly kind: 'append'; readonly append: AppendMessage }
   | { readonly kind: 'settle'; readonly settle: SettleMessage }
-  | { readonly kind: 'claim'; readonly destination: number; readonly max: number; readonly now: Time }
-  | { readonly kind: 'release'; readonly destination: number; readonly now: Time }
-  | { readonly kind: 'expire'; readonly destination: number; readonly before: Time; readonly reason: string }
+  | { readonly kind: 'claim'; readonly destination: number; readonly max: number; readonly now: Monotonic }
+  | { readonly kind: 'release'; readonly destination: number; readonly now: Monotonic }
+  | {
+      readonly kind: 'expire';
+      readonly destination: number;
+      readonly before: Monotonic;
+      readonly reason: string;
+    }
   | { readonly kind: 'adopt' }
   | { readonly kind: 'maintain'; readonly maintain: MaintainMessage }
   | { readonly kind: 'erase'; readonly positions: Float64Array }
@@ -76,14 +82,14 @@ export interface Answers {
 }
 
 export type Reply =
-  | { readonly kind: 'ready'; readonly keySecret: Uint8Array }
+  | { readonly kind: 'ready'; readonly keySecret: Uint8Array; readonly lastMark: ClockMark | undefined }
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'done'; readonly id: number; readonly answer: Answers[OperationKind] }
   | { readonly kind: 'failed'; readonly id: number; readonly reason: string };
 
 export interface AppendMessage {
   readonly batch: string;
-  readonly receivedAt: Time;
+  readonly receivedAt: Monotonic;
   readonly events: number;
   /** The events as compact JSON, one a line. */
   readonly lines: Uint8Array;
@@ -117,10 +123,11 @@ export interface SettleMessage {
 }
 
 export interface MaintainMessage {
-  readonly now: Time;
+  readonly now: Monotonic;
   readonly retention: Retention;
   /** Milliseconds. */
   readonly budget: number;
+  readonly mark?: ClockMark;
 }
 
 export interface DeadLettersMessage {
@@ -160,7 +167,7 @@ export interface ClaimMessage {
   readonly tried: readonly Held[];
   /** Of the sets that are owed once more: on whose behalf. */
   readonly origins: readonly (readonly [set: SetId, origin: string])[];
-  readonly nextDueAt?: Time;
+  readonly nextDueAt?: Monotonic;
 }
 
 export interface ReadMessage {

@@ -1,7 +1,7 @@
 import type { Event, Position } from '../../model/event.ts';
 import type { Ledger } from '../../model/ledger.ts';
 import { joined, lineStarts, startsOf, writtenLine } from '../../model/lines.ts';
-import { DAY, type Duration, type Time } from '../../model/time.ts';
+import { DAY, type Duration, type Monotonic } from '../../model/time.ts';
 import type { Line } from '../../model/written-event.ts';
 import type {
   Backlog,
@@ -14,6 +14,7 @@ import type {
   SetId,
   Settled,
 } from '../../ports/backlog.ts';
+import type { ClockMark } from '../../ports/clock.ts';
 import type {
   Appended,
   Batch,
@@ -60,7 +61,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
     dedupeWindow,
     filterMemory: options.filterMemory ?? 64 * 1024 * 1024,
   });
-  const keySecret = await thread.ready;
+  const { keySecret, lastMark } = await thread.ready;
   const backups = new Backups(options.folder);
   return {
     log: new SqliteEventLog(thread, keyHash(keySecret), dedupeWindow),
@@ -68,6 +69,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
     settings: settingsOf(thread),
     history: historyOf(thread),
     deadLetters: deadLettersOf(thread),
+    ...(lastMark === undefined ? {} : { lastMark }),
     backup: (folder, progress) => backups.make(folder, progress),
     stop: async () => {
       await backups.stop();
@@ -160,8 +162,9 @@ class SqliteEventLog implements EventLog {
     return events;
   }
 
-  maintain(now: number, retention: Retention, budget: number): Promise<boolean> {
-    return this.#thread.ask({ kind: 'maintain', maintain: { now, retention, budget } });
+  maintain(now: Monotonic, retention: Retention, budget: Duration, mark?: ClockMark): Promise<boolean> {
+    const maintain = { now, retention, budget, ...(mark === undefined ? {} : { mark }) };
+    return this.#thread.ask({ kind: 'maintain', maintain });
   }
 
   size(): Promise<LogSize> {
@@ -183,12 +186,12 @@ function decode({ lines, sources, times }: ReadMessage, n: number): (StoredEvent
 /** Parsed when somebody looks: parsing is most of what reading costs, and not every reader wants the event itself. */
 class StoredLine implements StoredEvent, Line {
   readonly source: number;
-  readonly arrivedAt: Time;
+  readonly arrivedAt: Monotonic;
   readonly bytes: Buffer;
   readonly from = 0;
   #event: Event | undefined;
 
-  constructor(source: number, arrivedAt: Time, bytes: Buffer) {
+  constructor(source: number, arrivedAt: Monotonic, bytes: Buffer) {
     this.source = source;
     this.arrivedAt = arrivedAt;
     this.bytes = bytes;

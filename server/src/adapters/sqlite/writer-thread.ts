@@ -13,8 +13,8 @@ export class WriterThread {
   #lastId = 0;
   #gone: StorageError | undefined;
   #stopping: Promise<void> | undefined;
-  /** Resolves to the secret of the key hash when the file is open; rejects when it cannot be. */
-  readonly ready: Promise<Uint8Array>;
+  /** Resolves to what the file says of itself when it is open; rejects when it cannot be. */
+  readonly ready: Promise<Omit<Extract<Reply, { kind: 'ready' }>, 'kind'>>;
 
   constructor(options: WriterOptions) {
     // The published package is compiled, the repository runs from its sources: the writer is whatever we are.
@@ -25,7 +25,7 @@ export class WriterThread {
     });
     this.ready = new Promise((resolve, reject) => {
       this.#worker.on('message', (reply: Reply) => {
-        if (reply.kind === 'ready') resolve(reply.keySecret);
+        if (reply.kind === 'ready') resolve(reply);
         else if (reply.kind === 'refused') reject(new StorageError(reply.reason));
         else this.#settle(reply);
       });

@@ -8,6 +8,7 @@ import { Contents } from './contents.ts';
 import { asStorageError, makeFolder, openDatabase } from './database.ts';
 import { beginEpoch } from './installation.ts';
 import { lockFolder } from './lock.ts';
+import { clocksIn } from './marks.ts';
 import { perform } from './perform.ts';
 import type { Answers, OperationKind, Reply, Request } from './protocol.ts';
 
@@ -70,7 +71,7 @@ class Writer {
     this.#keySecret = keySecret;
     this.#contents = this.#read();
     port.on('message', (request: Request) => this.#receive(request));
-    this.#reply({ kind: 'ready', keySecret });
+    this.#reply({ kind: 'ready', keySecret, lastMark: clocksIn(this.#database) });
   }
 
   #read(): Contents {

@@ -1,6 +1,7 @@
 import { type Backlog, MemoryBacklog, type WhenFull } from './backlog.ts';
 import type { CallType } from './call.ts';
 import type { Failure } from './failure.ts';
+import { invalid, refuseUnknown } from './invalid-option.ts';
 
 /** A call the server has stored. */
 export interface Success {
@@ -130,7 +131,7 @@ const OTHERS = 'endpoint whenFull correctClock spool fetch onSuccess onFailure l
 /** Throws a `TypeError` with the code `invalid_option`: a wrong option is a mistake of the program, found at its start. */
 export function settingsOf(writeKey: string, options: Options): Settings {
   if (typeof writeKey !== 'string' || writeKey === '') throw invalid('the write key is missing');
-  refuseUnknown(options);
+  refuseUnknown(options, [...Object.keys(NUMBERS), ...OTHERS]);
   const numbers = numbersIn(options);
   const { size, flushAt } = numbers;
   const { whenFull = 'refuse', fetch: own, logger, spool, onSuccess, onFailure } = options;
@@ -166,27 +167,6 @@ function numbersIn(options: Options): Numbers {
   return numbers;
 }
 
-/** An option with a typing error would otherwise be none, without a word. */
-function refuseUnknown(options: object): void {
-  const names = [...Object.keys(NUMBERS), ...OTHERS];
-  for (const name in options) {
-    if (names.includes(name)) continue;
-    const meant = names.find((one) => isLike(one.toLowerCase(), name.toLowerCase(), 2));
-    throw invalid(`there is no option ${name}${meant ? `; did you mean ${meant}?` : ''}`);
-  }
-}
-
-/** Whether so many letters added, left out or changed make one of the other. */
-function isLike(one: string, other: string, changes: number): boolean {
-  if (changes < 0 || one === other) return changes >= 0;
-  const [rest, others] = [one.slice(1), other.slice(1)];
-  return (
-    isLike(rest, others, one[0] === other[0] ? changes : changes - 1) ||
-    isLike(rest, other, changes - 1) ||
-    isLike(one, others, changes - 1)
-  );
-}
-
 function urlOf(endpoint: string): string {
   let url: URL | undefined;
   try {
@@ -199,10 +179,6 @@ function urlOf(endpoint: string): string {
   if (url!.pathname === '/') url!.pathname = '/v1/batch';
   url!.hash = '';
   return url!.href;
-}
-
-function invalid(reason: string): TypeError {
-  return Object.assign(new TypeError(`Millrace client: ${reason}`), { code: 'invalid_option' });
 }
 
 /** `DEBUG` is a list of names in many programs (service.md, "Inbound" rule 4). */

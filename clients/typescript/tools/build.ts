@@ -1,6 +1,6 @@
 /**
- * Makes the folder that is published: compiled modules with their types, the browser client as one file, the manifest
- * with its entry points turned to them.
+ * Makes the folder that is published: compiled modules with their types, the same as CommonJS in `cjs`, the browser client as
+ * one file, the manifest with its entry points turned to them.
  *
  *   npm run build -w clients/typescript        writes clients/typescript/dist
  *   node tools/build.ts FOLDER                 writes somewhere else
@@ -23,10 +23,15 @@ interface Manifest {
   readonly exports: Readonly<Record<string, string>>;
 }
 
+/** Where the CommonJS modules are: `require` of Node 18 takes no others. */
+const CJS = 'cjs';
+
 /** `./src/index.ts` → what a user of the package gets for it. */
 function entryPoint(source: string): object {
-  const name = source.replace('./src/', './').replace(/\.ts$/, '');
-  return { types: `${name}.d.ts`, default: `${name}.js` };
+  const name = source.replace('./src/', '').replace(/\.ts$/, '');
+  const modules = { types: `./${name}.d.ts`, default: `./${name}.js` };
+  const required = { types: `./${CJS}/${name}.d.ts`, default: `./${CJS}/${name}.js` };
+  return { import: modules, require: required, default: modules.default };
 }
 
 function manifest(): object {
@@ -43,8 +48,11 @@ const folder = resolve(process.argv[2] ?? join(PACKAGE, 'dist'));
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(folder, { recursive: true });
 const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
-const options = ['-p', join(PACKAGE, 'tsconfig.build.json'), '--outDir', folder];
-execFileSync(process.execPath, [compiler, ...options], { stdio: 'inherit' });
+const options = ['-p', join(PACKAGE, 'tsconfig.build.json'), '--outDir'];
+execFileSync(process.execPath, [compiler, ...options, folder], { stdio: 'inherit' });
+const commonJs = ['--module', 'commonjs', '--moduleResolution', 'bundler', '--verbatimModuleSyntax', 'false'];
+execFileSync(process.execPath, [compiler, ...options, join(folder, CJS), ...commonJs], { stdio: 'inherit' });
+writeFileSync(join(folder, CJS, 'package.json'), '{ "type": "commonjs" }\n');
 writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest(), null, 2)}\n`);
 writeFileSync(join(folder, 'browser.min.js'), (await bundleForBrowsers()).code);
 for (const page of ['README.md', 'MIGRATING.md']) copyFileSync(join(PACKAGE, page), join(folder, page));

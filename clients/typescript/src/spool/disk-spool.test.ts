@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   appendFileSync,
+  existsSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -57,6 +58,13 @@ describe('a spool on the disk', () => {
       .flatMap(({ body }) => body.batch.map(({ messageId }) => messageId));
   const track = (client: Client, messageId: string, properties = {}) =>
     client.track({ userId: 'u1', event: 'E', messageId, properties });
+
+  it('refuses an option that it does not have, before it makes its folder', () => {
+    const none = join(dir, 'none');
+    const options = { dir: none, maxbytes: 5 } as unknown as Parameters<typeof diskSpool>[0];
+    expect(() => diskSpool(options)).toThrow('there is no option maxbytes; did you mean maxBytes?');
+    expect(existsSync(none)).toBe(false);
+  });
 
   it('has a call on the disk before it is accepted, and nothing left when all are answered for', async () => {
     const client = start();

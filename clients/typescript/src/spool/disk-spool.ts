@@ -2,6 +2,7 @@ import { closeSync, fdatasync, fdatasyncSync, fsyncSync, mkdirSync, openSync, re
 import { join } from 'node:path';
 import type { Backlog, BacklogEvents, Entry, WhenFull } from '../backlog.ts';
 import type { FailureCode } from '../failure.ts';
+import { refuseUnknown } from '../invalid-option.ts';
 import { lock } from './lock.ts';
 import { type Place, Segment } from './segment.ts';
 
@@ -32,6 +33,7 @@ const SYNC_EVERY = 1_000;
  * Throws if the folder cannot be used, or another process uses it.
  */
 export function diskSpool(options: DiskSpoolOptions): Backlog {
+  refuseUnknown(options, ['dir', 'maxBytes', 'whenFull']);
   return new DiskSpool(options);
 }
 

@@ -42,7 +42,7 @@ EXPOSE 8080
 # Alive, not ready: a server whose disk is full is not mended by being restarted. Behind `tls` set another check.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.MILLRACE_PORT}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-# Answers what was received and writes down what was delivered: give it 15 seconds (`docker stop --time 15`).
+# Answers what was received and writes down what was delivered: give it 30 seconds (`docker stop --time 30`).
 STOPSIGNAL SIGTERM
 # The program takes signals itself and starts no processes, so it needs no init in front of it.
 ENTRYPOINT ["node", "/app/millrace/cli/bin/millrace.js"]

@@ -21,7 +21,10 @@ const SOURCES = PARTS.map((part) => `${part}/src/**/*.ts`);
 const LEFT_OUT = ['**/*.test.ts', '**/testing.ts'];
 /** Code that is compiled already: see tools/scribe.ts. */
 const COMPILED = PARTS.map((part) => `${part}/src/**/*.wasm`);
-const COPIED = ['README.md', 'LICENSE', 'cli/bin', 'spec'];
+const COPIED = [
+  ...['README.md', 'LICENSE', 'CHANGELOG.md', 'SECURITY.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md'],
+  ...['millrace.example.yaml', 'docs', 'cli/bin', 'spec'],
+];
 const NOT_COPIED = join(ROOT, 'spec/fixtures');
 
 interface Manifest {

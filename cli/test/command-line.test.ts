@@ -115,6 +115,25 @@ describe('millrace listen', () => {
   });
 });
 
+describe('an older Node', () => {
+  it.each(['20.20.2', '22.14.0', '24.14.9'])('%s is told what to do, and ends with 1', async (version) => {
+    const older = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } });
+      Object.defineProperty(process, 'version', { value: 'v${version}' })`;
+    const { code, out, err } = await millrace(['status'], {
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(older)}`,
+    }).ended;
+    expect({ code, out, lines: lines(err) }).toEqual({
+      ...{ code: 1, out: '' },
+      lines: [
+        expect.stringMatching(/^millrace needs Node 24\.15 or newer, and this is v[\d.]+ \(.*node.*\)\.$/),
+        expect.stringContaining('run `npm start` or `npx millrace …` there'),
+        expect.stringContaining('Elsewhere install Node 24'),
+      ],
+    });
+    expect(err).toContain(`this is v${version} `);
+  });
+});
+
 describe('a command line that is wrong', () => {
   it.each([
     [['help', 'nonsense'], "unknown command 'nonsense'"],

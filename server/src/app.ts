@@ -103,7 +103,7 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     settings.follow((now) =>
       lanes.configure([...now.destinations, ...now.gone.destinations.map(withoutEndpoints)]),
     );
-    void warnOfEndpoints(config, options.logger);
+    void warnOfEndpoints(settings.now().destinations, config.egress, options.logger);
     await lanes.start();
     started.push(() => lanes.stop());
     const observation = makeObservation(shown, lanes, { ...options, clock, settings, config });
@@ -186,7 +186,11 @@ function makeTransport({ allow, proxy, ca }: Config['egress']): Transport {
 }
 
 /** Not waited for, and no reason not to start: names may resolve later, and other destinations are not to suffer. */
-async function warnOfEndpoints({ destinations, egress }: Config, logger: Logger): Promise<void> {
+async function warnOfEndpoints(
+  destinations: readonly Destination[],
+  egress: Config['egress'],
+  logger: Logger,
+): Promise<void> {
   const enabled = destinations.filter(({ enabled }) => enabled);
   for (const problem of await endpointProblems(enabled, egress))
     logger.warn({ ...problem }, 'endpoint.unreachable');

@@ -67,6 +67,30 @@ describe('the documentation', () => {
     }
   });
 
+  it('has commands that this program, and those of others, understand, also where they are not run', async () => {
+    const lines = blocks
+      .filter(({ page, language }) => page !== GENERATED && language === 'sh')
+      .flatMap((block) => wholeLines(block.text).map((line) => [whereOf(block), line] as const));
+    let ran = 0;
+    for (const [where, line] of lines) {
+      for (const command of ownCommands(line)) {
+        const run: Run = () => async () => void ran++;
+        const typed = grammar(run, '0').parseAsync(['node', 'millrace', ...command]);
+        await expect(typed, `${where}: ${line}`).resolves.toBeDefined();
+      }
+      for (const { program, options } of foreignCommands(line)) {
+        const unknown = options.filter((option) => !KNOWN[program]?.includes(option));
+        expect([where, program, unknown]).toEqual([where, program, []]);
+      }
+    }
+    expect(ran).toBeGreaterThan(40);
+  });
+
+  it('installs nothing by a name that nobody has published', () => {
+    const named = blocks.filter(({ text }) => /npm (install|i) [^\n]*\bmillrace(@\S+)?\s*$/m.test(text));
+    expect(named.map(whereOf)).toEqual([]);
+  });
+
   it('has no link to a heading that is not there', () => {
     const pages = [...PAGES, 'docs/README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md'];
     const dead = pages.flatMap((page) => deadLinks(page).map((link) => `${page}: ${link}`));
@@ -79,8 +103,62 @@ describe('the documentation', () => {
       (page) => page !== 'README.md' && !index.includes(`(${page.slice('docs/'.length)})`),
     );
     expect(missing).toEqual([]);
+    const links = [...index.matchAll(/\]\(([^)]+)\)/g)].map(([, link]) => link);
+    expect(links.filter((link, nth) => links.indexOf(link) !== nth)).toEqual([]);
   });
 });
+
+/** The options that other programs have, of those that the documentation uses: what is not run here would not fail here. */
+const KNOWN: Readonly<Record<string, readonly string[]>> = {
+  'docker build': ['--tag'],
+  'docker exec': [],
+  'docker rm': ['--force', '--volumes'],
+  'docker run': [
+    ...['--cap-drop', '--detach', '--env', '--name', '--publish', '--read-only', '--restart', '--rm'],
+    ...['--security-opt', '--stop-timeout', '--tmpfs', '--ulimit', '--volume'],
+  ],
+  'docker stop': ['--time', '--signal'],
+  'npm ci': [],
+  'npm install': ['--global'],
+  'npm pack': ['--silent'],
+  'npm run': [],
+  'npm start': [],
+  'systemctl daemon-reload': [],
+  'systemctl enable': ['--now'],
+  'systemctl start': [],
+  'systemctl stop': [],
+};
+
+/** Lines as the shell sees them: what ends in a backslash goes on. */
+function wholeLines(text: string): string[] {
+  return text
+    .replace(/\\\n\s*/g, ' ')
+    .split('\n')
+    .filter((line) => line.trim() !== '' && !line.startsWith('#'));
+}
+
+/** What is typed to this program, under the names that it has here, in a container and behind variables. */
+function ownCommands(line: string): string[][] {
+  const words = line.replace(/^\s*(?:[A-Z_]+=\S+ )*(?:npx )?/, '').replace(/^docker exec \S+ /, '');
+  return commandsOf(words.replace(/^if |; then$/g, '').replace(/\$\((npx )/g, '$(')).filter(
+    ([first]) => first !== '$@',
+  );
+}
+
+function foreignCommands(line: string): { program: string; options: string[] }[] {
+  return [...line.matchAll(/(?:^|[ (])(docker|npm|systemctl) ([a-z-]+)((?: (?:"[^"]*"|[^\s|>;)]+))*)/g)].map(
+    ([, program, verb, rest = '']) => {
+      const words = [...rest.matchAll(/"[^"]*"|\S+/g)].map(([word]) => word);
+      // What follows the name of the image is of the program in it.
+      const image = words.findIndex((word) => word === 'millrace' && verb === 'run');
+      const own = image < 0 ? words : words.slice(0, image);
+      return {
+        program: `${program} ${verb}`,
+        options: own.filter((word) => word.startsWith('--')).map((word) => word.split('=')[0]!),
+      };
+    },
+  );
+}
 
 /** The words of each `millrace` in a line, without pipes, redirections and remarks. */
 function commandsOf(line: string): string[][] {

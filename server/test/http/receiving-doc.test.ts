@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import errors from '../../../spec/errors.json' with { type: 'json' };
+import receiving from '../../../spec/receiving.openapi.json' with { type: 'json' };
 import { loadConfig } from '../../src/config.ts';
 import { ERRORS } from '../../src/http/errors.ts';
 import { post, type Running, run } from '../../src/http/testing.ts';
@@ -60,7 +61,8 @@ describe('docs/reference/receiving.md', () => {
     const [success = '', failure = ''] = blocks('json');
     expect(JSON.parse((await connection.answer()).body)).toEqual(JSON.parse(success));
     const { code, message } = JSON.parse(failure);
-    expect(errors.request[code as 'invalid_write_key'].message).toBe(message);
+    // What is wrong in particular may follow.
+    expect(message.startsWith(errors.request[code as 'invalid_write_key'].message)).toBe(true);
   });
 
   test('shows settings that are accepted, with their defaults', () => {
@@ -74,5 +76,25 @@ describe('docs/reference/receiving.md', () => {
     expect(defaults.get('limits.connections')).toBe(String(limits.connections));
     expect(defaults.get('limits.requests')).toBe(String(limits.requests));
     expect(defaults.get('limits.requestBytes')).toBe(`${limits.requestBytes / 1024 ** 2}MB`);
+  });
+});
+
+describe('spec/receiving.openapi.json', () => {
+  const { InvalidCall, InvalidBatch } = receiving.components.responses;
+  const codesOf = ({ content }: typeof InvalidCall | typeof InvalidBatch) =>
+    content['application/json'].schema.allOf.flatMap((part) =>
+      'properties' in part && part.properties !== undefined ? part.properties.code.enum : [],
+    );
+
+  test('has every reason a single call can be refused for', () => {
+    // No path says a type that does not exist; the others are of batches, and of keys, which are 401.
+    const others = ['unknown_type', 'batch_refused', 'unknown_write_key', 'source_disabled'];
+    const reasons = Object.keys(errors.discard).filter((code) => !others.includes(code));
+    expect(codesOf(InvalidCall)).toEqual(expect.arrayContaining(reasons));
+  });
+
+  test('has every reason a batch can be refused for, what stands beside its calls too', () => {
+    const reasons = ['batch_not_array', 'batch_too_large', 'context_not_object', 'integrations_not_object'];
+    expect(codesOf(InvalidBatch)).toEqual(expect.arrayContaining(reasons));
   });
 });

@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -31,6 +31,13 @@ it('is packed, installed in an empty folder, and takes and delivers an event the
     });
   const built = join(scratch, 'built');
   execFileSync(process.execPath, [join(ROOT, 'tools/build.ts'), built]);
+  // What the documentation sends its readers to.
+  for (const path of [
+    'docs/guide/production.md',
+    'docs/operations/millrace.service',
+    'millrace.example.yaml',
+  ])
+    expect([path, existsSync(join(built, path))]).toEqual([path, true]);
   const packed = npm(scratch, 'pack', built, '--silent').trim();
   const empty = join(scratch, 'empty');
   mkdirSync(empty);

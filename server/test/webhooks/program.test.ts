@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { send, track } from '../support/calls.ts';
@@ -270,5 +270,23 @@ destinations:
       verdict: 'refused',
       message: '10.0.0.1 is refused as private; add it to egress.allow if it is yours',
     });
+  });
+
+  it('are looked at too when the file says nothing of them any more', async () => {
+    const place = makePlace(`
+sources: [{ name: website, writeKeys: [wk] }]
+destinations:
+  - { name: crm, type: webhooks, sources: [website], settings: { endpoints: [{ url: "http://10.0.0.1/?t=S3CRET" }] } }
+`);
+    stops.push(() => place.remove());
+    const first = await startServer(place);
+    await first.saw(/endpoint\.unreachable/);
+    await first.stop();
+    writeFileSync(place.config, 'sources: []\n');
+    const second = await startServer(place);
+    stops.push(() => second.stop());
+    const [line] = await second.saw(/.*endpoint\.unreachable.*/);
+    expect(JSON.parse(line)).toMatchObject({ destination: 'crm', place: 0, verdict: 'refused' });
+    expect(second.out.stdout + second.out.stderr).not.toContain('S3CRET');
   });
 });

@@ -123,18 +123,20 @@ export class ConnectionPool implements Owner {
     return this.#tested === undefined && this.#policy.mayTest;
   }
 
-  /** Carries it over a free connection, if one may be used again. */
+  /** Carries it over a free connection, if one may be used again: a test first, as everything else gains by it. */
   #reuseFor(exchange: Exchange): boolean {
+    const newest = this.#free.at(-1);
+    if (newest === undefined) return false;
     const policy = this.#policy;
-    const proven = this.#free.findLastIndex(({ carried }) => policy.mayCarry(carried));
-    const [oldest] = this.#free;
     let reused: Connection | undefined;
-    if (proven !== -1) [reused] = this.#free.splice(proven, 1);
-    else if (oldest !== undefined && policy.isRested(oldest.idleAt(performance.now()))) {
-      reused = this.#free.shift();
-    } else if (oldest !== undefined && this.#mayTest()) {
+    if (policy.mayCarry(newest.carried)) reused = this.#free.pop();
+    else if (this.#mayTest()) {
       reused = this.#free.pop();
       this.#tested = reused;
+    } else {
+      const proven = this.#free.findLastIndex(({ carried }) => policy.mayCarry(carried));
+      if (proven !== -1) [reused] = this.#free.splice(proven, 1);
+      else if (policy.isRested(this.#free[0]!.idleAt(performance.now()))) reused = this.#free.shift();
     }
     reused?.carry(exchange);
     return reused !== undefined;

@@ -1,9 +1,9 @@
 /** What is told of a fault. */
 interface Fault {
-  /** In bytes from the beginning of the body. */
+  /** The whole body. */
+  readonly bytes: Buffer;
+  /** In bytes from its beginning. */
   readonly at: number;
-  /** From 1. */
-  readonly line: number;
   /** What stands there; empty at the end of the body. */
   readonly token: string;
   /** Of the field it stands in; see `written`. */
@@ -38,9 +38,9 @@ export const LONGEST_PATH = 120;
 const SECRET = /key|token|secret|passw|auth/i;
 
 /** For the client: no more of the body than a short token and names of fields. */
-export function sentenceOf({ at, line, token, path, isEmpty }: Fault): string {
+export function sentenceOf({ bytes, at, token, path, isEmpty }: Fault): string {
   if (isEmpty) return 'It is empty.';
-  const place = `byte ${at} (line ${line})${path === '' ? '' : `, in ${path}`}`;
+  const place = `byte ${at} (line ${lineOf(bytes, at)})${path === '' ? '' : `, in ${path}`}`;
   if (token === '') return `It breaks off at ${place}.`;
   const instead = INSTEAD.get(token);
   const isSecret = instead === undefined && SECRET.test(path.slice(path.lastIndexOf('.') + 1));
@@ -62,4 +62,19 @@ function printable(text: string, most: number): string {
     .map((one) => (/[\p{L}\p{N}\x20-\x7e]/u.test(one) ? one : `\\u{${one.codePointAt(0)!.toString(16)}}`))
     .join('');
   return characters.length > most ? `${shown}…` : shown;
+}
+
+const LINE_FEED = 0x0a;
+
+/** From 1. */
+function lineOf(bytes: Buffer, to: number): number {
+  let line = 1;
+  for (let at = bytes.indexOf(LINE_FEED); at >= 0 && at < to; at = bytes.indexOf(LINE_FEED, at + 1)) line++;
+  return line;
+}
+
+/** One character of UTF-8, or as much of one as there is. */
+export function characterAt(bytes: Buffer, at: number): string {
+  const [character = ''] = bytes.toString('utf8', at, at + 4);
+  return character;
 }

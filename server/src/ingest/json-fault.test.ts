@@ -55,6 +55,7 @@ describe('the fault of a body that is no JSON', () => {
     ['{"batch":[{"properties":{"writeKey":"other"},"p":NaN}],"writeKey":"wk"}', 'wk'],
     ['{"batch":[{"p":NaN},{"writeKey":"of an item"}]}', 'of an item'],
     ['{"batch":[{"p":{"writeKey":"of a property"},"q":NaN}]}', undefined],
+    ["{'batch': [], 'writeKey': 'wk'}", 'wk'],
     ['{"batch":[{"p":NaN}],"writeKey":""}', undefined],
     ['{"batch":[{"p":NaN}],"writeKey":7}', undefined],
     ['{"batch":[{"p" "q"}],"writeKey":"wk"}', undefined],

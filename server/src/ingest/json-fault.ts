@@ -1,4 +1,5 @@
-import { LONGEST_NAME, LONGEST_PATH, sentenceOf, written } from './json-fault-sentence.ts';
+import { isEscape } from './json-escape.ts';
+import { characterAt, LONGEST_NAME, LONGEST_PATH, sentenceOf, written } from './json-fault-sentence.ts';
 
 /** Where a body stops being JSON. */
 export interface JsonFault {
@@ -30,21 +31,28 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 const LINE_FEED = 0x0a;
 
+const WRITE_KEY = 'writeKey';
+
 /** What may stand next. */
 type Expected = 'value' | 'first value' | 'key' | 'first key' | 'colon' | 'comma or end';
 
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
-const ESCAPES = Buffer.from('"\\/bfnrt');
+
+/** Levels there is room for at first. */
+const LEVELS = 32;
 
 class FaultSearch {
   readonly #bytes: Buffer;
   #at = 0;
   #expected: Expected = 'value';
   /** For each level that is open: its index in a list, or −1 and where the name of its field begins and ends. */
-  readonly #indexes: number[] = [];
-  readonly #namesFrom: number[] = [];
-  readonly #namesTo: number[] = [];
+  #indexes = new Int32Array(LEVELS);
+  #namesFrom = new Int32Array(LEVELS);
+  #namesTo = new Int32Array(LEVELS);
+  #depth = 0;
   #sentence: string | undefined;
+  /** No write key follows. */
+  #isOver = false;
   #sharedKey: string | undefined;
   #firstKey: string | undefined;
 
@@ -56,18 +64,15 @@ class FaultSearch {
 
   run(): JsonFault | undefined {
     let goesOn = true;
-    while (goesOn && this.#skipBlanks()) goesOn = this.#step(this.#bytes[this.#at]!);
-    if (goesOn && !this.#isWhole) this.#fault(this.#at, '');
+    while (goesOn && !this.#isOver && this.#skipBlanks()) goesOn = this.#step(this.#bytes[this.#at]!);
+    const isEmpty = this.#depth === 0 && this.#expected === 'value';
+    if (goesOn && !this.#isWhole) this.#fault(this.#at, '', isEmpty);
     const writeKey = this.#sharedKey ?? this.#firstKey;
     return this.#sentence === undefined ? undefined : { sentence: this.#sentence, writeKey };
   }
 
-  get #hasNothing(): boolean {
-    return this.#bytes.toString('utf8').trim() === '';
-  }
-
   get #isWhole(): boolean {
-    return this.#indexes.length === 0 && this.#expected === 'comma or end';
+    return this.#depth === 0 && this.#expected === 'comma or end';
   }
 
   /** False at the end of the body. */
@@ -107,13 +112,19 @@ class FaultSearch {
       const from = this.#at;
       if (byte === APOSTROPHE) this.#fault(from, "'");
       const isEnded = this.#readText(byte);
-      if (byte === QUOTE && isEnded) this.#keep(from, this.#at);
+      if (isEnded) this.#keep(from, this.#at);
       this.#expected = 'comma or end';
       return isEnded;
     }
     const word = this.#wordAt(this.#at);
     if (word === '') return this.#stop();
-    if (word !== 'true' && word !== 'false' && word !== 'null' && !NUMBER.test(word)) {
+    if (
+      this.#sentence === undefined &&
+      word !== 'true' &&
+      word !== 'false' &&
+      word !== 'null' &&
+      !NUMBER.test(word)
+    ) {
       this.#fault(this.#at, word);
     }
     this.#at += word.length;
@@ -144,39 +155,39 @@ class FaultSearch {
   }
 
   #readEnd(byte: number): boolean {
-    const depth = this.#indexes.length;
-    if (depth === 0) return this.#stop();
+    if (this.#depth === 0) return this.#stop();
     const isList = this.#isIn('list');
     if (byte === (isList ? CLOSE_LIST : CLOSE_OBJECT)) return this.#close();
     if (byte !== COMMA) return this.#stop();
     if (!isList) return this.#pass('key');
-    this.#indexes[depth - 1]!++;
+    this.#indexes[this.#depth - 1]!++;
     return this.#pass('value');
   }
 
   #isIn(kind: 'list' | 'object'): boolean {
-    const index = this.#indexes.at(-1);
-    return index !== undefined && index >= 0 === (kind === 'list');
+    return this.#depth > 0 && this.#indexes[this.#depth - 1]! >= 0 === (kind === 'list');
   }
 
   #open(index: number, expected: Expected): boolean {
-    this.#indexes.push(index);
-    this.#namesFrom.push(0);
-    this.#namesTo.push(0);
+    if (this.#depth === this.#indexes.length) {
+      this.#indexes = doubled(this.#indexes);
+      this.#namesFrom = doubled(this.#namesFrom);
+      this.#namesTo = doubled(this.#namesTo);
+    }
+    this.#indexes[this.#depth++] = index;
+    this.#name(0, 0);
     return this.#pass(expected);
   }
 
   #close(): boolean {
-    this.#indexes.pop();
-    this.#namesFrom.pop();
-    this.#namesTo.pop();
+    this.#depth--;
     return this.#pass('comma or end');
   }
 
   /** Says where the name of the field of the innermost object stands. */
   #name(from: number, to: number): void {
-    this.#namesFrom[this.#namesFrom.length - 1] = from;
-    this.#namesTo[this.#namesTo.length - 1] = to;
+    this.#namesFrom[this.#depth - 1] = from;
+    this.#namesTo[this.#depth - 1] = to;
   }
 
   #pass(expected: Expected): boolean {
@@ -202,7 +213,9 @@ class FaultSearch {
       }
       if (byte < 0x20) this.#fault(at, String.fromCharCode(byte));
       if (byte !== BACKSLASH) continue;
-      if (!isEscape(bytes, at + 1)) this.#fault(at, `\\${characterAt(bytes, at + 1)}`);
+      if (this.#sentence === undefined && !isEscape(bytes, at + 1)) {
+        this.#fault(at, `\\${characterAt(bytes, at + 1)}`);
+      }
       at++;
     }
     this.#at = bytes.length;
@@ -219,13 +232,17 @@ class FaultSearch {
 
   /** Keeps a text if it is a write key: of the body, or of the first call of a batch that has one. */
   #keep(from: number, to: number): void {
-    const depth = this.#indexes.length;
-    if ((depth !== 1 && depth !== 3) || !this.#isIn('object') || this.#nameOf(depth - 1) !== 'writeKey')
-      return;
+    const depth = this.#depth;
+    if ((depth !== 1 && depth !== 3) || !this.#isIn('object') || !this.#isWriteKey(depth - 1)) return;
     if (depth === 3 && (this.#firstKey !== undefined || this.#nameOf(0) !== 'batch')) return;
     const key = textIn(this.#bytes, from, to);
     if (depth === 1) this.#sharedKey = key;
     else this.#firstKey = key;
+  }
+
+  #isWriteKey(level: number): boolean {
+    const length = this.#namesTo[level]! - this.#namesFrom[level]!;
+    return length === WRITE_KEY.length && this.#nameOf(level) === WRITE_KEY;
   }
 
   #nameOf(level: number): string {
@@ -234,16 +251,16 @@ class FaultSearch {
   }
 
   /** Only the first one counts. An empty token is the end of the body. */
-  #fault(at: number, token: string): void {
+  #fault(at: number, token: string, isEmpty = false): void {
     if (this.#sentence !== undefined) return;
-    const line = lineOf(this.#bytes, at);
-    this.#sentence = sentenceOf({ at, line, token, path: this.#path(), isEmpty: this.#hasNothing });
+    this.#sentence = sentenceOf({ bytes: this.#bytes, at, token, path: this.#path(), isEmpty });
+    this.#isOver = this.#bytes.indexOf(WRITE_KEY, at) < 0;
   }
 
   /** As a program would write it, `batch[3].properties.price`; of a long one its end. */
   #path(): string {
     let path = '';
-    for (let level = this.#indexes.length - 1; level >= 0; level--) {
+    for (let level = this.#depth - 1; level >= 0; level--) {
       if (path.length > LONGEST_PATH) return `…${path}`;
       const index = this.#indexes[level]!;
       if (index >= 0) path = `[${index}]${path}`;
@@ -258,28 +275,18 @@ for (const byte of Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
   IN_WORDS[byte] = 1;
 }
 
-function isEscape(bytes: Buffer, at: number): boolean {
-  const byte = bytes[at];
-  if (byte === undefined) return true; // The body breaks off, which is said elsewhere.
-  if (byte !== 0x75) return ESCAPES.includes(byte);
-  return /^[0-9a-fA-F]{4}$/.test(bytes.toString('latin1', at + 1, at + 5));
+function doubled(places: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
+  const more = new Int32Array(places.length * 2);
+  more.set(places);
+  return more;
 }
 
 function textIn(bytes: Buffer, from: number, to: number): string | undefined {
+  const text = bytes.toString('utf8', from, to);
+  if (text.startsWith("'")) return /^'([^'"\\]+)'$/.exec(text)?.[1];
   try {
-    return (JSON.parse(bytes.toString('utf8', from, to)) as string) || undefined;
+    return (JSON.parse(text) as string) || undefined;
   } catch {
     return undefined;
   }
-}
-
-function lineOf(bytes: Buffer, to: number): number {
-  let line = 1;
-  for (let at = bytes.indexOf(LINE_FEED); at >= 0 && at < to; at = bytes.indexOf(LINE_FEED, at + 1)) line++;
-  return line;
-}
-
-function characterAt(bytes: Buffer, at: number): string {
-  const [character = ''] = bytes.toString('utf8', at, at + 4);
-  return character;
 }

@@ -36,8 +36,8 @@ destinations:
 \`\`\`
 
 A text may hold \`\${NAME}\`, which reads the environment; one that is not set is an error that names the line, and \`$\${\` is a literal
-\`\${\`. A key that is not listed here is refused. Everything that is wrong is told at once, with line, path, what was found and what is
-allowed. Durations are written \`250ms\`, \`5s\`, \`10m\`, \`4h\`, \`7d\`, sizes \`32KB\`, \`64MB\`, \`10GB\`.
+\`\${\`. A key that is not listed here is refused. The first 20 things that are wrong are told at once, with line, path, what was found and
+what is allowed. A file has at most 1,000 sources and 1,000 destinations; more go into a second one, for [\`apply\`](configuration-as-code.md). Durations are written \`250ms\`, \`5s\`, \`10m\`, \`4h\`, \`7d\`, sizes \`32KB\`, \`64MB\`, \`10GB\`.
 
 Every start applies the file to the sources and destinations it names and leaves the others, which the
 [control API](control-api.md) may have made, as they are.

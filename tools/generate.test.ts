@@ -40,6 +40,7 @@ const KEYWORDS: Readonly<Record<string, (rule: never, value: unknown, schema: Sc
   const: (rule: unknown, value) => rule === value,
   pattern: (rule: string, value) => typeof value !== 'string' || new RegExp(rule, 'u').test(value),
   minLength: (rule: number, value) => typeof value !== 'string' || value.length >= rule,
+  maxLength: (rule: number, value) => typeof value !== 'string' || value.length <= rule,
   minimum: (rule: number, value) => typeof value !== 'number' || value >= rule,
   maximum: (rule: number, value) => typeof value !== 'number' || value <= rule,
   minItems: (rule: number, value) => !Array.isArray(value) || value.length >= rule,

@@ -28,7 +28,7 @@ describe('docs/reference/configuration.md', () => {
     const file = { path: 'millrace.yaml', text };
     const { warnings } = loadConfig({
       ...{ file, flags: {}, defaults: { host: '127.0.0.1' } },
-      env: { CRM_SECRET: 's3cret' },
+      env: { CRM_SECRET: 's3cret-of-the-tests' },
     });
     expect(warnings).toEqual([]);
   });

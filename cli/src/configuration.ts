@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { Config } from '@millrace/server';
-import { ConfigError, loadConfig } from '@millrace/server/config';
+import { ConfigError, type LoadedConfig, loadConfig } from '@millrace/server/config';
 import type { Surroundings } from './surroundings.ts';
 
 /** What the command line says about the server; absent is left to the environment, the file and the defaults. */
@@ -12,6 +11,8 @@ export interface ServerFlags {
   readonly log?: string;
 }
 
+export type Settings = Pick<LoadedConfig, 'config' | 'lineAt'>;
+
 export interface Wanted {
   readonly flags: ServerFlags;
   /** A configuration file, and who named it: an option or a variable, for the message when it cannot be read. */
@@ -19,19 +20,19 @@ export interface Wanted {
   readonly defaultHost: string;
 }
 
-/** The settings of the server, or `undefined` after saying on stderr what is wrong with them. */
-export function readConfiguration(wanted: Wanted, place: Surroundings): Config | undefined {
+/** The settings of the server, and how to tell what is wrong with them later; `undefined` after saying on stderr what is wrong with them. */
+export function readConfiguration(wanted: Wanted, place: Surroundings): Settings | undefined {
   const file = wanted.file && readFile(wanted.file, place);
   if (wanted.file && !file) return undefined;
   try {
-    const { config, warnings } = loadConfig({
+    const { config, warnings, lineAt } = loadConfig({
       ...(file ? { file } : {}),
       env: place.env,
       flags: wanted.flags,
       defaults: { host: wanted.defaultHost },
     });
     for (const warning of warnings) place.err.write(`millrace: warning: ${warning}\n`);
-    return config;
+    return { config, lineAt };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     place.err.write(`millrace: these settings cannot be used:\n${error.message}\n`);

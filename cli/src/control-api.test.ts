@@ -149,6 +149,7 @@ describe('asking the server', () => {
       problem: {
         ...{ code: 'confirmation_needed', detail: 'It disconnects. Confirm it.' },
         errors: [{ path: 'destinations "crm"', message: 'is still owed 2' }],
+        truncated: false,
       },
     });
     const removed = await askControl(server, 'tokens/a', { method: 'DELETE' });

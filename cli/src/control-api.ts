@@ -27,6 +27,8 @@ export interface ControlProblem {
   readonly code: string;
   readonly detail: string;
   readonly errors: readonly { readonly path: string; readonly message: string }[];
+  /** More is wrong than `errors` says. */
+  readonly truncated: boolean;
 }
 
 const DEFAULT_URL = 'http://127.0.0.1:8080';
@@ -227,7 +229,12 @@ function problemIn(value: unknown): ControlProblem | undefined {
     const { path, message } = Object(one) as { path?: unknown; message?: unknown };
     return { path: String(path), message: String(message) };
   });
-  return { code, detail: String(detail), errors };
+  return {
+    code,
+    detail: String(detail),
+    errors,
+    truncated: 'truncated' in value && value.truncated === true,
+  };
 }
 
 function messageOf({ code, detail, errors }: ControlProblem): string {

@@ -36,7 +36,7 @@ export async function dev(options: DevOptions, place: Surroundings): Promise<Exi
     place.err.write('millrace: MILLRACE_CONFIG is set, but `dev` reads no file; `millrace start` does.\n');
   }
   const receiver = await startLocalReceiver(SECRET);
-  const config = devConfig(loaded, receiver.url);
+  const config = devConfig(loaded.config, receiver.url);
   const display = liveDisplay(place);
   const logger = createLineLogger({
     level: config.log,

@@ -20,9 +20,9 @@ export interface EgressOptions {
 export async function explain(options: EgressOptions, place: Surroundings): Promise<ExitCode> {
   const file = fileOf(options.config, place.env);
   const wanted = { flags: {}, defaultHost: '127.0.0.1', ...(file ? { file } : {}) };
-  const config = readConfiguration(wanted, place);
-  if (!config) return 2;
-  const explained = await explainEgress(options.target, config.egress);
+  const settings = readConfiguration(wanted, place);
+  if (!settings) return 2;
+  const explained = await explainEgress(options.target, settings.config.egress);
   if (explained.verdict === 'invalid') {
     place.err.write(`millrace: ${JSON.stringify(options.target)} is ${explained.message}.\n`);
     return 2;

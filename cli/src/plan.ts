@@ -31,7 +31,7 @@ export async function plan(options: PlanOptions, place: Surroundings): Promise<E
   const planned = await put(wish, { dryRun: true }, place);
   if (planned === undefined) return 1;
   show(planned, options, place);
-  warnOfSources(wish, planned.plan, place);
+  warn(wish, planned.plan, place);
   return 0;
 }
 
@@ -67,7 +67,7 @@ export async function apply(options: ApplyOptions, place: Surroundings): Promise
   // Whoever has just read it need not read it again.
   if (isAsShown && place.out.isTTY && !options.json) place.out.write(`${sumOf(done.plan)}\n`);
   else show(done, options, place);
-  warnOfSources(wish, done.plan, place);
+  warn(wish, done.plan, place);
   return 0;
 }
 
@@ -152,10 +152,9 @@ function refusal(
   path: string,
 ): string {
   if (problem?.code === 'invalid_parameters') {
-    const lines = problem.errors.map((fault) =>
-      file.lineAt(fault.path.replace(/^body\.?/, ''), fault.message),
-    );
-    return [`the server refuses ${path}, and nothing was changed:`, ...lines].join('\n');
+    const lines = problem.errors.map((fault) => file.lineAt(inFile(fault.path), fault.message));
+    const more = problem.truncated ? ['There are more.'] : [];
+    return [`the server refuses ${path}, and nothing was changed:`, ...lines, ...more].join('\n');
   }
   if (problem?.code === 'confirmation_needed') {
     const owed = problem.errors.map(
@@ -175,18 +174,14 @@ function show({ plan, text }: Answered, { json }: PlanOptions, place: Surroundin
   place.out.write(json ? `${text}\n` : planReport(plan, paintFor(place.out, place.env)));
 }
 
-/** A name with a slip of the fingers is no error, since sources may come later; but nothing would ever arrive. */
-function warnOfSources({ file }: Wish, { kept }: Plan, place: Surroundings): void {
-  const known = new Set([...file.sources.map(({ name }) => `source ${String(name)}`), ...kept]);
-  for (const [index, { sources }] of file.destinations.entries()) {
-    for (const [nth, name] of (Array.isArray(sources) ? sources : []).entries()) {
-      if (known.has(`source ${String(name)}`)) continue;
-      const message = `names the source ${JSON.stringify(name)}, which neither this file nor the server has`;
-      place.err.write(
-        `millrace: warning: ${file.lineAt(`destinations[${index}].sources[${nth}]`, message)}\n`,
-      );
-    }
-  }
+function warn({ file }: Wish, { warnings = [] }: Plan, place: Surroundings): void {
+  for (const { path, message } of warnings)
+    place.err.write(`millrace: warning: ${file.lineAt(inFile(path), message)}\n`);
+}
+
+/** The path in the body as it is in the file. */
+function inFile(path: string): string {
+  return path.replace(/^body\.?/, '');
 }
 
 /** Looks only as far as is needed to tell another program or version apart. */

@@ -11,19 +11,19 @@ export interface Serving {
 /** Runs the server until it is to stop, then stops it in order. A server that cannot start is a line on stderr. */
 export async function serve(serving: Serving, place: Surroundings): Promise<ExitCode> {
   const app = await started(serving, place);
-  if (!app) return 1;
+  if (typeof app === 'number') return app;
   serving.onReady(app);
   await place.stopping;
   await app.stop();
   return 0;
 }
 
-async function started(serving: Serving, place: Surroundings): Promise<App | undefined> {
+async function started(serving: Serving, place: Surroundings): Promise<App | ExitCode> {
   try {
     return await startApp(serving.config, serving.app);
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
     place.err.write(`millrace: ${error.message}\n`);
-    return undefined;
+    return error.isOfSettings ? 2 : 1;
   }
 }

@@ -13,8 +13,9 @@ export async function start(options: StartOptions, place: Surroundings): Promise
   const { config: path, ...flags } = options;
   const file = fileOf(path, place.env);
   const wanted: Wanted = { flags, defaultHost: '0.0.0.0', ...(file ? { file } : {}) };
-  const config = readConfiguration(wanted, place);
-  if (!config) return 2;
+  const settings = readConfiguration(wanted, place);
+  if (!settings) return 2;
+  const { config, lineAt } = settings;
   if (!file) {
     place.err.write(
       'millrace: no configuration file is named (--config FILE or MILLRACE_CONFIG), so the sources and destinations ' +
@@ -29,7 +30,7 @@ export async function start(options: StartOptions, place: Surroundings): Promise
     const admin = adminUrl === undefined ? '' : ` and its control API on ${adminUrl}`;
     place.err.write(`millrace is ready on ${url}${admin}\n`);
   };
-  return serve({ config, app: { logger: createLogger(config.log, place.err) }, onReady }, place);
+  return serve({ config, app: { logger: createLogger(config.log, place.err), lineAt }, onReady }, place);
 }
 
 /** The configuration file and who named it. An empty variable counts as none: that is how container set-ups unset one. */

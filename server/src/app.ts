@@ -4,10 +4,10 @@ import manifest from '../package.json' with { type: 'json' };
 import { readAuthorities } from './adapters/node/authorities.ts';
 import { type SystemClock, systemClockAfter } from './adapters/node/clock.ts';
 import { egressRules } from './adapters/node/egress.ts';
-import { endpointProblems } from './adapters/node/explanation.ts';
+import { endpointProblems, judgeEndpoints, literalRefusal } from './adapters/node/explanation.ts';
 import { createTransport } from './adapters/node/transport.ts';
 import { openSqliteStore } from './adapters/sqlite/store.ts';
-import { applyFile } from './applied-file.ts';
+import { applyFile, type LineAt, SettingsRefused } from './applied-file.ts';
 import type { Config } from './config.ts';
 import { adminToken } from './control/admin-token.ts';
 import { createControl } from './control/control.ts';
@@ -27,7 +27,7 @@ import { measuredLog } from './observe/measured-log.ts';
 import { CONTENT_TYPE } from './observe/metrics-text.ts';
 import { Observation } from './observe/observation.ts';
 import { Tail } from './observe/tail.ts';
-import { controlOperations } from './operations.ts';
+import { controlOperations, type Operated } from './operations.ts';
 import type { Clock } from './ports/clock.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Observer, Watching } from './ports/observer.ts';
@@ -67,10 +67,17 @@ export interface App {
 export interface AppOptions {
   readonly logger: Logger;
   readonly observer?: Observer;
+  /** How a problem with the settings is told: `LoadedConfig` has one that names the line. */
+  readonly lineAt?: LineAt | undefined;
 }
 
 /** The program cannot start; the message is one line for the operator that says what to do. */
 export class StartError extends Error {
+  /** The settings are the reason, and not the machine. */
+  get isOfSettings(): boolean {
+    return this.cause instanceof SettingsRefused;
+  }
+
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
     this.name = 'StartError';
@@ -94,7 +101,8 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     const shown = onWallClock(store, clock);
     const transport = makeTransport(config.egress);
     started.push(() => transport.stop());
-    const snapshot = await applyFile(config, store.settings, { ...options, clock });
+    const applying = { ...options, refusalOf: (url: string) => literalRefusal(url, config.egress) };
+    const snapshot = await applyFile(config, store.settings, { ...applying, clock });
     const settings = new SettingsInForce(store.settings, snapshot);
     const tail = new Tail({ clock, observer: observerOf(config, options) });
     const sourceName = sourceNames(settings);
@@ -134,7 +142,7 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
         ...{ ...doors, version: manifest.version },
         operations: controlOperations({
           ...{ store: shown, lanes, settings, observation, tail, replays, clock, logger },
-          tryOut: (event, destination) => tryOut(event, destination, { type: webhooks, transport, clock }),
+          ...outward(config, { transport, clock }),
         }),
       }),
     });
@@ -183,6 +191,18 @@ function makeTransport({ allow, proxy, ca }: Config['egress']): Transport {
     ...(proxy === undefined ? {} : { proxy }),
     ...(ca === undefined ? {} : { ca: readAuthorities(ca) }),
   });
+}
+
+/** How the control API reaches outside. */
+function outward(
+  { egress }: Config,
+  tools: { readonly transport: Transport; readonly clock: Clock },
+): Pick<Operated, 'tryOut' | 'judgeEndpoints'> {
+  const trying = { type: webhooks, ...tools };
+  return {
+    tryOut: (event, destination) => tryOut(event, destination, trying),
+    judgeEndpoints: (urls) => judgeEndpoints(urls, egress),
+  };
 }
 
 /** Not waited for, and no reason not to start: names may resolve later, and other destinations are not to suffer. */

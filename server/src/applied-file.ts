@@ -1,19 +1,52 @@
 import type { Config } from './config.ts';
+import { unknownSources } from './config-check.ts';
+import { pathText } from './config-file.ts';
 import { changesOf } from './control/changes.ts';
+import { MOST_PROBLEMS } from './model/excess.ts';
 import type { Clock } from './ports/clock.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Settings, SettingsSnapshot } from './ports/settings.ts';
 
+/** Writes a problem with its place in the file, where there is one. See `LoadedConfig.lineAt`. */
+export type LineAt = (path: string, message: string) => string;
+
+/** The settings cannot be used on this machine or with this data folder; the message is for the operator. */
+export class SettingsRefused extends Error {
+  constructor(lines: readonly string[]) {
+    const more = lines.length > MOST_PROBLEMS ? ['There are more.'] : [];
+    super(['these settings cannot be used:', ...lines.slice(0, MOST_PROBLEMS), ...more].join('\n'));
+    this.name = 'SettingsRefused';
+  }
+}
+
+/** What the file is applied with. */
+interface Applying {
+  readonly logger: Logger;
+  readonly lineAt?: LineAt | undefined;
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  /** Why no request would ever be sent to a URL, if so. */
+  readonly refusalOf: (url: string) => string | undefined;
+}
+
 /**
  * Every start applies the file: what it names is overwritten, what it does not name stays. Whoever changed one of its
- * records meanwhile is told, because the change is lost. contract.md section 3.
+ * records meanwhile is told, because the change is lost. contract.md section 3. Rejects with a `SettingsRefused`, and changes
+ * nothing, when an endpoint has an address that is refused, or a destination names a source that neither the file nor the store
+ * has.
  */
 export async function applyFile(
-  config: Config,
+  config: Pick<Config, 'sources' | 'destinations'>,
   settings: Settings,
-  { logger, clock }: { readonly logger: Logger; readonly clock: Clock },
+  { logger, lineAt = (path, message) => `${path}  ${message}`, clock, refusalOf }: Applying,
 ): Promise<SettingsSnapshot> {
   const now = await settings.load();
+  const refused = [
+    ...refusedEndpoints(config, refusalOf),
+    ...[...unknownSources(config, now)].map(({ path, message }) => ({ path: pathText(path), message })),
+  ];
+  if (refused.length > 0)
+    throw new SettingsRefused(refused.map(({ path, message }) => lineAt(path, message)));
+  warnOfMissing(config, now, logger);
   const changes = changesOf(config, now, { by: 'file', clock });
   for (const { kind, name, action } of changes.audit ?? []) {
     if (action === 'created') continue;
@@ -22,4 +55,31 @@ export async function applyFile(
       logger.warn({ kind, name, by: last.by, at: new Date(last.at).toISOString() }, 'settings.overwritten');
   }
   return await settings.apply(changes);
+}
+
+/** Names are not looked up: a server must start without DNS, and what they resolve to may change. */
+function refusedEndpoints(
+  { destinations }: Pick<Config, 'destinations'>,
+  refusalOf: (url: string) => string | undefined,
+): { readonly path: string; readonly message: string }[] {
+  return destinations.flatMap(({ settings }, index) =>
+    settings.endpoints.flatMap(({ url }, place) => {
+      const message = refusalOf(url);
+      const path = `destinations[${index}].settings.endpoints[${place}].url`;
+      return message === undefined ? [] : [{ path, message }];
+    }),
+  );
+}
+
+/** Sources that a destination names since an earlier start and that are no longer there. */
+function warnOfMissing(
+  { sources, destinations }: Pick<Config, 'sources' | 'destinations'>,
+  now: SettingsSnapshot,
+  logger: Logger,
+): void {
+  const names = new Set([...sources, ...now.sources].map(({ name }) => name));
+  for (const { name, sources: wanted } of destinations) {
+    for (const source of wanted)
+      if (!names.has(source)) logger.warn({ destination: name, source }, 'source.missing');
+  }
 }

@@ -176,4 +176,44 @@ describe('anchors', () => {
     expect(found).toHaveLength(1);
     expect(found[0]).toContain('the file stands for more than 100000 values');
   });
+
+  it('mean the last anchor of that name before them', () => {
+    expect(read('a: &x 1\nb: *x\nc: &x { d: *x }\ne: &y *x\nf: *x\n').problems).toHaveLength(1);
+    expect(read('a: &x 1\nb: *x\nc: &x 2\nd: [*x, &x 3, *x]\n').value).toEqual({
+      a: 1,
+      b: 1,
+      c: 2,
+      d: [2, 3, 3],
+    });
+  });
+
+  it('may be used thousands of times', () => {
+    const found = read(`a: &x 1\nb: [${'*x, '.repeat(50_000)}]\n`);
+    expect(found.problems).toEqual([]);
+    expect((found.value as { b: number[] }).b).toHaveLength(50_000);
+  });
+});
+
+describe('a file that is too much', () => {
+  it.each<[string, string]>([
+    ['lists on one line', `a: ${'['.repeat(101)}${']'.repeat(101)}`],
+    ['more lists than the parser can follow', `a: ${'['.repeat(20_000)}${']'.repeat(20_000)}`],
+    ['lists by dashes', `a:\n ${'- '.repeat(101)}x`],
+    ['mappings', `${'{a: '.repeat(102)}1${'}'.repeat(102)}`],
+  ])('is refused when it nests too deeply: %s', (_, text) => {
+    const found = problems(text);
+    expect(found).toHaveLength(1);
+    expect(found[0]).toContain('is nested more than 100 levels deep');
+  });
+
+  it('is refused by its length before it is parsed', () => {
+    expect(problems(`# ${'x'.repeat(4 * 1024 * 1024)}`)).toEqual([
+      'undefined:undefined : must have at most 4194304 characters, and has 4194306',
+    ]);
+  });
+
+  it('is told by its first problems', () => {
+    expect(problems(`a:\n${'\tb: 1\n'.repeat(1000)}`)).toHaveLength(21);
+    expect(problems(`a:\n${'  - ${X}\n'.repeat(1000)}`)).toHaveLength(21);
+  });
 });

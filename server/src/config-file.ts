@@ -1,5 +1,7 @@
-import type { Document, Node, Pair, YAMLError } from 'yaml';
-import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
+import type { Alias, Node, Pair, YAMLError } from 'yaml';
+import { isAlias, isMap, isNode, isPair, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
+import { type Environment, expand, type Marks, marksFor, masked, unmasked } from './config-references.ts';
+import { MOST_DEPTH, MOST_PROBLEMS, TOO_DEEP } from './model/excess.ts';
 
 /** One thing that is wrong with the configuration, or that deserves a warning. Lines and columns count from 1. */
 export interface Problem {
@@ -10,6 +12,8 @@ export interface Problem {
   readonly path: string;
   readonly message: string;
 }
+
+export type { Environment } from './config-references.ts';
 
 export interface Spot {
   readonly line: number;
@@ -37,14 +41,16 @@ export interface ConfigFile {
   readonly problems: readonly Problem[];
 }
 
-export type Environment = Readonly<Record<string, string | undefined>>;
-
 /** A file that repeats anchors inside anchors can stand for billions of values; none needs more than this. */
 const MAX_VALUES = 100_000;
 
+/** Characters of a file. A thousand destinations with all their settings fit into it. */
+const MAX_LENGTH = 4 * 1024 * 1024;
+
 interface Reading {
   readonly file: string;
-  readonly document: Document;
+  /** What each alias refers to. */
+  readonly targets: ReadonlyMap<Alias, Node>;
   readonly env: Environment;
   readonly marks: Marks;
   readonly spot: (offset: number) => Spot;
@@ -59,9 +65,15 @@ interface Reading {
 /**
  * Reads YAML 1.2 into plain values and remembers where each stands. `${NAME}` in a text reads the environment after
  * parsing, so that a variable's value is always one text and can never add keys; `$${` stands for a literal `${`.
- * contract.md section 3. Never throws: what is wrong is listed.
+ * contract.md section 3. Never throws: what is wrong is listed, one more than `MOST_PROBLEMS` at most.
  */
 export function readConfigFile(file: { path: string; text: string }, env: Environment): ConfigFile {
+  const places = new Map<string, Place>();
+  const unread = new Set<string>();
+  if (file.text.length > MAX_LENGTH) {
+    const message = `must have at most ${MAX_LENGTH} characters, and has ${file.text.length}`;
+    return { value: {}, places, unread, problems: [{ file: file.path, path: '', message }] };
+  }
   const lines = new LineCounter();
   const marks = marksFor(file.text);
   // Duplicate keys are found below, where their path is known.
@@ -74,22 +86,17 @@ export function readConfigFile(file: { path: string; text: string }, env: Enviro
     const { line, col } = lines.linePos(offset);
     return { line: Math.max(line, 1), column: Math.max(col, 1) };
   };
-  const problems: Problem[] = [...document.errors, ...document.warnings]
-    .map((fault) => ({
-      file: file.path,
-      ...spot(fault.pos[0]),
-      path: '',
-      message: syntaxMessage(fault, marks),
-    }))
-    // One mistake makes the parser stumble over the rest of its line as well.
-    .filter((problem, index, all) => all.findIndex((other) => other.line === problem.line) === index);
-  const places = new Map<string, Place>();
-  const unread = new Set<string>();
+  const problems = syntaxProblems([...document.errors, ...document.warnings], (fault) => ({
+    file: file.path,
+    ...spot(fault.pos[0]),
+    path: '',
+    message: syntaxMessage(fault, marks),
+  }));
   if (problems.length > 0) return { value: {}, places, unread, problems };
 
   const reading: Reading = {
     file: file.path,
-    document: document as Document,
+    targets: targetsIn(document.contents),
     env,
     marks,
     spot,
@@ -121,6 +128,38 @@ export function shownPath(segments: readonly PropertyKey[]): string {
   );
 }
 
+/** One of each line: one mistake makes the parser stumble over the rest of its line as well. */
+function syntaxProblems(faults: readonly YAMLError[], problemOf: (fault: YAMLError) => Problem): Problem[] {
+  const problems = new Map<number | undefined, Problem>();
+  for (const fault of faults) {
+    const problem = problemOf(fault);
+    if (!problems.has(problem.line)) problems.set(problem.line, problem);
+    if (problems.size > MOST_PROBLEMS) break;
+  }
+  return [...problems.values()];
+}
+
+/** Found in one pass over the document: the parser's own search looks at all that is before an alias, for each of them. */
+function targetsIn(contents: Node | null): Map<Alias, Node> {
+  const anchors = new Map<string, Node>();
+  const targets = new Map<Alias, Node>();
+  const look = (node: unknown, depth: number): void => {
+    if (isPair(node)) {
+      look(node.key, depth);
+      look(node.value, depth);
+    } else if (isAlias(node)) {
+      const target = anchors.get(node.source);
+      if (target !== undefined) targets.set(node, target);
+    } else if (isScalar(node) || isMap(node) || isSeq(node)) {
+      if (node.anchor !== undefined) anchors.set(node.anchor, node);
+      // Deeper ones are refused.
+      if (!isScalar(node) && depth <= MOST_DEPTH) for (const item of node.items) look(item, depth + 1);
+    }
+  };
+  look(contents, 0);
+  return targets;
+}
+
 /** Writes a path; a key that is not a plain word stands in quotes and brackets. */
 export function pathText(segments: readonly PropertyKey[]): string {
   return segments.reduce<string>((path, segment) => {
@@ -132,7 +171,7 @@ export function pathText(segments: readonly PropertyKey[]): string {
 }
 
 function readNode(node: Node, path: readonly PropertyKey[], reading: Reading, key?: Spot): unknown {
-  const target = isAlias(node) ? node.resolve(reading.document) : node;
+  const target = isAlias(node) ? reading.targets.get(node) : node;
   const at = reading.spot(node.range?.[0] ?? 0);
   const place: Place = { at, ...(key && { key }) };
   reading.places.set(pathText(path), place);
@@ -147,6 +186,7 @@ function readNode(node: Node, path: readonly PropertyKey[], reading: Reading, ke
       : null;
   }
   if (isScalar(target)) return readScalar(target.value, path, reading, place);
+  if (path.length > MOST_DEPTH) return refuse(reading, [], at, TOO_DEEP);
   reading.open.add(target);
   const value = isMap(target)
     ? readMap(target.items, path, reading)
@@ -196,64 +236,6 @@ function readScalar(value: unknown, path: readonly PropertyKey[], reading: Readi
   return text;
 }
 
-/** Replaces references; one that cannot be replaced stays as it is and is told in `faults`. */
-function expand(written: string, env: Environment): { text: string; references: boolean; faults: string[] } {
-  const faults: string[] = [];
-  let references = false;
-  const text = written.replace(/\$\$\{|\$\{([^}]*)(\}?)/g, (match, name: string | undefined, end: string) => {
-    if (name === undefined) return '${';
-    references = true;
-    if (end === '' || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
-      faults.push(`holds a reference that is not \${NAME}: write $\${ for a literal \${`);
-      return match;
-    }
-    const value = Object.hasOwn(env, name) ? env[name] : undefined;
-    if (value === undefined)
-      faults.push(`reads \${${name}}, but the environment variable ${name} is not set`);
-    return value ?? match;
-  });
-  return { text, references, faults };
-}
-
-/** What stands for the braces of references while the text is parsed. */
-interface Marks {
-  readonly open: string;
-  readonly close: string;
-}
-
-/** Characters that Unicode sets aside for use inside a program, and those for private use. */
-const SET_ASIDE: readonly (readonly [from: number, to: number])[] = [
-  [0xfdd0, 0xfdef],
-  [0xe000, 0xf8ff],
-];
-
-/** The first two that the file holds neither as they are nor as an escape, so that every text can stand in a file. */
-function marksFor(text: string): Marks {
-  const written = text.toLowerCase();
-  const free: string[] = [];
-  for (const [from, to] of SET_ASIDE) {
-    for (let code = from; code <= to && free.length < 2; code++) {
-      const character = String.fromCharCode(code);
-      if (!text.includes(character) && !written.includes(code.toString(16))) free.push(character);
-    }
-  }
-  const [open = '\uFDD0', close = '\uFDD1'] = free;
-  return { open, close };
-}
-
-/**
- * Braces end a plain text inside `{…}` and `[…]`, so YAML would refuse `{ token: ${NAME} }`. Until the text is parsed
- * the braces of references are marks; lengths, and with them all positions, stay the same (but for a byte order mark,
- * which no editor counts as a column).
- */
-function masked(text: string, { open, close }: Marks): string {
-  return text.replace(/^\uFEFF/, '').replace(/\$\{([^\s{}]*)\}/g, `$$${open}$1${close}`);
-}
-
-function unmasked(text: string, { open, close }: Marks): string {
-  return text.replaceAll(open, '{').replaceAll(close, '}');
-}
-
 /** What the parser says in other words, because its own hold the text it stumbles over, which may be a secret. */
 const SYNTAX: Readonly<Record<string, string>> = {
   TAG_RESOLVE_FAILED: 'a text that begins with ! must stand in quotes',
@@ -264,6 +246,8 @@ const SYNTAX: Readonly<Record<string, string>> = {
 
 /** The parser's own words without what follows a colon, which is the text again. */
 function syntaxMessage({ code, message }: YAMLError, marks: Marks): string {
+  // The parser calls itself for each level.
+  if (message.includes('call stack')) return TOO_DEEP;
   if (message.includes('multiple documents'))
     return 'must be one YAML document: remove the line with --- or ...';
   const words = SYNTAX[code] ?? unmasked(message.replace(/: .*$/s, ''), marks);
@@ -272,11 +256,12 @@ function syntaxMessage({ code, message }: YAMLError, marks: Marks): string {
 
 /** Notes a problem with a value that cannot be used; `null` takes its place. */
 function refuse(reading: Reading, path: readonly PropertyKey[], at: Spot, message: string): null {
-  reading.unread.add(pathText(path));
   note(reading, path, at, message);
+  reading.unread.add(pathText(path));
   return null;
 }
 
 function note(reading: Reading, path: readonly PropertyKey[], at: Spot, message: string): void {
+  if (reading.problems.length > MOST_PROBLEMS) return;
   reading.problems.push({ file: reading.file, ...at, path: shownPath(path), message });
 }

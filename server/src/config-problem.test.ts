@@ -111,3 +111,32 @@ destinations:
     );
   });
 });
+
+describe('more than anybody reads', () => {
+  it('is told by its first twenty problems, and that there are more', () => {
+    const destinations = Array.from({ length: 500 }, () => '  - { u: 1 }').join('\n');
+    const file = { path: 'f', text: `destinations:\n${destinations}\n` };
+    const loading = () => loadConfig({ file, env: {}, flags: {}, defaults: { host: 'h' } });
+    expect(loading).toThrow(/^(f:.*\n){20}These are the first 20 problems; there are more\.$/);
+  });
+
+  it.each<[string, string, string]>([
+    [
+      'records',
+      `sources: [${'{}, '.repeat(1001)}]`,
+      '1:10  sources  has 1001 entries, and at most 1000 are allowed',
+    ],
+    [
+      'endpoints',
+      `destinations: [{ settings: { endpoints: [${'{ u: 1 }, '.repeat(21)}] } }]`,
+      '1:41  destinations[0].settings.endpoints  must be a list of 1 to 5 endpoints, found a list of 21',
+    ],
+    [
+      'headers',
+      `destinations: [{ settings: { endpoints: [{ headers: { ${Array.from({ length: 21 }, (_, nth) => `k${nth}: 1`).join(', ')} } }] } }]`,
+      '1:53  destinations[0].settings.endpoints[0].headers  must have at most 5 headers, found a mapping of 21',
+    ],
+  ])('is counted before anything looks at it: %s', (_, text, problem) => {
+    expect(problems(text)).toEqual([problem]);
+  });
+});

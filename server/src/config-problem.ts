@@ -1,7 +1,9 @@
 import * as z from 'zod';
 import { type ConfigFile, type Place, type Problem, pathText, shownPath } from './config-file.ts';
 import { configDocument } from './config-schema.ts';
+import { MOST_PROBLEMS } from './model/excess.ts';
 import { isObject } from './model/json.ts';
+import { closest } from './spelling.ts';
 import { visible } from './visible-text.ts';
 
 type Issue = z.core.$ZodIssue;
@@ -10,14 +12,21 @@ type Path = readonly PropertyKey[];
 /** Values under these keys are credentials, or may be: problems are logged, so they are never quoted. */
 const SECRETS = /(^|\.)(token|database|sharedSecret|signingSecrets|writeKeys|headers)([.[]|$)/;
 
-/** Everything that is wrong with the configuration at once; the message has one line per problem, in file order. */
+/**
+ * What is wrong with the configuration, all at once, the first `MOST_PROBLEMS` of it; the message has one line per problem, in
+ * file order, and says when there are more.
+ */
 export class ConfigError extends Error {
   readonly problems: readonly Problem[];
 
   constructor(problems: readonly Problem[]) {
-    super(problems.map(lineOf).join('\n'));
+    const told = inOrder(problems).slice(0, MOST_PROBLEMS);
+    const lines = told.map(lineOf);
+    if (problems.length > told.length)
+      lines.push(`These are the first ${MOST_PROBLEMS} problems; there are more.`);
+    super(lines.join('\n'));
     this.name = 'ConfigError';
-    this.problems = problems;
+    this.problems = told;
   }
 }
 
@@ -36,27 +45,27 @@ export function inOrder(problems: readonly Problem[]): Problem[] {
   );
 }
 
-/** The schema's view of a file as problems with their places; values that could not be read are left out. */
+/**
+ * The schema's view of a file as problems with their places; values that could not be read are left out. One more than
+ * `MOST_PROBLEMS` at most, which tells that there are more; nothing is computed for the others.
+ */
 export function problemsOf(issues: readonly Issue[], file: ConfigFile & { path: string }): Problem[] {
-  const problems: Problem[] = [];
-  for (const issue of issues) {
-    for (const { path, message, atKey, isBare } of told(issue, file)) {
-      const text = pathText(path);
-      if (file.unread.has(text)) continue;
-      const place = nearest(path, file);
-      const spot = atKey ? (place?.key ?? place?.at) : place?.at;
-      // Of one with more in it than a key has, the rest is left out in any case.
-      const isHidden = isBare && shownPath(path) === text;
-      const shown = shownPath(isHidden ? path.with(-1, '…') : path);
-      problems.push({ file: file.path, ...(spot ?? { line: 1, column: 1 }), path: shown, message });
-    }
+  const problems = new Map<string, Problem>();
+  for (const { path, message, atKey, isBare } of toldIn(issues, file)) {
+    const text = pathText(path);
+    if (file.unread.has(text)) continue;
+    const place = nearest(path, file);
+    const spot = atKey ? (place?.key ?? place?.at) : place?.at;
+    // Of one with more in it than a key has, the rest is left out in any case.
+    const isHidden = isBare && shownPath(path) === text;
+    const shown = shownPath(isHidden ? path.with(-1, '…') : path);
+    // Two checks of one value may say the same.
+    const said = `${text}\n${message}`;
+    if (problems.has(said)) continue;
+    problems.set(said, { file: file.path, ...(spot ?? { line: 1, column: 1 }), path: shown, message });
+    if (problems.size > MOST_PROBLEMS) break;
   }
-  // Two checks of one value may say the same.
-  return problems.filter(
-    (problem, index) =>
-      problems.findIndex((other) => other.path === problem.path && other.message === problem.message) ===
-      index,
-  );
+  return [...problems.values()];
 }
 
 interface Told {
@@ -68,29 +77,33 @@ interface Told {
   readonly isBare: boolean;
 }
 
-/** What one issue says: unknown keys come several in one. */
-function told(issue: Issue, file: ConfigFile): Told[] {
-  if (issue.code === 'unrecognized_keys') {
-    const allowed = keysAt(issue.path);
-    return issue.keys.map((key) => ({
-      path: [...issue.path, key],
-      message: unknownKey(key, allowed),
-      atKey: true,
-      isBare: valueAt(file.value, [...issue.path, key]) === null && closest(key, allowed) === undefined,
-    }));
+/** What the issues say, one after the other: unknown keys come several in one. */
+function* toldIn(issues: readonly Issue[], file: ConfigFile): Generator<Told> {
+  for (const issue of issues) {
+    if (issue.code === 'unrecognized_keys') {
+      const allowed = keysAt(issue.path);
+      for (const key of issue.keys)
+        yield {
+          path: [...issue.path, key],
+          message: unknownKey(key, allowed),
+          atKey: true,
+          isBare: valueAt(file.value, [...issue.path, key]) === null && closest(key, allowed) === undefined,
+        };
+    } else yield told(issue, file);
   }
+}
+
+function told(issue: Issue, file: ConfigFile): Told {
   const custom = issue.code === 'custom' ? (issue.params ?? {}) : undefined;
   const complete = custom !== undefined && custom['found'] !== true;
   const message = complete ? issue.message : `${issue.message}${foundAt(issue, file)}`;
   const missing = !complete && valueAt(file.value, issue.path) === undefined;
-  return [
-    {
-      path: issue.path,
-      message: missing ? `is missing: ${issue.message}` : message,
-      atKey: custom?.['at'] === 'key',
-      isBare: issue.path.at(-2) === 'headers' && valueAt(file.value, issue.path) === null,
-    },
-  ];
+  return {
+    path: issue.path,
+    message: missing ? `is missing: ${issue.message}` : message,
+    atKey: custom?.['at'] === 'key',
+    isBare: issue.path.at(-2) === 'headers' && valueAt(file.value, issue.path) === null,
+  };
 }
 
 function foundAt(issue: Issue, file: ConfigFile): string {
@@ -137,43 +150,18 @@ function unknownKey(key: string, allowed: readonly string[]): string {
   return `is not a known key;${hint} allowed here: ${allowed.join(', ')}`;
 }
 
+/** Made once, and only when something is wrong: it costs as much as validating hundreds of records. */
+let described: z.core.JSONSchema.BaseSchema | undefined;
+
 /** The keys the schema knows at a path, read from its JSON Schema; only ever needed to say what is wrong. */
 function keysAt(path: Path): string[] {
-  let schema: z.core.JSONSchema.BaseSchema | undefined = z.toJSONSchema(configDocument, { io: 'input' });
+  described ??= z.toJSONSchema(configDocument, { io: 'input' });
+  let schema: z.core.JSONSchema.BaseSchema | undefined = described;
   for (const segment of path) {
     const next: unknown = typeof segment === 'number' ? schema?.items : schema?.properties?.[String(segment)];
     schema = isObject(next) ? (next as z.core.JSONSchema.BaseSchema) : undefined;
   }
   return Object.keys(schema?.properties ?? {});
-}
-
-/** The one word that a slip of the fingers, or another habit of writing names, could have turned into `key`. */
-function closest(key: string, words: readonly string[]): string | undefined {
-  const plain = (word: string) => word.toLowerCase().replace(/[_-]/g, '');
-  const ranked = words
-    .map((word) => ({ word, distance: editDistance(plain(key), plain(word)) }))
-    .sort((a, b) => a.distance - b.distance);
-  const best = ranked[0];
-  if (best === undefined || best.distance > Math.max(1, Math.floor(best.word.length / 4))) return undefined;
-  return best.word;
-}
-
-/** How many letters are inserted, left out, replaced, or swapped with their neighbour. */
-function editDistance(from: string, to: string): number {
-  let above: number[] = [];
-  let row = Array.from({ length: to.length + 1 }, (_, column) => column);
-  for (let line = 1; line <= from.length; line++) {
-    const next = [line];
-    for (let column = 1; column <= to.length; column++) {
-      const replaced = row[column - 1]! + (from[line - 1] === to[column - 1] ? 0 : 1);
-      const swapped = from[line - 1] === to[column - 2] && from[line - 2] === to[column - 1];
-      const least = Math.min(replaced, row[column]! + 1, next[column - 1]! + 1);
-      next.push(swapped ? Math.min(least, above[column - 2]! + 1) : least);
-    }
-    above = row;
-    row = next;
-  }
-  return row[to.length]!;
 }
 
 /** The place of a value, or of the innermost thing around it that the file holds. */
@@ -190,4 +178,14 @@ function valueAt(value: unknown, path: Path): unknown {
     if (Array.isArray(inner)) return inner[Number(segment)];
     return isObject(inner) && Object.hasOwn(inner, segment) ? inner[String(segment)] : undefined;
   }, value);
+}
+
+/** One line for the operator about a path as `pathText` writes it, with the place of the innermost thing there that the file holds. */
+export function lineAt(path: string, message: string, file: ConfigFile & { readonly path: string }): string {
+  for (let part = path; part !== ''; part = part.replace(/(\.[^.[]*|\[[^[]*)$/, '')) {
+    const place = file.places.get(part);
+    if (place !== undefined) return lineOf({ file: file.path, ...place.at, path, message });
+    if (!/[.[]/.test(part)) break;
+  }
+  return lineOf({ ...(file.path === '' ? {} : { file: file.path }), path, message });
 }

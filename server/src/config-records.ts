@@ -1,6 +1,6 @@
-import { type ConfigFile, type Environment, type Problem, readConfigFile } from './config-file.ts';
-import { ConfigError, inOrder, lineOf, problemsOf } from './config-problem.ts';
-import { configDocument } from './config-schema.ts';
+import { checkDocument } from './config-check.ts';
+import { type Environment, readConfigFile } from './config-file.ts';
+import { ConfigError, lineAt, problemsOf } from './config-problem.ts';
 import { isObject, type Json, type JsonObject } from './model/json.ts';
 
 /** What a configuration file says about sources and destinations, for a server that runs already. */
@@ -24,19 +24,19 @@ export function readRecords(
   env: Environment,
 ): FileRecords {
   const read = readConfigFile(file, env);
-  const parsed = configDocument.safeParse(read.value);
+  const checked = checkDocument(read.value);
   const problems = [
     ...read.problems.filter(({ path }) => path === '' || isOfRecords(path) || !read.unread.has(path)),
-    ...(parsed.success ? [] : problemsOf(parsed.error.issues, { ...read, path: file.path })),
+    ...('issues' in checked ? problemsOf(checked.issues, { ...read, path: file.path }) : []),
   ];
-  if (problems.length > 0) throw new ConfigError(inOrder(problems));
+  if (problems.length > 0) throw new ConfigError(problems);
   // An empty file says nothing about anything, and nothing is a mapping without keys.
   const value = isObject(read.value) ? (read.value as JsonObject) : {};
   return {
     sources: listIn(value, 'sources'),
     destinations: listIn(value, 'destinations'),
     otherKeys: Object.keys(value).filter((key) => !isOfRecords(key)),
-    lineAt: (path, message) => lineOf(problemAt(path, message, { ...read, path: file.path })),
+    lineAt: (path, message) => lineAt(path, message, { ...read, path: file.path }),
   };
 }
 
@@ -47,14 +47,4 @@ function isOfRecords(path: string): boolean {
 /** Checked before. */
 function listIn(value: JsonObject, key: string): readonly JsonObject[] {
   return (value[key] ?? []) as readonly Json[] as readonly JsonObject[];
-}
-
-/** At the value, or at the innermost thing around it that the file holds. */
-function problemAt(path: string, message: string, file: ConfigFile & { readonly path: string }): Problem {
-  for (let part = path; part !== ''; part = part.replace(/(\.[^.[]*|\[[^[]*)$/, '')) {
-    const place = file.places.get(part);
-    if (place !== undefined) return { file: file.path, ...place.at, path, message };
-    if (!/[.[]/.test(part)) break;
-  }
-  return { file: file.path, path, message };
 }

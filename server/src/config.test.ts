@@ -108,6 +108,7 @@ describe('a configuration file', () => {
         destinations: [],
       },
       warnings: [],
+      lineAt: expect.any(Function),
     });
   });
 
@@ -142,16 +143,16 @@ describe('environment and flags', () => {
     MILLRACE_PORT: '9001',
     MILLRACE_DATA: '/env',
     MILLRACE_LOG: 'warn',
-    MILLRACE_ADMIN_TOKEN: 'from-env',
+    MILLRACE_ADMIN_TOKEN: 'token-from-the-environment',
   };
   const file =
-    'host: 10.0.0.9\nport: 9009\ndata: /file\nlog: error\nadmin: { token: from-file, port: 9010 }\n';
+    'host: 10.0.0.9\nport: 9009\ndata: /file\nlog: error\nadmin: { token: token-from-the-file, port: 9010 }\n';
 
   it('stand above the file in this order', () => {
     expect(load(file).config).toMatchObject({ host: '10.0.0.9', port: 9009, data: '/file', log: 'error' });
     const over = load(file, { env }).config;
     expect(over).toMatchObject({ host: '10.0.0.1', port: 9001, data: '/env', log: 'warn' });
-    expect(over.admin).toEqual({ token: 'from-env', port: 9010 });
+    expect(over.admin).toEqual({ token: 'token-from-the-environment', port: 9010 });
     const flags = { host: '::1', port: 0, data: '/flag', log: 'debug' };
     expect(load(file, { env, flags }).config).toMatchObject(flags);
     expect(load(file, { env, flags: { port: 1 } }).config).toMatchObject({ host: '10.0.0.1', port: 1 });
@@ -226,22 +227,37 @@ destinations:
     expect(load('admin: { token: other }', { env }).warnings).toEqual([]);
   });
 
-  it('name a source that the file does not define, because it may have been made before', () => {
-    const text = `${source()}
-destinations:
-  - { name: d, type: webhooks, sources: [web, shop], settings: { endpoints: [{ url: http://a }] } }
-`;
-    const { config, warnings } = load(text);
-    expect(config.destinations[0]?.sources).toEqual(['web', 'shop']);
-    expect(warnings).toEqual([
-      'millrace.yaml:6:47  destinations[0].sources[1]  names the source "shop", which this file does not define',
+  it('name a shared secret that could be guessed, where it stands, without saying it', () => {
+    const destination = (name: string, secret: string) =>
+      `  - { name: ${name}, type: webhooks, sources: [web], settings: { endpoints: [{ url: http://a }], sharedSecret: ${secret} } }`;
+    const text = `${source()}\ndestinations:\n${destination('a', 'fifteen-letters')}\n${destination('b', 'sixteen--letters')}\n`;
+    expect(load(text).warnings).toEqual([
+      'millrace.yaml:6:92  destinations[0].settings.sharedSecret  has fewer than 16 characters, and could be guessed from one signed request; take a longer one if the receiver can',
     ]);
+  });
+});
+
+describe('an admin token of fewer than 16 characters', () => {
+  it('is refused where others can reach the server, by the name of whoever gave it, and never said', () => {
+    const message = 'must have at least 16 characters where the server listens on';
+    const open = { defaults: { host: '0.0.0.0' } };
+    expect(refusal('admin: { token: fifteen-letters }', open)).toEqual([
+      `millrace.yaml:1:17  admin.token  ${message} 0.0.0.0, or leave it out: a start then makes one`,
+    ]);
+    expect(refusal('host: 10.0.0.9\n', { env: { MILLRACE_ADMIN_TOKEN: 'short' } })).toEqual([
+      `MILLRACE_ADMIN_TOKEN  ${message} 10.0.0.9, or leave it out: a start then makes one`,
+    ]);
+    expect(load('admin: { token: sixteen--letters }', open).warnings).toEqual([]);
+  });
+
+  it.each(['127.0.0.1', '127.3.4.5', '::1', 'localhost'])('is taken on %s', (host) => {
+    expect(load('admin: { token: short }', { flags: { host } }).config.admin.token).toBe('short');
   });
 });
 
 describe('millrace.example.yaml', () => {
   const text = readFileSync(new URL('../../millrace.example.yaml', import.meta.url), 'utf8');
-  const env = { CRM_SECRET: 's', CRM_TOKEN: 't' };
+  const env = { CRM_SECRET: 'a secret of the crm', CRM_TOKEN: 't' };
 
   it('loads as it is, without a warning', () => {
     expect(load(text, { env }).warnings).toEqual([]);
@@ -249,9 +265,14 @@ describe('millrace.example.yaml', () => {
 
   it('loads with everything switched on', () => {
     const everything = text.replace(/^( *)#((?: {2})*[a-zA-Z]+:)/gm, '$1$2');
-    const { config, warnings } = load(everything, { env: { ...env, MILLRACE_ADMIN_TOKEN: 'a' } });
+    const { config, warnings } = load(everything, {
+      env: { ...env, MILLRACE_ADMIN_TOKEN: 'a-token-of-the-admin' },
+    });
     expect(warnings).toHaveLength(1);
-    expect(config).toMatchObject({ admin: { token: 'a', port: 8081 }, limits: { disk: 10 * 1024 ** 3 } });
+    expect(config).toMatchObject({
+      admin: { token: 'a-token-of-the-admin', port: 8081 },
+      limits: { disk: 10 * 1024 ** 3 },
+    });
   });
 
   it('shows every key there is', () => {

@@ -1,7 +1,10 @@
 import type * as z from 'zod';
+import { checkDocument, type KnownRecords } from './config-check.ts';
 import { type ConfigFile, type Environment, type Problem, readConfigFile } from './config-file.ts';
-import { ConfigError, foundText, inOrder, lineOf, problemsOf } from './config-problem.ts';
-import { configDocument, SHARED_KEYS } from './config-schema.ts';
+import { ConfigError, foundText, inOrder, lineAt, lineOf, problemsOf } from './config-problem.ts';
+import { SHARED_KEYS } from './config-schema.ts';
+import { MOST_PROBLEMS } from './model/excess.ts';
+import { secretWarning } from './model/secrets.ts';
 import type { Duration } from './model/time.ts';
 import type { DestinationRecord, SourceRecord } from './ports/settings.ts';
 
@@ -56,6 +59,8 @@ export interface LoadedConfig {
   readonly config: Config;
   /** One line each, for the operator; nothing that keeps the server from starting. */
   readonly warnings: readonly string[];
+  /** One line for the operator about a value by its path, with its place in the file. */
+  readonly lineAt: (path: string, message: string) => string;
 }
 
 /** What this version accepts, so that a file can be written for good, but does not act on yet. */
@@ -84,30 +89,59 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig {
     inputs.file === undefined
       ? { value: {}, places: new Map(), unread: new Set(), problems: [] }
       : readConfigFile(inputs.file, inputs.env);
-  const parsed = configDocument.safeParse(file.value);
+  const checked = checkDocument(file.value);
   const env = readEnvironment(inputs.env);
   const flags = readFlags(inputs.flags);
   const problems = [
     ...file.problems,
-    ...(parsed.success ? [] : problemsOf(parsed.error.issues, { ...file, path })),
+    ...('issues' in checked ? problemsOf(checked.issues, { ...file, path }) : []),
     ...env.problems,
     ...flags.problems,
   ];
-  if (!parsed.success || problems.length > 0) throw new ConfigError(inOrder(problems));
+  if ('issues' in checked || problems.length > 0) throw new ConfigError(problems);
   const { adminToken, ...shared } = { ...env.values, ...flags.values };
-  const document = parsed.data;
+  const document = checked.data;
   const config: Config = {
     ...document,
     host: document.host ?? inputs.defaults.host,
     ...shared,
     admin: { ...document.admin, ...(adminToken !== undefined && { token: adminToken }) },
   };
-  if (config.port !== 0 && config.admin.port === config.port) {
-    const place = file.places.get('admin.port');
-    const message = `must differ from port ${config.port}, on which calls are taken`;
-    throw new ConfigError([{ file: path, ...place?.at, path: 'admin.port', message }]);
-  }
-  return { config, warnings: warningsOf(config, file, path) };
+  const place = { ...file, path };
+  const refusals = [portRefusal(config, place), tokenRefusal(config, adminToken !== undefined, place)];
+  const refused = refusals.filter((problem) => problem !== undefined);
+  if (refused.length > 0) throw new ConfigError(refused);
+  return {
+    config,
+    warnings: warningsOf(config, file, path),
+    lineAt: (at, message) => lineAt(at, message, place),
+  };
+}
+
+type NamedFile = ConfigFile & { readonly path: string };
+
+function portRefusal({ port, admin }: Config, file: NamedFile): Problem | undefined {
+  if (port === 0 || admin.port !== port) return undefined;
+  const message = `must differ from port ${port}, on which calls are taken`;
+  return { file: file.path, ...file.places.get('admin.port')?.at, path: 'admin.port', message };
+}
+
+/** What anybody can reach, somebody tries tokens at. */
+const SHORTEST_TOKEN = 16;
+
+function tokenRefusal(
+  { host, admin: { token } }: Config,
+  isOfEnvironment: boolean,
+  file: NamedFile,
+): Problem | undefined {
+  if (token === undefined || token.length >= SHORTEST_TOKEN || isLoopback(host)) return undefined;
+  const message = `must have at least ${SHORTEST_TOKEN} characters where the server listens on ${host}, or leave it out: a start then makes one`;
+  if (isOfEnvironment) return { path: 'MILLRACE_ADMIN_TOKEN', message };
+  return { file: file.path, ...file.places.get('admin.token')?.at, path: 'admin.token', message };
+}
+
+function isLoopback(host: string): boolean {
+  return /^(localhost\.?|127\.\d+\.\d+\.\d+|::1)$/i.test(host);
 }
 
 interface Read {
@@ -163,31 +197,31 @@ function warningsOf(config: Config, file: ConfigFile, filePath: string): string[
   for (const { path, because } of WITHOUT_EFFECT) {
     if (file.places.has(path)) warn(path, `has no effect in this version: ${because}`);
   }
-  const known = new Set(config.sources.map((source) => source.name));
-  for (const [index, destination] of config.destinations.entries()) {
-    for (const [place, name] of destination.sources.entries()) {
-      if (known.has(name)) continue;
-      // Only a warning: a source of an earlier start, or one made over the API, stays.
-      const message = `names the source ${JSON.stringify(name)}, which this file does not define`;
-      warn(`destinations[${index}].sources[${place}]`, message);
-    }
+  for (const [index, { settings }] of config.destinations.entries()) {
+    const message = secretWarning(settings.sharedSecret);
+    if (message !== undefined) warn(`destinations[${index}].settings.sharedSecret`, message);
   }
   return inOrder(warnings).map(lineOf);
 }
 
-/**
- * Checks sources and destinations as the configuration file is checked, all of them together. `faults` has the paths of
- * the file and no places in it.
- */
-export function recordsIn(document: {
-  readonly sources: readonly object[];
-  readonly destinations: readonly object[];
-}):
-  | Pick<Config, 'sources' | 'destinations'>
-  | { readonly faults: readonly { readonly path: string; readonly message: string }[] } {
-  const parsed = configDocument.safeParse(document);
-  if (parsed.success) return { sources: parsed.data.sources, destinations: parsed.data.destinations };
+/** Paths are those of the file, without places in it. `isCut`: there are more. */
+export interface RecordFaults {
+  readonly faults: readonly { readonly path: string; readonly message: string }[];
+  readonly isCut: boolean;
+}
+
+/** Checks sources and destinations as the configuration file is checked, beside the records that a server has and keeps, if any. */
+export function recordsIn(
+  document: { readonly sources: readonly object[]; readonly destinations: readonly object[] },
+  known?: KnownRecords,
+): Pick<Config, 'sources' | 'destinations'> | RecordFaults {
+  const checked = checkDocument(document, known);
+  if (!('issues' in checked))
+    return { sources: checked.data.sources, destinations: checked.data.destinations };
   const nowhere = { value: document, places: new Map(), unread: new Set<string>(), problems: [], path: '' };
-  const problems = problemsOf(parsed.error.issues, nowhere);
-  return { faults: problems.map(({ path, message }) => ({ path, message })) };
+  const problems = problemsOf(checked.issues, nowhere);
+  return {
+    faults: problems.slice(0, MOST_PROBLEMS).map(({ path, message }) => ({ path, message })),
+    isCut: problems.length > MOST_PROBLEMS,
+  };
 }

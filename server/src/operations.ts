@@ -9,6 +9,7 @@ import { deadLetterOperations } from './control/dead-letters.ts';
 import { deliveryOperations } from './control/deliveries.ts';
 import { type ActionTools, actionOperations } from './control/destination-actions.ts';
 import { destinationOperations } from './control/destinations.ts';
+import type { EndpointTools } from './control/endpoint-check.ts';
 import { eventOperations } from './control/events.ts';
 import type { Operation } from './control/operation.ts';
 import { readingOperations } from './control/reading.ts';
@@ -36,6 +37,7 @@ export interface Operated {
   readonly tail: Pick<Tail, 'open'>;
   readonly replays: Pick<Replays, 'preview' | 'standing'>;
   readonly tryOut: ActionTools['tryOut'];
+  readonly judgeEndpoints: EndpointTools['judgeEndpoints'];
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -52,12 +54,16 @@ export function controlOperations({
   tail,
   replays,
   tryOut,
+  judgeEndpoints,
   clock,
   logger,
 }: Operated): Operation[] {
   const records = {
-    ...{ settings, clock, check: recordsIn, schemas },
-    pending: async (destination: Destination) => (await observation.statusOf(destination)).pending,
+    ...{ settings, clock, check: recordsIn, schemas, judgeEndpoints },
+    pending: async () => {
+      const { destinations } = await observation.ledger();
+      return ({ name }: Destination) => destinations[name]?.pending ?? 0;
+    },
     statusOf: observation.statusOf,
   };
   const { log, history, deadLetters } = store;

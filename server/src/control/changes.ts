@@ -36,14 +36,19 @@ export interface Author {
 export function changesOf(wish: Wish, now: SettingsSnapshot, { by, clock }: Author): SettingsChanges {
   const sources = compared(SOURCE, now.sources, wish.sources);
   const at = clock.now();
-  const wanted = wish.destinations?.map((record) => switched(record, now, clock.monotonic()));
+  const stored = new Map(now.destinations.map((one) => [one.name, one]));
+  const wanted = wish.destinations?.map((record) =>
+    switched(record, stored.get(record.name), clock.monotonic()),
+  );
   const destinations = compared(DESTINATION, now.destinations, wanted);
   const tokens = compared(TOKEN, now.tokens, wish.tokens);
-  const removed = (wish.removed ?? []).flatMap(({ kind, name }): Pick<Difference<object>, 'entry'>[] => {
-    if (kind === 'source') return removals(SOURCE, now.sources, name);
-    if (kind === 'destination') return removals(DESTINATION, now.destinations, name);
-    return removals(TOKEN, now.tokens, name);
-  });
+  const gone = (kind: RecordKind) =>
+    new Set((wish.removed ?? []).flatMap((one) => (one.kind === kind ? [one.name] : [])));
+  const removed: Pick<Difference<object>, 'entry'>[] = [
+    ...removals(SOURCE, now.sources, gone('source')),
+    ...removals(DESTINATION, now.destinations, gone('destination')),
+    ...removals(TOKEN, now.tokens, gone('token')),
+  ];
   const differences = [...sources, ...destinations, ...tokens, ...removed];
   return {
     sources: sources.map(({ record }) => record),
@@ -55,9 +60,12 @@ export function changesOf(wish: Wish, now: SettingsSnapshot, { by, clock }: Auth
 }
 
 /** The record with its state of pausing, and with the time in which nothing is sent to it noted down. */
-function switched(wanted: DestinationRecord, now: SettingsSnapshot, at: Monotonic): DestinationRecord {
+function switched(
+  wanted: DestinationRecord,
+  before: DestinationRecord | undefined,
+  at: Monotonic,
+): DestinationRecord {
   const { paused: wish, pauses: _, ...record } = wanted;
-  const before = now.destinations.find(({ name }) => name === record.name);
   const paused = wish ?? before?.paused ?? false;
   const after = paused ? { ...record, paused } : record;
   const known = before?.pauses ?? [];
@@ -102,9 +110,10 @@ function compared<Of extends { readonly name: string }>(
   known: readonly Of[],
   wanted: readonly Of[] = [],
 ): Difference<Of>[] {
+  const byName = new Map(known.map((one) => [one.name, one]));
   return wanted.flatMap((record): Difference<Of>[] => {
     const { name } = record;
-    const before = known.find((one) => one.name === name);
+    const before = byName.get(name);
     const after = shown(record);
     if (before === undefined) return [{ record, entry: { action: 'created', kind, name, after } }];
     if (isDeepStrictEqual(whole(before), whole(record))) return [];
@@ -115,9 +124,12 @@ function compared<Of extends { readonly name: string }>(
 function removals<Of extends { readonly name: string }>(
   { kind, shown }: Kind<Of>,
   known: readonly Of[],
-  name: string,
+  names: ReadonlySet<string>,
 ): Difference<Of>[] {
   return known
-    .filter((record) => record.name === name)
-    .map((record) => ({ record, entry: { action: 'removed', kind, name, before: shown(record) } }));
+    .filter((record) => names.has(record.name))
+    .map((record) => ({
+      record,
+      entry: { action: 'removed', kind, name: record.name, before: shown(record) },
+    }));
 }

@@ -4,9 +4,10 @@ import { isObject, type JsonObject } from '../model/json.ts';
 import type { AuditEntry, RecordName, SettingsSnapshot } from '../ports/settings.ts';
 import { changesOf, type Wish } from './changes.ts';
 import { type DestinationTools, flag, refuseDisconnecting } from './destinations.ts';
+import { checkEndpoints, type WantedDestination, warnings } from './endpoint-check.ts';
 import { type Operation, operation } from './operation.ts';
 import { type Fault, Problem } from './problem.ts';
-import { documentOf, wantedRecord } from './records.ts';
+import { wantedRecord } from './records.ts';
 import { restored } from './restored.ts';
 import { shownDestination, shownSource } from './shown.ts';
 
@@ -49,10 +50,14 @@ export function configOperations(tools: DestinationTools): Operation[] {
         changes: z.array(change),
         kept: z.array(z.string()),
         disconnects: z.array(z.object({ destination: z.string(), owed: z.int() })),
+        warnings,
       }),
       problems: ['confirmation_needed'],
       run: async ({ query, body, by }) => {
         let said = {};
+        const first = wishOf(body, settings.now(), { ...tools, prune: query.prune });
+        // Outside of the change, because other changes would wait while names are looked up.
+        const found = await checkEndpoints(wantedIn(first), settings.now(), tools);
         await settings.change(async (now) => {
           const wish = wishOf(body, now, { ...tools, prune: query.prune });
           const changes = changesOf(wish, now, { by, clock });
@@ -66,7 +71,7 @@ export function configOperations(tools: DestinationTools): Operation[] {
           if (!query.confirm) await refuseDisconnecting(cut, tools);
           return changes;
         });
-        return { applied: !query.dryRun, ...said };
+        return { applied: !query.dryRun, ...said, warnings: found };
       },
     }),
   ];
@@ -84,68 +89,33 @@ function sorted<Of extends { readonly name: string }>(records: readonly Of[]): O
   return [...records].sort((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-/** Checked as a whole: the records of the file beside those that it does not name and that stay. */
+/** Checked as a whole, beside the records that the file does not name and that stay. */
 function wishOf(
   { sources, destinations }: z.output<typeof document>,
   now: SettingsSnapshot,
   { check, prune }: Pick<DestinationTools, 'check'> & { readonly prune: boolean },
 ): Wish {
-  const whole = documentOf(now);
-  const staying = <Of extends { readonly name: string }>(
-    kept: readonly Of[],
-    named: readonly JsonObject[],
-  ) => (prune ? [] : kept.filter(({ name }) => !named.some((one) => one['name'] === name)));
-  const wanted = destinations.map((one) =>
-    restored(
-      one,
-      now.destinations.find(({ name }) => name === one['name']),
-    ),
-  );
-  // First, so that what is told when two have the same write key is the one of the file.
-  const others = {
-    sources: staying(whole.sources, sources),
-    destinations: staying(whole.destinations, wanted),
-  };
-  const checked = check({
-    sources: [...others.sources, ...sources],
-    destinations: [...others.destinations, ...wanted],
-  });
+  const stored = new Map(now.destinations.map((one) => [one.name, one]));
+  const wanted = destinations.map((one) => restored(one, stored.get(String(one['name']))));
+  const known = prune ? { ...now, sources: [] } : now;
+  const checked = check({ sources, destinations: wanted }, known);
   if ('faults' in checked) {
-    throw new Problem('invalid_parameters', { errors: checked.faults.map((fault) => told(fault, others)) });
+    throw new Problem('invalid_parameters', { errors: checked.faults.map(told), isCut: checked.isCut });
   }
   const removed = prune ? missing(sources, destinations, now) : [];
-  return {
-    sources: checked.sources.slice(others.sources.length),
-    destinations: checked.destinations.slice(others.destinations.length),
-    removed,
-  };
+  return { sources: checked.sources, destinations: checked.destinations, removed };
 }
 
-type Named = { readonly name: string };
+/** In the order of the body. */
+function wantedIn({ destinations = [] }: Wish): WantedDestination[] {
+  return destinations.map((record, place) => ({ path: `body.destinations[${place}]`, record }));
+}
 
-/** A fault by its path in the body; a record that is not in the body by its name. */
-function told(
-  { path, message }: Fault,
-  others: { readonly sources: readonly Named[]; readonly destinations: readonly Named[] },
-): Fault {
-  const place = (kind: string, written: string) => {
-    const nth = Number(written);
-    const [those, noun] =
-      kind === 'sources' ? [others.sources, 'source'] : [others.destinations, 'destination'];
-    const other = those[nth];
-    return other === undefined
-      ? { isOther: false, text: `${kind}[${nth - those.length}]` }
-      : { isOther: true, text: `the ${noun} ${JSON.stringify(other.name)}` };
-  };
-  const start = /^(sources|destinations)\[(\d+)\]/.exec(path);
-  const begin = start === null ? undefined : place(start[1]!, start[2]!);
-  const rest = path.slice(start?.[0].length ?? 0);
+/** A fault by its path in the body. */
+function told({ path, message }: Fault): Fault {
   return {
-    path: begin?.isOther === true ? begin.text + rest : `body.${begin?.text ?? ''}${rest}`,
-    message: message.replace(/(sources|destinations)\[(\d+)\]$/, (_, kind: string, nth: string) => {
-      const { isOther, text } = place(kind, nth);
-      return isOther ? `${text}, which is not named here and stays` : text;
-    }),
+    path: path === '' ? 'body' : `body.${path}`,
+    message: message.replace(/ of the source ".*"$/s, '$&, which is not named here and stays'),
   };
 }
 
@@ -154,11 +124,12 @@ function missing(
   destinations: readonly JsonObject[],
   now: SettingsSnapshot,
 ): RecordName[] {
-  const isIn = (list: readonly JsonObject[], name: string) => list.some((one) => one['name'] === name);
+  const names = (list: readonly JsonObject[]) => new Set(list.map((one) => one['name']));
+  const [named, namedDestinations] = [names(sources), names(destinations)];
   return [
-    ...now.sources.flatMap(({ name }) => (isIn(sources, name) ? [] : [{ kind: 'source' as const, name }])),
+    ...now.sources.flatMap(({ name }) => (named.has(name) ? [] : [{ kind: 'source' as const, name }])),
     ...now.destinations.flatMap(({ name }) =>
-      isIn(destinations, name) ? [] : [{ kind: 'destination' as const, name }],
+      namedDestinations.has(name) ? [] : [{ kind: 'destination' as const, name }],
     ),
   ];
 }
@@ -171,18 +142,16 @@ function unnamed(body: z.output<typeof document>, now: SettingsSnapshot, prune: 
 
 /** Destinations that get nothing more after it and did before. */
 function disconnected({ destinations = [], removed = [] }: Wish, now: SettingsSnapshot) {
-  return now.destinations.filter(
-    ({ name, enabled }) =>
-      removed.some((one) => one.kind === 'destination' && one.name === name) ||
-      (enabled && destinations.some((one) => one.name === name && !one.enabled)),
-  );
+  const gone = new Set(removed.flatMap(({ kind, name }) => (kind === 'destination' ? [name] : [])));
+  const disabled = new Set(destinations.flatMap(({ name, enabled }) => (enabled ? [] : [name])));
+  return now.destinations.filter(({ name, enabled }) => gone.has(name) || (enabled && disabled.has(name)));
 }
 
 /** Those of them that something is still owed to: whoever plans sees it before a change is refused. */
 async function owedTo(destinations: readonly Destination[], { pending }: Pick<DestinationTools, 'pending'>) {
-  const owed = await Promise.all(
-    destinations.map(async (one) => ({ destination: one.name, owed: await pending(one) })),
-  );
+  if (destinations.length === 0) return [];
+  const pendingOf = await pending();
+  const owed = destinations.map((one) => ({ destination: one.name, owed: pendingOf(one) }));
   return owed.filter(({ owed }) => owed > 0);
 }
 

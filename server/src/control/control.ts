@@ -13,8 +13,7 @@ export async function createControl(options: ControlOptions): Promise<Control> {
     try {
       if (body === 'too_large') throw new Problem('body_too_large');
       const answer = await api.inject({
-        // As HEAD is GET without the body, which the listener leaves out, so the length is that of the body.
-        method: (method === 'HEAD' ? 'GET' : method) as 'GET',
+        method: methodFor(method),
         url: query === '' ? path : `${path}?${query}`,
         remoteAddress: address,
         headers: {
@@ -35,6 +34,17 @@ export async function createControl(options: ControlOptions): Promise<Control> {
     }
   };
 }
+
+/**
+ * The method as the framework is asked: it answers 500 to those that it does not know, such as QUERY, so they go as one that no
+ * operation has. HEAD is GET without the body, which the listener leaves out, so the length is that of the body.
+ */
+function methodFor(method: string): 'GET' {
+  if (method === 'HEAD') return 'GET';
+  return (KNOWN_METHODS.includes(method) ? method : 'OPTIONS') as 'GET';
+}
+
+const KNOWN_METHODS: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
 /** nginx and those who learned from it would keep the lines back until there are many. */
 const UNBUFFERED = { 'X-Accel-Buffering': 'no' };

@@ -1,21 +1,22 @@
 import * as z from 'zod';
 import type { Destination } from '../model/destination.ts';
 import type { JsonObject } from '../model/json.ts';
-import type { SettingsSnapshot } from '../ports/settings.ts';
+import type { DestinationRecord, SettingsSnapshot } from '../ports/settings.ts';
 import { changesOf } from './changes.ts';
 import { destinationNamed } from './destination-named.ts';
+import { checkEndpoints, type EndpointTools, warnings } from './endpoint-check.ts';
 import { listOf, pageByName, paging } from './lists.ts';
 import { mergePatch } from './merge-patch.ts';
 import { type Input, type Operation, operation, Tagged } from './operation.ts';
-import { Problem } from './problem.ts';
+import { type Fault, Problem } from './problem.ts';
 import { checkOne, mask, type RecordTools, refuseStale, tagOf, wantedRecord } from './records.ts';
 import { restored } from './restored.ts';
 import { asJson, shownDestination } from './shown.ts';
 import { refuseRenaming } from './sources.ts';
 
-export interface DestinationTools extends RecordTools {
-  /** Deliveries pending for a destination. */
-  readonly pending: (destination: Destination) => Promise<number>;
+export interface DestinationTools extends RecordTools, EndpointTools {
+  /** Reads the ledger, which costs as much for one destination as for all; gives the deliveries pending for any. */
+  readonly pending: () => Promise<(destination: Destination) => number>;
   /** How a destination does, by its id. */
   readonly statusOf: (destination: Destination) => Promise<object>;
 }
@@ -36,6 +37,9 @@ const shown = z.object({
     success: z.enum(['any', 'each']),
   }),
 });
+
+/** Warnings are of the request and not of the record: they are in no later answer, and not in the ETag. */
+const saved = shown.extend({ warnings: warnings.exactOptional() });
 
 const wanted = wantedRecord.meta({
   description:
@@ -76,16 +80,9 @@ export function destinationOperations(tools: DestinationTools): Operation[] {
       summary: 'Creates a destination',
       body: wanted,
       described: tools.schemas.destination,
-      answer: shown,
+      answer: saved,
       problems: ['name_taken'],
-      run: async ({ body, by }) => {
-        const now = await settings.change((now) => {
-          const record = checkOne('destinations', body, { now, check: tools.check });
-          if (now.destinations.some(({ name }) => name === record.name)) throw new Problem('name_taken');
-          return changesOf({ destinations: [record] }, now, { by, clock });
-        });
-        return tagged(destinationNamed(String(body['name']), now));
-      },
+      run: (input) => create(input, withoutWarnings(input.body), tools),
     }),
     operation({
       ...{ method: 'GET', path: 'destinations/:name', role: 'viewer', isTagged: true, isInMemory: true },
@@ -98,9 +95,9 @@ export function destinationOperations(tools: DestinationTools): Operation[] {
       ...{ method: 'PATCH', path: 'destinations/:name', role: 'editor', isTagged: true },
       summary: 'Changes a destination by a JSON merge patch, from the next request to its endpoints on',
       body: wanted,
-      answer: shown,
+      answer: saved,
       problems: ['unknown_name'],
-      run: (input) => patch(input, input.body, tools),
+      run: (input) => patch(input, withoutWarnings(input.body), tools),
     }),
     operation({
       ...{ method: 'DELETE', path: 'destinations/:name', role: 'editor', isTagged: true },
@@ -139,9 +136,9 @@ export async function refuseDisconnecting(
   destinations: readonly Destination[],
   { pending }: Pick<DestinationTools, 'pending'>,
 ): Promise<void> {
-  const owed = await Promise.all(
-    destinations.map(async (one) => ({ name: one.name, n: await pending(one) })),
-  );
+  if (destinations.length === 0) return;
+  const pendingOf = await pending();
+  const owed = destinations.map((one) => ({ name: one.name, n: pendingOf(one) }));
   const errors = owed
     .filter(({ n }) => n > 0)
     .map(({ name, n }) => ({
@@ -151,27 +148,57 @@ export async function refuseDisconnecting(
   if (errors.length > 0) throw new Problem('confirmation_needed', { errors });
 }
 
+/** An answer can be sent back as it came. */
+function withoutWarnings({ warnings: _, ...record }: JsonObject): JsonObject {
+  return record;
+}
+
+async function create({ by }: Pick<Input, 'by'>, body: JsonObject, tools: DestinationTools): Promise<Tagged> {
+  const { settings, check, clock } = tools;
+  const recordAt = (now: SettingsSnapshot) => {
+    const record = checkOne('destinations', body, { now, check });
+    if (now.destinations.some(({ name }) => name === record.name)) throw new Problem('name_taken');
+    return record;
+  };
+  const found = await checkedEndpoints(recordAt(settings.now()), tools);
+  const now = await settings.change((now) =>
+    changesOf({ destinations: [recordAt(now)] }, now, { by, clock }),
+  );
+  return tagged(destinationNamed(String(body['name']), now), found);
+}
+
 async function patch(
   { names, by, ifMatch }: Pick<Input, 'names' | 'by' | 'ifMatch'>,
   body: JsonObject,
   tools: DestinationTools,
 ): Promise<Tagged> {
   const name = names['name'] ?? '';
-  const now: SettingsSnapshot = await tools.settings.change(async (now) => {
+  const { settings, check, clock } = tools;
+  const recordAt = (now: SettingsSnapshot) => {
     const before = destinationNamed(name, now);
-    await refuseStale({ ifMatch, tag: tagged(before).tag }, { kind: 'destination', name }, tools);
     const merged = mergePatch(asJson(shownDestination(before)), body);
     refuseRenaming(name, merged);
-    const record = checkOne('destinations', restored(merged, before), { now, check: tools.check });
+    const record = checkOne('destinations', restored(merged, before), { now, check });
     // A merge patch takes a key away with null, and what says nothing of pausing would stay paused.
-    const wanted = { ...record, paused: record.paused ?? false };
-    return changesOf({ destinations: [wanted] }, now, { by, clock: tools.clock });
+    return { ...record, paused: record.paused ?? false };
+  };
+  const found = await checkedEndpoints(recordAt(settings.now()), tools);
+  const now: SettingsSnapshot = await settings.change(async (now) => {
+    const { tag } = tagged(destinationNamed(name, now));
+    await refuseStale({ ifMatch, tag }, { kind: 'destination', name }, tools);
+    return changesOf({ destinations: [recordAt(now)] }, now, { by, clock });
   });
-  return tagged(destinationNamed(name, now));
+  return tagged(destinationNamed(name, now), found);
+}
+
+/** Outside of a change, because other changes would wait while names are looked up. */
+function checkedEndpoints(record: DestinationRecord, tools: DestinationTools): Promise<Fault[]> {
+  return checkEndpoints([{ path: 'body', record }], tools.settings.now(), tools);
 }
 
 /** By its version as well: two secrets may look the same. */
-function tagged(destination: Destination): Tagged {
+function tagged(destination: Destination, found: readonly Fault[] = []): Tagged {
   const value = shownDestination(destination);
-  return new Tagged(value, tagOf(value, destination.version));
+  const tag = tagOf(value, destination.version);
+  return new Tagged(found.length === 0 ? value : { ...value, warnings: found }, tag);
 }

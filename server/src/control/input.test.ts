@@ -48,7 +48,7 @@ test.each([
   [{}, '{"size":1,"ids":[null]}', 'body.ids[0]', 'must be an id, found null'],
   [{}, '{}', 'body.size', 'is missing: expected number'],
   [{}, '', 'body.size', 'is missing: expected number'],
-  [{}, '[1]', 'body', 'expected object, found [1]'],
+  [{}, '[1]', 'body', 'expected object, found a list of 1'],
   [{}, 'null', 'body', 'expected object, found null'],
 ])('with %j and %s it names %s: %s', (query, body, path, message) => {
   expect(faultsOf(query, body)).toEqual([{ path, message }]);

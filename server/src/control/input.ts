@@ -1,4 +1,6 @@
 import * as z from 'zod';
+import { firstExcess, MOST_PROBLEMS } from '../model/excess.ts';
+import { isObject } from '../model/json.ts';
 import type { Operation } from './operation.ts';
 import { type Fault, Problem } from './problem.ts';
 
@@ -41,13 +43,27 @@ function jsonIn(text: string): unknown {
   }
 }
 
+/**
+ * What the schema makes of a value. Faults are added while there are not more of both parts than an answer tells. The value is
+ * counted before the schema looks at it.
+ */
 function parsed(
   schema: z.ZodType,
   value: unknown,
   { part, faults }: { readonly part: string; readonly faults: Fault[] },
 ): unknown {
+  const excess = firstExcess(value);
+  if (excess !== undefined) {
+    faults.push({ path: pathText(part, excess.path), message: excess.message });
+    return undefined;
+  }
   const result = schema.safeParse(value);
-  for (const issue of result.error?.issues ?? []) faults.push(...faultsOf(issue, { schema, value, part }));
+  for (const issue of result.error?.issues ?? []) {
+    for (const fault of faultsOf(issue, { schema, value, part })) {
+      if (faults.length > MOST_PROBLEMS) return undefined;
+      faults.push(fault);
+    }
+  }
   return result.data;
 }
 
@@ -58,19 +74,18 @@ interface Parsed {
 }
 
 /** What one issue says: the path, what was found, what is allowed. */
-function faultsOf(issue: z.core.$ZodIssue, { schema, value, part }: Parsed): Fault[] {
+function* faultsOf(issue: z.core.$ZodIssue, { schema, value, part }: Parsed): Generator<Fault> {
   if (issue.code === 'unrecognized_keys') {
     const known = issue.path.length === 0 && schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
     const allowed = known.length === 0 ? '' : `; allowed here: ${known.join(', ')}`;
-    return issue.keys.map((key) => ({
-      path: pathText(part, [...issue.path, key]),
-      message: `is not a known key${allowed}`,
-    }));
+    for (const key of issue.keys)
+      yield { path: pathText(part, [...issue.path, key]), message: `is not a known key${allowed}` };
+    return;
   }
   const found = issue.path.reduce((at: unknown, key) => (at as Record<PropertyKey, unknown>)?.[key], value);
   const rule = issue.message.replace(/^Invalid input: /, '').replace(/, received \w+$/, '');
   const message = found === undefined ? `is missing: ${rule}` : `${rule}, found ${short(found)}`;
-  return [{ path: pathText(part, issue.path), message }];
+  yield { path: pathText(part, issue.path), message };
 }
 
 /** As in the configuration file: `body.ids[0]`. */
@@ -83,7 +98,12 @@ function pathText(part: string, path: readonly PropertyKey[]): string {
 
 const LONGEST = 80;
 
+/** Collections are only counted: each of their issues would show them again. */
 function short(found: unknown): string {
+  if (Array.isArray(found)) return `a list of ${found.length}`;
+  if (isObject(found)) return `a mapping of ${Object.keys(found).length}`;
+  if (typeof found === 'string' && found.length > LONGEST)
+    return `${JSON.stringify(found.slice(0, LONGEST)).slice(0, LONGEST)}…`;
   const text = JSON.stringify(found);
   return text.length <= LONGEST ? text : `${text.slice(0, LONGEST)}…`;
 }

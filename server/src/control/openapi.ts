@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import receiving from '../../../spec/receiving.openapi.json' with { type: 'json' };
+import { MOST_PROBLEMS } from '../model/excess.ts';
 import type { Json, JsonObject } from '../model/json.ts';
 import { STATUS_TEXT } from '../model/status-text.ts';
 import type { Operation } from './operation.ts';
@@ -258,6 +259,11 @@ const PROBLEM = {
         required: ['path', 'message'],
         properties: { path: { type: 'string' }, message: { type: 'string' } },
       },
+      maxItems: MOST_PROBLEMS,
+    },
+    truncated: {
+      const: true,
+      description: 'More is wrong than `errors` lists. Absent when it lists everything.',
     },
   },
 } as const;

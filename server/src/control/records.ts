@@ -12,7 +12,6 @@ import type {
   SourceRecord,
 } from '../ports/settings.ts';
 import { type Fault, Problem } from './problem.ts';
-import { shownSource, wholeDestination } from './shown.ts';
 
 /** What every operation on records needs. */
 export interface RecordTools {
@@ -23,8 +22,14 @@ export interface RecordTools {
     ): Promise<SettingsSnapshot>;
     audit: Settings['audit'];
   };
-  /** Checks sources and destinations together, written as in the configuration file. */
-  readonly check: (document: ConfigDocument) => Checked;
+  /**
+   * Checks sources and destinations together, written as in the configuration file, beside those that the server has: no
+   * write key is of two sources, and a destination names sources that there are.
+   */
+  readonly check: (
+    document: ConfigDocument,
+    known: Pick<SettingsSnapshot, 'sources' | 'destinations'>,
+  ) => Checked;
   /** What `check` accepts of one record, to describe it. */
   readonly schemas: { readonly source: z.ZodType; readonly destination: z.ZodType };
   readonly clock: Clock;
@@ -41,17 +46,11 @@ export type Checked =
       readonly sources: readonly SourceRecord[];
       readonly destinations: readonly DestinationRecord[];
     }
-  /** Paths as in the file: `destinations[0].settings.endpoints[0].url`. */
-  | { readonly faults: readonly Fault[] };
-
-/** Everything as it is now, as a configuration file would have it, secrets included. */
-export function documentOf({ sources, destinations }: Pick<SettingsSnapshot, 'sources' | 'destinations'>) {
-  return { sources: sources.map(shownSource), destinations: destinations.map(wholeDestination) };
-}
+  /** Paths as in the file: `destinations[0].settings.endpoints[0].url`. `isCut`: there are more. */
+  | { readonly faults: readonly Fault[]; readonly isCut: boolean };
 
 /**
- * One record among all others, checked as the configuration file is: what is wrong with it is told by its path in the
- * body, and what is wrong elsewhere is no reason to refuse it. Called inside a change: only what is checked against the
+ * One record, checked as the configuration file is, beside all others. Called inside a change: only what is checked against the
  * records that are changed holds, such as that no write key is of two sources.
  */
 export function checkOne<Kind extends 'sources' | 'destinations'>(
@@ -59,34 +58,14 @@ export function checkOne<Kind extends 'sources' | 'destinations'>(
   record: JsonObject,
   { now, check }: { readonly now: SettingsSnapshot } & Pick<RecordTools, 'check'>,
 ): (Kind extends 'sources' ? SourceRecord : DestinationRecord) & object {
-  const all = documentOf(now);
-  const others = all[kind].filter(({ name }) => name !== record['name']);
-  const place = others.length;
-  // Last, so that it is the one that is told when another has the same write key.
-  const checked = check({ ...all, [kind]: [...others, record] });
-  if (!('faults' in checked)) return checked[kind][place] as never;
-  const errors = faultsAt(checked.faults, `${kind}[${place}]`).map(({ path, message }) => ({
-    path,
-    // Places among all records mean nothing to whoever has sent one.
-    message: message.replace(
-      /\b(source|destination)s\[(\d+)\]$/,
-      (_, noun: string, nth: string) => `the ${noun} ${JSON.stringify(others[Number(nth)]?.name)}`,
-    ),
+  const checked = check({ sources: [], destinations: [], [kind]: [record] }, now);
+  if (!('faults' in checked)) return checked[kind][0] as never;
+  const start = `${kind}[0]`;
+  const errors = checked.faults.map(({ path, message }) => ({
+    path: `body${path.slice(start.length)}`,
+    message,
   }));
-  if (errors.length > 0) throw new Problem('invalid_parameters', { errors });
-  // Others were stored by a version with other rules.
-  const alone = check({ sources: [], destinations: [], [kind]: [record] });
-  if ('faults' in alone) throw new Problem('invalid_parameters', { errors: alone.faults });
-  return alone[kind][0] as never;
-}
-
-/** Those at this path, by their path below it. */
-function faultsAt(faults: readonly Fault[], at: string): Fault[] {
-  return faults.flatMap(({ path, message }) =>
-    path === at || path.startsWith(`${at}.`) || path.startsWith(`${at}[`)
-      ? [{ path: `body${path.slice(at.length)}`, message }]
-      : [],
-  );
+  throw new Problem('invalid_parameters', { errors, isCut: checked.isCut });
 }
 
 /** Of what is shown: the same text, the same tag. `version`: where a change may not show. */

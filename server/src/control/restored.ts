@@ -8,6 +8,9 @@ function isMask(value: Json | undefined): boolean {
   return isObject(value) && value['set'] === true;
 }
 
+/** More than any destination may have: a longer list is refused as it is, and nothing is looked up for each of it. */
+const MOST_ENDPOINTS = 20;
+
 /**
  * A destination as somebody sends it, with the stored secrets where it holds what stands for them: what was read can be
  * sent back. Where nothing is stored the mask stays, and validation refuses it.
@@ -27,7 +30,7 @@ export function restored(wanted: JsonObject, stored: DestinationRecord | undefin
           : list,
       ),
       ...whereThere(settings, 'endpoints', (list) =>
-        Array.isArray(list)
+        Array.isArray(list) && list.length <= MOST_ENDPOINTS
           ? list.map((endpoint: Json, place) => restoredEndpoint(endpoint, place, endpoints))
           : list,
       ),

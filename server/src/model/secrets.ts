@@ -26,6 +26,15 @@ export type SecretPlace =
 const HINT = 4;
 const SHORTEST_WITH_HINT = 12;
 
+/** A signature of a guessable secret gives it away: whoever sees one request can try secrets until one fits. */
+const SHORTEST_SAFE = 16;
+
+/** What somebody who sets a shared secret should know about it; receivers may have it already, so it is never refused. */
+export function secretWarning(secret: string | undefined): string | undefined {
+  if (secret === undefined || secret.length >= SHORTEST_SAFE) return undefined;
+  return `has fewer than ${SHORTEST_SAFE} characters, and could be guessed from one signed request; take a longer one if the receiver can`;
+}
+
 export function maskOf(secret: string): Mask {
   return secret.length < SHORTEST_WITH_HINT ? { set: true } : { set: true, hint: secret.slice(-HINT) };
 }

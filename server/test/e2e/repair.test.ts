@@ -139,7 +139,7 @@ describe('a destination', () => {
     const [arrival] = receiver.arrivals;
     expect(String(arrival!.body)).toBe(trial!.request.body);
     expect(JSON.parse(trial!.request.body)).toMatchObject({ type: 'identify', userId: 'test-user' });
-    const signature = createHmac('sha1', 's3cret').update(arrival!.body).digest('hex');
+    const signature = createHmac('sha1', 's3cret-of-the-tests').update(arrival!.body).digest('hex');
     expect(arrival!.headers['x-signature']).toBe(signature);
     expect(trial!.request.headers['X-Signature']).toBe(signature);
     expect(await countsWhen(() => true)).toMatchObject({ owed: 0 });

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { makePlace, oneDestination, type Place, runProgram, startProgram } from '../support/program.ts';
 
 const GOOD = oneDestination(['http://127.0.0.1:9/in']);
@@ -36,6 +36,60 @@ describe('millrace start', () => {
     expect(stderr).toContain(`millrace.yaml:${line}:`);
     expect(stderr).toContain('destinations[0].settings.endpoints[0].url');
     expect(stderr).toContain('example.com/hook');
+  });
+
+  it('refuses an endpoint at an address that the egress rules refuse, with its line, and ends with 2', async () => {
+    const url = 'http://169.254.169.254/latest';
+    writeFileSync(place.config, oneDestination([url]));
+    const { code, stderr } = await start();
+    expect(code).toBe(2);
+    expect(stderr).toContain(
+      'destinations[0].settings.endpoints[0].url  169.254.169.254 is refused as link-local; add it to egress.allow if it is yours',
+    );
+    expect(stderr).toMatch(/millrace\.yaml:12:18 {2}destinations/);
+  });
+
+  it('refuses a source that neither the file nor the data folder has, with its line, and ends with 2', async () => {
+    writeFileSync(place.config, GOOD.replace('sources: [website]', 'sources: [webiste]'));
+    const { code, stderr } = await start();
+    expect(code).toBe(2);
+    expect(stderr).toMatch(
+      /millrace\.yaml:9:15 {2}destinations\[0\]\.sources\[0\] {2}names the source "webiste", which does not exist; did you mean "website"\?/,
+    );
+    // One that an earlier start has made is a source all the same.
+    writeFileSync(place.config, 'sources: [{ name: webiste, writeKeys: [wk_2] }]');
+    const program = await startProgram({ args: args('--port', '0') });
+    await program.stop();
+    writeFileSync(place.config, GOOD.replace('sources: [website]', 'sources: [webiste]'));
+    const second = await startProgram({ args: args('--port', '0') });
+    await second.stop();
+    expect(second.out.stderr).not.toContain('webiste');
+  });
+
+  it('starts with an endpoint whose name does not resolve, and says so', async () => {
+    writeFileSync(place.config, oneDestination(['http://nowhere.invalid/']));
+    const program = await startProgram({ args: args('--port', '0') });
+    await vi.waitFor(() => expect(program.out.stderr).toContain('nowhere.invalid does not resolve'), 20_000);
+    await program.stop();
+  });
+
+  it('refuses a short admin token where others can reach it, and takes it on loopback', async () => {
+    writeFileSync(place.config, `admin: { token: fifteen-letters }\n${GOOD}`);
+    const open = await runProgram({ args: ['start', '--config', place.config, '--data', place.data] });
+    expect(open.code).toBe(2);
+    expect(open.stderr).toMatch(
+      /millrace\.yaml:1:17 {2}admin\.token {2}must have at least 16 characters where the server listens on 0\.0\.0\.0/,
+    );
+    expect(open.stderr).not.toContain('fifteen-letters');
+    const program = await startProgram({ args: args('--port', '0') });
+    await program.stop();
+    const env = { MILLRACE_ADMIN_TOKEN: 'fifteen-letters' };
+    writeFileSync(place.config, GOOD);
+    const given = await runProgram({ args: ['start', '--config', place.config, '--data', place.data], env });
+    expect(given).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('MILLRACE_ADMIN_TOKEN  must have'),
+    });
   });
 
   it('says so when the configuration file does not exist, and ends with 2', async () => {

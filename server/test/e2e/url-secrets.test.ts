@@ -85,7 +85,7 @@ describe('a credential in the query of an endpoint', () => {
     const file = join(place.folder, 'exported.yaml');
     writeFileSync(file, out);
     const env = {
-      ...{ CRM_SECRET: 's3cret', CRM_QUERY_1_TOKEN: SECRET, CRM_QUERY_1_V: '1' },
+      ...{ CRM_SECRET: 's3cret-of-the-tests', CRM_QUERY_1_TOKEN: SECRET, CRM_QUERY_1_V: '1' },
       ...{ CRM_QUERY_2_TOKEN: SECRET, CRM_QUERY_2_V: '1' },
     };
     expect(await run(['plan', '-f', file], env)).toMatchObject({

@@ -140,7 +140,7 @@ export function makePlace(yaml: string): Place {
 }
 
 /** A configuration with one source (`website`, key `wk`) and one destination (`crm`) for these endpoints. */
-export function oneDestination(endpoints: readonly string[], secret = 's3cret'): string {
+export function oneDestination(endpoints: readonly string[], secret = 's3cret-of-the-tests'): string {
   return `
 egress: { allow: [127.0.0.0/8, ::1/128] }
 sources:

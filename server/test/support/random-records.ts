@@ -140,10 +140,10 @@ const headers = fc
 const url = fc
   .tuple(
     fc.constantFrom(
-      'http://a.example',
-      'https://b.example:8443',
+      'http://1.1.1.1',
+      'https://9.9.9.9:8443',
       'HTTPS://ünd.example',
-      'http://[2001:db8::1]:80',
+      'http://[2606:4700::1]:80',
     ),
     fc.constantFrom(
       '',
@@ -180,7 +180,7 @@ const settings = fc.record(
       {
         types: fc.uniqueArray(fc.constantFrom(...CALL_TYPES), { minLength: 1 }),
         events: fc.array(
-          anyText.filter((text) => text !== ''),
+          anyText.map((text) => text.replace(/\*(?!$)/gs, '-')).filter((text) => text !== ''),
           { minLength: 1, maxLength: 3 },
         ),
       },
@@ -204,13 +204,21 @@ const destination = fc.record(
   { requiredKeys: ['name', 'type', 'sources', 'settings'] },
 );
 
-/** The values of `sources` and `destinations`, secrets written out. */
-export const randomRecords = fc.record({
-  sources: fc.uniqueArray(source, { maxLength: 3, selector: (one) => one.name }).map((sources) => {
-    const seen = new Set<string>();
-    return sources
-      .map((one) => ({ ...one, writeKeys: one.writeKeys.filter((key) => !seen.has(key) && seen.add(key)) }))
-      .filter((one) => one.writeKeys.length > 0);
-  }),
-  destinations: fc.uniqueArray(destination, { maxLength: 3, selector: (one) => one.name }),
-});
+/** The values of `sources` and `destinations`, secrets written out. Destinations name sources that there are. */
+export const randomRecords = fc
+  .record({
+    sources: fc.uniqueArray(source, { maxLength: 3, selector: (one) => one.name }).map((sources) => {
+      const seen = new Set<string>();
+      return sources
+        .map((one) => ({ ...one, writeKeys: one.writeKeys.filter((key) => !seen.has(key) && seen.add(key)) }))
+        .filter((one) => one.writeKeys.length > 0);
+    }),
+    destinations: fc.uniqueArray(destination, { maxLength: 3, selector: (one) => one.name }),
+  })
+  .map(({ sources, destinations }) => {
+    const names = sources.map(({ name }) => name);
+    return {
+      sources,
+      destinations: destinations.map((one) => ({ ...one, sources: names.slice(one.sources.length) })),
+    };
+  });

@@ -190,7 +190,8 @@ export function resolveAllowed(hostname: string, rules: EgressRules, lookup: Loo
   });
 }
 
-function checkAll(hostname: string, found: readonly LookupAddress[], rules: EgressRules): Resolution {
+/** As `resolveAllowed`, of the addresses found; there is at least one. */
+export function checkAll(hostname: string, found: readonly LookupAddress[], rules: EgressRules): Resolution {
   const checked = found.map(({ address, family }) => ({ address, family, ...rules.check(address) }));
   const addresses = checked
     .filter(({ allowed }) => allowed)

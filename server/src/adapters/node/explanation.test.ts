@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Lookup } from './egress.ts';
-import { endpointProblems, explainEgress } from './explanation.ts';
+import { endpointProblems, explainEgress, judgeEndpoints, literalRefusal } from './explanation.ts';
 
 const names =
   (known: Record<string, readonly string[]>): Lookup =>
@@ -104,5 +104,73 @@ describe('the endpoints of settings', () => {
         message: 'nowhere.example does not resolve',
       },
     ]);
+  });
+});
+
+describe('the URLs of settings that are to be saved', () => {
+  it('are judged in the words of an explanation, each name looked up once', async () => {
+    const asked: string[] = [];
+    const counted: Lookup = (host, options, done) => {
+      asked.push(host);
+      lookup(host, options, done);
+    };
+    const urls = [
+      'http://hooks.example/a',
+      'http://hooks.example/b',
+      'http://10.0.0.1/',
+      'http://inside.example/',
+    ];
+    expect(await judgeEndpoints(urls, { allow: [] }, { lookup: counted })).toEqual(
+      new Map([
+        ['http://hooks.example/a', { verdict: 'allowed', message: 'requests are sent' }],
+        ['http://hooks.example/b', { verdict: 'allowed', message: 'requests are sent' }],
+        [
+          'http://10.0.0.1/',
+          {
+            verdict: 'refused',
+            message: '10.0.0.1 is refused as private; add it to egress.allow if it is yours',
+          },
+        ],
+        [
+          'http://inside.example/',
+          {
+            verdict: 'refused',
+            message:
+              'inside.example resolves to 10.20.0.7, which is refused as private; add it to egress.allow if it is yours',
+          },
+        ],
+      ]),
+    );
+    expect(asked.sort()).toEqual(['hooks.example', 'inside.example']);
+  });
+
+  it('are waited for only so long, however many there are, two lookups at a time', async () => {
+    let asked = 0;
+    const silent: Lookup = () => void asked++;
+    const urls = Array.from({ length: 1000 }, (_, nth) => `http://n${nth}.example/`);
+    const verdicts = await judgeEndpoints(
+      [...urls, 'http://127.0.0.1/'],
+      { allow: [] },
+      { lookup: silent, patience: 20 },
+    );
+    expect(verdicts.get('http://n999.example/')).toEqual({
+      verdict: 'unresolved',
+      message: 'n999.example was not looked up in time',
+    });
+    expect(verdicts.get('http://127.0.0.1/')?.verdict).toBe('refused');
+    expect(asked).toBe(2);
+  });
+});
+
+describe('a literal address', () => {
+  it.each([
+    ['http://127.0.0.1:80/', '127.0.0.1 is refused as loopback; add it to egress.allow if it is yours'],
+    ['http://[::1]/', '::1 is refused as loopback; add it to egress.allow if it is yours'],
+    ['http://2130706433/', '127.0.0.1 is refused as loopback; add it to egress.allow if it is yours'],
+    ['http://10.1.2.3/', undefined],
+    ['http://1.1.1.1/', undefined],
+    ['http://localhost/', undefined],
+  ])('%s is refused without a lookup: %s', (url, message) => {
+    expect(literalRefusal(url, { allow: ['10.0.0.0/8'] })).toBe(message);
   });
 });

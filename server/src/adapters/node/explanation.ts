@@ -1,7 +1,9 @@
 import { type LookupAddress, lookup as systemLookup } from 'node:dns';
+import { once } from 'node:events';
 import { isIP } from 'node:net';
 import type { Destination, Endpoint } from '../../model/destination.ts';
-import { egressRules, type Lookup, resolveAllowed } from './egress.ts';
+import { type Duration, SECOND } from '../../model/time.ts';
+import { checkAll, egressRules, type Lookup, resolveAllowed } from './egress.ts';
 import { proxyOf } from './tunnel.ts';
 
 /** What the configuration says about outbound requests. */
@@ -94,6 +96,61 @@ export async function endpointProblems(
     }
   }
   return problems;
+}
+
+/** What the rules say of a URL that somebody wants to send to. See `EndpointProblem`. */
+export interface EgressVerdict {
+  readonly verdict: 'allowed' | 'refused' | 'unresolved' | 'invalid';
+  /** One sentence for the operator. */
+  readonly message: string;
+}
+
+/** Names looked up at the same time: each holds one of the few threads that the process looks names up with. */
+const LOOKUPS_AT_ONCE = 2;
+
+/** In all: whoever saves settings waits for it. */
+const PATIENCE: Duration = 3 * SECOND;
+
+/**
+ * Judges URLs as requests to them would be, and sends nothing. Each name is looked up once; those that have not been looked up
+ * when the patience is over count as unresolved. Never rejects.
+ */
+export async function judgeEndpoints(
+  urls: Iterable<string>,
+  settings: EgressSettings,
+  {
+    lookup = systemLookup,
+    patience = PATIENCE,
+  }: { readonly lookup?: Lookup; readonly patience?: Duration } = {},
+): Promise<Map<string, EgressVerdict>> {
+  const verdicts = new Map<string, EgressVerdict>();
+  const byHost = Map.groupBy(new Set(urls), (url) => URL.parse(url)?.hostname ?? '');
+  const deadline = new AbortController();
+  const over = once(deadline.signal, 'abort').then(() => undefined);
+  const timer = setTimeout(() => deadline.abort(), patience);
+  // Literal addresses first: they cost nothing, and slow names must not keep them from being refused.
+  const isName = (host: string) => (isIP(host.replace(/^\[|\]$/g, '')) === 0 ? 1 : 0);
+  const hosts = [...byHost].sort(([one], [other]) => isName(one) - isName(other)).values();
+  const judge = async () => {
+    for (const [host, those] of hosts) {
+      const late = { verdict: 'unresolved', message: `${host} was not looked up in time` } as const;
+      const explained = deadline.signal.aborted ? undefined : explainEgress(those[0]!, settings, lookup);
+      const { verdict, message } = (await Promise.race([explained, over])) ?? late;
+      for (const url of those) verdicts.set(url, { verdict, message });
+    }
+  };
+  await Promise.all(Array.from({ length: LOOKUPS_AT_ONCE }, judge));
+  clearTimeout(timer);
+  return verdicts;
+}
+
+/** Why no request would ever be sent to a URL, whatever names resolve to: it has an address that is refused. */
+export function literalRefusal(url: string, settings: EgressSettings): string | undefined {
+  const host = URL.parse(url)?.hostname.replace(/^\[|\]$/g, '') ?? '';
+  const family = isIP(host);
+  if (family === 0) return undefined;
+  const judged = checkAll(host, [{ address: host, family }], egressRules(settings.allow));
+  return judged.kind === 'refused' ? judged.message : undefined;
 }
 
 function addressesOf(host: string, lookup: Lookup): Promise<LookupAddress[]> {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RESERVED_HEADERS, urlProblem, webhookSettings } from './settings.ts';
+import { excessIn, RESERVED_HEADERS, urlProblem, webhookSettings } from './settings.ts';
 
 /** Path and message of everything that is wrong with these settings. */
 function problemsIn(settings: unknown): { path: string; message: string }[] {
@@ -42,6 +42,60 @@ describe('settings of a webhooks destination', () => {
       { path: 'endpoints.5.url', message: 'must be an absolute http or https URL' },
       { path: 'endpoints', message },
     ]);
+  });
+
+  it('take URLs of 2,048 characters and values of headers of 8,192, and no longer ones', () => {
+    const url = (length: number) => 'https://example.com/'.padEnd(length, 'x');
+    const value = (length: number) => one({ 'X-Long': 'x'.repeat(length) });
+    expect(problemsIn({ endpoints: [{ url: url(2048) }] })).toEqual([]);
+    expect(problemsIn({ endpoints: [{ url: url(2049) }] })).toEqual([
+      {
+        path: 'endpoints.0.url',
+        message: 'must be an absolute http or https URL of at most 2048 characters',
+      },
+    ]);
+    expect(problemsIn(value(8192))).toEqual([]);
+    expect(problemsIn(value(8193))).toEqual([
+      { path: 'endpoints.0.headers.X-Long', message: 'must be text of at most 8192 characters' },
+    ]);
+  });
+
+  it('do not take port 0, which nothing can listen on', () => {
+    for (const url of ['http://example.com:0', 'https://[2606:4700::1]:00000/x'])
+      expect(problemsIn({ endpoints: [{ url }] })).toEqual([
+        {
+          path: 'endpoints.0.url',
+          message: 'must be an absolute http or https URL with a port from 1 to 65535',
+        },
+      ]);
+  });
+
+  it('take a * in the names of a filter only at their end', () => {
+    const filter = (...events: string[]) => ({ ...one({}), filter: { events } });
+    expect(problemsIn(filter('Order *', '*', 'Order'))).toEqual([]);
+    const message = 'must have no * but one at its end, which stands for any rest';
+    expect(problemsIn(filter('* Placed', 'a*b', 'a**', '**', 'a*')).map(({ path }) => path)).toEqual([
+      'filter.events.0',
+      'filter.events.1',
+      'filter.events.2',
+      'filter.events.3',
+    ]);
+    expect(problemsIn(filter('*a'))).toEqual([{ path: 'filter.events.0', message }]);
+  });
+
+  it('say which list is too long to be looked into', () => {
+    const many = (count: number) => Array.from({ length: count }, () => ({ url: 7 }));
+    const headers = (count: number) => Object.fromEntries(many(count).map((_, nth) => [`h${nth}`, 'x']));
+    expect(excessIn({ endpoints: many(20) })).toBe(undefined);
+    expect(excessIn({ endpoints: many(21) })?.path).toEqual(['endpoints']);
+    expect(excessIn(one(headers(20)))).toBe(undefined);
+    expect(excessIn({ endpoints: [{}, { headers: headers(21) }] })?.path).toEqual([
+      'endpoints',
+      1,
+      'headers',
+    ]);
+    for (const other of [null, 7, [], {}, { endpoints: 'x' }, { endpoints: [null] }])
+      expect(excessIn(other)).toBe(undefined);
   });
 
   it('do not take an endpoint that is only a URL', () => {

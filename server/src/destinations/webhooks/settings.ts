@@ -40,14 +40,22 @@ const HEADER_VALUE = /^[\u0020-\u007e\u00a0-\u00ff]*$/;
 
 const WEB_URL = /^[hH][tT][tT][pP][sS]?:\/\/[^\s/?#@\\]+([/?][^\s#]*)?$/;
 
+/** Characters of a URL: servers and proxies take at least as many. */
+const LONGEST_URL = 2048;
+
+/** Characters of a header's value: servers refuse a head of 16 KB, and often one of 8. */
+const LONGEST_VALUE = 8192;
+
 const URL_RULE = 'must be an absolute http or https URL';
 const VALUE_RULE = 'must be text without control characters or characters beyond Latin-1';
+const LONG_VALUE_RULE = `must be text of at most ${LONGEST_VALUE} characters`;
 
 /**
  * What is wrong with an address that requests are sent to, or `undefined`. Credentials and fragments are refused
  * because neither is ever sent: an operator who writes one expects something that would not happen.
  */
 export function urlProblem(text: string): string | undefined {
+  if (text.length > LONGEST_URL) return `${URL_RULE} of at most ${LONGEST_URL} characters`;
   const authority = /^https?:\/\/([^\s/?#\\]+)/i.exec(text)?.[1];
   if (authority === undefined || /[\s\p{Cc}]/u.test(text)) return URL_RULE;
   if (authority.includes('@'))
@@ -55,7 +63,9 @@ export function urlProblem(text: string): string | undefined {
   if (text.includes('#')) return `${URL_RULE} without a fragment (the part from # on), which is never sent`;
   if (hasMaskedValue(text))
     return `${URL_RULE} with its whole query: … only stands for a value that is stored`;
-  return WEB_URL.test(text) && URL.canParse(text) ? undefined : URL_RULE;
+  const url = WEB_URL.test(text) ? URL.parse(text) : null;
+  if (url === null) return URL_RULE;
+  return url.port === '0' ? `${URL_RULE} with a port from 1 to 65535` : undefined;
 }
 
 const webUrl = z
@@ -67,14 +77,21 @@ const webUrl = z
   .meta({
     description: 'Where the requests go: an absolute http or https URL without credentials or fragment.',
     pattern: WEB_URL.source,
+    maxLength: LONGEST_URL,
   });
 
+/** Endpoints of a list and headers of a mapping that are looked at: where there are a few too many, all that is wrong is told. */
+const LOOKED_AT = 20;
+
+const HEADERS_RULE = `must have at most ${MAX_HEADERS} headers`;
+
+const headerValue = z
+  .string(VALUE_RULE)
+  .regex(HEADER_VALUE, VALUE_RULE)
+  .max(LONGEST_VALUE, { error: LONG_VALUE_RULE, abort: true });
+
 const headers = z
-  .record(
-    z.string(),
-    z.string(VALUE_RULE).regex(HEADER_VALUE, VALUE_RULE),
-    'must be a mapping of header names to values',
-  )
+  .record(z.string(), headerValue, 'must be a mapping of header names to values')
   // Also when a value is wrong, so that one reading reports everything.
   .superRefine((record: unknown, context) => checkNames(record, context), { when: () => true })
   .default({})
@@ -90,13 +107,14 @@ function checkNames(record: unknown, context: z.core.$RefinementCtx): void {
   if (!isObject(record)) return;
   const names = Object.keys(record);
   if (names.length > MAX_HEADERS) {
-    const message = `must have at most ${MAX_HEADERS} headers`;
-    context.addIssue({ code: 'custom', message, params: { found: true } });
+    context.addIssue({ code: 'custom', message: HEADERS_RULE, params: { found: true } });
   }
-  for (const [place, name] of names.entries()) {
-    const first = names.findIndex((other) => other.toLowerCase() === name.toLowerCase());
+  const first = new Map<string, string>();
+  for (const name of names) {
+    const same = first.get(name.toLowerCase());
+    if (same === undefined) first.set(name.toLowerCase(), name);
     const message =
-      first === place ? nameProblem(name) : `is the same header as ${names[first]}: case does not matter`;
+      same === undefined ? nameProblem(name) : `is the same header as ${same}: case does not matter`;
     if (message !== undefined)
       context.addIssue({ code: 'custom', path: [name], message, params: { at: 'key' } });
   }
@@ -134,6 +152,7 @@ const SIGNING_SECRET_RULE = 'must be whsec_ followed by the base64 of 24 to 64 b
 const TYPES_RULE = `must be a list of types of calls: ${CALL_TYPES.join(', ')}`;
 const EVENTS_RULE = `must be a list of 1 to ${MAX_EVENT_NAMES} names of track events`;
 const EVENT_RULE = 'must be the name of a track event, or its beginning and *';
+const STAR_RULE = 'must have no * but one at its end, which stands for any rest';
 const RATE_RULE = `must be a whole number of requests a second, from 1 to ${MAX_RATE}`;
 const CONCURRENCY_RULE = `must be a whole number of requests, from 1 to ${MAX_CONCURRENCY}`;
 
@@ -146,7 +165,13 @@ const filter = z
         .exactOptional()
         .meta({ description: 'Only calls of these types. All types when absent.' }),
       events: z
-        .array(z.string(EVENT_RULE).min(1, EVENT_RULE), EVENTS_RULE)
+        .array(
+          z
+            .string(EVENT_RULE)
+            .min(1, EVENT_RULE)
+            .regex(/^[^*]*\*?$/, STAR_RULE),
+          EVENTS_RULE,
+        )
         .min(1, EVENTS_RULE)
         .max(MAX_EVENT_NAMES, EVENTS_RULE)
         .exactOptional()
@@ -222,6 +247,21 @@ export const webhookSettings = z
     'must be a mapping with endpoints',
   )
   .meta({ description: 'Settings of a destination of type webhooks.' }) satisfies z.ZodType<WebhookSettings>;
+
+/**
+ * The list of endpoints, or the mapping of headers, that is too long to be looked into. Asked before the schema looks at
+ * settings: it would look at every entry first, and then at their number.
+ */
+export function excessIn(settings: unknown): { path: (string | number)[]; message: string } | undefined {
+  const endpoints = isObject(settings) ? settings['endpoints'] : undefined;
+  if (!Array.isArray(endpoints)) return undefined;
+  if (endpoints.length > LOOKED_AT) return { path: ['endpoints'], message: ENDPOINTS_RULE };
+  const place = endpoints.findIndex((one: unknown) => {
+    const headers = isObject(one) ? one['headers'] : undefined;
+    return isObject(headers) && Object.keys(headers).length > LOOKED_AT;
+  });
+  return place === -1 ? undefined : { path: ['endpoints', place, 'headers'], message: HEADERS_RULE };
+}
 
 function anyCase(name: string): string {
   return name

@@ -39,7 +39,10 @@ export function addEndpointVerbs(program: Command, run: Run): void {
     )
     .option('--fail-rate <share>', 'share of requests to answer with 500: 0 to 1', share, 0)
     .option('--body', 'print bodies too')
-    .addHelpText('after', '\nExample:\n  millrace listen --port 4000 --secret s3cret --fail-rate 0.2')
+    .addHelpText(
+      'after',
+      '\nExample:\n  millrace listen --port 4000 --secret my-shared-secret --fail-rate 0.2',
+    )
     .action(run(async () => (await import('./listen.ts')).listen));
   program
     .command('egress')

@@ -17,7 +17,11 @@ const RUN = ['sh', 'js', 'ts', 'py', 'go', 'yaml', 'json'];
 const SHOWN = ['', 'html', 'nginx', 'text'];
 
 /** What examples take from the environment. */
-const ENV = { CRM_SECRET: 's', CRM_TOKEN: 't', MILLRACE_ADMIN_TOKEN: 'a' };
+const ENV = {
+  CRM_SECRET: 'a secret of the crm',
+  CRM_TOKEN: 't',
+  MILLRACE_ADMIN_TOKEN: 'a-token-of-the-admin',
+};
 
 /** Examples of destinations name sources that stand elsewhere on the page, or on none. */
 const SOURCES = 'sources: [{ name: website, writeKeys: [wk_a] }, { name: app, writeKeys: [wk_b] }]\n';

@@ -149,7 +149,7 @@ describe('docs/reference/webhooks.md', () => {
     for (const text of examples) {
       const sources = 'sources: [{ name: website, writeKeys: [a] }, { name: app, writeKeys: [b] }]\n';
       const file = { path: 'millrace.yaml', text: sources + text };
-      const env = { CRM_SECRET: 's' };
+      const env = { CRM_SECRET: 'a secret of the crm' };
       expect(loadConfig({ file, env, flags: {}, defaults: { host: '127.0.0.1' } }).warnings).toEqual([]);
     }
   });

@@ -16,6 +16,8 @@ export interface Round {
   readonly settingsVersion: number;
   /** Of the destination: time that its retry window leaves out. */
   readonly pauses?: readonly Pause[];
+  /** It asked whether the endpoint is back. */
+  readonly isProbe?: boolean;
   /** From 0 (inclusive) to 1 (exclusive); spreads the retries. */
   readonly random: number;
 }
@@ -37,7 +39,9 @@ export function decide(delivery: Delivery, round: Round): Decision {
   const deadline = firstFailedAt + RETRY_WINDOW + pausedWithin(pauses, firstFailedAt, now);
   const rounds = delivery.rounds + 1;
   const scheduled = now + backoff(rounds, round.random);
-  if (scheduled > deadline) return { kind: 'dead', reason: 'retry_window_over' };
+  // A probe asks for all that waits, and takes none of its own delivery's window.
+  if ((round.isProbe === true ? now : scheduled) > deadline)
+    return { kind: 'dead', reason: 'retry_window_over' };
 
   const wish = latestWish(retryable.map(({ outcome }) => outcome.notBefore)) ?? 0;
   const endpoints = retryable.reduce((bits, { place }) => bits | (1 << place), 0);

@@ -42,7 +42,8 @@ export function nextErrand(known: Known, breaker: Breaker, room: number, now: Mo
   const checkAt = known.outage === undefined ? Number.POSITIVE_INFINITY : known.checkedAt + CHECK_EVERY;
   if (checkAt <= now) return { kind: 'expire' };
   if (breaker.state === 'probing') return { kind: 'wait', until: checkAt };
-  const at = breaker.state === 'open' ? Math.max(breaker.nextProbeAt, known.nextDueAt) : known.nextDueAt;
+  // A probe takes what is due first, now or later: an outage may have put off everything for half an hour.
+  const at = breaker.state === 'open' ? breaker.nextProbeAt : known.nextDueAt;
   if (at > now) return { kind: 'wait', until: Math.min(at, checkAt) };
   if (breaker.state === 'open') return { kind: 'probe' };
   return room > 0 ? { kind: 'claim', max: room } : FULL;

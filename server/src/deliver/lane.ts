@@ -248,7 +248,9 @@ export class Lane implements Supplied {
     const now = clock.monotonic();
     const settingsVersion = destination.version % SETTINGS_VERSIONS;
     const { pauses = NO_PAUSES } = this.#destination;
-    const decision = decide(work.delivery, { outcomes, now, settingsVersion, pauses, random: random() });
+    const { isProbe } = begun;
+    const round = { outcomes, now, settingsVersion, pauses, isProbe, random: random() };
+    const decision = decide(work.delivery, round);
     this.#health.note(decision, attempts);
     this.#tools.measures?.ended(work.written.arrivedAt, attempts, decision, now);
     this.#settle(work, attempts, decision);

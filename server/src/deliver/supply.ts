@@ -136,11 +136,14 @@ export class Supply implements Known {
     }
   }
 
-  /** @returns how many deliveries were handed to the lane */
-  async #claim(max: number): Promise<number> {
+  /**
+   * @param dueAt a time to come until which deliveries may be due; now when absent
+   * @returns how many deliveries were handed to the lane
+   */
+  async #claim(max: number, dueAt: Monotonic = 0): Promise<number> {
     const { backlog, clock } = this.#tools;
     const { outage } = this;
-    const now = clock.monotonic();
+    const now = Math.max(clock.monotonic(), dueAt);
     const { deliveries, nextDueAt } = await backlog.claim(this.#lane.destination.id, max, now);
     // At once, before anything else is awaited: news of later sets may arrive meanwhile and must not be overwritten.
     this.nextDueAt = nextDueAt;
@@ -162,7 +165,7 @@ export class Supply implements Known {
     let taken = 0;
     try {
       await this.#expire();
-      taken = await this.#claim(1);
+      taken = await this.#claim(1, this.nextDueAt);
     } finally {
       if (taken === 0) this.#lane.withoutProbe();
     }

@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
+import { seeded } from '../support/seeded.ts';
 import { DOWN, HANGS, OK } from './endpoints.ts';
 import { CRM, destination, START, World } from './world.ts';
+
+/** With this every pause before a probe is the mean of its spread. */
+const MEAN = 1 - 1 / Math.E;
 
 describe('an outage', () => {
   it('is an outage when 20 deliveries have failed in a row after the first', async () => {
@@ -48,16 +52,16 @@ describe('an outage', () => {
     expect(after).toMatchObject({ held: 0, onDisk: 5000 });
   });
 
-  it('is probed with one real delivery after 5, 10, 20, 40 s and then every minute', async () => {
-    const world = await World.open({ behave: () => DOWN });
+  it('is probed with one real delivery, at first after 2 and 4 s on average, and then every 7', async () => {
+    const world = await World.open({ behave: () => DOWN, random: () => MEAN });
     await world.accept(500);
     await world.clock.passUntil(() => world.stateOf(CRM).breaker === 'open', SECOND);
     const openedAt = world.clock.now();
     const before = world.endpoints.arrivals.length;
-    await world.clock.pass(6 * MINUTE);
+    await world.clock.pass(20 * SECOND);
     const probes = world.secondsOf(CRM, openedAt).slice(before);
-    // Each probe takes a millisecond to fail, and the next one waits from there.
-    expect(probes.map(Math.round)).toEqual([5, 15, 35, 75, 135, 195, 255, 315]);
+    const pauses = probes.map((at, nth) => at - (probes[nth - 1] ?? 0));
+    expect(pauses.map(Math.round)).toEqual([2, 4, 7]);
     expect(world.endpoints.mostOpen.get('http://crm/')).toBe(16);
   });
 
@@ -71,7 +75,36 @@ describe('an outage', () => {
       const { nextProbeAt } = world.stateOf(CRM);
       seconds.push((nextProbeAt! - world.clock.now()) / SECOND);
     }
-    expect(seconds).toEqual([4, expect.closeTo(6, 1)]);
+    expect(seconds).toEqual([1, expect.closeTo(5.6, 1)]);
+  });
+
+  it('is probed as often when everything that waits has been tried and waits for half an hour', async () => {
+    const world = await World.open({ behave: () => DOWN });
+    await world.accept(60);
+    await world.clock.pass(2 * HOUR);
+    const before = world.endpoints.arrivals.length;
+    await world.clock.pass(10 * MINUTE);
+    expect(world.endpoints.arrivals.length - before).toBeGreaterThan(80);
+    world.endpoints.behave = () => OK;
+    await world.clock.pass(MINUTE);
+    expect(await world.countsOf(CRM)).toMatchObject({ delivered: 60, pending: 0, dead: {} });
+  });
+
+  it('that comes and goes every 30 seconds drains its backlog while the endpoint is up', async () => {
+    const world = await World.open({ random: seeded(3) });
+    const since = world.clock.monotonic();
+    // It was in step with the probes once: up for the 30 seconds between two of them.
+    world.endpoints.behave = () => {
+      const seconds = (world.clock.monotonic() - since) / SECOND;
+      return seconds % 60 < 30 ? DOWN : { after: 20 };
+    };
+    for (let minute = 0; minute < 10; minute++) {
+      await world.accept(500);
+      await world.clock.pass(MINUTE);
+      expect((await world.countsOf(CRM)).delivered).toBeGreaterThan((minute - 2) * 500);
+    }
+    await world.clock.pass(3 * MINUTE);
+    expect(await world.countsOf(CRM)).toMatchObject({ delivered: 5000, pending: 0, dead: {} });
   });
 
   it('is probed one at a time, however long a probe takes', async () => {
@@ -97,13 +130,13 @@ describe('an outage', () => {
     expect((world.stateOf(CRM).nextProbeAt! - world.clock.now()) / MINUTE).toBeCloseTo(10, 0);
   });
 
-  it('of four hours at ten events a second costs a row a second and a request a minute', async () => {
-    const world = await World.open({ behave: () => DOWN });
+  it('of an hour at ten events a second costs a row a second and nine requests a minute', async () => {
+    const world = await World.open({ behave: () => DOWN, random: () => MEAN });
     await world.accept(500);
     await world.clock.pass(SECOND);
     const requests = world.endpoints.arrivals.length;
     const rows = world.contents.sets.size;
-    const seconds = 4 * 3600 - 10;
+    const seconds = 3600;
     for (let second = 0; second < seconds; second++) {
       await world.accept(10);
       await world.clock.pass(SECOND);
@@ -111,8 +144,8 @@ describe('an outage', () => {
     }
     // The store is asked to append once a second here; each probe leaves one row of its own.
     const probes = world.endpoints.arrivals.length - requests;
-    expect(probes).toBeGreaterThan(235);
-    expect(probes).toBeLessThan(245);
+    expect(probes).toBeGreaterThan(505);
+    expect(probes).toBeLessThan(520);
     expect(world.contents.sets.size - rows).toBeLessThanOrEqual(seconds + probes);
     expect(world.contents.failures.length).toBe(world.endpoints.arrivals.length);
     expect(await world.countsOf(CRM)).toMatchObject({ pending: 500 + 10 * seconds, delivered: 0, dead: {} });
@@ -189,7 +222,7 @@ describe('the retry window in an outage', () => {
     const world = await World.open({ behave: () => DOWN });
     await world.accept(500);
     await world.clock.pass(4 * HOUR + 2 * MINUTE);
-    // 240 probes, and each of their deliveries failed for the first time at another minute.
+    // Some three thousand probes, and their deliveries failed for the first time all through the four hours.
     expect(await world.countsOf(CRM)).toMatchObject({ pending: 0, dead: { retry_window_over: 500 } });
   });
 
@@ -199,7 +232,7 @@ describe('the retry window in an outage', () => {
     await world.clock.pass(30 * SECOND);
     await world.clock.pass(4 * HOUR - 40 * SECOND);
     const [fresh] = await world.accept(1);
-    await world.clock.pass(5 * SECOND);
+    await world.clock.pass(45 * SECOND);
     world.endpoints.behave = () => OK;
     const before = world.endpoints.arrivals.length;
     await world.clock.pass(5 * MINUTE);

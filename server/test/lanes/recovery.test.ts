@@ -114,11 +114,11 @@ describe('a recovery', () => {
     expect(world.stateOf(CRM).limit).toBeGreaterThan(64);
     // One request takes its time; all others fail at once.
     const slow = world.endpoints.arrivals.length;
-    world.endpoints.behave = (_, nth) => (nth === slow ? { after: 4 * SECOND } : DOWN);
+    world.endpoints.behave = (_, nth) => (nth === slow ? { after: 1.5 * SECOND } : DOWN);
     await world.accept(500);
     await world.clock.passUntil(() => world.stateOf(CRM).breaker === 'open', SECOND);
     world.endpoints.behave = () => OK;
-    await world.clock.pass(3.9 * SECOND);
+    await world.clock.pass(1.3 * SECOND);
     expect(world.stateOf(CRM)).toMatchObject({ breaker: 'open', inFlight: 1 });
     await world.clock.pass(2 * SECOND);
     expect(world.stateOf(CRM)).toMatchObject({ breaker: 'closed', state: 'healthy' });
@@ -192,7 +192,7 @@ describe('a relapse', () => {
     };
     await world.clock.passUntil(() => accepted.length === 1, 2 * MINUTE);
     await world.clock.passUntil(() => world.stateOf(CRM).breaker === 'open', MINUTE);
-    expect((world.stateOf(CRM).nextProbeAt! - world.clock.now()) / SECOND).toBeCloseTo(60, 0);
+    expect((world.stateOf(CRM).nextProbeAt! - world.clock.now()) / SECOND).toBeCloseTo(1 + 6 * Math.LN2, 0);
   });
 
   it('a good while after a recovery begins anew', async () => {
@@ -201,7 +201,7 @@ describe('a relapse', () => {
     world.endpoints.behave = () => OK;
     await world.clock.pass(3 * MINUTE);
     await outage(500, world);
-    expect((world.stateOf(CRM).nextProbeAt! - world.clock.now()) / SECOND).toBeCloseTo(5, 0);
+    expect((world.stateOf(CRM).nextProbeAt! - world.clock.now()) / SECOND).toBeCloseTo(1 + Math.LN2, 0);
   });
 
   it('gives back to disk what had been claimed, and delivers all of it once', async () => {

@@ -33,7 +33,7 @@ export function backoff(rounds: number, random: number): Duration {
 }
 
 /** A delay with its jitter. `random` from 0 (inclusive) to 1 (exclusive). */
-export function spread(delay: Duration, random: number): Duration {
+function spread(delay: Duration, random: number): Duration {
   return Math.round(delay * (1 - JITTER + 2 * JITTER * random));
 }
 

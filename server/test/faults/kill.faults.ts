@@ -32,7 +32,7 @@ describe('a program killed at any moment', () => {
     const calls = new Calls('kill');
     const tally = { rounds: 0, midTraffic: 0, starting: 0, stopping: 0 };
 
-    for (const round of roundsOf({ kind: 'kill', rounds: 100, share: 0.45 })) {
+    for (const round of roundsOf({ kind: 'kill', rounds: 100, share: 0.4 })) {
       const mood = round.chance.one(MOODS);
       await endpoint.be(mood);
       const before = calls.acknowledged.size;

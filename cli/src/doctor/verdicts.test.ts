@@ -175,6 +175,7 @@ describe('the doctor, of the server,', () => {
       'server: ok: http://s takes calls',
       "clock: ok: the server's and this machine's agree",
       'ledger: ok: balanced',
+      'stored events: ok: no damage was found',
     ]);
   });
 
@@ -232,6 +233,7 @@ describe('the doctor, of the server,', () => {
       all({ overview: { ...overview, balanced: false, differences, lanes, destinations } }).slice(2),
     ).toEqual([
       expect.stringMatching(/^ledger: fail: 1 sums do not come out → /),
+      'stored events: ok: no damage was found',
       'destination crm: warn: fails for 60 min: status_401 at https://a.example/x; 9 wait → millrace status',
       'destination billing: warn: is paused, and 9 deliveries wait for it → millrace resume billing',
       'destination old: warn: is disabled, and 9 deliveries wait for it → millrace enable old',

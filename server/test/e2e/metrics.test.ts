@@ -131,11 +131,12 @@ describe('a server with metrics', () => {
       `${admin}/metrics`,
       (now) =>
         value(now, 'millrace_delivered_total') === 8 &&
+        value(now, 'millrace_received_total', { source: 'website' }) === 6 &&
         value(now, 'millrace_attempts_total', { destination: 'down' }) !== 0 &&
         value(now, 'millrace_lane_in_flight') === 0,
     );
     const expected: readonly (readonly [string, object, number])[] = [
-      ['millrace_received_total', { source: 'website' }, 5],
+      ['millrace_received_total', { source: 'website' }, 6],
       ['millrace_accepted_total', { source: 'website' }, 3],
       ['millrace_duplicates_total', { source: 'website' }, 1],
       ['millrace_discarded_total', { source: 'website', reason: 'no_user_anon_id' }, 1],
@@ -143,6 +144,7 @@ describe('a server with metrics', () => {
       ['millrace_requests_total', { status: '2xx' }, 6],
       ['millrace_requests_total', { status: '4xx' }, 2],
       ['millrace_refused_requests_total', { code: 'no_user_anon_id' }, 1],
+      ['millrace_discarded_total', { source: 'website', reason: 'invalid_json' }, 1],
       ['millrace_refused_requests_total', { code: 'invalid_json' }, 1],
       ['millrace_refused_requests_total', { code: 'not_found' }, 0],
       ['millrace_owed_total', { destination: 'hesitant' }, 6],

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { type App, type AppOptions, type Config, StartError, startApp } from '@millrace/server';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
@@ -8,14 +9,38 @@ export interface Serving {
   onReady(app: App): void;
 }
 
+/** Milliseconds that a start which is to be stopped has to come to its end. */
+const START_GRACE = 5000;
+
 /** Runs the server until it is to stop, then stops it in order. A server that cannot start is a line on stderr. */
 export async function serve(serving: Serving, place: Surroundings): Promise<ExitCode> {
-  const app = await started(serving, place);
+  const starting = started(serving, place);
+  if ((await Promise.race([starting, place.stopping.then(() => STOPPING)])) === STOPPING) {
+    return await stopStarting(starting, place);
+  }
+  const app = await starting;
   if (typeof app === 'number') return app;
   serving.onReady(app);
   await place.stopping;
   await app.stop();
   return 0;
+}
+
+const STOPPING = Symbol('stopping');
+
+async function stopStarting(starting: Promise<App | ExitCode>, place: Surroundings): Promise<ExitCode> {
+  const app = await Promise.race([starting, setTimeout(START_GRACE, STOPPING, { ref: false })]);
+  if (app !== STOPPING) {
+    if (typeof app === 'number') return app;
+    await app.stop();
+    return 0;
+  }
+  place.err.write(
+    'millrace: the start does not come to an end, so the process is ended: see the disk of the data folder\n',
+  );
+  // A thread that waits for a disk cannot be ended in any other way. What is on disk is as after a crash.
+  process.kill(process.pid, 'SIGKILL');
+  return 1;
 }
 
 async function started(serving: Serving, place: Surroundings): Promise<App | ExitCode> {

@@ -6,7 +6,7 @@ import { type SystemClock, systemClockAfter } from './adapters/node/clock.ts';
 import { egressRules } from './adapters/node/egress.ts';
 import { endpointProblems, judgeEndpoints, literalRefusal } from './adapters/node/explanation.ts';
 import { createTransport } from './adapters/node/transport.ts';
-import { openSqliteStore } from './adapters/sqlite/store.ts';
+import { openSqliteStore, type SqliteStore } from './adapters/sqlite/store.ts';
 import { applyFile, type LineAt, SettingsRefused } from './applied-file.ts';
 import type { Config } from './config.ts';
 import { adminToken } from './control/admin-token.ts';
@@ -95,7 +95,7 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
   };
   try {
     const { logger } = options;
-    const store = await openSqliteStore({ folder: config.data, filterMemory: config.limits.dedupeMemory });
+    const store = await openStore(config, options);
     started.push(() => store.stop());
     const clock = systemClockAfter(store.lastMark);
     const shown = onWallClock(store, clock);
@@ -126,7 +126,7 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     started.push(() => intake.stop());
     const metrics = makeMetrics({
       ...{ store, lanes, measures: watched.measures, settings, observation, clock },
-      ...{ readiness: allOf(upkeep, intake), config, version: manifest.version },
+      ...{ readiness: allOf(store, upkeep, intake), config, version: manifest.version },
     });
     metrics.start();
     started.push(() => metrics.stop());
@@ -134,7 +134,7 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     const doors = { adminToken: token, tokens: () => settings.now().tokens, clock, logger };
     const listeners = await startListeners(config, {
       ...{ receiver: intake.receive, tallies: intake.tallies, measures: watched.measures },
-      ...{ clock, logger, readiness: allOf(upkeep, intake), degraded: upkeep.degraded },
+      ...{ clock, logger, readiness: allOf(store, upkeep, intake), degraded: upkeep.degraded },
       metrics: createMetricsPage({
         ...{ ...doors, isPublic: config.metrics.public, contentType: CONTENT_TYPE, text: metrics.text },
       }),
@@ -159,6 +159,10 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     await stop();
     throw new StartError(error instanceof Error ? error.message : String(error), { cause: error });
   }
+}
+
+function openStore({ data, limits }: Config, { logger }: AppOptions): Promise<SqliteStore> {
+  return openSqliteStore({ folder: data, filterMemory: limits.dedupeMemory, logger });
 }
 
 /** What any of them has against being ready, each reason once. */

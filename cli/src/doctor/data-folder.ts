@@ -1,5 +1,5 @@
 import { accessSync, constants, statSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { Finding } from './finding.ts';
 
 export interface FolderFacts {
@@ -7,6 +7,8 @@ export interface FolderFacts {
   /** `missing`: a start makes it, in `parent`. */
   readonly kind: 'folder' | 'file' | 'missing';
   readonly isWritable: boolean;
+  /** There was a store in it, and there is none. */
+  readonly isStoreGone: boolean;
   /** The nearest folder above a missing one. */
   readonly parent?: string;
   /** Numbers of the users who own it and who asks; absent where the system has none. */
@@ -19,7 +21,7 @@ export interface FolderFacts {
 const OTHERS = 0o077;
 
 export function dataFolder(facts: FolderFacts): Finding {
-  const { path, kind, isWritable, parent, owner, user, mode } = facts;
+  const { path, kind, isWritable, isStoreGone, parent, owner, user, mode } = facts;
   const check = 'data folder';
   if (kind === 'file') {
     const advice = 'name a folder with --data, MILLRACE_DATA or data of the configuration';
@@ -35,6 +37,15 @@ export function dataFolder(facts: FolderFacts): Finding {
     const advice =
       'the first start makes it; if there has been one, the folder is another: name it with --data';
     return { check, verdict: 'warn', found: `${path} does not exist`, advice };
+  }
+  if (isStoreGone) {
+    const advice = 'bring millrace.db back, or restore a backup into another folder: a start ends with 1';
+    return {
+      check,
+      verdict: 'fail',
+      found: `${path} has lost its store: millrace.db is missing or empty`,
+      advice,
+    };
   }
   if (owner !== user) {
     const advice = `run doctor and the server as one user: files of another cannot be written by the one who comes next`;
@@ -53,12 +64,18 @@ export function lookAtFolder(written: string): FolderFacts {
   const stat = statSync(path, { throwIfNoEntry: false });
   if (stat === undefined) {
     const parent = nearest(path);
-    return { path, kind: 'missing', isWritable: isWritable(parent), parent, mode: 0 };
+    return { path, kind: 'missing', isWritable: isWritable(parent), isStoreGone: false, parent, mode: 0 };
   }
   const { uid, mode } = stat;
   const kind = stat.isDirectory() ? 'folder' : 'file';
   const owned = user === undefined ? {} : { owner: uid, user };
-  return { path, kind, isWritable: isWritable(path), ...owned, mode: mode & 0o777 };
+  const facts = { isWritable: isWritable(path), isStoreGone: isStoreGone(path) };
+  return { path, kind, ...facts, ...owned, mode: mode & 0o777 };
+}
+
+function isStoreGone(path: string): boolean {
+  const sizeOf = (name: string) => statSync(join(path, name), { throwIfNoEntry: false })?.size;
+  return sizeOf('high-water-mark') !== undefined && !sizeOf('millrace.db');
 }
 
 /** The nearest folder above that exists. */

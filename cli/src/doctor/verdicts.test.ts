@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Overview } from '@millrace/server';
@@ -32,7 +32,8 @@ describe('the doctor', () => {
 
   it('wants a data folder that the user owns, can write, and has to himself', () => {
     const good: FolderFacts = {
-      ...{ path: '/d', kind: 'folder', isWritable: true, owner: 7, user: 7, mode: 0o700 },
+      ...{ path: '/d', kind: 'folder', isWritable: true, isStoreGone: false },
+      ...{ owner: 7, user: 7, mode: 0o700 },
     };
     expect(said(dataFolder(good))).toBe('ok: /d');
     expect(said(dataFolder({ ...good, kind: 'file' }))).toMatch(/^fail: \/d is a file → name a folder/);
@@ -41,7 +42,12 @@ describe('the doctor', () => {
     );
     expect(said(dataFolder({ ...good, owner: 0 }))).toMatch(/^warn: \/d belongs to user 0, you are 7 → run/);
     expect(said(dataFolder({ ...good, mode: 0o755 }))).toMatch(/^warn: .*mode 755.* → chmod 700 \/d$/);
-    const missing: FolderFacts = { path: '/d/e', kind: 'missing', isWritable: true, parent: '/d', mode: 0 };
+    expect(said(dataFolder({ ...good, isStoreGone: true }))).toMatch(
+      /^fail: \/d has lost its store.* → bring/,
+    );
+    const missing: FolderFacts = {
+      ...{ path: '/d/e', kind: 'missing', isWritable: true, isStoreGone: false, parent: '/d', mode: 0 },
+    };
     expect(said(dataFolder(missing))).toMatch(/^warn: \/d\/e does not exist → the first start makes it/);
     expect(said(dataFolder({ ...missing, isWritable: false }))).toMatch(
       /^fail: \/d\/e does not exist, and \/d cannot be written →/,
@@ -49,7 +55,16 @@ describe('the doctor', () => {
     writeFileSync(join(place, 'file'), '');
     expect(lookAtFolder(join(place, 'file')).kind).toBe('file');
     expect(lookAtFolder(join(place, 'a', 'b'))).toMatchObject({ kind: 'missing', parent: place });
-    expect(lookAtFolder(place)).toMatchObject({ kind: 'folder', isWritable: true, path: place });
+    expect(lookAtFolder(place)).toMatchObject({
+      kind: 'folder',
+      isWritable: true,
+      isStoreGone: false,
+      path: place,
+    });
+    mkdirSync(join(place, 'gone'));
+    writeFileSync(join(place, 'gone', 'high-water-mark'), '');
+    expect(lookAtFolder(join(place, 'gone')).isStoreGone).toBe(true);
+    rmSync(join(place, 'gone'), { recursive: true });
   });
 
   it('measures how long a small write takes, and leaves nothing behind', () => {

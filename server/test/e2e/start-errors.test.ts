@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -117,6 +117,29 @@ describe('millrace start', () => {
     const { code, stderr } = await start('--port', '0');
     expect(code).toBe(1);
     expect(lines(stderr)).toEqual([expect.stringMatching(/data folder .*data.*--data/)]);
+  });
+
+  it.runIf(process.platform === 'linux').each(['start', 'dev'])(
+    'ends at once when the system makes no folder there (%s)',
+    async (verb) => {
+      const { code, stderr } = await runProgram({
+        args: [verb, '--data', '/proc/millrace/data', '--port', '0'],
+      });
+      expect(code).toBe(1);
+      expect(lines(stderr)).toEqual(
+        expect.arrayContaining([expect.stringMatching(/cannot make the data folder .*--data/)]),
+      );
+    },
+  );
+
+  it('says in one line what to do when its store has vanished, and leaves the folder as it is', async () => {
+    const first = await startProgram({ args: args('--port', '0') });
+    await first.stop();
+    rmSync(join(place.data, 'millrace.db'));
+    const { code, stderr } = await start('--port', '0');
+    expect(code).toBe(1);
+    expect(lines(stderr)).toEqual([expect.stringMatching(/millrace\.db is missing.*restore a backup/)]);
+    expect(existsSync(join(place.data, 'millrace.db'))).toBe(false);
   });
 
   it('says in one line what to do when the data folder belongs to another running instance', async () => {

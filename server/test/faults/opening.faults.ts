@@ -31,7 +31,7 @@ describe.runIf(HAS_DISK_FAULTS)('opening the file', () => {
     before = join(place, 'before');
     folder = join(place, 'data');
     mkdirSync(before);
-    const database = openDatabase(before);
+    const database = openDatabase(before, { isNew: true });
     database.exec('create table proof(n integer primary key, bytes blob)');
     const commit = database.prepare('insert into proof(bytes) values (zeroblob(3000))');
     for (let n = 0; n < COMMITS; n++) commit.run();

@@ -6,16 +6,21 @@ import type { CopyOptions, CopyReport } from './copier.ts';
 /** Copies of the file while it is in use, one at a time, each on a thread that lives as long as it. */
 export class Backups {
   readonly #folder: string;
+  readonly #problems: () => readonly string[];
   /** Of the copy under way: its promise, and the word by which its thread is told to break off. */
   #current: { readonly made: Promise<Backup>; readonly wish: Int32Array } | undefined;
   #isStopped = false;
 
-  constructor(folder: string) {
+  /** `problems` says why what is in the folder now is not the store. */
+  constructor(folder: string, problems: () => readonly string[]) {
     this.#folder = folder;
+    this.#problems = problems;
   }
 
   async make(into: string, progress?: BackupProgress): Promise<Backup> {
     if (this.#isStopped) throw new StorageError('the store is stopped');
+    const [problem] = this.#problems();
+    if (problem !== undefined) throw new StorageError(problem);
     if (this.#current !== undefined) {
       throw new StorageError(
         'another backup is being made: wait for its end, or look at it with GET /api/v1/backups',

@@ -13,7 +13,7 @@ describe('the checkpointer', () => {
 
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'millrace-checkpoints-'));
-    database = openDatabase(folder);
+    database = openDatabase(folder, { isNew: true });
     database.exec('create table filled(bytes)');
     checkpoints = new Checkpoints(database, folder);
   });

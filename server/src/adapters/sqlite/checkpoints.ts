@@ -80,6 +80,15 @@ export class Checkpoints {
     return (this.#truncate.get() as { busy: number }).busy === 0;
   }
 
+  /** Copies what it can of the log into the file; what it cannot now, the thread or the next call does. */
+  save(): void {
+    try {
+      this.#copyRest.get();
+    } catch {
+      // The pages stay in the log, which is open.
+    }
+  }
+
   async stop(): Promise<void> {
     Atomics.store(this.#seen, WISH, STOP);
     Atomics.notify(this.#seen, WISH);

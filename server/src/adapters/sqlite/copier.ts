@@ -1,4 +1,5 @@
 import {
+  chmodSync,
   closeSync,
   fsyncSync,
   mkdirSync,
@@ -8,6 +9,7 @@ import {
   rmSync,
   statfsSync,
   statSync,
+  writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
@@ -15,6 +17,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { StorageError } from '../../ports/event-log.ts';
 import type { Backup } from '../../ports/store.ts';
 import { fileOf } from './file.ts';
+import { keepToOwner, OWNER_ONLY } from './folder.ts';
 import { verifyFile } from './verify.ts';
 
 export interface CopyOptions {
@@ -58,12 +61,15 @@ async function copy(
 ): Promise<Backup> {
   const isNew = makeEmpty(into);
   const unfinished = join(into, UNFINISHED);
-  const source = new DatabaseSync(fileOf(folder), { readOnly: true });
+  const source = new DatabaseSync(fileOf(folder, 'ro'), { readOnly: true });
   try {
     source.exec('pragma cache_size = -1024; begin');
     const facts = factsOf(source);
     refuseWithoutRoom(into, facts.bytes);
     report({ kind: 'progress', written: 0, of: facts.bytes });
+    // With its rights before there is anything in it.
+    writeFileSync(unfinished, '', { mode: 0o600, flag: 'wx' });
+    chmodSync(unfinished, 0o600);
     await copyPages(source, { unfinished, wish, bytes: facts.bytes, report });
     const damage = verifyFile(unfinished);
     sync(unfinished);
@@ -85,7 +91,8 @@ async function copy(
 function makeEmpty(into: string): boolean {
   try {
     // Not the folders above it: a path with a typing error is better refused than made.
-    mkdirSync(into, { mode: 0o700 });
+    mkdirSync(into, { mode: OWNER_ONLY });
+    chmodSync(into, OWNER_ONLY);
     return true;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
@@ -101,6 +108,7 @@ function makeEmpty(into: string): boolean {
     throw new StorageError(`${into} holds a backup that came to no end: remove it, or name another folder`);
   }
   if (found.length > 0) throw new StorageError(`${into} is not empty: name a folder that does not exist yet`);
+  keepToOwner(into);
   return false;
 }
 

@@ -1,23 +1,32 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../ports/event-log.ts';
-import { fileOf } from './file.ts';
-import { migrate } from './schema.ts';
+import { fileOf, LOG } from './file.ts';
+import { migrate, refuseForeign } from './schema.ts';
 
 /** Before it, SQLite could lose a commit when two connections of a file wrote and checkpointed at the same moment. */
 const OLDEST_SQLITE = '3.51.3';
+
+export interface Opening {
+  /** Makes the file. Without it a folder in which there is none is an error. */
+  readonly isNew?: boolean;
+  /** Looks at the file before anything in it is changed, and throws what speaks against it. */
+  readonly check?: (database: DatabaseSync) => void;
+}
 
 /**
  * Opens the store's file in a folder that exists, is ours alone, and can be written; brings it to the current format.
  * Nobody else may have it open.
  */
-export function openDatabase(folder: string): DatabaseSync {
+export function openDatabase(folder: string, { isNew = false, check }: Opening = {}): DatabaseSync {
   refuseOldSqlite(process.versions.sqlite ?? '0');
   let database: DatabaseSync | undefined;
   try {
-    syncAnew(join(folder, 'millrace.db-wal'));
-    database = new DatabaseSync(fileOf(folder));
+    syncAnew(join(folder, LOG));
+    database = new DatabaseSync(fileOf(folder, isNew ? 'rwc' : 'rw'));
+    refuseForeign(database);
+    check?.(database);
     // Before the first table, or it cannot be had without a VACUUM that blocks everything.
     database.exec('pragma auto_vacuum = incremental');
     database.exec('pragma journal_mode = wal');
@@ -45,20 +54,6 @@ export function refuseOldSqlite(version: string): void {
     `this Node (${process.version}) carries SQLite ${version}, which may lose stored events: ` +
       `use Node 24.15 or newer, with SQLite ${OLDEST_SQLITE} or newer`,
   );
-}
-
-/** Makes the data folder if need be, for its owner alone: what is in it is people's data. */
-export function makeFolder(folder: string): void {
-  try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-  } catch (error) {
-    throw new StorageError(
-      `cannot make the data folder ${folder} (${codeOf(error)}): choose another one with --data`,
-      {
-        cause: error,
-      },
-    );
-  }
 }
 
 /**
@@ -94,7 +89,7 @@ function syncAnew(path: string): void {
 }
 
 /** The names of new files are on stable storage only when the folder is. */
-function syncFolder(folder: string): void {
+export function syncFolder(folder: string): void {
   const handle = openSync(folder, 'r');
   try {
     fsyncSync(handle);
@@ -126,6 +121,6 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/I\/O|EIO/i, 'the disk reports errors: check it before you start again'],
 ];
 
-function codeOf(error: unknown): string {
+export function codeOf(error: unknown): string {
   return (error as NodeJS.ErrnoException).code ?? String(error);
 }

@@ -42,8 +42,17 @@ export function factSum(name: string, value: number | Uint8Array): number {
   return crc32(typeof value === 'number' ? String(value) : value, crc32(name));
 }
 
-/** Called once per start: numbers it, and makes the secret of the key hash at the very first one. */
-export function beginEpoch(database: DatabaseSync): { epoch: number; keySecret: Uint8Array } {
+export interface Installation {
+  /** Number of this start. */
+  readonly epoch: number;
+  /** Secret of the key hash. */
+  readonly keySecret: Uint8Array;
+  /** Tells this store from every other; copies and backups have the same. */
+  readonly id: string;
+}
+
+/** Called once per start: numbers it, and makes the secret of the key hash and the id at the very first one. */
+export function beginEpoch(database: DatabaseSync): Installation {
   const facts = new InstallationFacts(database);
   database.exec('begin immediate');
   const known = facts.bytes('key_secret');
@@ -55,11 +64,39 @@ export function beginEpoch(database: DatabaseSync): { epoch: number; keySecret: 
   }
   const keySecret = known ?? randomBytes(8);
   if (known === undefined) facts.put('key_secret', keySecret);
+  const found = facts.bytes('id');
+  // Nothing but the mark in the folder refers to it, and is made to follow.
+  const id = found === undefined || found === 'damaged' ? randomBytes(16) : found;
+  if (id !== found) facts.put('id', id);
   const last = facts.number('epoch') ?? 0;
   const epoch = (last === 'damaged' ? highestOwner(database) : last) + 1;
   facts.put('epoch', epoch);
   database.exec('commit');
-  return { epoch, keySecret };
+  return { epoch, keySecret, id: textOf(id) };
+}
+
+/** How far a store has come, and which it is as far as it says so. */
+export interface FoundStanding {
+  readonly id?: string | 'damaged';
+  readonly commits: number;
+}
+
+/** Of a file of any format, or one that has no table yet. */
+export function standingIn(database: DatabaseSync): FoundStanding {
+  const has = database.prepare(`select 1 from sqlite_schema where type = 'table' and name = ?`);
+  const row =
+    has.get('installation') && database.prepare(`select * from installation where name = 'id'`).get();
+  const ledger = `select value from ledger where scope = 'store' and name = 'commits'`;
+  const counted = has.get('ledger') && database.prepare(ledger).get();
+  const commits = Number(counted?.['value'] ?? 0);
+  if (!row) return { commits };
+  const { value, sum } = row as unknown as { value: Uint8Array; sum: number };
+  const isWhole = value instanceof Uint8Array && sum === factSum('id', value);
+  return { id: isWhole ? textOf(value) : 'damaged', commits };
+}
+
+function textOf(id: Uint8Array): string {
+  return Buffer.from(id).toString('hex');
 }
 
 /** The number of some start of the program that still owns deliveries. */

@@ -17,7 +17,7 @@ const lowOf = (n: number) => Math.imul(n, 0x85ebca6b) >>> 0;
 
 describe('keys', () => {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-keys-'));
-  const database = openDatabase(folder);
+  const database = openDatabase(folder, { isNew: true });
   const count = TABLE_KEYS + 50_000;
   const openKeys = (memory: number) => {
     const marks = new Marks(database);

@@ -82,7 +82,16 @@ export interface Answers {
 }
 
 export type Reply =
-  | { readonly kind: 'ready'; readonly keySecret: Uint8Array; readonly lastMark: ClockMark | undefined }
+  | {
+      readonly kind: 'ready';
+      readonly keySecret: Uint8Array;
+      readonly lastMark: ClockMark | undefined;
+      /** The high-water mark was damaged and has been made anew. */
+      readonly isMarkDamaged: boolean;
+    }
+  /** The open files are no longer those of the folder, or are again. */
+  | { readonly kind: 'amiss'; readonly reason: string }
+  | { readonly kind: 'intact' }
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'done'; readonly id: number; readonly answer: Answers[OperationKind] }
   | { readonly kind: 'failed'; readonly id: number; readonly reason: string };

@@ -1,9 +1,9 @@
 import {
+  chmodSync,
   closeSync,
   copyFileSync,
   existsSync,
   fsyncSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readSync,
@@ -15,6 +15,9 @@ import {
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type Damage, StorageError } from '../../ports/event-log.ts';
+import { keepToOwner, makeFolder } from './folder.ts';
+import { writeMark } from './high-water-mark.ts';
+import { type FoundStanding, standingIn } from './installation.ts';
 import { APPLICATION_ID, FORMAT } from './schema.ts';
 import { verifyFile } from './verify.ts';
 
@@ -45,12 +48,15 @@ export function restoreBackup(
   try {
     refuseWithoutRoom(folder, bytes);
     copyFileSync(file, unfinished);
-    checkPages(unfinished, from);
+    chmodSync(unfinished, 0o600);
+    const standing = checkPages(unfinished, from);
     const damage = verifyFile(unfinished);
     if (damage !== undefined && !acceptDamage) throw refusalOf(damage, from);
     sync(unfinished);
     renameSync(unfinished, join(folder, 'millrace.db'));
     sync(folder);
+    // A backup of an earlier version has no id, and gets its mark at its first start.
+    if (typeof standing.id === 'string') writeMark(folder, { id: standing.id, commits: standing.commits });
     return damage === undefined ? { bytes } : { bytes, damage };
   } catch (error) {
     for (const rest of ['', '-wal', '-shm']) rmSync(`${unfinished}${rest}`, { force: true });
@@ -114,7 +120,7 @@ function headOf(file: string): Buffer {
 
 function makeEmpty(folder: string): boolean {
   if (!existsSync(folder)) {
-    mkdirSync(folder, { recursive: true });
+    makeFolder(folder);
     return true;
   }
   if (readdirSync(folder).length > 0) {
@@ -122,6 +128,7 @@ function makeEmpty(folder: string): boolean {
       `the data folder ${folder} is not empty: name one that does not exist yet with --data, or move this one away`,
     );
   }
+  keepToOwner(folder);
   return false;
 }
 
@@ -133,13 +140,16 @@ function refuseWithoutRoom(folder: string, bytes: number): void {
   );
 }
 
-function checkPages(file: string, from: string): void {
+/** Which store it is and how far it has come. */
+function checkPages(file: string, from: string): FoundStanding {
   let found: string;
+  let standing: FoundStanding = { commits: 0 };
   try {
     const database = new DatabaseSync(file);
     try {
       const rows = database.prepare('pragma quick_check(1)').all() as { quick_check: string }[];
       found = rows[0]?.quick_check ?? 'nothing';
+      standing = standingIn(database);
     } finally {
       database.close();
     }
@@ -149,6 +159,7 @@ function checkPages(file: string, from: string): void {
   if (found !== 'ok') {
     throw new StorageError(`the backup in ${from} is damaged (${found}): restore an older one`);
   }
+  return standing;
 }
 
 function sync(path: string): void {

@@ -187,15 +187,22 @@ export const FORMAT = MIGRATIONS.length;
 /** The first format whose rows carry checksums. */
 export const FORMAT_WITH_SUMS = 3;
 
-/** Brings a new or older file to the current format; refuses a newer one and one that is not ours. */
+/** Refuses a database with somebody else's tables. Changes nothing. */
+export function refuseForeign(database: DatabaseSync): void {
+  const application = pragma(database, 'application_id');
+  if (application === APPLICATION_ID) return;
+  const { tables } = database.prepare('select count(*) as tables from sqlite_schema').get() as {
+    tables: number;
+  };
+  if (application === 0 && pragma(database, 'user_version') === 0 && tables === 0) return;
+  throw new StorageError(
+    'the data folder holds a millrace.db that Millrace did not write: choose another data folder',
+  );
+}
+
+/** Brings a new or older file to the current format; refuses a newer one. */
 export function migrate(database: DatabaseSync): void {
   const version = pragma(database, 'user_version');
-  const application = pragma(database, 'application_id');
-  if (application !== APPLICATION_ID && (application !== 0 || version !== 0)) {
-    throw new StorageError(
-      'the data folder holds a millrace.db that Millrace did not write: choose another data folder',
-    );
-  }
   if (version > MIGRATIONS.length) {
     throw new StorageError(
       `the data folder was written by a newer Millrace (format ${version}, this one knows ${MIGRATIONS.length}): ` +

@@ -25,9 +25,11 @@ import type {
   Retention,
   StoredEvent,
 } from '../../ports/event-log.ts';
+import type { Logger } from '../../ports/logger.ts';
 import type { Store } from '../../ports/store.ts';
 import { decodeAppended } from './appended.ts';
 import { Backups } from './backups.ts';
+import { FolderCondition } from './folder-condition.ts';
 import { hashIds } from './id-hashes.ts';
 import { type KeyHash, keyHash } from './key-hash.ts';
 import { ledgerOf } from './ledger.ts';
@@ -43,9 +45,13 @@ export interface SqliteStoreOptions {
   readonly dedupeWindow?: Duration;
   /** Bytes of memory that the filters of sealed keys may take, two a key. Default: 64 MB. Beyond it disk is read. */
   readonly filterMemory?: number;
+  /** Told of what happens to the files beside what is asked of them. */
+  readonly logger?: Pick<Logger, 'info' | 'warn' | 'error'>;
 }
 
 export interface SqliteStore extends Store {
+  /** Why nothing can be stored or read, as long as the files are not in their place; empty otherwise. */
+  readonly problems: () => readonly string[];
   /** Lets go of everything at once, in the middle of whatever is being written, as the end of the process would. */
   abandon(): Promise<void>;
 }
@@ -55,15 +61,16 @@ export interface SqliteStore extends Store {
  * Rejects with a `StorageError` whose reason says what to do when the folder cannot be used.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
-  const { dedupeWindow = DAY } = options;
-  const thread = new WriterThread({
-    folder: options.folder,
-    dedupeWindow,
-    filterMemory: options.filterMemory ?? 64 * 1024 * 1024,
-  });
-  const { keySecret, lastMark } = await thread.ready;
-  const backups = new Backups(options.folder);
+  const { folder, dedupeWindow = DAY } = options;
+  const condition = new FolderCondition(folder, options.logger);
+  const filterMemory = options.filterMemory ?? 64 * 1024 * 1024;
+  const thread = new WriterThread({ folder, dedupeWindow, filterMemory }, condition.changed);
+  const { keySecret, lastMark, isMarkDamaged } = await thread.ready;
+  condition.opened(isMarkDamaged);
+  const { problems } = condition;
+  const backups = new Backups(folder, problems);
   return {
+    problems,
     log: new SqliteEventLog(thread, keyHash(keySecret), dedupeWindow),
     backlog: new SqliteBacklog(thread),
     settings: settingsOf(thread),

@@ -3,6 +3,8 @@ import { StorageError } from '../../ports/event-log.ts';
 import type { Answers, Operation, OperationKind, Reply, Request } from './protocol.ts';
 import type { WriterOptions } from './writer.ts';
 
+type Ready = Extract<Reply, { kind: 'ready' }>;
+
 /** The main thread's end of the writer: operations go out in order, answers come back by number. */
 export class WriterThread {
   readonly #worker: Worker;
@@ -14,9 +16,10 @@ export class WriterThread {
   #gone: StorageError | undefined;
   #stopping: Promise<void> | undefined;
   /** Resolves to what the file says of itself when it is open; rejects when it cannot be. */
-  readonly ready: Promise<Omit<Extract<Reply, { kind: 'ready' }>, 'kind'>>;
+  readonly ready: Promise<Ready>;
 
-  constructor(options: WriterOptions) {
+  /** `amiss` is told when the open files are no longer those of the folder, and with nothing when they are again. */
+  constructor(options: WriterOptions, amiss: (reason: string | undefined) => void) {
     // The published package is compiled, the repository runs from its sources: the writer is whatever we are.
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
     this.#worker = new Worker(new URL(`./writer.${extension}`, import.meta.url), {
@@ -27,6 +30,8 @@ export class WriterThread {
       this.#worker.on('message', (reply: Reply) => {
         if (reply.kind === 'ready') resolve(reply);
         else if (reply.kind === 'refused') reject(new StorageError(reply.reason));
+        else if (reply.kind === 'amiss') amiss(reply.reason);
+        else if (reply.kind === 'intact') amiss(undefined);
         else this.#settle(reply);
       });
       this.#worker.on('error', (error) => {

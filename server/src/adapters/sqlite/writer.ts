@@ -5,9 +5,13 @@ import type { SetId } from '../../ports/backlog.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { Contents } from './contents.ts';
-import { asStorageError, makeFolder, openDatabase } from './database.ts';
-import { beginEpoch } from './installation.ts';
+import { asStorageError, openDatabase } from './database.ts';
+import { makeFolder } from './folder.ts';
+import { HighWaterMark, type Standing } from './high-water-mark.ts';
+import { compare, inspect, refuseMissing } from './inspection.ts';
+import { beginEpoch, standingIn } from './installation.ts';
 import { lockFolder } from './lock.ts';
+import { Lookout } from './lookout.ts';
 import { clocksIn } from './marks.ts';
 import { perform } from './perform.ts';
 import type { Answers, OperationKind, Reply, Request } from './protocol.ts';
@@ -48,6 +52,9 @@ class Writer {
   readonly #lock: { release(): void };
   readonly #epoch: number;
   readonly #keySecret: Uint8Array;
+  readonly #id: string;
+  readonly #mark: HighWaterMark;
+  readonly #lookout: Lookout;
   #database: DatabaseSync;
   #contents: Contents | undefined;
   #requests: Request[] = [];
@@ -64,14 +71,23 @@ class Writer {
     this.#options = options;
     makeFolder(options.folder);
     this.#lock = lockFolder(options.folder);
-    this.#database = openDatabase(options.folder);
+    const { isNew, isMarkDamaged } = inspect(options.folder);
+    this.#database = openDatabase(options.folder, { isNew });
     this.#checkpoints = new Checkpoints(this.#database, options.folder);
-    const { epoch, keySecret } = beginEpoch(this.#database);
+    const { epoch, keySecret, id } = beginEpoch(this.#database);
     this.#epoch = epoch;
     this.#keySecret = keySecret;
+    this.#id = id;
     this.#contents = this.#read();
+    this.#mark = markOf(options.folder, { id, commits: this.#contents.commits });
+    this.#lookout = new Lookout(options.folder, {
+      mark: this.#mark,
+      checkpoints: this.#checkpoints,
+      isOpen: () => this.#contents !== undefined,
+      report: (reply) => this.#reply(reply),
+    });
     port.on('message', (request: Request) => this.#receive(request));
-    this.#reply({ kind: 'ready', keySecret, lastMark: clocksIn(this.#database) });
+    this.#reply({ kind: 'ready', keySecret, lastMark: clocksIn(this.#database), isMarkDamaged });
   }
 
   #read(): Contents {
@@ -87,12 +103,21 @@ class Writer {
   #run(): void {
     const requests = this.#requests;
     this.#requests = [];
-    const writes = requests.filter((request) => WRITES.has(request.kind));
-    if (writes.length > 0) this.#commit(writes);
-    for (const request of requests) {
-      if (request.kind === 'stop') void this.#stop(request.id);
-      else if (!WRITES.has(request.kind)) this.#answerRead(request);
+    const amiss = this.#lookout.amiss();
+    const {
+      stops = [],
+      writes = [],
+      reads = [],
+    } = Object.groupBy(requests, ({ kind }) =>
+      kind === 'stop' ? 'stops' : WRITES.has(kind) ? 'writes' : 'reads',
+    );
+    if (amiss !== undefined) {
+      for (const { id } of [...writes, ...reads]) this.#reply({ kind: 'failed', id, reason: amiss });
+    } else {
+      if (writes.length > 0) this.#commit(writes);
+      for (const request of reads) this.#answerRead(request);
     }
+    for (const { id } of stops) void this.#stop(id);
   }
 
   /** One transaction for all of them: they are stored together or fail together. */
@@ -119,6 +144,7 @@ class Writer {
         }
       }
       contents.taken();
+      this.#mark.note(contents.commits);
       this.#isSuspect = false;
     } catch (error) {
       const { reason } = asStorageError(error, this.#options.folder);
@@ -153,6 +179,7 @@ class Writer {
         setImmediate(() => this.#scrub());
         return;
       }
+      this.#lookout.logEmptied();
       if (!this.#checkpoints.empty()) {
         setTimeout(() => this.#scrub(), BUSY_RETRY);
         return;
@@ -206,7 +233,8 @@ class Writer {
     this.#giveUp();
     // Nobody may take the write-ahead log at its word before it has been synced anew.
     this.#checkpoints.pause();
-    this.#database = openDatabase(this.#options.folder);
+    this.#lookout.pause();
+    this.#database = this.#openAgain();
     // Shows that the disk writes and syncs again, and leaves a short log for the next time it does not.
     this.#database.exec('pragma wal_checkpoint(truncate)');
     const contents = this.#read();
@@ -217,13 +245,26 @@ class Writer {
       this.#doubtful = [];
     }
     this.#checkpoints.resume(this.#database);
+    this.#lookout.resume();
     this.#contents = contents;
+  }
+
+  /** Only what was open before: never an empty store in its place, nor one that has lost a commit. */
+  #openAgain(): DatabaseSync {
+    const { folder } = this.#options;
+    const standing: Standing = { id: this.#id, commits: this.#mark.commits };
+    refuseMissing(folder, standing);
+    return openDatabase(folder, {
+      check: (database) => compare(folder, standing, standingIn(database)),
+    });
   }
 
   async #stop(id: number): Promise<void> {
     await this.#checkpoints.stop();
     // The last one to close a database empties its write-ahead log into it.
     if (this.#contents !== undefined) this.#database.close();
+    this.#lookout.end();
+    this.#mark.close();
     this.#lock.release();
     this.#reply({ kind: 'done', id, answer: undefined });
     this.#port.close();
@@ -233,6 +274,14 @@ class Writer {
     const answer = reply.kind === 'done' ? reply.answer : undefined;
     const given = typeof answer === 'object' && 'lines' in answer ? [answer.lines.buffer as ArrayBuffer] : [];
     this.#port.postMessage(reply, given);
+  }
+}
+
+function markOf(folder: string, standing: Standing): HighWaterMark {
+  try {
+    return HighWaterMark.of(folder, standing);
+  } catch (error) {
+    throw asStorageError(error, folder);
   }
 }
 

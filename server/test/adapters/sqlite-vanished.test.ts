@@ -10,6 +10,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
@@ -159,6 +160,18 @@ describe('a data folder that is whole', () => {
     expect(existsSync(join(folder, WAL))).toBe(false);
     expect(await eventsIn(folder)).toBe(20);
     expect(await eventsIn(folder)).toBe(20);
+  });
+
+  it('opens after a crash when its file is reached by a symbolic link, and is judged by the log beside the file', async () => {
+    const folder = await crashed();
+    mkdirSync(inPlace('disk'));
+    for (const name of [DB, WAL]) renameSync(join(folder, name), inPlace('disk', name));
+    symlinkSync(inPlace('disk', DB), join(folder, DB));
+    cpSync(inPlace('disk'), inPlace('copy'), { recursive: true });
+    expect(await eventsIn(folder)).toBe(20);
+    cpSync(inPlace('copy'), inPlace('disk'), { recursive: true });
+    rmSync(inPlace('disk', WAL));
+    await expectRefused(folder, /has lost its last 9 commits/);
   });
 
   it('opens with a log that was begun anew and torn in its header, as everything before is in the file', async () => {

@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs';
-import { join } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
 import { StorageError } from '../../ports/event-log.ts';
 import { COPIED, GO_ON, LOG, PAUSED, STOP, WISH, WORDS } from './checkpoint-words.ts';
 import type { CheckpointerOptions } from './checkpointer.ts';
+import { logOf } from './file.ts';
 
 /** There is no thread while the log is shorter: a server without traffic is spared one, and the memory it takes. */
 const WORTH_COPYING = 512 * 1024;
@@ -27,6 +27,8 @@ const START_AGAIN = 5000;
  */
 export class Checkpoints {
   readonly #folder: string;
+  /** The path of the log. */
+  readonly #log: string;
   readonly #shared = new SharedArrayBuffer(4 * WORDS);
   /** Pages in the log and pages copied, as the thread saw them last. */
   readonly #seen = new Int32Array(this.#shared);
@@ -40,6 +42,7 @@ export class Checkpoints {
 
   constructor(database: DatabaseSync, folder: string) {
     this.#folder = folder;
+    this.#log = logOf(folder);
     [this.#copyRest, this.#truncate] = prepare(database);
   }
 
@@ -123,7 +126,7 @@ export class Checkpoints {
   }
 
   #bytes(): number {
-    return statSync(join(this.#folder, 'millrace.db-wal'), { throwIfNoEntry: false })?.size ?? 0;
+    return statSync(this.#log, { throwIfNoEntry: false })?.size ?? 0;
   }
 }
 

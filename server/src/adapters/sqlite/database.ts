@@ -1,8 +1,7 @@
 import { closeSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
-import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../ports/event-log.ts';
-import { fileOf, LOG } from './file.ts';
+import { fileOf, logOf } from './file.ts';
 import { migrate, refuseForeign } from './schema.ts';
 
 /** Before it, SQLite could lose a commit when two connections of a file wrote and checkpointed at the same moment. */
@@ -23,7 +22,7 @@ export function openDatabase(folder: string, { isNew = false, check }: Opening =
   refuseOldSqlite(process.versions.sqlite ?? '0');
   let database: DatabaseSync | undefined;
   try {
-    syncAnew(join(folder, LOG));
+    syncAnew(logOf(folder));
     database = new DatabaseSync(fileOf(folder, isNew ? 'rwc' : 'rw'));
     refuseForeign(database);
     check?.(database);

@@ -1,9 +1,19 @@
+import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /** The store's file, and its write-ahead log. */
 export const DATABASE = 'millrace.db';
 export const LOG = 'millrace.db-wal';
+
+/** Where the log is: beside the file itself, also when that is reached by a symbolic link. */
+export function logOf(folder: string): string {
+  try {
+    return `${realpathSync(join(folder, DATABASE))}-wal`;
+  } catch {
+    return join(folder, LOG);
+  }
+}
 
 /**
  * The store's file, for every connection of the process that works on it. It is made where there is none only in the

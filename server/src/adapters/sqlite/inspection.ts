@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../ports/event-log.ts';
 import { asStorageError } from './database.ts';
-import { DATABASE, inspectedFileOf, LOG } from './file.ts';
+import { DATABASE, inspectedFileOf, logOf } from './file.ts';
 import { readMark, type Standing } from './high-water-mark.ts';
 import { type FoundStanding, standingIn } from './installation.ts';
 import { beginsWhole } from './log-head.ts';
@@ -25,7 +25,7 @@ export function inspect(folder: string): Inspected {
   try {
     const mark = readMark(folder);
     const file = sizeOf(join(folder, DATABASE));
-    const log = sizeOf(join(folder, LOG)) ?? 0;
+    const log = sizeOf(logOf(folder)) ?? 0;
     if (!file) {
       if (mark !== undefined || log > 0) throw gone(folder, file === undefined ? 'missing' : 'empty', mark);
       return { isNew: true, isMarkDamaged: false };
@@ -65,7 +65,7 @@ export function compare(folder: string, mark: Standing | 'damaged' | undefined, 
 
 function read(folder: string): FoundStanding {
   // A log that SQLite would take for empty is not shown to it.
-  const database = new DatabaseSync(inspectedFileOf(folder, beginsWhole(join(folder, LOG))), {
+  const database = new DatabaseSync(inspectedFileOf(folder, beginsWhole(logOf(folder))), {
     readOnly: true,
   });
   try {
@@ -95,7 +95,7 @@ function gone(
 }
 
 function lost(folder: string, { commits }: Standing, found: number): StorageError {
-  const log = join(folder, LOG);
+  const log = logOf(folder);
   const size = sizeOf(log);
   const why =
     size === undefined

@@ -1,6 +1,6 @@
 import { type BigIntStats, closeSync, openSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { DATABASE, LOG } from './file.ts';
+import { DATABASE, LOG, logOf } from './file.ts';
 import { LOG_MAGIC } from './log-head.ts';
 
 /** What tells one file from every other for as long as it is open. */
@@ -27,6 +27,8 @@ const DATABASE_MAGIC = Buffer.from('SQLite format 3\0');
  */
 export class Watch {
   readonly #folder: string;
+  readonly #path: string;
+  #logPath: string;
   #database: Identity | undefined;
   #log: Identity | undefined;
   /**
@@ -39,15 +41,18 @@ export class Watch {
 
   constructor(folder: string) {
     this.#folder = folder;
+    this.#path = join(folder, DATABASE);
+    this.#logPath = logOf(folder);
   }
 
   /** Call when SQLite has just opened the files. */
   begin(): void {
-    this.#database = identityOf(this.#stat(DATABASE));
-    this.#log = identityOf(this.#stat(LOG));
+    this.#logPath = logOf(this.#folder);
+    this.#database = identityOf(statsOf(this.#path));
+    this.#log = identityOf(statsOf(this.#logPath));
     this.#isLogEmpty = true;
     try {
-      this.#handle = openSync(join(this.#folder, DATABASE), 'r');
+      this.#handle = openSync(this.#path, 'r');
     } catch {
       // The file is watched by its name alone.
     }
@@ -65,8 +70,8 @@ export class Watch {
   }
 
   look(): Amiss | undefined {
-    const ofDatabase = this.#fate(DATABASE, this.#database) ?? this.#fateOfDatabase();
-    const ofLog = this.#fate(LOG, this.#log) ?? this.#fateOfLog();
+    const ofDatabase = fateOf(this.#path, this.#database) ?? this.#fateOfDatabase();
+    const ofLog = fateOf(this.#logPath, this.#log) ?? this.#fateOfLog();
     if (ofDatabase === undefined && ofLog === undefined) return undefined;
     const said = [
       ...(ofDatabase === undefined ? [] : [`${DATABASE} was ${ofDatabase}`]),
@@ -83,13 +88,6 @@ export class Watch {
     };
   }
 
-  #fate(name: string, open: Identity | undefined): Fate | undefined {
-    if (open === undefined) return undefined;
-    const found = this.#stat(name);
-    if (found === undefined) return 'removed';
-    return found.dev === open.device && found.ino === open.inode ? undefined : 'replaced';
-  }
-
   /** It may have grown again since: what is written goes to where it would have stood. */
   #fateOfDatabase(): Fate | undefined {
     if (this.#handle === undefined) return undefined;
@@ -101,7 +99,7 @@ export class Watch {
     if (this.#log === undefined) return undefined;
     let beginning: Buffer | undefined;
     try {
-      const handle = openSync(join(this.#folder, LOG), 'r');
+      const handle = openSync(this.#logPath, 'r');
       beginning = beginningOf(handle, LOG_MAGIC.length);
       closeSync(handle);
     } catch {
@@ -113,14 +111,21 @@ export class Watch {
     // The last bit differs between machines.
     return beginning.subarray(0, -1).equals(LOG_MAGIC.subarray(0, -1)) ? undefined : 'emptied';
   }
+}
 
-  #stat(name: string): BigIntStats | undefined {
-    try {
-      return statSync(join(this.#folder, name), { bigint: true, throwIfNoEntry: false });
-    } catch {
-      // A path that cannot be walked any more leads to no file.
-      return undefined;
-    }
+function fateOf(path: string, open: Identity | undefined): Fate | undefined {
+  if (open === undefined) return undefined;
+  const found = statsOf(path);
+  if (found === undefined) return 'removed';
+  return found.dev === open.device && found.ino === open.inode ? undefined : 'replaced';
+}
+
+function statsOf(path: string): BigIntStats | undefined {
+  try {
+    return statSync(path, { bigint: true, throwIfNoEntry: false });
+  } catch {
+    // A path that cannot be walked any more leads to no file.
+    return undefined;
   }
 }
 

@@ -1,6 +1,6 @@
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Backlog, LaneStat } from '../ports/backlog.ts';
-import type { Clock } from '../ports/clock.ts';
+import { type Clock, passedSince } from '../ports/clock.ts';
 import type { EventLog, LogSize } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings.ts';
 import type { MetricsCounts } from './metrics-counts.ts';
@@ -72,7 +72,7 @@ export class Metrics {
     const [stored, disk] = await Promise.all([this.#stored(), diskUse(folder).catch(() => undefined)]);
     return metricsText([
       ...(stored === undefined ? [] : this.#ofStore(stored)),
-      ...laneMetrics(this.#named(this.#tools.lanes()), this.#tools.clock.now()),
+      ...laneMetrics(this.#named(this.#lanes()), this.#tools.clock.now()),
       ...roundMetrics(this.#namedCounts()),
       ...requestMetrics(counts, callsOfNoSource()),
       one('millrace_store_readable', '1 when the store could be read for this page.', stored ? 1 : 0),
@@ -125,6 +125,16 @@ export class Metrics {
         size.damage?.deliveries ?? 0,
       ),
     ];
+  }
+
+  /** As if the wall clock had not been set since they began to fail: it must not raise an alarm. */
+  #lanes(): readonly LaneFacts[] {
+    const { lanes, clock } = this.#tools;
+    return lanes().map((lane) => {
+      const { failingSince } = lane;
+      if (failingSince === undefined) return lane;
+      return { ...lane, failingSince: clock.now() - passedSince(failingSince, clock) };
+    });
   }
 
   #named(lanes: readonly LaneFacts[]): readonly (readonly [string, LaneFacts])[] {

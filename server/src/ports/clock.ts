@@ -44,6 +44,17 @@ export function wallTimeOf(at: Monotonic, clock: Pick<Clock, 'steps'>): Time {
   return at + inForce.ahead;
 }
 
+/** How long ago the wall clock showed a time, however it was set since. */
+export function passedSince(at: Time, clock: Clock): Duration {
+  const now = clock.monotonic();
+  const steps = clock.steps();
+  for (let nth = steps.length - 1; nth >= 0; nth--) {
+    const moment = at - steps[nth]!.ahead;
+    if (moment <= now && moment >= (nth === 0 ? moment : steps[nth]!.at)) return now - moment;
+  }
+  return 0;
+}
+
 /** Something cannot have arrived so long ago and be handed over only now. */
 const LONGEST_ARRIVAL: Duration = 10 * 60_000;
 

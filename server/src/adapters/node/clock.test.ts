@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { DAY, HOUR, MINUTE, SECOND } from '../../model/time.ts';
-import { arrivalOf, wallTimeOf } from '../../ports/clock.ts';
+import { arrivalOf, passedSince, wallTimeOf } from '../../ports/clock.ts';
 import { restSince, systemClock, systemClockAfter } from './clock.ts';
 
 test('tells the time in whole milliseconds', () => {
@@ -71,6 +71,8 @@ describe('over a long time', () => {
       vi.advanceTimersByTime(SECOND);
       expect(clock.monotonic() - start).toBe(2 * SECOND);
       expect(clock.now()).toBe(Date.parse('2026-01-01T00:00:02Z') + by);
+      expect(passedSince(Date.parse('2026-01-01T00:00:00Z'), clock)).toBe(2 * SECOND);
+      expect(passedSince(clock.now(), clock)).toBe(0);
       // Before it was set, it showed what it showed.
       expect(wallTimeOf(start, clock)).toBe(Date.parse('2026-01-01T00:00:00Z'));
       expect(wallTimeOf(start + 8 * SECOND, clock)).toBe(Date.parse('2026-01-01T00:00:08Z') + by);

@@ -8,6 +8,7 @@ import {
   postControl,
 } from './control-api.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
+import { beginningOf, type TimeRange } from './time-range.ts';
 
 export interface DestinationOptions extends ControlFlags {
   /** The argument of the verb. */
@@ -15,29 +16,63 @@ export interface DestinationOptions extends ControlFlags {
   readonly json?: boolean;
 }
 
-export interface RedeliverOptions extends DestinationOptions {
+export interface RedeliverOptions extends DestinationOptions, TimeRange {
   readonly id?: readonly string[];
+  readonly messageId?: readonly string[];
+  readonly state?: string;
   readonly reason?: string;
-  readonly from?: string;
-  readonly to?: string;
+  readonly source?: string;
+  readonly type?: string;
+  readonly rate?: number;
   readonly dryRun?: boolean;
 }
 
-/** `millrace redeliver DESTINATION`: its dead letters once more, all of them or those that the flags name. */
+/** `millrace redeliver DESTINATION`: its dead letters once more, or what the flags name, delivered or not. */
 export async function redeliver(options: RedeliverOptions, place: Surroundings): Promise<ExitCode> {
-  const { destination, id: ids, reason, from, to, dryRun = false } = options;
-  const body = {
-    ...{ destination, dryRun },
-    ...(ids === undefined ? {} : { ids }),
-    ...(reason === undefined ? {} : { reason }),
-    ...(from === undefined ? {} : { from }),
-    ...(to === undefined ? {} : { to }),
-  };
-  const what = dryRun ? 'would be sent once more' : 'are owed once more';
-  return await ask(options, place, {
-    ...{ path: 'redeliveries', body },
-    said: (value) => `${count(countIn(value))} dead letters of ${destination} ${what}.`,
+  const { destination, id: ids, messageId: messageIds, state, reason, source, type, to, rate } = options;
+  const { dryRun = false } = options;
+  // What is absent does not stand in JSON.
+  const filter = { ids, messageIds, state, reason, source, type, from: beginningOf(options), to, rate };
+  const isOfDead = ids === undefined && messageIds === undefined && state !== 'delivered';
+  const code = await ask(options, place, {
+    ...{ path: 'redeliveries', body: { destination, dryRun, ...filter } },
+    said: (value) => redeliveredText(Object(value) as Redelivered, { destination, dryRun, isOfDead }),
+    warned: (value) => missingIn(Object(value) as Redelivered),
   });
+  return code;
+}
+
+/** As `POST redeliveries` answers; an older server says less. */
+interface Redelivered {
+  readonly id?: string;
+  readonly count?: number;
+  readonly estimated?: boolean;
+  readonly state?: string;
+  readonly pending?: number;
+  readonly missing?: readonly string[];
+}
+
+function redeliveredText(
+  { id, count: n = Number.NaN, estimated = false, state, pending = 0 }: Redelivered,
+  asked: { readonly destination: string; readonly dryRun: boolean; readonly isOfDead: boolean },
+): string {
+  const one = asked.isOfDead ? 'dead letter' : 'delivery';
+  const many = asked.isOfDead ? 'dead letters' : 'deliveries';
+  const of = `${n === 1 ? one : many} of ${asked.destination}`;
+  const are = n === 1 ? 'is' : 'are';
+  const isRunning = state === 'running';
+  const what = asked.dryRun
+    ? 'would be sent once more'
+    : isRunning
+      ? `${are} being owed once more: millrace replay status ${id} tells how far it is`
+      : `${are} owed once more`;
+  const anyway = pending === 0 ? '' : ` ${count(pending)} ${pending === 1 ? 'is' : 'are'} pending anyway.`;
+  return `${estimated ? 'about ' : ''}${count(n)} ${of} ${what}.${anyway}`;
+}
+
+function missingIn({ missing = [] }: Redelivered): string | undefined {
+  if (missing.length === 0) return undefined;
+  return `no stored event has ${missing.length === 1 ? 'this id' : 'these ids'}: ${missing.map(visible).join(', ')}`;
 }
 
 interface Wish {
@@ -45,12 +80,14 @@ interface Wish {
   readonly body: object;
   /** The answer as a line for a person. */
   readonly said: (value: unknown) => string;
+  /** What of it was not done; ends with 1. */
+  readonly warned?: (value: unknown) => string | undefined;
 }
 
 async function ask(
   options: ControlFlags & { readonly json?: boolean },
   place: Surroundings,
-  { path, body, said }: Wish,
+  { path, body, said, warned }: Wish,
 ): Promise<ExitCode> {
   const address = controlAddress(options, place.env);
   if (typeof address === 'string') {
@@ -63,7 +100,10 @@ async function ask(
     return exitCodeOf(reply);
   }
   place.out.write(options.json ? `${reply.text}\n` : `${said(reply.value)}\n`);
-  return 0;
+  const warning = warned?.(reply.value);
+  if (warning === undefined) return 0;
+  place.err.write(`millrace: ${warning}.\n`);
+  return 1;
 }
 
 /** An id that the server finds wrong, as it was typed and not by its place. */
@@ -72,9 +112,4 @@ function withIds(message: string, body: object): string {
   return message
     .replaceAll(/\bids\[(\d+)\]/g, (place, nth: string) => `--id ${visible(ids[Number(nth)] ?? place)}`)
     .replaceAll(/\bids (?=\d)/g, '--id ');
-}
-
-function countIn(value: unknown): number {
-  const has = typeof value === 'object' && value !== null && 'count' in value;
-  return has ? Number(value.count) : Number.NaN;
 }

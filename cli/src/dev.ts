@@ -23,6 +23,8 @@ const FAILURES_PER_SECOND = 20;
 export interface DevOptions extends ServerFlags {
   /** Send one call of every type when ready. */
   readonly demo?: boolean;
+  /** Where the receiver passes webhooks on to; its answers are theirs. */
+  readonly forwardTo?: URL;
 }
 
 /**
@@ -35,7 +37,7 @@ export async function dev(options: DevOptions, place: Surroundings): Promise<Exi
   if (place.env['MILLRACE_CONFIG']) {
     place.err.write('millrace: MILLRACE_CONFIG is set, but `dev` reads no file; `millrace start` does.\n');
   }
-  const receiver = await startLocalReceiver(SECRET);
+  const receiver = await startLocalReceiver(SECRET, options.forwardTo);
   const config = devConfig(loaded.config, receiver.url);
   const display = liveDisplay(place);
   const logger = createLineLogger({
@@ -46,7 +48,7 @@ export async function dev(options: DevOptions, place: Surroundings): Promise<Exi
   });
   const observer = (happening: Happening) => display.show(withSignature(happening, receiver));
   const onReady = (app: App) => {
-    greet({ app, receiver, config }, place);
+    greet({ app, receiver, config, forwardTo: options.forwardTo }, place);
     if (options.demo) void sendDemo(localUrl(app.url), WRITE_KEY);
   };
   try {
@@ -114,7 +116,7 @@ function withSignature(happening: Happening, receiver: LocalReceiver): Shown {
 }
 
 function greet(
-  running: { app: App; receiver: LocalReceiver; config: Config },
+  running: { app: App; receiver: LocalReceiver; config: Config; forwardTo: URL | undefined },
   { out, env, version }: Surroundings,
 ): void {
   const facts = {
@@ -122,6 +124,7 @@ function greet(
     url: localUrl(running.app.url),
     writeKey: WRITE_KEY,
     receiverUrl: running.receiver.url,
+    forwardTo: running.forwardTo?.href,
     secret: SECRET,
     data: running.config.data,
   };

@@ -1,10 +1,8 @@
-import type { FileHandle } from 'node:fs/promises';
-import { basename } from 'node:path';
 import type { Client, Failure } from '@millrace/client';
 import type { Clock } from './clock.ts';
-import { type FileLine, fileLines, MOST_BYTES } from './file-lines.ts';
+import { type FileLine, fileLines, MOST_BYTES, type Readable } from './file-lines.ts';
 import { callIn } from './import-line.ts';
-import { type ImportIdentity, type Progress, writeProgress } from './import-progress.ts';
+import type { Progress } from './import-progress.ts';
 import { type Fate, ImportWindow, type WindowLine } from './import-window.ts';
 import type { Rejects } from './rejects.ts';
 
@@ -21,9 +19,11 @@ const ABOUT_CALLS = [400, 413, 422];
 export interface FileImportTools {
   readonly client: Client;
   readonly clock: Clock;
-  readonly file: FileHandle;
-  readonly identity: ImportIdentity;
-  readonly progressPath: string;
+  readonly file: Readable;
+  /** By which ids are made for the calls that have none. */
+  readonly name: string;
+  /** Writes down how far it is; nothing where nobody could go on there. */
+  readonly keep: ((progress: Progress) => Promise<void>) | undefined;
   readonly rejects: Rejects;
 }
 
@@ -114,7 +114,7 @@ export class FileImport {
       this.#window.add({ ...line, fate: { kind: 'refused', reason: 'line_too_long', message, text: '' } });
       return undefined;
     }
-    const read = callIn(bytes, { file: basename(this.#tools.identity.path), line: number });
+    const read = callIn(bytes, { file: this.#tools.name, line: number });
     if (read.kind === 'empty') this.#window.add({ ...line, fate: { kind: 'empty' } });
     else if (read.kind === 'bad') this.#window.add(refusedLine(line, read, bytes));
     else {
@@ -161,13 +161,13 @@ export class FileImport {
   async #save(): Promise<void> {
     const { progress } = this;
     if (progress.offset === this.#saved.offset) return;
-    const { rejects, progressPath, identity, file } = this.#tools;
+    const { rejects, keep } = this.#tools;
     try {
       rejects.sync();
-      await writeProgress(progressPath, progress, { identity, file });
+      await keep?.(progress);
       this.#saved = progress;
     } catch (error) {
-      this.halt(`the progress cannot be written to ${progressPath}: ${messageOf(error)}`);
+      this.halt(`the progress cannot be written: ${messageOf(error)}`);
     }
   }
 

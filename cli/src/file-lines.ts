@@ -1,4 +1,12 @@
-import type { FileHandle } from 'node:fs/promises';
+/** Of a `FileHandle`, or of a stream, which is read in order and needs no place. */
+export interface Readable {
+  read(
+    buffer: Buffer,
+    offset: number,
+    length: number,
+    position: number,
+  ): Promise<{ readonly bytesRead: number; readonly buffer: Buffer }>;
+}
 
 /** One line of a file. */
 export interface FileLine {
@@ -26,7 +34,7 @@ export interface Place {
  * The lines of a file from a place on, a piece of the file at a time, in memory that does not depend on the size of the file
  * or of a line. The last one needs no line feed.
  */
-export async function* fileLines(file: FileHandle, from: Place): AsyncGenerator<readonly FileLine[]> {
+export async function* fileLines(file: Readable, from: Place): AsyncGenerator<readonly FileLine[]> {
   let { offset, line } = from;
   /** Pieces of the line that has not ended yet; undefined once it is too long. */
   let begun: Buffer[] | undefined = [];

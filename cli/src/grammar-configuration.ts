@@ -11,7 +11,10 @@ export function addConfiguration(program: Command, run: Run): void {
       program
         .command(name)
         .description(description)
-        .requiredOption('-f, --file <file>', `configuration file, YAML; $\{NAME} in it reads the environment`)
+        .requiredOption(
+          '-f, --file <file>',
+          `configuration file, YAML, - for standard input; $\{NAME} in it reads the environment`,
+        )
         .option('--prune', 'also remove the sources and destinations that the file does not name'),
     );
   verb('plan', 'what applying a configuration file to a running server would change; changes nothing')

@@ -1,8 +1,13 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { ControlFlags } from './control-api.ts';
 import type { RedeliverOptions } from './control-verbs.ts';
 import { addControlOptions, type Run } from './grammar-options.ts';
+import { entries } from './quantity.ts';
+import type { TestOptions } from './test-destination.ts';
+import { addTimeRange } from './time-range.ts';
 import type { TraceOptions } from './trace.ts';
+
+const TYPES = ['identify', 'track', 'page', 'screen', 'group', 'alias'];
 
 /** Verbs that ask a running server. */
 export function addReadingVerbs(program: Command, run: Run): void {
@@ -45,14 +50,38 @@ export function addRepairVerbs(program: Command, run: Run): void {
       run(async () => (await import('./switch-verbs.ts'))[name])({ ...options, destination }),
     );
   }
-  const letters = 'millrace redeliver crm --reason status_410 --dry-run';
-  verb('redeliver', 'sends the dead letters of a destination once more', letters)
-    .option('--id <id...>', 'only these deliveries, as trace --json shows their ids')
+  const letters = [
+    'millrace redeliver crm --reason status_410 --dry-run',
+    'millrace redeliver crm --message-id order-1 order-2',
+    'millrace redeliver crm --state delivered --type track --since 2h --dry-run',
+  ];
+  const redeliver = verb(
+    'redeliver',
+    'sends events to a destination once more: its dead letters, or what the options name',
+    letters.join('\n  '),
+  )
+    .option('--id <id...>', 'these deliveries, as deliveries and trace --json show their ids')
+    .option('--message-id <id...>', 'these events, delivered or not')
+    .addOption(
+      new Option('--state <state>', 'only deliveries that ended so (default: dead; with ids: any)').choices([
+        ...['delivered', 'dead'],
+      ]),
+    )
     .option('--reason <reason>', 'only those that died of this, such as status_410')
-    .option('--from <time>', 'only those that died from this time on: 2026-03-04T05:06:07Z')
-    .option('--to <time>', 'only those that died before this time')
+    .option('--source <name>', 'only events of this source')
+    .addOption(new Option('--type <type>', 'only events of this type').choices(TYPES));
+  addTimeRange(redeliver, {
+    from: 'only those that died (delivered ones: arrived) from this time on: 2026-03-04T05:06:07Z',
+    to: 'only those that died (arrived) before this time',
+  })
+    .option('--rate <number>', 'delivered events a second at most (default: 1000)', entries)
     .option('--dry-run', 'only say how many there are')
     .action((destination: string, options: Omit<RedeliverOptions, 'destination'>) =>
       run(async () => (await import('./control-verbs.ts')).redeliver)({ ...options, destination }),
+    );
+  verb('test', 'sends an example of an event to each endpoint of a destination, and shows request and answer')
+    .addOption(new Option('--type <type>', 'type of the example').choices(TYPES).default('track'))
+    .action((destination: string, options: Omit<TestOptions, 'destination'>) =>
+      run(async () => (await import('./test-destination.ts')).testDestination)({ ...options, destination }),
     );
 }

@@ -2,17 +2,22 @@ import type { Command } from 'commander';
 import { addControlOptions, type Run } from './grammar-options.ts';
 import { entries } from './quantity.ts';
 import type { OneReplayOptions, ReplayOptions } from './replay.ts';
+import { addTimeRange } from './time-range.ts';
 
 /** Stored events once more. */
 export function addReplay(program: Command, run: Run): void {
   const load = () => import('./replay.ts');
   const replay = addControlOptions(
-    program
-      .command('replay')
-      .description('sends the stored events of a range of time to one destination, as new deliveries')
-      .argument('<destination>', 'name of the destination')
-      .option('--from <time>', 'events that arrived from this time on: 2026-03-04T05:06:07Z')
-      .option('--to <time>', 'and before this time (default: now)')
+    addTimeRange(
+      program
+        .command('replay')
+        .description('sends the stored events of a range of time to one destination, as new deliveries')
+        .argument('<destination>', 'name of the destination'),
+      {
+        from: 'events that arrived from this time on: 2026-03-04T05:06:07Z',
+        to: 'and before this time (default: now)',
+      },
+    )
       .option('--source <name>', 'only of this source, also one that the destination is not connected to')
       .option('--types <types>', 'only of these types, such as track,page', (text) => text.split(','))
       .option('--rate <number>', 'events a second at most (default: 1000)', entries)

@@ -29,7 +29,10 @@ export function addSend(program: Command, run: Run): void {
     .option('--context <json>', 'of any type', jsonObject)
     .option('--message-id <id>', 'default: a new one')
     .option('--timestamp <time>', 'when it happened; default: now')
-    .option('--file <file>', 'send the calls of a file, one JSON object a line; goes on where it ended')
+    .option(
+      '--file <file>',
+      'send the calls of a file, one JSON object a line; goes on where it ended; - for standard input',
+    )
     .option('--progress <file>', 'with --file: where to keep how far it is (default: FILE.progress)')
     .option('--rejects <file>', 'with --file: where to keep the lines that were refused')
     .addHelpText(
@@ -37,7 +40,8 @@ export function addSend(program: Command, run: Run): void {
       `
 Examples:
   millrace send track --write-key dev --user-id u1 --event "Order Placed" --properties '{"total":9}'
-  millrace send --file events.ndjson --write-key dev --rejects refused.ndjson`,
+  millrace send --file events.ndjson --write-key dev --rejects refused.ndjson
+  zcat events.ndjson.gz | millrace send --file - --write-key dev`,
     )
     .action((type: string | undefined, options: Omit<SendOptions, 'type'>) =>
       run(async () => (await import('./send.ts')).send)({ ...options, type }),

@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { EgressOptions } from './egress.ts';
+import { forwardTarget } from './forwarding.ts';
 import { addServerOptions, type Run } from './grammar-options.ts';
 import { duration, port, share, status } from './quantity.ts';
 
@@ -10,6 +11,11 @@ export function addServers(program: Command, run: Run): void {
       .command('dev')
       .description('everything on this machine: a source, a receiver, and what happens, live')
       .option('--demo', 'send one call of every type when ready')
+      .option(
+        '--forward-to <url>',
+        'pass webhooks on to a program of yours, and answer as it does',
+        forwardTarget,
+      )
       .addHelpText('after', '\nExamples:\n  millrace dev --demo\n  millrace dev --port 9000 --data /tmp/try')
       .action(run(async () => (await import('./dev.ts')).dev)),
   );
@@ -38,6 +44,11 @@ export function addEndpointVerbs(program: Command, run: Run): void {
         .default(0, '0ms'),
     )
     .option('--fail-rate <share>', 'share of requests to answer with 500: 0 to 1', share, 0)
+    .addOption(
+      new Option('--forward-to <url>', 'pass requests on to a program of yours, and answer as it does')
+        .argParser(forwardTarget)
+        .conflicts('status'),
+    )
     .option('--body', 'print bodies too')
     .addHelpText(
       'after',

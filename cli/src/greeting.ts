@@ -7,6 +7,8 @@ export interface Greeting {
   readonly url: string;
   readonly writeKey: string;
   readonly receiverUrl: string;
+  /** Where the receiver passes webhooks on to. */
+  readonly forwardTo?: string | undefined;
   readonly secret: string;
   readonly data: string;
 }
@@ -16,6 +18,7 @@ export function greeting(facts: Greeting, paint: Paint): string {
   const rows = [
     ['receiving API', facts.url, `write key ${facts.writeKey}`],
     ['local-receiver', facts.receiverUrl, `shared secret ${facts.secret}`],
+    ...(facts.forwardTo === undefined ? [] : [['forwards to', facts.forwardTo, ''] as const]),
     ['data folder', resolve(facts.data), ''],
   ] as const;
   const urls = Math.max(facts.url.length, facts.receiverUrl.length);

@@ -4,9 +4,9 @@ import type { Surroundings } from './surroundings.ts';
 
 /** How far an import is. */
 export interface Advance {
-  /** Bytes of the file that are settled, and all of them. */
+  /** Bytes of the file that are settled, and all of them; nobody knows how many there are of a stream. */
   readonly offset: number;
-  readonly size: number;
+  readonly size: number | undefined;
   readonly accepted: number;
   readonly refused: number;
 }
@@ -19,12 +19,14 @@ const IN_A_LOG_MS = 5000;
 
 /** `[#####-----------]  37 %  12,345/s  accepted 450,000  refused 3  2 min left`, without the bar in a log. */
 function advanceText(now: Advance, speed: Speed, isTerminal: boolean): string {
-  const share = now.size === 0 ? 1 : Math.min(1, now.offset / now.size);
+  const sums = `accepted ${count(now.accepted)}  refused ${count(now.refused)}`;
+  const { size } = now;
+  if (size === undefined) return `${count(Math.round(speed.calls))}/s  ${sums}`;
+  const share = size === 0 ? 1 : Math.min(1, now.offset / size);
   const filled = Math.floor(share * BAR);
   const bar = `[${'#'.repeat(filled)}${'-'.repeat(BAR - filled)}]  `;
-  const left = speed.bytes > 0 ? `  ${span(((now.size - now.offset) / speed.bytes) * 1000)} left` : '';
+  const left = speed.bytes > 0 ? `  ${span(((size - now.offset) / speed.bytes) * 1000)} left` : '';
   const percent = `${String(Math.floor(share * 100)).padStart(isTerminal ? 3 : 1)} %`;
-  const sums = `accepted ${count(now.accepted)}  refused ${count(now.refused)}`;
   return `${isTerminal ? bar : ''}${percent}  ${count(Math.round(speed.calls))}/s  ${sums}${left}`;
 }
 

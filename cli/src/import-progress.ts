@@ -18,7 +18,7 @@ export interface ImportIdentity {
   readonly writeKey: string;
 }
 
-const NOTHING_DONE: Progress = { offset: 0, line: 0, accepted: 0, refused: 0, rejects: 0 };
+export const NOTHING_DONE: Progress = { offset: 0, line: 0, accepted: 0, refused: 0, rejects: 0 };
 
 /** Bytes before the offset that a file is known by again. */
 const KNOWN_BY = 4096;

@@ -15,6 +15,8 @@ export interface ListenOptions {
   /** The share of requests answered with 500: 0 none, 1 all. */
   readonly failRate: number;
   readonly body?: boolean;
+  /** Where requests go on to. */
+  readonly forwardTo?: URL;
 }
 
 /** `millrace listen`: a receiver that prints what it gets on stdout, one line per request. contract.md section 1. */
@@ -33,7 +35,8 @@ export async function listen(options: ListenOptions, place: Surroundings): Promi
   if (!receiver) return 1;
   const checks =
     options.secret === undefined ? 'signatures are not checked (--secret)' : 'checking signatures';
-  place.err.write(`millrace listens on ${receiver.url}, ${checks}. Ctrl-C stops it.\n`);
+  const goesTo = options.forwardTo === undefined ? '' : `, forwarding to ${options.forwardTo.href}`;
+  place.err.write(`millrace listens on ${receiver.url}, ${checks}${goesTo}. Ctrl-C stops it.\n`);
   await place.stopping;
   await receiver.stop();
   display.stop();
@@ -53,7 +56,7 @@ async function listening(
   onRequest: (received: Received) => void,
   place: Surroundings,
 ): Promise<RunningReceiver | undefined> {
-  const { host, port, secret } = options;
+  const { host, port, secret, forwardTo } = options;
   const answer = answerer(options, Math.random);
   try {
     return await startReceiver({
@@ -61,6 +64,7 @@ async function listening(
       port,
       answer,
       onRequest,
+      forwardTo,
       ...(secret === undefined ? {} : { secret }),
     });
   } catch (error) {

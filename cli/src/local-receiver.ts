@@ -1,4 +1,4 @@
-import { type Received, type RunningReceiver, startReceiver } from './receiver.ts';
+import { type Received, type ReceiverOptions, type RunningReceiver, startReceiver } from './receiver.ts';
 import type { SignatureVerdict } from './signature.ts';
 
 const HOST = '127.0.0.1';
@@ -14,9 +14,10 @@ export interface LocalReceiver extends RunningReceiver {
 }
 
 /** Listens on port 4000, or on any free one where another program has that; only for this machine. */
-export async function startLocalReceiver(secret: string): Promise<LocalReceiver> {
+export async function startLocalReceiver(secret: string, forwardTo?: URL): Promise<LocalReceiver> {
   const verdicts = new Map<string, SignatureVerdict>();
-  const receiver = await onUsualPort(secret, (received) => remember(verdicts, received));
+  const options = { secret, forwardTo, onRequest: (received: Received) => remember(verdicts, received) };
+  const receiver = await onUsualPort(options);
   return {
     ...receiver,
     take(messageId) {
@@ -28,11 +29,10 @@ export async function startLocalReceiver(secret: string): Promise<LocalReceiver>
 }
 
 async function onUsualPort(
-  secret: string,
-  onRequest: (received: Received) => void,
+  wanted: Pick<ReceiverOptions, 'secret' | 'forwardTo' | 'onRequest'>,
 ): Promise<RunningReceiver> {
   const accepted = { status: 200, delayMs: 0 };
-  const options = { host: HOST, secret, answer: () => accepted, onRequest };
+  const options = { ...wanted, host: HOST, answer: () => accepted };
   try {
     return await startReceiver({ ...options, port: PORT });
   } catch (error) {

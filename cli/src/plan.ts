@@ -11,6 +11,7 @@ import {
 import { paintFor } from './paint.ts';
 import { type Plan, planReport, sumOf } from './plan-report.ts';
 import { canBeAsked, isConfirmed } from './question.ts';
+import { STANDARD_INPUT, textOf } from './standard-input.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
 export interface PlanOptions extends ControlFlags {
@@ -26,7 +27,7 @@ export interface ApplyOptions extends PlanOptions {
 
 /** `millrace plan -f FILE`: what applying a file would change. Changes nothing. */
 export async function plan(options: PlanOptions, place: Surroundings): Promise<ExitCode> {
-  const wish = wishOf(options, place);
+  const wish = await wishOf(options, place);
   if (wish === undefined) return 2;
   const planned = await put(wish, { dryRun: true }, place);
   if (planned === undefined) return 1;
@@ -41,7 +42,7 @@ export async function plan(options: PlanOptions, place: Surroundings): Promise<E
  */
 export async function apply(options: ApplyOptions, place: Surroundings): Promise<ExitCode> {
   if (options.dryRun) return await plan(options, place);
-  const wish = wishOf(options, place);
+  const wish = await wishOf(options, place);
   if (wish === undefined) return 2;
   let confirm = options.yes === true;
   let shown: string | undefined;
@@ -79,26 +80,27 @@ interface Wish {
 }
 
 /** `undefined` after saying what is wrong. */
-function wishOf(options: PlanOptions, place: Surroundings): Wish | undefined {
+async function wishOf(options: PlanOptions, place: Surroundings): Promise<Wish | undefined> {
   const address = controlAddress(options, place.env);
   if (typeof address === 'string') {
     place.err.write(`millrace: ${address}.\n`);
     return undefined;
   }
-  const file = recordsIn(options.file, place);
+  const path = options.file === STANDARD_INPUT ? 'standard input' : options.file;
+  const file = await recordsIn(options.file, path, place);
   if (file === undefined) return undefined;
   if (file.otherKeys.length > 0) {
     place.err.write(
-      `millrace: ${file.otherKeys.join(', ')} of ${options.file}: read by millrace start, not sent to a running server.\n`,
+      `millrace: ${file.otherKeys.join(', ')} of ${path}: read by millrace start, not sent to a running server.\n`,
     );
   }
-  return { address, file, path: options.file, prune: options.prune === true };
+  return { address, file, path, prune: options.prune === true };
 }
 
-function recordsIn(path: string, place: Surroundings): FileRecords | undefined {
+async function recordsIn(file: string, path: string, place: Surroundings): Promise<FileRecords | undefined> {
   let text: string;
   try {
-    text = readFileSync(path, 'utf8');
+    text = file === STANDARD_INPUT ? await textOf(place.in) : readFileSync(file, 'utf8');
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
     const reason = code === 'ENOENT' ? 'does not exist' : `cannot be read (${code})`;

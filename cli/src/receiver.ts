@@ -1,5 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
+import { forward } from './forwarding.ts';
 import { type SignatureVerdict, verify } from './signature.ts';
 
 /** Not imported: `import` would load Node's own HTTP client too, which is 14 MB. */
@@ -19,6 +21,8 @@ export interface ReceiverOptions {
   readonly secret?: string;
   /** How to answer the next request. Asked once per request. */
   answer(): ReceiverAnswer;
+  /** Requests that would be accepted go on to this URL, and its answer is the answer. */
+  readonly forwardTo?: URL | undefined;
   /** Told of every request before it is answered. Must be quick and must not throw. */
   onRequest(received: Received): void;
 }
@@ -40,6 +44,8 @@ export interface Received {
   readonly webhookId?: string;
   /** The status it is going to be answered with. */
   readonly status: number;
+  /** What came of it where it went on to another program. */
+  readonly forwarded?: { readonly latencyMs: number; readonly failure?: string };
 }
 
 export interface RunningReceiver {
@@ -100,15 +106,44 @@ function receive(options: ReceiverOptions, request: IncomingMessage, response: S
   const onEnd = () => {
     const { status, delayMs } = options.answer();
     const body = chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks);
+    if (options.forwardTo !== undefined && status < 300) {
+      void passOn(options, request, { response, body, to: options.forwardTo, delayMs });
+      return;
+    }
     options.onRequest(received(options, request, { body, oversized: false, status }));
     const send = () =>
       response.writeHead(status).end(status < 300 ? '{"success":true}' : '{"success":false}');
     if (delayMs === 0) send();
-    else setTimeout(send, delayMs).unref();
+    else void setTimeout(delayMs, undefined, { ref: false }).then(send);
   };
   // A sender that hangs up in the middle is not a request; without a listener its error would end the process.
   request.on('error', () => response.destroy());
   request.on('data', onData).on('end', onEnd);
+}
+
+interface PassedOn {
+  readonly response: ServerResponse;
+  readonly body: Buffer;
+  readonly to: URL;
+  readonly delayMs: number;
+}
+
+async function passOn(
+  options: ReceiverOptions,
+  request: IncomingMessage,
+  { response, body, to, delayMs }: PassedOn,
+): Promise<void> {
+  if (delayMs > 0) await setTimeout(delayMs, undefined, { ref: false });
+  const { method = 'POST', rawHeaders } = request;
+  const answer = await forward({ method, rawHeaders, body }, to);
+  const { status, contentType, latencyMs, failure } = answer;
+  options.onRequest({
+    ...received(options, request, { body, oversized: false, status }),
+    forwarded: failure === undefined ? { latencyMs } : { latencyMs, failure },
+  });
+  if (response.destroyed) return;
+  if (contentType !== undefined) response.setHeader('Content-Type', contentType);
+  response.writeHead(status).end(answer.body);
 }
 
 function received(

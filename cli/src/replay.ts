@@ -10,12 +10,11 @@ import {
   type ShownReplay,
 } from './replay-report.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
+import { beginningOf, type TimeRange } from './time-range.ts';
 
-export interface ReplayOptions extends ControlFlags {
+export interface ReplayOptions extends ControlFlags, TimeRange {
   /** The argument of the verb: the name of a destination. */
   readonly destination: string;
-  readonly from?: string;
-  readonly to?: string;
   readonly source?: string;
   readonly types?: readonly string[];
   readonly rate?: number;
@@ -37,9 +36,12 @@ const EVERY = 250;
  * it will take, and stays until it is done; the server goes on with it whatever becomes of this program.
  */
 export async function replay(options: ReplayOptions, place: Surroundings): Promise<ExitCode> {
-  const { destination, from, to = new Date().toISOString(), source, types, rate, dryRun } = options;
+  const { destination, to = new Date().toISOString(), source, types, rate, dryRun } = options;
+  const from = beginningOf(options);
   if (from === undefined) {
-    place.err.write('millrace: say from when on with --from, such as --from 2026-03-04T05:06:07Z.\n');
+    place.err.write(
+      'millrace: say from when on with --from or --since, such as --from 2026-03-04T05:06:07Z or --since 1h.\n',
+    );
     return 2;
   }
   const body = {

@@ -1,4 +1,4 @@
-import { column, printable, timeOfDay } from './column.ts';
+import { column, latency, printable, timeOfDay } from './column.ts';
 import { signatureMark } from './happening-line.ts';
 import type { Paint } from './paint.ts';
 import type { Received } from './receiver.ts';
@@ -35,9 +35,17 @@ export function requestLine(received: Received, options: RequestLineOptions): st
     column(textOf(body, ['userId', 'User ID', 'anonymousId']), USER),
     column(received.webhookId ?? '–', ID),
     received.oversized ? paint.red('body over 1 MB, not read') : signatureMark(received.signature, paint),
-    ...(received.status < 300 ? [] : [paint.yellow(`answered ${received.status}`)]),
+    ...answerOf(received, paint),
   ].join('  ');
   return options.body && received.body.length > 0 ? `${line}\n${indented(body, received.body)}` : line;
+}
+
+/** The answer where it is not the usual one, and always where another program gave it. */
+function answerOf({ status, forwarded }: Received, paint: Paint): string[] {
+  if (forwarded?.failure !== undefined) return [paint.red(forwarded.failure)];
+  const draw = status < 300 ? paint.green : paint.yellow;
+  if (forwarded !== undefined) return [draw(`answered ${status}`), latency(forwarded.latencyMs)];
+  return status < 300 ? [] : [draw(`answered ${status}`)];
 }
 
 /** `undefined` when the bytes are no JSON. */

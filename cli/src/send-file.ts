@@ -1,11 +1,21 @@
+import { randomUUID } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { Client } from '@millrace/client';
 import { systemClock } from './clock.ts';
 import { count, span } from './column.ts';
 import { FileImport } from './file-import.ts';
+import type { Readable } from './file-lines.ts';
 import { ImportDisplay } from './import-display.ts';
-import { type ImportIdentity, type Progress, readProgress } from './import-progress.ts';
+import {
+  type ImportIdentity,
+  NOTHING_DONE,
+  type Progress,
+  readProgress,
+  writeProgress,
+} from './import-progress.ts';
 import { keptRejects, type Rejects, shownRejects } from './rejects.ts';
+import { STANDARD_INPUT, StreamReader } from './standard-input.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 import { whyUnreachable } from './unreachable.ts';
 
@@ -32,6 +42,7 @@ const PATIENCE_MS = 10_000;
  * with 1 when a line was refused or not all are settled. contract.md section 1.
  */
 export async function sendFile(options: SendFileOptions, place: Surroundings): Promise<ExitCode> {
+  if (options.file === STANDARD_INPUT) return await sendStream(options, place);
   let file: FileHandle;
   try {
     file = await open(options.file);
@@ -57,13 +68,53 @@ async function importFrom(
   const progressPath = options.progress ?? `${path}.progress`;
   const from = await readProgress(progressPath, identity, file);
   if (typeof from === 'string') return wrong(place, from);
+  const begun =
+    from.line === 0 ? undefined : `${path} goes on at line ${count(from.line + 1)}, as ${progressPath} says.`;
+  const keep = async (progress: Progress) => {
+    try {
+      await writeProgress(progressPath, progress, { identity, file });
+    } catch (error) {
+      throw new Error(`${progressPath}: ${messageOf(error)}`, { cause: error });
+    }
+  };
+  const source = { file, from, keep, size: stat.size, name: basename(path), begun };
+  return await importAll(source, options, place);
+}
+
+/** Standard input has no place to go on from, so its progress is not kept, and its calls get ids of their own in each run. */
+async function sendStream(options: SendFileOptions, place: Surroundings): Promise<ExitCode> {
+  if (options.progress !== undefined)
+    return wrong(place, 'standard input cannot be gone on with, so --progress needs a file');
+  const file = new StreamReader(place.in);
+  const source = { file, from: NOTHING_DONE, keep: undefined, size: undefined, name: randomUUID() };
+  const code = await importAll({ ...source, begun: undefined }, options, place);
+  // Somebody may still be typing.
+  place.in.destroy();
+  return code;
+}
+
+/** What is imported, and what is known of it. */
+interface Imported {
+  readonly file: Readable;
+  readonly from: Progress;
+  readonly keep: ((progress: Progress) => Promise<void>) | undefined;
+  readonly size: number | undefined;
+  readonly name: string;
+  readonly begun: string | undefined;
+}
+
+async function importAll(
+  { file, from, keep, size, name, begun }: Imported,
+  options: SendFileOptions,
+  place: Surroundings,
+): Promise<ExitCode> {
   let client: Client;
   let rejects: Rejects;
   let say = (line: string) => {
     place.err.write(`millrace: ${line}\n`);
   };
   try {
-    client = clientFor(identity);
+    client = clientFor(options);
     rejects =
       options.rejects === undefined
         ? shownRejects((line) => say(line))
@@ -71,10 +122,9 @@ async function importFrom(
   } catch (error) {
     return wrong(place, messageOf(error));
   }
-  if (from.line > 0) say(`${path} goes on at line ${count(from.line + 1)}, as ${progressPath} says.`);
-  const tools = { client, clock: systemClock, file, identity, progressPath, rejects };
+  if (begun !== undefined) say(begun);
+  const tools = { client, clock: systemClock, file, name, keep, rejects };
   const running = new FileImport(tools, from);
-  const { size } = stat;
   const display = new ImportDisplay(place, systemClock, () => ({ ...running.progress, size }));
   say = (line) => display.say(line);
   void place.stopping.then(() => {
@@ -82,13 +132,13 @@ async function importFrom(
   });
   const startedAt = performance.now();
   const halted = await running.run();
-  const why = (running.isUnanswered ? await whyUnreachable(endpoint) : undefined) ?? halted;
+  const why = (running.isUnanswered ? await whyUnreachable(options.endpoint) : undefined) ?? halted;
   display.stop();
   rejects.close();
   return report({ why, from, to: running.progress, took: performance.now() - startedAt }, options, place);
 }
 
-function clientFor({ endpoint, writeKey }: ImportIdentity): Client {
+function clientFor({ endpoint, writeKey }: Pick<ImportIdentity, 'endpoint' | 'writeKey'>): Client {
   return new Client(writeKey, {
     ...{
       endpoint,
@@ -123,9 +173,9 @@ function report({ why, from, to, took }: Outcome, options: SendFileOptions, plac
   }
   if (why !== undefined) {
     const done = to.line === 0 ? 'nothing is settled' : `everything up to line ${count(to.line)} is settled`;
-    place.err.write(
-      `millrace: ${why.replace(/\.$/, '')}; ${done}, and the same command goes on behind it.\n`,
-    );
+    const again =
+      options.file === STANDARD_INPUT ? 'send what is behind it' : 'the same command goes on behind it';
+    place.err.write(`millrace: ${why.replace(/\.$/, '')}; ${done}, and ${again}.\n`);
   }
   return why === undefined && to.refused === 0 ? 0 : 1;
 }

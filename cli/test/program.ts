@@ -17,11 +17,13 @@ export interface Program {
   says(stream: 'out' | 'err', pattern: RegExp): Promise<RegExpExecArray>;
 }
 
-export function millrace(args: readonly string[], env: NodeJS.ProcessEnv = {}): Program {
+/** `input`: what stands on its standard input; nothing when absent. */
+export function millrace(args: readonly string[], env: NodeJS.ProcessEnv = {}, input?: string): Program {
   const child = spawn(process.execPath, [BIN, ...args], {
     env: { PATH: process.env['PATH'], TZ: 'UTC', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   });
+  child.stdin?.end(input);
   const text = { out: '', err: '' };
   const watchers = new Set<() => void>();
   const gather = (stream: 'out' | 'err') => (chunk: string) => {

@@ -5,7 +5,6 @@ import { destination, source } from './config-schema.ts';
 import { auditOperations } from './control/audit.ts';
 import { backupOperations } from './control/backups.ts';
 import { configOperations } from './control/configuration.ts';
-import { deadLetterOperations } from './control/dead-letters.ts';
 import { deliveryOperations } from './control/deliveries.ts';
 import { type ActionTools, actionOperations } from './control/destination-actions.ts';
 import { destinationOperations } from './control/destinations.ts';
@@ -13,6 +12,7 @@ import type { EndpointTools } from './control/endpoint-check.ts';
 import { eventOperations } from './control/events.ts';
 import type { Operation } from './control/operation.ts';
 import { readingOperations } from './control/reading.ts';
+import { redeliveryOperations } from './control/redeliveries.ts';
 import { replayOperations } from './control/replays.ts';
 import { sourceOperations } from './control/sources.ts';
 import { tailOperations } from './control/tail.ts';
@@ -30,12 +30,12 @@ import type { SettingsInForce } from './settings-in-force.ts';
 
 /** What the control API looks at and changes. */
 export interface Operated {
-  readonly store: Pick<Store, 'log' | 'history' | 'deadLetters' | 'backup'>;
+  readonly store: Pick<Store, 'log' | 'backlog' | 'history' | 'deadLetters' | 'backup'>;
   readonly lanes: Pick<Lanes, 'parked'>;
   readonly settings: Pick<SettingsInForce, 'now' | 'change' | 'audit'>;
   readonly observation: Observation;
   readonly tail: Pick<Tail, 'open'>;
-  readonly replays: Pick<Replays, 'preview' | 'standing'>;
+  readonly replays: Pick<Replays, 'preview' | 'standing' | 'ended'>;
   readonly tryOut: ActionTools['tryOut'];
   readonly judgeEndpoints: EndpointTools['judgeEndpoints'];
   readonly clock: Clock;
@@ -76,8 +76,9 @@ export function controlOperations({
     ...actionOperations({ settings, clock, tryOut, newMessageId: uuidv7, statusOf: observation.statusOf }),
     ...eventOperations({ settings, search }),
     ...deliveryOperations({ settings, search }),
-    ...deadLetterOperations({
-      ...{ deadLetters: store.deadLetters, settings, clock, newId: randomUUID },
+    ...redeliveryOperations({
+      ...{ log, history, deadLetters, settings, clock, newId: uuidv7, ...replays },
+      backlog: store.backlog,
       parked: (lane, at) => lanes.parked(lane, at),
     }),
     ...replayOperations({ settings, clock, newId: uuidv7, ...replays }),

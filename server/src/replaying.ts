@@ -8,7 +8,7 @@ import { Routes } from './route/plan.ts';
 import type { SettingsInForce } from './settings-in-force.ts';
 
 export interface ReplayingParts {
-  readonly store: Pick<Store, 'log' | 'backlog' | 'history'>;
+  readonly store: Pick<Store, 'log' | 'backlog' | 'history' | 'deadLetters'>;
   readonly lanes: Pick<Lanes, 'parked'>;
   readonly settings: SettingsInForce;
   readonly typeNames: Readonly<Record<Destination['type'], string>>;
@@ -19,9 +19,9 @@ export interface ReplayingParts {
 /** Replays, with the rules that events are planned by, and goes on with those that a restart has interrupted. */
 export function startReplays(parts: ReplayingParts): Replays {
   const { store, lanes, settings, typeNames, clock, logger } = parts;
-  const { log, backlog, history } = store;
+  const { log, backlog, history, deadLetters } = store;
   const replays = new Replays({
-    ...{ log, backlog, history, settings, clock, logger },
+    ...{ log, backlog, history, deadLetters, settings, clock, logger },
     parked: (lane, at) => lanes.parked(lane, at),
     goesTo: (destination, sources) => {
       const routes = new Routes([{ ...destination, sources, enabled: true }], typeNames);

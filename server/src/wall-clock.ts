@@ -23,6 +23,7 @@ export function onWallClock(store: Store, clock: Clock): Store {
         return reachedAt === undefined ? found : { ...found, reachedAt: wallTimeOf(reachedAt, clock) };
       },
       size: async () => shownSize(await log.size(), clock),
+      extent: (range, from) => log.extent(monotonicRange(range, clock.steps()).bounds, from),
     }),
     backlog: replacing(backlog, {
       lanes: async () => (await backlog.lanes()).map((lane) => shownLane(lane, clock)),

@@ -14,11 +14,11 @@ export interface ReplayTools extends Pick<RecordTools, 'settings' | 'clock'> {
   /** Gives ids in rising order. */
   readonly newId: () => string;
   readonly preview: (wish: ReplayWish) => Promise<ReplayPreview>;
-  readonly standing: (id: string) => Promise<ReplayStanding>;
+  readonly standing: (replay: Replay) => Promise<ReplayStanding>;
 }
 
-const USUAL_RATE = 1000;
-const MOST_RATE = 10_000;
+export const USUAL_RATE = 1000;
+export const MOST_RATE = 10_000;
 
 /** Replays that have ended and are still listed. */
 const KEPT = 100;
@@ -38,8 +38,12 @@ const wish = z.strictObject({
 const previewed = {
   count: z.int().meta({ description: 'Events.' }),
   bytes: z.int().meta({ description: 'Of their JSON.' }),
-  exact: z.boolean().meta({ description: 'False: estimated from a part of the range.' }),
-  expectedSeconds: z.int(),
+  exact: z.boolean().meta({ description: 'Every event of the range was looked at.' }),
+  estimated: z.boolean().meta({
+    description:
+      'The opposite: a part was looked at; the numbers are an estimate, and never more than what is stored.',
+  }),
+  expectedSeconds: z.int().meta({ description: 'At its rate, or the lower `rateLimit` of the destination.' }),
 };
 
 const replay = z.object({
@@ -49,6 +53,10 @@ const replay = z.object({
   types: z.array(z.enum(CALL_TYPES)).exactOptional(),
   from: z.string(),
   to: z.string(),
+  redelivers: z
+    .object({ state: z.enum(['delivered', 'dead']), reason: z.string().exactOptional() })
+    .exactOptional()
+    .meta({ description: 'It is a redelivery: only deliveries that ended so.' }),
   rate: z.int(),
   ...previewed,
   state: z.enum(['running', 'done', 'cancelled', 'failed']),
@@ -119,7 +127,7 @@ async function create(
   const asked: ReplayWish = { ...wanted, to: Math.min(wanted.to, createdAt) };
   check(asked, settings.now());
   const preview = await tools.preview(asked);
-  if (dryRun) return new DryRun(shownPreview(preview, rate));
+  if (dryRun) return new DryRun(shownPreview(preview, pace(asked, rate, settings.now())));
   const id = tools.newId();
   const made: Replay = { ...asked, id, rate, preview, state: 'running', createdAt, by };
   await settings.change((now) => {
@@ -148,7 +156,7 @@ function check({ destination: name, source, from, to }: ReplayWish, now: Setting
 }
 
 /** Those that have ended are kept for a while, and not for ever. */
-function surplus(replays: readonly Replay[]): { kind: 'replay'; name: string }[] {
+export function surplus(replays: readonly Replay[]): { kind: 'replay'; name: string }[] {
   const ended = replays.filter(({ state }) => state !== 'running').map(({ id }) => id);
   return ended
     .sort()
@@ -181,35 +189,53 @@ function idIn(cursor: string): string {
   throw new Problem('invalid_parameters', { errors: [{ path: 'query.cursor', message }] });
 }
 
-function shownPreview({ count, bytes, isExact }: ReplayPreview, rate: number) {
-  return { count, bytes, exact: isExact, expectedSeconds: Math.ceil(count / rate) };
+function shownPreview({ count, bytes, isExact }: ReplayPreview, perSecond: number) {
+  return {
+    ...{ count, bytes, exact: isExact, estimated: !isExact },
+    expectedSeconds: Math.ceil(count / perSecond),
+  };
+}
+
+/** Events a second that may be expected: no destination gets more than its own rate limit. */
+function pace({ destination }: ReplayWish, rate: number, { destinations }: SettingsSnapshot): number {
+  const found = destinations.find(({ name }) => name === destination);
+  return Math.min(rate, found?.settings.rateLimit ?? rate);
+}
+
+function shownRedelivery({ state, reason }: NonNullable<Replay['redelivers']>): JsonObject {
+  return reason === undefined ? { state } : { state, reason };
 }
 
 /** As the audit trail keeps it: what was asked for and how it stands. */
-function record(replay: Replay): JsonObject {
-  const { id, destination, source, types, from, to, rate, state, reason, endedAt } = replay;
+export function record(replay: Replay): JsonObject {
+  const { id, destination, source, types, redelivers, from, to, rate, state, reason, endedAt } = replay;
   return {
     ...{ id, destination, from: isoTime(from), to: isoTime(to), rate, state },
     ...(source === undefined ? {} : { source }),
     ...(types === undefined ? {} : { types }),
+    ...(redelivers === undefined ? {} : { redelivers: shownRedelivery(redelivers) }),
     ...(reason === undefined ? {} : { reason }),
     ...(endedAt === undefined ? {} : { endedAt: isoTime(endedAt) }),
   };
 }
 
-async function shown(replay: Replay, { clock, standing }: ReplayTools): Promise<object> {
+async function shown(replay: Replay, { clock, settings, standing }: ReplayTools): Promise<object> {
   const { preview, createdAt, by, rate, state } = replay;
-  const { events, pending, waiting } = await standing(replay.id);
-  const left = Math.max(0, preview.count - events);
+  const { events, pending, waiting, left, speed } = await standing(replay);
+  const isRunning = state === 'running';
+  const still = left ?? Math.max(0, preview.count - events);
+  // What was estimated is known better the further it comes, and exactly at its end.
+  const known = left === undefined ? preview : { ...preview, count: events + left };
+  const perSecond = pace(replay, rate, settings.now());
+  const expectedEndAt = clock.now() + Math.ceil((still * SECOND) / (speed ?? perSecond));
+  const isMoving = isRunning && (waiting === undefined || waiting === 'destination_behind');
   return {
     ...record(replay),
-    ...shownPreview(preview, rate),
+    ...shownPreview(state === 'done' ? { ...preview, count: events, isExact: true } : known, perSecond),
     ...{ replayed: events, pending },
-    ...(waiting === undefined || state !== 'running' ? {} : { waiting }),
+    ...(waiting === undefined || !isRunning ? {} : { waiting }),
     ...{ createdAt: isoTime(createdAt), by },
-    ...(state === 'running'
-      ? { expectedEndAt: isoTime(clock.now() + Math.ceil((left * SECOND) / rate)) }
-      : {}),
+    ...(isMoving ? { expectedEndAt: isoTime(expectedEndAt) } : {}),
   };
 }
 

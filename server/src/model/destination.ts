@@ -90,6 +90,14 @@ export function laneAt(destination: Destination, place: number): Destination {
   };
 }
 
+/** A destination has at most this many endpoints. service.md "Destination configuration". */
+const ENDPOINTS = 5;
+
+/** Ids of every lane it may ever have had: one that its settings have no longer may have deliveries all the same. */
+export function everyLaneOf(destination: Destination): number[] {
+  return Array.from({ length: ENDPOINTS }, (_, place) => laneAt(destination, place).id);
+}
+
 /**
  * A number that stands for one endpoint of a destination, and for no other of any: the same whether it has a lane of its own or
  * shares one, so that a lane may be given for the destination.

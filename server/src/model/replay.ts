@@ -1,5 +1,5 @@
 import type { CallType } from './call.ts';
-import type { Time } from './time.ts';
+import type { Monotonic, Time } from './time.ts';
 
 /**
  * Stored events of a range of time as new deliveries to one destination: what an operator has asked for, and how it
@@ -20,6 +20,16 @@ export interface Replay {
   readonly source?: string;
   /** Only events of these types. */
   readonly types?: readonly CallType[];
+  /**
+   * Present for a redelivery: only deliveries to the destination that ended so, those that are dead for this reason where one
+   * is given. Delivered ones are owed once more, dead ones are revived; of dead ones `from` and `to` say when they died.
+   */
+  readonly redelivers?: {
+    readonly state: 'delivered' | 'dead';
+    readonly reason?: string;
+    /** Only what died before it was asked for: what dies again is left to the next redelivery. */
+    readonly before?: Monotonic;
+  };
   /** When they arrived: from (inclusive) to (exclusive). */
   readonly from: Time;
   readonly to: Time;
@@ -36,7 +46,7 @@ export interface Replay {
 }
 
 /** Which events a replay is about. */
-export type ReplayWish = Pick<Replay, 'destination' | 'source' | 'types' | 'from' | 'to'>;
+export type ReplayWish = Pick<Replay, 'destination' | 'source' | 'types' | 'redelivers' | 'from' | 'to'>;
 
 /** What a replay comes to, looked at before it begins. */
 export interface ReplayPreview {
@@ -44,7 +54,7 @@ export interface ReplayPreview {
   readonly count: number;
   /** Of their JSON. */
   readonly bytes: number;
-  /** False: the range is large, a part of it was looked at, and the rest was taken to be like it. */
+  /** False: a part of the range was looked at, and what else is stored of it was taken to be like that part. */
   readonly isExact: boolean;
 }
 
@@ -54,6 +64,10 @@ export interface ReplayStanding {
   readonly events: number;
   /** Deliveries of it that are not settled for good yet. */
   readonly pending: number;
+  /** Events that are probably still to be owed, never more than are stored; absent when nobody knows better than the preview. */
+  readonly left?: number;
+  /** Events a second that it has owed of late; absent when that is not known yet. */
+  readonly speed?: number;
   /** Why it owes nothing just now. */
   readonly waiting?:
     | 'destination_paused'

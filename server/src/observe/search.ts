@@ -1,4 +1,4 @@
-import { type Destination, laneAt } from '../model/destination.ts';
+import { everyLaneOf } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
 import { type Duration, MINUTE, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -240,12 +240,4 @@ function likenessOf({
 
 function isAnyEvent(query: EventQuery): boolean {
   return Object.values(query).every((value) => value === undefined);
-}
-
-/** A destination has at most this many endpoints. service.md "Destination configuration". */
-const ENDPOINTS = 5;
-
-/** Ids of every lane it may ever have had: one that its settings have no longer may have deliveries all the same. */
-function everyLaneOf(destination: Destination): number[] {
-  return Array.from({ length: ENDPOINTS }, (_, place) => laneAt(destination, place).id);
 }

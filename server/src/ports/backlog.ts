@@ -62,8 +62,10 @@ export interface Backlog {
 export interface OwedSlice {
   /** On whose behalf, such as the id of a replay: visible ASCII, at most 64 characters. Requests carry it. */
   readonly origin: string;
-  /** Ids of the destinations; each is owed all of the positions. */
+  /** Ids of the destinations; each is owed all of the positions, but for those that `only` names. */
   readonly destinations: readonly number[];
+  /** By id of a destination, ascending: of the positions it is owed these alone. */
+  readonly only?: ReadonlyMap<number, readonly Position[]>;
   /** Ascending, each once. There may be none, when only the cursor moves. */
   readonly positions: readonly Position[];
   /** Where the origin stands before and after, in whatever it counts by; it begins at 0. Opaque to the store. */

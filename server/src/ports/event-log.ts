@@ -59,6 +59,20 @@ export interface EventLog {
   maintain(now: Monotonic, retention: Retention, budget: Duration, mark?: ClockMark): Promise<boolean>;
 
   size(): Promise<LogSize>;
+
+  /**
+   * How much arrived in a range of time and is stored, gaps of erased events included: never fewer than `find` finds there.
+   * May count a part only: go on with `next`, a position, until it is absent.
+   */
+  extent(range: { readonly from: Monotonic; readonly to: Monotonic }, from: Position): Promise<Extent>;
+}
+
+/** How much is stored. */
+export interface Extent {
+  readonly events: number;
+  /** Of their JSON; of a chunk that lies in the range by a part only, that part of its bytes. */
+  readonly bytes: number;
+  readonly next?: Position;
 }
 
 export type Query =

@@ -1,50 +1,68 @@
 import type { ReplayPreview, ReplayWish } from '../model/replay.ts';
-import { type Duration, SECOND, type Time } from '../model/time.ts';
+import { type Duration, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { EventLog } from '../ports/event-log.ts';
-import { END, Walk, type Walked, type Wanted } from './walk.ts';
+import type { EventLog, Extent } from '../ports/event-log.ts';
+import { END, type Walked, type WalkWish } from './walk.ts';
 
 /** Somebody waits for the preview: what was not looked at by then is estimated. */
 const PATIENCE: Duration = SECOND;
 
 export interface PreviewTools {
-  readonly log: Pick<EventLog, 'find' | 'read' | 'size'>;
-  readonly clock: Clock;
+  readonly log: Pick<EventLog, 'extent'>;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  /** Looks at the next part of the range, as the replay itself will. */
+  readonly look: (cursor: number) => Promise<Walked>;
 }
 
-/** Looks through the range as the replay itself will: how many events there are, and how large. */
+/** Looks through the range: how many events there are, and how large. */
 export async function previewOf(
   wish: ReplayWish,
-  wanted: Wanted,
-  { log, clock }: PreviewTools,
+  { log, clock, look }: PreviewTools,
 ): Promise<ReplayPreview> {
-  const walk = new Walk(log, wish);
   const end = clock.monotonic() + PATIENCE;
   const seen = { count: 0, bytes: 0 };
-  let reachedAt: Time | undefined;
   for (let cursor = 0; cursor !== END; ) {
-    const walked = await walk.next(cursor, Number.POSITIVE_INFINITY, wanted);
+    const walked = await look(cursor);
     cursor = walked.to;
-    reachedAt = walked.reachedAt ?? reachedAt;
     seen.count += walked.events.length;
     seen.bytes += bytesOf(walked);
     if (cursor !== END && clock.monotonic() >= end) {
-      const { oldestAt = wish.from } = await log.size();
-      return estimate(seen, { from: Math.max(wish.from, oldestAt), reachedAt, to: wish.to });
+      const [whole, left] = [await extentOf(log, wish, 0), await extentOf(log, wish, cursor)];
+      return estimate(seen, { looked: whole.events - left.events, left });
     }
   }
   return { ...seen, isExact: true };
 }
 
-/** As if events had come as often in the rest of the time as in the part that was looked at. */
+/** As if as many of the events that are still to be looked at were wanted as of those before; never more than there are. */
 export function estimate(
   seen: { readonly count: number; readonly bytes: number },
-  { from, reachedAt, to }: { readonly from: Time; readonly reachedAt: Time | undefined; readonly to: Time },
+  { looked, left }: { readonly looked: number; readonly left: Pick<Extent, 'events' | 'bytes'> },
 ): ReplayPreview {
-  const part = reachedAt === undefined ? 1 : Math.max(1, reachedAt - from);
-  const whole = Math.max(part, to - from);
-  const scaled = (n: number) => Math.round((n * whole) / part);
-  return { count: scaled(seen.count), bytes: scaled(seen.bytes), isExact: false };
+  const share = Math.min(1, seen.count / Math.max(1, looked));
+  const count = Math.round(left.events * share);
+  const bytes = seen.count === 0 ? 0 : Math.round((seen.bytes / seen.count) * count);
+  return {
+    count: seen.count + count,
+    bytes: seen.bytes + Math.min(bytes, left.bytes),
+    isExact: false,
+  };
+}
+
+/** How much is stored of a range from a position on. */
+export async function extentOf(
+  log: Pick<EventLog, 'extent'>,
+  { from, to }: WalkWish,
+  start: number,
+): Promise<Pick<Extent, 'events' | 'bytes'>> {
+  let [events, bytes] = [0, 0];
+  for (let at: number | undefined = start; at !== undefined && at !== END; ) {
+    const part: Extent = await log.extent({ from, to }, at);
+    events += part.events;
+    bytes += part.bytes;
+    at = part.next;
+  }
+  return { events, bytes };
 }
 
 function bytesOf({ events }: Walked): number {

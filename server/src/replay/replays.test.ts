@@ -4,7 +4,7 @@ import { emptyContents, openMemoryStore } from '../adapters/memory/store.ts';
 import { lanesOf } from '../model/destination.ts';
 import type { Replay } from '../model/replay.ts';
 import { SECOND } from '../model/time.ts';
-import type { OwedSlice } from '../ports/backlog.ts';
+import type { OwedSlice, Result } from '../ports/backlog.ts';
 import { StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { SettingsChanges } from '../ports/settings.ts';
@@ -37,7 +37,8 @@ async function open(): Promise<void> {
     return owing;
   };
   replays = new Replays({
-    ...{ log: store.log, backlog: { owe }, history: store.history, settings, clock, logger: QUIET },
+    ...{ log: store.log, backlog: { owe }, history: store.history, deadLetters: store.deadLetters },
+    ...{ settings, clock, logger: QUIET },
     parked: (lane) => parked.push(lane),
     goesTo: (_, sources) => (event, source) => sources.includes(source.name) && event.event !== 'Filtered',
   });
@@ -108,7 +109,7 @@ it('owes the events of the sources its destination is connected to, or of the on
     const id = await begin(parts);
     await untilItEnds(id);
     expect(stateOf(id)).toMatchObject({ state: 'done', endedAt: expect.any(Number) });
-    expect(await replays.standing(id)).toEqual({ events, pending: events });
+    expect(await replays.standing(stateOf(id))).toEqual({ events, pending: events });
     expect(await replays.preview({ ...stateOf(id), destination: 'crm' })).toMatchObject({ count: events });
   }
   expect(new Set(parked)).toEqual(new Set([1]));
@@ -119,7 +120,7 @@ it('owes no more than its rate', async () => {
   const began = clock.now();
   const id = await begin({ rate: 10 });
   await clock.pass(SECOND);
-  const { events } = await replays.standing(id);
+  const { events } = await replays.standing(stateOf(id));
   expect(events).toBeGreaterThan(5);
   expect(events).toBeLessThanOrEqual(12);
   await untilItEnds(id);
@@ -130,7 +131,7 @@ it('keeps just ahead of a destination that does not keep up, and goes on as it d
   await write(2 * AHEAD, 1);
   const id = await begin({ rate: 10_000 });
   await clock.pass(5 * SECOND);
-  const { events, waiting } = await replays.standing(id);
+  const { events, waiting } = await replays.standing(stateOf(id));
   expect(waiting).toBe('destination_behind');
   expect(events).toBeGreaterThanOrEqual(AHEAD);
   expect(events).toBeLessThan(AHEAD + 500);
@@ -141,7 +142,7 @@ it('keeps just ahead of a destination that does not keep up, and goes on as it d
     })),
   );
   await untilItEnds(id);
-  expect((await replays.standing(id)).events).toBe(2 * AHEAD);
+  expect((await replays.standing(stateOf(id))).events).toBe(2 * AHEAD);
 });
 
 it('waits while its destination is paused, and fails when it is removed', async () => {
@@ -150,7 +151,7 @@ it('waits while its destination is paused, and fails when it is removed', async 
   const [crm] = settings.now().destinations;
   await change({ destinations: [{ ...crm!, paused: true }] });
   await clock.pass(SECOND);
-  expect((await replays.standing(id)).waiting).toBe('destination_paused');
+  expect((await replays.standing(stateOf(id))).waiting).toBe('destination_paused');
   await change({ removed: [{ kind: 'destination', name: 'crm' }] });
   await untilItEnds(id);
   expect(stateOf(id)).toMatchObject({ state: 'failed', reason: 'destination_removed' });
@@ -162,9 +163,9 @@ it('owes nothing more when it is cancelled', async () => {
   await clock.pass(SECOND);
   await change({ replays: [{ ...stateOf(id), state: 'cancelled' }] });
   await clock.settle();
-  const { events } = await replays.standing(id);
+  const { events } = await replays.standing(stateOf(id));
   await clock.pass(10 * SECOND);
-  expect(await replays.standing(id)).toMatchObject({ events });
+  expect(await replays.standing(stateOf(id))).toMatchObject({ events });
   expect(stateOf(id).state).toBe('cancelled');
 });
 
@@ -176,7 +177,7 @@ it.each(['before', 'after'] as const)(
     await clock.pass(SECOND / 2);
     broken = moment;
     await clock.pass(1.5 * SECOND);
-    expect((await replays.standing(id)).waiting).toBe('storage_unavailable');
+    expect((await replays.standing(stateOf(id))).waiting).toBe('storage_unavailable');
     broken = undefined;
     await untilItEnds(id);
     const { deliveries } = await store.backlog.claim(1, 5000, clock.now());
@@ -191,11 +192,11 @@ it('goes on where it was in another process', async () => {
   await clock.pass(SECOND / 2);
   const crashed = replays;
   await open();
-  const before = (await replays.standing(id)).events;
+  const before = (await replays.standing(stateOf(id))).events;
   expect(before).toBeGreaterThan(0);
   expect(before).toBeLessThan(1000);
   await untilItEnds(id);
-  expect(await replays.standing(id)).toEqual({ events: 1000, pending: 1000 });
+  expect(await replays.standing(stateOf(id))).toEqual({ events: 1000, pending: 1000 });
   await crashed.stop();
 });
 
@@ -206,6 +207,79 @@ it('owes to every endpoint that is a delivery of its own', async () => {
   await change({ destinations: [each] });
   const id = await begin();
   await untilItEnds(id);
-  expect(await replays.standing(id)).toEqual({ events: 3, pending: 6 });
+  expect(await replays.standing(stateOf(id))).toEqual({ events: 3, pending: 6 });
   expect(new Set(parked)).toEqual(new Set(lanesOf(each).map((lane) => lane.id)));
+});
+
+/** So many events of `site`, owed to the destination; those at these places end dead, the others delivered. */
+async function settled(count: number, isDead: (nth: number) => boolean): Promise<void> {
+  await write(count, 1);
+  const { positions } = await store.log.find({ from: 0, to: clock.now() });
+  const slice = { origin: 'first', destinations: [1], positions: positions.toSorted((a, b) => a - b) };
+  await store.backlog.owe({ ...slice, from: 0, to: 1, now: START });
+  await settleAll((nth) => (isDead(nth) ? { kind: 'dead', reason: 'status_410' } : { kind: 'delivered' }));
+}
+
+async function settleAll(decisionOf: (nth: number) => Result['decision']): Promise<void> {
+  const { deliveries } = await store.backlog.claim(1, 10_000, clock.now());
+  const outcome = { kind: 'accepted', reason: 'status_200', status: 200 } as const;
+  const attempt = { endpoint: 'http://e1/', startedAt: START, latencyMs: 1, outcome };
+  await store.backlog.settle(
+    deliveries.map(({ set, delivery: { position } }, nth) => {
+      const decision = decisionOf(nth);
+      const attempts = decision.kind === 'delivered' ? [attempt] : [];
+      return { set, destination: 1, position, attempts, decision };
+    }),
+  );
+}
+
+const counts = async () => (await store.backlog.ledger()).destinations.get(1)!;
+
+it('redelivers what was delivered and nothing else, each once, though it is delivered again meanwhile', async () => {
+  await settled(900, (nth) => nth % 3 === 0);
+  await write(40, 2);
+  const wish = { redelivers: { state: 'delivered' }, from: 0, to: clock.now() } as const;
+  expect(await replays.preview({ ...wish, destination: 'crm' })).toMatchObject({ count: 600, isExact: true });
+  const id = await begin(wish);
+  await clock.pass(SECOND / 4);
+  await settleAll(() => ({ kind: 'delivered' }));
+  const crashed = replays;
+  await open();
+  await untilItEnds(id);
+  await crashed.stop();
+  expect((await replays.standing(stateOf(id))).events).toBe(600);
+  expect(await counts()).toMatchObject({ owed: 1500, dead: { status_410: 300 } });
+});
+
+it('redelivers dead letters in the background, each once across a restart, and those that die again stay dead', async () => {
+  await settled(900, (nth) => nth % 3 === 0);
+  for (const [parts, count] of [
+    [{ redelivers: { state: 'dead', reason: 'status_404' } }, 0],
+    [{ redelivers: { state: 'dead' }, types: ['page'] }, 0],
+    [{ redelivers: { state: 'dead' }, source: 'app' }, 0],
+    [{ redelivers: { state: 'dead' }, source: 'site', types: ['track'] }, 300],
+  ] as const) {
+    const wish = { ...parts, from: 0, to: clock.now() + 1 };
+    expect(await replays.preview({ ...wish, destination: 'crm' })).toMatchObject({ count, isExact: true });
+    const id = await begin(wish);
+    await untilItEnds(id);
+    expect(await replays.standing(stateOf(id))).toMatchObject({ events: count });
+    expect(await counts()).toMatchObject({ owed: 900, pending: count });
+  }
+  await settleAll(() => ({ kind: 'dead', reason: 'status_500' }));
+  await open();
+  const again = await begin({ redelivers: { state: 'dead' }, from: 0, to: clock.now() + 1 });
+  await untilItEnds(again);
+  expect(await counts()).toMatchObject({ owed: 900, pending: 300 });
+});
+
+it('knows better with time what is left of a replay whose preview was an estimate', async () => {
+  await write(1000, 1);
+  await write(1000, 1, { type: 'page' });
+  const preview = { count: 1_700_000, bytes: 1, isExact: false };
+  const id = await begin({ types: ['track', 'screen'], preview, rate: 1000 });
+  await clock.pass(SECOND / 2);
+  const { events, left } = await replays.standing(stateOf(id));
+  expect(events).toBeGreaterThan(0);
+  expect(left).toBeLessThanOrEqual(2000 - events);
 });

@@ -1,12 +1,17 @@
 import type { Replay, ReplayPreview, ReplayStanding, ReplayWish } from '../model/replay.ts';
+import type { Duration } from '../model/time.ts';
+import type { Owing } from '../ports/backlog.ts';
 import type { EventLog } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings.ts';
-import { previewOf } from './preview.ts';
+import { extentOf, previewOf } from './preview.ts';
+import { deliveredOf } from './redelivered.ts';
+import { revivalPreview } from './revival.ts';
 import { Run, type RunTools } from './run.ts';
-import { type GoesTo, wantedBy } from './wanted.ts';
+import { Walk, type Walked } from './walk.ts';
+import { type GoesTo, walkWishOf, wantedBy } from './wanted.ts';
 
 export interface ReplaysOptions extends Omit<RunTools, 'log' | 'wantedBy'> {
-  readonly log: Pick<EventLog, 'find' | 'read' | 'size'>;
+  readonly log: Pick<EventLog, 'find' | 'read' | 'extent'>;
   readonly settings: RunTools['settings'] & {
     follow(tell: (snapshot: SettingsSnapshot) => void): void;
   };
@@ -34,17 +39,59 @@ export class Replays {
   }
 
   /** What a replay would come to; `wish.destination` must exist. */
-  readonly preview = (wish: ReplayWish): Promise<ReplayPreview> => {
-    const { settings, wantedBy } = this.#tools;
-    return previewOf(wish, wantedBy(wish, settings.now()), this.#tools);
+  readonly preview = async (wish: ReplayWish): Promise<ReplayPreview> => {
+    const { settings, wantedBy, log, clock, history } = this.#tools;
+    const snapshot = settings.now();
+    const destination = snapshot.destinations.find(({ name }) => name === wish.destination);
+    if (destination === undefined) return { count: 0, bytes: 0, isExact: true };
+    if (wish.redelivers?.state === 'dead') return await revivalPreview(wish, destination, this.#tools);
+    const walk = new Walk(log, walkWishOf(wish, snapshot));
+    const look = async (cursor: number): Promise<Walked> => {
+      const walked = await walk.next(cursor, Number.POSITIVE_INFINITY, wantedBy(wish, snapshot));
+      if (wish.redelivers === undefined) return walked;
+      const positions = walked.events.map(({ position }) => position);
+      const wanted = new Set((await deliveredOf(positions, destination, history)).positions);
+      return { ...walked, events: walked.events.filter(({ position }) => wanted.has(position)) };
+    };
+    return await previewOf(wish, { log, clock, look });
   };
 
-  readonly standing = async (id: string): Promise<ReplayStanding> => {
-    const { events, pending } = await this.#tools.history.owing(id);
-    const waiting = this.#runs.get(id)?.waiting;
+  readonly standing = async (replay: Replay): Promise<ReplayStanding> => {
+    const { events, pending, cursor } = await this.#tools.history.owing(replay.id);
+    const run = this.#runs.get(replay.id);
+    const [waiting, speed] = [run?.waiting, run?.speed];
     const sum = [...pending.values()].reduce((total, n) => total + n, 0);
-    return { events, pending: sum, ...(waiting === undefined ? {} : { waiting }) };
+    return {
+      events,
+      pending: sum,
+      ...(await this.#leftOf(replay, { events, cursor })),
+      ...(speed === undefined ? {} : { speed }),
+      ...(waiting === undefined ? {} : { waiting }),
+    };
   };
+
+  /** Resolves when a replay has ended, or after this long. */
+  readonly ended = async (id: string, patience: Duration): Promise<void> => {
+    const run = this.#runs.get(id);
+    if (run === undefined) return;
+    let cancel = () => {};
+    const over = new Promise<void>((resolve) => {
+      cancel = this.#tools.clock.after(patience, resolve);
+    });
+    await Promise.race([run.over, over]);
+    cancel();
+  };
+
+  /** Better than the preview where that is an estimate: by what was wanted of all that was looked at so far. */
+  async #leftOf(replay: Replay, { events, cursor }: Pick<Owing, 'events' | 'cursor'>) {
+    if (replay.state !== 'running' || replay.preview.isExact || replay.redelivers?.state === 'dead')
+      return {};
+    const { log } = this.#tools;
+    const [whole, left] = [await extentOf(log, replay, 0), await extentOf(log, replay, cursor)];
+    const looked = whole.events - left.events;
+    const guess = Math.max(0, replay.preview.count - events);
+    return { left: Math.min(left.events, looked <= 0 ? guess : Math.round((left.events * events) / looked)) };
+  }
 
   #follow(replays: readonly Replay[]): void {
     if (this.#isStopped) return;

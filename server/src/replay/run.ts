@@ -1,15 +1,19 @@
-import { lanesOf } from '../model/destination.ts';
+import { type Destination, everyLaneOf, lanesOf } from '../model/destination.ts';
 import type { Replay, ReplayStanding } from '../model/replay.ts';
 import { type Duration, SECOND, type Time } from '../model/time.ts';
 import type { Backlog, Owing } from '../ports/backlog.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { DeadLetters } from '../ports/dead-letters.ts';
 import type { EventLog } from '../ports/event-log.ts';
 import type { History } from '../ports/history.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { SettingsChanges, SettingsSnapshot } from '../ports/settings.ts';
 import { decide, pauseAfter } from './decide.ts';
+import { deliveredOf } from './redelivered.ts';
+import { Revival } from './revival.ts';
+import { Speed } from './speed.ts';
 import { Walk } from './walk.ts';
-import type { WantedBy } from './wanted.ts';
+import { type WantedBy, walkWishOf } from './wanted.ts';
 
 /** How soon a destination that is behind is looked at again. */
 const WAIT: Duration = SECOND / 5;
@@ -21,7 +25,8 @@ const STORAGE_RETRY: Duration = SECOND;
 export interface RunTools {
   readonly log: Pick<EventLog, 'find' | 'read'>;
   readonly backlog: Pick<Backlog, 'owe'>;
-  readonly history: Pick<History, 'owing'>;
+  readonly history: Pick<History, 'owing' | 'of'>;
+  readonly deadLetters: Pick<DeadLetters, 'list' | 'count' | 'revive'>;
   readonly settings: {
     now(): SettingsSnapshot;
     change(decide: (now: SettingsSnapshot) => SettingsChanges): Promise<SettingsSnapshot>;
@@ -41,6 +46,9 @@ export class Run {
   readonly #id: string;
   readonly #tools: RunTools;
   readonly #walk: Walk;
+  readonly #speed = new Speed();
+  /** Of a redelivery of dead letters. */
+  readonly #revival: Revival | undefined;
   /** Resolves when it has nothing more to do. */
   readonly over: Promise<void>;
   /** Absent when it is to be asked for. */
@@ -52,8 +60,14 @@ export class Run {
   constructor(replay: Replay, tools: RunTools) {
     this.#id = replay.id;
     this.#tools = tools;
-    this.#walk = new Walk(tools.log, replay);
+    this.#walk = new Walk(tools.log, walkWishOf(replay, tools.settings.now()));
+    this.#revival = replay.redelivers?.state === 'dead' ? new Revival(replay, tools) : undefined;
     this.over = this.#run();
+  }
+
+  /** Events a second that it has owed of late. */
+  get speed(): number | undefined {
+    return this.#speed.perSecond(this.#tools.clock.monotonic());
   }
 
   /** Why it owes nothing just now. */
@@ -93,9 +107,12 @@ export class Run {
   async #step(): Promise<Duration> {
     const { history, settings } = this.#tools;
     this.#owing ??= await history.owing(this.#id);
+    this.#speed.note(this.#owing.events, this.#tools.clock.monotonic());
     const replay = this.#current();
     if (replay === undefined) return 0;
     const destination = settings.now().destinations.find(({ name }) => name === replay.destination);
+    if (this.#revival !== undefined && destination !== undefined)
+      return await this.#revive(this.#revival, destination);
     const step = decide(replay, destination, this.#owing);
     this.#waiting = step.kind === 'wait' ? step.reason : undefined;
     if (step.kind === 'wait') {
@@ -107,18 +124,32 @@ export class Run {
     return 0;
   }
 
+  /** A slice of dead letters. They were owed before, so they wait where everything waits, whatever its destination does. */
+  async #revive(revival: Revival, destination: Destination): Promise<Duration> {
+    const { clock, parked } = this.#tools;
+    const began = clock.monotonic();
+    const { count, isLast } = await revival.next(destination);
+    this.#owing = undefined;
+    if (count > 0) for (const lane of everyLaneOf(destination)) parked(lane, clock.monotonic());
+    if (isLast) await this.#end({ state: 'done' });
+    return clock.monotonic() - began;
+  }
+
   async #owe(replay: Replay, cursor: number, most: number): Promise<Duration> {
-    const { backlog, clock, parked, settings, wantedBy } = this.#tools;
+    const { backlog, clock, history, parked, settings, wantedBy } = this.#tools;
     const began = clock.monotonic();
     const { events, to } = await this.#walk.next(cursor, most, wantedBy(replay, settings.now()));
     // It may have been cancelled meanwhile, or its destination have other endpoints: what is owed goes by what holds now.
     const destination = settings.now().destinations.find(({ name }) => name === replay.destination);
     if (destination === undefined || this.#current() === undefined) return 0;
     const now = clock.monotonic();
+    const all = events.map(({ position }) => position);
+    const owed =
+      replay.redelivers === undefined ? { positions: all } : await deliveredOf(all, destination, history);
     this.#owing = await backlog.owe({
       ...{ origin: this.#id, from: cursor, to, now },
       destinations: lanesOf(destination).map(({ id }) => id),
-      positions: events.map(({ position }) => position),
+      ...owed,
     });
     if (events.length > 0) for (const { id } of lanesOf(destination)) parked(id, now);
     return pauseAfter(events.length, replay.rate, clock.monotonic() - began);

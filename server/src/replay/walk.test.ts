@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { openMemoryStore } from '../adapters/memory/store.ts';
 import type { EventLog } from '../ports/event-log.ts';
 import { estimate, previewOf } from './preview.ts';
-import { END, Walk } from './walk.ts';
+import { END, Walk, type Wanted } from './walk.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const RANGE = { from: START, to: START + 1000 };
@@ -57,47 +57,48 @@ it('leaves out what was erased, and ends at once where there is nothing', async 
   expect(await new Walk(await logOf(3), RANGE).next(END, 9, () => true)).toEqual({ events: [], to: END });
 });
 
+/** As `Replays.preview` looks. */
+const lookIn = (log: EventLog, wanted: Wanted) => {
+  const walk = new Walk(log, RANGE);
+  return (cursor: number) => walk.next(cursor, Number.POSITIVE_INFINITY, wanted);
+};
+
 it('previews a range by walking through it', async () => {
   const log = await logOf(20);
-  const clock = {
-    now: () => 0,
-    monotonic: () => 0,
-    after: () => () => {},
-    steps: () => [{ at: 0, ahead: 0 }],
-  };
-  const wish = { destination: 'crm', ...RANGE };
-  const { count, bytes, isExact } = await previewOf(wish, ({ event }) => event.type === 'page', {
-    log,
-    clock,
-  });
+  const isPage: Wanted = ({ event }) => event.type === 'page';
+  const tools = { log, clock: { monotonic: () => 0 }, look: lookIn(log, isPage) };
+  const { count, bytes, isExact } = await previewOf({ destination: 'crm', ...RANGE }, tools);
   expect({ count, isExact }).toEqual({ count: 10, isExact: true });
-  const { events } = await new Walk(log, RANGE).next(0, 1, ({ event }) => event.type === 'page');
+  const { events } = await new Walk(log, RANGE).next(0, 1, isPage);
   expect(bytes).toBeGreaterThanOrEqual(10 * JSON.stringify(events[0]!.stored.event).length);
 });
 
-it('estimates the rest of a range that takes too long to look through', async () => {
+it('estimates the rest of a range that takes too long to look through, and never more than is stored', async () => {
   const log = await logOf(1000);
-  let time = 0;
-  // A second passes with every look at the clock: there is time for 500 events.
-  const clock = {
-    now: () => 0,
-    monotonic: () => (time += 1000),
-    after: () => () => {},
-    steps: () => [{ at: 0, ahead: 0 }],
-  };
-  const preview = await previewOf({ destination: 'crm', ...RANGE }, () => true, { log, clock });
-  expect(preview.isExact).toBe(false);
-  expect(preview.count).toBeGreaterThan(900);
-  expect(preview.count).toBeLessThan(1100);
+  for (const [wanted, least, most] of [
+    [() => true, 1000, 1000],
+    [({ event }) => event.type === 'page', 450, 550],
+    // All of them at the beginning: what comes later is unlike what was seen.
+    [({ event }) => Number(event.messageId.slice(1)) < 500, 500, 1000],
+    [() => false, 0, 0],
+  ] as [Wanted, number, number][]) {
+    let time = 0;
+    // A second passes with every look at the clock: there is time for 500 events.
+    const tools = { log, clock: { monotonic: () => (time += 1000) }, look: lookIn(log, wanted) };
+    const preview = await previewOf({ destination: 'crm', ...RANGE }, tools);
+    expect(preview.isExact).toBe(false);
+    expect(preview.count).toBeGreaterThanOrEqual(least);
+    expect(preview.count).toBeLessThanOrEqual(most);
+    const { bytes } = await log.extent(RANGE, 0);
+    expect(preview.bytes).toBeLessThanOrEqual(bytes);
+  }
 });
 
-it('estimates nothing less than it has seen', () => {
+it('estimates by what is stored, however unevenly it arrived', () => {
   const seen = { count: 10, bytes: 1000 };
-  expect(estimate(seen, { from: 0, reachedAt: 25, to: 100 })).toEqual({
-    count: 40,
-    bytes: 4000,
-    isExact: false,
-  });
-  expect(estimate(seen, { from: 0, reachedAt: 200, to: 100 })).toMatchObject({ count: 10 });
-  expect(estimate(seen, { from: 50, reachedAt: undefined, to: 51 })).toMatchObject({ count: 10 });
+  const left = { events: 30, bytes: 2500 };
+  expect(estimate(seen, { looked: 20, left })).toEqual({ count: 25, bytes: 2500, isExact: false });
+  expect(estimate(seen, { looked: 10, left })).toEqual({ count: 40, bytes: 3500, isExact: false });
+  expect(estimate(seen, { looked: 0, left })).toMatchObject({ count: 40 });
+  expect(estimate({ count: 0, bytes: 0 }, { looked: 20, left })).toMatchObject({ count: 0, bytes: 0 });
 });

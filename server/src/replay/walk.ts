@@ -1,6 +1,6 @@
 import type { Position } from '../model/event.ts';
 import type { Time } from '../model/time.ts';
-import type { EventLog, StoredEvent } from '../ports/event-log.ts';
+import type { EventLog, Likeness, StoredEvent } from '../ports/event-log.ts';
 
 /** Where a walk stands when nothing is left of its range. The store keeps it as a number like any other. */
 export const END = Number.MAX_SAFE_INTEGER;
@@ -18,6 +18,14 @@ export interface Walked {
   readonly reachedAt?: Time;
 }
 
+/** What is walked through. */
+export interface WalkWish {
+  readonly from: Time;
+  readonly to: Time;
+  /** What need not be looked at: see ports/event-log.ts. */
+  readonly like?: Likeness;
+}
+
 /** Whether an event is to be replayed. */
 export type Wanted = (stored: StoredEvent) => boolean;
 
@@ -28,7 +36,7 @@ export type Wanted = (stored: StoredEvent) => boolean;
  */
 export class Walk {
   readonly #log: Pick<EventLog, 'find' | 'read'>;
-  readonly #range: { readonly from: Time; readonly to: Time; readonly oldestFirst: true };
+  readonly #range: WalkWish & { readonly oldestFirst: true };
   /** Where the positions in hand begin. */
   #cursor = END;
   #found: readonly Position[] = [];
@@ -36,12 +44,9 @@ export class Walk {
   /** Where the log is to be looked at next. */
   #next = END;
 
-  constructor(
-    log: Pick<EventLog, 'find' | 'read'>,
-    { from, to }: { readonly from: Time; readonly to: Time },
-  ) {
+  constructor(log: Pick<EventLog, 'find' | 'read'>, { from, to, like }: WalkWish) {
     this.#log = log;
-    this.#range = { from, to, oldestFirst: true };
+    this.#range = { from, to, oldestFirst: true, ...(like === undefined ? {} : { like }) };
   }
 
   /** Goes on from a cursor, 0 at first, and ends at `most` wanted events or earlier. */

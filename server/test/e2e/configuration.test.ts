@@ -35,7 +35,7 @@ async function serve(place: Place, ...more: string[]): Promise<Server> {
         ...{ method, headers: { authorization: `Bearer ${token}` } },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
-      return { status: response.status, answer: (await response.json()) as never };
+      return { status: response.status, answer: JSON.parse((await response.text()) || 'null') as never };
     },
   };
 }
@@ -289,6 +289,21 @@ describe('a destination that something is owed to', () => {
     expect((await run(['resume', 'crm'])).code).toBe(0);
     writeFileSync(file, OWED(url, false));
     expect((await run(['apply', '-f', file, '--yes'])).code).toBe(0);
+  });
+
+  it('takes a file from standard input, and names it so', async () => {
+    const { data } = server.place;
+    const run = (verb: string, input: string) =>
+      millrace([verb, '-f', '-', '--data', data, '--url', server.program.url], {}, input).ended;
+    const shop = 'sources: [{ name: shop, writeKeys: [wk_shop] }]\n';
+    expect(await run('plan', shop)).toMatchObject({ code: 0, out: expect.stringContaining('+ source shop') });
+    expect(await run('apply', shop)).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('Done: 1 created'),
+    });
+    expect((await server.ask('DELETE', 'sources/shop')).status).toBe(204);
+    expect(await run('apply', 'sources: [{ nam: x }]')).toMatchObject({ code: 2, out: '' });
+    expect((await run('plan', 'sources: [{ nam: x }]')).err).toMatch(/standard input:1/);
   });
 
   it('is asked about on a terminal, once, after the plan', async () => {

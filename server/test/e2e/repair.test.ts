@@ -164,7 +164,7 @@ describe('a destination', () => {
     );
     const [first] = data;
     expect((await run('redeliver', 'crm', '--id', first!.id)).out).toBe(
-      '1 dead letters of crm are owed once more.\n',
+      '1 delivery of crm is owed once more.\n',
     );
     await countsWhen(({ delivered }) => delivered === 1);
     expect((await run('redeliver', 'crm', '--reason', 'status_404')).out).toMatch(/^0 /);
@@ -174,6 +174,72 @@ describe('a destination', () => {
     const { answer } = await ask('events/e');
     const [call] = (answer as Trace).data as Extract<Trace['data'][number], { verdict: 'accepted' }>[];
     expect(call!.deliveries[0]!.attempts.map((attempt) => attempt.status)).toEqual([410, 200]);
+  });
+
+  it('gets any event once more, delivered or not, by its id or by a filter, and a dry run says how many', async () => {
+    const batch = ['a', 'b', 'c', 'd'].map((id, n) => ({ ...track(id), type: n < 2 ? 'page' : 'track' }));
+    await send(program.url, '/v1/batch', { batch });
+    await countsWhen(({ delivered }) => delivered === 4);
+    const ids = () => receiver.arrivals.map(({ body }) => JSON.parse(String(body)).messageId);
+    expect(await run('redeliver', 'crm', '--message-id', 'b', 'nonsense', '--dry-run')).toMatchObject({
+      ...{ code: 1, out: '1 delivery of crm would be sent once more.\n' },
+      err: 'millrace: no stored event has this id: nonsense.\n',
+    });
+    const { data } = (await ask('deliveries?destination=crm&limit=1')).answer as { data: { id: string }[] };
+    const gone = data[0]!.id.replace(/^\d+/, '999999');
+    const { answer } = await ask('redeliveries', {
+      destination: 'crm',
+      messageIds: ['b'],
+      ids: [gone],
+    });
+    expect(answer).toMatchObject({ count: 1, estimated: false, state: 'done', missing: [gone] });
+    await receiver.count(5);
+    expect(ids().at(-1)).toBe('b');
+    const { id } = answer as { id: string };
+    expect(receiver.arrivals.at(-1)!.headers['x-replay-id']).toBe(id);
+    await countsWhen(({ delivered }) => delivered === 5);
+
+    const filter = ['redeliver', 'crm', '--state', 'delivered', '--type', 'track', '--since', '1h'];
+    expect((await run(...filter, '--dry-run')).out).toBe('2 deliveries of crm would be sent once more.\n');
+    expect((await run(...filter)).code).toBe(0);
+    await receiver.count(7);
+    expect(ids().slice(5).sort()).toEqual(['c', 'd']);
+    const counts = await countsWhen(({ delivered }) => delivered === 7);
+    expect(counts).toMatchObject({ owed: 7, pending: 0, balance: 0 });
+    expect((await run('redeliver', 'crm', '--state', 'dead')).out).toMatch(/^0 dead letters/);
+    expect(await ask('redeliveries', { destination: 'crm', state: 'delivered', reason: 'x' })).toMatchObject({
+      status: 422,
+    });
+    const past = { destination: 'crm', state: 'delivered', to: '2020-01-01T00:00:00Z', dryRun: true };
+    expect((await ask('redeliveries', past)).answer).toMatchObject({ count: 0 });
+  });
+
+  it('gets an event by its id that it was never owed, and those that are pending anyway are left', async () => {
+    await run('disable', 'crm');
+    await send(program.url, '/v1/track', track('skipped'));
+    await run('enable', 'crm');
+    await run('pause', 'crm');
+    await send(program.url, '/v1/track', track('waits'));
+    const wish = { destination: 'crm', messageIds: ['skipped', 'waits'] };
+    expect((await ask('redeliveries', wish)).answer).toMatchObject({ count: 1, pending: 1, missing: [] });
+    expect((await ask('redeliveries', wish)).answer).toMatchObject({ count: 0, pending: 2 });
+    expect(await countsWhen(() => true)).toMatchObject({ owed: 2, pending: 2 });
+    await run('resume', 'crm');
+    await countsWhen(({ delivered }) => delivered === 2);
+  });
+
+  it('is tried out from the command line, which ends with 1 where no endpoint accepts', async () => {
+    const tried = await run('test', 'crm', '--type', 'identify');
+    expect(tried).toMatchObject({ code: 0, err: '' });
+    const [arrival] = receiver.arrivals;
+    expect(tried.out).toContain(`POST ${receiver.url}/in\n`);
+    expect(tried.out).toContain(`X-Signature: ${String(arrival!.headers['x-signature'])}\n`);
+    expect(tried.out).toContain(`\n${String(arrival!.body)}\n`);
+    expect(tried.out).toMatch(/\naccepted: 200 {2}[\d.]+ m?s\n$/);
+    status = 503;
+    const failed = await run('test', 'crm');
+    expect(failed).toMatchObject({ code: 1, err: 'millrace: no endpoint of crm accepted the request.\n' });
+    expect(failed.out).toMatch(/retryable: 503 {2}.*\n {2}no\n$/);
   });
 
   it('that does not exist, and a wish that makes no sense, are named', async () => {

@@ -289,7 +289,9 @@ describe('a search', () => {
       /^id +destination +state +reason +attempts .*\n\d+-\d+ +refuses +dead +status_410 +1 /,
     );
     const id = /^\d+-\d+/m.exec(dead.out)![0];
-    expect((await run('redeliver', 'refuses', '--id', id, '--dry-run')).out).toMatch(/^1 dead letters/);
+    expect((await run('redeliver', 'refuses', '--id', id, '--dry-run')).out).toMatch(
+      /^1 delivery of refuses would/,
+    );
     const retrying = await run(
       'deliveries',
       '--state',

@@ -225,6 +225,24 @@ describe('millrace send --file', () => {
     expect(Date.parse(timestamp!)).toBeGreaterThanOrEqual(begun);
   });
 
+  it('reads standard input, where equal lines of two runs are two events and nothing is kept to go on with', async () => {
+    const { accepted, duplicates } = await sumsOf('website');
+    const input = `${page(1)}\n${page(1)}\nno call\n${page(2)}`;
+    const send = (...args: string[]) =>
+      millrace(['send', '--file', '-', '--write-key', 'wk', '--endpoint', endpoint, ...args], {}, input)
+        .ended;
+    for (const ended of [await send(), await send()]) {
+      expect(ended).toMatchObject({
+        code: 1,
+        out: expect.stringMatching(/^3 calls accepted, 1 lines? refused/),
+      });
+      expect(ended.err).toMatch(/line 3/);
+    }
+    expect(await sumsOf('website')).toMatchObject({ accepted: Number(accepted) + 6, duplicates });
+    expect(existsSync('-.progress')).toBe(false);
+    expect(await send('--progress', join(place.folder, 'p'))).toMatchObject({ code: 2, out: '' });
+  });
+
   it('takes a file that is not the one it knows, and options that do not go together, for wrong usage', async () => {
     const file = written('changed.ndjson', [page(1), page(2)]);
     expect((await importing(file, '--write-key', 'wk_bulk').ended).code).toBe(0);

@@ -9,7 +9,7 @@ import { arrivalOf, pastName, read, slotOfName } from './events.ts';
 import { hashOfName } from './names.ts';
 import { owe } from './owed.ts';
 import { maintain, sizeOf } from './retaining.ts';
-import { find } from './search.ts';
+import { extentOf, find } from './search.ts';
 import { add, receive, tallyOfDestination, tallyOfSource } from './tally.ts';
 
 /** How many batches are remembered with their answers; the port promises this many. */
@@ -69,6 +69,10 @@ export function openEventLog(contents: MemoryContents, holder: Holder, dedupeWin
 
     async size() {
       return sizeOf(contents);
+    },
+
+    async extent(range, from) {
+      return extentOf(contents, range, from);
     },
   };
 }

@@ -37,13 +37,15 @@ export function owe(contents: MemoryContents, owed: Owed, birth: Birth): SetId |
 
 /** Owes a slice once more, unless its origin stands elsewhere; gives how far it has come. */
 export function oweAgain(contents: MemoryContents, slice: OwedSlice): Owing {
-  const { origin, destinations, positions, from, to, now } = slice;
+  const { origin, destinations, positions, only, from, to, now } = slice;
   const { cursor, events } = owingOf(contents, origin);
   if (cursor !== from) return owingOf(contents, origin);
   contents.origins.set(origin, { cursor: to, events: events + positions.length });
   for (const destination of positions.length === 0 ? [] : destinations) {
-    tallyOfDestination(contents, destination).owed += positions.length;
-    const deliveries = new Map(positions.map((position) => [position, { position, rounds: 0 }]));
+    const own = only?.get(destination) ?? positions;
+    if (own.length === 0) continue;
+    tallyOfDestination(contents, destination).owed += own.length;
+    const deliveries = new Map(own.map((position) => [position, { position, rounds: 0 }]));
     const set = { id: ++contents.lastSet, destination, origin, dueAt: now, holder: undefined, deliveries };
     contents.sets.set(set.id, set);
     putOnDisk(contents, set);

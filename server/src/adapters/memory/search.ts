@@ -1,5 +1,6 @@
 import type { Position } from '../../model/event.ts';
-import type { Found, Query } from '../../ports/event-log.ts';
+import type { Time } from '../../model/time.ts';
+import type { Extent, Found, Query } from '../../ports/event-log.ts';
 import type { MemoryContents } from './contents.ts';
 import type { StoredRecord } from './stored-record.ts';
 
@@ -16,6 +17,21 @@ export function find(contents: MemoryContents, query: Query, below?: Position): 
     return { positions, looked: Math.max(0, contents.lastPosition + 1 - start) };
   }
   return { positions: downwards(contents, matches, from), looked: from };
+}
+
+/** Gaps are left out. */
+export function extentOf(
+  { events }: MemoryContents,
+  { from, to }: { readonly from: Time; readonly to: Time },
+  start: Position,
+): Extent {
+  let [count, bytes] = [0, 0];
+  for (const [position, { receivedAt, json }] of events) {
+    if (position < start || receivedAt < from || receivedAt >= to) continue;
+    count++;
+    bytes += Buffer.byteLength(json);
+  }
+  return { events: count, bytes };
 }
 
 type Test = (record: StoredRecord) => boolean;

@@ -281,6 +281,13 @@ export class Chunks {
     return decodeHead(row, seed)?.times[position - row.first];
   }
 
+  /** When each event of the chunk that begins there arrived; undefined where it is damaged. */
+  arrivalsIn(first: Position): Float64Array | undefined {
+    const row = unlessDamaged(() => this.#sql.head.get(first) as HeadRow | undefined);
+    const seed = row && checkNumbers(row, this.#options.sumsFrom);
+    return row?.first === first && seed !== undefined ? decodeHead(row, seed)?.times : undefined;
+  }
+
   /** Where the chunk begins that holds a position; the position itself where none does. */
   firstAt(position: Position): Position {
     const row = unlessDamaged(() => this.#sql.facts.get(position) as NumbersRow | undefined);

@@ -50,6 +50,7 @@ export class Contents {
   /** What is pending, for those who only look. */
   readonly facts: PendingFacts;
   readonly histories: Histories;
+  readonly search: Search;
   readonly deadLetters: DeadLetterRows;
   readonly owings: Owings;
   readonly #chunks: Chunks;
@@ -68,7 +69,6 @@ export class Contents {
   readonly #retaining: Retaining;
   readonly #users: UserBlocks;
   readonly #verifier: Verifier;
-  readonly #search: Search;
 
   constructor(database: DatabaseSync, options: ContentsOptions) {
     this.records = new Records(database);
@@ -115,7 +115,7 @@ export class Contents {
     this.#sealing = new Sealing(this.#chunks, this.#marks);
     this.#users = new UserBlocks(database, this.#chunks, this.#marks);
     this.#verifier = new Verifier({ chunks: this.#chunks, keys: this.#keys, marks: this.#marks });
-    this.#search = new Search(this.#chunks, this.#keys, {
+    this.search = new Search(this.#chunks, this.#keys, {
       users: this.#users,
       hash: keyHash(options.keySecret),
       parts: {
@@ -248,7 +248,7 @@ export class Contents {
 
   /** One slice of a search, and how far it has come. */
   find({ query, below }: FindMessage): Found {
-    return this.#search.find(query, below, this.#counters.sources());
+    return this.search.find(query, below, this.#counters.sources());
   }
 
   /** Takes these events out of everything; how many there were. */

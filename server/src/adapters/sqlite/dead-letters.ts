@@ -8,8 +8,9 @@ import type { Pending } from './pending.ts';
 import type { DeadCountMessage, DeadLettersMessage } from './protocol.ts';
 import { decodeRefs, encodeRefs, rangeOf, readableRefs, sealedRefs } from './refs.ts';
 
-/** Rows revived in one slice: a row may hold 20,000 deliveries. */
-const SLICE = 8;
+/** Deliveries revived in one slice, and rows: a row may hold 20,000, or one. */
+const SLICE = 20_000;
+const SLICE_ROWS = 256;
 
 /** Rows of a lane looked at in one slice, without what they hold. */
 const LOOKED_AT = 1024;
@@ -60,13 +61,25 @@ export class DeadLetterRows {
     const wanted = positionsIn(query);
     let count = 0;
     let revived = 0;
+    const going = new Map<string, Revived>();
+    let place = next;
     for (const row of rows) {
-      if (revived === SLICE) return this.#counted({ count, next: String(row.id) }, origin);
-      const n = this.#reviveFrom(row, wanted, now);
+      if (revived === SLICE_ROWS || count >= SLICE) {
+        place = String(row.id);
+        break;
+      }
+      const n = this.#takeFrom(row, wanted, going);
       count += n;
       if (n > 0) revived++;
     }
-    return this.#counted(next === undefined ? { count } : { count, next }, origin);
+    for (const { destination, positions, origin } of going.values())
+      this.#parts.pending.bearAgain(
+        destination,
+        [...positions].sort((a, b) => a - b),
+        now,
+        origin,
+      );
+    return this.#counted(place === undefined ? { count } : { count, next: place }, origin);
   }
 
   #counted(slice: DeadCount, origin: string | undefined): DeadCount {
@@ -74,15 +87,23 @@ export class DeadLetterRows {
     return slice;
   }
 
-  #reviveFrom(row: Row, wanted: Wanted | undefined, now: Time): number {
-    const going = this.#positionsOf(row, wanted);
-    if (going.length === 0) return 0;
-    const { pending, counters } = this.#parts;
+  /** Takes what is wanted out of a row; what goes to the same lane on the same behalf becomes one set. */
+  #takeFrom(row: Row, wanted: Wanted | undefined, going: Map<string, Revived>): number {
+    const positions = this.#positionsOf(row, wanted);
+    if (positions.length === 0) return 0;
+    const { destination, reason } = row;
     const { origin, refs } = this.#contentOf(row);
-    this.#take(row, refs, new Set(going));
-    pending.bearAgain(row.destination, going, now, origin ?? undefined);
-    counters.add('destination', row.destination, `dead:${row.reason}`, -going.length);
-    return going.length;
+    this.#take(row, refs, new Set(positions));
+    this.#parts.counters.add('destination', destination, `dead:${reason}`, -positions.length);
+    // An event that is owed twice is dead twice: a set holds a position once, so the second is in a set of its own.
+    for (let nth = 0; ; nth++) {
+      const key = `${destination}/${nth}/${origin}`;
+      const set = going.get(key) ?? { destination, positions: new Set(), origin: origin ?? undefined };
+      if (positions.some((position) => set.positions.has(position))) continue;
+      going.set(key, set);
+      for (const position of positions) set.positions.add(position);
+      return positions.length;
+    }
   }
 
   /**
@@ -144,6 +165,13 @@ function statements(database: DatabaseSync) {
     delete: prepare('delete from dead_letter where id = ?'),
     rewrite: prepare('update dead_letter set first = ?, last = ?, n = ?, refs = ? where id = ?'),
   };
+}
+
+/** What is owed again as one set. */
+interface Revived {
+  readonly destination: number;
+  readonly positions: Set<Position>;
+  readonly origin: string | undefined;
 }
 
 /** Begins at an id, and in its row below a position. */

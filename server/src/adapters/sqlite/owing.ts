@@ -28,13 +28,15 @@ export class Owings {
     };
   }
 
-  owe({ origin, destinations, positions, from, to, now }: OwedSlice): Owing {
+  owe({ origin, destinations, positions, only, from, to, now }: OwedSlice): Owing {
     this.#sql.begin.run(origin);
     const moved = Number(this.#sql.move.run(to, positions.length, origin, from).changes) > 0;
     if (moved && positions.length > 0) {
       for (const destination of destinations) {
-        this.#counters.add('destination', destination, 'owed', positions.length);
-        this.#pending.bearAgain(destination, positions, now, origin);
+        const own = only?.get(destination) ?? positions;
+        if (own.length === 0) continue;
+        this.#counters.add('destination', destination, 'owed', own.length);
+        this.#pending.bearAgain(destination, own, now, origin);
       }
     }
     return this.of(origin);

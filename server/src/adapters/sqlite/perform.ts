@@ -24,6 +24,8 @@ export function perform(contents: Contents, request: Request): Answers[Operation
       return undefined;
     case 'find':
       return contents.find(request.find);
+    case 'extent':
+      return contents.search.extent(request.range, request.from);
     case 'size':
       return contents.size();
     case 'apply':

@@ -3,7 +3,7 @@ import type { Monotonic } from '../../model/time.ts';
 import type { Held, LaneStat, OwedSlice, Owing, Result, SetId, Settled } from '../../ports/backlog.ts';
 import type { ClockMark } from '../../ports/clock.ts';
 import type { DeadCount, DeadPage, DeadQuery, RevivedSlice } from '../../ports/dead-letters.ts';
-import type { Found, LogSize, Query, Received, Retention } from '../../ports/event-log.ts';
+import type { Extent, Found, LogSize, Query, Received, Retention } from '../../ports/event-log.ts';
 import type { EventHistory, PendingPage, PendingQuery } from '../../ports/history.ts';
 import type { AuditPage, AuditQuery, SettingsChanges, SettingsSnapshot } from '../../ports/settings.ts';
 
@@ -32,6 +32,11 @@ export type Operation =
   | { readonly kind: 'scrub' }
   | { readonly kind: 'find'; readonly find: FindMessage }
   | { readonly kind: 'size' }
+  | {
+      readonly kind: 'extent';
+      readonly range: { readonly from: Monotonic; readonly to: Monotonic };
+      readonly from: Position;
+    }
   | { readonly kind: 'apply'; readonly changes: SettingsChanges }
   | { readonly kind: 'read'; readonly positions: Float64Array }
   | { readonly kind: 'damaged'; readonly positions: readonly Position[] }
@@ -64,6 +69,7 @@ export interface Answers {
   scrub: undefined;
   find: Found;
   size: LogSize;
+  extent: Extent;
   apply: SettingsSnapshot;
   read: ReadMessage;
   damaged: readonly Position[];

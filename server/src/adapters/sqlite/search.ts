@@ -1,6 +1,6 @@
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
-import type { Found, Query } from '../../ports/event-log.ts';
+import type { Extent, Found, Query } from '../../ports/event-log.ts';
 import { type Chunks, lineOf } from './chunks.ts';
 import { messageId } from './dedupe.ts';
 import type { KeyHash } from './key-hash.ts';
@@ -61,6 +61,28 @@ export class Search {
     const slice = this.#downwards(query, from, sources);
     const end = slice.next ?? this.#chunks.oldest()?.first ?? 0;
     return { ...slice, ...this.#reached(slice.next), looked: Math.max(0, from - end) };
+  }
+
+  /** How much arrived in a range of time, from a position on. */
+  extent({ from, to }: Pick<Range, 'from' | 'to'>, start: Position): Extent {
+    const facts = this.#chunks.factsFrom(this.#chunks.firstAt(start), LOOKED_AT + 1);
+    let [events, bytes] = [0, 0];
+    for (const [nth, { first, n, at, until, json, isDamaged }] of facts.entries()) {
+      if (nth === LOOKED_AT) return { events, bytes, next: first };
+      if (isDamaged || at >= to || until < from) continue;
+      const isWhole = at >= from && until < to && first >= start;
+      const counted = isWhole ? n : this.#arrivedIn(first, { from, to, start });
+      events += counted;
+      bytes += Math.round((json * counted) / n);
+    }
+    return { events, bytes };
+  }
+
+  #arrivedIn(first: Position, { from, to, start }: { from: Time; to: Time; start: Position }): number {
+    let arrived = 0;
+    for (const at of this.#chunks.arrivalsIn(first)?.subarray(Math.max(0, start - first)) ?? [])
+      if (at >= from && at < to) arrived++;
+    return arrived;
   }
 
   #downwards(query: Query, from: Position, sources: Iterable<number>): Slice {

@@ -19,6 +19,7 @@ import type {
   Appended,
   Batch,
   EventLog,
+  Extent,
   Found,
   LogSize,
   Query,
@@ -176,6 +177,10 @@ class SqliteEventLog implements EventLog {
 
   size(): Promise<LogSize> {
     return this.#thread.ask({ kind: 'size' });
+  }
+
+  extent(range: { readonly from: Monotonic; readonly to: Monotonic }, from: Position): Promise<Extent> {
+    return this.#thread.ask({ kind: 'extent', range, from });
   }
 }
 

@@ -8,6 +8,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
@@ -16,7 +17,7 @@ import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { blocksOf } from '../docs/pages.ts';
 import { DiskFaults, HAS_DISK_FAULTS, sayWhatIsLeftOut } from '../support/disk-faults/faults.ts';
-import { chanceOf } from '../support/disk-faults/random.ts';
+import { type Chance, chanceOf } from '../support/disk-faults/random.ts';
 import { makePlace, oneDestination, type Place, ROOT } from '../support/program.ts';
 import { freePort } from '../support/receiver.ts';
 import { audit, lost } from './books.ts';
@@ -25,7 +26,7 @@ import { Endpoint } from './endpoint.ts';
 import { endAll, type Instance, launch, start } from './instance.ts';
 import { passed } from './passed.ts';
 import { everythingAccepted } from './recovery.ts';
-import { SEED } from './rounds.ts';
+import { roundsOf, SEED } from './rounds.ts';
 import { Client, Traffic } from './traffic.ts';
 import { lasting } from './waiting.ts';
 
@@ -245,6 +246,91 @@ describe('a store that vanished while the program did not run', () => {
     },
   );
 });
+
+/** What may become of a log and of the file after a crash; each leaves everything, or a start that is refused. */
+const DAMAGES: readonly [string, (folder: string, older: string, chance: Chance) => void][] = [
+  ['the log removed', (folder) => rmSync(wal(folder))],
+  ['the log emptied', (folder) => truncateSync(wal(folder))],
+  [
+    'the log cut off',
+    (folder, _, chance) => truncateSync(wal(folder), chance.between(1, sizeOf(wal(folder)) - 1)),
+  ],
+  ['a flipped bit in the log', (folder, _, chance) => flipBit(wal(folder), chance)],
+  ['a block of the log zeroed', (folder, _, chance) => zeroBlock(wal(folder), chance)],
+  ['the log of an earlier time', (folder, older) => copyFileSync(wal(older), wal(folder))],
+  ['the file removed', (folder) => rmSync(db(folder))],
+  [
+    'both of an earlier time',
+    (folder, older) => [db, wal].map((file) => copyFileSync(file(older), file(folder))),
+  ],
+  ['a flipped bit in the mark', (folder, _, chance) => flipBit(join(folder, 'high-water-mark'), chance)],
+];
+
+describe('whatever is taken away after a kill at any moment', () => {
+  it('a start finds everything that was acknowledged or is refused, and what is brought back is whole', async () => {
+    const calls = new Calls('any');
+    const copies = { older: join(place.folder, 'older'), kept: join(place.folder, 'kept') };
+    const tally = { rounds: 0, refused: 0, whole: 0 };
+    cpSync(await firstLife(calls), copies.older, { recursive: true });
+    for (const { nth, seed, chance } of roundsOf({ kind: 'vanished', rounds: 3, share: 0 })) {
+      const live = await start(place);
+      const traffic = new Traffic(live.url, { calls, chance, connections: CONNECTIONS });
+      const enough = calls.acknowledged.size + chance.between(20, 400);
+      await traffic.until(() => calls.acknowledged.size > enough);
+      await live.kill();
+      endpoint.crashed();
+      await traffic.stop();
+      rmSync(copies.kept, { recursive: true, force: true });
+      cpSync(place.data, copies.kept, { recursive: true });
+      for (const [what, damage] of DAMAGES) {
+        const damaged = join(place.folder, 'damaged');
+        rmSync(damaged, { recursive: true, force: true });
+        cpSync(copies.kept, damaged, { recursive: true });
+        damage(damaged, copies.older, chance);
+        const found = await audit(damaged).catch((error: unknown) => String(error));
+        const context = `round ${nth}, seed ${seed}: ${what}: ${typeof found === 'string' ? found : 'started'}`;
+        if (typeof found === 'string')
+          expect(found, context).toMatch(/StorageError: the store of the data folder/);
+        else expect(lost(calls.acknowledged, found), context).toEqual([]);
+        if (typeof found === 'string') tally.refused++;
+        else tally.whole++;
+        tally.rounds++;
+        for (const file of [db, wal]) copyFileSync(file(copies.kept), file(damaged));
+        if (what !== 'the file removed') continue;
+        expect(lost(calls.acknowledged, await audit(damaged)), context).toEqual([]);
+      }
+    }
+    expect(tally.refused).toBeGreaterThan(tally.rounds / 2);
+    passed('taken away after a kill', { ...tally, acknowledged: calls.acknowledged.size, lost: 0 });
+  });
+
+  /** Some calls, and the death of the program. */
+  async function firstLife(calls: Calls): Promise<string> {
+    const live = await start(place);
+    const traffic = new Traffic(live.url, { calls, chance: chanceOf(SEED), connections: CONNECTIONS });
+    await traffic.until(() => calls.acknowledged.size > BEFORE);
+    await live.kill();
+    endpoint.crashed();
+    await traffic.stop();
+    return place.data;
+  }
+});
+
+function sizeOf(path: string): number {
+  return statSync(path).size;
+}
+
+function flipBit(path: string, chance: Chance): void {
+  const bytes = readFileSync(path);
+  bytes[chance.between(0, bytes.length - 1)]! ^= 1 << chance.between(0, 7);
+  writeFileSync(path, bytes);
+}
+
+function zeroBlock(path: string, chance: Chance): void {
+  const bytes = readFileSync(path);
+  const at = chance.between(0, bytes.length - 1);
+  writeFileSync(path, bytes.fill(0, at, at + 4096));
+}
 
 describe('a store whose log is damaged', () => {
   it('can be saved without it as the runbook says', async () => {

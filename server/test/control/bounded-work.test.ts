@@ -7,8 +7,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import described from '../../../spec/openapi.json' with { type: 'json' };
 import { type App, createLogger, startApp } from '../../src/app.ts';
 import { loadConfig } from '../../src/config.ts';
-import { type Described, Document } from '../openapi/document.ts';
+import { Document } from '../openapi/document.ts';
 import { requestOf } from '../openapi/random-requests.ts';
+import { targetOf } from '../openapi/target.ts';
 import { hostileBodyOf, list, mapping, nested } from './hostile-bodies.ts';
 import { WorkCounter } from './work.ts';
 
@@ -155,8 +156,8 @@ describe('the control API', () => {
     const drawn = fc
       .constantFrom(...OPERATIONS)
       .chain((operation) => fc.tuple(fc.constant(operation), requestOf(operation), hostileBodyOf(operation)));
-    const run = fc.asyncProperty(drawn, async ([operation, { names, query }, body]) => {
-      const target = targetOf(operation, { names, query });
+    const run = fc.asyncProperty(drawn, async ([operation, plan, body]) => {
+      const target = targetOf(operation, plan);
       const { status, calls } = await ask(operation.method, target, body);
       const most = FOR_ANY + FOR_A_BYTE * Buffer.byteLength(body);
       const said = { request: `${operation.method} ${target}`, status, calls, most };
@@ -173,22 +174,3 @@ describe('the control API', () => {
     });
   });
 });
-
-function targetOf(
-  { path }: Described,
-  {
-    names = {},
-    query = {},
-  }: {
-    readonly names?: Readonly<Record<string, string>> | undefined;
-    readonly query?: Readonly<Record<string, string>> | undefined;
-  },
-): string {
-  const target = path.replace(/\{(\w+)\}/g, (_, name: string) =>
-    encodeURIComponent((names[name] ?? '').toWellFormed()),
-  );
-  const asked = Object.entries(query).map(
-    ([name, value]) => `${name}=${encodeURIComponent(value.toWellFormed())}`,
-  );
-  return asked.length === 0 ? target : `${target}?${asked.join('&')}`;
-}

@@ -1,24 +1,29 @@
 /**
- * Random and mutated requests against the real program over loopback, and a good client beside them:
+ * Random and mutated requests against the real program over loopback, first to the listener with a good client beside them, then
+ * to the control API, by a driver of ours and by schemathesis where it is installed:
  *
- *   npm run test:fuzz                        20 seconds, with a seed that is printed
+ *   npm run test:fuzz                        20 seconds and a little, with a seed that is printed
  *   MILLRACE_FUZZ_MINUTES=10 npm run test:fuzz
  *   MILLRACE_FUZZ_SEED=7 npm run test:fuzz   the same attacks again; their order in time is the machine's
  *   MILLRACE_FUZZ_ATTACK=7:1234 npm run test:fuzz    this one attack alone, as a complaint names it
  *
  * Exit code 1 when the program crashes, answers a 5xx that is not 503 or an error no client can read, loses a call it
- * accepted, refuses a good one, or grows without bound.
+ * accepted, refuses a good one, or grows without bound; and when the control API answers what its document does not have, or
+ * takes more than 100 ms of the event loop for a request.
  */
 import { memoryOf } from '../http/memory-of.ts';
 import { makePlace, type Program, startServer } from '../support/program.ts';
 import { attack } from './attacker.ts';
+import { fuzzControl } from './control.ts';
 import { type Experience, startGoodClient } from './good-client.ts';
 import { randomOf } from './random.ts';
 import { attackOf } from './requests.ts';
+import { runSchemathesis } from './schemathesis.ts';
 
 const SECONDS = Number(process.env['MILLRACE_FUZZ_MINUTES'] ?? 1 / 3) * 60;
 const SEED = Number(process.env['MILLRACE_FUZZ_SEED'] ?? Date.now() % 1_000_000);
 const ONE = process.env['MILLRACE_FUZZ_ATTACK'];
+const LISTENER_SECONDS = SECONDS / 2;
 const AT_ONCE = 64;
 
 /** In MB. What a second half may take more than a first one: caches fill, heaps breathe. */
@@ -40,8 +45,10 @@ const program = await startServer(place, { env: { MILLRACE_ADMIN_TOKEN: TOKEN } 
 try {
   const port = Number(new URL(program.url).port);
   console.log(`seed ${SEED}, ${ONE === undefined ? `${SECONDS} s` : `attack ${ONE}`}`);
-  if (ONE === undefined) await fuzz(port);
-  else await attackBy(ONE, port);
+  if (ONE === undefined) {
+    await fuzz(port);
+    await askEverything();
+  } else await attackBy(ONE, port);
   for (const [status, count] of [...statuses].sort()) console.log(`  answered ${status}: ${count}`);
 } finally {
   const code = await program.stop();
@@ -59,7 +66,7 @@ async function fuzz(port: number): Promise<void> {
   const stopGood = startGoodClient(port, 'wk_good');
   const memory: number[] = [];
   const watch = setInterval(() => isAlive(program) && memory.push(memoryOf(program.pid)), 250);
-  const until = performance.now() + SECONDS * 1000;
+  const until = performance.now() + LISTENER_SECONDS * 1000;
   let attacks = 0;
   const attacker = async () => {
     while (performance.now() < until && complaints.length < 100 && isAlive(program)) {
@@ -69,9 +76,33 @@ async function fuzz(port: number): Promise<void> {
   await Promise.all(Array.from({ length: AT_ONCE }, attacker));
   clearInterval(watch);
   const experience = await stopGood();
-  console.log(`${attacks} attacks, ${Math.round(attacks / SECONDS)} a second`);
+  console.log(`${attacks} attacks, ${Math.round(attacks / LISTENER_SECONDS)} a second`);
   reportMemory(memory);
   await reportGood(experience);
+}
+
+/** The control API, each half of the time that is left. */
+async function askEverything(): Promise<void> {
+  const asked = { url: program.url, token: TOKEN, pid: program.pid };
+  const {
+    requests,
+    statuses: answered,
+    costliest,
+    complaints: found,
+  } = await fuzzControl(asked, SEED, SECONDS / 4);
+  const counts = [...answered]
+    .sort(([one], [other]) => one - other)
+    .map(([status, count]) => `${status}: ${count}`);
+  console.log(`control API: ${requests} requests, answered ${counts.join(', ')}`);
+  console.log(
+    costliest === undefined
+      ? '  their work was not measured: this system does not tell what a thread has done'
+      : `  the costliest took ${costliest.work.toFixed(1)} ms: ${costliest.request}`,
+  );
+  complaints.push(...found);
+  const { said, complaints: others } = await runSchemathesis(asked, SEED, SECONDS / 4);
+  console.log(said);
+  complaints.push(...others);
 }
 
 async function attackBy(name: string, port: number): Promise<void> {

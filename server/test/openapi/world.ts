@@ -5,6 +5,7 @@ import { setTimeout } from 'node:timers/promises';
 import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
 import type { Described, Got } from './document.ts';
+import { targetOf } from './target.ts';
 
 /** What a request is made of, beside what its operation says. */
 export interface Plan {
@@ -176,15 +177,10 @@ export class World {
       const { status, body } = await this.send({ method, path }, plan.before);
       if (status > 299) throw new Error(`the request before it was answered ${status}: ${body}`);
     }
-    const target = path.replace(/\{(\w+)\}/g, (_, name: string) =>
-      encodeURIComponent((plan.names?.[name] ?? '').toWellFormed()),
-    );
-    const query = Object.entries(plan.query ?? {})
-      .map(([name, value]) => `${name}=${encodeURIComponent(value.toWellFormed())}`)
-      .join('&');
+    const target = targetOf({ path }, plan);
     const { body } = plan;
     const text = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body);
-    const got = await this.raw({ method, target: query === '' ? target : `${target}?${query}`, text }, plan);
+    const got = await this.raw({ method, target, text }, plan);
     plan.after?.();
     return got;
   }

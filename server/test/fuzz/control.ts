@@ -1,0 +1,133 @@
+import { readFileSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import fc from 'fast-check';
+import described from '../../../spec/openapi.json' with { type: 'json' };
+import { hostileBodyOf } from '../control/hostile-bodies.ts';
+import { type Described, Document, type Got } from '../openapi/document.ts';
+import { requestOf } from '../openapi/random-requests.ts';
+import { targetOf } from '../openapi/target.ts';
+
+/** Milliseconds of the event loop's thread that one request may take. */
+const MOST_WORK = 100;
+
+/** A request that took longer is sent again so often, and its quickest time counts: a machine has other things to do. */
+const TRIES = 5;
+
+/** What is asked of, and with what. */
+export interface Asked {
+  readonly url: string;
+  readonly token: string;
+  readonly pid: number;
+}
+
+export interface Findings {
+  readonly requests: number;
+  readonly statuses: ReadonlyMap<number, number>;
+  /** Milliseconds of the costliest request, and which it was; absent where the system does not tell. */
+  readonly costliest: { readonly work: number; readonly request: string } | undefined;
+  readonly complaints: readonly string[];
+}
+
+const document = new Document(described);
+// The tail goes on until the client leaves; backups are written wherever the body says.
+const OPERATIONS = document.operations.filter(
+  ({ path }) => path.startsWith('/api/v1/') && !/^\/api\/v1\/(tail|backups)/.test(path),
+);
+
+/** Sends random and hostile requests for every operation of the control API, one after the other, until the time is over. */
+export async function fuzzControl(asked: Asked, seed: number, seconds: number): Promise<Findings> {
+  const until = performance.now() + seconds * 1000;
+  const statuses = new Map<number, number>();
+  const complaints: string[] = [];
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  let costliest: Findings['costliest'];
+  let requests = 0;
+  for (; performance.now() < until && complaints.length < 20; requests++) {
+    const attack = attackOf(seed, requests);
+    const { got, work } = await measured(attack, asked, agent);
+    statuses.set(got.status, (statuses.get(got.status) ?? 0) + 1);
+    const name = `control ${seed}:${requests}, ${attack.operation.method} ${attack.target.slice(0, 100)}, ${attack.body.length} bytes`;
+    complaints.push(...faultsOf(attack.operation, got).map((fault) => `${name}: ${fault.slice(0, 500)}`));
+    if (work !== undefined && work > (costliest?.work ?? 0)) costliest = { work, request: name };
+    if (work !== undefined && work > MOST_WORK)
+      complaints.push(`${name}: took ${Math.round(work)} ms of work`);
+  }
+  agent.destroy();
+  return { requests, statuses, costliest, complaints };
+}
+
+interface Attack {
+  readonly operation: Described;
+  readonly target: string;
+  readonly body: string;
+}
+
+/** The same for the same seed and number. */
+function attackOf(seed: number, nth: number): Attack {
+  const operation = OPERATIONS[nth % OPERATIONS.length]!;
+  const drawn = fc.tuple(requestOf(operation), hostileBodyOf(operation));
+  const [[plan, body]] = fc.sample(drawn, { numRuns: 1, seed: seed * 1_000_003 + nth }) as [[never, string]];
+  return { operation, target: targetOf(operation, plan), body };
+}
+
+function faultsOf(operation: Described, got: Got): string[] {
+  if (got.status >= 500 && got.status !== 503) return [`was answered ${got.status} ${got.body}`];
+  return document.faultsOf(operation, got);
+}
+
+/** The first answer, and the least work of several tries where the first took too much. */
+async function measured(
+  attack: Attack,
+  asked: Asked,
+  agent: Agent,
+): Promise<{ readonly got: Got; readonly work: number | undefined }> {
+  const once = async () => {
+    const before = workOf(asked.pid);
+    const got = await send(attack, asked, agent);
+    const after = workOf(asked.pid);
+    // What was made must not make the next request larger.
+    if (got.status < 300 && attack.operation.method !== 'GET') await send(EMPTIED, asked, agent);
+    return { got, work: before === undefined || after === undefined ? undefined : after - before };
+  };
+  const first = await once();
+  let { work } = first;
+  for (let n = 1; n < TRIES && work !== undefined && work > MOST_WORK; n++)
+    work = Math.min(work, (await once()).work!);
+  return { got: first.got, work };
+}
+
+const EMPTIED: Attack = {
+  operation: document.operations.find(({ id }) => id === 'putConfig')!,
+  target: '/api/v1/config?prune=true&confirm=true',
+  body: '{}',
+};
+
+/** Milliseconds that the thread of the event loop has run so far; Linux alone tells. */
+function workOf(pid: number): number | undefined {
+  try {
+    return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6;
+  } catch {
+    return undefined;
+  }
+}
+
+function send(
+  { operation: { method }, target, body }: Attack,
+  { url, token }: Asked,
+  agent: Agent,
+): Promise<Got> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${token}`, 'content-length': Buffer.byteLength(body) };
+    const asked = request(url + target, { method, headers, agent }, (response) => {
+      const parts: Buffer[] = [];
+      response.on('data', (part: Buffer) => parts.push(part));
+      response.once('error', reject);
+      response.once('end', () => {
+        const { statusCode: status = 0, headers: said } = response;
+        resolve({ status, headers: said, body: Buffer.concat(parts).toString() });
+      });
+    });
+    asked.once('error', reject);
+    asked.end(body);
+  });
+}

@@ -16,7 +16,7 @@ const NOTHING: Overview = {
   log: { events: 0, bytes: 86_016 },
 };
 
-const HEALTHY = { state: 'healthy', held: 0, onDisk: 0, retrying: 0 } as const;
+const HEALTHY = { state: 'healthy', held: 0, onDisk: 0, retrying: 0, endpoints: [] } as const;
 const COUNTS = { owed: 0, delivered: 0, pending: 0, dead: {}, erased: 0, skipped: {}, balance: 0 };
 
 function report(overview: Partial<Overview>): string[] {
@@ -60,6 +60,7 @@ describe('the status of a server', () => {
       },
       lanes: {
         crm: {
+          endpoints: [],
           state: 'failing',
           held: 0,
           onDisk: 47,
@@ -74,7 +75,7 @@ describe('the status of a server', () => {
           },
         },
         billing: {
-          ...{ state: 'disabled', held: 0, onDisk: 5, retrying: 0 },
+          ...{ state: 'disabled', held: 0, onDisk: 5, retrying: 0, endpoints: [] },
           oldestPendingAt: '2026-01-01T08:00:00.000Z',
           oldestKeptUntil: '2026-01-08T08:00:00.000Z',
         },

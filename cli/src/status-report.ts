@@ -34,6 +34,9 @@ export interface ReportOptions {
  * destination  state     owed  delivered  pending  retrying  dead  erased  skipped  oldest waiting  reasons
  * crm          healthy  1,200      1,150       47        12     3       0        0  12 min          dead: status_410 3
  *
+ * failing endpoint          destination  since  last error
+ * https://b.example/hook    crm          14:03  timeout 3 s ago
+ *
  * calls of no source  5 refused: invalid_write_key 5
  * store               12.3 MB, 1,200 events, the oldest 3 h old
  * ledger              balanced
@@ -52,6 +55,7 @@ export function statusReport(overview: Overview, { url, paint, reasons = [] }: R
     ...sourceLines(overview, paint),
     '',
     ...destinationLines(overview, now, paint),
+    ...endpointLines(overview, now, paint),
     '',
     ...factLines(overview, now, paint),
     ...discardLines(overview, now, paint),
@@ -110,6 +114,34 @@ function destinationLines({ destinations, lanes }: Overview, now: number, paint:
     rows,
     paint,
   );
+}
+
+/** Endpoints that fail beside others, which their destination may not show: with `success: any` it does well without them. */
+function endpointLines({ lanes }: Overview, now: number, paint: Paint): string[] {
+  const rows = Object.entries(lanes).flatMap(([name, { endpoints }]) =>
+    endpoints.flatMap(({ endpoint, state, since, lastError }): Cell[][] => {
+      if (state !== 'failing' || endpoints.length < 2) return [];
+      const { reason = '', at, answer = '' } = lastError ?? {};
+      const when = at === undefined ? '' : ` ${span(now - Date.parse(at))} ago`;
+      const said = answer === '' ? '' : `: ${answer}`;
+      return [
+        [
+          { text: endpoint, draw: paint.red },
+          { text: name },
+          { text: since === undefined ? '' : sinceText(since, now) },
+          { text: `${reason}${when}${said}` },
+        ],
+      ];
+    }),
+  );
+  if (rows.length === 0) return [];
+  const headings: Heading[] = [
+    { title: 'failing endpoint', align: 'left', least: 24 },
+    { title: 'destination', ...NAME },
+    { title: 'since', align: 'left' },
+    { title: 'last error', align: 'left', most: 120, least: 24 },
+  ];
+  return ['', ...table(headings, rows, paint)];
 }
 
 function factLines(overview: Overview, now: number, paint: Paint): string[] {
@@ -193,9 +225,15 @@ function errorOf(lane: Lane | undefined, now: number): string {
   const { reason, endpoint, at } = lane.lastError;
   const error = `${reason} at ${endpoint} ${span(now - Date.parse(at))} ago`;
   if (lane.failingSince === undefined) return error;
-  const since = Date.parse(lane.failingSince);
+  const since = sinceText(lane.failingSince, now);
+  return `failing ${since.includes(':') ? `since ${since}` : `for ${since}`} (${error})`;
+}
+
+/** `14:03`, or from a day on `3 d`. */
+function sinceText(time: string, now: number): string {
+  const since = Date.parse(time);
   const age = now - since;
-  return `failing ${age < DAY ? `since ${secondOfDay(since).slice(0, 5)}` : `for ${span(age)}`} (${error})`;
+  return age < DAY ? secondOfDay(since).slice(0, 5) : span(age);
 }
 
 /** What waits until somebody says so, and until when it can: `1,234 wait, kept until 2026-03-11 05:06`. */

@@ -228,10 +228,14 @@ interface Watched extends Measured {
   readonly sourceName: (id: number) => string;
 }
 
-function makeLanes({ log, backlog }: Store, transport: Transport, watched: Watched): Lanes {
+function makeLanes(
+  { log, backlog, endpoints: healths }: Store,
+  transport: Transport,
+  watched: Watched,
+): Lanes {
   const { logger, clock, watching, sourceName, measures, traceparents } = watched;
   return new Lanes({
-    ...{ log, backlog, transport, clock, logger, watching, sourceName, measures, traceparents },
+    ...{ log, backlog, healths, transport, clock, logger, watching, sourceName, measures, traceparents },
     random: Math.random,
     types: { webhooks },
   });

@@ -229,13 +229,20 @@ describe('the doctor, of the server,', () => {
   it('is loud about a ledger that does not balance, and names destinations that do not do well', () => {
     const lanes: Overview['lanes'] = {
       crm: {
-        ...{ state: 'failing', held: 0, retrying: 0, onDisk: 9, failingSince: '2025-12-31T23:00:00.000Z' },
+        ...{
+          endpoints: [],
+          state: 'failing',
+          held: 0,
+          retrying: 0,
+          onDisk: 9,
+          failingSince: '2025-12-31T23:00:00.000Z',
+        },
         lastError: { reason: 'status_401', endpoint: 'https://a.example/x', at: '2025-12-31T23:59:00.000Z' },
       },
-      billing: { state: 'paused', held: 0, retrying: 0, onDisk: 9 },
-      old: { state: 'disabled', held: 0, retrying: 0, onDisk: 9 },
-      idle: { state: 'paused', held: 0, retrying: 0, onDisk: 0 },
-      mail: { state: 'healthy', held: 0, retrying: 0, onDisk: 0 },
+      billing: { state: 'paused', held: 0, retrying: 0, onDisk: 9, endpoints: [] },
+      old: { state: 'disabled', held: 0, retrying: 0, onDisk: 9, endpoints: [] },
+      idle: { state: 'paused', held: 0, retrying: 0, onDisk: 0, endpoints: [] },
+      mail: { state: 'healthy', held: 0, retrying: 0, onDisk: 0, endpoints: [] },
     };
     const destinations = {
       ...{ crm: counts, billing: counts, old: counts, idle: { ...counts, pending: 0 } },

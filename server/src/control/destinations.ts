@@ -9,6 +9,7 @@ import { listOf, pageByName, paging } from './lists.ts';
 import { mergePatch } from './merge-patch.ts';
 import { type Input, type Operation, operation, Tagged } from './operation.ts';
 import { type Fault, Problem } from './problem.ts';
+import { endpointShown } from './reading.ts';
 import { checkOne, mask, type RecordTools, refuseStale, tagOf, wantedRecord } from './records.ts';
 import { restored } from './restored.ts';
 import { asJson, shownDestination } from './shown.ts';
@@ -57,6 +58,21 @@ const status = z.object({
   nextAttemptAt: z.string().exactOptional(),
   failingSince: z.string().exactOptional(),
   lastError: z.object({ reason: z.string(), endpoint: z.string(), at: z.string() }).exactOptional(),
+  endpoints: z.array(
+    z.object({
+      ...endpointShown,
+      lastAcceptedAt: z.string().exactOptional(),
+      attempts: z.record(z.string(), z.int()),
+      history: z.array(
+        z.object({
+          at: z.string(),
+          state: z.enum(['healthy', 'failing']),
+          reason: z.string().exactOptional(),
+          flaps: z.int().exactOptional(),
+        }),
+      ),
+    }),
+  ),
 });
 
 /** contract.md section 4, `destinations`. */

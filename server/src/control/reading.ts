@@ -35,6 +35,21 @@ const sample = z.object({
   cut: z.boolean(),
 });
 
+/** How one endpoint does. */
+export const endpointShown = {
+  endpoint: z.string(),
+  state: z.enum(['healthy', 'failing']),
+  since: z.string().exactOptional(),
+  lastError: z
+    .object({
+      at: z.string(),
+      reason: z.string(),
+      status: z.int().exactOptional(),
+      answer: z.string().exactOptional(),
+    })
+    .exactOptional(),
+};
+
 const lane = z.object({
   state: z.enum(['healthy', 'failing', 'paused', 'disabled']),
   held: z.int(),
@@ -46,6 +61,7 @@ const lane = z.object({
   nextProbeAt: z.string().exactOptional(),
   failingSince: z.string().exactOptional(),
   lastError: z.object({ reason: z.string(), endpoint: z.string(), at: z.string() }).exactOptional(),
+  endpoints: z.array(z.object(endpointShown)),
 });
 
 const overview = z.object({

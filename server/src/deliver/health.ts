@@ -4,6 +4,7 @@ import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.
 import { type Clock, wallTimeOf } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Open } from './breaker.ts';
+import type { Endpoint } from './endpoint.ts';
 
 /** Single failures of a destination are spoken of this often and not once a request. */
 const REPEAT: Duration = 60 * SECOND;
@@ -14,6 +15,9 @@ export interface LastError {
   readonly endpoint: string;
   readonly at: Time;
 }
+
+/** What is known of an endpoint. */
+type Seen = Pick<Endpoint, 'url' | 'state' | 'since' | 'lastError'>;
 
 /**
  * Turns the results of one destination into few log lines: that it fails (at most once a minute), that its breaker has
@@ -50,6 +54,30 @@ export class Health {
     if (this.#lastFailed === undefined) return undefined;
     const { attempt, at } = this.#lastFailed;
     return { reason: attempt.outcome.reason, endpoint: shownUrl(attempt.endpoint), at };
+  }
+
+  /**
+   * Takes up what an earlier process has seen of its endpoints: the destination fails when none of them has accepted the
+   * last request that it got.
+   */
+  recall(endpoints: readonly Seen[]): void {
+    for (const { url, lastError } of endpoints) {
+      if (lastError === undefined || lastError.at <= (this.#lastFailed?.at ?? 0)) continue;
+      const { at, reason, answer } = lastError;
+      const attempt = {
+        endpoint: url,
+        startedAt: at,
+        latencyMs: 0,
+        outcome: { kind: 'retryable', reason },
+      } as const;
+      this.#lastFailed = { attempt: answer === undefined ? attempt : { ...attempt, answer }, at };
+    }
+    const asked = endpoints.filter(({ state }) => state !== undefined);
+    if (asked.length === 0 || asked.some(({ state }) => state === 'healthy')) return;
+    const since = Math.max(...asked.map((one) => one.since));
+    this.#failing = { since, from: this.#clock.monotonic() - Math.max(0, this.#clock.now() - since) };
+    // The earlier process has said that it fails.
+    this.#reported = true;
   }
 
   note(decision: Decision, attempts: readonly Attempt[]): void {

@@ -1,6 +1,7 @@
 import type { Destination } from '../model/destination.ts';
 import type { Time } from '../model/time.ts';
 import type { Breaker } from './breaker.ts';
+import type { EndpointState } from './endpoint.ts';
 import type { LastError } from './health.ts';
 
 /** A lane as a status screen shows it. */
@@ -20,6 +21,11 @@ export interface LaneState {
   /** When the first of the failures was that no success has followed. */
   readonly failingSince?: Time;
   readonly lastError?: LastError;
+}
+
+/** A destination as a status screen shows it: its lanes together, and each of its endpoints in the order of the settings. */
+export interface DestinationState extends LaneState {
+  readonly endpoints: readonly EndpointState[];
 }
 
 /** Disabled says more than paused: what arrives is skipped. */

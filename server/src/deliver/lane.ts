@@ -1,5 +1,5 @@
 import type { Decision } from '../model/delivery.ts';
-import { type Destination, isServed } from '../model/destination.ts';
+import { type Destination, isServed, placeOfLane } from '../model/destination.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Held, Result } from '../ports/backlog.ts';
 import { wallTimeOf } from '../ports/clock.ts';
@@ -11,6 +11,8 @@ import type { Transport } from '../ports/transport.ts';
 import { Allowance } from './allowance.ts';
 import type { Breaker } from './breaker.ts';
 import { decide } from './decide.ts';
+import type { Endpoint } from './endpoint.ts';
+import type { WatchedEndpoints } from './endpoints.ts';
 import { Health } from './health.ts';
 import { type LaneState, stateOf } from './lane-state.ts';
 import { type BegunRound, Pulse } from './pulse.ts';
@@ -33,6 +35,8 @@ export interface LaneTools extends SupplyTools, Pick<RoundTools, 'traceparents'>
   readonly settle: (result: Result) => void;
   /** What all lanes have in memory. */
   readonly total: TotalHeld;
+  /** The endpoints of its destination, of which it may have one or all. */
+  readonly watched: WatchedEndpoints;
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
 }
@@ -75,6 +79,7 @@ export class Lane implements Supplied {
       transport: tools.transport,
       clock: tools.clock,
       open: this.#allowance,
+      endpointAt: (place) => this.#endpointAt(place),
       traceparents: tools.traceparents,
     };
   }
@@ -118,6 +123,12 @@ export class Lane implements Supplied {
     if (isChanged) this.#pulse.settingsChanged(this.#tools.clock.monotonic());
     this.#pump();
     this.#supply.tend();
+  }
+
+  /** Takes up how its endpoints did under an earlier process. */
+  recall(): void {
+    const { endpoints } = this.#destination.settings;
+    this.#health.recall(endpoints.flatMap((_, place) => this.#endpointAt(place) ?? []));
   }
 
   /** What an earlier process left on disk is due at this time. */
@@ -197,6 +208,10 @@ export class Lane implements Supplied {
 
   released(onDisk: number): void {
     this.#health.recovered(onDisk);
+  }
+
+  #endpointAt(place: number): Endpoint | undefined {
+    return this.#tools.watched.endpoints[placeOfLane(this.#destination.id) + place];
   }
 
   #serves(): boolean {

@@ -6,6 +6,7 @@ import type { DestinationType, PlacedRequest } from '../ports/destination-type.t
 import type { Traceparents } from '../ports/traceparents.ts';
 import type { Answer, OutboundRequest, Transport } from '../ports/transport.ts';
 import type { PlacedOutcome } from './decide.ts';
+import type { Endpoint } from './endpoint.ts';
 import { outcomeOf } from './outcome.ts';
 
 /** What one round of requests came to. */
@@ -29,6 +30,8 @@ export interface RoundTools {
   readonly transport: Transport;
   readonly clock: Clock;
   readonly open: OpenRequests;
+  /** The endpoint at a place of the round's settings: it is told of every request. Absent: nobody is. */
+  readonly endpointAt?: ((place: number) => Endpoint | undefined) | undefined;
   readonly traceparents?: Pick<Traceparents, 'of'> | undefined;
 }
 
@@ -39,9 +42,9 @@ const LEFT_OUT: Outcome = { kind: 'retryable', reason: 'endpoint_busy' };
  * Sends one round: the same bytes to every endpoint that is still to be tried, all at once.
  *
  * `ended` is called once: at the first acceptance, since the delivery is then done whatever the others say, or when all
- * have answered. Answers that come later are not waited for, so a hanging endpoint does not hold up its siblings; and they
- * are not kept, since nothing follows from them and each would cost a write of its own after the delivery is settled. Who
- * wants to know of every endpoint says `success: each`. A round without a request ends at once, without an outcome.
+ * have answered. Answers that come later are not waited for, so a hanging endpoint does not hold up its siblings; they count
+ * for their endpoint, and are not kept as attempts of the delivery: nothing follows from them, and each would cost a write
+ * of its own after the delivery is settled. A round without a request ends at once, without an outcome.
  */
 export function sendRound(
   work: InHand,
@@ -63,12 +66,14 @@ export function sendRound(
   if (requests.length === 0) queueMicrotask(() => ended({ outcomes, attempts }));
   for (const placed of requests) {
     const { place, request } = placed;
+    const endpoint = tools.endpointAt?.(place);
     tools.open.begun(place, placed === requests[0]);
     tools.transport.send(request, (answer) => {
       open--;
+      const outcome = outcomeOf(answer, tools.clock);
+      endpoint?.note(outcome, answer, tools.clock.now());
       tools.open.ended(place, open === 0, over);
       if (over) return;
-      const outcome = outcomeOf(answer, tools.clock);
       outcomes.push({ place, outcome });
       attempts.push(attemptOf(request, startedAt, answer, outcome));
       over = outcome.kind === 'accepted' || open === 0;

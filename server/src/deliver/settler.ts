@@ -15,7 +15,7 @@ const RETRY_AFTER: Duration = SECOND;
  * its deliveries are made once more.
  */
 export class Settler {
-  readonly #backlog: Backlog;
+  readonly #backlog: Pick<Backlog, 'settle'>;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #written: (results: readonly Result[]) => void;
@@ -25,7 +25,12 @@ export class Settler {
   #stopped = false;
 
   /** `written` is told of every group on stable storage. */
-  constructor(backlog: Backlog, clock: Clock, logger: Logger, written: (results: readonly Result[]) => void) {
+  constructor(
+    backlog: Pick<Backlog, 'settle'>,
+    clock: Clock,
+    logger: Logger,
+    written: (results: readonly Result[]) => void,
+  ) {
     this.#backlog = backlog;
     this.#clock = clock;
     this.#logger = logger;

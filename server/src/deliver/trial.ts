@@ -25,7 +25,7 @@ const UNCOUNTED: OpenRequests = { isBusy: () => false, begun: () => {}, ended: (
 export function tryOut(
   event: Event,
   destination: Destination,
-  tools: Omit<RoundTools, 'open'>,
+  tools: Omit<RoundTools, 'open' | 'endpointAt'>,
 ): Promise<Trial[]> {
   const each = { ...destination, settings: { ...destination.settings, success: 'each' as const } };
   return Promise.all(lanesOf(each).map((lane, place) => trial(event, { lane, place }, tools)));
@@ -34,7 +34,7 @@ export function tryOut(
 function trial(
   event: Event,
   { lane, place }: { readonly lane: Destination; readonly place: number },
-  tools: Omit<RoundTools, 'open'>,
+  tools: Omit<RoundTools, 'open' | 'endpointAt'>,
 ): Promise<Trial> {
   return new Promise((resolve) => {
     let sent: OutboundRequest | undefined;

@@ -266,6 +266,7 @@ describe('the overview', () => {
         state: 'failing',
         nextProbeAt: watched.now + 2000,
         lastError: { ...lastError, at: watched.now },
+        endpoints: [],
       },
     ];
     const overview = await watched.observation.overview();
@@ -284,6 +285,7 @@ describe('the overview', () => {
           nextDueAt: '2025-12-31T23:59:55.000Z',
           nextProbeAt: '2026-01-01T00:00:02.000Z',
           lastError: { ...lastError, at: '2026-01-01T00:00:00.000Z' },
+          endpoints: [],
         },
       },
       discards: [],

@@ -13,9 +13,18 @@ export interface LaneFacts {
   readonly inFlight: number;
   readonly limit: number;
   readonly failingSince?: Time;
+  readonly endpoints: readonly EndpointFacts[];
+}
+
+interface EndpointFacts {
+  readonly label: string;
+  readonly state: (typeof ENDPOINT_STATES)[number];
+  readonly since?: Time;
+  readonly attemptsSinceStart: Readonly<Record<string, number>>;
 }
 
 const STATES = ['healthy', 'failing', 'paused', 'disabled'] as const;
+const ENDPOINT_STATES = ['healthy', 'failing'] as const;
 const BREAKERS = ['closed', 'open', 'probing'] as const;
 
 /** By name of the destination. */
@@ -57,6 +66,44 @@ export function laneMetrics(lanes: readonly (readonly [string, LaneFacts])[], no
       'millrace_lane_held',
       'Deliveries in memory, those in flight included.',
       of(({ held }) => held),
+    ),
+  ];
+}
+
+/** Every endpoint by itself, by the name of its destination and by its place and host. */
+export function endpointMetrics(lanes: readonly (readonly [string, LaneFacts])[], now: Time): Family[] {
+  const all = lanes.flatMap(([destination, { endpoints }]) =>
+    endpoints.map((endpoint) => ({ endpoint, labels: { destination, endpoint: endpoint.label } })),
+  );
+  return [
+    gauge(
+      'millrace_endpoint_state',
+      '1 for the state the endpoint is in.',
+      all.flatMap(({ endpoint, labels }) =>
+        ENDPOINT_STATES.map((state) => ({
+          labels: { ...labels, state },
+          value: endpoint.state === state ? 1 : 0,
+        })),
+      ),
+    ),
+    gauge(
+      'millrace_endpoint_failing_seconds',
+      'For how long no request to it has been accepted; 0 while they are.',
+      all.map(({ endpoint: { state, since = now }, labels }) => ({
+        labels,
+        value: state === 'failing' ? Math.max(0, now - since) / SECOND : 0,
+      })),
+    ),
+    counter(
+      'millrace_endpoint_attempts_total',
+      'Requests to it, also those that nobody waited for, by what they came to.',
+      all.flatMap(({ endpoint, labels }) =>
+        // Accepted ones are there from the beginning, so that the share of the others can be told.
+        Object.entries({ accepted: 0, ...endpoint.attemptsSinceStart }).map(([outcome, value]) => ({
+          labels: { ...labels, outcome },
+          value,
+        })),
+      ),
     ),
   ];
 }

@@ -1,10 +1,10 @@
-import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
+import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import type { Backlog, LaneStat } from '../ports/backlog.ts';
 import { type Clock, passedSince } from '../ports/clock.ts';
 import type { EventLog, LogSize } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings.ts';
 import type { MetricsCounts } from './metrics-counts.ts';
-import { type LaneFacts, laneMetrics, roundMetrics } from './metrics-lanes.ts';
+import { endpointMetrics, type LaneFacts, laneMetrics, roundMetrics } from './metrics-lanes.ts';
 import { counter, gauge, ledgerMetrics } from './metrics-ledger.ts';
 import { type DiskUse, diskUse, EventLoop } from './metrics-process.ts';
 import { type Family, metricsText } from './metrics-text.ts';
@@ -70,9 +70,11 @@ export class Metrics {
   async #make(): Promise<string> {
     const { counts, readiness, folder, callsOfNoSource } = this.#tools;
     const [stored, disk] = await Promise.all([this.#stored(), diskUse(folder).catch(() => undefined)]);
+    const lanes = this.#named(this.#lanes());
     return metricsText([
       ...(stored === undefined ? [] : this.#ofStore(stored)),
-      ...laneMetrics(this.#named(this.#lanes()), this.#tools.clock.now()),
+      ...laneMetrics(lanes, this.#tools.clock.now()),
+      ...endpointMetrics(lanes, this.#tools.clock.now()),
       ...roundMetrics(this.#namedCounts()),
       ...requestMetrics(counts, callsOfNoSource()),
       one('millrace_store_readable', '1 when the store could be read for this page.', stored ? 1 : 0),
@@ -130,11 +132,14 @@ export class Metrics {
   /** As if the wall clock had not been set since they began to fail: it must not raise an alarm. */
   #lanes(): readonly LaneFacts[] {
     const { lanes, clock } = this.#tools;
-    return lanes().map((lane) => {
-      const { failingSince } = lane;
-      if (failingSince === undefined) return lane;
-      return { ...lane, failingSince: clock.now() - passedSince(failingSince, clock) };
-    });
+    const corrected = (since: Time) => clock.now() - passedSince(since, clock);
+    return lanes().map(({ failingSince, endpoints, ...lane }) => ({
+      ...lane,
+      ...(failingSince === undefined ? {} : { failingSince: corrected(failingSince) }),
+      endpoints: endpoints.map(({ since, ...endpoint }) =>
+        since === undefined ? endpoint : { ...endpoint, since: corrected(since) },
+      ),
+    }));
   }
 
   #named(lanes: readonly LaneFacts[]): readonly (readonly [string, LaneFacts])[] {

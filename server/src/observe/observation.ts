@@ -1,4 +1,5 @@
 import type { Destination } from '../model/destination.ts';
+import type { HealthChange } from '../model/endpoint-health.ts';
 import type { Duration, Time } from '../model/time.ts';
 import type { Backlog } from '../ports/backlog.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -7,7 +8,16 @@ import type { History } from '../ports/history.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { SettingsSnapshot } from '../ports/settings.ts';
 import { LedgerCheck } from './check.ts';
-import { type LaneReport, laneOf, type Overview, overviewOf } from './overview.ts';
+import {
+  type EndpointOverview,
+  type EndpointReport,
+  endpointOf,
+  isoOf,
+  type LaneReport,
+  laneOf,
+  type Overview,
+  overviewOf,
+} from './overview.ts';
 import { DiscardSamples, type Sample } from './samples.ts';
 import { type Statement, statementOf } from './statement.ts';
 import { CallTallies } from './tallies.ts';
@@ -43,6 +53,16 @@ export interface DestinationStatus {
   /** When the first of the failures was that no success has followed. */
   readonly failingSince?: string;
   readonly lastError?: { readonly reason: string; readonly endpoint: string; readonly at: string };
+  /** In the order of the settings. */
+  readonly endpoints: readonly EndpointStatus[];
+}
+
+export interface EndpointStatus extends EndpointOverview {
+  readonly lastAcceptedAt?: string;
+  /** Requests by what they came to, those that nobody waited for among them. */
+  readonly attempts: Readonly<Record<string, number>>;
+  /** The last changes of the state, the oldest first. */
+  readonly history: readonly (Omit<HealthChange, 'at'> & { readonly at: string })[];
 }
 
 /** What the server can say about itself, and the check that looks without being asked. It changes nothing. */
@@ -132,6 +152,17 @@ export class Observation {
       ...(nextAttemptAt === undefined ? {} : { nextAttemptAt }),
       ...(failingSince === undefined ? {} : { failingSince }),
       ...(lastError === undefined ? {} : { lastError }),
+      endpoints: (report?.endpoints ?? []).map(statusOfEndpoint),
     };
+  };
+}
+
+function statusOfEndpoint(report: EndpointReport): EndpointStatus {
+  const { lastAcceptedAt, attempts, history } = report;
+  return {
+    ...endpointOf(report),
+    ...(lastAcceptedAt === undefined ? {} : { lastAcceptedAt: isoOf(lastAcceptedAt) }),
+    attempts,
+    history: history.map((change) => ({ ...change, at: isoOf(change.at) })),
   };
 }

@@ -1,3 +1,4 @@
+import type { EndpointError, HealthChange } from '../model/endpoint-health.ts';
 import type { Duration, Time } from '../model/time.ts';
 import type { LaneStat } from '../ports/backlog.ts';
 import type { Damage, LogSize } from '../ports/event-log.ts';
@@ -52,6 +53,23 @@ export interface LaneOverview {
   /** When the first of the failures was that no success has followed. */
   readonly failingSince?: string;
   readonly lastError?: { readonly reason: string; readonly endpoint: string; readonly at: string };
+  /** In the order of the settings. */
+  readonly endpoints: readonly EndpointOverview[];
+}
+
+/** How one endpoint does, by every request that was sent to it. */
+export interface EndpointOverview {
+  /** Its URL without what may be a secret in it. */
+  readonly endpoint: string;
+  /** By the last request that ended; `healthy` before the first. */
+  readonly state: 'healthy' | 'failing';
+  /** When the first request of that state ended; absent before the first. */
+  readonly since?: string;
+  readonly lastError?: ShownError;
+}
+
+export interface ShownError extends Omit<EndpointError, 'at'> {
+  readonly at: string;
 }
 
 /** What a lane says about itself. */
@@ -63,6 +81,22 @@ export interface LaneReport {
   readonly failingSince?: Time;
   /** `endpoint` as `shownUrl` shows it. */
   readonly lastError?: { readonly reason: string; readonly endpoint: string; readonly at: Time };
+  readonly endpoints: readonly EndpointReport[];
+}
+
+/** What is known of an endpoint. */
+export interface EndpointReport {
+  readonly endpoint: string;
+  /** Short, and the same as long as the settings are. */
+  readonly label: string;
+  readonly state: 'healthy' | 'failing';
+  readonly since?: Time;
+  readonly lastAcceptedAt?: Time;
+  readonly lastError?: EndpointError;
+  /** By what requests came to: ever, and since this program started. */
+  readonly attempts: Readonly<Record<string, number>>;
+  readonly attemptsSinceStart: Readonly<Record<string, number>>;
+  readonly history: readonly HealthChange[];
 }
 
 export interface OverviewFacts {
@@ -124,7 +158,7 @@ export function laneOf(
   retention: Duration,
 ): LaneOverview {
   const { held = 0, onDisk = 0, retrying = 0, nextDueAt, oldestAt } = stat ?? {};
-  const { state = 'disabled', nextProbeAt, failingSince, lastError } = report ?? {};
+  const { state = 'disabled', nextProbeAt, failingSince, lastError, endpoints = [] } = report ?? {};
   return {
     state,
     held,
@@ -137,6 +171,16 @@ export function laneOf(
     ...(nextProbeAt === undefined ? {} : { nextProbeAt: isoOf(nextProbeAt) }),
     ...(failingSince === undefined ? {} : { failingSince: isoOf(failingSince) }),
     ...(lastError === undefined ? {} : { lastError: lastErrorOf(lastError) }),
+    endpoints: endpoints.map(endpointOf),
+  };
+}
+
+/** Without its counts and its history, which `statusOf` has. */
+export function endpointOf({ endpoint, state, since, lastError }: EndpointReport): EndpointOverview {
+  return {
+    ...{ endpoint, state },
+    ...(since === undefined ? {} : { since: isoOf(since) }),
+    ...(lastError === undefined ? {} : { lastError: { ...lastError, at: isoOf(lastError.at) } }),
   };
 }
 
@@ -147,6 +191,6 @@ function lastErrorOf({ reason, endpoint, at }: NonNullable<LaneReport['lastError
 /** The last time that a date can be; `retention` may be any length. */
 const LATEST: Time = 8.64e15;
 
-function isoOf(time: Time): string {
+export function isoOf(time: Time): string {
   return new Date(time).toISOString();
 }

@@ -1,6 +1,7 @@
 import type { Backlog } from './backlog.ts';
 import type { ClockMark } from './clock.ts';
 import type { DeadLetters } from './dead-letters.ts';
+import type { EndpointHealths } from './endpoint-healths.ts';
 import type { Damage, EventLog } from './event-log.ts';
 import type { History } from './history.ts';
 import type { Settings } from './settings.ts';
@@ -12,6 +13,7 @@ export interface Store {
   readonly settings: Settings;
   readonly history: History;
   readonly deadLetters: DeadLetters;
+  readonly endpoints: EndpointHealths;
 
   /** How the clocks stood when this was written the last time; absent where it never was. */
   readonly lastMark?: ClockMark;

@@ -56,7 +56,16 @@ async function fill(store: Store): Promise<void> {
   const { positions } = await store.log.find({ userId: 'ü2' });
   const slice = { origin: 'r1', destinations: [WAREHOUSE], positions, from: 0, to: 7, now: START };
   await store.backlog.owe(slice);
+  await store.endpoints.keep(HEALTH);
 }
+
+/** In files of format 4 and later. */
+const HEALTH = [
+  {
+    destination: CRM,
+    endpoints: [{ url: 'https://crm.example/in', attempts: { accepted: 7 }, history: [] }],
+  },
+];
 
 async function expectEverything(store: Store): Promise<void> {
   const { sources, destinations } = await store.settings.load();
@@ -103,6 +112,7 @@ describe('a data folder of', () => {
       copyFileSync(join(FOLDER, file), join(folder, 'millrace.db'));
       const store = await openSqliteStore({ folder });
       await expectEverything(store);
+      expect(await store.endpoints.load()).toEqual(Number.parseInt(file, 10) >= 4 ? HEALTH : []);
       await store.stop();
     } finally {
       rmSync(folder, { recursive: true });

@@ -4,6 +4,7 @@ import { appendConformance } from './append.ts';
 import { claimConformance } from './claim.ts';
 import { deadLettersConformance } from './dead-letters.ts';
 import { dedupeConformance } from './dedupe.ts';
+import { endpointHealthConformance } from './endpoint-health.ts';
 import { eraseConformance } from './erase.ts';
 import { expireConformance } from './expire.ts';
 import { findConformance } from './find.ts';
@@ -50,6 +51,7 @@ export function storeConformance(name: string, harness: StoreHarness): void {
       pendingConformance(subject);
       deadLettersConformance(subject);
       settingsConformance(subject);
+      endpointHealthConformance(subject);
     });
     randomConformance(harness);
   });

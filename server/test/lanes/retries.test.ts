@@ -151,12 +151,12 @@ describe('a lane', () => {
     const world = await World.open({ behave: () => ({ after: SECOND }) });
     await world.accept(100);
     await world.clock.pass(500);
-    expect(world.lanes.states()).toEqual([
+    expect(world.lanes.states()).toMatchObject([
       { destination: 1, state: 'healthy', held: 100, inFlight: 16, limit: 16, breaker: 'closed' },
     ]);
     world.endpoints.behave = () => ({ status: 503 });
     await world.clock.pass(SECOND);
-    expect(world.stateOf(CRM)).toEqual({
+    expect(world.stateOf(CRM)).toMatchObject({
       destination: 1,
       state: 'failing',
       held: 0,

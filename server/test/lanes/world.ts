@@ -172,11 +172,12 @@ export class World {
   }
 
   #makeLanes(): Lanes {
-    const { log, backlog } = this.#options.between?.(this.#store) ?? this.#store;
+    const { log, backlog, endpoints: healths } = this.#options.between?.(this.#store) ?? this.#store;
     const life = this.#life;
     const lanes = new Lanes({
       log,
       backlog,
+      healths,
       transport: {
         send: (request, done) => {
           if (!life.over) this.endpoints.send(request, (answer) => life.over || done(answer));

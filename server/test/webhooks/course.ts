@@ -58,7 +58,14 @@ export async function courseOf(
   const sentAt: number[] = [];
   let roundEnded = Promise.withResolvers<Decision>();
   const lanes = new Lanes({
-    ...{ log: store.log, backlog: store.backlog, clock, logger: SILENT, random: () => 0.5 },
+    ...{
+      log: store.log,
+      backlog: store.backlog,
+      healths: store.endpoints,
+      clock,
+      logger: SILENT,
+      random: () => 0.5,
+    },
     types: { webhooks },
     transport: {
       send: (request, done) => {

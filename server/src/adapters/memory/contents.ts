@@ -63,6 +63,8 @@ export interface MemoryContents {
   readonly replayRecords: Map<string, Replay>;
   /** In the order they were written. */
   readonly audit: AuditEntry[];
+  /** By destination id, as JSON. */
+  readonly endpointHealths: Map<number, string>;
 
   /** The store that may write; every other one is a process that is gone. */
   holder: Holder;
@@ -148,6 +150,7 @@ export function emptyContents(): MemoryContents {
     tokenRecords: new Map(),
     replayRecords: new Map(),
     audit: [],
+    endpointHealths: new Map(),
     holder: NOBODY,
     lastHolder: NOBODY,
   };

@@ -6,6 +6,7 @@ import { openBacklog } from './backlog.ts';
 import type { MemoryContents } from './contents.ts';
 import { emptyContents, NOBODY } from './contents.ts';
 import { openDeadLetters } from './dead-letters.ts';
+import { openEndpointHealths } from './endpoint-health.ts';
 import { openEventLog } from './event-log.ts';
 import { openHistory } from './history.ts';
 import { openSettings } from './settings.ts';
@@ -40,6 +41,7 @@ export function openMemoryStore(options: MemoryStoreOptions = {}): Store {
     settings: openSettings(contents, holder),
     history: openHistory(contents),
     deadLetters: openDeadLetters(contents, holder),
+    endpoints: openEndpointHealths(contents, holder),
     ...(contents.clocks === undefined ? {} : { lastMark: contents.clocks }),
 
     async backup() {

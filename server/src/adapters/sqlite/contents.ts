@@ -11,6 +11,7 @@ import { Counters } from './counters.ts';
 import { DamageFound } from './damage.ts';
 import { DeadLetterRows } from './dead-letters.ts';
 import { Dedupe } from './dedupe.ts';
+import { EndpointHealthRows } from './endpoint-health.ts';
 import { Failures } from './failures.ts';
 import { Histories } from './histories.ts';
 import { keep, positionsOf } from './kept.ts';
@@ -46,6 +47,7 @@ import { Verifier } from './verify.ts';
  */
 export class Contents {
   readonly records: Records;
+  readonly endpointHealth: EndpointHealthRows;
   readonly pending: Pending;
   /** What is pending, for those who only look. */
   readonly facts: PendingFacts;
@@ -72,6 +74,7 @@ export class Contents {
 
   constructor(database: DatabaseSync, options: ContentsOptions) {
     this.records = new Records(database);
+    this.endpointHealth = new EndpointHealthRows(database);
     this.#damage = new DamageFound(database);
     this.#marks = new Marks(database);
     this.#chunks = new Chunks(database, {
@@ -91,12 +94,13 @@ export class Contents {
     this.#plans = new Plans(database);
     this.#accepted = new AcceptedAttempts(database);
     this.#failures = new Failures(database);
-    this.histories = new Histories(this.#chunks, {
+    const parts = {
       plans: this.#plans,
       pending: this.facts,
       accepted: this.#accepted,
       failures: this.#failures,
-    });
+    };
+    this.histories = new Histories(this.#chunks, parts);
     this.owings = new Owings(database, { pending: this.pending, counters: this.#counters });
     this.deadLetters = new DeadLetterRows(database, {
       pending: this.pending,
@@ -118,12 +122,7 @@ export class Contents {
     this.search = new Search(this.#chunks, this.#keys, {
       users: this.#users,
       hash: keyHash(options.keySecret),
-      parts: {
-        plans: this.#plans,
-        accepted: this.#accepted,
-        failures: this.#failures,
-        pending: this.facts,
-      },
+      parts,
     });
     this.#retaining = new Retaining({
       chunks: this.#chunks,

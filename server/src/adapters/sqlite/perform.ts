@@ -36,6 +36,10 @@ export function perform(contents: Contents, request: Request): Answers[Operation
       const { query, limit, from } = request.audit;
       return contents.records.trail.page(query, limit, from);
     }
+    case 'loadHealth':
+      return contents.endpointHealth.load();
+    case 'keepHealth':
+      return contents.endpointHealth.keep(request.healths);
     case 'read':
       return contents.read(request.positions);
     case 'damaged':

@@ -3,6 +3,7 @@ import type { Monotonic } from '../../model/time.ts';
 import type { Held, LaneStat, OwedSlice, Owing, Result, SetId, Settled } from '../../ports/backlog.ts';
 import type { ClockMark } from '../../ports/clock.ts';
 import type { DeadCount, DeadPage, DeadQuery, RevivedSlice } from '../../ports/dead-letters.ts';
+import type { DestinationHealth } from '../../ports/endpoint-healths.ts';
 import type { Extent, Found, LogSize, Query, Received, Retention } from '../../ports/event-log.ts';
 import type { EventHistory, PendingPage, PendingQuery } from '../../ports/history.ts';
 import type { AuditPage, AuditQuery, SettingsChanges, SettingsSnapshot } from '../../ports/settings.ts';
@@ -51,6 +52,8 @@ export type Operation =
   | { readonly kind: 'ledger' }
   | { readonly kind: 'load' }
   | { readonly kind: 'audit'; readonly audit: AuditMessage }
+  | { readonly kind: 'loadHealth' }
+  | { readonly kind: 'keepHealth'; readonly healths: readonly DestinationHealth[] }
   | { readonly kind: 'stop' };
 
 export type OperationKind = Operation['kind'];
@@ -84,6 +87,8 @@ export interface Answers {
   ledger: LedgerMessage;
   load: SettingsSnapshot;
   audit: AuditPage;
+  loadHealth: readonly DestinationHealth[];
+  keepHealth: undefined;
   stop: undefined;
 }
 

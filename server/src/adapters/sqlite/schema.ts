@@ -179,6 +179,10 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
   create index dead_letter_wide on dead_letter(last) where last - first >= 65536;
   `,
   addChecksums,
+  `
+  -- How the endpoints of each destination do, as JSON: see endpoint-health.ts.
+  create table endpoint_health(destination integer primary key, endpoints text not null) strict;
+  `,
 ];
 
 /** The newest format that this version reads, and the one that it writes. */

@@ -77,6 +77,10 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
     settings: settingsOf(thread),
     history: historyOf(thread),
     deadLetters: deadLettersOf(thread),
+    endpoints: {
+      load: () => thread.ask({ kind: 'loadHealth' }),
+      keep: (healths) => thread.ask({ kind: 'keepHealth', healths }),
+    },
     ...(lastMark === undefined ? {} : { lastMark }),
     backup: (folder, progress) => backups.make(folder, progress),
     stop: async () => {

@@ -38,6 +38,7 @@ const WRITES: ReadonlySet<OperationKind> = new Set([
   'revive',
   'owe',
   'apply',
+  'keepHealth',
   'maintain',
   'erase',
   'scrub',

@@ -1,0 +1,100 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { millrace } from '../../../cli/test/program.ts';
+import type { EndpointStatus } from '../../src/observe/observation.ts';
+import { send, track } from '../support/calls.ts';
+import { parseMetrics } from '../support/metrics-page.ts';
+import {
+  adminTokenOf,
+  makePlace,
+  oneDestination,
+  type Place,
+  type Program,
+  startServer,
+} from '../support/program.ts';
+import { startReceiver, type TestReceiver } from '../support/receiver.ts';
+
+describe('a URL that fails beside one that accepts everything', () => {
+  let place: Place;
+  let program: Program;
+  const receivers: TestReceiver[] = [];
+
+  afterEach(async () => {
+    await program.kill();
+    for (const receiver of receivers.splice(0)) await receiver.stop();
+    place.remove();
+  });
+
+  const get = async (path: string) =>
+    await fetch(`${program.url}${path}`, { headers: { authorization: `Bearer ${adminTokenOf(place)}` } });
+
+  async function endpoints(): Promise<readonly EndpointStatus[]> {
+    const shown = (await (await get('/api/v1/destinations/crm/status')).json()) as {
+      state: string;
+      endpoints: EndpointStatus[];
+    };
+    expect(shown.state).toBe('healthy');
+    return shown.endpoints;
+  }
+
+  async function endpointsWhen(isReached: (dead: EndpointStatus) => boolean) {
+    for (;;) {
+      const all = await endpoints();
+      if (isReached(all[1]!)) return all;
+    }
+  }
+
+  /** Of the URL that fails, by the end of the name and the labels. */
+  async function metricsOf(name: string) {
+    const family = parseMetrics(await (await get('/metrics')).text()).get(name)!;
+    return family.series.filter(({ labels }) => labels['endpoint']!.startsWith('2/'));
+  }
+
+  it('is failing in status, API and metrics, counts late answers, and is so after a kill', async () => {
+    const good = await startReceiver();
+    const dead = await startReceiver({
+      // After its sibling: nobody waits for this answer.
+      answer: (response) => void setTimeout(() => response.writeHead(503).end('no room'), 50).unref(),
+    });
+    receivers.push(good, dead);
+    place = makePlace(oneDestination([`${good.url}/in`, `${dead.url}/in?token=s3cret-of-it`]));
+    program = await startServer(place);
+    for (let n = 0; n < 21; n++) await send(program.url, '/v1/track', track(`m${n}`));
+    await good.count(21);
+
+    const [first, second] = await endpointsWhen(({ attempts }) => attempts['status_5xx'] === 21);
+    expect(first).toMatchObject({ state: 'healthy', attempts: { accepted: 21 } });
+    const lastError = { reason: 'status_503', status: 503, answer: 'no room', at: expect.any(String) };
+    expect(second).toMatchObject({ endpoint: `${dead.url}/in?token=…`, state: 'failing', lastError });
+    expect(second!.history).toEqual([{ at: second!.since, state: 'failing', reason: 'status_503' }]);
+    const status = await millrace(['status', '--url', program.url, '--data', place.data]).ended;
+    expect(status.out).toMatch(/crm +healthy +21 +21 +0/);
+    expect(status.out).toContain('failing endpoint');
+    expect(status.out).toMatch(/\/in\?token=… +crm +\d\d:\d\d +status_503 \d+ m?s ago: no room/);
+    const { host } = new URL(dead.url);
+    const labels = { destination: 'crm', endpoint: `2/${host}` };
+    expect(await metricsOf('millrace_endpoint_state')).toEqual([
+      { name: 'millrace_endpoint_state', labels: { ...labels, state: 'healthy' }, value: 0 },
+      { name: 'millrace_endpoint_state', labels: { ...labels, state: 'failing' }, value: 1 },
+    ]);
+    expect(await metricsOf('millrace_endpoint_attempts_total')).toEqual([
+      { name: 'millrace_endpoint_attempts_total', labels: { ...labels, outcome: 'accepted' }, value: 0 },
+      { name: 'millrace_endpoint_attempts_total', labels: { ...labels, outcome: 'status_5xx' }, value: 21 },
+    ]);
+
+    await program.stop();
+    program = await startServer(place);
+    const [, again] = await endpoints();
+    expect(again).toEqual(second);
+    expect(JSON.stringify(await endpoints()) + (await (await get('/metrics')).text())).not.toContain(
+      's3cret',
+    );
+    await send(program.url, '/v1/track', track('once more'));
+    await endpointsWhen(({ attempts }) => attempts['status_5xx'] === 22);
+    // A change of the state is written within a second, and what has changed since every ten.
+    await program.kill();
+    program = await startServer(place);
+    const [, killed] = await endpoints();
+    expect(killed).toMatchObject({ state: 'failing', since: second!.since });
+    expect(killed!.attempts['status_5xx']).toBeGreaterThanOrEqual(21);
+  });
+});

@@ -1,0 +1,122 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { send, track } from '../support/calls.ts';
+import {
+  adminTokenOf,
+  makePlace,
+  oneDestination,
+  type Place,
+  type Program,
+  runProgram,
+  startServer,
+} from '../support/program.ts';
+import { freePort, startReceiver } from '../support/receiver.ts';
+
+const ids = (prefix: string, n: number) => Array.from({ length: n }, (_, index) => `${prefix}${index}`);
+const WHOLE = [...ids('a', 40), ...ids('c', 40)];
+const DAMAGED = ids('b', 5);
+
+/** The real program on a file of which one stored chunk has changed while it was stopped. */
+describe('a damaged chunk', () => {
+  let place: Place;
+  let receiver: Awaited<ReturnType<typeof startReceiver>>;
+  let server: Program;
+
+  beforeAll(async () => {
+    const port = await freePort();
+    place = makePlace(oneDestination([`http://127.0.0.1:${port}/in`]));
+    const before = await startServer(place);
+    for (const batch of [WHOLE.slice(0, 40), DAMAGED, WHOLE.slice(40)]) {
+      const answer = await send(before.url, '/v1/batch', { batch: batch.map((id) => track(id)) });
+      expect(answer.status).toBe(200);
+    }
+    await before.stop();
+    flipBodyOf(place, 40);
+    receiver = await startReceiver({ port });
+    server = await startServer(place);
+    await receiver.until(() => WHOLE.every((id) => arrived().has(id)));
+    await server.saw(/store\.damaged/);
+  }, 60_000);
+
+  afterAll(async () => {
+    await server?.stop();
+    await receiver?.stop();
+    place?.remove();
+  });
+
+  const arrived = () => new Set(receiver.arrivals.map(({ headers }) => String(headers['webhook-id'])));
+  const token = () => adminTokenOf(place);
+  const read = async (path: string) => {
+    const answer = await fetch(`${server.url}${path}`, { headers: { Authorization: `Bearer ${token()}` } });
+    return { status: answer.status, text: await answer.text() };
+  };
+  const api = async (path: string) => JSON.parse((await read(`/api/v1/${path}`)).text);
+  const cli = (...args: string[]) => runProgram({ args: [...args, '--url', server.url, '--token', token()] });
+
+  it('is never sent, while everything before and behind it is', () => {
+    expect([...arrived()].sort()).toEqual([...WHOLE].sort());
+  });
+
+  it('leaves dead letters with a reason, and a ledger that balances', async () => {
+    const { destinations, balanced } = await api('ledger');
+    expect(destinations.crm).toMatchObject({ owed: 85, delivered: 80, pending: 0, dead: { event_damaged: 5 } });
+    expect(balanced).toBe(true);
+    expect((await api('deliveries?destination=crm&state=dead')).data).toHaveLength(5);
+  });
+
+  it('is counted by status, metrics and /readyz, which goes on saying that calls are taken', async () => {
+    expect((await api('status')).log.damage).toMatchObject({ events: 5, deliveries: 0 });
+    expect((await cli('status')).stdout).toMatch(/damage +5 events and 0 deliveries cannot be read/);
+    expect((await read('/metrics')).text).toMatch(/^millrace_damaged_events 5$/m);
+    const ready = await read('/readyz');
+    expect(ready.status).toBe(200);
+    expect(JSON.parse(ready.text)).toEqual({
+      status: 'ready',
+      degraded: [expect.stringMatching(/^5 stored events cannot be read.*check the disk/)],
+    });
+  });
+
+  it('is what trace says of its events', async () => {
+    const { data } = await api('events/b3');
+    expect(data).toEqual([
+      {
+        verdict: 'damaged',
+        deliveries: [expect.objectContaining({ destination: 'crm', state: 'dead', reason: 'event_damaged' })],
+      },
+    ]);
+    expect((await cli('trace', 'b3')).stdout).toMatch(/damaged.*\n.*crm.*dead: event_damaged/);
+  });
+
+  it('does not keep a call with one of its messageIds from being accepted and delivered', async () => {
+    const batch = [...DAMAGED.slice(0, 2), 'a1', 'new'].map((id) => track(id));
+    expect((await send(server.url, '/v1/batch', { batch })).status).toBe(200);
+    await receiver.until(() => ['b0', 'b1', 'new'].every((id) => arrived().has(id)));
+    expect(arrived().size).toBe(83);
+  });
+
+  it('is said of a backup, which restore refuses and takes only on request', async () => {
+    const folder = join(place.folder, 'backup');
+    const made = await cli('backup', folder);
+    expect(made.code).toBe(0);
+    expect(made.stderr).toMatch(/WARNING: .*cannot be read.*5 events/);
+    const data = join(place.folder, 'restored');
+    const refused = await runProgram({ args: ['restore', folder, '--data', data] });
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/5 events .*--accept-damage/) });
+    const taken = await runProgram({ args: ['restore', folder, '--data', data, '--accept-damage'] });
+    expect(taken.code).toBe(0);
+    const looked = await runProgram({ args: ['doctor', '--data', data, '--json'] });
+    expect(JSON.parse(looked.stdout).findings).toContainEqual(
+      expect.objectContaining({ check: 'stored events', verdict: 'fail' }),
+    );
+  });
+});
+
+function flipBodyOf({ data }: Place, first: number): void {
+  const database = new DatabaseSync(join(data, 'millrace.db'));
+  const row = database.prepare('select body from chunk where first = ?').get(first);
+  const body = Buffer.from((row as { body: Uint8Array }).body);
+  body[body.length >> 1]! ^= 1;
+  database.prepare('update chunk set body = ? where first = ?').run(body, first);
+  database.close();
+}

@@ -172,7 +172,7 @@ export class Chunks {
       if (position >= chunk.first && position < chunk.first + chunk.n) return chunk;
     }
     if (this.#damaged.some(({ first, end }) => position >= first && position < end)) return undefined;
-    const row = unlessDamaged(() => this.#sql.find.get(position) as ChunkRow | undefined);
+    const row = this.#rowAt<ChunkRow>(this.#sql.find, position);
     const chunk = row && this.#decode(row);
     if (chunk === undefined || position >= chunk.first + chunk.n) {
       if (this.isDamaged(position)) this.#foundDamage(position);
@@ -191,7 +191,15 @@ export class Chunks {
     const row = unlessDamaged(() => ({ found: this.#sql.facts.get(position) as NumbersRow | undefined }));
     if (row === undefined) return true;
     if (row.found === undefined) return false;
-    return !this.#isTrusted(row.found) || position < row.found.first + row.found.n;
+    const { first, n } = row.found;
+    return !this.#isTrusted(row.found) || (position >= first && position < first + n);
+  }
+
+  /** The row of the last chunk that begins at a position or before it, if there is one that can be read. */
+  #rowAt<Row extends NumbersRow>(sql: StatementSync, position: Position): Row | undefined {
+    const row = unlessDamaged(() => sql.get(position) as unknown as Row | undefined);
+    // Where a page stands in the wrong place SQLite may come to a row that lies behind.
+    return row !== undefined && row.first <= position ? row : undefined;
   }
 
   #foundDamage(position: Position): void {
@@ -245,7 +253,7 @@ export class Chunks {
   verify(position: Position): Position | undefined {
     const facts = this.factsFrom(this.firstAt(position), 2).find(({ first, n }) => first + n > position);
     if (facts === undefined) return undefined;
-    const row = unlessDamaged(() => this.#sql.find.get(facts.first) as ChunkRow | undefined);
+    const row = this.#rowAt<ChunkRow>(this.#sql.find, facts.first);
     const seed = row && checkNumbers(row, this.#options.sumsFrom);
     const isWhole =
       seed !== undefined &&
@@ -266,7 +274,7 @@ export class Chunks {
 
   /** What is known of the events of the chunk that begins there without their JSON; undefined where it is damaged. */
   numbersOf(first: Position): Pick<Chunk, 'first' | 'n' | 'sources' | 'plans'> | undefined {
-    const row = unlessDamaged(() => this.#sql.head.get(first) as HeadRow | undefined);
+    const row = this.#rowAt<HeadRow>(this.#sql.head, first);
     const seed = row && checkNumbers(row, this.#options.sumsFrom);
     if (row?.first !== first || seed === undefined) return undefined;
     const head = decodeHead(row, seed);
@@ -275,7 +283,7 @@ export class Chunks {
 
   /** When the event at a position arrived, without reading the event; nothing where the log holds no such event. */
   arrivalOf(position: Position): Time | undefined {
-    const row = unlessDamaged(() => this.#sql.head.get(position) as HeadRow | undefined);
+    const row = this.#rowAt<HeadRow>(this.#sql.head, position);
     const seed = row && checkNumbers(row, this.#options.sumsFrom);
     if (row === undefined || seed === undefined) return undefined;
     return decodeHead(row, seed)?.times[position - row.first];
@@ -290,7 +298,7 @@ export class Chunks {
 
   /** Where the chunk begins that holds a position; the position itself where none does. */
   firstAt(position: Position): Position {
-    const row = unlessDamaged(() => this.#sql.facts.get(position) as NumbersRow | undefined);
+    const row = this.#rowAt(this.#sql.facts, position);
     return row && this.#isTrusted(row) ? row.first : position;
   }
 

@@ -40,8 +40,11 @@ export function* readableRows<Row>(
   while ((end - key) * towards >= 0) {
     try {
       for (const row of rowsFrom(key)) {
+        const next = keyBehind(row);
+        // A page in the wrong place breaks the order of keys; going back by one would never end.
+        if ((next - key) * towards <= 0) continue;
         yield row;
-        key = keyBehind(row);
+        key = next;
       }
       return;
     } catch (error) {

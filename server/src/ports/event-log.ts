@@ -143,7 +143,7 @@ export interface Damage {
   readonly deliveries: number;
   /** When the first of it was found; absent within the second of its finding. */
   readonly foundAt?: Monotonic;
-  /** Parts that hold no events, such as records of destinations; said of backups alone. */
+  /** Parts that hold no events, such as records of destinations, and upkeep that is left undone; absent when there are none. */
   readonly others?: readonly string[];
 }
 

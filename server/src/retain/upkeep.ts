@@ -47,13 +47,14 @@ export class Upkeep {
   /** What is lost of what was stored, though calls are taken; empty when nothing is. */
   readonly degraded = (): readonly string[] => {
     if (this.#damage === undefined) return [];
-    const { events, deliveries } = this.#damage;
+    const { events, deliveries, others = [] } = this.#damage;
     const lost = [
       ...(events > 0 ? [`${events} stored events`] : []),
       ...(deliveries > 0 ? [`${deliveries} deliveries`] : []),
+      ...others.map((what) => `what is needed for ${what}`),
     ];
     return [
-      `${lost.join(' and ')} cannot be read, because their bytes have changed on the disk: check the disk, and see "Damage" in ` +
+      `${lost.join(', ')} cannot be read, because their bytes have changed on the disk: check the disk, and see "Damage" in ` +
         'the runbook; everything else goes on',
     ];
   };
@@ -62,8 +63,9 @@ export class Upkeep {
     const before = this.#damage;
     this.#damage = damage;
     if (damage === undefined) return;
-    if (damage.events === before?.events && damage.deliveries === before.deliveries) return;
-    this.#tools.logger.error({ events: damage.events, deliveries: damage.deliveries }, 'store.damaged');
+    const facts = { events: damage.events, deliveries: damage.deliveries, others: damage.others };
+    const seen = before && { events: before.events, deliveries: before.deliveries, others: before.others };
+    if (JSON.stringify(facts) !== JSON.stringify(seen)) this.#tools.logger.error(facts, 'store.damaged');
   }
 
   /** Resolves when the slice under way is done. */

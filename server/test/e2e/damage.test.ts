@@ -60,7 +60,12 @@ describe('a damaged chunk', () => {
 
   it('leaves dead letters with a reason, and a ledger that balances', async () => {
     const { destinations, balanced } = await api('ledger');
-    expect(destinations.crm).toMatchObject({ owed: 85, delivered: 80, pending: 0, dead: { event_damaged: 5 } });
+    expect(destinations.crm).toMatchObject({
+      owed: 85,
+      delivered: 80,
+      pending: 0,
+      dead: { event_damaged: 5 },
+    });
     expect(balanced).toBe(true);
     expect((await api('deliveries?destination=crm&state=dead')).data).toHaveLength(5);
   });

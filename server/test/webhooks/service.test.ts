@@ -144,6 +144,7 @@ describe('Errors', () => {
 
 describe('Limits', () => {
   const yaml = (endpoints: string) => `
+egress: { allow: [127.0.0.0/8] }
 sources: [{ name: website, writeKeys: [wk] }]
 destinations:
   - { name: crm, type: webhooks, sources: [website], settings: { endpoints: [${endpoints}] } }

@@ -17,7 +17,14 @@ import {
   type NumbersRow,
   type Origin,
 } from './chunk-codec.ts';
-import { readableRows, unlessDamaged } from './damage.ts';
+import {
+  type DamageAvoided,
+  isDamage,
+  readableRows,
+  UnwritableChunks,
+  unlessDamaged,
+  type Walk,
+} from './damage.ts';
 import { hashLines } from './id-hashes.ts';
 import type { KeyHash } from './key-hash.ts';
 import { NO_PLAN } from './plans.ts';
@@ -39,10 +46,13 @@ export const IDS_ONLY = 3;
 export interface ChunksOptions {
   /** Rows of positions below may stand without checksums: format 1 wrote them. */
   readonly sumsFrom: Position;
+  /** Events that were ever stored, by the ledger: each has got a position. */
+  readonly stored: number;
   /** Events below are past their retention, so that a gap there is no loss. */
   readonly retainedFrom: () => Position;
   readonly hash: KeyHash;
   readonly isReadOnly?: true;
+  readonly avoided: DamageAvoided;
   /** A chunk cannot be read: it holds so many positions. Told every time. */
   readonly onDamage: (first: Position, n: number) => void;
 }
@@ -55,6 +65,7 @@ export interface ChunksOptions {
  */
 export class Chunks {
   readonly #sql: ReturnType<typeof statements>;
+  readonly #database: DatabaseSync;
   readonly #options: ChunksOptions;
   readonly #kept = new Map<Position, Chunk>();
   /** Ranges of positions that were found damaged. */
@@ -62,9 +73,11 @@ export class Chunks {
   #next: Position;
 
   constructor(database: DatabaseSync, options: ChunksOptions) {
+    this.#database = database;
     this.#sql = statements(database);
     this.#options = options;
-    this.#next = this.#endOfLog();
+    // Should the last chunks be unreadable, no new event may get their positions: they may still be owed to somebody.
+    this.#next = Math.max(this.#endOfLog(), options.stored);
   }
 
   /** Retention never drops the newest row, so the log goes on where it ended whatever was let go of. */
@@ -110,6 +123,11 @@ export class Chunks {
   /** Writes one row, in place of the one that was there. */
   put(first: Position, events: ChunkEvents, stage: number, origin?: Origin): void {
     const row = encodeChunk(first, events, stage, origin);
+    this.#write({ first, end: first + events.n }, () => this.#put(row));
+    this.#forget(first);
+  }
+
+  #put(row: ChunkRow): void {
     this.#sql.put.run(
       row.first,
       row.n,
@@ -127,17 +145,18 @@ export class Chunks {
       row.users,
       row.body,
     );
-    this.#forget(first);
   }
 
-  delete(first: Position): void {
-    this.#sql.delete.run(first);
-    this.#forget(first);
+  #write(range: { readonly first: Position; readonly end: Position }, write: () => void): void {
+    try {
+      write();
+    } catch (error) {
+      throw isDamage(error) ? new UnwritableChunks(range.first, range.end, error) : error;
+    }
   }
 
-  /** Deletes whatever rows there are of a range of positions, readable or not. */
-  deleteBetween(first: Position, end: Position): void {
-    this.#sql.deleteBetween.run(first, end);
+  delete({ first, n }: Pick<Chunk, 'first' | 'n'>): void {
+    this.#write({ first, end: first + n }, () => this.#sql.delete.run(first));
     this.#forget(first);
   }
 
@@ -145,7 +164,8 @@ export class Chunks {
   wipe(position: Position): void {
     const { first, n } = this.#extentOf(position);
     const { at } = this.factsBelow(first + 1, 1)[0] ?? { at: 0 };
-    this.deleteBetween(first, first + n);
+    this.#sql.deleteBetween.run(first, first + n);
+    this.#forget(first);
     for (let from = first; from < first + n; from += MAX_EVENTS) {
       const size = Math.min(MAX_EVENTS, first + n - from);
       const nothing = {
@@ -186,6 +206,7 @@ export class Chunks {
   /** Whether an event should be at a position of which `at` knows nothing. */
   isDamaged(position: Position): boolean {
     if (position >= this.#next) return false;
+    if (this.#options.avoided.isAvoided({ first: position, end: position + 1 })) return true;
     if (position >= this.#options.retainedFrom()) return true;
     // Of what is past its retention only rows with dead letters are left, so only a row that is there can be damaged.
     const row = unlessDamaged(() => ({ found: this.#sql.facts.get(position) as NumbersRow | undefined }));
@@ -197,9 +218,17 @@ export class Chunks {
 
   /** The row of the last chunk that begins at a position or before it, if there is one that can be read. */
   #rowAt<Row extends NumbersRow>(sql: StatementSync, position: Position): Row | undefined {
-    const row = unlessDamaged(() => sql.get(position) as unknown as Row | undefined);
+    if (this.#options.avoided.isAvoided({ first: position, end: position + 1 })) return undefined;
+    const read = unlessDamaged(() => ({ row: sql.get(position) as unknown as Row | undefined }));
+    if (read === undefined) this.#leaveAlone(position);
+    const row = read?.row;
     // Where a page stands in the wrong place SQLite may come to a row that lies behind.
     return row !== undefined && row.first <= position ? row : undefined;
+  }
+
+  #leaveAlone(position: Position): void {
+    const { first, n } = this.#extentOf(position);
+    this.#options.avoided.leaveAlone(first, first + n, this.#database);
   }
 
   #foundDamage(position: Position): void {
@@ -261,7 +290,10 @@ export class Chunks {
       (seed.sum === undefined
         ? decodeLines(row!, seed) !== undefined
         : isBodyWhole(row!.body, row!.users, seed.sum));
-    if (!isWhole) this.#foundDamage(facts.first);
+    // A damaged row past its retention is left behind, because to delete it would be dangerous; it is no loss any more.
+    const isOver = facts.first < this.#options.retainedFrom() && facts.stage < REMNANT;
+    if (!isWhole && !isOver) this.#foundDamage(facts.first);
+    else if (!isWhole) return Math.max(facts.first + facts.n, position + 1);
     else if (decodeKeys(row!.keys, seed) === undefined || decodeUsers(row!.users, seed) === undefined)
       this.#mend(this.#decode(row!)!);
     return Math.max(facts.first + facts.n, position + 1);
@@ -323,7 +355,7 @@ export class Chunks {
       if (trusted[nth]) {
         end = row.first + row.n;
         [at, until] = [row.at, row.until];
-        return { ...row, isDamaged: false };
+        return { ...row, isDamaged: this.#options.avoided.isAvoided({ first: row.first, end }) };
       }
       const next = rows.find((_, other) => other > nth && trusted[other]);
       const behind = next?.first ?? Math.max(end, this.#next);
@@ -367,8 +399,13 @@ export class Chunks {
 
   /** Where the chunks of the last so many batches begin; 0 when there are fewer. */
   firstOfBatches(batches: number): Position {
-    const row = unlessDamaged(() => this.#sql.newest.get(batches - 1) as { first: number } | undefined);
-    return row?.first ?? 0;
+    let left = batches;
+    const rows = this.#rowsBelow<NumbersRow & { isFresh: number }>(
+      this.#sql.freshBelow,
+      Number.MAX_SAFE_INTEGER,
+    );
+    for (const { first, isFresh } of rows) if (isFresh === 1 && --left === 0) return first;
+    return 0;
   }
 
   oldest(): ChunkFacts | undefined {
@@ -376,15 +413,25 @@ export class Chunks {
   }
 
   #rowsFrom<Row extends NumbersRow>(sql: StatementSync, start: Position): Generator<Row> {
-    const rowsFrom = (key: number) => sql.iterate(key) as Iterable<unknown> as Iterable<Row>;
-    const keyBehind = ({ first }: Row) => first + 1;
-    return readableRows(rowsFrom, { start, end: this.#next, towards: 1, keyBehind });
+    const keyBehind = (row: Row) => row.first + (this.#isTrusted(row) ? row.n : 1);
+    return this.#rows(sql, { start, end: this.#next, towards: 1, keyBehind });
   }
 
   #rowsBelow<Row extends NumbersRow>(sql: StatementSync, start: Position): Generator<Row> {
+    return this.#rows(sql, { start, end: 0, towards: -1, keyBehind: ({ first }: Row) => first });
+  }
+
+  #rows<Row extends NumbersRow>(sql: StatementSync, walk: Walk<Row>): Generator<Row> {
+    const { avoided } = this.#options;
+    const found = (from: Position, to: Position) => {
+      // A readable chunk may begin below and reach into it.
+      const row = unlessDamaged(() => this.#sql.factsBelow.get(from) as NumbersRow | undefined);
+      const isBefore = row !== undefined && row.first < from && this.#isTrusted(row);
+      avoided.leaveAlone(isBefore ? Math.max(from, row.first + row.n) : from, to, this.#database);
+    };
+    const holes = { past: avoided.past.bind(avoided), found };
     const rowsFrom = (key: number) => sql.iterate(key) as Iterable<unknown> as Iterable<Row>;
-    const keyBehind = ({ first }: Row) => first;
-    return readableRows(rowsFrom, { start, end: 0, towards: -1, keyBehind });
+    return readableRows(rowsFrom, { ...walk, holes });
   }
 }
 
@@ -395,7 +442,7 @@ export interface ChunkFacts {
   readonly until: Time;
   readonly json: number;
   readonly stage: number;
-  /** Its contents cannot be read, and the rest is what its neighbours let one believe. */
+  /** It cannot be written, or nothing of it can be read, and the rest is what its neighbours let one believe. */
   readonly isDamaged: boolean;
 }
 
@@ -449,6 +496,8 @@ function statements(database: DatabaseSync) {
     factsBelow: prepare(`select ${NUMBERS} from chunk where first < ? order by first desc`),
     keysFrom: prepare(`select ${NUMBERS}, keys from chunk where first >= ? order by first`),
     usersBelow: prepare(`select ${NUMBERS}, users from chunk where first < ? order by first desc`),
-    newest: prepare('select first from chunk where batch is not null order by first desc limit 1 offset ?'),
+    freshBelow: prepare(
+      `select ${NUMBERS}, batch is not null as isFresh from chunk where first < ? order by first desc`,
+    ),
   };
 }

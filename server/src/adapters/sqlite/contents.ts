@@ -8,7 +8,7 @@ import { encodeAppended } from './appended.ts';
 import { Batches } from './batches.ts';
 import { Chunks, lineOf } from './chunks.ts';
 import { Counters } from './counters.ts';
-import { DamageFound } from './damage.ts';
+import { type DamageAvoided, DamageFound } from './damage.ts';
 import { DeadLetterRows } from './dead-letters.ts';
 import { Dedupe } from './dedupe.ts';
 import { EndpointHealthRows } from './endpoint-health.ts';
@@ -53,6 +53,7 @@ export class Contents {
   readonly facts: PendingFacts;
   readonly histories: Histories;
   readonly search: Search;
+  readonly avoided: DamageAvoided;
   readonly deadLetters: DeadLetterRows;
   readonly owings: Owings;
   readonly #chunks: Chunks;
@@ -73,24 +74,31 @@ export class Contents {
   readonly #verifier: Verifier;
 
   constructor(database: DatabaseSync, options: ContentsOptions) {
+    this.avoided = options.avoided;
     this.records = new Records(database);
     this.endpointHealth = new EndpointHealthRows(database);
     this.#damage = new DamageFound(database);
     this.#marks = new Marks(database);
+    this.#counters = new Counters(database);
     this.#chunks = new Chunks(database, {
       sumsFrom: this.#marks.sumsFrom,
+      stored: this.#counters.sumOf('source', 'accepted'),
       retainedFrom: () => this.#marks.retainedFrom,
       hash: keyHash(options.keySecret),
+      avoided: options.avoided,
       onDamage: (first, n) => this.#damage.note('chunk', first, n),
     });
-    this.#keys = new Keys(database, this.#chunks, { marks: this.#marks, memory: options.filterMemory });
+    this.#keys = new Keys(database, this.#chunks, {
+      marks: this.#marks,
+      memory: options.filterMemory,
+      avoided: options.avoided,
+    });
     this.#dedupe = new Dedupe(this.#chunks, this.#keys, options.dedupeWindow);
     this.pending = new Pending(database, options.epoch, ({ id, destination, n }) => {
       this.#counters.add('destination', destination, 'dead:event_damaged', n);
       this.#damage.note('pending', id, n);
     });
     this.facts = new PendingFacts(database, this.pending.held, this.#chunks);
-    this.#counters = new Counters(database);
     this.#plans = new Plans(database);
     this.#accepted = new AcceptedAttempts(database);
     this.#failures = new Failures(database);
@@ -133,6 +141,7 @@ export class Contents {
       batches: this.#batches,
       marks: this.#marks,
       space: this.#space,
+      avoided: options.avoided,
       dedupeWindow: options.dedupeWindow,
       forgetDamage: (position) => this.#damage.forgetBelow(position),
       bury: (sets, reason, at) => {
@@ -229,12 +238,13 @@ export class Contents {
     if (mark !== undefined) this.#marks.clocks = mark;
     const end = performance.now() + budget;
     do {
+      const { avoided } = this;
       const busy =
-        this.#keys.seal() ||
-        this.#sealing.step(now) ||
-        this.#users.step() ||
+        avoided.guarded('sealing of keys', () => this.#keys.seal()) ||
+        avoided.guarded('merging of chunks', () => this.#sealing.step(now)) ||
+        avoided.guarded('filters of users', () => this.#users.step()) ||
         this.#retaining.step(now, retention) ||
-        this.#space.giveBack(retention.disk);
+        avoided.guarded('giving space back', () => this.#space.giveBack(retention.disk));
       if (!busy) {
         this.#verifier.step(now);
         this.#damage.write(now);
@@ -277,7 +287,7 @@ export class Contents {
   size(): LogSize {
     const { retainedFrom } = this.#marks;
     const oldestAt = this.#chunks.factsFrom(retainedFrom, 1)[0]?.at;
-    const damage = this.#damage.sum();
+    const damage = this.#damage.sum(this.avoided.steps);
     return {
       events: this.#chunks.next - retainedFrom,
       bytes: this.#space.size(),
@@ -308,6 +318,7 @@ export class Contents {
 }
 
 export interface ContentsOptions {
+  readonly avoided: DamageAvoided;
   /** Number of this start of the program; what an earlier one held is not ours. */
   readonly epoch: number;
   readonly dedupeWindow: Duration;

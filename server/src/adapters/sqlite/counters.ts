@@ -53,6 +53,14 @@ export class Counters {
     return this.#sources.all().map((row) => (row as { id: number }).id);
   }
 
+  /** One counter of all sources, or of all destinations, together. */
+  sumOf(scope: Scope, name: string): number {
+    return this.all().reduce(
+      (sum, row) => (row.scope === scope && row.name === name ? sum + row.value : sum),
+      0,
+    );
+  }
+
   all(): LedgerMessage['counters'] {
     return this.#all.all() as unknown as LedgerMessage['counters'];
   }

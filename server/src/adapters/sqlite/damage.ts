@@ -10,7 +10,7 @@ import type { Damage } from '../../ports/event-log.ts';
  */
 const DAMAGE_CODES: ReadonlySet<number> = new Set([11, 26, 18]);
 
-function isDamage(error: unknown): boolean {
+export function isDamage(error: unknown): boolean {
   const { errcode, code } = error as { errcode?: number; code?: string };
   return code === 'ERR_OUT_OF_RANGE' || (errcode !== undefined && DAMAGE_CODES.has(errcode & 0xff));
 }
@@ -28,16 +28,16 @@ export function unlessDamaged<Of>(read: () => Of): Of | undefined {
 /**
  * Rows in the order of `rowsFrom(key)`, past those that damage makes unreadable. A damaged page takes all rows on it with
  * it; the next readable row is looked for in steps that double, and then more closely.
- *
- * `towards`: 1 for ascending keys, −1 for descending. `end`: the last key that is worth a look. `keyBehind`: where to go on
- * after a row.
  */
 export function* readableRows<Row>(
   rowsFrom: (key: number) => Iterable<Row>,
-  { start, end, towards, keyBehind }: Walk<Row>,
+  { start, end, towards, keyBehind, holes }: Walk<Row>,
 ): Generator<Row> {
   let key = start;
-  while ((end - key) * towards >= 0) {
+  for (;;) {
+    key = holes?.past(key, towards) ?? key;
+    if ((end - key) * towards < 0) return;
+    let isAtHole = false;
     try {
       for (const row of rowsFrom(key)) {
         const next = keyBehind(row);
@@ -45,22 +45,39 @@ export function* readableRows<Row>(
         if ((next - key) * towards <= 0) continue;
         yield row;
         key = next;
+        // One step further SQLite would read the page.
+        isAtHole = holes !== undefined && holes.past(key, towards) !== key;
+        if (isAtHole) break;
       }
-      return;
+      if (!isAtHole) return;
     } catch (error) {
       if (!isDamage(error)) throw error;
+      const next = nextReadable(rowsFrom, key, end, towards);
+      const [from, to] = towards > 0 ? [key, next ?? end + 1] : [next ?? 0, key];
+      holes?.found(from, to);
+      if (next === undefined) return;
+      key = next;
     }
-    const next = nextReadable(rowsFrom, key, end, towards);
-    if (next === undefined) return;
-    key = next;
   }
 }
 
 export interface Walk<Row> {
   readonly start: number;
+  /** The last key that is worth a look. */
   readonly end: number;
+  /** 1 for ascending keys, −1 for descending. */
   readonly towards: 1 | -1;
+  /** Where to go on after a row. */
   readonly keyBehind: (row: Row) => number;
+  readonly holes?: Holes;
+}
+
+/** Ranges of keys that are known to be unreadable. */
+export interface Holes {
+  /** The key itself, or where the hole ends that it leads into. */
+  past(key: number, towards: 1 | -1): number;
+  /** Rows of these keys, from (inclusive) to (exclusive), cannot be read. */
+  found(from: number, to: number): void;
 }
 
 function nextReadable(
@@ -86,6 +103,119 @@ function nextReadable(
     else bad = middle;
   }
   return from + good * towards;
+}
+
+/** Chunks that cannot be written or deleted, because a page that they lie on is damaged. */
+export class UnwritableChunks extends Error {
+  readonly first: Position;
+  readonly end: Position;
+
+  constructor(first: Position, end: Position, cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    this.name = 'UnwritableChunks';
+    this.first = first;
+    this.end = end;
+  }
+}
+
+/** A transaction has read a damaged page: SQLite writes nothing more in it, so it is to be done again without that page. */
+class DoAgain extends Error {}
+
+/** A step of upkeep that met a damaged page. */
+class DamagedStep extends Error {
+  readonly step: string;
+
+  constructor(step: string, cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    this.name = 'DamagedStep';
+    this.step = step;
+  }
+}
+
+/**
+ * What the store leaves alone from now on, because it met a damaged page there. A transaction that meets one is rolled back and
+ * done again without it, so that one bad page stops neither the commits nor the rest of upkeep. Forgotten at a restart.
+ */
+export class DamageAvoided {
+  readonly #ranges: { readonly first: Position; readonly end: Position }[] = [];
+  readonly #pages = new Set<number>();
+  readonly #steps = new Set<string>();
+
+  /** False when nothing is to be learned from an error, so that doing it again would end the same way. */
+  learn(error: unknown): boolean {
+    if (error instanceof DoAgain) return true;
+    if (error instanceof DamagedStep && !this.#steps.has(error.step)) {
+      this.#steps.add(error.step);
+      return true;
+    }
+    if (!(error instanceof UnwritableChunks) || this.isAvoided(error)) return false;
+    this.#ranges.push(error);
+    return true;
+  }
+
+  /** Positions that cannot be read. Throws in a transaction, as that has to be done again. */
+  leaveAlone(first: Position, end: Position, database: DatabaseSync): void {
+    if (first >= end || this.#ranges.some((range) => first >= range.first && end <= range.end)) return;
+    this.#ranges.push({ first, end });
+    if (database.isTransaction) throw new DoAgain('a damaged page was read');
+  }
+
+  /** The same of a page of a run of keys, by its number. */
+  leavePageAlone(page: number, database: DatabaseSync): void {
+    if (this.#pages.has(page)) return;
+    this.#pages.add(page);
+    if (database.isTransaction) throw new DoAgain('a damaged page was read');
+  }
+
+  isPageAvoided(page: number): boolean {
+    return this.#pages.has(page);
+  }
+
+  /** Whether a chunk lies, with a part of it, where nothing can be read or written. */
+  isAvoided({ first, end }: { readonly first: Position; readonly end: Position }): boolean {
+    return this.#ranges.some((range) => first < range.end && end > range.first);
+  }
+
+  /** As `Holes.past`. Descending, a key is one above the rows that are wanted. */
+  past(key: Position, towards: 1 | -1): Position {
+    for (let at = key; ; ) {
+      const range = this.#ranges.find(({ first, end }) =>
+        towards > 0 ? at >= first && at < end : at > first && at <= end,
+      );
+      if (range === undefined) return at;
+      at = towards > 0 ? range.end : range.first;
+    }
+  }
+
+  /** Does a step of upkeep, unless it has met damage before. */
+  guarded(step: string, run: () => boolean): boolean {
+    if (this.#steps.has(step)) return false;
+    try {
+      return run();
+    } catch (error) {
+      if (error instanceof UnwritableChunks || !isDamage(error)) throw error;
+      throw new DamagedStep(step, error);
+    }
+  }
+
+  /** Something failed for a damaged page, and will again. */
+  failed(what: string): void {
+    this.#steps.add(what);
+  }
+
+  /** What is left undone. */
+  get steps(): readonly string[] {
+    return [...this.#steps];
+  }
+}
+
+/** Builds every index anew from its table: a damaged page of an index then costs nothing. */
+export function rebuildIndexes(database: DatabaseSync): void {
+  const indexes = database.prepare(
+    `select name from sqlite_master where type = 'index' order by tbl_name = 'pending' desc`,
+  );
+  for (const { name } of indexes.all() as unknown as { name: string }[])
+    unlessDamaged(() => database.exec(`reindex "${name}"`));
 }
 
 /** Kinds of rows in which damage is counted. */
@@ -129,10 +259,10 @@ export class DamageFound {
     this.#found.splice(0, this.#found.length, ...left);
   }
 
-  /** Undefined when nothing was found. */
-  sum(): Damage | undefined {
+  /** Undefined when nothing was found. `others`: what else damage has come to. */
+  sum(others: readonly string[]): Damage | undefined {
     const all = [...this.#found, ...this.#news];
-    if (all.length === 0) return undefined;
+    if (all.length + others.length === 0) return undefined;
     const sumOf = (wanted: DamagedPart) =>
       all.reduce((sum, { part, n }) => (part === wanted ? sum + n : sum), 0);
     const foundAt = this.#found.reduce(
@@ -143,6 +273,7 @@ export class DamageFound {
       events: sumOf('chunk'),
       deliveries: sumOf('pending'),
       ...(Number.isFinite(foundAt) ? { foundAt } : {}),
+      ...(others.length === 0 ? {} : { others }),
     };
   }
 }

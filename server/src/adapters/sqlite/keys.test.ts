@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Chunks } from './chunks.ts';
+import { DamageAvoided } from './damage.ts';
 import { openDatabase } from './database.ts';
 import { keyHash } from './key-hash.ts';
 import { TABLE_KEYS } from './key-table.ts';
@@ -23,11 +24,14 @@ describe('keys', () => {
     const marks = new Marks(database);
     const options = {
       sumsFrom: 0,
+      stored: 0,
       retainedFrom: () => 0,
       hash: keyHash(Buffer.alloc(8)),
+      avoided: new DamageAvoided(),
       onDamage: () => {},
     };
-    return new Keys(database, new Chunks(database, options), { marks, memory });
+    const { avoided } = options;
+    return new Keys(database, new Chunks(database, options), { marks, memory, avoided });
   };
   let keys: Keys;
   let longest = 0;

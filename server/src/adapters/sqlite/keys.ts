@@ -3,7 +3,7 @@ import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import { sumOf, withoutSum, withSum } from './checksum.ts';
 import type { Chunks } from './chunks.ts';
-import { unlessDamaged } from './damage.ts';
+import { type DamageAvoided, unlessDamaged } from './damage.ts';
 import { KeyTable, TABLE_KEYS } from './key-table.ts';
 import type { Marks } from './marks.ts';
 import { PAGE_ENTRIES, Run, RunBuilder, type RunFacts } from './run.ts';
@@ -21,6 +21,7 @@ export interface KeysOptions {
   readonly marks: Marks;
   /** Bytes that filters may take. */
   readonly memory: number;
+  readonly avoided: DamageAvoided;
 }
 
 /** A full table on its way to disk. It answers questions until its run does. */
@@ -49,6 +50,8 @@ interface Sealing {
  */
 export class Keys {
   readonly #sql: ReturnType<typeof statements>;
+  readonly #database: DatabaseSync;
+  readonly #avoided: DamageAvoided;
   readonly #chunks: Chunks;
   readonly #marks: Marks;
   #younger = new KeyTable();
@@ -63,7 +66,9 @@ export class Keys {
   /** Means nothing; kept, so that what was looked at ahead of time is looked at. */
   touched = 0;
 
-  constructor(database: DatabaseSync, chunks: Chunks, { marks, memory }: KeysOptions) {
+  constructor(database: DatabaseSync, chunks: Chunks, { marks, memory, avoided }: KeysOptions) {
+    this.#database = database;
+    this.#avoided = avoided;
     this.#sql = statements(database);
     this.#chunks = chunks;
     this.#marks = marks;
@@ -296,7 +301,15 @@ export class Keys {
 
   readonly #readPage = ({ id, hasSums }: RunFacts, page: number): Uint8Array | undefined => {
     const key = id * PAGES_PER_RUN + page;
-    const row = unlessDamaged(() => this.#sql.page.get(key) as { entries: Uint8Array } | undefined);
+    if (this.#avoided.isPageAvoided(key)) {
+      this.#rotten.add(id);
+      return undefined;
+    }
+    const read = unlessDamaged(() => ({
+      row: this.#sql.page.get(key) as { entries: Uint8Array } | undefined,
+    }));
+    if (read === undefined) this.#avoided.leavePageAlone(key, this.#database);
+    const row = read?.row;
     const entries = row && hasSums ? withoutSum(row.entries, sumOf(key)) : row?.entries;
     if (entries === undefined) this.#rotten.add(id);
     return entries;

@@ -5,6 +5,7 @@ import type { AcceptedAttempts } from './accepted.ts';
 import type { Batches } from './batches.ts';
 import type { Chunk } from './chunk-codec.ts';
 import { type ChunkFacts, type Chunks, IDS_ONLY, REMNANT } from './chunks.ts';
+import type { DamageAvoided } from './damage.ts';
 import type { Buried, Failures } from './failures.ts';
 import type { Keys } from './keys.ts';
 import type { Marks } from './marks.ts';
@@ -27,6 +28,7 @@ export interface RetainingParts {
   readonly batches: Batches;
   readonly marks: Marks;
   readonly space: Space;
+  readonly avoided: DamageAvoided;
   /** How long a messageId is remembered where nobody says. */
   readonly dedupeWindow: Duration;
   /** Of chunks that end there or before. */
@@ -56,15 +58,18 @@ export class Retaining {
   step(now: Time, retention: Retention): boolean {
     const { keys, accepted, failures, marks } = this.#parts;
     const idsSince = now - (retention.messageIds ?? this.#parts.dedupeWindow);
-    return (
-      this.#dropOld(now, retention.events, idsSince) ||
-      this.#dropForSpace(now, retention.disk, idsSince) ||
-      this.#dropIds(idsSince) ||
-      keys.drop(Math.min(this.#idsFrom, marks.retainedFrom)) ||
-      accepted.dropBelow(marks.retainedFrom) ||
-      this.#dropRemnants(now, now - retention.deadLetters, idsSince) ||
-      failures.dropBefore(now - retention.deadLetters, marks.retainedFrom)
-    );
+    const { avoided } = this.#parts;
+    const oldDeadLetters = now - retention.deadLetters;
+    const steps: readonly (readonly [string, () => boolean])[] = [
+      ['retention of events', () => this.#dropOld(now, retention.events, idsSince)],
+      ['limits.disk', () => this.#dropForSpace(now, retention.disk, idsSince)],
+      ['retention of messageIds', () => this.#dropIds(idsSince)],
+      ['retention of keys', () => keys.drop(Math.min(this.#idsFrom, marks.retainedFrom))],
+      ['retention of attempts', () => accepted.dropBelow(marks.retainedFrom)],
+      ['retention of dead letters', () => this.#dropRemnants(now, oldDeadLetters, idsSince)],
+      ['retention of failures', () => failures.dropBefore(oldDeadLetters, marks.retainedFrom)],
+    ];
+    return steps.some(([name, step]) => avoided.guarded(name, step));
   }
 
   #dropOld(now: Time, events: Duration, idsSince: Time): boolean {
@@ -99,11 +104,12 @@ export class Retaining {
     if (last === undefined) return false;
     const cut = last.first + last.n;
     bury(pending.buryBetween(marks.retainedFrom, cut), 'retention_over', now);
-    for (const { first, n } of going) {
-      const chunk = chunks.at(first);
-      if (chunk?.origin !== undefined) batches.keep(chunk.origin);
-      if (chunk === undefined) chunks.deleteBetween(first, first + n);
-      else drop(chunk);
+    for (const { first, isDamaged } of going) {
+      const chunk = isDamaged ? undefined : chunks.at(first);
+      // A damaged row stays: to delete it SQLite would follow its pages, and they may lead into others.
+      if (chunk === undefined) continue;
+      if (chunk.origin !== undefined) batches.keep(chunk.origin);
+      drop(chunk);
     }
     marks.retainedFrom = cut;
     this.#parts.forgetDamage(cut);
@@ -114,7 +120,7 @@ export class Retaining {
   #reduce(chunk: Chunk, dead: ReadonlySet<Position>, idsSince: Time): void {
     const { chunks } = this.#parts;
     const hasIds = chunk.times.some((time) => time > idsSince);
-    if (dead.size === 0 && !hasIds) chunks.delete(chunk.first);
+    if (dead.size === 0 && !hasIds) chunks.delete(chunk);
     else {
       const left = withIdsOnly(chunk, {
         keepsEvent: (position) => dead.has(position),
@@ -129,13 +135,12 @@ export class Retaining {
     const { chunks, marks, pending, bury } = this.#parts;
     for (const facts of chunks.factsFrom(this.#remnantsFrom, REMNANTS)) {
       if (facts.first >= marks.retainedFrom) return false;
-      if (facts.stage === REMNANT || facts.isDamaged) {
+      if (facts.stage === REMNANT && !facts.isDamaged) {
         if (facts.until >= before) return false;
         const end = facts.first + facts.n;
         bury(pending.buryBetween(facts.first, end), 'retention_over', now);
         const chunk = chunks.at(facts.first);
-        if (chunk === undefined) chunks.deleteBetween(facts.first, end);
-        else this.#reduce(chunk, new Set(), idsSince);
+        if (chunk !== undefined) this.#reduce(chunk, new Set(), idsSince);
         this.#remnantsFrom = end;
         return true;
       }
@@ -147,11 +152,11 @@ export class Retaining {
   /** Drops messageIds of which no duplicate can come any more. */
   #dropIds(idsSince: Time): boolean {
     const { chunks, marks } = this.#parts;
-    for (const { first, n, until, stage } of chunks.factsFrom(this.#idsFrom, REMNANTS)) {
+    for (const { first, n, until, stage, isDamaged } of chunks.factsFrom(this.#idsFrom, REMNANTS)) {
       if (first >= marks.retainedFrom) return false;
-      if (stage === IDS_ONLY) {
+      if (stage === IDS_ONLY && !isDamaged) {
         if (until > idsSince) return false;
-        chunks.delete(first);
+        chunks.delete({ first, n });
         this.#idsFrom = first + n;
         return true;
       }

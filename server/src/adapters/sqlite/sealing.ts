@@ -3,6 +3,7 @@ import { MINUTE, type Time } from '../../model/time.ts';
 import { REMEMBERED } from './batches.ts';
 import type { ChunkEvents } from './chunk-codec.ts';
 import { type ChunkFacts, type Chunks, MAX_EVENTS, SEALED } from './chunks.ts';
+import { UnwritableChunks } from './damage.ts';
 import type { Marks } from './marks.ts';
 
 /** A chunk is worth merging until it holds this many events. */
@@ -77,8 +78,12 @@ export class Sealing {
       ),
       ...{ sources: words('sources'), plans: words('plans'), keys: words('keys'), users: words('users') },
     };
-    for (const chunk of chunks) this.#chunks.delete(chunk.first);
-    this.#chunks.put(first, merged, SEALED);
+    try {
+      for (const chunk of chunks) this.#chunks.delete(chunk);
+      this.#chunks.put(first, merged, SEALED);
+    } catch (error) {
+      throw error instanceof UnwritableChunks ? new UnwritableChunks(first, first + n, error) : error;
+    }
   }
 }
 
@@ -104,7 +109,10 @@ function groupOf(facts: readonly ChunkFacts[], end: Position): ChunkFacts[] {
     // Together they are let go of when the youngest is old enough, so they must be about as old.
     const together = group.length === 0 || Math.abs(chunk.until - group[0]!.at) <= PATIENCE;
     const fits = events <= MAX_EVENTS && json <= MOST_JSON && together;
-    if (chunk.first >= end || (group.length > 0 && (!fits || chunk.isDamaged))) break;
+    const last = group.at(-1);
+    // What lies between them may be damaged and cannot be seen; merged, what is behind it would move.
+    const isNext = last === undefined || chunk.first === last.first + last.n;
+    if (chunk.first >= end || !isNext || (group.length > 0 && (!fits || chunk.isDamaged))) break;
     group.push(chunk);
     if (chunk.isDamaged) break;
   }

@@ -6,7 +6,8 @@ import type { Position } from '../../model/event.ts';
 import { DAY, type Duration, type Time } from '../../model/time.ts';
 import type { Damage } from '../../ports/event-log.ts';
 import { Chunks } from './chunks.ts';
-import { readableRows, unlessDamaged } from './damage.ts';
+import { Counters } from './counters.ts';
+import { DamageAvoided, readableRows, unlessDamaged } from './damage.ts';
 import { keyHash } from './key-hash.ts';
 import type { Keys } from './keys.ts';
 import { Marks } from './marks.ts';
@@ -110,9 +111,11 @@ function damageIn(
   const marks = new Marks(database);
   const chunks = new Chunks(database, {
     sumsFrom: marks.sumsFrom,
+    stored: new Counters(database).sumOf('source', 'accepted'),
     retainedFrom: () => marks.retainedFrom,
     hash: keyHash(new Uint8Array(8)),
     isReadOnly: true,
+    avoided: new DamageAvoided(),
     onDamage: (_, n) => {
       events += n;
     },

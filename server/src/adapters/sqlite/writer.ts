@@ -5,6 +5,7 @@ import type { SetId } from '../../ports/backlog.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { Contents } from './contents.ts';
+import { DamageAvoided, isDamage, rebuildIndexes } from './damage.ts';
 import { asStorageError, openDatabase } from './database.ts';
 import { makeFolder } from './folder.ts';
 import { HighWaterMark, type Standing } from './high-water-mark.ts';
@@ -62,6 +63,9 @@ class Writer {
   /** Answers to erasures whose bytes are not gone yet. */
   readonly #scrubbing: Reply[] = [];
   #checkpoints: Checkpoints;
+  /** What upkeep leaves alone, because damage was met there. */
+  readonly #avoided = new DamageAvoided();
+  #isRepaired = false;
   /** The last transaction failed: the next one is to show whether the disk is well again. */
   #isSuspect = false;
   /** Sets that a transaction took in hand of which nobody knows whether it happened. */
@@ -92,7 +96,35 @@ class Writer {
   }
 
   #read(): Contents {
-    return new Contents(this.#database, { ...this.#options, epoch: this.#epoch, keySecret: this.#keySecret });
+    const options = { ...this.#options, epoch: this.#epoch, keySecret: this.#keySecret };
+    const read = () => new Contents(this.#database, { ...options, avoided: this.#avoided });
+    try {
+      return read();
+    } catch (error) {
+      if (!this.#repair(error)) throw error;
+      return read();
+    }
+  }
+
+  /** Builds the indexes anew, once: they hold nothing that their tables do not. False when that cannot help. */
+  #repair(error: unknown): boolean {
+    if (this.#isRepaired || !isDamage(error)) return false;
+    this.#isRepaired = true;
+    if (this.#database.isTransaction) this.#database.exec('rollback');
+    rebuildIndexes(this.#database);
+    return true;
+  }
+
+  /** After a transaction has met a damaged page: whether it may go well when it is done again without that page. */
+  #goesAround(error: unknown): boolean {
+    if (!this.#avoided.learn(error) && !this.#repair(error)) return false;
+    try {
+      if (this.#database.isTransaction) this.#database.exec('rollback');
+      this.#contents = this.#read();
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   #receive(request: Request): void {
@@ -148,6 +180,11 @@ class Writer {
       this.#mark.note(contents.commits);
       this.#isSuspect = false;
     } catch (error) {
+      if (this.#goesAround(error)) {
+        this.#commit(writes);
+        return;
+      }
+      if (isDamage(error)) this.#avoided.failed(writes.map(({ kind }) => kind).join(' or '));
       const { reason } = asStorageError(error, this.#options.folder);
       this.#isSuspect = true;
       // Should it turn out to have happened, its callers have been told otherwise.
@@ -200,6 +237,11 @@ class Writer {
       const answer = perform(this.#opened(), request);
       this.#reply({ kind: 'done', id: request.id, answer });
     } catch (error) {
+      if (this.#goesAround(error)) {
+        this.#answerRead(request);
+        return;
+      }
+      if (isDamage(error)) this.#avoided.failed(request.kind);
       this.#reply({
         kind: 'failed',
         id: request.id,

@@ -80,14 +80,7 @@ export class Contents {
     this.#damage = new DamageFound(database);
     this.#marks = new Marks(database);
     this.#counters = new Counters(database);
-    this.#chunks = new Chunks(database, {
-      sumsFrom: this.#marks.sumsFrom,
-      stored: this.#counters.sumOf('source', 'accepted'),
-      retainedFrom: () => this.#marks.retainedFrom,
-      hash: keyHash(options.keySecret),
-      avoided: options.avoided,
-      onDamage: (first, n) => this.#damage.note('chunk', first, n),
-    });
+    this.#chunks = this.#openChunks(database, options);
     this.#keys = new Keys(database, this.#chunks, {
       marks: this.#marks,
       memory: options.filterMemory,
@@ -132,7 +125,22 @@ export class Contents {
       hash: keyHash(options.keySecret),
       parts,
     });
-    this.#retaining = new Retaining({
+    this.#retaining = this.#makeRetaining(options);
+  }
+
+  #openChunks(database: DatabaseSync, { keySecret, avoided }: ContentsOptions): Chunks {
+    return new Chunks(database, {
+      sumsFrom: this.#marks.sumsFrom,
+      stored: this.#counters.sumOf('source', 'accepted'),
+      retainedFrom: () => this.#marks.retainedFrom,
+      hash: keyHash(keySecret),
+      avoided,
+      onDamage: (first, n) => this.#damage.note('chunk', first, n),
+    });
+  }
+
+  #makeRetaining({ avoided, dedupeWindow }: ContentsOptions): Retaining {
+    return new Retaining({
       chunks: this.#chunks,
       keys: this.#keys,
       pending: this.pending,
@@ -141,8 +149,8 @@ export class Contents {
       batches: this.#batches,
       marks: this.#marks,
       space: this.#space,
-      avoided: options.avoided,
-      dedupeWindow: options.dedupeWindow,
+      avoided,
+      dedupeWindow,
       forgetDamage: (position) => this.#damage.forgetBelow(position),
       bury: (sets, reason, at) => {
         for (const set of sets) this.#settling.bury({ ...set, reason, at });

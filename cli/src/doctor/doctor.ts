@@ -43,7 +43,7 @@ export async function doctor(options: DoctorOptions, place: Surroundings): Promi
     ...(folder.kind === 'file' ? [] : [diskSpace(lookAtSpace(folder.path, config.limits.disk))]),
     ...(files === undefined ? [] : [openFiles(files)]),
     ...server(facts),
-    ...(user.isInUse ? [] : storedIn(folder.path)),
+    ...(user.isInUse ? [] : storedIn(folder.path, place)),
     ...endpoints.map((one) => endpoint({ ...one, knowsRules }, Date.now())),
   ];
   const { failures, warnings } = sums(findings);
@@ -55,10 +55,18 @@ export async function doctor(options: DoctorOptions, place: Surroundings): Promi
   return failures > 0 ? 1 : 0;
 }
 
-/** Reads everything stored, where no server does. */
-function storedIn(folder: string): Finding[] {
+/** Reads everything stored, where no server does. A large store takes a while, so a terminal shows how far it is. */
+function storedIn(folder: string, { err }: Surroundings): Finding[] {
+  let shown = -1;
+  const progress = (looked: number, of: number) => {
+    const percent = Math.floor((looked / Math.max(1, of)) * 100);
+    if (!err.isTTY || percent === shown) return;
+    shown = percent;
+    err.write(`\r\u001b[K${percent} % of the stored events are looked through`);
+  };
   try {
-    const stored = verifyFolder(folder);
+    const stored = verifyFolder(folder, progress);
+    if (shown >= 0) err.write('\r\u001b[K');
     if (stored === undefined) return [];
     if (stored !== 'later') return [storedEvents(stored.damage)];
     const found =

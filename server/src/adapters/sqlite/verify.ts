@@ -163,10 +163,13 @@ function rowsOf<Row>(statement: StatementSync): Row[] {
  * The same of the data folder of a server that does not run. `later`: its write-ahead log was not emptied into the file at the
  * last stop, so that the file alone says too little.
  */
-export function verifyFolder(folder: string): { readonly damage?: Damage } | 'later' | undefined {
+export function verifyFolder(
+  folder: string,
+  progress?: (looked: number, of: number) => void,
+): { readonly damage?: Damage } | 'later' | undefined {
   const path = join(folder, 'millrace.db');
   if (!existsSync(path)) return undefined;
   if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) return 'later';
-  const damage = verifyFile(path);
+  const damage = verifyFile(path, progress);
   return damage === undefined ? {} : { damage };
 }

@@ -150,7 +150,7 @@ describe('a backup of a server at work', () => {
   async function restore(folder: string, { data }: Place): Promise<void> {
     const { code, stdout, stderr } = await runProgram({ args: ['restore', folder, '--data', data] });
     expect({ code, stderr }).toMatchObject({ code: 0 });
-    expect(stdout).toContain('every page is sound');
+    expect(stdout).toContain('everything in it can be read');
   }
 
   /** A first start of the restored folder as it is, and a second one that need not wait for what is to be tried later. */

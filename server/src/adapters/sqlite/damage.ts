@@ -10,7 +10,21 @@ import type { Damage } from '../../ports/event-log.ts';
  */
 const DAMAGE_CODES: ReadonlySet<number> = new Set([11, 26, 18]);
 
+/**
+ * Whether what looks like damage is believed, in this thread. A disk that fails for a moment can look like it too, so the writer
+ * believes it only after a second handle has met it.
+ */
+let isBelieved = true;
+
+export function believeDamage(believed: boolean): void {
+  isBelieved = believed;
+}
+
 export function isDamage(error: unknown): boolean {
+  return isBelieved && looksLikeDamage(error);
+}
+
+export function looksLikeDamage(error: unknown): boolean {
   const { errcode, code } = error as { errcode?: number; code?: string };
   return code === 'ERR_OUT_OF_RANGE' || (errcode !== undefined && DAMAGE_CODES.has(errcode & 0xff));
 }
@@ -207,6 +221,11 @@ export class DamageAvoided {
   get steps(): readonly string[] {
     return [...this.#steps];
   }
+}
+
+/** An error that says what to go around; thrown of damage that is believed. */
+export function isContained(error: unknown): boolean {
+  return error instanceof DoAgain || error instanceof DamagedStep || error instanceof UnwritableChunks;
 }
 
 /** Builds every index anew from its table: a damaged page of an index then costs nothing. */

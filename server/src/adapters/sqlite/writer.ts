@@ -5,7 +5,14 @@ import type { SetId } from '../../ports/backlog.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { Contents } from './contents.ts';
-import { DamageAvoided, isDamage, rebuildIndexes } from './damage.ts';
+import {
+  believeDamage,
+  DamageAvoided,
+  isContained,
+  isDamage,
+  looksLikeDamage,
+  rebuildIndexes,
+} from './damage.ts';
 import { asStorageError, openDatabase } from './database.ts';
 import { makeFolder } from './folder.ts';
 import { HighWaterMark, type Standing } from './high-water-mark.ts';
@@ -66,6 +73,8 @@ class Writer {
   /** What upkeep leaves alone, because damage was met there. */
   readonly #avoided = new DamageAvoided();
   #isRepaired = false;
+  /** A handle was given up for what looked like damage. */
+  #isDoubted = false;
   /** The last transaction failed: the next one is to show whether the disk is well again. */
   #isSuspect = false;
   /** Sets that a transaction took in hand of which nobody knows whether it happened. */
@@ -83,7 +92,7 @@ class Writer {
     this.#epoch = epoch;
     this.#keySecret = keySecret;
     this.#id = id;
-    this.#contents = this.#read();
+    this.#contents = this.#readFirst();
     this.#mark = markOf(options.folder, { id, commits: this.#contents.commits });
     this.#lookout = new Lookout(options.folder, {
       mark: this.#mark,
@@ -97,12 +106,23 @@ class Writer {
 
   #read(): Contents {
     const options = { ...this.#options, epoch: this.#epoch, keySecret: this.#keySecret };
-    const read = () => new Contents(this.#database, { ...options, avoided: this.#avoided });
+    return new Contents(this.#database, { ...options, avoided: this.#avoided });
+  }
+
+  /** At the start nobody waits for a second handle to show that damage is damage. */
+  #readFirst(): Contents {
+    believeDamage(false);
     try {
-      return read();
+      return this.#read();
     } catch (error) {
-      if (!this.#repair(error)) throw error;
-      return read();
+      if (!looksLikeDamage(error)) throw error;
+      believeDamage(true);
+      try {
+        return this.#read();
+      } catch (again) {
+        if (!this.#repair(again)) throw again;
+        return this.#read();
+      }
     }
   }
 
@@ -110,14 +130,33 @@ class Writer {
   #repair(error: unknown): boolean {
     if (this.#isRepaired || !isDamage(error)) return false;
     this.#isRepaired = true;
-    if (this.#database.isTransaction) this.#database.exec('rollback');
-    rebuildIndexes(this.#database);
-    return true;
+    try {
+      if (this.#database.isTransaction) this.#database.exec('rollback');
+      rebuildIndexes(this.#database);
+      return true;
+    } catch {
+      return false;
+    }
   }
 
-  /** After a transaction has met a damaged page: whether it may go well when it is done again without that page. */
+  /**
+   * After an operation has failed: whether it may go well when it is done again at once, around a damaged page. What looks like
+   * damage for the first time is not believed: the handle is given up, and the next one shows whether it was the disk.
+   */
   #goesAround(error: unknown): boolean {
-    if (!this.#avoided.learn(error) && !this.#repair(error)) return false;
+    if (!looksLikeDamage(error) && !isContained(error)) {
+      believeDamage(false);
+      this.#isDoubted = false;
+      return false;
+    }
+    const isCertain = isContained(error) || isDamage(error);
+    if (isCertain && !this.#avoided.learn(error) && !this.#repair(error)) return false;
+    if (!isCertain) {
+      const wasDoubted = this.#isDoubted;
+      this.#isDoubted = true;
+      if (!wasDoubted) return false;
+      believeDamage(true);
+    }
     try {
       if (this.#database.isTransaction) this.#database.exec('rollback');
       this.#contents = this.#read();
@@ -242,6 +281,7 @@ class Writer {
         return;
       }
       if (isDamage(error)) this.#avoided.failed(request.kind);
+      if (looksLikeDamage(error)) this.#giveUp();
       this.#reply({
         kind: 'failed',
         id: request.id,

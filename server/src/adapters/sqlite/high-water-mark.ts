@@ -162,11 +162,9 @@ const NUMBER = 'commits';
 /** A line of a name, a value and a checksum, filled up with line feeds. */
 function block(name: string, value: string): Buffer {
   const said = `${name} ${value}`;
-  return Buffer.alloc(BLOCK, '\n').fill(
-    `${said} ${crc32(said)}`,
-    0,
-    said.length + 1 + String(crc32(said)).length,
-  );
+  const bytes = Buffer.alloc(BLOCK, '\n');
+  bytes.write(`${said} ${crc32(said)}`, 'latin1');
+  return bytes;
 }
 
 function numberBlock(commits: number): Buffer {

@@ -247,7 +247,7 @@ function lineOf(detail: string): string {
   return detail.replace(/\.$/, '');
 }
 
-/** What a port that only takes calls says about where the control API is. */
+/** The hint of a receiving port that says where the control API is. */
 function whereElse(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null || !('message' in value)) return undefined;
   return /admin\.port/.exec(String(value.message)) === null ? undefined : String(value.message);

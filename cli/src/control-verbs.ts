@@ -31,7 +31,7 @@ export interface RedeliverOptions extends DestinationOptions, TimeRange {
 export async function redeliver(options: RedeliverOptions, place: Surroundings): Promise<ExitCode> {
   const { destination, id: ids, messageId: messageIds, state, reason, source, type, to, rate } = options;
   const { dryRun = false } = options;
-  // What is absent does not stand in JSON.
+  // JSON leaves out fields that are undefined.
   const filter = { ids, messageIds, state, reason, source, type, from: beginningOf(options), to, rate };
   const isOfDead = ids === undefined && messageIds === undefined && state !== 'delivered';
   const code = await ask(options, place, {
@@ -80,7 +80,7 @@ interface Wish {
   readonly body: object;
   /** The answer as a line for a person. */
   readonly said: (value: unknown) => string;
-  /** What of it was not done; ends with 1. */
+  /** The part that was not done; the verb then ends with 1. */
   readonly warned?: (value: unknown) => string | undefined;
 }
 

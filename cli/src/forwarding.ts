@@ -19,7 +19,7 @@ export interface Forwarded {
   readonly body: Buffer;
 }
 
-/** What that program answered, or why it did not. */
+/** The answer of the other program, or the reason why there is none. */
 export interface ForwardAnswer {
   readonly status: number;
   readonly contentType?: string;

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 
 /**
- * What is asked for by `help VERB`, as what would print it: `VERB --help`, for verbs below verbs too. Throws a `CommanderError`, after
+ * Turns `help VERB` into the words that print it: `VERB --help`, for verbs below verbs too. Throws a `CommanderError`, after
  * saying what is wrong, when the words name no verb.
  */
 export async function helpFor(program: Command, words: readonly string[]): Promise<readonly string[]> {

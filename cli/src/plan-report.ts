@@ -16,7 +16,7 @@ export interface Plan {
   readonly kept: readonly string[];
   /** Destinations that something is owed to and that would get nothing more. */
   readonly disconnects: readonly { readonly destination: string; readonly owed: number }[];
-  /** What is done all the same. Paths are those of the request's body. */
+  /** Warnings: the change is made all the same. Paths are those of the request's body. */
   readonly warnings?: readonly { readonly path: string; readonly message: string }[];
 }
 

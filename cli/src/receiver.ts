@@ -44,7 +44,7 @@ export interface Received {
   readonly webhookId?: string;
   /** The status it is going to be answered with. */
   readonly status: number;
-  /** What came of it where it went on to another program. */
+  /** The result of passing it on to another program. */
   readonly forwarded?: { readonly latencyMs: number; readonly failure?: string };
 }
 

@@ -2,7 +2,7 @@ import type { Clock } from './clock.ts';
 import { count, printable } from './column.ts';
 import type { Surroundings } from './surroundings.ts';
 
-/** What one page says of how far the search has come. */
+/** The progress of a search, as one page of results tells it. */
 export interface Searched {
   /** Entries found so far, those of all pages. */
   readonly found: number;

@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { openMemoryStore } from '../server/src/adapters/memory/store.ts';
-import { systemClock } from '../server/src/adapters/node/clock.ts';
-import { createListener } from '../server/src/http/listener.ts';
-import { Intake } from '../server/src/ingest/intake.ts';
-import { writeKeys } from '../server/src/ingest/receive.ts';
-import { DiscardSamples } from '../server/src/observe/samples.ts';
-import { CallTallies } from '../server/src/observe/tallies.ts';
-import { WriteKeyMask } from '../server/src/observe/write-key-mask.ts';
+import { systemClock } from '../server/src/adapters/system/clock.ts';
+import { createHttpServer } from '../server/src/http/server.ts';
+import { indexWriteKeys } from '../server/src/ingest/parse.ts';
+import { IngestService } from '../server/src/ingest/service.ts';
+import {
+  DiscardSamples,
+  UnattributedCallCounters,
+  WriteKeyRedactor,
+} from '../server/src/reporting/discards.ts';
+import { openMemoryStore } from '../server/test/memory-store/store.ts';
 
 /**
  * The receiving half of the program on a store in memory: listener, intake, exact dedupe, and no disk. Run as
@@ -14,7 +16,7 @@ import { WriteKeyMask } from '../server/src/observe/write-key-mask.ts';
  */
 const silent = () => {};
 const logger = { debug: silent, info: silent, warn: silent, error: silent };
-const tallies = new CallTallies();
+const tallies = new UnattributedCallCounters();
 const { log } = openMemoryStore();
 const [id, name] = [1, 'bench'];
 const source = {
@@ -23,25 +25,25 @@ const source = {
   mode: 'standard',
   whenDisabled: 'refuse',
 } as const;
-const keys = writeKeys([source], 'refuse');
+const keys = indexWriteKeys([source], 'refuse');
 
-const intake = new Intake({
+const intake = new IngestService({
   log,
-  deliverer: { reserve: () => 0, release: silent, deliver: silent, parked: silent },
+  liveDelivery: { reserve: () => 0, release: silent, deliver: silent, parked: silent },
   plan: () => ({ owed: [], skipped: [] }),
-  reaches: () => false,
+  hasDestinations: () => false,
   newBatchId: randomUUID,
   newMessageId: randomUUID,
   clock: systemClock,
   logger,
-  watching: () => undefined,
-  tallies,
-  samples: new DiscardSamples(new WriteKeyMask(() => [])),
+  currentObserver: () => undefined,
+  discardCounters: tallies,
+  discardSampler: new DiscardSamples(new WriteKeyRedactor(() => [])),
   writeKeys: () => keys,
   sourceName: () => name,
 });
-const listener = createListener({
-  ...{ receiver: intake.receive, clock: systemClock, logger, tallies, readiness: () => [] },
+const listener = createHttpServer({
+  ...{ receiver: intake.handle, clock: systemClock, logger, tallies, readiness: () => [] },
   ...{ host: '127.0.0.1', port: 0, bounds: { connections: 1000, requests: 1000, bytes: 64 * 1024 * 1024 } },
 });
 const { host, port } = await listener.start();

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openSqliteStore, type SqliteStore } from '../server/src/adapters/sqlite/store.ts';
-import type { Result } from '../server/src/ports/backlog.ts';
+import type { DeliveryResult } from '../server/src/ports/delivery-queue.ts';
 import { events, take } from './events.ts';
 
 /**
@@ -46,7 +46,7 @@ try {
   console.log(`appends of 100, ${parked.toLocaleString('en')} parked   ${full}`);
   await park(store, OTHER);
   started = performance.now();
-  for (let n = 0; n < 100; n++) await store.backlog.claim(OTHER, 5, now());
+  for (let n = 0; n < 100; n++) await store.queue.claim(OTHER, 5, now());
   console.log(`claim of 5 for another destination   ${((performance.now() - started) / 100).toFixed(2)} ms`);
 
   const traces = await traceLatencies(store, 200);
@@ -55,7 +55,7 @@ try {
   started = performance.now();
   const drained = await drain(store, Math.min(parked, 3_000_000));
   report('claimed, read and settled', drained, started);
-  const { destinations } = await store.backlog.ledger();
+  const { destinations } = await store.queue.ledger();
   console.log(destinations.get(DOWN));
   await store.stop();
 } finally {
@@ -121,7 +121,7 @@ async function traceLatencies(store: SqliteStore, times: number): Promise<string
     const { messageId } = prepared[round % prepared.length]![n]!;
     const at = performance.now();
     const { positions } = await store.log.find({ messageId: idOf(messageId, round) });
-    await Promise.all([store.log.read(positions), store.history.of(positions)]);
+    await Promise.all([store.log.read(positions), store.history.read(positions)]);
     latencies.push(performance.now() - at);
     if (positions.length !== 1) throw new Error('an event cannot be found');
   }
@@ -136,12 +136,12 @@ function idOf(messageId: string, round: number): string {
 async function drain(store: SqliteStore, most: number): Promise<number> {
   let drained = 0;
   await inParallel(Math.ceil(most / CLAIM), async () => {
-    const { deliveries } = await store.backlog.claim(DOWN, CLAIM, now());
+    const { deliveries } = await store.queue.claim(DOWN, CLAIM, now());
     const stored = await store.log.read(deliveries.map(({ delivery }) => delivery.position));
     if (stored.some((event) => event === undefined)) throw new Error('an event is missing');
     const decision = { kind: 'delivered' } as const;
     const results = deliveries.map(
-      ({ set, delivery }): Result => ({
+      ({ set, delivery }): DeliveryResult => ({
         set,
         destination: DOWN,
         position: delivery.position,
@@ -149,7 +149,7 @@ async function drain(store: SqliteStore, most: number): Promise<number> {
         decision,
       }),
     );
-    await store.backlog.settle(results);
+    await store.queue.settle(results);
     drained += deliveries.length;
   });
   return drained;

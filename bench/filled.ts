@@ -61,7 +61,7 @@ interface Born {
 }
 
 async function append(
-  { log, backlog }: SqliteStore,
+  { log, queue: backlog }: SqliteStore,
   events: NewEvent[],
   { first, at, source, destination }: Born & { readonly first: number },
 ): Promise<void> {

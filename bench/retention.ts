@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '../server/src/adapters/node/clock.ts';
 import { openSqliteStore, type SqliteStore } from '../server/src/adapters/sqlite/store.ts';
+import { systemClock } from '../server/src/adapters/system/clock.ts';
+import { MaintenanceWorker } from '../server/src/maintenance/worker.ts';
 import { DAY, MINUTE, SECOND } from '../server/src/model/time.ts';
-import { Upkeep } from '../server/src/retain/upkeep.ts';
 import { events, take } from './events.ts';
 
 /**
@@ -33,7 +33,12 @@ try {
 
   console.log(`commits before: ${await ingest(store, 5 * SECOND)}`);
   const quiet = { debug() {}, info() {}, warn() {}, error() {} };
-  const upkeep = new Upkeep({ log: store.log, clock: systemClock, logger: quiet, retention: () => KEEP });
+  const upkeep = new MaintenanceWorker({
+    log: store.log,
+    clock: systemClock,
+    logger: quiet,
+    retention: () => KEEP,
+  });
   const started = performance.now();
   upkeep.start();
   let seconds: number | undefined;

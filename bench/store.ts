@@ -96,7 +96,7 @@ async function ours(size: number): Promise<Figure> {
       const at = performance.now();
       const { positions, held } = await store.log.append(batch);
       latencies.push(performance.now() - at);
-      void store.backlog.settle(
+      void store.queue.settle(
         positions.map((position) => ({
           ...{ set: held[0]!, destination: 1, position: position!, attempts: [] },
           decision: { kind: 'delivered' as const },

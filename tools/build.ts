@@ -18,8 +18,8 @@ const ROOT = resolve(import.meta.dirname, '..');
 /** The workspaces that make up the program. */
 const PARTS = ['server', 'cli', 'clients/typescript'];
 const SOURCES = PARTS.map((part) => `${part}/src/**/*.ts`);
-const LEFT_OUT = ['**/*.test.ts', '**/testing.ts'];
-/** Code that is compiled already: see tools/scribe.ts. */
+const LEFT_OUT = ['**/*.test.ts', '**/fast-path/assembly/**', '**/testing.ts'];
+/** Code that is compiled already: see tools/encoder.ts. */
 const COMPILED = PARTS.map((part) => `${part}/src/**/*.wasm`);
 const COPIED = [
   ...['README.md', 'LICENSE', 'CHANGELOG.md', 'SECURITY.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md'],
@@ -42,7 +42,7 @@ const manifests = PARTS.map((part) => ({
   manifest: JSON.parse(readFileSync(join(ROOT, part, 'package.json'), 'utf8')) as Manifest,
 }));
 
-/** `@millrace/server/config` → `server/src/config.ts`: inside one package they are files like all others. */
+/** `@millrace/server/config` → `server/src/config/load.ts`: inside one package they are files like all others. */
 const OURS = new Map(
   manifests.flatMap(({ part, manifest: { name, exports = {} } }) =>
     Object.entries(exports).map(([path, file]) => [join(name, path), join(part, file)]),

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { readConfigFile } from '../server/src/config-file.ts';
-import { configDocument } from '../server/src/config-schema.ts';
-import { webhookSettings } from '../server/src/destinations/webhooks/settings.ts';
+import { configFileSchema } from '../server/src/config/schema.ts';
+import { readConfigFile } from '../server/src/config/yaml-source.ts';
+import { webhookSettingsSchema } from '../server/src/destinations/webhooks/settings.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const configSchema = readSchema('spec/config.schema.json');
@@ -184,12 +184,13 @@ describe('the JSON schemas and the server', () => {
     [{ endpoints: [{ url }], sucess: 'any' }, false],
   ];
   it.each(settings)('agree on settings %j: %s', (value, good) => {
-    expect({ schema: fits(settingsSchema, value), server: webhookSettings.safeParse(value).success }).toEqual(
-      {
-        schema: good,
-        server: good,
-      },
-    );
+    expect({
+      schema: fits(settingsSchema, value),
+      server: webhookSettingsSchema.safeParse(value).success,
+    }).toEqual({
+      schema: good,
+      server: good,
+    });
   });
 
   const destination = { name: 'd', type: 'webhooks', sources: [], settings: { endpoints: [{ url }] } };
@@ -218,7 +219,7 @@ describe('the JSON schemas and the server', () => {
     [{ destinations: [{ ...destination, settings: { endpoints: [] } }] }, false],
   ];
   it.each(configs)('agree on a configuration %j: %s', (value, good) => {
-    expect({ schema: fits(configSchema, value), server: configDocument.safeParse(value).success }).toEqual({
+    expect({ schema: fits(configSchema, value), server: configFileSchema.safeParse(value).success }).toEqual({
       schema: good,
       server: good,
     });

@@ -6,14 +6,14 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import * as z from 'zod';
 import manifest from '../server/package.json' with { type: 'json' };
-import { configDocument } from '../server/src/config-schema.ts';
-import { openApi } from '../server/src/control/openapi.ts';
-import { webhookSettings } from '../server/src/destinations/webhooks/settings.ts';
-import { controlOperations, type Operated } from '../server/src/operations.ts';
+import { configFileSchema } from '../server/src/config/schema.ts';
+import { openApi } from '../server/src/control-api/openapi.ts';
+import { type ControlOperationDependencies, controlOperations } from '../server/src/control-operations.ts';
+import { webhookSettingsSchema } from '../server/src/destinations/webhooks/settings.ts';
 import { cliReference } from './cli-reference.ts';
 import { configurationReference } from './configuration-reference.ts';
+import { encoder } from './encoder.ts';
 import { errorsReference } from './errors-reference.ts';
-import { scribe } from './scribe.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
@@ -26,18 +26,18 @@ const REFERENCE = '\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}';
 /** Operations are only described here and never run, so nothing stands behind them. */
 const NOTHING = {
   ...{ store: {}, lanes: {}, settings: {}, observation: {}, clock: {}, tryOut: undefined },
-} as unknown as Operated;
+} as unknown as ControlOperationDependencies;
 
 const GENERATED: Readonly<Record<string, () => unknown>> = {
   'spec/config.schema.json': () =>
     withReferences(
-      jsonSchema(configDocument, {
+      jsonSchema(configFileSchema, {
         title: 'Millrace configuration',
         description: `The file of \`millrace start --config\`. In a text, $\{NAME} reads the environment.`,
       }),
     ),
   'spec/destinations/webhooks.settings.schema.json': () =>
-    jsonSchema(webhookSettings, {
+    jsonSchema(webhookSettingsSchema, {
       title: 'Settings of a Millrace destination of type webhooks',
       description: 'destinations[].settings, in the configuration file and in the control API.',
     }),
@@ -46,8 +46,8 @@ const GENERATED: Readonly<Record<string, () => unknown>> = {
   'docs/reference/errors.md': errorsReference,
   // Without the references to variables, which every text may hold.
   'docs/reference/configuration.md': () =>
-    configurationReference(jsonSchema(configDocument, { title: '', description: '' })),
-  'server/src/ingest/scribe.wasm': scribe,
+    configurationReference(jsonSchema(configFileSchema, { title: '', description: '' })),
+  'server/src/ingest/fast-path/encoder.wasm': encoder,
 };
 
 const checking = process.argv.includes('--check');

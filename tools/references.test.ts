@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../server/src/config.ts';
+import { loadConfig } from '../server/src/config/load.ts';
 import schema from '../spec/config.schema.json' with { type: 'json' };
 import errors from '../spec/errors.json' with { type: 'json' };
 import { configurationReference } from './configuration-reference.ts';

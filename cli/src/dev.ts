@@ -1,4 +1,4 @@
-import type { App, Config, Happening } from '@millrace/server';
+import type { Activity, App, Config } from '@millrace/server';
 import { systemClock } from './clock.ts';
 import { readConfiguration, type ServerFlags } from './configuration.ts';
 import { sendDemo } from './demo.ts';
@@ -46,7 +46,7 @@ export async function dev(options: DevOptions, place: Surroundings): Promise<Exi
     now: systemClock.now,
     write: (line) => place.err.write(line),
   });
-  const observer = (happening: Happening) => display.show(withSignature(happening, receiver));
+  const observer = (happening: Activity) => display.show(withSignature(happening, receiver));
   const onReady = (app: App) => {
     greet({ app, receiver, config, forwardTo: options.forwardTo }, place);
     if (options.demo) void sendDemo(localUrl(app.url), WRITE_KEY);
@@ -92,7 +92,7 @@ function devConfig(loaded: Config, receiverUrl: string): Config {
 }
 
 interface Shown {
-  readonly happening: Happening;
+  readonly happening: Activity;
   readonly signature: SignatureVerdict | undefined;
 }
 
@@ -110,7 +110,7 @@ function liveDisplay({ out, env }: Surroundings): Display<Shown> {
 }
 
 /** Asked for every delivery, shown or not, because asking is what makes the receiver forget. */
-function withSignature(happening: Happening, receiver: LocalReceiver): Shown {
+function withSignature(happening: Activity, receiver: LocalReceiver): Shown {
   const sentHere = happening.kind === 'settled' && happening.destination === DESTINATION;
   return { happening, signature: sentHere ? receiver.take(happening.event.messageId) : undefined };
 }

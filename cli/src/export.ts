@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { configText, type ShownRecords } from '@millrace/server/config';
+import { type ExportedRecords, formatConfig } from '@millrace/server/config';
 import { answered } from './answered.ts';
 import type { ControlFlags } from './control-api.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
@@ -23,7 +23,7 @@ export async function exportRecords(options: ExportOptions, place: Surroundings)
     );
     return 1;
   }
-  const text = options.json ? `${reply.text}\n` : configText(reply.value);
+  const text = options.json ? `${reply.text}\n` : formatConfig(reply.value);
   if (options.output === undefined) {
     place.out.write(text);
     return 0;
@@ -43,7 +43,7 @@ export async function exportRecords(options: ExportOptions, place: Surroundings)
   return 0;
 }
 
-function isShown(value: unknown): value is ShownRecords {
+function isShown(value: unknown): value is ExportedRecords {
   return (
     typeof value === 'object' &&
     value !== null &&

@@ -1,10 +1,10 @@
-import type { Happening } from '@millrace/server';
+import type { Activity } from '@millrace/server';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { happeningLine, isFailure } from './happening-line.ts';
 import { paintFor } from './paint.ts';
 import type { SignatureVerdict } from './signature.ts';
 
-type Settled = Extract<Happening, { kind: 'settled' }>;
+type Settled = Extract<Activity, { kind: 'settled' }>;
 type Attempt = Settled['attempts'][number];
 
 beforeAll(() => void vi.stubEnv('TZ', 'UTC'));
@@ -25,7 +25,7 @@ const event: Settled['event'] = {
   receivedAt: '2026-01-02T10:23:45.000Z',
 };
 
-function lineOf(happening: Happening, signature?: SignatureVerdict): string {
+function lineOf(happening: Activity, signature?: SignatureVerdict): string {
   return happeningLine(happening, { now: NOW, paint: PLAIN, ...(signature ? { signature } : {}) });
 }
 

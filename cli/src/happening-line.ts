@@ -1,9 +1,9 @@
-import type { Happening } from '@millrace/server';
+import type { Activity } from '@millrace/server';
 import { atMost, column, latency, printable, remaining, secondOfDay, timeOfDay } from './column.ts';
 import type { Paint } from './paint.ts';
 import type { SignatureVerdict } from './signature.ts';
 
-type Whole = Extract<Happening, { kind: 'settled' }>;
+type Whole = Extract<Activity, { kind: 'settled' }>;
 type Event = Pick<
   Whole['event'],
   'type' | 'event' | 'name' | 'groupId' | 'previousId' | 'userId' | 'anonymousId'
@@ -71,7 +71,7 @@ export function happeningLine(happening: Shown, options: LineOptions): string {
 }
 
 /** Whether a happening is what somebody watching must not miss: a try that failed, or a call that was not taken. */
-export function isFailure(happening: Happening): boolean {
+export function isFailure(happening: Activity): boolean {
   if (happening.kind === 'settled') return happening.decision.kind !== 'delivered';
   return happening.kind === 'discarded';
 }

@@ -1,57 +1,62 @@
 import { randomUUID } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
 import manifest from '../package.json' with { type: 'json' };
-import { readAuthorities } from './adapters/node/authorities.ts';
-import { type SystemClock, systemClockAfter } from './adapters/node/clock.ts';
-import { egressRules } from './adapters/node/egress.ts';
-import { endpointProblems, judgeEndpoints, literalRefusal } from './adapters/node/explanation.ts';
-import { createTransport } from './adapters/node/transport.ts';
+import { createHttpClient } from './adapters/http-client/client.ts';
+import { readAuthorities } from './adapters/http-client/connector.ts';
+import { egressRules } from './adapters/http-client/egress.ts';
+import { endpointProblems, judgeEndpoints, literalRefusal } from './adapters/http-client/egress-report.ts';
 import { openSqliteStore, type SqliteStore } from './adapters/sqlite/store.ts';
-import { applyFile, type LineAt, SettingsRefused } from './applied-file.ts';
-import type { Config } from './config.ts';
-import { adminToken } from './control/admin-token.ts';
-import { createControl } from './control/control.ts';
-import { createMetricsPage } from './control/metrics-page.ts';
-import { byDestination } from './deliver/by-destination.ts';
-import { Lanes } from './deliver/lanes.ts';
-import { tryOut } from './deliver/trial.ts';
-import { webhooks } from './destinations/webhooks/webhooks.ts';
-import { RateLimits } from './http/rate-limits.ts';
-import { Intake } from './ingest/intake.ts';
-import { writeKeys } from './ingest/receive.ts';
-import { startListeners } from './listeners.ts';
-import { type Measured, makeMetrics, measured, observerOf } from './measuring.ts';
+import { createSystemClock, type SystemClock } from './adapters/system/clock.ts';
+import { wallClockStore } from './adapters/system/wall-clock-store.ts';
+import { applyConfigFile, type ProblemFormatter, SettingsError } from './config/apply.ts';
+import type { Config } from './config/load.ts';
+import { adminToken } from './control-api/auth.ts';
+import { createControlApi, createMetricsHandler } from './control-api/server.ts';
+import { type ControlOperationDependencies, controlOperations } from './control-operations.ts';
+import { byDestination } from './delivery/destination-totals.ts';
+import { Dispatcher } from './delivery/dispatcher.ts';
+import { sendTestDelivery } from './delivery/test-delivery.ts';
+import { webhooks } from './destinations/webhooks/destination.ts';
+import { SourceRateLimiter } from './http/rate-limiter.ts';
+import { indexWriteKeys } from './ingest/parse.ts';
+import { IngestService } from './ingest/service.ts';
+import { MaintenanceWorker } from './maintenance/worker.ts';
 import type { Destination } from './model/destination.ts';
 import { DAY } from './model/time.ts';
-import { measuredLog } from './observe/measured-log.ts';
-import { CONTENT_TYPE } from './observe/metrics-text.ts';
-import { Observation } from './observe/observation.ts';
-import { Tail } from './observe/tail.ts';
-import { controlOperations, type Operated } from './operations.ts';
 import type { Clock } from './ports/clock.ts';
+import type { HttpClient } from './ports/http-client.ts';
 import type { Logger } from './ports/logger.ts';
-import type { Observer, Watching } from './ports/observer.ts';
 import type { Store } from './ports/store.ts';
-import type { Transport } from './ports/transport.ts';
-import { startReplays } from './replaying.ts';
-import { Upkeep } from './retain/upkeep.ts';
-import { Routes } from './route/plan.ts';
-import { SettingsInForce, sourceNames } from './settings-in-force.ts';
-import { onWallClock } from './wall-clock.ts';
+import type { CurrentObserver, Observer } from './ports/telemetry.ts';
+import { Replayer } from './replay/replayer.ts';
+import { LiveTail } from './reporting/live-tail.ts';
+import { ReportService } from './reporting/status.ts';
+import { Router } from './routing/router.ts';
+import { startServers } from './servers.ts';
+import { SettingsService, sourceNameLookup } from './settings-service.ts';
+import { deliveryLogger } from './telemetry/logging.ts';
+import { MetricsPage } from './telemetry/metrics.ts';
+import { PROMETHEUS_CONTENT_TYPE } from './telemetry/prometheus.ts';
+import { instrumentLog, MetricsRegistry } from './telemetry/registry.ts';
+import { RecentTraceparents } from './telemetry/traces.ts';
 
-export { type EgressExplanation, explainEgress } from './adapters/node/explanation.ts';
-export { type Reached, reachEndpoint } from './adapters/node/reach.ts';
-export { folderUser } from './adapters/sqlite/lock.ts';
-export { restoreBackup } from './adapters/sqlite/restoring.ts';
-export { verifyFolder } from './adapters/sqlite/verify.ts';
-export type { Config } from './config.ts';
-export { createLogger } from './logger.ts';
-export type { FoundDelivery } from './observe/found-delivery.ts';
-export type { Overview } from './observe/overview.ts';
-export type { Trace } from './observe/trace.ts';
+export {
+  checkReachability,
+  type EgressExplanation,
+  explainEgress,
+  type ReachabilityResult,
+} from './adapters/http-client/egress-report.ts';
+export { restoreBackup } from './adapters/sqlite/backup/restore.ts';
+export { folderUser } from './adapters/sqlite/data-folder/folder.ts';
+export { verifyFolder } from './adapters/sqlite/upkeep/verification.ts';
+export type { Config } from './config/load.ts';
 export { StorageError } from './ports/event-log.ts';
 export type { Logger } from './ports/logger.ts';
-export type { Happening, Observer } from './ports/observer.ts';
+export type { Activity, Observer } from './ports/telemetry.ts';
+export type { FoundDelivery } from './reporting/search.ts';
+export type { Overview } from './reporting/status.ts';
+export type { Trace } from './reporting/trace.ts';
+export { createLogger } from './telemetry/logging.ts';
 
 export interface App {
   /** Where it takes calls, such as `http://127.0.0.1:8080`. */
@@ -68,14 +73,14 @@ export interface AppOptions {
   readonly logger: Logger;
   readonly observer?: Observer;
   /** How a problem with the settings is told: `LoadedConfig` has one that names the line. */
-  readonly lineAt?: LineAt | undefined;
+  readonly lineAt?: ProblemFormatter | undefined;
 }
 
 /** The program cannot start; the message is one line for the operator that says what to do. */
 export class StartError extends Error {
   /** The settings are the reason, and not the machine. */
   get isOfSettings(): boolean {
-    return this.cause instanceof SettingsRefused;
+    return this.cause instanceof SettingsError;
   }
 
   constructor(message: string, options?: ErrorOptions) {
@@ -97,16 +102,16 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     const { logger } = options;
     const store = await openStore(config, options);
     started.push(() => store.stop());
-    const clock = systemClockAfter(store.lastMark);
-    const shown = onWallClock(store, clock);
+    const clock = createSystemClock(store.lastClockMark);
+    const shown = wallClockStore(store, clock);
     const transport = makeTransport(config.egress);
     started.push(() => transport.stop());
     const applying = { ...options, refusalOf: (url: string) => literalRefusal(url, config.egress) };
-    const snapshot = await applyFile(config, store.settings, { ...applying, clock });
-    const settings = new SettingsInForce(store.settings, snapshot);
-    const tail = new Tail({ clock, observer: observerOf(config, options) });
-    const sourceName = sourceNames(settings);
-    const watched = { ...options, ...measured(), clock, watching: tail.watching, sourceName };
+    const snapshot = await applyConfigFile(config, store.settings, { ...applying, clock });
+    const settings = new SettingsService(store.settings, snapshot);
+    const tail = new LiveTail({ clock, observer: createObserver(config, options) });
+    const sourceName = sourceNameLookup(settings);
+    const watched = { ...options, ...createInstruments(), clock, watching: tail.watching, sourceName };
     const lanes = makeLanes(store, transport, watched);
     settings.follow((now) =>
       lanes.configure([...now.destinations, ...now.gone.destinations.map(withoutEndpoints)]),
@@ -120,29 +125,27 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     const upkeep = makeUpkeep(store, config, { clock, logger, settings });
     upkeep.start();
     started.push(() => upkeep.stop());
-    const replays = startReplays({ store: shown, lanes, settings, typeNames: TYPE_NAMES, clock, logger });
+    const replays = startReplayer({ store: shown, lanes, settings, typeNames: TYPE_NAMES, clock, logger });
     started.push(() => replays.stop());
     const intake = makeIntake(store, lanes, { ...watched, settings, config, observation });
     started.push(() => intake.stop());
     const metrics = makeMetrics({
       ...{ store, lanes, measures: watched.measures, settings, observation, clock },
-      ...{ readiness: allOf(store, upkeep, intake), config, version: manifest.version },
+      ...{ readiness: problemsOfAll(store, upkeep, intake), config, version: manifest.version },
     });
     metrics.start();
     started.push(() => metrics.stop());
     const { token, ...kept } = adminToken(config.admin.token, config.data);
     const doors = { adminToken: token, tokens: () => settings.now().tokens, clock, logger };
-    const listeners = await startListeners(config, {
-      ...{ receiver: intake.receive, tallies: intake.tallies, measures: watched.measures },
-      ...{ clock, logger, readiness: allOf(store, upkeep, intake), degraded: upkeep.degraded },
-      metrics: createMetricsPage({
-        ...{ ...doors, isPublic: config.metrics.public, contentType: CONTENT_TYPE, text: metrics.text },
-      }),
-      control: await createControl({
+    const listeners = await startServers(config, {
+      ...{ receiver: intake.handle, tallies: intake.discardCounters, measures: watched.measures },
+      ...{ clock, logger, readiness: problemsOfAll(store, upkeep, intake), degraded: upkeep.degraded },
+      metrics: createMetricsHandler({ ...doors, ...metricsPage(config, metrics) }),
+      control: await createControlApi({
         ...{ ...doors, version: manifest.version },
         operations: controlOperations({
           ...{ store: shown, lanes, settings, observation, tail, replays, clock, logger },
-          ...outward(config, { transport, clock }),
+          ...outboundDependencies(config, { transport, clock }),
         }),
       }),
     });
@@ -153,7 +156,7 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
       url: listeners.url,
       ...(listeners.adminUrl === undefined ? {} : { adminUrl: listeners.adminUrl }),
       ...(kept.file === undefined ? {} : { adminTokenFile: kept.file }),
-      stop: onlyOnce(stop),
+      stop: callOnce(stop),
     };
   } catch (error) {
     await stop();
@@ -161,17 +164,21 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
   }
 }
 
+function metricsPage({ metrics: { public: isPublic } }: Config, { text }: Pick<MetricsPage, 'text'>) {
+  return { isPublic, contentType: PROMETHEUS_CONTENT_TYPE, text };
+}
+
 function openStore({ data, limits }: Config, { logger }: AppOptions): Promise<SqliteStore> {
   return openSqliteStore({ folder: data, filterMemory: limits.dedupeMemory, logger });
 }
 
 /** What any of them has against being ready, each reason once. */
-function allOf(...parts: readonly { problems(): readonly string[] }[]): () => readonly string[] {
+function problemsOfAll(...parts: readonly { problems(): readonly string[] }[]): () => readonly string[] {
   return () => [...new Set(parts.flatMap((part) => part.problems()))];
 }
 
 /** However often it is called, `stop` is called once, and everybody waits for that. */
-function onlyOnce(stop: () => Promise<void>): () => Promise<void> {
+function callOnce(stop: () => Promise<void>): () => Promise<void> {
   let stopping: Promise<void> | undefined;
   return () => {
     stopping ??= stop();
@@ -189,8 +196,8 @@ function withoutEndpoints(destination: Destination): Destination {
   };
 }
 
-function makeTransport({ allow, proxy, ca }: Config['egress']): Transport {
-  return createTransport({
+function makeTransport({ allow, proxy, ca }: Config['egress']): HttpClient {
+  return createHttpClient({
     egress: egressRules(allow),
     ...(proxy === undefined ? {} : { proxy }),
     ...(ca === undefined ? {} : { ca: readAuthorities(ca) }),
@@ -198,13 +205,13 @@ function makeTransport({ allow, proxy, ca }: Config['egress']): Transport {
 }
 
 /** How the control API reaches outside. */
-function outward(
+function outboundDependencies(
   { egress }: Config,
-  tools: { readonly transport: Transport; readonly clock: Clock },
-): Pick<Operated, 'tryOut' | 'judgeEndpoints'> {
+  tools: { readonly transport: HttpClient; readonly clock: Clock },
+): Pick<ControlOperationDependencies, 'tryOut' | 'judgeEndpoints'> {
   const trying = { type: webhooks, ...tools };
   return {
-    tryOut: (event, destination) => tryOut(event, destination, trying),
+    tryOut: (event, destination) => sendTestDelivery(event, destination, trying),
     judgeEndpoints: (urls) => judgeEndpoints(urls, egress),
   };
 }
@@ -221,20 +228,20 @@ async function warnOfEndpoints(
 }
 
 /** What those who watch are told, and by what name. */
-interface Watched extends Measured {
+interface ObservationDependencies extends Instruments {
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly watching: Watching;
+  readonly watching: CurrentObserver;
   readonly sourceName: (id: number) => string;
 }
 
 function makeLanes(
-  { log, backlog, endpoints: healths }: Store,
-  transport: Transport,
-  watched: Watched,
-): Lanes {
+  { log, queue: backlog, endpointHealth: healths }: Store,
+  transport: HttpClient,
+  watched: ObservationDependencies,
+): Dispatcher {
   const { logger, clock, watching, sourceName, measures, traceparents } = watched;
-  return new Lanes({
+  return new Dispatcher({
     ...{ log, backlog, healths, transport, clock, logger, watching, sourceName, measures, traceparents },
     random: Math.random,
     types: { webhooks },
@@ -244,12 +251,12 @@ function makeLanes(
 function makeUpkeep(
   { log }: Store,
   { retention, limits }: Config,
-  { clock, logger, settings }: Timed & { readonly settings: SettingsInForce },
-): Upkeep {
+  { clock, logger, settings }: ClockAndLogger & { readonly settings: SettingsService },
+): MaintenanceWorker {
   const disk = limits.disk === undefined ? {} : { disk: limits.disk };
   const longestWindow = () =>
     Math.max(DAY, ...settings.now().sources.map(({ dedupeWindow = DAY }) => dedupeWindow));
-  return new Upkeep({
+  return new MaintenanceWorker({
     log,
     clock,
     logger,
@@ -258,20 +265,20 @@ function makeUpkeep(
   });
 }
 
-interface Timed {
+interface ClockAndLogger {
   readonly clock: SystemClock;
   readonly logger: Logger;
 }
 
-interface Surroundings {
-  readonly settings: SettingsInForce;
+interface SettingsDependencies {
+  readonly settings: SettingsService;
   readonly config: Config;
-  readonly observation: Observation;
+  readonly observation: ReportService;
 }
 
 function makeIntake(
   { log }: Store,
-  lanes: Lanes,
+  lanes: Dispatcher,
   {
     logger,
     clock,
@@ -282,43 +289,43 @@ function makeIntake(
     settings,
     config,
     observation,
-  }: Watched & Surroundings,
-): Intake {
-  const rateLimits = new RateLimits(clock);
-  let routes = new Routes([], TYPE_NAMES);
-  let keys = writeKeys([], config.unknownWriteKeys);
+  }: ObservationDependencies & SettingsDependencies,
+): IngestService {
+  const rateLimits = new SourceRateLimiter(clock);
+  let routes = new Router([], TYPE_NAMES);
+  let keys = indexWriteKeys([], config.unknownWriteKeys);
   settings.follow(({ sources, destinations }) => {
-    routes = new Routes(destinations, TYPE_NAMES);
-    keys = writeKeys(sources, config.unknownWriteKeys);
+    routes = new Router(destinations, TYPE_NAMES);
+    keys = indexWriteKeys(sources, config.unknownWriteKeys);
     rateLimits.configure(sources);
   });
-  return new Intake({
-    log: measuredLog(log, measures),
+  return new IngestService({
+    log: instrumentLog(log, measures),
     logsCalls: config.log === 'debug',
-    traceparents,
-    deliverer: lanes,
+    traceContexts: traceparents,
+    liveDelivery: lanes,
     plan: (event, source) => routes.plan(event, source),
     commonPlan: (source) => routes.commonPlan(source),
-    reaches: (source) => routes.reaches(source),
+    hasDestinations: (source) => routes.hasDestinations(source),
     newBatchId: randomUUID,
     newMessageId: uuidv7,
     clock,
     logger,
-    watching,
+    currentObserver: watching,
     sourceName,
-    tallies: observation.tallies,
-    samples: observation.samples,
-    admit: rateLimits.admit,
+    discardCounters: observation.tallies,
+    discardSampler: observation.samples,
+    checkRateLimit: rateLimits.admit,
     writeKeys: () => keys,
   });
 }
 
 function makeObservation(
-  { log, backlog, history }: Store,
-  lanes: Lanes,
-  { logger, clock, settings, config }: Timed & Pick<Surroundings, 'settings' | 'config'>,
-): Observation {
-  return new Observation({
+  { log, queue: backlog, history }: Store,
+  lanes: Dispatcher,
+  { logger, clock, settings, config }: ClockAndLogger & Pick<SettingsDependencies, 'settings' | 'config'>,
+): ReportService {
+  return new ReportService({
     ...{ log, history, backlog: byDestination(backlog), clock, logger },
     retention: config.retention.events,
     settings: settings.now,
@@ -327,3 +334,77 @@ function makeObservation(
 }
 
 const TYPE_NAMES = { webhooks: webhooks.name };
+
+/** What is kept of what happens, beside the store and no part of it. */
+export interface Instruments {
+  readonly measures: MetricsRegistry;
+  readonly traceparents: RecentTraceparents;
+}
+
+export function createInstruments(): Instruments {
+  return { measures: new MetricsRegistry(), traceparents: new RecentTraceparents() };
+}
+
+/** A line for each round is made only for whoever has asked for so many. */
+export function createObserver(
+  { log }: Pick<Config, 'log'>,
+  { logger, observer }: { readonly logger: Logger; readonly observer?: Observer },
+): Observer | undefined {
+  return log === 'debug' ? deliveryLogger(logger, observer) : observer;
+}
+
+export interface MetricsParts {
+  readonly store: Pick<Store, 'log' | 'queue'>;
+  readonly lanes: Dispatcher;
+  readonly measures: MetricsRegistry;
+  readonly settings: SettingsService;
+  readonly observation: ReportService;
+  readonly readiness: () => readonly string[];
+  readonly clock: Clock;
+  readonly config: Pick<Config, 'data' | 'retention'>;
+  readonly version: string;
+}
+
+export function makeMetrics({
+  store,
+  lanes,
+  measures,
+  settings,
+  observation,
+  config,
+  ...rest
+}: MetricsParts): MetricsPage {
+  return new MetricsPage({
+    ...{ ...rest, counts: measures, backlog: byDestination(store.queue), log: store.log },
+    ...{ folder: config.data, retention: config.retention.events },
+    settings: settings.now,
+    ledger: () => observation.ledger(),
+    lanes: () => lanes.states(),
+    callsOfNoSource: () => observation.tallies.read(),
+  });
+}
+
+export interface ReplayerParts {
+  readonly store: Pick<Store, 'log' | 'queue' | 'history' | 'deadLetters'>;
+  readonly lanes: Pick<Dispatcher, 'parked'>;
+  readonly settings: SettingsService;
+  readonly typeNames: Readonly<Record<Destination['type'], string>>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Replays, with the rules that events are planned by, and goes on with those that a restart has interrupted. */
+export function startReplayer(parts: ReplayerParts): Replayer {
+  const { store, lanes, settings, typeNames, clock, logger } = parts;
+  const { log, queue: backlog, history, deadLetters } = store;
+  const replays = new Replayer({
+    ...{ log, backlog, history, deadLetters, settings, clock, logger },
+    parked: (lane, at) => lanes.parked(lane, at),
+    goesTo: (destination, sources) => {
+      const routes = new Router([{ ...destination, sources, enabled: true }], typeNames);
+      return (event, source) => routes.plan(event, source).owed.length > 0;
+    },
+  });
+  replays.start();
+  return replays;
+}

@@ -47,20 +47,20 @@ describe('the import rule', () => {
         '{"compilerOptions":{"module":"nodenext","allowImportingTsExtensions":true,"noEmit":true}}',
       'server/src/model/event.ts': `import { readFileSync } from 'node:fs'; export const event = readFileSync;`,
       'server/src/model/call.ts': `import type { Port } from '../ports/port.ts'; export type Call = Port;`,
-      'server/src/ports/port.ts': `import type { Wheel } from '../route/wheel.ts'; export type Port = Wheel;`,
+      'server/src/ports/port.ts': `import type { Wheel } from '../routing/wheel.ts'; export type Port = Wheel;`,
       'server/src/ports/clock.ts': `import type { Socket } from 'node:net'; export type Clock = Socket;`,
-      'server/src/route/wheel.ts': `import type { Event } from '../deliver/lane.ts'; export type Wheel = Event;`,
-      'server/src/deliver/lane.ts': `import { memory } from '../adapters/memory/log.ts'; export type Event = typeof memory;`,
-      'server/src/deliver/lane.test.ts': `import { memory } from '../adapters/memory/log.ts'; export const m = memory;`,
-      'server/src/destinations/webhooks/body.ts': `import { slack } from '../slack/body.ts'; export const body = slack;`,
+      'server/src/routing/wheel.ts': `import type { Event } from '../delivery/worker.ts'; export type Wheel = Event;`,
+      'server/src/delivery/worker.ts': `import { memory } from '../adapters/memory/log.ts'; export type Event = typeof memory;`,
+      'server/src/delivery/worker.test.ts': `import { memory } from '../adapters/memory/log.ts'; export const m = memory;`,
+      'server/src/destinations/webhooks/payload.ts': `import { slack } from '../slack/body.ts'; export const body = slack;`,
       'server/src/destinations/slack/body.ts': `import { inner } from './inner.ts'; export const slack = inner;`,
       'server/src/destinations/slack/inner.ts': `export const inner = 1;`,
       'server/src/adapters/memory/log.ts': `export const memory = 1;`,
       'server/src/adapters/sqlite/log.ts': `import { memory } from '../memory/log.ts'; export const log = memory;`,
-      'server/src/adapters/sqlite/wheel.ts': `export type { Wheel } from '../../route/wheel.ts';`,
+      'server/src/adapters/sqlite/wheel.ts': `export type { Wheel } from '../../routing/wheel.ts';`,
       'server/src/app.ts': `import { log } from './adapters/sqlite/log.ts'; export const app = log;`,
       'server/src/main.ts': `import { memory } from './adapters/memory/log.ts'; export const main = memory;`,
-      'server/src/http/listener.ts': `import { app } from '../app.ts'; export const listener = app;`,
+      'server/src/http/server.ts': `import { app } from '../app.ts'; export const listener = app;`,
       'server/src/http/a.ts': `import { b } from './b.ts'; export const a = b;`,
       'server/src/http/b.ts': `import type { a } from './a.ts'; export type B = typeof a; export const b = 1;`,
       'server/src/http/program.ts': `export { verb } from '../../../cli/src/verb.ts';`,
@@ -72,7 +72,7 @@ describe('the import rule', () => {
       'clients/typescript/src/options.ts': `import { readFileSync } from 'node:fs'; export const options = readFileSync;`,
       'clients/typescript/src/sender.ts': `import type { Segment } from './spool/segment.ts'; export type Sender = Segment;`,
       'clients/typescript/src/spool/segment.ts': `import { openSync } from 'node:fs'; export type Segment = typeof openSync;`,
-      'cli/src/backdoor.ts': `export { listener } from '../../server/src/http/listener.ts';`,
+      'cli/src/backdoor.ts': `export { listener } from '../../server/src/http/server.ts';`,
     };
 
     beforeAll(async () => {
@@ -91,7 +91,7 @@ describe('the import rule', () => {
       const found = await wrongArrows(root, ['server', 'cli', 'clients']);
       expect(found).toEqual([
         'adapters-import-ports-and-model-only: server/src/adapters/sqlite/log.ts → server/src/adapters/memory/log.ts',
-        'adapters-import-ports-and-model-only: server/src/adapters/sqlite/wheel.ts → server/src/route/wheel.ts',
+        'adapters-import-ports-and-model-only: server/src/adapters/sqlite/wheel.ts → server/src/routing/wheel.ts',
         'client-runs-in-browsers: clients/typescript/src/options.ts → fs',
         'client-runs-in-browsers: clients/typescript/src/sender.ts → clients/typescript/src/spool/segment.ts',
         'clients-import-nothing-of-ours: clients/typescript/src/client.ts → server/src/ports/port.ts',
@@ -99,16 +99,16 @@ describe('the import rule', () => {
         'model-imports-nothing: server/src/model/event.ts → fs',
         'no-cycles: server/src/http/a.ts → server/src/http/b.ts', // a cycle is named once
         'nothing-unresolved: server/src/http/lost.ts → ./nowhere.ts',
-        'only-app-knows-adapters: server/src/deliver/lane.ts → server/src/adapters/memory/log.ts',
+        'only-app-knows-adapters: server/src/delivery/worker.ts → server/src/adapters/memory/log.ts',
         'only-app-knows-adapters: server/src/main.ts → server/src/adapters/memory/log.ts',
         'ports-import-model-only: server/src/ports/clock.ts → net',
-        'ports-import-model-only: server/src/ports/port.ts → server/src/route/wheel.ts',
+        'ports-import-model-only: server/src/ports/port.ts → server/src/routing/wheel.ts',
         'product-imports-no-test: server/src/http/tested.ts → server/test/support.ts',
-        'program-uses-the-front-door: cli/src/backdoor.ts → server/src/http/listener.ts',
+        'program-uses-the-front-door: cli/src/backdoor.ts → server/src/http/server.ts',
         'server-knows-no-program: server/src/http/program.ts → cli/src/verb.ts',
-        'stages-do-not-import-each-other: server/src/destinations/webhooks/body.ts → server/src/destinations/slack/body.ts',
-        'stages-do-not-import-each-other: server/src/route/wheel.ts → server/src/deliver/lane.ts',
-        'stages-do-not-import-the-wiring: server/src/http/listener.ts → server/src/app.ts',
+        'stages-do-not-import-each-other: server/src/destinations/webhooks/payload.ts → server/src/destinations/slack/body.ts',
+        'stages-do-not-import-each-other: server/src/routing/wheel.ts → server/src/delivery/worker.ts',
+        'stages-do-not-import-the-wiring: server/src/http/server.ts → server/src/app.ts',
       ]);
     });
   });

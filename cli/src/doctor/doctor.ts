@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { explainEgress, folderUser, type Overview, reachEndpoint, verifyFolder } from '@millrace/server';
+import { checkReachability, explainEgress, folderUser, type Overview, verifyFolder } from '@millrace/server';
 import { type Config, ConfigError, loadConfig } from '@millrace/server/config';
 import { type ControlFlags, controlAddress, readControl } from '../control-api.ts';
 import { paintFor } from '../paint.ts';
@@ -167,7 +167,7 @@ async function endpointsOf(destinations: readonly Shown[], { egress }: Config) {
   return await Promise.all(
     each.map(async (one) => {
       const { url } = await explainEgress(one.url, egress);
-      return { ...one, url, reached: await reachEndpoint(one.url, egress) };
+      return { ...one, url, reached: await checkReachability(one.url, egress) };
     }),
   );
 }

@@ -1,4 +1,4 @@
-import type { Reached } from '@millrace/server';
+import type { ReachabilityResult } from '@millrace/server';
 import { latency, span } from '../column.ts';
 import type { Finding } from './finding.ts';
 
@@ -9,7 +9,7 @@ export interface EndpointFacts {
   /** Without what a URL may carry that has no place on a screen. */
   readonly url: string;
   readonly isEnabled: boolean;
-  readonly reached: Reached;
+  readonly reached: ReachabilityResult;
   /** Whether it was judged by the configuration of a file, and not by the defaults. */
   readonly knowsRules: boolean;
 }

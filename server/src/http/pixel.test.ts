@@ -1,9 +1,14 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
-import { bodyInQuery } from './pixel.ts';
-import { type Connection, type Running, type RunOptions, run } from './testing.ts';
+import {
+  startTestServer,
+  type TestConnection,
+  type TestServer,
+  type TestServerOptions,
+} from '../../test/support/http-server.ts';
+import { bodyFromQuery } from './pixel.ts';
 
-const parsed = (query: string) => JSON.parse(bodyInQuery(query).toString());
+const parsed = (query: string) => JSON.parse(bodyFromQuery(query).toString());
 
 describe('the call in a query', () => {
   const call = { writeKey: 'wk', userId: 'u?>~', event: 'E' };
@@ -46,7 +51,7 @@ describe('the call in a query', () => {
   });
 
   test('has keys that mean something to the language as keys and nothing else', () => {
-    const text = bodyInQuery('__proto__.polluted=1&constructor.prototype.polluted=1&toString=1').toString();
+    const text = bodyFromQuery('__proto__.polluted=1&constructor.prototype.polluted=1&toString=1').toString();
     expect(text).toBe(
       '{"__proto__":{"polluted":"1"},"constructor":{"prototype":{"polluted":"1"}},"toString":"1"}',
     );
@@ -59,17 +64,17 @@ describe('the call in a query', () => {
         if (!/(^|[&?])data=/.test(decodeURIComponent(encodeURIComponent(query.toWellFormed())))) {
           expect(typeof parsed(query)).toBe('object');
         }
-        expect(bodyInQuery(`data=${query}`)).toBeInstanceOf(Buffer);
+        expect(bodyFromQuery(`data=${query}`)).toBeInstanceOf(Buffer);
       }),
     );
   });
 });
 
 describe('GET /v1/pixel', () => {
-  let running: Running | undefined;
+  let running: TestServer | undefined;
 
-  async function start(options?: RunOptions): Promise<Connection> {
-    running = await run(options);
+  async function start(options?: TestServerOptions): Promise<TestConnection> {
+    running = await startTestServer(options);
     return running.connect();
   }
 
@@ -89,7 +94,7 @@ describe('GET /v1/pixel', () => {
   ])('hands the call of %s to the receiver', async (path, type, body) => {
     const connection = await start();
     await connection.send(get(path));
-    expect((await connection.answer()).status).toBe(200);
+    expect((await connection.nextResponse()).status).toBe(200);
     expect(running!.calls).toMatchObject([{ type, writeKey: 'wk', body: Buffer.from(body) }]);
   });
 
@@ -100,7 +105,7 @@ describe('GET /v1/pixel', () => {
   ] as const)('answers %s with the image too', async (_, verdict) => {
     const connection = await start({ verdict });
     await connection.send(get('/v1/pixel/track?event=E'));
-    const { status, headers } = await connection.answer();
+    const { status, headers } = await connection.nextResponse();
     expect([status, headers.get('content-type'), headers.get('content-length')]).toEqual([
       200,
       'image/gif',
@@ -116,11 +121,11 @@ describe('GET /v1/pixel', () => {
       verdict: () => {
         throw new Error('bug');
       },
-      tallies: { discarded: (reasons) => discarded.push(reasons), refused() {}, clock() {} },
+      tallies: { discarded: (reasons) => discarded.push(reasons), refused() {}, clockErrors() {} },
     });
     await connection.send(get('/v1/pixel/delete?event=E'), get('/v1/pixel/track'));
-    expect((await connection.answer()).headers.get('content-type')).toBe('image/gif');
-    expect((await connection.answer()).headers.get('content-type')).toBe('image/gif');
+    expect((await connection.nextResponse()).headers.get('content-type')).toBe('image/gif');
+    expect((await connection.nextResponse()).headers.get('content-type')).toBe('image/gif');
     expect(discarded).toEqual([{ unknown_type: 1 }]);
     expect(running!.logged).toMatchObject([{ event: 'request.failed' }]);
     expect(running!.calls).toHaveLength(1);

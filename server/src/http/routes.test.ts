@@ -1,11 +1,18 @@
 import { afterEach, describe, expect, test } from 'vitest';
+import {
+  post,
+  postHead,
+  startTestServer,
+  type TestConnection,
+  type TestServer,
+  type TestServerOptions,
+} from '../../test/support/http-server.ts';
 import { CALL_TYPES, SHORT_FORMS } from '../model/call.ts';
-import { type Connection, post, postHead, type Running, type RunOptions, run } from './testing.ts';
 
-let running: Running | undefined;
+let running: TestServer | undefined;
 
-async function start(options?: RunOptions): Promise<Connection> {
-  running = await run(options);
+async function start(options?: TestServerOptions): Promise<TestConnection> {
+  running = await startTestServer(options);
   return running.connect();
 }
 
@@ -28,7 +35,7 @@ describe('paths', () => {
     for (const [path, type] of typed) {
       for (const end of ['', '/', '?a=1', '/?a=/v1/group']) {
         await connection.send(post(`${path}${end}`, '{}'));
-        expect((await connection.answer()).status, path + end).toBe(200);
+        expect((await connection.nextResponse()).status, path + end).toBe(200);
         expect(running!.calls.pop()?.type, path + end).toBe(type);
       }
     }
@@ -37,7 +44,7 @@ describe('paths', () => {
   test('answer success with exactly these bytes', async () => {
     const connection = await start();
     await connection.send(post('/v1/track', '{}'));
-    const { status, headers, body } = await connection.answer();
+    const { status, headers, body } = await connection.nextResponse();
     expect([status, body]).toEqual([200, '{"success":true}']);
     expect(headers.get('content-type')).toBe('application/json');
     expect(headers.get('content-length')).toBe('16');
@@ -48,7 +55,7 @@ describe('paths', () => {
     const types = ['text/plain', 'application/x-www-form-urlencoded', 'application/json; charset=utf-8', ''];
     for (const type of types) {
       await connection.send(post('/v1/track', '{}', [`Content-Type: ${type}`]));
-      expect((await connection.answer()).status).toBe(200);
+      expect((await connection.nextResponse()).status).toBe(200);
     }
     expect(running!.calls).toHaveLength(types.length);
   });
@@ -56,7 +63,7 @@ describe('paths', () => {
   test('of client telemetry accept and discard', async () => {
     const connection = await start();
     await connection.send(post('/v1/m', '{"series":[]}'));
-    expect(await connection.answer()).toMatchObject({ status: 200, body: '{"success":true}' });
+    expect(await connection.nextResponse()).toMatchObject({ status: 200, body: '{"success":true}' });
     expect(running!.calls).toEqual([]);
   });
 
@@ -65,7 +72,7 @@ describe('paths', () => {
     async (path) => {
       const connection = await start();
       await connection.send(post(path, '{}'));
-      const { status, body } = await connection.answer();
+      const { status, body } = await connection.nextResponse();
       expect(status).toBe(404);
       expect(JSON.parse(body)).toEqual({ success: false, code: 'not_found', message: expect.any(String) });
     },
@@ -79,7 +86,7 @@ describe('paths', () => {
   ])('refuse %s %s and say what they allow', async (method, path, allow) => {
     const connection = await start();
     await connection.send(get(path, method));
-    const { status, headers, body } = await connection.answer();
+    const { status, headers, body } = await connection.nextResponse();
     expect(status).toBe(405);
     expect(headers.get('allow')).toBe(allow);
     expect(JSON.parse(body)).toMatchObject({ success: false, code: 'method_not_allowed' });
@@ -96,12 +103,12 @@ describe('what a request line may ask for', () => {
       '//v1/t/?x',
     ]) {
       await connection.send(post(url, '{}'));
-      expect((await connection.answer()).status, url).toBe(200);
+      expect((await connection.nextResponse()).status, url).toBe(200);
     }
     expect(running!.calls).toHaveLength(4);
     for (const url of ['http://collect.example', 'http://collect.example?/v1/track', '///v1/track']) {
       await connection.send(post(url, '{}'));
-      expect((await connection.answer()).status, url).toBe(404);
+      expect((await connection.nextResponse()).status, url).toBe(404);
     }
   });
 
@@ -117,29 +124,29 @@ describe('what a request line may ask for', () => {
   ])('is what %s offers', async (path, allow, headersAllowed) => {
     const connection = await start();
     await connection.send(get(path, 'OPTIONS'), get('/healthz'));
-    const { status, headers, body } = await connection.answer();
+    const { status, headers, body } = await connection.nextResponse();
     expect([status, body, headers.get('allow')]).toEqual([204, '', allow]);
     expect(headers.get('access-control-allow-headers')).toBe(headersAllowed);
     // Nothing of a body was in between.
-    expect((await connection.answer()).body).toBe('{"status":"alive"}');
+    expect((await connection.nextResponse()).body).toBe('{"status":"alive"}');
   });
 
   test('is nothing where nothing is', async () => {
     const connection = await start();
     await connection.send(get('/v1/nothing', 'OPTIONS'));
-    expect(JSON.parse((await connection.answer()).body)).toMatchObject({ code: 'not_found' });
+    expect(JSON.parse((await connection.nextResponse()).body)).toMatchObject({ code: 'not_found' });
   });
 
   test('is an upgrade that nobody here knows: it is a request like any other', async () => {
     const connection = await start();
     await connection.send(post('/v1/track', '{}', ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c']));
-    expect((await connection.answer()).status).toBe(200);
+    expect((await connection.nextResponse()).status).toBe(200);
   });
 
   test('is an expectation that nobody knows: it is ignored', async () => {
     const connection = await start();
     await connection.send(post('/v1/track', '{}', ['Expect: a-miracle']));
-    expect((await connection.answer()).status).toBe(200);
+    expect((await connection.nextResponse()).status).toBe(200);
   });
 
   test('is leave to send a body, given only where the head says it can be taken', async () => {
@@ -147,22 +154,22 @@ describe('what a request line may ask for', () => {
     const expecting = (path: string, length: number, more: string[] = []) =>
       postHead(path, length, ['Expect: 100-continue', ...more]);
     await connection.send(expecting('/v1/track', 2));
-    expect((await connection.answer()).status).toBe(100);
+    expect((await connection.nextResponse()).status).toBe(100);
     await connection.send('{}');
-    expect((await connection.answer()).status).toBe(200);
+    expect((await connection.nextResponse()).status).toBe(200);
     await connection.send(expecting('/v1/track', 40_000));
-    expect((await connection.answer()).status).toBe(400);
+    expect((await connection.nextResponse()).status).toBe(400);
     const other = await running!.connect();
     await other.send(expecting('/v1/track', 2, ['Content-Encoding: br']));
-    expect((await other.answer()).status).toBe(400);
+    expect((await other.nextResponse()).status).toBe(400);
   });
 });
 
 describe('GET /v1/projects/<write key>/settings', () => {
-  const settings = async (path: string, options?: RunOptions) => {
+  const settings = async (path: string, options?: TestServerOptions) => {
     const connection = await start(options);
     await connection.send(get(path));
-    const { status, headers, body } = await connection.answer();
+    const { status, headers, body } = await connection.nextResponse();
     return { status, headers, settings: JSON.parse(body) };
   };
 
@@ -196,7 +203,7 @@ describe('GET /v1/projects/<write key>/settings', () => {
       '/v1/projects/a',
     ]) {
       await connection.send(get(path));
-      expect((await connection.answer()).status, path).toBe(404);
+      expect((await connection.nextResponse()).status, path).toBe(404);
     }
   });
 });
@@ -205,26 +212,26 @@ describe('health', () => {
   test('is alive and ready', async () => {
     const connection = await start();
     await connection.send(get('/healthz'));
-    expect(await connection.answer()).toMatchObject({ status: 200, body: '{"status":"alive"}' });
+    expect(await connection.nextResponse()).toMatchObject({ status: 200, body: '{"status":"alive"}' });
     await connection.send(get('/readyz/'));
-    expect(await connection.answer()).toMatchObject({ status: 200, body: '{"status":"ready"}' });
+    expect(await connection.nextResponse()).toMatchObject({ status: 200, body: '{"status":"ready"}' });
   });
 
   test('is not ready for reasons that it names, and is alive all the same', async () => {
     const connection = await start({ readiness: () => ['storage_unavailable'] });
     await connection.send(get('/readyz'));
-    const { status, body } = await connection.answer();
+    const { status, body } = await connection.nextResponse();
     expect(status).toBe(503);
     expect(JSON.parse(body)).toEqual({ status: 'not_ready', reasons: ['storage_unavailable'] });
     await connection.send(get('/healthz'));
-    expect((await connection.answer()).status).toBe(200);
+    expect((await connection.nextResponse()).status).toBe(200);
   });
 
   test('answers HEAD without a body', async () => {
     const connection = await start();
     await connection.send('HEAD /healthz HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n');
     await connection.closed;
-    await expect(connection.answer()).rejects.toThrow(/200 OK.*Content-Length: 18.*\\r\\n\\r\\n"$/);
+    await expect(connection.nextResponse()).rejects.toThrow(/200 OK.*Content-Length: 18.*\\r\\n\\r\\n"$/);
   });
 });
 
@@ -232,7 +239,7 @@ describe('what the receiver is given', () => {
   test('is the body, the time of arrival and the key of the header', async () => {
     const connection = await start();
     await connection.send(post('/v1/track', '{"a":"é"}', ['aUTHORIZATION: Basic d2s6']));
-    await connection.answer();
+    await connection.nextResponse();
     expect(running!.calls).toEqual([
       {
         ...{ type: 'track', writeKey: 'wk', body: Buffer.from('{"a":"é"}'), receivedAt: 1000 },
@@ -248,7 +255,7 @@ describe('what the receiver is given', () => {
   ])('%s has no key', async (_, headers) => {
     const connection = await start();
     await connection.send(post('/v1/batch', '{}', headers));
-    await connection.answer();
+    await connection.nextResponse();
     expect(running!.calls[0]).not.toHaveProperty('writeKey');
   });
 });

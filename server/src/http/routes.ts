@@ -1,8 +1,8 @@
 import { CALL_TYPES, type CallType, isCallType, SHORT_FORMS } from '../model/call.ts';
-import type { ErrorCode } from './errors.ts';
+import type { ErrorCode } from './responses.ts';
 
 /** What is done with a request. */
-export type Action =
+export type RouteAction =
   | CallAction
   | { readonly kind: 'alive' | 'ready' | 'swallow' | 'options' }
   /** One call in the query of an image; without a type, of a type that does not exist. */
@@ -22,7 +22,7 @@ export interface CallAction {
 interface Route {
   readonly method: 'GET' | 'POST';
   readonly path: string;
-  readonly action: Action;
+  readonly action: RouteAction;
 }
 
 const SINGLE_LIMIT = 32_768;
@@ -49,32 +49,32 @@ function callRoute(path: string, action: CallAction): Route {
 }
 
 /** What a path does, by method. `allow` is the value of the Allow header. */
-export interface Path {
-  readonly actions: ReadonlyMap<string, Action>;
+export interface PathRoutes {
+  readonly actions: ReadonlyMap<string, RouteAction>;
   readonly allow: string;
 }
 
-const PATHS = pathsOf(ROUTES);
+const ROUTE_TABLE = buildRouteTable(ROUTES);
 
 /** What takes calls, by its path. */
-const CALLS: ReadonlyMap<string, CallAction> = new Map(
-  Array.from(PATHS, ([path, { actions }]) => [path, actions.get('POST')] as const).flatMap(
+const CALL_ROUTES: ReadonlyMap<string, CallAction> = new Map(
+  Array.from(ROUTE_TABLE, ([path, { actions }]) => [path, actions.get('POST')] as const).flatMap(
     ([path, action]) => (action?.kind === 'call' ? [[path, action]] : []),
   ),
 );
 
 /** The table in the form in which it is searched. */
-function pathsOf(routes: readonly Route[]): ReadonlyMap<string, Path> {
-  const paths = new Map<string, Path>();
+function buildRouteTable(routes: readonly Route[]): ReadonlyMap<string, PathRoutes> {
+  const paths = new Map<string, PathRoutes>();
   for (const { method, path, action } of routes) {
-    const found = pathOf(method, action);
+    const found = pathRoutes(method, action);
     paths.set(path, found);
     paths.set(`${path}/`, found);
   }
   return paths;
 }
 
-function pathOf(method: Route['method'], action: Action): Path {
+function pathRoutes(method: Route['method'], action: RouteAction): PathRoutes {
   const actions = new Map([[method as string, action]]);
   if (method === 'GET') actions.set('HEAD', action);
   actions.set('OPTIONS', { kind: 'options' });
@@ -82,40 +82,40 @@ function pathOf(method: Route['method'], action: Action): Path {
 }
 
 /** The server as a whole, which `OPTIONS *` asks about. RFC 9110 section 9.3.7. */
-const WHOLE: Path = {
+const SERVER_ROUTES: PathRoutes = {
   actions: new Map([['OPTIONS', { kind: 'options' }]]),
   allow: 'GET, HEAD, POST, OPTIONS',
 };
 
-const WITH_NAME = /^\/v1\/(?:pixel\/([^/]+)|projects\/([^/]+)\/settings)\/?$/;
+const NAMED_PATH = /^\/v1\/(?:pixel\/([^/]+)|projects\/([^/]+)\/settings)\/?$/;
 
 /** What the path of a target does; undefined when there is nothing. */
-export function findPath(target: string): Path | undefined {
-  const path = pathIn(target);
-  return PATHS.get(path) ?? namedPath(path);
+export function findRoutes(target: string): PathRoutes | undefined {
+  const path = targetPath(target);
+  return ROUTE_TABLE.get(path) ?? matchNamedPath(path);
 }
 
 /** What a POST to this path takes, where that is calls. */
-export function callAt(path: string): CallAction | undefined {
-  return CALLS.get(path);
+export function findCallRoute(path: string): CallAction | undefined {
+  return CALL_ROUTES.get(path);
 }
 
-function namedPath(path: string): Path | undefined {
-  if (path === '*') return WHOLE;
-  const [, type, writeKey] = WITH_NAME.exec(path) ?? [];
+function matchNamedPath(path: string): PathRoutes | undefined {
+  if (path === '*') return SERVER_ROUTES;
+  const [, type, writeKey] = NAMED_PATH.exec(path) ?? [];
   if (type !== undefined) {
-    return pathOf('GET', { kind: 'pixel', type: isCallType(type) ? type : shortForm(type) });
+    return pathRoutes('GET', { kind: 'pixel', type: isCallType(type) ? type : shortForm(type) });
   }
   if (writeKey === undefined) return undefined;
-  const decoded = decode(writeKey);
-  return decoded === undefined ? undefined : pathOf('GET', { kind: 'settings', writeKey: decoded });
+  const decoded = decodePath(writeKey);
+  return decoded === undefined ? undefined : pathRoutes('GET', { kind: 'settings', writeKey: decoded });
 }
 
 function shortForm(letter: string): CallType | undefined {
   return Object.hasOwn(SHORT_FORMS, letter) ? SHORT_FORMS[letter] : undefined;
 }
 
-function decode(text: string): string | undefined {
+function decodePath(text: string): string | undefined {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -127,7 +127,7 @@ function decode(text: string): string | undefined {
  * What a request line asks for. Proxies send a whole URL (RFC 9112 section 3.2.2), and clients that put `/v1/…` behind an
  * address that ends in a slash send two of them.
  */
-export function targetIn(url: string): string {
+export function requestTarget(url: string): string {
   if (url.startsWith('//v1/')) return url.slice(1);
   if (url.startsWith('/')) return url;
   const origin = /^https?:\/\/[^/?#]*/i.exec(url)?.[0];
@@ -137,13 +137,13 @@ export function targetIn(url: string): string {
 }
 
 /** The path of a target without its query. */
-export function pathIn(target: string): string {
+export function targetPath(target: string): string {
   const query = target.indexOf('?');
   return query < 0 ? target : target.slice(0, query);
 }
 
 /** What follows the question mark. */
-export function queryIn(target: string): string {
+export function targetQuery(target: string): string {
   const query = target.indexOf('?');
   return query < 0 ? '' : target.slice(query + 1);
 }

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { post, type Running, run } from './testing.ts';
+import { post, startTestServer, type TestServer } from '../../test/support/http-server.ts';
 import { TrustedProxies } from './trusted-proxies.ts';
 
 const proxies = new TrustedProxies(['10.0.0.0/8', '192.0.2.7/32', 'fd00::/8']);
 const sender = (connection: string | undefined, forwardedFor?: string) =>
-  proxies.senderBehind({ remoteAddress: connection }, forwardedFor).remoteAddress;
+  proxies.clientBehind({ remoteAddress: connection }, forwardedFor).remoteAddress;
 
 describe('the sender of a request', () => {
   test.each([
@@ -46,7 +46,7 @@ describe('the sender of a request', () => {
 });
 
 describe('behind a proxy', () => {
-  let running: Running | undefined;
+  let running: TestServer | undefined;
 
   afterEach(async () => {
     await running?.listener.stop();
@@ -64,11 +64,11 @@ describe('behind a proxy', () => {
   ];
 
   async function senders(trustedProxies: readonly string[] | undefined, headers: readonly string[]) {
-    running = await run(trustedProxies === undefined ? {} : { trustedProxies });
+    running = await startTestServer(trustedProxies === undefined ? {} : { trustedProxies });
     for (const [, request] of REQUESTS(headers)) {
       const connection = await running.connect();
       await connection.send(request);
-      expect((await connection.answer()).status).toBe(200);
+      expect((await connection.nextResponse()).status).toBe(200);
     }
     return running.calls.map((call) => call.peer?.remoteAddress);
   }
@@ -93,7 +93,7 @@ describe('behind a proxy', () => {
 
   test('the control API is asked by whoever the proxy says', async () => {
     const asked: string[] = [];
-    running = await run({
+    running = await startTestServer({
       trustedProxies: ['127.0.0.1/32'],
       control: async ({ address }) => {
         asked.push(address);
@@ -102,7 +102,7 @@ describe('behind a proxy', () => {
     });
     const connection = await running.connect();
     await connection.send('GET /api/v1/ledger HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 203.0.113.9\r\n\r\n');
-    expect((await connection.answer()).status).toBe(200);
+    expect((await connection.nextResponse()).status).toBe(200);
     expect(asked).toEqual(['203.0.113.9']);
   });
 });

@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net';
 
 /** A connection, or whoever is behind it. The address is looked at only when somebody asks, which costs a call of the system. */
-export interface Peer {
+export interface ClientPeer {
   readonly remoteAddress?: string | undefined;
 }
 
@@ -22,8 +22,8 @@ export class TrustedProxies {
   }
 
   /** Who sent a request that came over this connection with this `X-Forwarded-For`, several of them joined with commas. */
-  senderBehind(connection: Peer, forwardedFor: string | undefined): Peer {
-    return forwardedFor === undefined ? connection : new Sender(this, connection, forwardedFor);
+  clientBehind(connection: ClientPeer, forwardedFor: string | undefined): ClientPeer {
+    return forwardedFor === undefined ? connection : new ForwardedPeer(this, connection, forwardedFor);
   }
 
   includes(address: string): boolean {
@@ -31,12 +31,12 @@ export class TrustedProxies {
   }
 }
 
-class Sender implements Peer {
+class ForwardedPeer implements ClientPeer {
   readonly #proxies: TrustedProxies;
-  readonly #connection: Peer;
+  readonly #connection: ClientPeer;
   readonly #forwardedFor: string;
 
-  constructor(proxies: TrustedProxies, connection: Peer, forwardedFor: string) {
+  constructor(proxies: TrustedProxies, connection: ClientPeer, forwardedFor: string) {
     this.#proxies = proxies;
     this.#connection = connection;
     this.#forwardedFor = forwardedFor;
@@ -47,7 +47,7 @@ class Sender implements Peer {
     const callers = this.#forwardedFor.split(',');
     let known = this.#connection.remoteAddress;
     while (known !== undefined && callers.length > 0 && this.#proxies.includes(known)) {
-      const caller = addressIn(callers.pop()!.trim());
+      const caller = parseAddress(callers.pop()!.trim());
       if (caller === undefined) break;
       known = caller;
     }
@@ -56,10 +56,10 @@ class Sender implements Peer {
 }
 
 /** Some proxies add the port, with IPv6 in brackets. */
-const WITH_PORT = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/;
+const ADDRESS_WITH_PORT = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/;
 
-function addressIn(text: string): string | undefined {
-  const [, inBrackets, beforeColon] = WITH_PORT.exec(text) ?? [];
+function parseAddress(text: string): string | undefined {
+  const [, inBrackets, beforeColon] = ADDRESS_WITH_PORT.exec(text) ?? [];
   const address = inBrackets ?? beforeColon ?? text;
   return isIP(address) === 0 ? undefined : address;
 }

@@ -1,16 +1,14 @@
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import type { Source } from '../model/source.ts';
-import { type AcceptedEvent, acceptedEvent } from './accepted.ts';
-import { type Envelope, envelopeOf, envelopeOfBatch, type RequestText } from './envelope.ts';
-import { faultOf } from './json-fault.ts';
-import { isTooDeep } from './nesting.ts';
-import { normalise } from './normalise.ts';
-import type { DiscardReason, RefusalCode } from './reasons.ts';
-import { isTooLarge, MOST_CALLS } from './size.ts';
-import { ownKey } from './standing.ts';
+import { type AcceptedEvent, acceptEvent } from './accepted-event.ts';
+import type { DiscardReason, RefusalCode } from './discard-codes.ts';
+import { findSyntaxError } from './json-syntax-error.ts';
+import { isTooDeep, isTooLarge, MAX_BATCH_CALLS } from './limits.ts';
+import { batchEnvelope, type Envelope, normalize, type RequestText, singleEnvelope } from './normalize.ts';
+import { writeKeyOf } from './write-key-auth.ts';
 
 /** The calls of one request, read in one of two ways that give the same: parsed here, or scanned. */
-export interface Calls {
+export interface RequestCalls {
   readonly envelope: Envelope;
   readonly length: number;
   /** The write key beside the batch; a single call has only its own. */
@@ -23,7 +21,7 @@ export interface Calls {
 }
 
 /** Why a request cannot be taken apart. `detail` is a sentence for the client. */
-export interface Unreadable {
+export interface ParseFailure {
   readonly code: RefusalCode;
   readonly detail?: string;
   /** The write key in the body, where one was found. */
@@ -33,24 +31,24 @@ export interface Unreadable {
 }
 
 /** The calls of a body by `JSON.parse`. */
-export function parsedCalls(request: RequestText): Calls | Unreadable {
+export function parseCalls(request: RequestText): RequestCalls | ParseFailure {
   let body: Json;
   try {
     body = JSON.parse(request.text);
   } catch {
-    const fault = faultOf(request.request.body);
+    const fault = findSyntaxError(request.request.body);
     const detail = fault?.sentence ?? 'It is nested too deep to be read.';
     return { code: 'invalid_json', detail, writeKey: fault?.writeKey };
   }
   if (request.request.type !== 'batch') {
-    return new ParsedCalls([body], undefined, envelopeOf(request));
+    return new ParsedCalls([body], undefined, singleEnvelope(request));
   }
-  const writeKey = ownKey(body);
+  const writeKey = writeKeyOf(body);
   const batch = isObject(body) ? listIn(body) : undefined;
   if (!isObject(body) || batch === undefined) return { code: 'batch_not_array', writeKey };
   const calls = batch.length;
-  if (calls > MOST_CALLS) {
-    const [held, most] = [calls, MOST_CALLS].map((number) => number.toLocaleString('en-US'));
+  if (calls > MAX_BATCH_CALLS) {
+    const [held, most] = [calls, MAX_BATCH_CALLS].map((number) => number.toLocaleString('en-US'));
     return {
       code: 'batch_too_large',
       detail: `It holds ${held} calls, the limit is ${most}.`,
@@ -58,14 +56,14 @@ export function parsedCalls(request: RequestText): Calls | Unreadable {
       calls,
     };
   }
-  const envelope = envelopeOfBatch(body, request);
+  const envelope = batchEnvelope(body, request);
   if (typeof envelope === 'string') {
     return { code: envelope, detail: 'It stands beside the array named batch.', writeKey, calls };
   }
   return new ParsedCalls(batch, writeKey, envelope);
 }
 
-class ParsedCalls implements Calls {
+class ParsedCalls implements RequestCalls {
   readonly envelope: Envelope;
   readonly sharedKey: string | undefined;
   readonly #values: readonly Json[];
@@ -81,12 +79,12 @@ class ParsedCalls implements Calls {
   }
 
   keyOf(index: number): string | undefined {
-    return ownKey(this.#values[index]!);
+    return writeKeyOf(this.#values[index]!);
   }
 
   accept(index: number, source: Source): AcceptedEvent | DiscardReason {
     const { envelope } = this;
-    if (envelope.type === 'batch') envelope.written.index = index;
+    if (envelope.type === 'batch') envelope.numbers.index = index;
     return acceptValue(this.#values[index]!, source, envelope);
   }
 
@@ -98,12 +96,12 @@ class ParsedCalls implements Calls {
 /** One call as a value → the event to be stored, or why there is none. */
 export function acceptValue(call: Json, source: Source, envelope: Envelope): AcceptedEvent | DiscardReason {
   if (!isObject(call)) return 'not_an_object';
-  const event = normalise(call, envelope);
+  const event = normalize(call, envelope);
   if (typeof event === 'string') return event;
   try {
     const json = JSON.stringify(event);
     if (envelope.type === 'batch' && isTooLarge(call, json)) return 'message_too_large';
-    return isTooDeep(json) ? 'too_deeply_nested' : acceptedEvent(source, event, json);
+    return isTooDeep(json) ? 'too_deeply_nested' : acceptEvent(source, event, json);
   } catch (error) {
     // Nested so deep that writing it overflowed the stack; nothing else can fail on what JSON.parse made.
     if (error instanceof RangeError) return 'too_deeply_nested';

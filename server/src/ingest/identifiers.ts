@@ -13,7 +13,7 @@ const ID_FIELDS: ReadonlySet<string> = new Set<IdField>([
 ]);
 
 /** Longer message ids are replaced. decisions.md section 1, "messageId". */
-export const LONGEST_MESSAGE_ID = 100;
+export const MAX_MESSAGE_ID_LENGTH = 100;
 
 /**
  * An id as it is stored: a string with at least one character is kept as it is, a number becomes its decimal digits,
@@ -22,7 +22,7 @@ export const LONGEST_MESSAGE_ID = 100;
 export function readId(
   value: Json | undefined,
   field: IdField,
-  written: WrittenNumbers,
+  written: NumberLiterals,
 ): string | undefined | false {
   if (typeof value === 'string') return value !== '' && value;
   if (value === undefined || value === null) return undefined;
@@ -30,13 +30,13 @@ export function readId(
 }
 
 /** The client's id of the message, without blanks around it, or `undefined` when one must be assigned. */
-export function readMessageId(value: Json | undefined, written: WrittenNumbers): string | undefined {
+export function readMessageId(value: Json | undefined, written: NumberLiterals): string | undefined {
   if (typeof value !== 'string' && typeof value !== 'number') return undefined;
   const id = typeof value === 'string' ? value.trim() : digitsOf(value, 'messageId', written) || '';
-  return id.length > 0 && id.length <= LONGEST_MESSAGE_ID ? id : undefined;
+  return id.length > 0 && id.length <= MAX_MESSAGE_ID_LENGTH ? id : undefined;
 }
 
-function digitsOf(value: number, field: IdField, written: WrittenNumbers): string | false {
+function digitsOf(value: number, field: IdField, written: NumberLiterals): string | false {
   if (Number.isSafeInteger(value) || !Number.isInteger(value)) return Number.isFinite(value) && String(value);
   return written.digitsOf(field) ?? false;
 }
@@ -46,7 +46,7 @@ function digitsOf(value: number, field: IdField, written: WrittenNumbers): strin
  * differ in the last digits would become one. Such ids are rare, so the body is parsed a second time only when one is met,
  * and only once per request.
  */
-export class WrittenNumbers {
+export class NumberLiterals {
   readonly #text: string;
   #ids: Map<unknown, Map<string, string>> | undefined;
   #root: Json = null;

@@ -1,5 +1,5 @@
 import type { CallType } from './call.ts';
-import type { Pause } from './pauses.ts';
+import type { Duration, Monotonic } from './time.ts';
 
 /** One customer URL with the static headers of its requests. */
 export interface Endpoint {
@@ -54,7 +54,7 @@ export interface Destination {
 }
 
 /** Whether anything is sent to it. */
-export function isServed({ enabled, paused = false }: Pick<Destination, 'enabled' | 'paused'>): boolean {
+export function isDelivering({ enabled, paused = false }: Pick<Destination, 'enabled' | 'paused'>): boolean {
   return enabled && !paused;
 }
 
@@ -91,18 +91,18 @@ export function laneAt(destination: Destination, place: number): Destination {
 }
 
 /** A destination has at most this many endpoints. service.md "Destination configuration". */
-const ENDPOINTS = 5;
+const MAX_ENDPOINTS = 5;
 
 /** Ids of every lane it may ever have had: one that its settings have no longer may have deliveries all the same. */
-export function everyLaneOf(destination: Destination): number[] {
-  return Array.from({ length: ENDPOINTS }, (_, place) => laneAt(destination, place).id);
+export function everyLaneIdOf(destination: Destination): number[] {
+  return Array.from({ length: MAX_ENDPOINTS }, (_, place) => laneAt(destination, place).id);
 }
 
 /**
  * A number that stands for one endpoint of a destination, and for no other of any: the same whether it has a lane of its own or
  * shares one, so that a lane may be given for the destination.
  */
-export function endpointNumber({ id }: Pick<Destination, 'id'>, place: number): number {
+export function endpointIdOf({ id }: Pick<Destination, 'id'>, place: number): number {
   return id + place * LANE_STEP;
 }
 
@@ -112,6 +112,66 @@ export function destinationOfLane(lane: number): number {
 }
 
 /** The place of the endpoint that a lane delivers to; 0 for a destination that is one lane. */
-export function placeOfLane(lane: number): number {
+export function endpointIndexOfLane(lane: number): number {
   return Math.floor(lane / LANE_STEP);
+}
+
+/** A time in which nothing was sent to a destination because an operator had paused or disabled it. */
+export interface Pause {
+  readonly from: Monotonic;
+  /** Absent while it lasts. */
+  readonly to?: Monotonic;
+}
+
+/** More pauses than these within one retry window are joined, the oldest first. */
+const MAX_PAUSES = 50;
+
+/**
+ * Retry windows leave pauses out: this is the time since which `window` has passed at `now`, pauses not counted. What
+ * first failed before it has had its window.
+ */
+export function retryWindowStart(pauses: readonly Pause[], window: Duration, now: Monotonic): Monotonic {
+  let left = window;
+  let end = now;
+  for (let nth = pauses.length - 1; nth >= 0; nth--) {
+    const { from, to = now } = pauses[nth]!;
+    if (from >= end) continue;
+    const sending = end - Math.min(to, end);
+    if (sending >= left) break;
+    left -= sending;
+    end = from;
+  }
+  return end - left;
+}
+
+/** How much of the time from `from` to `now` was paused. */
+export function pausedTimeWithin(pauses: readonly Pause[], from: Monotonic, now: Monotonic): Duration {
+  let sum = 0;
+  for (const pause of pauses) {
+    sum += Math.max(0, Math.min(pause.to ?? now, now) - Math.max(pause.from, from));
+  }
+  return sum;
+}
+
+/** The pauses after a switch at `at`. Those that no retry window (`window` long) reaches back to are left out. */
+export function recordSwitch(
+  pauses: readonly Pause[],
+  { isServed, at, window }: { readonly isServed: boolean; readonly at: Monotonic; readonly window: Duration },
+): readonly Pause[] {
+  // A store from another machine may hold pauses that this machine's clock has not reached.
+  const past = pauses.filter(({ from }) => from <= at);
+  const last = past.at(-1);
+  const isOpen = last !== undefined && last.to === undefined;
+  if (!isServed) return isOpen ? past : mergeOldest([...past, { from: Math.max(at, last?.to ?? at) }]);
+  // A destination that an earlier version disabled has no beginning: all of its past counts as a pause.
+  const ended = isOpen ? { from: last.from, to: at } : { from: last?.to ?? 0, to: at };
+  const all = [...(isOpen ? past.slice(0, -1) : past), ended];
+  const start = retryWindowStart(all, window, at);
+  return mergeOldest(all.filter(({ to = at }) => to > start));
+}
+
+function mergeOldest(pauses: readonly Pause[]): readonly Pause[] {
+  if (pauses.length <= MAX_PAUSES) return pauses;
+  const [first, second, ...rest] = pauses;
+  return [{ ...second, from: first!.from }, ...rest];
 }

@@ -5,7 +5,7 @@ import type { Time } from './time.ts';
  * What a request to an endpoint came to: accepted, the class of a status, or why there was no answer. A label of metrics:
  * nothing that an endpoint sends becomes one.
  */
-export const RESULTS = [
+export const REQUEST_RESULTS = [
   'accepted',
   'status_3xx',
   'status_4xx',
@@ -23,18 +23,18 @@ export const RESULTS = [
   'other',
 ] as const;
 
-export type RequestResult = (typeof RESULTS)[number];
+export type RequestResult = (typeof REQUEST_RESULTS)[number];
 
-const CLASSES = [3, 4, 5];
-const OTHER_STATUS = RESULTS.indexOf('status_other');
-const OTHER = RESULTS.indexOf('other');
-const PLACES = new Map<string, number>(RESULTS.map((result, place) => [result, place]));
+const STATUS_CLASSES = [3, 4, 5];
+const OTHER_STATUS = REQUEST_RESULTS.indexOf('status_other');
+const OTHER = REQUEST_RESULTS.indexOf('other');
+const RESULT_INDEXES = new Map<string, number>(REQUEST_RESULTS.map((result, place) => [result, place]));
 
 /** The place in `RESULTS` of what a request came to. Runs for every request. */
-export function resultOf({ kind, reason, status }: Outcome): number {
+export function resultIndexOf({ kind, reason, status }: Outcome): number {
   if (kind === 'accepted') return 0;
-  if (status === undefined) return PLACES.get(reason) ?? OTHER;
-  const place = CLASSES.indexOf(Math.floor(status / 100));
+  if (status === undefined) return RESULT_INDEXES.get(reason) ?? OTHER;
+  const place = STATUS_CLASSES.indexOf(Math.floor(status / 100));
   return place < 0 ? OTHER_STATUS : place + 1;
 }
 

@@ -3,7 +3,7 @@ import type { Monotonic, Time } from './time.ts';
 
 /**
  * Stored events of a range of time as new deliveries to one destination: what an operator has asked for, and how it
- * ended. How far it has come is kept where its deliveries are owed (ports/backlog.ts, `owe`).
+ * ended. How far it has come is kept where its deliveries are owed (ports/delivery-queue.ts, `owe`).
  *
  * ```
  *   running ──▶ done        every event of the range was owed, or not wanted
@@ -46,7 +46,7 @@ export interface Replay {
 }
 
 /** Which events a replay is about. */
-export type ReplayWish = Pick<Replay, 'destination' | 'source' | 'types' | 'redelivers' | 'from' | 'to'>;
+export type ReplayRequest = Pick<Replay, 'destination' | 'source' | 'types' | 'redelivers' | 'from' | 'to'>;
 
 /** What a replay comes to, looked at before it begins. */
 export interface ReplayPreview {
@@ -59,7 +59,7 @@ export interface ReplayPreview {
 }
 
 /** How far a replay has come. */
-export interface ReplayStanding {
+export interface ReplayStatus {
   /** Events owed so far. */
   readonly events: number;
   /** Deliveries of it that are not settled for good yet. */

@@ -1,6 +1,15 @@
-import { describe, expect, test } from 'vitest';
+import fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
 import type { WebhookSettings } from './destination.ts';
-import { maskOf, type SecretPlace, withoutSecrets } from './secrets.ts';
+import {
+  hasMaskedValue,
+  mapQueryValues,
+  maskSecret,
+  maskUrl,
+  replaceSecrets,
+  type SecretPlace,
+  unmaskUrl,
+} from './secrets.ts';
 
 describe('what stands for a secret', () => {
   test.each([
@@ -9,7 +18,7 @@ describe('what stands for a secret', () => {
     ['twelve-chars', { set: true, hint: 'hars' }],
     ['x'.repeat(1000), { set: true, hint: 'xxxx' }],
   ])('of %j is %j', (secret, mask) => {
-    expect(maskOf(secret)).toEqual(mask);
+    expect(maskSecret(secret)).toEqual(mask);
   });
 });
 
@@ -32,7 +41,7 @@ const SETTINGS: WebhookSettings = {
 describe('settings without their secrets', () => {
   test('say of each secret where it stands, and keep everything else', () => {
     const places: SecretPlace[] = [];
-    const shown = withoutSecrets(SETTINGS, (secret, place) => {
+    const shown = replaceSecrets(SETTINGS, (secret, place) => {
       places.push(place);
       return `<${secret}>`;
     });
@@ -62,12 +71,60 @@ describe('settings without their secrets', () => {
   test('show a URL without the values of its query', () => {
     const url = 'https://a.example/?token=S3CRET';
     const settings = { ...SETTINGS, endpoints: [{ url, headers: {} }] };
-    expect(withoutSecrets(settings, maskOf).endpoints[0]?.url).toBe('https://a.example/?token=…');
-    expect(withoutSecrets(settings, maskOf, (it) => it).endpoints[0]?.url).toBe(url);
+    expect(replaceSecrets(settings, maskSecret).endpoints[0]?.url).toBe('https://a.example/?token=…');
+    expect(replaceSecrets(settings, maskSecret, (it) => it).endpoints[0]?.url).toBe(url);
   });
 
   test('have no keys for secrets that are not there', () => {
     const plain: WebhookSettings = { endpoints: [], format: 'canonical', success: 'any' };
-    expect(withoutSecrets(plain, maskOf)).toEqual(plain);
+    expect(replaceSecrets(plain, maskSecret)).toEqual(plain);
   });
+});
+
+describe('a URL that is shown', () => {
+  it.each([
+    ['https://a.example/in', 'https://a.example/in'],
+    ['https://a.example/in?token=S3CRET', 'https://a.example/in?token=…'],
+    ['https://a.example?sig=a%3Db==&v=1&flag&empty=&=x', 'https://a.example?sig=…&v=…&…&empty=&=…'],
+    ['https://u:p@a.example/?k=v', 'https://…@a.example/?k=…'],
+    ['http://u@p@a.example', 'http://…@a.example'],
+    ['https://a.example/@b?x@y', 'https://a.example/@b?…'],
+    ['https://a.example/#token=S3CRET', 'https://a.example/#…'],
+    ['https://a.example/?a=b?c=d;e=f#g?h=i', 'https://a.example/?a=…#…'],
+    ['no URL?S3CRET', 'no URL?…'],
+    ['https://a.example/?', 'https://a.example/?'],
+  ])('has nothing of its credentials: %s', (url, shown) => {
+    expect(maskUrl(url)).toBe(shown);
+    expect(maskUrl(shown)).toBe(shown);
+  });
+
+  it('can be sent back: what is stored fills in what is not shown, whatever the query is', () => {
+    const part = fc.stringMatching(/^[a-c=]{0,4}[ -"$-%'-~]{0,4}$/);
+    fc.assert(
+      fc.property(fc.array(part, { minLength: 1, maxLength: 5 }), (parts) => {
+        const url = `https://a.example/in?${parts.join('&').replaceAll(' ', '')}`;
+        expect(unmaskUrl(maskUrl(url), url)).toBe(url);
+        expect(hasMaskedValue(unmaskUrl(maskUrl(url), url))).toBe(false);
+      }),
+    );
+  });
+
+  it('keeps what was written over it, and what is not stored', () => {
+    const stored = 'https://a.example/?token=one&token=two&v=1';
+    expect(unmaskUrl('https://a.example/other?token=…&token=new', stored)).toBe(
+      'https://a.example/other?token=one&token=new',
+    );
+    const unknown = 'https://a.example/?key=…&…';
+    expect(unmaskUrl(unknown, stored)).toBe(unknown);
+    expect(hasMaskedValue(unknown)).toBe(true);
+    expect(hasMaskedValue(stored)).toBe(false);
+  });
+});
+
+it('other values can be put into a query, each known by its name and number', () => {
+  const url = mapQueryValues(
+    'https://a.example/?a=1&a=2&3&b=',
+    (value, { name, nth }) => `${name}${nth}<${value}>`,
+  );
+  expect(url).toBe('https://a.example/?a=a0<1>&a=a1<2>&0<3>&b=');
 });

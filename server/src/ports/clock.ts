@@ -45,7 +45,7 @@ export function wallTimeOf(at: Monotonic, clock: Pick<Clock, 'steps'>): Time {
 }
 
 /** How long ago the wall clock showed a time, however it was set since. */
-export function passedSince(at: Time, clock: Clock): Duration {
+export function elapsedSince(at: Time, clock: Clock): Duration {
   const now = clock.monotonic();
   const steps = clock.steps();
   for (let nth = steps.length - 1; nth >= 0; nth--) {
@@ -56,11 +56,11 @@ export function passedSince(at: Time, clock: Clock): Duration {
 }
 
 /** Something cannot have arrived so long ago and be handed over only now. */
-const LONGEST_ARRIVAL: Duration = 10 * 60_000;
+const MAX_ARRIVAL_AGE: Duration = 10 * 60_000;
 
 /** When something arrived that was dated by the wall clock a moment ago. Not in the future, even if the clock was set since. */
 export function arrivalOf(receivedAt: Time, clock: Pick<Clock, 'monotonic' | 'steps'>): Monotonic {
   const now = clock.monotonic();
   const at = receivedAt - clock.steps().at(-1)!.ahead;
-  return at > now || at < now - LONGEST_ARRIVAL ? now : at;
+  return at > now || at < now - MAX_ARRIVAL_AGE ? now : at;
 }

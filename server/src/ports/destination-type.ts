@@ -1,7 +1,7 @@
 import type { Destination } from '../model/destination.ts';
+import type { SerializedEvent } from '../model/serialized-event.ts';
 import type { Time } from '../model/time.ts';
-import type { WrittenEvent } from '../model/written-event.ts';
-import type { OutboundRequest } from './transport.ts';
+import type { OutboundRequest } from './http-client.ts';
 
 /**
  * What a kind of destination knows: how an event becomes requests. Pure: the same event and settings, the same bytes;
@@ -12,11 +12,15 @@ export interface DestinationType {
   readonly name: string;
 
   /** The requests of one round, one per endpoint that is wanted, with its place. All of them carry the same body. */
-  requests(written: WrittenEvent, destination: Destination, wanted: WantedRound): readonly PlacedRequest[];
+  requests(
+    written: SerializedEvent,
+    destination: Destination,
+    wanted: AttemptContext,
+  ): readonly EndpointRequest[];
 }
 
 /** The round that requests are made for. */
-export interface WantedRound {
+export interface AttemptContext {
   /** The endpoints, as bits by their place in the settings. */
   readonly endpoints: number;
   readonly now: Time;
@@ -24,8 +28,8 @@ export interface WantedRound {
   readonly origin?: string | undefined;
 }
 
-export interface PlacedRequest {
+export interface EndpointRequest {
   /** The endpoint's place in the settings. */
-  readonly place: number;
+  readonly endpoint: number;
   readonly request: OutboundRequest;
 }

@@ -1,8 +1,8 @@
 import type { Position } from '../model/event.ts';
+import type { JsonLine, SerializedEvent } from '../model/serialized-event.ts';
 import type { Duration, Monotonic } from '../model/time.ts';
-import type { Line, WrittenEvent } from '../model/written-event.ts';
-import type { SetId } from './backlog.ts';
 import type { ClockMark } from './clock.ts';
+import type { PendingSetId } from './delivery-queue.ts';
 
 /**
  * The append-only record of everything accepted. It is also where deliveries are born: what an append owes is a fact
@@ -22,7 +22,7 @@ export interface EventLog {
    *   the retention of events. An event that was erased or is damaged has no duplicates.
    * - Events get their positions in the order given.
    */
-  append(batch: Batch): Promise<Appended>;
+  append(batch: Batch): Promise<AppendResult>;
 
   /**
    * The events at these positions, in the order asked. An event that is no longer there (erased, or past its retention)
@@ -39,7 +39,7 @@ export interface EventLog {
    * found by its ids where their hashes are whole. May look at a part only: go on with `below: next` until
    * `next` is absent. In the order of the log (`oldestFirst`) it goes on from `next` upwards, that position included.
    */
-  find(query: Query, below?: Position): Promise<Found>;
+  find(query: LogQuery, below?: Position): Promise<PositionPage>;
 
   /**
    * Removes what a user did: every event with this userId becomes a gap, what is owed of it is counted `erased`, and its
@@ -64,25 +64,25 @@ export interface EventLog {
    * How much arrived in a range of time and is stored, gaps of erased events included: never fewer than `find` finds there.
    * May count a part only: go on with `next`, a position, until it is absent.
    */
-  extent(range: { readonly from: Monotonic; readonly to: Monotonic }, from: Position): Promise<Extent>;
+  rangeSize(range: { readonly from: Monotonic; readonly to: Monotonic }, from: Position): Promise<RangeSize>;
 }
 
 /** How much is stored. */
-export interface Extent {
+export interface RangeSize {
   readonly events: number;
   /** Of their JSON; of a chunk that lies in the range by a part only, that part of its bytes. */
   readonly bytes: number;
   readonly next?: Position;
 }
 
-export type Query =
+export type LogQuery =
   | { readonly messageId: string }
   | { readonly userId: string }
   /** From `from` (inclusive) to `to` (exclusive), by the time of arrival. */
   | {
       readonly from: Monotonic;
       readonly to: Monotonic;
-      readonly like?: Likeness;
+      readonly like?: EventPrefilter;
       readonly oldestFirst?: true;
     };
 
@@ -90,7 +90,7 @@ export type Query =
  * What an event must be like. It only spares reading: an adapter finds every event that is like this and leaves out of the
  * others what it can tell without reading them, so callers look at each event themselves. Whatever is absent may be anything.
  */
-export interface Likeness {
+export interface EventPrefilter {
   /** Id of the source. */
   readonly source?: number;
   readonly type?: string;
@@ -103,11 +103,11 @@ export interface Likeness {
   readonly isDelivered?: true;
 }
 
-export interface Found {
+export interface PositionPage {
   readonly positions: readonly Position[];
   readonly next?: Position;
   /** Positions passed, those found and those that were not: how far one answer has looked. */
-  readonly looked: number;
+  readonly scanned: number;
   /** About when the event at `next` arrived. */
   readonly reachedAt?: Monotonic;
 }
@@ -153,10 +153,10 @@ export interface Batch {
   /** When it arrived. It counts from here, for as long as anything is remembered of it. */
   readonly receivedAt: Monotonic;
   readonly events: readonly NewEvent[];
-  readonly owed: readonly Owed[];
-  readonly skipped: readonly Skipped[];
+  readonly owed: readonly OwedEvents[];
+  readonly skipped: readonly SkippedEvents[];
   /** What happened at the parser since the last batch. */
-  readonly received: readonly Received[];
+  readonly received: readonly CallCounts[];
 }
 
 export interface NewEvent {
@@ -170,13 +170,13 @@ export interface NewEvent {
   /** The canonical event as compact JSON. */
   readonly json: string;
   /** `json` in UTF-8, where it is written already. The adapter may keep these bytes, so nobody changes them. */
-  readonly line?: Line | undefined;
+  readonly line?: JsonLine | undefined;
   /** Both ids where they stand, so that whoever only hashes or compares them need not have them as texts. */
-  readonly idsInPlace?: IdsInPlace | undefined;
+  readonly idRanges?: IdRanges | undefined;
 }
 
 /** Both ids of an event in some bytes that hold its JSON, as ASCII without escapes. */
-export interface IdsInPlace {
+export interface IdRanges {
   readonly bytes: Uint8Array;
   /** Where its messageId begins and ends. */
   readonly idFrom: number;
@@ -187,7 +187,7 @@ export interface IdsInPlace {
 }
 
 /** Events of the batch that a destination is to get. */
-export interface Owed {
+export interface OwedEvents {
   /** Id of the destination. */
   readonly destination: number;
   /** `held`: the caller delivers them from memory now. `parked`: they wait in the backlog until claimed. */
@@ -197,27 +197,27 @@ export interface Owed {
 }
 
 /** Events of the batch that a destination of their source does not get, and why. */
-export interface Skipped {
+export interface SkippedEvents {
   readonly destination: number;
   readonly reason: string;
   readonly indexes: readonly number[];
 }
 
 /** How many calls of a source were parsed, and how many of them were discarded, by reason. */
-export interface Received {
+export interface CallCounts {
   readonly source: number;
   readonly calls: number;
   readonly discarded: Readonly<Record<string, number>>;
 }
 
-export interface Appended {
+export interface AppendResult {
   /** One entry per event of the batch; `undefined` where the event is a duplicate. */
   readonly positions: readonly (Position | undefined)[];
   /** One entry per entry of `owed`: the pending set the caller now holds; `undefined` where nothing is held. */
-  readonly held: readonly (SetId | undefined)[];
+  readonly held: readonly (PendingSetId | undefined)[];
 }
 
-export interface StoredEvent extends WrittenEvent {
+export interface StoredEvent extends SerializedEvent {
   readonly source: number;
 }
 

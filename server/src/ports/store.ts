@@ -1,22 +1,24 @@
-import type { Backlog } from './backlog.ts';
 import type { ClockMark } from './clock.ts';
-import type { DeadLetters } from './dead-letters.ts';
-import type { EndpointHealths } from './endpoint-healths.ts';
+import type {
+  DeadLetterQueue,
+  DeliveryHistories,
+  DeliveryQueue,
+  EndpointHealthStore,
+} from './delivery-queue.ts';
 import type { Damage, EventLog } from './event-log.ts';
-import type { History } from './history.ts';
-import type { Settings } from './settings.ts';
+import type { SettingsStore } from './settings-store.ts';
 
 /** The ports that share one commit, opened together: the same adapter is behind all of them. */
 export interface Store {
   readonly log: EventLog;
-  readonly backlog: Backlog;
-  readonly settings: Settings;
-  readonly history: History;
-  readonly deadLetters: DeadLetters;
-  readonly endpoints: EndpointHealths;
+  readonly queue: DeliveryQueue;
+  readonly settings: SettingsStore;
+  readonly history: DeliveryHistories;
+  readonly deadLetters: DeadLetterQueue;
+  readonly endpointHealth: EndpointHealthStore;
 
   /** How the clocks stood when this was written the last time; absent where it never was. */
-  readonly lastMark?: ClockMark;
+  readonly lastClockMark?: ClockMark;
 
   /**
    * Writes a copy of everything, as it is at one moment after the call, to a folder that does not exist yet or is empty.

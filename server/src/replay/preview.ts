@@ -1,32 +1,32 @@
-import type { ReplayPreview, ReplayWish } from '../model/replay.ts';
+import type { ReplayPreview, ReplayRequest } from '../model/replay.ts';
 import { type Duration, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { EventLog, Extent } from '../ports/event-log.ts';
-import { END, type Walked, type WalkWish } from './walk.ts';
+import type { EventLog, RangeSize } from '../ports/event-log.ts';
+import { CURSOR_END, type CursorRange, type EventSlice } from './cursor.ts';
 
 /** Somebody waits for the preview: what was not looked at by then is estimated. */
-const PATIENCE: Duration = SECOND;
+const PREVIEW_TIME_LIMIT: Duration = SECOND;
 
-export interface PreviewTools {
-  readonly log: Pick<EventLog, 'extent'>;
+export interface PreviewDependencies {
+  readonly log: Pick<EventLog, 'rangeSize'>;
   readonly clock: Pick<Clock, 'monotonic'>;
   /** Looks at the next part of the range, as the replay itself will. */
-  readonly look: (cursor: number) => Promise<Walked>;
+  readonly look: (cursor: number) => Promise<EventSlice>;
 }
 
 /** Looks through the range: how many events there are, and how large. */
 export async function previewOf(
-  wish: ReplayWish,
-  { log, clock, look }: PreviewTools,
+  wish: ReplayRequest,
+  { log, clock, look }: PreviewDependencies,
 ): Promise<ReplayPreview> {
-  const end = clock.monotonic() + PATIENCE;
+  const end = clock.monotonic() + PREVIEW_TIME_LIMIT;
   const seen = { count: 0, bytes: 0 };
-  for (let cursor = 0; cursor !== END; ) {
+  for (let cursor = 0; cursor !== CURSOR_END; ) {
     const walked = await look(cursor);
     cursor = walked.to;
     seen.count += walked.events.length;
     seen.bytes += bytesOf(walked);
-    if (cursor !== END && clock.monotonic() >= end) {
+    if (cursor !== CURSOR_END && clock.monotonic() >= end) {
       const [whole, left] = [await extentOf(log, wish, 0), await extentOf(log, wish, cursor)];
       return estimate(seen, { looked: whole.events - left.events, left });
     }
@@ -37,7 +37,7 @@ export async function previewOf(
 /** As if as many of the events that are still to be looked at were wanted as of those before; never more than there are. */
 export function estimate(
   seen: { readonly count: number; readonly bytes: number },
-  { looked, left }: { readonly looked: number; readonly left: Pick<Extent, 'events' | 'bytes'> },
+  { looked, left }: { readonly looked: number; readonly left: Pick<RangeSize, 'events' | 'bytes'> },
 ): ReplayPreview {
   const share = Math.min(1, seen.count / Math.max(1, looked));
   const count = Math.round(left.events * share);
@@ -51,13 +51,13 @@ export function estimate(
 
 /** How much is stored of a range from a position on. */
 export async function extentOf(
-  log: Pick<EventLog, 'extent'>,
-  { from, to }: WalkWish,
+  log: Pick<EventLog, 'rangeSize'>,
+  { from, to }: CursorRange,
   start: number,
-): Promise<Pick<Extent, 'events' | 'bytes'>> {
+): Promise<Pick<RangeSize, 'events' | 'bytes'>> {
   let [events, bytes] = [0, 0];
-  for (let at: number | undefined = start; at !== undefined && at !== END; ) {
-    const part: Extent = await log.extent({ from, to }, at);
+  for (let at: number | undefined = start; at !== undefined && at !== CURSOR_END; ) {
+    const part: RangeSize = await log.rangeSize({ from, to }, at);
     events += part.events;
     bytes += part.bytes;
     at = part.next;
@@ -65,6 +65,6 @@ export async function extentOf(
   return { events, bytes };
 }
 
-function bytesOf({ events }: Walked): number {
+function bytesOf({ events }: EventSlice): number {
   return events.reduce((sum, { stored }) => sum + Buffer.byteLength(JSON.stringify(stored.event)), 0);
 }

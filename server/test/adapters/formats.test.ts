@@ -55,8 +55,8 @@ async function fill(store: Store): Promise<void> {
   await store.log.append(warehouse);
   const { positions } = await store.log.find({ userId: 'ü2' });
   const slice = { origin: 'r1', destinations: [WAREHOUSE], positions, from: 0, to: 7, now: START };
-  await store.backlog.owe(slice);
-  await store.endpoints.keep(HEALTH);
+  await store.queue.enqueue(slice);
+  await store.endpointHealth.save(HEALTH);
 }
 
 /** In files of format 4 and later. */
@@ -72,7 +72,7 @@ async function expectEverything(store: Store): Promise<void> {
   expect(sources).toEqual([expect.objectContaining({ name: 'website', writeKeys: ['wk_1', 'wk_2'] })]);
   expect(destinations).toEqual([expect.objectContaining({ name: 'crm', type: 'webhooks', version: 1 })]);
   await expectBalanced(store);
-  const ledger = await store.backlog.ledger();
+  const ledger = await store.queue.ledger();
   expect(ledger.sources.get(1)).toMatchObject({ accepted: 329, duplicates: 3, discarded: { no_event: 3 } });
   expect(ledger.destinations.get(CRM)).toMatchObject({
     ...{ owed: 306, delivered: 1, dead: { status_400: 1 }, pending: 304 },
@@ -88,17 +88,17 @@ async function expectEverything(store: Store): Promise<void> {
   }
   const again = batch([event('merged3'), event('held5'), event('new')], { receivedAt: START + 3 * HOUR });
   expect(duplicatesOf(await store.log.append(again))).toEqual([0, 1]);
-  expect(await store.backlog.adopt()).toBe(2);
-  const { deliveries } = await store.backlog.claim(CRM, ALL, START + 5 * HOUR);
+  expect(await store.queue.recoverOrphans()).toBe(2);
+  const { deliveries } = await store.queue.claim(CRM, ALL, START + 5 * HOUR);
   expect(deliveries).toHaveLength(304);
   const tried = deliveries.filter(({ delivery }) => delivery.rounds > 0).map(({ delivery }) => delivery);
   expect(tried).toContainEqual(
     expect.objectContaining({ rounds: 1, firstFailedAt: START, endpoints: 0b10, settingsVersion: 3 }),
   );
   expect(await idsOf(store, deliveries)).toContain('parked299');
-  await store.backlog.settle(deliveries.map((one) => delivered({ ...one, destination: CRM })));
-  expect(await store.history.owing('r1')).toMatchObject({ cursor: 7, events: 1 });
-  const replayed = await store.backlog.claim(WAREHOUSE, ALL, START);
+  await store.queue.settle(deliveries.map((one) => delivered({ ...one, destination: CRM })));
+  expect(await store.history.progress('r1')).toMatchObject({ cursor: 7, events: 1 });
+  const replayed = await store.queue.claim(WAREHOUSE, ALL, START);
   expect(replayed.deliveries).toMatchObject([{ origin: 'r1', delivery: { rounds: 0 } }]);
   await expectBalanced(store);
 }
@@ -112,7 +112,7 @@ describe('a data folder of', () => {
       copyFileSync(join(FOLDER, file), join(folder, 'millrace.db'));
       const store = await openSqliteStore({ folder });
       await expectEverything(store);
-      expect(await store.endpoints.load()).toEqual(Number.parseInt(file, 10) >= 4 ? HEALTH : []);
+      expect(await store.endpointHealth.load()).toEqual(Number.parseInt(file, 10) >= 4 ? HEALTH : []);
       await store.stop();
     } finally {
       rmSync(folder, { recursive: true });

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
-import { emptyContents, openMemoryStore } from '../../src/adapters/memory/store.ts';
 import { SECOND } from '../../src/model/time.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { batch, duplicatesOf, event, events } from '../conformance/batches.ts';
 import { START, storeConformance } from '../conformance/store.ts';
+import { emptyContents, openMemoryStore } from '../memory-store/store.ts';
 
 /** What each store has "on disk", so that another one can be opened on it. */
 const contentsOf = new WeakMap<Store, ReturnType<typeof emptyContents>>();

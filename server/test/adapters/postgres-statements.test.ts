@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../../src/model/time.ts';
-import type { Held } from '../../src/ports/backlog.ts';
+import type { HeldDelivery } from '../../src/ports/delivery-queue.ts';
 import {
   batch,
   CRM,
@@ -49,8 +49,9 @@ describe.runIf(bin !== undefined)('statements of the cluster', () => {
     const one = owedBatch(of, 'held');
     return heldFrom(one, await log.append(one));
   };
-  const inHand = (deliveries: readonly Held[]) => deliveries.map((held) => ({ ...held, destination: CRM }));
-  const idsOf = async ({ log }: Process, holdings: readonly Held[]) =>
+  const inHand = (deliveries: readonly HeldDelivery[]) =>
+    deliveries.map((held) => ({ ...held, destination: CRM }));
+  const idsOf = async ({ log }: Process, holdings: readonly HeldDelivery[]) =>
     (await log.read(holdings.map(({ delivery }) => delivery.position))).map((one) => one?.messageId);
 
   describe('append', () => {
@@ -127,7 +128,7 @@ describe.runIf(bin !== undefined)('statements of the cluster', () => {
   describe('claim', () => {
     it('never gives one delivery to two processes, and splits a set between them', async () => {
       for (const prefix of ['p', 'q', 'r']) await a.log.append(owedBatch(events(10, prefix), 'parked'));
-      let second: Promise<{ deliveries: readonly Held[] }> | undefined;
+      let second: Promise<{ deliveries: readonly HeldDelivery[] }> | undefined;
       const first = await a.backlog.claim(CRM, 4, START, async () => {
         // What the other one is just taking is passed over and not waited for.
         second = b.backlog.claim(CRM, 100, START);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { reachEndpoint } from '../../src/adapters/node/reach.ts';
+import { checkReachability } from '../../src/adapters/http-client/egress-report.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
 
 const TLS = join(import.meta.dirname, '../support/tls');
@@ -24,20 +24,23 @@ async function receiver(certificate?: string): Promise<TestReceiver> {
 
 test('an endpoint is connected to, and no request is sent', async () => {
   const { url, arrivals } = await receiver();
-  expect(await reachEndpoint(`${url}/in`, { allow })).toEqual({ kind: 'connected', ms: expect.any(Number) });
+  expect(await checkReachability(`${url}/in`, { allow })).toEqual({
+    kind: 'connected',
+    ms: expect.any(Number),
+  });
   expect(arrivals).toEqual([]);
 });
 
 test('the end of a certificate is told, and one that requests would not accept is refused', async () => {
   const good = await receiver('server');
   const localhost = (one: TestReceiver) => `https://localhost:${one.port}/in`;
-  const reached = await reachEndpoint(localhost(good), { allow: [...allow, '::1/128'], ca });
+  const reached = await checkReachability(localhost(good), { allow: [...allow, '::1/128'], ca });
   expect(reached).toMatchObject({ kind: 'connected', certificateEndsAt: expect.any(Number) });
   const expired = await receiver('expired');
-  expect(await reachEndpoint(localhost(expired), { allow: [...allow, '::1/128'], ca })).toMatchObject({
+  expect(await checkReachability(localhost(expired), { allow: [...allow, '::1/128'], ca })).toMatchObject({
     ...{ kind: 'failed', reason: 'certificate_untrusted', detail: expect.stringContaining('expired') },
   });
-  expect(await reachEndpoint(localhost(good), { allow: [...allow, '::1/128'] })).toMatchObject({
+  expect(await checkReachability(localhost(good), { allow: [...allow, '::1/128'] })).toMatchObject({
     ...{ kind: 'failed', reason: 'certificate_untrusted' },
   });
 });
@@ -45,26 +48,33 @@ test('the end of a certificate is told, and one that requests would not accept i
 test('what is refused, what nobody listens to, and what has no name is told as deliveries have it', async () => {
   const { url } = await receiver();
   const closed = `http://127.0.0.1:${await freePort()}/`;
-  expect(await reachEndpoint(url, { allow: [] })).toMatchObject({ kind: 'failed', reason: 'egress_refused' });
-  expect(await reachEndpoint(closed, { allow })).toMatchObject({
+  expect(await checkReachability(url, { allow: [] })).toMatchObject({
+    kind: 'failed',
+    reason: 'egress_refused',
+  });
+  expect(await checkReachability(closed, { allow })).toMatchObject({
     kind: 'failed',
     reason: 'connection_refused',
   });
   const lookup = (_name: string, _options: object, done: (error: NodeJS.ErrnoException, found: []) => void) =>
     done(Object.assign(new Error('no'), { code: 'ENOTFOUND' }), []);
-  expect(await reachEndpoint('http://a.example', { allow }, { lookup })).toMatchObject({
+  expect(await checkReachability('http://a.example', { allow }, { lookup })).toMatchObject({
     ...{ kind: 'failed', reason: 'name_not_resolved' },
   });
-  expect(await reachEndpoint('nonsense', { allow })).toMatchObject({
+  expect(await checkReachability('nonsense', { allow })).toMatchObject({
     kind: 'failed',
     reason: 'invalid_request',
   });
-  expect(await reachEndpoint(closed, { allow, ca: '/nowhere.pem' })).toMatchObject({
+  expect(await checkReachability(closed, { allow, ca: '/nowhere.pem' })).toMatchObject({
     ...{ kind: 'failed', detail: expect.stringContaining('/nowhere.pem') },
   });
 });
 
 test('an endpoint whose name is looked up for ever is given up', async () => {
-  const reached = await reachEndpoint('https://a.example/', { allow }, { lookup: () => {}, patience: 20 });
+  const reached = await checkReachability(
+    'https://a.example/',
+    { allow },
+    { lookup: () => {}, patience: 20 },
+  );
   expect(reached).toEqual({ kind: 'failed', reason: 'timeout', detail: 'no connection within 0.02 s' });
 });

@@ -11,7 +11,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { restoreBackup } from '../../src/adapters/sqlite/restoring.ts';
+import { restoreBackup } from '../../src/adapters/sqlite/backup/restore.ts';
 import { openSqliteStore, type SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { event, events, owedBatch } from '../conformance/batches.ts';
 import { expectBalanced } from '../conformance/harness.ts';
@@ -56,7 +56,7 @@ describe('a backup', () => {
       await expectBalanced(restored);
       expect((await restored.log.size()).events).toBe(30);
       // What the original held in hand is nobody's now, and waits.
-      expect(await restored.backlog.adopt()).toBe(30);
+      expect(await restored.queue.recoverOrphans()).toBe(30);
     } finally {
       await restored.stop();
     }

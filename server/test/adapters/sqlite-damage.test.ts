@@ -185,7 +185,7 @@ describe('a damaged store', () => {
       // Two runs, so that it cannot be made anew.
       database.exec(`update pending set destination = ${WAREHOUSE}, n = n + 1 where destination = ${CRM}`);
     });
-    const { deliveries } = await store.backlog.claim(WAREHOUSE, ALL, MUCH_LATER);
+    const { deliveries } = await store.queue.claim(WAREHOUSE, ALL, MUCH_LATER);
     expect(await idsOf(store, deliveries)).toEqual(['x']);
   });
 
@@ -263,8 +263,8 @@ describe('a damaged store', () => {
     for (const [position, id] of ids.entries()) expect([right[position], undefined], what).toContain(id);
     const missing = positions.filter((position) => ids[position] === undefined);
     expect(await opened.log.damaged(missing), what).toEqual(missing);
-    await opened.backlog.adopt();
-    const { deliveries } = await opened.backlog.claim(CRM, ALL, MUCH_LATER);
+    await opened.queue.recoverOrphans();
+    const { deliveries } = await opened.queue.claim(CRM, ALL, MUCH_LATER);
     for (const { delivery } of deliveries) expect(positions, what).toContain(delivery.position);
   }
 });

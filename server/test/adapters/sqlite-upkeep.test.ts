@@ -6,7 +6,7 @@ import { openSqliteStore, type SqliteStore } from '../../src/adapters/sqlite/sto
 import type { Position } from '../../src/model/event.ts';
 import { balanceOf } from '../../src/model/ledger.ts';
 import { DAY, HOUR, MINUTE } from '../../src/model/time.ts';
-import type { NewEvent, Query } from '../../src/ports/event-log.ts';
+import type { LogQuery, NewEvent } from '../../src/ports/event-log.ts';
 
 const START = Date.UTC(2026, 0, 1, 12);
 const RETENTION = { events: 7 * DAY, deadLetters: 30 * DAY };
@@ -25,7 +25,7 @@ describe('upkeep of the SQLite store', () => {
     await store.settings.apply({ sources: [{ name: 'website', ...source }], destinations: [] });
   });
   afterEach(async () => {
-    const { destinations } = await store.backlog.ledger();
+    const { destinations } = await store.queue.ledger();
     for (const counts of destinations.values()) expect(balanceOf(counts)).toBe(0);
     await store.stop();
     rmSync(folder, { recursive: true });
@@ -65,7 +65,7 @@ describe('upkeep of the SQLite store', () => {
     for (let calls = 1; ; calls++) if (!(await store.log.maintain(now, retention, 4))) return calls;
   }
 
-  async function find(query: Query): Promise<Position[]> {
+  async function find(query: LogQuery): Promise<Position[]> {
     const positions: Position[] = [];
     let below: Position | undefined;
     do {
@@ -187,17 +187,17 @@ describe('upkeep of the SQLite store', () => {
 
   it('buries what is still owed of events it lets go of, and keeps events of dead letters readable', async () => {
     const [dead] = await append([event(1), event(2)], START, 'parked');
-    const [held] = (await store.backlog.claim(CRM, 1, START)).deliveries;
+    const [held] = (await store.queue.claim(CRM, 1, START)).deliveries;
     const attempts = [
       { endpoint: 'x', startedAt: START, latencyMs: 1, outcome: { kind: 'refused', reason: 'status_410' } },
     ] as const;
     const decision = { kind: 'dead', reason: 'status_410' } as const;
-    await store.backlog.settle([
+    await store.queue.settle([
       { set: held!.set, destination: CRM, position: held!.delivery.position, attempts, decision },
     ]);
     for (let n = 10; n < 20; n++) await append([event(n)], START + 8 * DAY);
     await upkeep(START + 8 * DAY);
-    const { destinations } = await store.backlog.ledger();
+    const { destinations } = await store.queue.ledger();
     expect(destinations.get(CRM)).toMatchObject({
       owed: 2,
       pending: 0,
@@ -239,7 +239,7 @@ describe('upkeep of the SQLite store', () => {
     expect(await store.log.erase(secret)).toBe(33);
     expect(bytesIn(folder, secret)).toBe(0);
     expect(await find({ userId: secret })).toEqual([]);
-    const { destinations } = await store.backlog.ledger();
+    const { destinations } = await store.queue.ledger();
     expect(destinations.get(CRM)).toMatchObject({ owed: 330, erased: 33, pending: 297 });
     expect((await find({ userId: 'user-7' })).length).toBe(1);
     expect(await store.log.erase(secret)).toBe(0);

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { egressRules } from '../../src/adapters/node/egress.ts';
-import { createTransport, type TransportOptions } from '../../src/adapters/node/transport.ts';
-import type { Answer, Transport } from '../../src/ports/transport.ts';
+import { createHttpClient, type HttpClientOptions } from '../../src/adapters/http-client/client.ts';
+import { egressRules } from '../../src/adapters/http-client/egress.ts';
+import type { HttpClient, HttpResult } from '../../src/ports/http-client.ts';
 import {
   closed,
   http,
@@ -18,8 +18,8 @@ afterEach(async () => {
   await Promise.all(started.splice(0).map((stop) => stop()));
 });
 
-function transportWith(options: Partial<TransportOptions> = {}): Transport {
-  const transport = createTransport({ egress: egressRules(['127.0.0.0/8']), ...options });
+function transportWith(options: Partial<HttpClientOptions> = {}): HttpClient {
+  const transport = createHttpClient({ egress: egressRules(['127.0.0.0/8']), ...options });
   started.push(() => transport.stop());
   return transport;
 }
@@ -35,7 +35,7 @@ function urlOf(server: RawServer): string {
 }
 
 /** So many requests one after the other, after which every connection is used again at once. */
-async function proveReuse(transport: Transport, url: string): Promise<void> {
+async function proveReuse(transport: HttpClient, url: string): Promise<void> {
   for (let nth = 0; nth < 70; nth++) {
     expect(await post(transport, url, { body: Buffer.from('proof') })).toMatchObject({ status: 200 });
   }
@@ -67,7 +67,7 @@ test('done finds the connection of a complete answer free again', async () => {
   const server = await receiver((socket) => socket.write(http('200 OK', 'ok')));
   const transport = transportWith();
   const request = { url: urlOf(server), headers: {}, body: Buffer.from('{}'), timeout: 5000, pool: 1 };
-  await new Promise<Answer>((resolve) => transport.send(request, () => transport.send(request, resolve)));
+  await new Promise<HttpResult>((resolve) => transport.send(request, () => transport.send(request, resolve)));
   expect(server.requests).toHaveLength(2);
   expect(server.sockets).toHaveLength(1);
 });
@@ -108,7 +108,7 @@ test('a connection that was opened again under a waiting request counts as new',
   });
   const transport = transportWith();
   const request = { url: urlOf(server), headers: {}, body: Buffer.from('{}'), timeout: 5000, pool: 1 };
-  const answer = await new Promise<Answer>((resolve) => {
+  const answer = await new Promise<HttpResult>((resolve) => {
     transport.send(request, () => transport.send(request, resolve));
   });
   expect(answer).toMatchObject({ kind: 'failed', reason: 'connection_closed' });
@@ -289,7 +289,7 @@ test('an answer nobody asked for harms the requests of its own pool only', async
     else socket.write(http('200 OK'));
   });
   const transport = transportWith();
-  const victims: Promise<Answer>[] = [];
+  const victims: Promise<HttpResult>[] = [];
   for (let nth = 0; nth < 100; nth++) {
     void post(transport, urlOf(server), { pool: 1, body: Buffer.from('poison') });
     victims.push(post(transport, urlOf(server), { pool: 2, body: Buffer.from('good') }));

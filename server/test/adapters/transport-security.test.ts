@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import type { TLSSocket, TlsOptions } from 'node:tls';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { egressRules, type Lookup } from '../../src/adapters/node/egress.ts';
-import { createTransport, type TransportOptions } from '../../src/adapters/node/transport.ts';
-import type { Transport } from '../../src/ports/transport.ts';
+import { createHttpClient, type HttpClientOptions } from '../../src/adapters/http-client/client.ts';
+import { type DnsLookup, egressRules } from '../../src/adapters/http-client/egress.ts';
+import type { HttpClient } from '../../src/ports/http-client.ts';
 import {
   closed,
   http,
@@ -22,8 +22,8 @@ afterEach(async () => {
   await Promise.all(started.splice(0).map((stop) => stop()));
 });
 
-function transportWith(options: Partial<TransportOptions> = {}): Transport {
-  const transport = createTransport({ egress: LOOPBACK, ...options });
+function transportWith(options: Partial<HttpClientOptions> = {}): HttpClient {
+  const transport = createHttpClient({ egress: LOOPBACK, ...options });
   started.push(() => transport.stop());
   return transport;
 }
@@ -34,7 +34,7 @@ async function receiver(options: RawServerOptions = {}): Promise<RawServer> {
   return server;
 }
 
-function names(answers: Record<string, string[]>): Lookup {
+function names(answers: Record<string, string[]>): DnsLookup {
   return (hostname, _options, done) => {
     const addresses = answers[hostname]?.map((address) => ({
       address,
@@ -112,7 +112,7 @@ describe('addresses', () => {
 
   test('connects to the address that was checked, in the name of the host', async () => {
     const server = await receiver();
-    const lookup = vi.fn<Lookup>(names({ 'hooks.example': ['127.0.0.1'] }));
+    const lookup = vi.fn<DnsLookup>(names({ 'hooks.example': ['127.0.0.1'] }));
     const transport = transportWith({ lookup });
     const url = `http://hooks.example:${server.port}/`;
     expect(await post(transport, url)).toMatchObject({ status: 200 });
@@ -137,7 +137,7 @@ describe('addresses', () => {
   });
 
   test('a lookup that never answers is a timeout, and one lookup of a name runs at a time', async () => {
-    const lookup = vi.fn<Lookup>(() => {});
+    const lookup = vi.fn<DnsLookup>(() => {});
     const transport = transportWith({ lookup });
     const posts = [1, 2, 3].map(() => post(transport, 'http://hooks.example/', { timeout: 100 }));
     for (const answer of await Promise.all(posts)) {

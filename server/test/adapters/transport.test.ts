@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { egressRules } from '../../src/adapters/node/egress.ts';
-import { createTransport } from '../../src/adapters/node/transport.ts';
-import type { Transport } from '../../src/ports/transport.ts';
+import { createHttpClient } from '../../src/adapters/http-client/client.ts';
+import { egressRules } from '../../src/adapters/http-client/egress.ts';
+import type { HttpClient } from '../../src/ports/http-client.ts';
 import {
   closed,
   http,
@@ -14,11 +14,11 @@ import {
   startRawServer,
 } from '../support/raw-server.ts';
 
-let transport: Transport;
+let transport: HttpClient;
 const servers: RawServer[] = [];
 
 beforeEach(() => {
-  transport = createTransport({ egress: egressRules(['127.0.0.0/8']) });
+  transport = createHttpClient({ egress: egressRules(['127.0.0.0/8']) });
 });
 
 afterEach(async () => {

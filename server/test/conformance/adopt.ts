@@ -20,7 +20,7 @@ import {
   settle,
 } from './holdings.ts';
 
-/** ports/backlog.ts: `adopt`. ports/store.ts: `stop`. */
+/** ports/delivery-queue.ts: `adopt`. ports/store.ts: `stop`. */
 export function adoptConformance(subject: Subject): void {
   describe('adopt', () => {
     parks(subject);
@@ -68,7 +68,7 @@ function parks(subject: Subject): void {
       }),
     );
     expect(await subject.restart()).toBe(9);
-    const { deliveries } = await subject.store.backlog.claim(WAREHOUSE, ALL, START);
+    const { deliveries } = await subject.store.queue.claim(WAREHOUSE, ALL, START);
     expect(await idsOf(subject.store, deliveries)).toEqual(['m1', 'm2']);
     expect(await laneOf(subject.store, 77)).toMatchObject({ held: 0, onDisk: 1 });
   });
@@ -109,10 +109,10 @@ function parks(subject: Subject): void {
 
 function leaves(subject: Subject): void {
   it('finds nothing in a new store, and nothing a second time', async () => {
-    expect(await subject.store.backlog.adopt()).toBe(0);
+    expect(await subject.store.queue.recoverOrphans()).toBe(0);
     await hold(subject.store, 2);
     expect(await subject.restart()).toBe(2);
-    expect(await subject.store.backlog.adopt()).toBe(0);
+    expect(await subject.store.queue.recoverOrphans()).toBe(0);
     await expectLane(subject.store, 0, 2);
   });
 
@@ -133,7 +133,7 @@ function leaves(subject: Subject): void {
     await hold(subject.store, 2, 'old');
     await subject.crash();
     const mine = await hold(subject.store, 3, 'new');
-    expect(await subject.store.backlog.adopt()).toBe(2);
+    expect(await subject.store.queue.recoverOrphans()).toBe(2);
     await expectLane(subject.store, 3, 2);
     await settle(subject.store, mine.map(delivered));
     await expectLane(subject.store, 0, 2);

@@ -188,7 +188,7 @@ function sameBatch(subject: Subject): void {
   });
 
   it('gives the same batch the same answer after what it owed was delivered', async () => {
-    const { log, backlog } = subject.store;
+    const { log, queue: backlog } = subject.store;
     const one = owedBatch(events(2), 'held');
     const first = await log.append(one);
     const results = heldFrom(one, first).map(({ set, destination, delivery }) => {

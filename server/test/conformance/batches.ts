@@ -2,7 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import type { Event, Position } from '../../src/model/event.ts';
 import type { JsonObject } from '../../src/model/json.ts';
-import type { Appended, Batch, NewEvent, Owed, Received, Skipped } from '../../src/ports/event-log.ts';
+import type {
+  AppendResult,
+  Batch,
+  CallCounts,
+  NewEvent,
+  OwedEvents,
+  SkippedEvents,
+} from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { START } from './harness.ts';
 
@@ -53,18 +60,26 @@ export function batch(of: readonly NewEvent[], parts: Partial<Omit<Batch, 'event
 /** A batch all of which one destination is to get. */
 export function owedBatch(
   of: readonly NewEvent[],
-  state: Owed['state'],
+  state: OwedEvents['state'],
   parts: Partial<Omit<Batch, 'events'>> = {},
 ): Batch {
   return batch(of, { owed: [owed(CRM, state, of.length)], ...parts });
 }
 
 /** The events at these indexes, or the first so many of the batch. */
-export function owed(destination: number, state: Owed['state'], which: number | readonly number[]): Owed {
+export function owed(
+  destination: number,
+  state: OwedEvents['state'],
+  which: number | readonly number[],
+): OwedEvents {
   return { destination, state, indexes: typeof which === 'number' ? firstIndexes(which) : which };
 }
 
-export function skipped(destination: number, reason: string, which: number | readonly number[]): Skipped {
+export function skipped(
+  destination: number,
+  reason: string,
+  which: number | readonly number[],
+): SkippedEvents {
   return { destination, reason, indexes: typeof which === 'number' ? firstIndexes(which) : which };
 }
 
@@ -73,14 +88,14 @@ function firstIndexes(count: number): readonly number[] {
 }
 
 /** What the parser counts when every call becomes an event of the batch. */
-function callsOf(of: readonly NewEvent[]): readonly Received[] {
+function callsOf(of: readonly NewEvent[]): readonly CallCounts[] {
   const calls = new Map<number, number>();
   for (const { source } of of) calls.set(source, (calls.get(source) ?? 0) + 1);
   return [...calls].map(([source, count]) => ({ source, calls: count, discarded: {} }));
 }
 
 /** The positions of a batch none of whose events is a duplicate. */
-export function positionsOf(answer: Appended): Position[] {
+export function positionsOf(answer: AppendResult): Position[] {
   return answer.positions.map((position) => {
     expect(position, 'position of an event that is no duplicate').toBeDefined();
     return position!;
@@ -100,7 +115,7 @@ export function written(of: readonly NewEvent[]): { readonly events: NewEvent[];
 }
 
 /** Which events of the batch are duplicates: their indexes. */
-export function duplicatesOf(answer: Appended): number[] {
+export function duplicatesOf(answer: AppendResult): number[] {
   return answer.positions.flatMap((position, index) => (position === undefined ? [index] : []));
 }
 
@@ -111,13 +126,13 @@ export async function idsAt(store: Store, positions: readonly Position[]): Promi
 
 /** The counts of one source; zeros when the ledger does not know it. */
 export async function countsOfSource(store: Store, source: number) {
-  const { sources } = await store.backlog.ledger();
+  const { sources } = await store.queue.ledger();
   return sources.get(source) ?? { received: 0, accepted: 0, duplicates: 0, discarded: {} };
 }
 
 /** The counts of one destination; zeros when the ledger does not know it. */
 export async function countsOfDestination(store: Store, destination: number) {
-  const { destinations } = await store.backlog.ledger();
+  const { destinations } = await store.queue.ledger();
   const none = { owed: 0, delivered: 0, pending: 0, dead: {}, erased: 0, skipped: {} };
   return destinations.get(destination) ?? none;
 }

@@ -20,7 +20,7 @@ import {
   settle,
 } from './holdings.ts';
 
-/** ports/backlog.ts: `claim` and `lanes`. */
+/** ports/delivery-queue.ts: `claim` and `lanes`. */
 export function claimConformance(subject: Subject): void {
   describe('claim', () => {
     handsOut(subject);
@@ -42,11 +42,11 @@ function handsOut(subject: Subject): void {
   });
 
   it('hands out nothing when nothing is there', async () => {
-    expect(await subject.store.backlog.claim(CRM, ALL, MUCH_LATER)).toEqual({ deliveries: [] });
+    expect(await subject.store.queue.claim(CRM, ALL, MUCH_LATER)).toEqual({ deliveries: [] });
   });
 
   it('hands out only what is owed to the destination asked for', async () => {
-    const { log, backlog } = subject.store;
+    const { log, queue: backlog } = subject.store;
     await log.append(
       batch(events(4), { owed: [owed(CRM, 'parked', [0, 1]), owed(WAREHOUSE, 'parked', [1, 2, 3])] }),
     );
@@ -186,11 +186,11 @@ function showsWhatIsLeft(subject: Subject): void {
     await settle(subject.store, [retried(one!, at), retried(two!, START + HOUR)]);
     await park(subject.store, 4);
 
-    const part = await subject.store.backlog.claim(CRM, 3, START);
+    const part = await subject.store.queue.claim(CRM, 3, START);
     expect(part.deliveries).toHaveLength(3);
     expect(part.nextDueAt).toBeLessThanOrEqual(START);
 
-    const rest = await subject.store.backlog.claim(CRM, ALL, START);
+    const rest = await subject.store.queue.claim(CRM, ALL, START);
     expect(rest.deliveries).toHaveLength(1);
     expect(rest.nextDueAt).toBeGreaterThanOrEqual(at);
     expect(rest.nextDueAt).toBeLessThanOrEqual(latest(at));
@@ -200,7 +200,7 @@ function showsWhatIsLeft(subject: Subject): void {
     const at = START + MINUTE;
     const [one] = await hold(subject.store, 1);
     await settle(subject.store, [retried(one!, at)]);
-    const nothing = await subject.store.backlog.claim(CRM, ALL, START);
+    const nothing = await subject.store.queue.claim(CRM, ALL, START);
     expect(nothing.deliveries).toEqual([]);
     expect(nothing.nextDueAt).toBeGreaterThanOrEqual(at);
     expect(nothing.nextDueAt).toBeLessThanOrEqual(latest(at));
@@ -215,7 +215,7 @@ function showsWhatIsLeft(subject: Subject): void {
     let now = START;
     let handedOut = 0;
     while (handedOut < 20) {
-      const { deliveries, nextDueAt } = await subject.store.backlog.claim(CRM, 3, now);
+      const { deliveries, nextDueAt } = await subject.store.queue.claim(CRM, 3, now);
       handedOut += deliveries.length;
       if (handedOut === 20) expect(nextDueAt).toBeUndefined();
       else if (deliveries.length < 3) expect(nextDueAt).toBeGreaterThan(now);
@@ -226,19 +226,19 @@ function showsWhatIsLeft(subject: Subject): void {
 
   it('says nothing of it when nothing is left on disk', async () => {
     await park(subject.store, 2);
-    expect(await subject.store.backlog.claim(CRM, 2, START)).not.toHaveProperty('nextDueAt');
+    expect(await subject.store.queue.claim(CRM, 2, START)).not.toHaveProperty('nextDueAt');
   });
 }
 
 function lanes(subject: Subject): void {
   it('shows no lane in which anything is pending when nothing is', async () => {
     await settle(subject.store, (await hold(subject.store, 2)).map(delivered));
-    const lanes = await subject.store.backlog.lanes();
+    const lanes = await subject.store.queue.stats();
     expect(lanes.filter((lane) => lane.held > 0 || lane.onDisk > 0)).toEqual([]);
   });
 
   it('counts for every destination what is held and what is on disk', async () => {
-    const { log, backlog } = subject.store;
+    const { log, queue: backlog } = subject.store;
     const destinations = [1, 2, 3, 900];
     for (const destination of destinations) {
       const of = events(2 * destination, `d${destination}-`);
@@ -257,7 +257,7 @@ function lanes(subject: Subject): void {
       );
       await backlog.claim(destination, 1, START);
     }
-    const lanes = [...(await backlog.lanes())].sort((a, b) => a.destination - b.destination);
+    const lanes = [...(await backlog.stats())].sort((a, b) => a.destination - b.destination);
     expect(lanes.map(({ destination, held, onDisk }) => ({ destination, held, onDisk }))).toEqual(
       destinations.map((destination) => ({ destination, held: destination + 1, onDisk: destination - 1 })),
     );

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Position } from '../../src/model/event.ts';
 import type { Time } from '../../src/model/time.ts';
 import { DAY, HOUR, MINUTE } from '../../src/model/time.ts';
-import type { DeadLetter, DeadQuery } from '../../src/ports/dead-letters.ts';
+import type { DeadLetter, DeadLetterQuery } from '../../src/ports/delivery-queue.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { batch, CRM, countsOfDestination, events, owedBatch, WAREHOUSE } from './batches.ts';
 import type { Subject } from './harness.ts';
@@ -26,10 +26,14 @@ import { keepUp } from './upkeep.ts';
 
 /** Later than anything died. */
 const NOW: Time = START + HOUR;
-const OF_CRM: DeadQuery = { destinations: [CRM] };
+const OF_CRM: DeadLetterQuery = { destinations: [CRM] };
 
 /** Page by page. */
-export async function allDead(store: Store, query: DeadQuery = OF_CRM, limit = 100): Promise<DeadLetter[]> {
+export async function allDead(
+  store: Store,
+  query: DeadLetterQuery = OF_CRM,
+  limit = 100,
+): Promise<DeadLetter[]> {
   const letters: DeadLetter[] = [];
   let from: string | undefined;
   do {
@@ -42,18 +46,18 @@ export async function allDead(store: Store, query: DeadQuery = OF_CRM, limit = 1
 }
 
 /** Slice by slice. */
-export async function reviveAll(store: Store, query: DeadQuery = OF_CRM, now = NOW): Promise<number> {
+export async function reviveAll(store: Store, query: DeadLetterQuery = OF_CRM, now = NOW): Promise<number> {
   let revived = 0;
   let from: string | undefined;
   do {
-    const slice = await store.deadLetters.revive({ query, now, ...(from === undefined ? {} : { from }) });
+    const slice = await store.deadLetters.redeliver({ query, now, ...(from === undefined ? {} : { from }) });
     revived += slice.count;
     from = slice.next;
   } while (from !== undefined);
   return revived;
 }
 
-/** ports/dead-letters.ts. */
+/** ports/delivery-queue.ts. */
 export function deadLettersConformance(subject: Subject): void {
   const positionsOf = (letters: readonly DeadLetter[]): Position[] => letters.map(({ position }) => position);
   const positionsIn = (holdings: readonly Holding[]) => holdings.map(({ delivery }) => delivery.position);
@@ -73,7 +77,7 @@ export function deadLettersConformance(subject: Subject): void {
 
     it('of thousands given up together are listed each once', async () => {
       await park(subject.store, 3000, 'p', START);
-      await subject.store.backlog.expire(CRM, START + 1, 'retry_window_over');
+      await subject.store.queue.expire(CRM, START + 1, 'retry_window_over');
       const letters = await allDead(subject.store, OF_CRM, 500);
       expect(new Set(positionsOf(letters)).size).toBe(3000);
       expect(letters[0]).toMatchObject({ reason: 'retry_window_over', at: START + 1 });
@@ -82,10 +86,10 @@ export function deadLettersConformance(subject: Subject): void {
     it('are counted as they are found, and what is revived on behalf of an origin is counted there', async () => {
       const { store } = subject;
       await park(store, 3000, 'p', START);
-      await store.backlog.expire(CRM, START + 1, 'retry_window_over');
+      await store.queue.expire(CRM, START + 1, 'retry_window_over');
       const holdings = await hold(store, 40);
       for (const one of holdings) await settle(store, [dead(one, 'status_410')]);
-      const counted = async (query: DeadQuery) => {
+      const counted = async (query: DeadLetterQuery) => {
         let [count, from]: [number, string | undefined] = [0, undefined];
         do {
           const slice = await store.deadLetters.count(query, from);
@@ -102,10 +106,11 @@ export function deadLettersConformance(subject: Subject): void {
       const slice = { query: { ...OF_CRM, reason: 'status_410' }, now: NOW, origin: 'r9' };
       let from: string | undefined;
       do {
-        from = (await store.deadLetters.revive({ ...slice, ...(from === undefined ? {} : { from }) })).next;
+        from = (await store.deadLetters.redeliver({ ...slice, ...(from === undefined ? {} : { from }) }))
+          .next;
       } while (from !== undefined);
-      expect(await store.history.owing('r9')).toEqual({ cursor: 0, events: 40, pending: new Map() });
-      expect(await store.deadLetters.revive(slice)).toMatchObject({ count: 0 });
+      expect(await store.history.progress('r9')).toEqual({ cursor: 0, events: 40, pending: new Map() });
+      expect(await store.deadLetters.redeliver(slice)).toMatchObject({ count: 0 });
       expect(await counted(OF_CRM)).toBe(3000);
       await expectBalanced(store);
     });
@@ -115,8 +120,8 @@ export function deadLettersConformance(subject: Subject): void {
       for (const one of await hold(store, 30)) await settle(store, [dead(one)]);
       // Each of them died at START + 34.
       const slice = { query: OF_CRM, now: NOW };
-      expect(await store.deadLetters.revive({ ...slice, before: START + 34 })).toEqual({ count: 0 });
-      expect((await store.deadLetters.revive({ ...slice, before: START + 35 })).count).toBeGreaterThan(0);
+      expect(await store.deadLetters.redeliver({ ...slice, before: START + 34 })).toEqual({ count: 0 });
+      expect((await store.deadLetters.redeliver({ ...slice, before: START + 35 })).count).toBeGreaterThan(0);
     });
 
     it('are found in the history of events that lie far apart', async () => {
@@ -126,9 +131,9 @@ export function deadLettersConformance(subject: Subject): void {
       const [last] = await hold(store, 1, 'last');
       // Given up together, so that an adapter may keep them as one set.
       await settle(store, [retried(first!, NOW), retried(last!, NOW)]);
-      expect(await store.backlog.expire(CRM, MUCH_LATER, 'retry_window_over')).toBe(2);
+      expect(await store.queue.expire(CRM, MUCH_LATER, 'retry_window_over')).toBe(2);
       const states = async (holdings: readonly Holding[]) =>
-        (await store.history.of(positionsIn(holdings))).map((one) => one?.deliveries[0]?.state);
+        (await store.history.read(positionsIn(holdings))).map((one) => one?.deliveries[0]?.state);
       expect(await states([first!, last!])).toEqual(['dead', 'dead']);
       expect(await states(others)).toEqual(['pending', 'pending']);
     });
@@ -136,7 +141,7 @@ export function deadLettersConformance(subject: Subject): void {
     it('are found by reason, time and destination', async () => {
       const [one, two] = await hold(subject.store, 2);
       await settle(subject.store, [dead(one!, 'status_400'), dead(two!, 'status_410')]);
-      const found = async (query: DeadQuery) => positionsOf(await allDead(subject.store, query));
+      const found = async (query: DeadLetterQuery) => positionsOf(await allDead(subject.store, query));
       expect(await found({ ...OF_CRM, reason: 'status_410' })).toEqual(positionsIn([two!]));
       expect(await found({ destinations: [WAREHOUSE] })).toEqual([]);
       expect(await found({ destinations: [WAREHOUSE, CRM], from: START + 34, to: START + 35 })).toHaveLength(
@@ -161,7 +166,7 @@ export function deadLettersConformance(subject: Subject): void {
       const again = await claim(subject.store, NOW);
       expect(await idsOf(subject.store, again)).toEqual(ids(5));
       expect(again.map(({ delivery }) => delivery.rounds)).toEqual([0, 0, 0, 0, 0]);
-      const [history] = await subject.store.history.of(positionsIn(again).slice(0, 1));
+      const [history] = await subject.store.history.read(positionsIn(again).slice(0, 1));
       expect(history?.deliveries).toMatchObject([
         { state: 'pending', attempts: [{ answer: 'Überlastet, try later' }] },
       ]);
@@ -177,8 +182,8 @@ export function deadLettersConformance(subject: Subject): void {
       );
       await reviveAll(subject.store);
       expect(await claim(subject.store, NOW - 1)).toEqual([]);
-      expect(await subject.store.backlog.expire(CRM, NOW, 'retry_window_over')).toBe(0);
-      expect(await subject.store.backlog.expire(CRM, NOW + 1, 'retry_window_over')).toBe(1);
+      expect(await subject.store.queue.expire(CRM, NOW, 'retry_window_over')).toBe(0);
+      expect(await subject.store.queue.expire(CRM, NOW + 1, 'retry_window_over')).toBe(1);
     });
 
     it('are revived by reason or one by one, and the others stay', async () => {
@@ -226,7 +231,7 @@ export function deadLettersConformance(subject: Subject): void {
       await keepUp(subject.store, START + 16 * DAY, retention);
       expect(await idsOf(subject.store, await claim(subject.store, MUCH_LATER))).toEqual(['m0']);
       await subject.restart();
-      await subject.store.backlog.adopt();
+      await subject.store.queue.recoverOrphans();
       await young('youngest', START + 40 * DAY);
       await keepUp(subject.store, START + 40 * DAY, retention);
       expect(await countsOfDestination(subject.store, CRM)).toMatchObject({

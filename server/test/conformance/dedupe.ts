@@ -55,7 +55,7 @@ function inPlace({ source, messageId, userId, json }: NewEvent): NewEvent {
   const userFrom = userId === undefined ? 0 : placeOf('userId', userId);
   const userTo = userFrom + (userId ?? '').length;
   const idsInPlace = { bytes, idFrom, idTo: idFrom + messageId.length, userFrom, userTo };
-  return { source, messageId, ...(userId === undefined ? {} : { userId }), json, idsInPlace };
+  return { source, messageId, ...(userId === undefined ? {} : { userId }), json, idRanges: idsInPlace };
 }
 
 function recognises(subject: Subject): void {

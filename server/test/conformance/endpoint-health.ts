@@ -17,13 +17,13 @@ const FAILING = health('https://a.example/in?token=ä', {
   ],
 });
 
-/** The sentences of ports/endpoint-healths.ts. */
+/** The sentences of ports/delivery-queue.ts. */
 export function endpointHealthConformance(subject: Subject): void {
   describe('the health of endpoints', () => {
     it('is empty at first, and is what was kept last after a crash', async () => {
-      expect(await subject.store.endpoints.load()).toEqual([]);
+      expect(await subject.store.endpointHealth.load()).toEqual([]);
       const first = { destination: 1, endpoints: [FAILING, health('https://b.example/')] };
-      await subject.store.endpoints.keep([
+      await subject.store.endpointHealth.save([
         first,
         { destination: 7, endpoints: [health('https://c.example/')] },
       ]);
@@ -31,37 +31,39 @@ export function endpointHealthConformance(subject: Subject): void {
         destination: 7,
         endpoints: [health('https://c.example/', { attempts: { timeout: 1 } })],
       };
-      await subject.store.endpoints.keep([second]);
+      await subject.store.endpointHealth.save([second]);
       await subject.crash();
-      expect(await subject.store.endpoints.load()).toEqual([first, second]);
+      expect(await subject.store.endpointHealth.load()).toEqual([first, second]);
     });
 
     it('of a destination without endpoints is forgotten, and that of others stays', async () => {
-      const { endpoints } = subject.store;
-      await endpoints.keep([1, 2, 3].map((destination) => ({ destination, endpoints: [FAILING] })));
-      await endpoints.keep([
+      const { endpointHealth: endpoints } = subject.store;
+      await endpoints.save([1, 2, 3].map((destination) => ({ destination, endpoints: [FAILING] })));
+      await endpoints.save([
         { destination: 2, endpoints: [] },
         { destination: 9, endpoints: [] },
       ]);
       expect((await endpoints.load()).map(({ destination }) => destination)).toEqual([1, 3]);
       await subject.crash();
-      expect((await subject.store.endpoints.load()).map(({ destination }) => destination)).toEqual([1, 3]);
+      expect((await subject.store.endpointHealth.load()).map(({ destination }) => destination)).toEqual([
+        1, 3,
+      ]);
     });
 
     it('is a copy: what the caller does to it afterwards is not kept', async () => {
       const endpoints = [health('https://a.example/')];
-      await subject.store.endpoints.keep([{ destination: 1, endpoints }]);
+      await subject.store.endpointHealth.save([{ destination: 1, endpoints }]);
       endpoints.push(FAILING);
-      expect(await subject.store.endpoints.load()).toEqual([
+      expect(await subject.store.endpointHealth.load()).toEqual([
         { destination: 1, endpoints: [health('https://a.example/')] },
       ]);
     });
 
     it('is not written by a process that is gone', async () => {
       const before = await subject.crash();
-      const late = before.endpoints.keep([{ destination: 1, endpoints: [FAILING] }]);
+      const late = before.endpointHealth.save([{ destination: 1, endpoints: [FAILING] }]);
       await expect(late).rejects.toThrow(StorageError);
-      expect(await subject.store.endpoints.load()).toEqual([]);
+      expect(await subject.store.endpointHealth.load()).toEqual([]);
     });
   });
 }

@@ -139,7 +139,7 @@ function takesOut(subject: Subject): void {
     const warehouse = { owed: 16, pending: 9, erased: 7 };
     expect(await countsOfDestination(subject.store, WAREHOUSE)).toMatchObject(warehouse);
 
-    expect(await subject.store.backlog.settle(holdings.map(delivered))).toEqual({ ignored: 3 });
+    expect(await subject.store.queue.settle(holdings.map(delivered))).toEqual({ ignored: 3 });
     const claimed = await claim(subject.store, MUCH_LATER);
     expect(await idsOf(subject.store, claimed)).toEqual(
       [
@@ -182,7 +182,7 @@ function takesOut(subject: Subject): void {
     await subject.crash();
     expect(await subject.store.log.erase(GONE)).toBe(13);
     expect(await countsOfDestination(subject.store, CRM)).toMatchObject({ pending: 21, erased: 13 });
-    expect(await subject.store.backlog.adopt()).toBe(6);
+    expect(await subject.store.queue.recoverOrphans()).toBe(6);
   });
 
   it('takes out what was claimed, and a retry that comes too late brings nothing back', async () => {
@@ -191,7 +191,7 @@ function takesOut(subject: Subject): void {
     expect(await subject.store.log.erase(GONE)).toBe(10);
     await expectLane(subject.store, 13, 7);
     const late = claimed.map((one) => retried(one, START + MINUTE));
-    expect(await subject.store.backlog.settle(late)).toEqual({ ignored: 7 });
+    expect(await subject.store.queue.settle(late)).toEqual({ ignored: 7 });
     expect(await idsOf(subject.store, await claim(subject.store, MUCH_LATER))).toHaveLength(20);
   });
 
@@ -210,7 +210,7 @@ function takesOut(subject: Subject): void {
   });
 
   it('erases 2,500 events of one user among as many others while everything else goes on', async () => {
-    const { log, backlog } = subject.store;
+    const { log, queue: backlog } = subject.store;
     const first = owedBatch(eventsOf('a', 1250), 'held');
     const holdings = heldFrom(first, await log.append(first));
     await log.append(owedBatch(eventsOf(GONE, 2500), 'parked'));

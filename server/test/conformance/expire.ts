@@ -26,13 +26,13 @@ const OVER = 'retry_window_over';
 async function expireAll(store: Store, before: Time, destination = CRM): Promise<number> {
   let buried = 0;
   for (;;) {
-    const slice = await store.backlog.expire(destination, before, OVER);
+    const slice = await store.queue.expire(destination, before, OVER);
     if (slice === 0) return buried;
     buried += slice;
   }
 }
 
-/** ports/backlog.ts: `expire`. */
+/** ports/delivery-queue.ts: `expire`. */
 export function expireConformance(subject: Subject): void {
   describe('expire', () => {
     buries(subject);
@@ -104,7 +104,7 @@ function buries(subject: Subject): void {
     let buried = 0;
     for (;;) {
       const [slice, lane] = await Promise.all([
-        subject.store.backlog.expire(CRM, START + HOUR, OVER),
+        subject.store.queue.expire(CRM, START + HOUR, OVER),
         laneOf(subject.store),
       ]);
       expect(lane.held).toBe(0);
@@ -148,7 +148,7 @@ function spares(subject: Subject): void {
   });
 
   it('finds nothing where nothing is', async () => {
-    expect(await subject.store.backlog.expire(CRM, MUCH_LATER, OVER)).toBe(0);
+    expect(await subject.store.queue.expire(CRM, MUCH_LATER, OVER)).toBe(0);
   });
 }
 

@@ -3,7 +3,7 @@ import type { Event, Position } from '../../src/model/event.ts';
 import type { JsonObject } from '../../src/model/json.ts';
 import type { Time } from '../../src/model/time.ts';
 import { DAY, HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
-import type { Likeness, NewEvent, Query } from '../../src/ports/event-log.ts';
+import type { EventPrefilter, LogQuery, NewEvent } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { CRM, event, events, owedBatch, positionsOf, SITE, WAREHOUSE } from './batches.ts';
 import type { Subject } from './harness.ts';
@@ -78,7 +78,7 @@ function findsBy(subject: Subject): void {
     const [website, shop] = await twoSources(store);
     const [first] = await write(store, [event('a', website)]);
     const [, second, third] = await write(store, [event('b', website), event('a', shop), event('c', shop)]);
-    const queries: Query[] = [{ messageId: 'a' }, { userId: 'u1' }, { from: START, to: START + 1 }];
+    const queries: LogQuery[] = [{ messageId: 'a' }, { userId: 'u1' }, { from: START, to: START + 1 }];
     for (const query of queries) {
       const all = await findAll(store, query);
       const isBelow = (limit: Position) => all.filter((position) => position < limit);
@@ -103,10 +103,10 @@ function findsLike(subject: Subject): void {
     },
     { type: 'identify', event: undefined, traits: { event: 'Refund', anonymousId: '"a2"' } },
   ]);
-  const likes: [Likeness, (one: Event) => boolean][] = [
+  const likes: [EventPrefilter, (one: Event) => boolean][] = [
     [{ type: 'page' }, ({ type }) => type === 'page'],
     [{ type: 'alias' }, () => false],
-    ...names.map((id): [Likeness, (one: Event) => boolean] => [
+    ...names.map((id): [EventPrefilter, (one: Event) => boolean] => [
       { anonymousId: id },
       ({ anonymousId }) => anonymousId === id,
     ]),
@@ -114,14 +114,16 @@ function findsLike(subject: Subject): void {
       { anonymousId: 'a1', type: 'track' },
       ({ anonymousId, type }) => anonymousId === 'a1' && type === 'track',
     ],
-    ...names.map((text): [Likeness, (one: Event) => boolean] => [
+    ...names.map((text): [EventPrefilter, (one: Event) => boolean] => [
       { event: text },
       ({ event: name, name: title }) => (name ?? title) === text,
     ]),
-    ...['Order*', 'Order\ud83d*', 'Order "x" \\*', '*'].map((text): [Likeness, (one: Event) => boolean] => [
-      { event: text },
-      ({ event: name, name: title }) => (name ?? title)?.startsWith(text.slice(0, -1)) === true,
-    ]),
+    ...['Order*', 'Order\ud83d*', 'Order "x" \\*', '*'].map(
+      (text): [EventPrefilter, (one: Event) => boolean] => [
+        { event: text },
+        ({ event: name, name: title }) => (name ?? title)?.startsWith(text.slice(0, -1)) === true,
+      ],
+    ),
   ];
 
   it('finds every event that is like a query, before and after upkeep', async () => {
@@ -162,10 +164,10 @@ function findsLike(subject: Subject): void {
     await write(store, events(50, 'nobody'));
     const [again] = await write(store, events(1, 'again'));
     const slice = { origin: 'r1', destinations: [WAREHOUSE], from: 0, to: 1, now: START };
-    await store.backlog.owe({ ...slice, positions: [again!] });
+    await store.queue.enqueue({ ...slice, positions: [again!] });
     await settle(store, [delivered(one!), dead(two!), retried(three!, START + DAY)]);
     const range = { from: START, to: START + HOUR };
-    const expectFoundIn = async (like: Likeness, expected: readonly Position[]) => {
+    const expectFoundIn = async (like: EventPrefilter, expected: readonly Position[]) => {
       const found = new Set(await findAll(store, { ...range, like }));
       expect(
         expected.filter((position) => !found.has(position)),
@@ -176,7 +178,7 @@ function findsLike(subject: Subject): void {
     await expectFoundIn({ owedTo: [CRM] }, [at(one!), at(two!), at(three!), at(four!), parked!]);
     await expectFoundIn({ owedTo: [CRM], isDelivered: true }, [at(one!)]);
     await expectFoundIn({ owedTo: [WAREHOUSE] }, [again!]);
-    const claimed = await store.backlog.claim(WAREHOUSE, 10, START);
+    const claimed = await store.queue.claim(WAREHOUSE, 10, START);
     await settle(
       store,
       claimed.deliveries.map((each) => delivered({ ...each, destination: WAREHOUSE })),
@@ -193,7 +195,7 @@ function findsLike(subject: Subject): void {
     let below: Position | undefined;
     do {
       const found = await store.log.find({ from: 0, to: START, like: { type: 'alias' } }, below);
-      looked += found.looked;
+      looked += found.scanned;
       below = found.next;
       if (below !== undefined) expect(found.reachedAt).toBe(START);
     } while (below !== undefined);

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect } from 'vitest';
 import type { Ledger } from '../../src/model/ledger.ts';
 import { balanceOf } from '../../src/model/ledger.ts';
 import type { Time } from '../../src/model/time.ts';
-import type { LaneStat } from '../../src/ports/backlog.ts';
+import type { QueueStats } from '../../src/ports/delivery-queue.ts';
 import type { Store } from '../../src/ports/store.ts';
 
 /** How the suite gets at the adapter under test. The dedupe window must be its default, 24 hours. */
@@ -68,14 +68,14 @@ export function openForEach(harness: StoreHarness): Subject {
     crash,
     async restart() {
       await crash();
-      return await open().backlog.adopt();
+      return await open().queue.recoverOrphans();
     },
   };
 }
 
 /** Nothing lost, nothing counted twice: model/ledger.ts, and `pending` is what the lanes hold. */
 export async function expectBalanced(store: Store): Promise<void> {
-  const ledger = await store.backlog.ledger();
+  const ledger = await store.queue.ledger();
   for (const [id, counts] of ledger.sources) {
     const known = counts.accepted + counts.duplicates + sumOf(counts.discarded);
     expect(known, `source ${id}: received = accepted + duplicates + discarded`).toBe(counts.received);
@@ -83,16 +83,14 @@ export async function expectBalanced(store: Store): Promise<void> {
   for (const [id, counts] of ledger.destinations) {
     expect(balanceOf(counts), `balance of destination ${id}`).toBe(0);
   }
-  expect(pendingOfLanes(await store.backlog.lanes()), 'pending by the lanes').toEqual(
-    pendingOfLedger(ledger),
-  );
+  expect(pendingOfLanes(await store.queue.stats()), 'pending by the lanes').toEqual(pendingOfLedger(ledger));
 }
 
 function sumOf(counts: Readonly<Record<string, number>>): number {
   return Object.values(counts).reduce((sum, count) => sum + count, 0);
 }
 
-function pendingOfLanes(lanes: readonly LaneStat[]): Record<number, number> {
+function pendingOfLanes(lanes: readonly QueueStats[]): Record<number, number> {
   return onlyPositive(lanes.map((lane) => [lane.destination, lane.held + lane.onDisk]));
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE } from '../../src/model/time.ts';
-import type { DeliveryHistory, EventHistory } from '../../src/ports/history.ts';
+import type { DeliveryHistory, EventHistory } from '../../src/ports/delivery-queue.ts';
 import { batch, CRM, event, events, owed, positionsOf, skipped, WAREHOUSE } from './batches.ts';
 import type { Subject } from './harness.ts';
 import { START } from './harness.ts';
@@ -10,10 +10,10 @@ import { FOR_EVER, keepUp } from './upkeep.ts';
 const ACCEPTED = { kind: 'accepted', reason: 'status_204', status: 204 };
 const FAILED = { kind: 'retryable', reason: 'status_503', status: 503 };
 
-/** ports/history.ts. */
+/** ports/delivery-queue.ts. */
 export function historyConformance(subject: Subject): void {
   const of = async (position: number): Promise<EventHistory> =>
-    (await subject.store.history.of([position]))[0]!;
+    (await subject.store.history.read([position]))[0]!;
   const delivery = async (holding: Holding): Promise<DeliveryHistory> => {
     const { deliveries } = await of(holding.delivery.position);
     return deliveries.find(({ destination }) => destination === holding.destination)!;
@@ -26,7 +26,7 @@ export function historyConformance(subject: Subject): void {
         skipped: [skipped(CRM, 'integrations', [3]), skipped(WAREHOUSE, 'filtered', [1])],
       });
       const positions = positionsOf(await subject.store.log.append(mixed));
-      const seen = await subject.store.history.of(positions);
+      const seen = await subject.store.history.read(positions);
       expect(seen.map((one) => one?.deliveries.map(({ destination }) => destination))).toEqual([
         [CRM, WAREHOUSE],
         [CRM],
@@ -45,7 +45,7 @@ export function historyConformance(subject: Subject): void {
       await subject.store.log.append(batch(events(1)));
       const again = batch(events(3), { owed: [owed(CRM, 'parked', [0, 1])], skipped: [] });
       const { positions } = await subject.store.log.append(again);
-      const seen = await subject.store.history.of([positions[1]!, positions[2]!]);
+      const seen = await subject.store.history.read([positions[1]!, positions[2]!]);
       expect(seen.map((one) => one?.deliveries.length)).toEqual([1, 0]);
     });
 
@@ -76,7 +76,7 @@ export function historyConformance(subject: Subject): void {
       await settle(subject.store, [dead(one!, 'status_400')]);
       expect(await delivery(one!)).toMatchObject({ state: 'dead', reason: 'status_400' });
       await park(subject.store, 3, 'p', START);
-      await subject.store.backlog.expire(CRM, START + 1, 'retry_window_over');
+      await subject.store.queue.expire(CRM, START + 1, 'retry_window_over');
       const { positions } = await subject.store.log.find({ messageId: 'p1' });
       expect((await of(positions[0]!)).deliveries).toEqual([
         { destination: CRM, state: 'dead', reason: 'retry_window_over', attempts: [] },
@@ -123,14 +123,14 @@ export function historyConformance(subject: Subject): void {
         positions.push(...positionsOf(await subject.store.log.append(batch([event(`s${n}`)], parts))));
       }
       await keepUp(subject.store, START + 3 * HOUR, FOR_EVER);
-      const seen = await subject.store.history.of(positions);
+      const seen = await subject.store.history.read(positions);
       expect(seen.map((one) => one?.deliveries.length)).toEqual(positions.map((_, n) => (n + 1) % 2));
     });
 
     it('knows nothing of an event that is gone or never was', async () => {
       const [one] = positionsOf(await subject.store.log.append(batch([event('m', 1, { userId: 'gone' })])));
       await subject.store.log.erase('gone');
-      expect(await subject.store.history.of([one!, one! + 1000])).toEqual([undefined, undefined]);
+      expect(await subject.store.history.read([one!, one! + 1000])).toEqual([undefined, undefined]);
     });
 
     it('knows dead letters as long as their events are kept', async () => {

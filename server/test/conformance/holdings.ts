@@ -2,8 +2,8 @@ import { expect } from 'vitest';
 import type { Attempt, Decision, Delivery } from '../../src/model/delivery.ts';
 import type { Duration, Time } from '../../src/model/time.ts';
 import { SECOND } from '../../src/model/time.ts';
-import type { Held, LaneStat, Result } from '../../src/ports/backlog.ts';
-import type { Appended, Batch } from '../../src/ports/event-log.ts';
+import type { DeliveryResult, HeldDelivery, QueueStats } from '../../src/ports/delivery-queue.ts';
+import type { AppendResult, Batch } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { CRM, idsAt, owedBatch, events as someEvents } from './batches.ts';
 import { START } from './harness.ts';
@@ -15,12 +15,12 @@ export const ALL = 1_000_000;
 export const MUCH_LATER: Time = START + 1000 * 24 * 3600 * SECOND;
 
 /** A delivery in the hands of the test. */
-export interface Holding extends Held {
+export interface Holding extends HeldDelivery {
   readonly destination: number;
 }
 
 /** What the caller of `append` now holds, by the answer: one holding per held delivery, in the batch's order. */
-export function heldFrom(batch: Batch, answer: Appended): Holding[] {
+export function heldFrom(batch: Batch, answer: AppendResult): Holding[] {
   return batch.owed.flatMap(({ destination, indexes }, place) => {
     const set = answer.held[place];
     if (set === undefined) return [];
@@ -44,12 +44,12 @@ export async function park(store: Store, count: number, prefix = 'm', receivedAt
 
 /** Claims for `CRM`. */
 export async function claim(store: Store, now: Time, max = ALL): Promise<Holding[]> {
-  const { deliveries } = await store.backlog.claim(CRM, max, now);
+  const { deliveries } = await store.queue.claim(CRM, max, now);
   return deliveries.map((held) => ({ ...held, destination: CRM }));
 }
 
 /** The messageIds of these deliveries, sorted. */
-export async function idsOf(store: Store, holdings: readonly Held[]): Promise<string[]> {
+export async function idsOf(store: Store, holdings: readonly HeldDelivery[]): Promise<string[]> {
   const ids = await idsAt(
     store,
     holdings.map((held) => held.delivery.position),
@@ -62,26 +62,26 @@ export function ids(count: number, prefix = 'm'): string[] {
   return Array.from({ length: count }, (_, index) => `${prefix}${index}`).sort();
 }
 
-export function delivered(holding: Holding): Result {
+export function delivered(holding: Holding): DeliveryResult {
   return result(holding, { kind: 'delivered' });
 }
 
-export function dead(holding: Holding, reason = 'status_400'): Result {
+export function dead(holding: Holding, reason = 'status_400'): DeliveryResult {
   return result(holding, { kind: 'dead', reason });
 }
 
 /** Failed one more time, to be tried again at `at`; `next` overrides what its next round knows. */
-export function retried(holding: Holding, at: Time, next: Partial<Delivery> = {}): Result {
+export function retried(holding: Holding, at: Time, next: Partial<Delivery> = {}): DeliveryResult {
   const { position, rounds } = holding.delivery;
   return result(holding, { kind: 'retry', at, next: { position, rounds: rounds + 1, ...next } });
 }
 
 /** Not tried after all: as it was, to be claimed again at `at`. */
-export function handedBack(holding: Holding, at: Time): Result {
+export function handedBack(holding: Holding, at: Time): DeliveryResult {
   return { ...result(holding, { kind: 'retry', at, next: holding.delivery }), attempts: [] };
 }
 
-function result(holding: Holding, decision: Decision): Result {
+function result(holding: Holding, decision: Decision): DeliveryResult {
   const { set, destination, delivery } = holding;
   const attempts = [decision.kind === 'delivered' ? ACCEPTED : FAILED];
   return { set, destination, position: delivery.position, attempts, decision };
@@ -112,8 +112,8 @@ function latenessOf(delay: Duration): Duration {
 }
 
 /** The lane of one destination; zeros when nothing is pending for it. */
-export async function laneOf(store: Store, destination = CRM): Promise<LaneStat> {
-  const lanes = await store.backlog.lanes();
+export async function laneOf(store: Store, destination = CRM): Promise<QueueStats> {
+  const lanes = await store.queue.stats();
   return (
     lanes.find((lane) => lane.destination === destination) ?? { destination, held: 0, onDisk: 0, retrying: 0 }
   );
@@ -125,6 +125,6 @@ export async function expectLane(store: Store, held: number, onDisk: number): Pr
 }
 
 /** Settles and expects that every result counted. */
-export async function settle(store: Store, results: readonly Result[]): Promise<void> {
-  expect(await store.backlog.settle(results)).toEqual({ ignored: 0 });
+export async function settle(store: Store, results: readonly DeliveryResult[]): Promise<void> {
+  expect(await store.queue.settle(results)).toEqual({ ignored: 0 });
 }

@@ -9,7 +9,7 @@ import { claim, dead, delivered, hold, park, retried, settle } from './holdings.
 export function ledgerConformance(subject: Subject): void {
   describe('ledger', () => {
     it('is empty in a new store', async () => {
-      const { sources, destinations } = await subject.store.backlog.ledger();
+      const { sources, destinations } = await subject.store.queue.ledger();
       expect([...sources, ...destinations]).toEqual([]);
     });
 
@@ -98,10 +98,10 @@ export function ledgerConformance(subject: Subject): void {
           received: [{ source: 1, calls: 6, discarded: { invalid_event: 1 } }],
         }),
       );
-      const before = await subject.store.backlog.ledger();
+      const before = await subject.store.queue.ledger();
       await subject.restart();
       await subject.restart();
-      expect(await subject.store.backlog.ledger()).toEqual(before);
+      expect(await subject.store.queue.ledger()).toEqual(before);
     });
   });
 }

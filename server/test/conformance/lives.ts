@@ -1,9 +1,8 @@
 import type { Delivery } from '../../src/model/delivery.ts';
 import type { Position } from '../../src/model/event.ts';
 import type { Time } from '../../src/model/time.ts';
-import type { Held, Result } from '../../src/ports/backlog.ts';
-import type { Batch, Found } from '../../src/ports/event-log.ts';
-import type { EventHistory } from '../../src/ports/history.ts';
+import type { DeliveryResult, EventHistory, HeldDelivery } from '../../src/ports/delivery-queue.ts';
+import type { Batch, PositionPage } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { duplicatesOf } from './batches.ts';
 import { allDead, reviveAll } from './dead-letters.ts';
@@ -40,7 +39,7 @@ export async function live(life: Life, moment: Moment): Promise<Sight> {
 /** Delivers everything that is left; nothing may be missing then. */
 export async function drain(life: Life): Promise<Sight> {
   for (const destination of DESTINATIONS) await claimAll(life, destination, END);
-  const { ignored } = await life.store.backlog.settle([...life.held.values()].map(delivered));
+  const { ignored } = await life.store.queue.settle([...life.held.values()].map(delivered));
   return { ignored, books: await booksOf(life.store, END) };
 }
 
@@ -83,10 +82,10 @@ async function append(life: Life, batch: Batch): Promise<unknown> {
 
 /** Everything that is due: which of equally due deliveries come first is the adapter's choice. */
 async function claimAll(life: Life, destination: number, now: Time): Promise<unknown> {
-  const { deliveries, nextDueAt } = await life.store.backlog.claim(destination, ALL, now);
+  const { deliveries, nextDueAt } = await life.store.queue.claim(destination, ALL, now);
   const names = await hold(
     life,
-    deliveries.map((held: Held) => ({ ...held, destination })),
+    deliveries.map((held: HeldDelivery) => ({ ...held, destination })),
   );
   const seen = deliveries.map(({ delivery, origin }, place) => ({
     ...{ ...delivery, origin, position: names[place] },
@@ -128,7 +127,7 @@ async function namesAt(store: Store, positions: readonly Position[]): Promise<st
 
 async function settle(life: Life, step: Extract<Step, { kind: 'settle' }>, now: Time): Promise<unknown> {
   const names = [...life.held.keys()].sort();
-  const results: Result[] = [];
+  const results: DeliveryResult[] = [];
   for (const { nth, way } of step.results) {
     const name = names[nth % Math.max(1, names.length)];
     const holding = name === undefined ? undefined : life.held.get(name);
@@ -136,12 +135,12 @@ async function settle(life: Life, step: Extract<Step, { kind: 'settle' }>, now: 
     life.held.delete(name);
     results.push(resultOf(holding, way, now));
   }
-  const first = await life.store.backlog.settle(results);
-  const second = step.twice ? await life.store.backlog.settle(results) : undefined;
+  const first = await life.store.queue.settle(results);
+  const second = step.twice ? await life.store.queue.settle(results) : undefined;
   return { first, second, results: results.length };
 }
 
-function resultOf(holding: Holding, way: Way, now: Time): Result {
+function resultOf(holding: Holding, way: Way, now: Time): DeliveryResult {
   if (way.kind === 'delivered') return delivered(holding);
   if (way.kind === 'dead') return dead(holding, way.reason);
   if (way.kind === 'hand back') return handedBack(holding, now + way.slots * SLOT + 1);
@@ -157,17 +156,17 @@ async function owe(
   { destination, nth }: Extract<Step, { kind: 'owe' }>,
   now: Time,
 ): Promise<unknown> {
-  const { log, backlog, history } = life.store;
+  const { log, queue: backlog, history } = life.store;
   const from = START + nth * SLOT;
   const positions: Position[] = [];
   for (let next: Position | undefined = 0; next !== undefined; ) {
-    const found: Found = await log.find({ from, to: from + SLOT, oldestFirst: true }, next);
+    const found: PositionPage = await log.find({ from, to: from + SLOT, oldestFirst: true }, next);
     positions.push(...found.positions);
     next = found.next;
   }
   const origin = `r${++life.origins}`;
   const slice = { ...{ origin, destinations: [destination], positions, now }, from: 0, to: 1 };
-  const owings = [await backlog.owe(slice), await backlog.owe(slice), await history.owing(origin)];
+  const owings = [await backlog.enqueue(slice), await backlog.enqueue(slice), await history.progress(origin)];
   return { names: await namesAt(life.store, positions), owings };
 }
 
@@ -183,7 +182,7 @@ async function find(
     slot: { from, to: from + 2 * SLOT },
   };
   const positions = await findAll(store, queries[what]);
-  const histories = await store.history.of(positions);
+  const histories = await store.history.read(positions);
   return {
     names: await namesAt(store, positions),
     histories: histories.map((one) => told(one, now)).map(origins === 0 ? (one) => one : withoutChoice),
@@ -230,13 +229,13 @@ async function erase(life: Life, user: string): Promise<unknown> {
   const stored = await life.store.log.read(held.map(([, { delivery }]) => delivery.position));
   const gone = held.filter((_, place) => stored[place] === undefined);
   for (const [name] of gone) life.held.delete(name);
-  const late = await life.store.backlog.settle(gone.map(([, holding]) => delivered(holding)));
+  const late = await life.store.queue.settle(gone.map(([, holding]) => delivered(holding)));
   return { events, late, gone: gone.map(([name]) => name).sort() };
 }
 
 async function restart(life: Life): Promise<unknown> {
   life.store = await life.reopen(life.store);
-  const adopted = await life.store.backlog.adopt();
+  const adopted = await life.store.queue.recoverOrphans();
   const held = life.held.size;
   life.held.clear();
   return { adopted, held };
@@ -244,8 +243,8 @@ async function restart(life: Life): Promise<unknown> {
 
 /** Ledger and lanes, without the destinations and sources nothing was ever counted for. */
 async function booksOf(store: Store, now: Time): Promise<Sight> {
-  const { sources, destinations } = await store.backlog.ledger();
-  const lanes = await store.backlog.lanes();
+  const { sources, destinations } = await store.queue.ledger();
+  const lanes = await store.queue.stats();
   return {
     events: (await store.log.size()).events,
     sources: counted(sources),

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Position } from '../../src/model/event.ts';
 import { DAY, HOUR, MINUTE } from '../../src/model/time.ts';
-import type { OwedSlice, Owing } from '../../src/ports/backlog.ts';
-import type { Query } from '../../src/ports/event-log.ts';
+import type { ReplayProgress, ReplaySlice } from '../../src/ports/delivery-queue.ts';
+import type { LogQuery } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { batch, CRM, countsOfDestination, events, positionsOf, WAREHOUSE } from './batches.ts';
 import { reviveAll } from './dead-letters.ts';
@@ -29,7 +29,7 @@ import { A_WEEK, eventsOf, FOR_EVER, keepUp, write, writeSingly } from './upkeep
 const NOW = START + HOUR;
 const END = Number.MAX_SAFE_INTEGER;
 
-/** ports/backlog.ts: `owe`, and what goes by it. */
+/** ports/delivery-queue.ts: `owe`, and what goes by it. */
 export function oweConformance(subject: Subject): void {
   describe('owe', () => {
     slices(subject);
@@ -40,11 +40,11 @@ export function oweConformance(subject: Subject): void {
   describe('find in the order of the log', () => walks(subject));
 }
 
-function again(positions: readonly Position[], parts: Partial<OwedSlice> = {}): OwedSlice {
+function again(positions: readonly Position[], parts: Partial<ReplaySlice> = {}): ReplaySlice {
   return { origin: 'r1', destinations: [CRM], positions, from: 0, to: END, now: NOW, ...parts };
 }
 
-function standing(cursor: number, events: number, pending: readonly [number, number][]): Owing {
+function standing(cursor: number, events: number, pending: readonly [number, number][]): ReplayProgress {
   return { cursor, events, pending: new Map(pending) };
 }
 
@@ -60,7 +60,7 @@ function slices(subject: Subject): void {
       [CRM, 2],
       [WAREHOUSE, 2],
     ]);
-    expect(await subject.store.backlog.owe(both)).toEqual(expected);
+    expect(await subject.store.queue.enqueue(both)).toEqual(expected);
     await expectLane(subject.store, 0, 2);
     expect(await countsOfDestination(subject.store, WAREHOUSE)).toMatchObject({ owed: 2, pending: 2 });
     expect(await claim(subject.store, NOW - 1)).toEqual([]);
@@ -68,44 +68,44 @@ function slices(subject: Subject): void {
     expect(claimed).toMatchObject(
       positions.slice(0, 2).map((position) => ({ delivery: { position, rounds: 0 }, origin: 'r1' })),
     );
-    expect(await subject.store.history.owing('r1')).toEqual(expected);
+    expect(await subject.store.history.progress('r1')).toEqual(expected);
     await settle(subject.store, claimed.map(delivered));
-    expect(await subject.store.history.owing('r1')).toEqual(standing(7, 2, [[WAREHOUSE, 2]]));
+    expect(await subject.store.history.progress('r1')).toEqual(standing(7, 2, [[WAREHOUSE, 2]]));
   });
 
   it('begins at 0, and moves on without owing anything', async () => {
-    expect(await subject.store.history.owing('nobody')).toEqual(standing(0, 0, []));
-    expect(await subject.store.backlog.owe(again([], { to: 5 }))).toEqual(standing(5, 0, []));
-    expect(await subject.store.backlog.lanes()).toEqual([]);
+    expect(await subject.store.history.progress('nobody')).toEqual(standing(0, 0, []));
+    expect(await subject.store.queue.enqueue(again([], { to: 5 }))).toEqual(standing(5, 0, []));
+    expect(await subject.store.queue.stats()).toEqual([]);
   });
 
   it('owes a slice once, however often it is asked, also after a crash', async () => {
     const positions = await write(subject.store, events(4));
     const first = again(positions.slice(0, 2), { to: 10 });
     const second = again(positions.slice(2), { from: 10, to: 20 });
-    await subject.store.backlog.owe(first);
-    expect(await subject.store.backlog.owe(first)).toEqual(standing(10, 2, [[CRM, 2]]));
+    await subject.store.queue.enqueue(first);
+    expect(await subject.store.queue.enqueue(first)).toEqual(standing(10, 2, [[CRM, 2]]));
     await subject.restart();
-    expect(await subject.store.backlog.owe(first)).toEqual(standing(10, 2, [[CRM, 2]]));
-    await Promise.all([second, second].map((slice) => subject.store.backlog.owe(slice)));
-    expect(await subject.store.history.owing('r1')).toEqual(standing(20, 4, [[CRM, 4]]));
-    expect(await subject.store.backlog.owe(first)).toEqual(standing(20, 4, [[CRM, 4]]));
+    expect(await subject.store.queue.enqueue(first)).toEqual(standing(10, 2, [[CRM, 2]]));
+    await Promise.all([second, second].map((slice) => subject.store.queue.enqueue(slice)));
+    expect(await subject.store.history.progress('r1')).toEqual(standing(20, 4, [[CRM, 4]]));
+    expect(await subject.store.queue.enqueue(first)).toEqual(standing(20, 4, [[CRM, 4]]));
     expect(await countsOfDestination(subject.store, CRM)).toMatchObject({ owed: 4, pending: 4 });
   });
 
   it('keeps apart how far two origins have come', async () => {
     const positions = await write(subject.store, events(2));
-    await subject.store.backlog.owe(again(positions, { to: 10 }));
-    expect(await subject.store.backlog.owe(again(positions.slice(1), { origin: 'r2', to: 3 }))).toEqual(
+    await subject.store.queue.enqueue(again(positions, { to: 10 }));
+    expect(await subject.store.queue.enqueue(again(positions.slice(1), { origin: 'r2', to: 3 }))).toEqual(
       standing(3, 1, [[CRM, 1]]),
     );
-    expect(await subject.store.history.owing('r1')).toEqual(standing(10, 2, [[CRM, 2]]));
+    expect(await subject.store.history.progress('r1')).toEqual(standing(10, 2, [[CRM, 2]]));
   });
 }
 
 function origins(subject: Subject): void {
   it('is remembered through retries, handing back, claims of a part, and crashes', async () => {
-    await subject.store.backlog.owe(again(await write(subject.store, events(5))));
+    await subject.store.queue.enqueue(again(await write(subject.store, events(5))));
     const [one, two] = await claim(subject.store, NOW, 2);
     expect(originsOf([one!, two!])).toEqual(['r1', 'r1']);
     const at = NOW + HOUR;
@@ -124,23 +124,23 @@ function origins(subject: Subject): void {
 
   it('is remembered by dead letters, whoever gave them up, until they are owed again', async () => {
     const [kept, old] = [await write(subject.store, events(3)), await write(subject.store, events(2, 'old'))];
-    await subject.store.backlog.owe(again(kept, { to: 1 }));
+    await subject.store.queue.enqueue(again(kept, { to: 1 }));
     const claimed = await claim(subject.store, NOW);
     await settle(
       subject.store,
       claimed.map((one) => dead(one)),
     );
-    await subject.store.backlog.owe(again(old, { from: 1, to: 2 }));
-    expect(await subject.store.backlog.expire(CRM, NOW + 1, 'retry_window_over')).toBe(2);
-    expect(await subject.store.history.owing('r1')).toEqual(standing(2, 5, []));
+    await subject.store.queue.enqueue(again(old, { from: 1, to: 2 }));
+    expect(await subject.store.queue.expire(CRM, NOW + 1, 'retry_window_over')).toBe(2);
+    expect(await subject.store.history.progress('r1')).toEqual(standing(2, 5, []));
     await subject.restart();
     expect(await reviveAll(subject.store, { destinations: [CRM] }, NOW + HOUR)).toBe(5);
-    expect((await subject.store.history.owing('r1')).pending).toEqual(new Map([[CRM, 5]]));
+    expect((await subject.store.history.progress('r1')).pending).toEqual(new Map([[CRM, 5]]));
     expect(originsOf(await claim(subject.store, MUCH_LATER))).toEqual(Array(5).fill('r1'));
   });
 
   it('is remembered when retention has buried what it owes', async () => {
-    await subject.store.backlog.owe(again(await write(subject.store, events(2))));
+    await subject.store.queue.enqueue(again(await write(subject.store, events(2))));
     await write(subject.store, events(1, 'young'), START + 8 * DAY);
     await keepUp(subject.store, START + 8 * DAY, A_WEEK);
     expect(await countsOfDestination(subject.store, CRM)).toMatchObject({ dead: { retention_over: 2 } });
@@ -154,8 +154,8 @@ function twice(subject: Subject): void {
   async function thrice(store: Store): Promise<Holding[]> {
     const [first] = await hold(store, 1);
     const positions = [first!.delivery.position];
-    await store.backlog.owe(again(positions));
-    await store.backlog.owe(again(positions, { origin: 'r2' }));
+    await store.queue.enqueue(again(positions));
+    await store.queue.enqueue(again(positions, { origin: 'r2' }));
     return [first!, ...(await claim(store, NOW))];
   }
 
@@ -165,7 +165,7 @@ function twice(subject: Subject): void {
     expect(new Set(holdings.map(({ set }) => set)).size).toBe(3);
     const [one, two, three] = holdings;
     await settle(subject.store, [delivered(one!)]);
-    expect(await subject.store.backlog.settle([delivered(one!)])).toEqual({ ignored: 1 });
+    expect(await subject.store.queue.settle([delivered(one!)])).toEqual({ ignored: 1 });
     await settle(subject.store, [dead(two!), delivered(three!)]);
     expect(await countsOfDestination(subject.store, CRM)).toMatchObject({
       ...{ owed: 3, delivered: 2, dead: { status_400: 1 }, pending: 0 },
@@ -196,10 +196,10 @@ function twice(subject: Subject): void {
   it('takes all of them from an erased user', async () => {
     await thrice(subject.store);
     const [position] = (await subject.store.log.find({ messageId: 'm0' })).positions;
-    await subject.store.backlog.owe(again([position!], { origin: 'r3' }));
+    await subject.store.queue.enqueue(again([position!], { origin: 'r3' }));
     expect(await subject.store.log.erase('u1')).toBe(1);
     expect(await countsOfDestination(subject.store, CRM)).toMatchObject({ owed: 4, erased: 4, pending: 0 });
-    expect((await subject.store.history.owing('r2')).pending).toEqual(new Map());
+    expect((await subject.store.history.progress('r2')).pending).toEqual(new Map());
     await expectBalanced(subject.store);
   });
 }
@@ -208,11 +208,11 @@ function histories(subject: Subject): void {
   it('shows in the history of an event, also for a destination that was not to get it', async () => {
     const positions = await write(subject.store, events(2));
     const told = async () =>
-      (await subject.store.history.of(positions)).map((one) =>
+      (await subject.store.history.read(positions)).map((one) =>
         one?.deliveries.map(({ destination, state, attempts }) => [destination, state, attempts.length]),
       );
     expect(await told()).toEqual([[], []]);
-    await subject.store.backlog.owe(again(positions.slice(0, 1)));
+    await subject.store.queue.enqueue(again(positions.slice(0, 1)));
     expect(await told()).toEqual([[[CRM, 'pending', 0]], []]);
     const [one] = await claim(subject.store, NOW);
     const at = NOW + HOUR;
@@ -228,8 +228,8 @@ function histories(subject: Subject): void {
     const [one] = await hold(subject.store, 1);
     await settle(subject.store, [dead(one!)]);
     const { position } = one!.delivery;
-    const state = async () => (await subject.store.history.of([position]))[0]?.deliveries;
-    await subject.store.backlog.owe(again([position]));
+    const state = async () => (await subject.store.history.read([position]))[0]?.deliveries;
+    await subject.store.queue.enqueue(again([position]));
     expect(await state()).toMatchObject([{ destination: CRM, state: 'pending' }]);
     await settle(subject.store, (await claim(subject.store, NOW)).map(delivered));
     // Its first delivery is a dead letter still.
@@ -239,7 +239,7 @@ function histories(subject: Subject): void {
 }
 
 function walks(subject: Subject): void {
-  const walk = async (query: Query, from?: Position): Promise<Position[]> => {
+  const walk = async (query: LogQuery, from?: Position): Promise<Position[]> => {
     const positions: Position[] = [];
     let next = from;
     do {

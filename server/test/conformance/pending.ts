@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Position } from '../../src/model/event.ts';
 import { HOUR, MINUTE } from '../../src/model/time.ts';
-import type { PendingQuery } from '../../src/ports/history.ts';
+import type { PendingQuery } from '../../src/ports/delivery-queue.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { batch, CRM, event, events, owed, owedBatch, positionsOf, WAREHOUSE } from './batches.ts';
 import type { Subject } from './harness.ts';
@@ -15,7 +15,7 @@ async function allPending(store: Store, query: PendingQuery = OF_CRM, max = 100)
   const positions: Position[] = [];
   let below: Position | undefined;
   do {
-    const page = await store.history.pending(query, max, below);
+    const page = await store.history.findPending(query, max, below);
     expect(page.positions.length).toBeLessThanOrEqual(max);
     positions.push(...page.positions);
     below = page.next;
@@ -25,7 +25,7 @@ async function allPending(store: Store, query: PendingQuery = OF_CRM, max = 100)
 
 /** Compares with what the history says of every single event. */
 async function expectPending(store: Store, all: readonly Position[], destinations: readonly number[]) {
-  const histories = await store.history.of(all);
+  const histories = await store.history.read(all);
   const where = (states: readonly string[]) =>
     all
       .filter((_, nth) =>
@@ -40,7 +40,7 @@ async function expectPending(store: Store, all: readonly Position[], destination
   expect(await allPending(store, { ...query, tried: false }, 7)).toEqual(where(['pending']));
 }
 
-/** ports/history.ts, `pending`. */
+/** ports/delivery-queue.ts, `pending`. */
 export function pendingConformance(subject: Subject): void {
   describe('pending deliveries', () => {
     it('are found wherever they are: in hand, parked, waiting, after a crash before they are adopted', async () => {
@@ -58,7 +58,7 @@ export function pendingConformance(subject: Subject): void {
       await expectPending(store, all, [CRM]);
       await subject.crash();
       await expectPending(subject.store, all, [CRM]);
-      await subject.store.backlog.adopt();
+      await subject.store.queue.recoverOrphans();
       await expectPending(subject.store, all, [CRM]);
       await settle(subject.store, (await claim(subject.store, MUCH_LATER)).map(delivered));
       expect(await allPending(subject.store)).toEqual([]);
@@ -103,14 +103,14 @@ export function pendingConformance(subject: Subject): void {
         const many = owedBatch(events(800, `o${n}-`), 'parked', { receivedAt: START + n * 100 });
         positions.push(...positionsOf(await store.log.append(many)));
       }
-      const first = await store.history.pending(OF_CRM, 500);
+      const first = await store.history.findPending(OF_CRM, 500);
       expect(first.positions).toEqual(positions.slice(-500).reverse());
       await store.log.append(owedBatch(events(10, 'young'), 'parked'));
       const gone = await claim(store, START, 100);
       await settle(store, gone.map(delivered));
       const seen = [...first.positions];
       for (let below = first.next; below !== undefined; ) {
-        const page = await store.history.pending(OF_CRM, 500, below);
+        const page = await store.history.findPending(OF_CRM, 500, below);
         seen.push(...page.positions);
         below = page.next;
       }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { emptyContents, openMemoryStore } from '../../src/adapters/memory/store.ts';
 import { SECOND } from '../../src/model/time.ts';
+import { emptyContents, openMemoryStore } from '../memory-store/store.ts';
 import { twoSources } from './find.ts';
 import type { StoreHarness } from './harness.ts';
 import { expectBalanced } from './harness.ts';
@@ -55,6 +55,6 @@ async function compare(harness: StoreHarness, steps: readonly Step[]): Promise<v
 }
 
 async function expectNothingPending(life: Life): Promise<void> {
-  const { destinations } = await life.store.backlog.ledger();
+  const { destinations } = await life.store.queue.ledger();
   expect([...destinations.values()].filter((counts) => counts.pending !== 0)).toEqual([]);
 }

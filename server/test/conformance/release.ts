@@ -20,7 +20,7 @@ import {
   settle,
 } from './holdings.ts';
 
-/** ports/backlog.ts: `release`. */
+/** ports/delivery-queue.ts: `release`. */
 export function releaseConformance(subject: Subject): void {
   describe('release', () => {
     it('makes due what waits for its next try, however long that would have been, and counts it', async () => {
@@ -30,7 +30,7 @@ export function releaseConformance(subject: Subject): void {
         holdings.map((one, n) => retried(one, START + (n + 1) * HOUR)),
       );
       expect(await claim(subject.store, START + MINUTE)).toEqual([]);
-      expect(await subject.store.backlog.release(CRM, START + MINUTE)).toBe(6);
+      expect(await subject.store.queue.makeDue(CRM, START + MINUTE)).toBe(6);
       expect((await laneOf(subject.store)).nextDueAt).toBe(START + MINUTE);
       expect(await idsOf(subject.store, await claim(subject.store, START + MINUTE))).toEqual(ids(6));
     });
@@ -48,7 +48,7 @@ export function releaseConformance(subject: Subject): void {
       const seen: Holding[] = [];
       while (seen.length < holdings.length) {
         await subject.restart();
-        await subject.store.backlog.adopt();
+        await subject.store.queue.recoverOrphans();
         const slice = await claim(subject.store, latest(START), 7);
         expect(slice.length).toBeGreaterThan(0);
         seen.push(...slice);
@@ -64,7 +64,7 @@ export function releaseConformance(subject: Subject): void {
       const known = { rounds: 7, firstFailedAt: START - HOUR, endpoints: 0b10, settingsVersion: 3 };
       const [one] = await hold(subject.store, 1);
       await settle(subject.store, [retried(one!, START + HOUR, known)]);
-      await subject.store.backlog.release(CRM, START);
+      await subject.store.queue.makeDue(CRM, START);
       const [again] = await claim(subject.store, START);
       expect(again?.delivery).toEqual({ position: one!.delivery.position, ...known });
     });
@@ -73,7 +73,7 @@ export function releaseConformance(subject: Subject): void {
       await park(subject.store, 2, 'old', START);
       const [one] = await hold(subject.store, 1, 'waiting');
       await settle(subject.store, [retried(one!, START + HOUR)]);
-      expect(await subject.store.backlog.release(CRM, START + 10 * MINUTE)).toBe(1);
+      expect(await subject.store.queue.makeDue(CRM, START + 10 * MINUTE)).toBe(1);
       expect((await laneOf(subject.store)).nextDueAt).toBe(START);
       await park(subject.store, 1, 'new', START + 20 * MINUTE);
       const order: string[] = [];
@@ -85,7 +85,7 @@ export function releaseConformance(subject: Subject): void {
     });
 
     it('leaves alone what is held, and what another destination waits for', async () => {
-      const { log, backlog } = subject.store;
+      const { log, queue: backlog } = subject.store;
       const one = batch(events(4), {
         owed: [owed(CRM, 'held', [0, 1]), owed(WAREHOUSE, 'held', [2, 3])],
       });
@@ -95,17 +95,17 @@ export function releaseConformance(subject: Subject): void {
         subject.store,
         [first!, ...others].map((held) => retried(held, START + HOUR)),
       );
-      expect(await backlog.release(CRM, START)).toBe(1);
+      expect(await backlog.makeDue(CRM, START)).toBe(1);
       await expectLane(subject.store, 1, 1);
       expect((await backlog.claim(WAREHOUSE, 10, START)).deliveries).toEqual([]);
       await settle(subject.store, [delivered(second!)]);
     });
 
     it('finds nothing where nothing waits', async () => {
-      expect(await subject.store.backlog.release(CRM, START)).toBe(0);
+      expect(await subject.store.queue.makeDue(CRM, START)).toBe(0);
       await park(subject.store, 3);
       await hold(subject.store, 3, 'h');
-      expect(await subject.store.backlog.release(CRM, START)).toBe(0);
+      expect(await subject.store.queue.makeDue(CRM, START)).toBe(0);
       await expectLane(subject.store, 3, 3);
     });
 
@@ -113,7 +113,7 @@ export function releaseConformance(subject: Subject): void {
       const at = START + HOUR;
       const [one, two] = await hold(subject.store, 2);
       await settle(subject.store, [retried(one!, at)]);
-      await subject.store.backlog.release(CRM, START);
+      await subject.store.queue.makeDue(CRM, START);
       await settle(subject.store, [retried(two!, at)]);
       expect(await idsOf(subject.store, await claim(subject.store, START))).toEqual(['m0']);
       expect(await idsOf(subject.store, await claim(subject.store, latest(at)))).toEqual(['m1']);
@@ -122,7 +122,7 @@ export function releaseConformance(subject: Subject): void {
     it('survives a crash', async () => {
       const [one] = await hold(subject.store, 1);
       await settle(subject.store, [retried(one!, START + HOUR)]);
-      await subject.store.backlog.release(CRM, START);
+      await subject.store.queue.makeDue(CRM, START);
       await subject.restart();
       expect(await claim(subject.store, START)).toHaveLength(1);
     });

@@ -175,7 +175,7 @@ function buries(subject: Subject): void {
     await keepUp(subject.store, NOW);
     const counts = { delivered: 2, dead: { retention_over: 3 }, pending: 0 };
     expect(await countsOfDestination(subject.store, CRM)).toMatchObject(counts);
-    expect(await subject.store.backlog.adopt()).toBe(0);
+    expect(await subject.store.queue.recoverOrphans()).toBe(0);
   });
 }
 
@@ -216,7 +216,7 @@ function remembers(subject: Subject): void {
   });
 
   it('goes on while events come and go, and what is owed always has its event', async () => {
-    const { log, backlog } = subject.store;
+    const { log, queue: backlog } = subject.store;
     const retention = { events: 75 * MINUTE, deadLetters: 100 * MINUTE };
     const arrived: { readonly position: Position; readonly at: Time }[] = [];
     let inHand: Holding[] = [];
@@ -252,10 +252,10 @@ function keepsClocks(subject: Subject): void {
   const clocks = { now: START + HOUR, monotonic: START, steps: [{ at: START, ahead: HOUR }] };
 
   it('has how the clocks stood for the process after this one', async () => {
-    expect(subject.store.lastMark).toBeUndefined();
+    expect(subject.store.lastClockMark).toBeUndefined();
     await subject.store.log.maintain(START, FOR_EVER, 1, clocks);
     await subject.crash();
-    expect(subject.store.lastMark).toEqual(clocks);
+    expect(subject.store.lastClockMark).toEqual(clocks);
   });
 
   it('has them as they were told last before something was stored', async () => {
@@ -264,6 +264,6 @@ function keepsClocks(subject: Subject): void {
     await subject.store.log.maintain(START + MINUTE, FOR_EVER, 1, later);
     await subject.store.log.append(batch(events(1), { receivedAt: START + MINUTE }));
     await subject.crash();
-    expect(subject.store.lastMark).toEqual(later);
+    expect(subject.store.lastClockMark).toEqual(later);
   });
 }

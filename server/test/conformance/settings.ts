@@ -8,7 +8,7 @@ import type {
   SettingsSnapshot,
   SourceRecord,
   TokenRecord,
-} from '../../src/ports/settings.ts';
+} from '../../src/ports/settings-store.ts';
 import type { Subject } from './harness.ts';
 
 const ENDPOINT = { url: 'https://crm.example/in', headers: { 'X-Team': 'growth', 'X-Region': 'eu' } };
@@ -20,7 +20,7 @@ const SETTINGS: WebhookSettings = {
   success: 'any',
 };
 
-/** ports/settings.ts. */
+/** ports/settings-store.ts. */
 export function settingsConformance(subject: Subject): void {
   describe('settings', () => {
     records(subject);

@@ -21,7 +21,7 @@ import {
   settle,
 } from './holdings.ts';
 
-/** ports/backlog.ts: `settle`. */
+/** ports/delivery-queue.ts: `settle`. */
 export function settleConformance(subject: Subject): void {
   describe('settle', () => {
     moves(subject);
@@ -102,7 +102,7 @@ function moves(subject: Subject): void {
   });
 
   it('settles nothing when there is nothing to settle', async () => {
-    expect(await subject.store.backlog.settle([])).toEqual({ ignored: 0 });
+    expect(await subject.store.queue.settle([])).toEqual({ ignored: 0 });
   });
 }
 
@@ -188,19 +188,19 @@ function ignores(subject: Subject): void {
   it('ignores and counts a result for a delivery that was settled before', async () => {
     const results = (await hold(subject.store, 3)).map(delivered);
     await settle(subject.store, results.slice(0, 2));
-    expect(await subject.store.backlog.settle(results)).toEqual({ ignored: 2 });
+    expect(await subject.store.queue.settle(results)).toEqual({ ignored: 2 });
     expect(await countsOfDestination(subject.store, CRM)).toMatchObject({ owed: 3, delivered: 3 });
   });
 
   it('ignores the second of two results for one delivery', async () => {
     const [one] = await hold(subject.store, 1);
     const both = [delivered(one!), dead(one!, 'status_400')];
-    expect(await subject.store.backlog.settle(both)).toEqual({ ignored: 1 });
+    expect(await subject.store.queue.settle(both)).toEqual({ ignored: 1 });
     expect(await countsOfDestination(subject.store, CRM)).toMatchObject({ delivered: 1, dead: {} });
   });
 
   it('ignores one of two results that come at the same time', async () => {
-    const { backlog } = subject.store;
+    const { queue: backlog } = subject.store;
     const results = (await hold(subject.store, 5)).map(delivered);
     const settled = await Promise.all([backlog.settle(results), backlog.settle(results)]);
     expect(settled.map((one) => one.ignored).sort()).toEqual([0, 5]);
@@ -210,7 +210,7 @@ function ignores(subject: Subject): void {
   it('ignores a result for a delivery that is waiting again', async () => {
     const [one] = await hold(subject.store, 1);
     await settle(subject.store, [retried(one!, START + HOUR)]);
-    expect(await subject.store.backlog.settle([delivered(one!)])).toEqual({ ignored: 1 });
+    expect(await subject.store.queue.settle([delivered(one!)])).toEqual({ ignored: 1 });
     await expectLane(subject.store, 0, 1);
   });
 
@@ -223,14 +223,14 @@ function ignores(subject: Subject): void {
       { ...delivered(one!), position: two!.delivery.position + 1_000_000 },
       { ...delivered(one!), destination: WAREHOUSE },
     ];
-    expect(await subject.store.backlog.settle(strays)).toEqual({ ignored: 4 });
+    expect(await subject.store.queue.settle(strays)).toEqual({ ignored: 4 });
     await expectLane(subject.store, 2, 0);
   });
 
   it('settles the other results of a call some of which it ignores', async () => {
     const holdings = await hold(subject.store, 4);
     await settle(subject.store, [delivered(holdings[0]!), retried(holdings[1]!, START + HOUR)]);
-    expect(await subject.store.backlog.settle(holdings.map((one) => dead(one)))).toEqual({ ignored: 2 });
+    expect(await subject.store.queue.settle(holdings.map((one) => dead(one)))).toEqual({ ignored: 2 });
     const counts = { delivered: 1, dead: { status_400: 2 }, pending: 1 };
     expect(await countsOfDestination(subject.store, CRM)).toMatchObject(counts);
   });
@@ -239,9 +239,9 @@ function ignores(subject: Subject): void {
     const results = (await hold(subject.store, 3)).map(delivered);
     const before = await subject.crash();
     // A store that is gone may also say that it wrote nothing.
-    const late = await before.backlog.settle(results).catch((error: Error) => error.name);
+    const late = await before.queue.settle(results).catch((error: Error) => error.name);
     expect([{ ignored: 3 }, 'StorageError']).toContainEqual(late);
-    expect(await subject.store.backlog.adopt()).toBe(3);
+    expect(await subject.store.queue.recoverOrphans()).toBe(3);
     expect(await countsOfDestination(subject.store, CRM)).toMatchObject({ delivered: 0, pending: 3 });
     expect(await idsOf(subject.store, await claim(subject.store, MUCH_LATER))).toEqual(ids(3));
   });
@@ -252,7 +252,7 @@ function ignores(subject: Subject): void {
       delivered,
     );
     await subject.restart();
-    expect(await subject.store.backlog.settle(results)).toEqual({ ignored: 5 });
+    expect(await subject.store.queue.settle(results)).toEqual({ ignored: 5 });
     await expectLane(subject.store, 0, 5);
   });
 }
@@ -275,7 +275,7 @@ function oneCommit(subject: Subject): void {
     const holdings = await hold(subject.store, 1500);
     let answered = false;
     const ways = [delivered, dead, (one: (typeof holdings)[0]) => retried(one, START + HOUR)];
-    const settling = subject.store.backlog.settle(holdings.map((one, n) => ways[n % 3]!(one))).then(
+    const settling = subject.store.queue.settle(holdings.map((one, n) => ways[n % 3]!(one))).then(
       () => {
         answered = true;
       },

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { Position } from '../../src/model/event.ts';
 import type { Time } from '../../src/model/time.ts';
 import { DAY } from '../../src/model/time.ts';
-import type { NewEvent, Query, Retention } from '../../src/ports/event-log.ts';
+import type { LogQuery, NewEvent, Retention } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { batch, event, positionsOf } from './batches.ts';
 import { START } from './harness.ts';
@@ -26,7 +26,7 @@ export async function keepUp(store: Store, now: Time, retention: Retention = A_W
 }
 
 /** Everything a query finds, part by part. Expects the newest first, and each position once. */
-export async function findAll(store: Store, query: Query, below?: Position): Promise<Position[]> {
+export async function findAll(store: Store, query: LogQuery, below?: Position): Promise<Position[]> {
   const positions: Position[] = [];
   let next = below;
   do {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { grammar } from '../../../cli/src/grammar.ts';
 import type { Run } from '../../../cli/src/grammar-options.ts';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { ROOT } from '../support/program.ts';
 import { blocksOf, GENERATED, PAGES, textOf, whereOf } from './pages.ts';
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { apply } from '../../../cli/src/plan.ts';
 import type { Surroundings } from '../../../cli/src/surroundings.ts';
 import { millrace } from '../../../cli/test/program.ts';
-import { configText, readRecords, type ShownRecords } from '../../src/config.ts';
+import { type ExportedRecords, formatConfig, readRecords } from '../../src/config/load.ts';
 import { send, track } from '../support/calls.ts';
 import { adminTokenOf, makePlace, type Place, type Program, startProgram } from '../support/program.ts';
 import { randomRecords } from '../support/random-records.ts';
@@ -193,8 +193,8 @@ destinations:
     for (const document of fc.sample(randomRecords, 20)) {
       const made = await ask('PUT', 'config?prune=true&confirm=true', document);
       expect(made.status, JSON.stringify(made.answer)).toBe(200);
-      const shown: ShownRecords = (await ask('GET', 'config')).answer;
-      const text = configText(shown);
+      const shown: ExportedRecords = (await ask('GET', 'config')).answer;
+      const text = formatConfig(shown);
       const read = readRecords({ path: 'f', text }, secretVariables(text, shown, document));
       const { sources, destinations } = read;
       const planned = await ask('PUT', 'config?prune=true&dryRun=true', { sources, destinations });

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Got } from '../openapi/document.ts';
-import { ADMIN, bearer, type Plan, World } from '../openapi/world.ts';
+import type { ReceivedResponse } from '../control-api/document.ts';
+import { ADMIN, bearer, type RequestPlan, World } from '../control-api/world.ts';
 
 /** The records of a real server, written over its control API. contract.md section 4. */
 let world: World;
@@ -12,15 +12,19 @@ beforeAll(async () => {
 
 afterAll(() => world.stop());
 
-function ask(method: string, path: string, { headers, ...plan }: Plan = {}): Promise<Got> {
+function ask(
+  method: string,
+  path: string,
+  { headers, ...plan }: RequestPlan = {},
+): Promise<ReceivedResponse> {
   return world.send(
     { method, path: `/api/v1/${path}` },
     { ...plan, headers: { ...bearer(ADMIN), ...headers } },
   );
 }
 
-const json = ({ body }: Got) => JSON.parse(body);
-const codeOf = (got: Got): [number, string] => [got.status, json(got).code];
+const json = ({ body }: ReceivedResponse) => JSON.parse(body);
+const codeOf = (got: ReceivedResponse): [number, string] => [got.status, json(got).code];
 
 describe('two editors at once', () => {
   test('the second is told what the first has changed, who that was, and changes nothing', async () => {

@@ -24,7 +24,7 @@ export async function audit(folder: string): Promise<Books> {
   let books: Books;
   try {
     await expectBalanced(store);
-    const { sources, destinations } = await store.backlog.ledger();
+    const { sources, destinations } = await store.queue.ledger();
     books = {
       stored: await storedIds(store),
       source: [...sources.values()][0] ?? NO_SOURCE,
@@ -52,9 +52,9 @@ export async function auditCopy(folder: string): Promise<Books> {
 export async function releaseAll(folder: string): Promise<void> {
   const store = await openSqliteStore({ folder });
   try {
-    await store.backlog.adopt();
-    for (const { destination } of await store.backlog.lanes())
-      await store.backlog.release(destination, Date.now());
+    await store.queue.recoverOrphans();
+    for (const { destination } of await store.queue.stats())
+      await store.queue.makeDue(destination, Date.now());
   } finally {
     await store.stop();
   }

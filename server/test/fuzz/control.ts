@@ -2,10 +2,14 @@ import { readFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import fc from 'fast-check';
 import described from '../../../spec/openapi.json' with { type: 'json' };
-import { hostileBodyOf } from '../control/hostile-bodies.ts';
-import { type Described, Document, type Got } from '../openapi/document.ts';
-import { requestOf } from '../openapi/random-requests.ts';
-import { targetOf } from '../openapi/target.ts';
+import {
+  type DescribedOperation,
+  Document,
+  type ReceivedResponse,
+  targetOf,
+} from '../control-api/document.ts';
+import { hostileBodyOf } from '../control-api/hostile-bodies.ts';
+import { requestOf } from '../control-api/random-requests.ts';
 
 /** Milliseconds of the event loop's thread that one request may take. */
 const MOST_WORK = 100;
@@ -57,7 +61,7 @@ export async function fuzzControl(asked: Asked, seed: number, seconds: number): 
 }
 
 interface Attack {
-  readonly operation: Described;
+  readonly operation: DescribedOperation;
   readonly target: string;
   readonly body: string;
 }
@@ -70,7 +74,7 @@ function attackOf(seed: number, nth: number): Attack {
   return { operation, target: targetOf(operation, plan), body };
 }
 
-function faultsOf(operation: Described, got: Got): string[] {
+function faultsOf(operation: DescribedOperation, got: ReceivedResponse): string[] {
   if (got.status >= 500 && got.status !== 503) return [`was answered ${got.status} ${got.body}`];
   return document.faultsOf(operation, got);
 }
@@ -80,7 +84,7 @@ async function measured(
   attack: Attack,
   asked: Asked,
   agent: Agent,
-): Promise<{ readonly got: Got; readonly work: number | undefined }> {
+): Promise<{ readonly got: ReceivedResponse; readonly work: number | undefined }> {
   const once = async () => {
     const before = workOf(asked.pid);
     const got = await send(attack, asked, agent);
@@ -115,7 +119,7 @@ function send(
   { operation: { method }, target, body }: Attack,
   { url, token }: Asked,
   agent: Agent,
-): Promise<Got> {
+): Promise<ReceivedResponse> {
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${token}`, 'content-length': Buffer.byteLength(body) };
     const asked = request(url + target, { method, headers, agent }, (response) => {

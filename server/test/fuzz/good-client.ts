@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { parentPort, Worker, workerData } from 'node:worker_threads';
-import { Connection, post } from '../../src/http/testing.ts';
+import { post, TestConnection } from '../support/http-server.ts';
 
 /** Between two calls: often enough to meet every bad moment, and no load of its own. */
 const PAUSE = 10;
@@ -46,7 +46,7 @@ async function runGoodClient({ port, writeKey }: { port: number; writeKey: strin
     const started = performance.now();
     try {
       await connection.send(post('/v1/track', JSON.stringify(call), headers));
-      const { status } = await connection.answer();
+      const { status } = await connection.nextResponse();
       if (status === 200) experience.accepted++;
       else if (status === 429 || status === 503) experience.turnedAway++;
       else experience.complaints.push(`a good call was answered ${status}`);
@@ -62,10 +62,10 @@ async function runGoodClient({ port, writeKey }: { port: number; writeKey: strin
   return experience;
 }
 
-async function open(port: number): Promise<Connection> {
+async function open(port: number): Promise<TestConnection> {
   const socket = connect(port, '127.0.0.1');
   await once(socket, 'connect');
-  return new Connection(socket);
+  return new TestConnection(socket);
 }
 
 if (parentPort !== null) parentPort.postMessage(await runGoodClient(workerData));

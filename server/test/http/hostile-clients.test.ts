@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { Connection, post, postHead } from '../../src/http/testing.ts';
 import { track } from '../support/calls.ts';
+import { post, postHead, TestConnection } from '../support/http-server.ts';
 import { makePlace, type Place, type Program, startServer } from '../support/program.ts';
 import { memoryOf } from './memory-of.ts';
 
@@ -61,9 +61,9 @@ const goodRequest = () => post('/v1/track', JSON.stringify(track(`good-${++calls
 /** A call on a connection of its own; resolves to the milliseconds it took. */
 async function goodCall(): Promise<number> {
   const started = performance.now();
-  const connection = new Connection(await open());
+  const connection = new TestConnection(await open());
   await connection.send(goodRequest());
-  expect(await connection.answer()).toMatchObject({ status: 200, body: '{"success":true}' });
+  expect(await connection.nextResponse()).toMatchObject({ status: 200, body: '{"success":true}' });
   connection.destroy();
   return performance.now() - started;
 }

@@ -1,31 +1,31 @@
 import { once } from 'node:events';
 import { connect as connectTcp } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
+import type { ControlHandler } from '../../src/ports/control-api.ts';
+import type { IngestResult } from '../../src/ports/ingest.ts';
+import type { DiscardCounters } from '../../src/ports/telemetry.ts';
 import {
-  type Connection,
   post,
   postHead,
-  type Running,
-  type RunOptions,
-  run,
+  startTestServer,
   stillClock,
-  type WireAnswer,
-} from '../../src/http/testing.ts';
-import type { Control } from '../../src/ports/control.ts';
-import type { Verdict } from '../../src/ports/receiver.ts';
-import type { Tallies } from '../../src/ports/tallies.ts';
+  type TestConnection,
+  type TestServer,
+  type TestServerOptions,
+  type WireResponse,
+} from '../support/http-server.ts';
 
 /** The bounds of the listener, over real sockets. decisions.md section 1, "overload". */
 
-let running: Running | undefined;
-const connections: Connection[] = [];
+let running: TestServer | undefined;
+const connections: TestConnection[] = [];
 
-async function start(options: RunOptions): Promise<Running> {
-  running = await run(options);
+async function start(options: TestServerOptions): Promise<TestServer> {
+  running = await startTestServer(options);
   return running;
 }
 
-async function connect(): Promise<Connection> {
+async function connect(): Promise<TestConnection> {
   const connection = await running!.connect();
   connections.push(connection);
   return connection;
@@ -40,37 +40,37 @@ afterEach(async () => {
 const BOUNDS = { connections: 1000, requests: 20, bytes: 1_000_000 };
 
 /** A request whose body does not come to its end; resolves when the server has the head, as it asks for the body. */
-async function hang(path = '/v1/batch', more: Uint8Array | string = ''): Promise<Connection> {
+async function hang(path = '/v1/batch', more: Uint8Array | string = ''): Promise<TestConnection> {
   const connection = await connect();
   await connection.send(postHead(path, 500_000, ['Expect: 100-continue']));
-  expect((await connection.answer()).status).toBe(100);
+  expect((await connection.nextResponse()).status).toBe(100);
   await connection.send(more);
   return connection;
 }
 
-async function ask(body: Uint8Array | string = '{}', path = '/v1/batch'): Promise<WireAnswer> {
+async function ask(body: Uint8Array | string = '{}', path = '/v1/batch'): Promise<WireResponse> {
   const connection = await connect();
   await connection.send(post(path, body));
-  return connection.answer();
+  return connection.nextResponse();
 }
 
-function expectOverloaded({ status, headers, body }: WireAnswer): void {
+function expectOverloaded({ status, headers, body }: WireResponse): void {
   expect([status, JSON.parse(body).code]).toEqual([429, 'overloaded']);
   expect(headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
   expect(headers.get('x-ratelimit-reset')).toBe(headers.get('retry-after'));
 }
 
 /** Asks until the answer has the status: what a client did a moment ago may not have arrived yet. */
-async function askUntil(status: number, body?: Uint8Array): Promise<WireAnswer> {
+async function askUntil(status: number, body?: Uint8Array): Promise<WireResponse> {
   for (;;) {
     const answer = await ask(body);
     if (answer.status === status) return answer;
   }
 }
 
-function tallied(): Tallies & { readonly codes: string[] } {
+function tallied(): DiscardCounters & { readonly codes: string[] } {
   const codes: string[] = [];
-  return { codes, refused: (code) => void codes.push(code), discarded() {}, clock() {} };
+  return { codes, refused: (code) => void codes.push(code), discarded() {}, clockErrors() {} };
 }
 
 describe('the bound on requests', () => {
@@ -90,7 +90,7 @@ describe('the bound on requests', () => {
   });
 
   test('counts a call until its verdict, also when its client is gone', async () => {
-    const held: ((verdict: Verdict) => void)[] = [];
+    const held: ((verdict: IngestResult) => void)[] = [];
     await start({ bounds: BOUNDS, verdict: (_, answer) => held.push(answer) });
     const waiting = await Promise.all(Array.from({ length: 20 }, () => connect()));
     for (const connection of waiting) await connection.send(post('/v1/track', '{}'));
@@ -100,12 +100,12 @@ describe('the bound on requests', () => {
     await Promise.all(waiting.slice(0, 10).map(({ closed }) => closed));
     expectOverloaded(await ask());
     for (const answer of held.splice(0)) answer({ kind: 'stored' });
-    for (const connection of waiting.slice(10)) expect((await connection.answer()).status).toBe(200);
+    for (const connection of waiting.slice(10)) expect((await connection.nextResponse()).status).toBe(200);
     const last = await connect();
     await last.send(post('/v1/track', '{}'));
     while (held.length < 1) await new Promise((resolve) => setImmediate(resolve));
     held[0]!({ kind: 'stored' });
-    expect((await last.answer()).status).toBe(200);
+    expect((await last.nextResponse()).status).toBe(200);
   });
 
   test('is free again after every client that left in the middle of its body', async () => {
@@ -129,11 +129,11 @@ describe('the bound on requests', () => {
     await Promise.all(Array.from({ length: 20 }, () => hang()));
     const client = await connect();
     await client.send('GET /v1/pixel/track?userId=u1&event=E HTTP/1.1\r\nHost: a\r\n\r\n');
-    expect((await client.answer()).headers.get('content-type')).toBe('image/gif');
+    expect((await client.nextResponse()).headers.get('content-type')).toBe('image/gif');
     expect([running!.calls, tallies.codes]).toEqual([[], ['overloaded']]);
     await client.send('GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n', 'OPTIONS /v1/t HTTP/1.1\r\nHost: a\r\n\r\n');
-    expect((await client.answer()).status).toBe(200);
-    expect((await client.answer()).status).toBe(204);
+    expect((await client.nextResponse()).status).toBe(200);
+    expect((await client.nextResponse()).status).toBe(204);
   });
 });
 
@@ -152,14 +152,14 @@ describe('the bound on bytes', () => {
 
   test('counts what gzip inflates to', async () => {
     const { gzipSync } = await import('node:zlib');
-    const held: ((verdict: Verdict) => void)[] = [];
+    const held: ((verdict: IngestResult) => void)[] = [];
     await start({ bounds: BOUNDS, verdict: (_, answer) => held.push(answer) });
     const zipped = gzipSync(Buffer.alloc(500_000, 'x'));
     const clients = [await connect(), await connect(), await connect()];
     for (const client of clients.slice(0, 2)) await client.send(post('/v1/batch', zipped));
     while (held.length < 2) await new Promise((resolve) => setImmediate(resolve));
     await clients[2]!.send(post('/v1/batch', zipped));
-    expectOverloaded(await clients[2]!.answer());
+    expectOverloaded(await clients[2]!.nextResponse());
     for (const answer of held.splice(0)) answer({ kind: 'stored' });
     await clients[2]!.send(post('/v1/batch', zipped));
     while (held.length < 1) await new Promise((resolve) => setImmediate(resolve));
@@ -167,7 +167,11 @@ describe('the bound on bytes', () => {
 });
 
 describe('bodies of the control API', () => {
-  const control: Control = async ({ body }) => ({ status: 200, headers: {}, body: String(body.length) });
+  const control: ControlHandler = async ({ body }) => ({
+    status: 200,
+    headers: {},
+    body: String(body.length),
+  });
 
   test('are bounded like those of calls, whoever sends them', async () => {
     await start({ bounds: BOUNDS, control });
@@ -205,14 +209,14 @@ describe('bodies that arrive slowly', () => {
     expectOverloaded(await ask());
     now += 1;
     expect((await ask()).status).toBe(200);
-    const answer = await oldest.answer();
+    const answer = await oldest.nextResponse();
     expectOverloaded(answer);
     expect(answer.headers.get('connection')).toBe('close');
     await oldest.closed;
     // The others are four seconds old and keep their places.
     expect(younger.some(({ isGone }) => isGone)).toBe(false);
     await younger[0]!.send(Buffer.alloc(500_000, 'x'));
-    expect((await younger[0]!.answer()).status).toBe(200);
+    expect((await younger[0]!.nextResponse()).status).toBe(200);
   });
 
   test('make room for bytes too', async () => {
@@ -223,17 +227,17 @@ describe('bodies that arrive slowly', () => {
     await askUntil(429, body);
     now += 5000;
     expect((await ask(body)).status).toBe(200);
-    expectOverloaded(await slow[0]!.answer());
+    expectOverloaded(await slow[0]!.nextResponse());
     expect(slow[1]!.isGone).toBe(false);
   });
 
   test('are cut off with 408 at the time limit, each of hundreds, and keep nobody waiting', async () => {
-    await start({ timeLimits: { head: 300, request: 400, checked: 50 } });
+    await start({ timeouts: { head: 300, request: 400, checkInterval: 50 } });
     const slow = await Promise.all(Array.from({ length: 600 }, () => connect()));
     const parts = ['POST /v1/track HTTP/1.1\r\nHo', postHead('/v1/track', 1000), `${postHead('/v1/b', 9)}12`];
     await Promise.all(slow.map((connection, nth) => connection.send(parts[nth % 3]!)));
     expect((await ask()).status).toBe(200);
-    const answers = await Promise.all(slow.map((connection) => connection.answer()));
+    const answers = await Promise.all(slow.map((connection) => connection.nextResponse()));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([408]));
     await Promise.all(slow.map(({ closed }) => closed));
     expect((await ask()).status).toBe(200);
@@ -248,10 +252,10 @@ describe('bodies in pieces of a few bytes', () => {
     await start({});
     const client = await connect();
     await client.send(head('/v1/batch'), dust(1000), '0\r\n\r\n');
-    expect((await client.answer()).status).toBe(200);
+    expect((await client.nextResponse()).status).toBe(200);
     expect(running!.calls[0]!.body).toEqual(Buffer.alloc(1000, 'x'));
     await client.send(head('/v1/batch'), dust(5000));
-    const { status, body } = await client.answer();
+    const { status, body } = await client.nextResponse();
     expect([status, JSON.parse(body)]).toEqual([
       400,
       {
@@ -276,8 +280,8 @@ describe('bodies in pieces of a few bytes', () => {
 test('a client that reads nothing of its answer between two looks is cut off; one that reads has all of it', async () => {
   // Larger than what the system takes off the server's hands.
   const body = 'x'.repeat(30_000_000);
-  const control: Control = async () => ({ status: 200, headers: {}, body });
-  await start({ control, timeLimits: { deaf: 400 }, bounds: { ...BOUNDS, connections: 1 } });
+  const control: ControlHandler = async () => ({ status: 200, headers: {}, body });
+  await start({ control, timeouts: { stalled: 400 }, bounds: { ...BOUNDS, connections: 1 } });
   const ask30MB = async () => {
     const socket = connectTcp(running!.port, '127.0.0.1');
     socket.on('error', () => {});
@@ -302,8 +306,8 @@ test('a client that reads nothing of its answer between two looks is cut off; on
 
 test('a client that reads a large answer slowly, at many looks, has all of it', async () => {
   const body = 'x'.repeat(20_000_000);
-  const control: Control = async () => ({ status: 200, headers: {}, body });
-  await start({ control, timeLimits: { deaf: 400 } });
+  const control: ControlHandler = async () => ({ status: 200, headers: {}, body });
+  await start({ control, timeouts: { stalled: 400 } });
   const socket = connectTcp(running!.port, '127.0.0.1');
   let failure: Error | undefined;
   socket.on('error', (error) => {
@@ -344,8 +348,8 @@ test('what finds no path is counted, where clients with a wrong base URL end up'
     'PUT /v1/track HTTP/1.1\r\nHost: a\r\n\r\n',
     'GET /favicon.ico HTTP/1.1\r\nHost: a\r\n\r\n',
   );
-  expect((await client.answer()).status).toBe(405);
-  expect((await client.answer()).status).toBe(404);
+  expect((await client.nextResponse()).status).toBe(405);
+  expect((await client.nextResponse()).status).toBe(404);
   expect((await ask('x'.repeat(600_000))).status).toBe(400);
   expect(tallies.codes).toEqual(['not_found', 'method_not_allowed', 'batch_too_large']);
 });
@@ -356,7 +360,7 @@ describe('the bound on connections', () => {
     const open = await Promise.all(Array.from({ length: 10 }, () => connect()));
     for (const connection of open) {
       await connection.send('GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n');
-      expect((await connection.answer()).status).toBe(200);
+      expect((await connection.nextResponse()).status).toBe(200);
     }
     const beyond = await connect();
     await beyond.closed;
@@ -365,7 +369,7 @@ describe('the bound on connections', () => {
     for (;;) {
       const next = await connect();
       await next.send(post('/v1/track', '{}'));
-      const answer = await next.answer().catch(() => undefined);
+      const answer = await next.nextResponse().catch(() => undefined);
       if (answer === undefined) continue;
       expect(answer.status).toBe(200);
       break;
@@ -375,7 +379,7 @@ describe('the bound on connections', () => {
 
 describe('requests behind each other on one connection', () => {
   test('with garbage behind them have their answers first, in their order', async () => {
-    const held: ((verdict: Verdict) => void)[] = [];
+    const held: ((verdict: IngestResult) => void)[] = [];
     await start({ verdict: (_, answer) => held.push(answer) });
     const client = await connect();
     await client.send(
@@ -390,18 +394,18 @@ describe('requests behind each other on one connection', () => {
     held[1]!({ kind: 'stored' });
     held[0]!({ kind: 'stored' });
     const answers = [];
-    for (let nth = 0; nth < 4; nth++) answers.push(await client.answer());
+    for (let nth = 0; nth < 4; nth++) answers.push(await client.nextResponse());
     expect(answers.map(({ status }) => status)).toEqual([200, 404, 200, 400]);
     expect(JSON.parse(answers[3]!.body)).toMatchObject({ success: false, code: 'malformed_request' });
     await client.closed;
   });
 
   test('with a body that stops behind them have their answers first', async () => {
-    await start({ timeLimits: { head: 200, request: 300, checked: 20 } });
+    await start({ timeouts: { head: 200, request: 300, checkInterval: 20 } });
     const client = await connect();
     await client.send(post('/v1/track', '{}'), postHead('/v1/track', 10), '12345');
-    expect((await client.answer()).status).toBe(200);
-    expect((await client.answer()).status).toBe(408);
+    expect((await client.nextResponse()).status).toBe(200);
+    expect((await client.nextResponse()).status).toBe(408);
     await client.closed;
   });
 
@@ -410,10 +414,10 @@ describe('requests behind each other on one connection', () => {
     const client = await connect();
     const one = post('/v1/track', '{}');
     await client.send(...Array.from({ length: 100 }, () => one));
-    for (let nth = 0; nth < 100; nth++) expect((await client.answer()).status).toBe(200);
+    for (let nth = 0; nth < 100; nth++) expect((await client.nextResponse()).status).toBe(200);
     await client.send(...Array.from({ length: 300 }, () => one));
-    const answers = [await client.answer()];
-    while (answers.at(-1)!.status === 200) answers.push(await client.answer());
+    const answers = [await client.nextResponse()];
+    while (answers.at(-1)!.status === 200) answers.push(await client.nextResponse());
     expectOverloaded(answers.at(-1)!);
     expect(answers.at(-1)!.headers.get('connection')).toBe('close');
     expect(answers.length).toBeGreaterThan(100);
@@ -423,7 +427,7 @@ describe('requests behind each other on one connection', () => {
   });
 
   test('whose client is gone before garbage is answered do no harm', async () => {
-    const held: ((verdict: Verdict) => void)[] = [];
+    const held: ((verdict: IngestResult) => void)[] = [];
     await start({ bounds: BOUNDS, verdict: (_, answer) => held.push(answer) });
     for (let nth = 0; nth < 20; nth++) {
       const client = await connect();
@@ -436,6 +440,6 @@ describe('requests behind each other on one connection', () => {
     await other.send(post('/v1/track', '{}'));
     while (held.length < 1) await new Promise((resolve) => setImmediate(resolve));
     held[0]!({ kind: 'stored' });
-    expect((await other.answer()).status).toBe(200);
+    expect((await other.nextResponse()).status).toBe(200);
   });
 });

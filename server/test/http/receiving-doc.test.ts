@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import errors from '../../../spec/errors.json' with { type: 'json' };
 import receiving from '../../../spec/receiving.openapi.json' with { type: 'json' };
-import { loadConfig } from '../../src/config.ts';
-import { ERRORS } from '../../src/http/errors.ts';
-import { post, type Running, run } from '../../src/http/testing.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { ERRORS } from '../../src/http/responses.ts';
+import { post, startTestServer, type TestServer } from '../support/http-server.ts';
 import { ROOT } from '../support/program.ts';
 
 /** What docs/reference/receiving.md says is held against the code. */
@@ -20,10 +20,10 @@ const codesIn = (cell: string) => Array.from(cell.matchAll(/`([^`]+)`/g), ([, co
 const blocks = (language: string) =>
   Array.from(TEXT.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms')), ([, block]) => block!);
 
-let running: Running;
+let running: TestServer;
 
 beforeAll(async () => {
-  running = await run();
+  running = await startTestServer();
 });
 
 afterAll(() => running.listener.stop());
@@ -51,7 +51,7 @@ describe('docs/reference/receiving.md', () => {
       const path = named.replace('GET ', '').replace('<type>', 'track').replace('<write key>', 'wk');
       const bytes = named.startsWith('GET ') ? `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n` : post(path, '{}');
       await connection.send(bytes);
-      expect([named, (await connection.answer()).status]).toEqual([named, 200]);
+      expect([named, (await connection.nextResponse()).status]).toEqual([named, 200]);
     }
   });
 
@@ -59,7 +59,7 @@ describe('docs/reference/receiving.md', () => {
     const connection = await running.connect();
     await connection.send(post('/v1/track', '{}'));
     const [success = '', failure = ''] = blocks('json');
-    expect(JSON.parse((await connection.answer()).body)).toEqual(JSON.parse(success));
+    expect(JSON.parse((await connection.nextResponse()).body)).toEqual(JSON.parse(success));
     const { code, message } = JSON.parse(failure);
     // What is wrong in particular may follow.
     expect(message.startsWith(errors.request[code as 'invalid_write_key'].message)).toBe(true);

@@ -5,8 +5,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { Connection, post, postHead, type Running, run, stillClock } from '../../src/http/testing.ts';
-import type { Receiver } from '../../src/ports/receiver.ts';
+import type { IngestHandler } from '../../src/ports/ingest.ts';
+import {
+  post,
+  postHead,
+  startTestServer,
+  stillClock,
+  TestConnection,
+  type TestServer,
+} from '../support/http-server.ts';
 import { ROOT, runProgram, startProgram } from '../support/program.ts';
 
 /** https on the listener's own port: `tls` of the configuration. contract.md section 2. */
@@ -16,7 +23,7 @@ const CA = readFileSync(join(CERTIFICATES, 'ca.pem'));
 
 let folder: string;
 let files: { readonly cert: string; readonly key: string };
-let running: Running | undefined;
+let running: TestServer | undefined;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'millrace-tls-'));
@@ -46,10 +53,10 @@ function install(name: string): void {
 async function connect(
   port: number,
   options: object = { ca: CA },
-): Promise<Connection & { subject?: string }> {
+): Promise<TestConnection & { subject?: string }> {
   const socket = connectTls({ port, host: 'localhost', servername: 'localhost', ...options });
   await new Promise((resolve, reject) => socket.once('secureConnect', resolve).once('error', reject));
-  return new Connection(socket);
+  return new TestConnection(socket);
 }
 
 /** The first 16 digits of the certificate that a new connection is shown. */
@@ -95,18 +102,18 @@ async function logged(event: string, more = 1): Promise<void> {
 
 describe('the listener', () => {
   test('serves https with keep-alive, and a client that trusts the authority trusts it', async () => {
-    running = await run({ tls: files });
+    running = await startTestServer({ tls: files });
     const connection = await connect(running.port);
     for (let nth = 0; nth < 3; nth++) {
       await connection.send(post('/v1/track', '{}'));
-      expect(await connection.answer()).toMatchObject({ status: 200, body: '{"success":true}' });
+      expect(await connection.nextResponse()).toMatchObject({ status: 200, body: '{"success":true}' });
     }
     expect(running.calls).toHaveLength(3);
     connection.destroy();
   });
 
   test('speaks no TLS older than 1.2', async () => {
-    running = await run({ tls: files });
+    running = await startTestServer({ tls: files });
     const old = { ca: CA, minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT:@SECLEVEL=0' };
     await expect(connect(running.port, old)).rejects.toThrow(/alert|version|protocol/i);
     const recent = await connect(running.port, { ca: CA, maxVersion: 'TLSv1.2' });
@@ -114,26 +121,29 @@ describe('the listener', () => {
   });
 
   test('closes a connection that speaks plain HTTP or breaks off its handshake, and serves others on', async () => {
-    running = await run({ tls: files, timeLimits: { head: 200, checked: 50 } });
+    running = await startTestServer({ tls: files, timeouts: { head: 200, checkInterval: 50 } });
     for (const bytes of [post('/v1/track', '{}'), Buffer.alloc(100), Buffer.from([0x16, 3, 1])]) {
-      const plain = new Connection(connectTcp(running.port, '127.0.0.1'));
+      const plain = new TestConnection(connectTcp(running.port, '127.0.0.1'));
       await plain.send(bytes);
       await plain.closed;
     }
     const connection = await connect(running.port);
     await connection.send(post('/v1/track', '{}'));
-    expect((await connection.answer()).status).toBe(200);
+    expect((await connection.nextResponse()).status).toBe(200);
     expect(running.calls).toHaveLength(1);
     connection.destroy();
   });
 
   test('cuts off who sends requests without waiting for answers, and forgets who leaves in the middle of a body', async () => {
-    running = await run({ tls: files, bounds: { connections: 100, requests: 20, bytes: 1_000_000 } });
+    running = await startTestServer({
+      tls: files,
+      bounds: { connections: 100, requests: 20, bytes: 1_000_000 },
+    });
     const flood = await connect(running.port);
     await flood.send(...Array.from({ length: 1000 }, () => post('/v1/track', '{}')));
-    const answers = [await flood.answer()];
+    const answers = [await flood.nextResponse()];
     // Those that were read together are under way together, more than there are places; too many of them are the end.
-    while (answers.at(-1)!.headers.get('connection') !== 'close') answers.push(await flood.answer());
+    while (answers.at(-1)!.headers.get('connection') !== 'close') answers.push(await flood.nextResponse());
     expect(answers.at(-1)!.status).toBe(429);
     await flood.closed;
     for (let nth = 0; nth < 60; nth++) {
@@ -145,14 +155,14 @@ describe('the listener', () => {
     let { status } = answers.at(-1)!;
     while (status !== 200) {
       await connection.send(post('/v1/track', '{}'));
-      status = (await connection.answer()).status;
+      status = (await connection.nextResponse()).status;
     }
     connection.destroy();
   });
 
   test('stops at once although a handshake is under way and a connection has not said a word', async () => {
-    running = await run({ tls: files });
-    const handshaking = new Connection(connectTcp(running.port, '127.0.0.1'));
+    running = await startTestServer({ tls: files });
+    const handshaking = new TestConnection(connectTcp(running.port, '127.0.0.1'));
     const silent = await connect(running.port);
     // The clock of these tests stands still: the grace never ends.
     await running.listener.stop();
@@ -161,17 +171,17 @@ describe('the listener', () => {
 
   test('lets a request under way finish when it stops', async () => {
     let release: (() => void) | undefined;
-    const verdict: Receiver = (_, answer) => {
+    const verdict: IngestHandler = (_, answer) => {
       release = () => answer({ kind: 'stored' });
     };
-    running = await run({ tls: files, verdict });
+    running = await startTestServer({ tls: files, verdict });
     const connection = await connect(running.port);
     await connection.send(post('/v1/track', '{}'));
     while (release === undefined) await new Promise((resolve) => setImmediate(resolve));
     const stopped = running.listener.stop();
     release();
     await stopped;
-    const { status, headers } = await connection.answer();
+    const { status, headers } = await connection.nextResponse();
     expect([status, headers.get('connection')]).toEqual([200, 'close']);
   });
 });
@@ -179,7 +189,7 @@ describe('the listener', () => {
 describe('renewed files', () => {
   test('are served to new connections within a minute; open ones go on', async () => {
     const { clock, step, waits } = steppedClock();
-    running = await run({ tls: files, clock });
+    running = await startTestServer({ tls: files, clock });
     const before = await shown(running.port);
     const open = await connect(running.port);
     expect(waits.map(({ at }) => at)).toEqual([60_000]);
@@ -189,13 +199,13 @@ describe('renewed files', () => {
     await renewed;
     expect(await shown(running.port)).not.toBe(before);
     await open.send(post('/v1/track', '{}'));
-    expect((await open.answer()).status).toBe(200);
+    expect((await open.nextResponse()).status).toBe(200);
     open.destroy();
   });
 
   test('that do not fit together are logged once, and the old ones are served until they do', async () => {
     const { clock, step, waits } = steppedClock();
-    running = await run({ tls: files, clock });
+    running = await startTestServer({ tls: files, clock });
     const before = await shown(running.port);
     copyFileSync(join(CERTIFICATES, 'self-signed.pem'), files.cert);
     const refused = logged('tls.not_renewed');
@@ -215,7 +225,10 @@ describe('renewed files', () => {
 
   test('a certificate that has expired is served and logged', async () => {
     install('expired');
-    running = await run({ tls: files, clock: { ...stillClock, now: () => Date.UTC(2026, 0, 1) } });
+    running = await startTestServer({
+      tls: files,
+      clock: { ...stillClock, now: () => Date.UTC(2026, 0, 1) },
+    });
     expect(running.logged).toMatchObject([
       { event: 'tls.expired', facts: { validTo: expect.stringMatching(/^2020/) } },
     ]);
@@ -224,13 +237,13 @@ describe('renewed files', () => {
   test('a certificate that expires within two weeks is logged', async () => {
     install('expired');
     const soon = Date.UTC(2020, 0, 25);
-    running = await run({ tls: files, clock: { ...stillClock, now: () => soon } });
+    running = await startTestServer({ tls: files, clock: { ...stillClock, now: () => soon } });
     expect(running.logged).toMatchObject([{ event: 'tls.expires_soon' }]);
   });
 });
 
 describe('a start says in one line what to do', () => {
-  const failure = () => run({ tls: files });
+  const failure = () => startTestServer({ tls: files });
 
   test('about a file that does not exist', async () => {
     rmSync(files.cert);
@@ -239,13 +252,13 @@ describe('a start says in one line what to do', () => {
 
   test('about a file that is none', async () => {
     rmSync(files.key);
-    await expect(run({ tls: { cert: files.cert, key: folder } })).rejects.toThrow(
+    await expect(startTestServer({ tls: { cert: files.cert, key: folder } })).rejects.toThrow(
       `tls.key: ${folder} is a folder`,
     );
   });
 
   test('about files that are no PEM, or exchanged', async () => {
-    await expect(run({ tls: { cert: files.key, key: files.cert } })).rejects.toThrow(
+    await expect(startTestServer({ tls: { cert: files.key, key: files.cert } })).rejects.toThrow(
       `tls.cert: ${files.key} holds no certificate in PEM form`,
     );
     writeFileSync(files.key, 'nothing');

@@ -3,9 +3,9 @@ import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import errors from '../../../spec/errors.json' with { type: 'json' };
-import { Connection, post, run, type WireAnswer } from '../../src/http/testing.ts';
 import { CALL_TYPES, SHORT_FORMS } from '../../src/model/call.ts';
 import { track } from '../support/calls.ts';
+import { post, startTestServer, TestConnection, type WireResponse } from '../support/http-server.ts';
 import { makePlace, type Place, type Program, startServer } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
 import { memoryOf } from './memory-of.ts';
@@ -17,7 +17,7 @@ const TOKEN = 'token-of-the-test';
 let receiver: TestReceiver;
 let place: Place;
 let program: Program;
-let connection: Connection;
+let connection: TestConnection;
 
 beforeAll(async () => {
   receiver = await startReceiver();
@@ -44,11 +44,11 @@ afterAll(async () => {
   place.remove();
 });
 
-async function open(): Promise<Connection> {
+async function open(): Promise<TestConnection> {
   const { hostname, port } = new URL(program.url);
   const socket = connect(Number(port), hostname);
   await once(socket, 'connect');
-  return new Connection(socket);
+  return new TestConnection(socket);
 }
 
 const basic = (user: string) => `Authorization: Basic ${Buffer.from(user).toString('base64')}`;
@@ -58,12 +58,12 @@ const json = (value: unknown) => JSON.stringify(value);
 /** One request on the connection that all rules share, and its answer. */
 async function ask(path: string, body: string | Uint8Array, headers: readonly string[] = [KEY]) {
   await connection.send(post(path, body, headers));
-  return connection.answer();
+  return connection.nextResponse();
 }
 
 async function askWithout(method: string, path: string, headers: readonly string[] = []) {
   await connection.send(`${[`${method} ${path} HTTP/1.1`, 'Host: test', ...headers].join('\r\n')}\r\n\r\n`);
-  return connection.answer();
+  return connection.nextResponse();
 }
 
 /** What a source has accepted so far; it stands in the ledger when the client has its 200. */
@@ -82,12 +82,12 @@ async function delivered(messageId: string): Promise<Record<string, unknown>> {
   return JSON.parse(receiver.arrivals.find(isIt)!.body.toString());
 }
 
-function expectSuccess({ status, headers, body }: WireAnswer): void {
+function expectSuccess({ status, headers, body }: WireResponse): void {
   expect([status, body]).toEqual([200, '{"success":true}']);
   expect(headers.get('content-type')).toBe('application/json');
 }
 
-function expectError({ status, headers, body }: WireAnswer, expected: [number, string]): void {
+function expectError({ status, headers, body }: WireResponse, expected: [number, string]): void {
   const answer = JSON.parse(body);
   expect([status, answer.code]).toEqual(expected);
   expect(answer).toEqual({
@@ -129,15 +129,15 @@ describe('rule 1: success is exactly 200 with {"success":true}', () => {
     const body = json(track(newId()));
     const other = await open();
     await other.send(post('/v1/track', body, [KEY, 'Expect: 100-continue']).subarray(0, -body.length));
-    expect((await other.answer()).status).toBe(100);
+    expect((await other.nextResponse()).status).toBe(100);
     await other.send(body);
-    expectSuccess(await other.answer());
+    expectSuccess(await other.nextResponse());
     other.destroy();
   });
 });
 
 describe('rule 2: every error is a JSON object with success, code and message', () => {
-  const errorCases: [string, () => Promise<WireAnswer>, [number, string]][] = [
+  const errorCases: [string, () => Promise<WireResponse>, [number, string]][] = [
     ['no JSON', () => ask('/v1/track', '{"a":'), [400, 'invalid_json']],
     ['an empty body', () => ask('/v1/batch', ''), [400, 'invalid_json']],
     ['an invalid call', () => ask('/v1/track', '{"userId":"u"}'), [400, 'event_not_defined']],
@@ -182,7 +182,7 @@ describe('rule 2: every error is a JSON object with success, code and message', 
     async (_, bytes, expected) => {
       const other = await open();
       await other.send(bytes);
-      expectError(await other.answer(), expected as [number, string]);
+      expectError(await other.nextResponse(), expected as [number, string]);
       await other.closed;
     },
   );
@@ -195,27 +195,30 @@ describe('rule 2: every error is a JSON object with success, code and message', 
 
   test('for a client that is too slow, and for a server that cannot store', async () => {
     const verdict = { kind: 'unavailable', code: 'storage_unavailable', retryAfter: 5 } as const;
-    const listening = await run({ verdict, timeLimits: { head: 50, request: 60, checked: 20 } });
+    const listening = await startTestServer({
+      verdict,
+      timeouts: { head: 50, request: 60, checkInterval: 20 },
+    });
     const failing = await listening.connect();
     await failing.send(post('/v1/track', '{}'));
-    expectError(await failing.answer(), [503, 'storage_unavailable']);
+    expectError(await failing.nextResponse(), [503, 'storage_unavailable']);
     const slow = await listening.connect();
     await slow.send('POST /v1/track HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n12');
-    expectError(await slow.answer(), [408, 'request_timeout']);
+    expectError(await slow.nextResponse(), [408, 'request_timeout']);
     await listening.listener.stop();
   });
 
   test('and a request without Host is answered like any other', async () => {
     const other = await open();
     await other.send('POST /v1/nowhere HTTP/1.1\r\nContent-Length: 0\r\n\r\n');
-    expectError(await other.answer(), [404, 'not_found']);
+    expectError(await other.nextResponse(), [404, 'not_found']);
     other.destroy();
   });
 });
 
 describe('rule 3: the write key is taken from three places', () => {
   const counts = async () => [await acceptedBy('website'), await acceptedBy('app')];
-  const expectGrowth = async (request: () => Promise<WireAnswer>, growth: [number, number]) => {
+  const expectGrowth = async (request: () => Promise<WireResponse>, growth: [number, number]) => {
     const [website, app] = await counts();
     expectSuccess(await request());
     expect(await counts()).toEqual([website! + growth[0], app! + growth[1]]);
@@ -434,10 +437,10 @@ describe('rule 10: a refusal for good only where sending again can never help', 
     [{ kind: 'unavailable', code: 'overloaded', retryAfter: 7 }, 429, '7'],
     [{ kind: 'unavailable', code: 'storage_unavailable', retryAfter: 1000 }, 503, '300'],
   ] as const)('what cannot be stored now is %o: come back', async (verdict, status, seconds) => {
-    const listening = await run({ verdict });
+    const listening = await startTestServer({ verdict });
     const client = await listening.connect();
     await client.send(post('/v1/track', '{}'));
-    const answer = await client.answer();
+    const answer = await client.nextResponse();
     expect(answer.status).toBe(status);
     expect([answer.headers.get('retry-after'), answer.headers.get('x-ratelimit-reset')]).toEqual([
       seconds,

@@ -1,18 +1,18 @@
 import { ledgerOf } from '../../src/adapters/sqlite/ledger.ts';
-import { decodeRefs, splitRefs } from '../../src/adapters/sqlite/refs.ts';
+import { decodeSet, splitSet } from '../../src/adapters/sqlite/queue/delivery-set-codec.ts';
 import type { Delivery } from '../../src/model/delivery.ts';
 import type { Ledger } from '../../src/model/ledger.ts';
 import type { Time } from '../../src/model/time.ts';
 import type {
   Claim,
-  Held,
-  LaneStat,
-  OwedSlice,
-  Owing,
-  Result,
-  SetId,
-  Settled,
-} from '../../src/ports/backlog.ts';
+  DeliveryResult,
+  HeldDelivery,
+  PendingSetId,
+  QueueStats,
+  ReplayProgress,
+  ReplaySlice,
+  SettleResult,
+} from '../../src/ports/delivery-queue.ts';
 import {
   type BeforeCommit,
   bytesOf,
@@ -23,7 +23,7 @@ import {
 } from './cluster-member.ts';
 import type { Row, Value } from './postgres.ts';
 
-/** The statements of ports/backlog.ts, played by one process. */
+/** The statements of ports/delivery-queue.ts, played by one process. */
 export class ClusterBacklog {
   readonly #member: ClusterMember;
 
@@ -32,7 +32,7 @@ export class ClusterBacklog {
   }
 
   async claim(destination: number, max: number, now: Time, beforeCommit?: BeforeCommit): Promise<Claim> {
-    const taken = new Map<SetId, InHand>();
+    const taken = new Map<PendingSetId, InHand>();
     const done = await this.#member.transaction(async () => {
       taken.clear();
       let room = max;
@@ -51,30 +51,30 @@ export class ClusterBacklog {
     }, beforeCommit);
     if (done.lost) return { deliveries: [] };
     for (const [id, set] of taken) this.#member.held.set(id, set);
-    const deliveries: Held[] = [...taken].flatMap(([set, { left, origin }]) =>
+    const deliveries: HeldDelivery[] = [...taken].flatMap(([set, { left, origin }]) =>
       left.map((delivery) => ({ set, delivery, ...(origin === null ? {} : { origin }) })),
     );
     return done.answer == null ? { deliveries } : { deliveries, nextDueAt: Number(done.answer) };
   }
 
-  async #take(row: Row, destination: number, room: number): Promise<{ id: SetId; set: InHand }> {
+  async #take(row: Row, destination: number, room: number): Promise<{ id: PendingSetId; set: InHand }> {
     const [id, due, since] = [Number(row['id']), Number(row['due']), Number(row['since'])];
     const origin = row['origin'] ?? null;
-    const { taken, rest } = splitRefs(bytesOf(row['refs']!), room);
+    const { taken, rest } = splitSet(bytesOf(row['refs']!), room);
     if (rest === undefined) {
       await this.#member.call('claim.hold', this.#member.id, [id]);
       return { id, set: { destination, origin, since, edits: Number(row['edits']), left: taken } };
     }
-    await this.#member.leave([{ id, since, left: decodeRefs(rest) }]);
+    await this.#member.leave([{ id, since, left: decodeSet(rest) }]);
     const [own] = await this.#member.owe([
       { destination, owner: this.#member.id, due, since, origin, deliveries: taken },
     ]);
     return { id: own!, set: { destination, origin, since, edits: 0, left: taken } };
   }
 
-  async settle(results: readonly Result[], beforeCommit?: BeforeCommit): Promise<Settled> {
-    const now = new Map<SetId, InHand>();
-    let known: SetId[] = [];
+  async settle(results: readonly DeliveryResult[], beforeCommit?: BeforeCommit): Promise<SettleResult> {
+    const now = new Map<PendingSetId, InHand>();
+    let known: PendingSetId[] = [];
     const done = await this.#member.transaction(async () => {
       now.clear();
       const { held } = this.#member;
@@ -82,7 +82,7 @@ export class ClusterBacklog {
       const edits = known.map((set) => held.get(set)!.edits);
       for (const row of await this.#member.call('settle.mine', this.#member.id, known, edits)) {
         const before = held.get(Number(row['id']))!;
-        const left = row['refs'] == null ? [...before.left] : decodeRefs(bytesOf(row['refs']));
+        const left = row['refs'] == null ? [...before.left] : decodeSet(bytesOf(row['refs']));
         now.set(Number(row['id']), { ...before, left, edits: Number(row['edits']) + 1 });
       }
       return await this.#conclude(results, now);
@@ -95,7 +95,10 @@ export class ClusterBacklog {
     return { ignored: done.lost ? results.length : done.answer };
   }
 
-  async #conclude(results: readonly Result[], sets: ReadonlyMap<SetId, InHand>): Promise<number> {
+  async #conclude(
+    results: readonly DeliveryResult[],
+    sets: ReadonlyMap<PendingSetId, InHand>,
+  ): Promise<number> {
     const valid = results.filter(({ set, destination, position }) => {
       const mine = sets.get(set);
       const at = mine?.left.findIndex((delivery) => delivery.position === position) ?? -1;
@@ -133,7 +136,7 @@ export class ClusterBacklog {
     return results.length - valid.length;
   }
 
-  async #keepAttempts(results: readonly Result[]): Promise<void> {
+  async #keepAttempts(results: readonly DeliveryResult[]): Promise<void> {
     const rows = results.flatMap(({ position, destination, attempts }) =>
       attempts.flatMap(({ startedAt, latencyMs, endpoint, outcome, answer }): Value[][] => {
         if (outcome.kind === 'accepted') return [];
@@ -158,7 +161,7 @@ export class ClusterBacklog {
         const dead: Dead[] = [];
         const sets = rows.map((row) => {
           const [id, due] = [Number(row['id']), Number(row['due'])];
-          const all = decodeRefs(bytesOf(row['refs']!));
+          const all = decodeSet(bytesOf(row['refs']!));
           const isOld = (one: Delivery) => (one.firstFailedAt ?? due) < before;
           const deliveries = all.filter(isOld);
           const origin = row['origin'] ?? null;
@@ -175,7 +178,7 @@ export class ClusterBacklog {
     }
   }
 
-  async owe(slice: OwedSlice): Promise<Owing> {
+  async owe(slice: ReplaySlice): Promise<ReplayProgress> {
     const { origin, destinations, positions, from, to, now } = slice;
     const done = await this.#member.transaction(async () => {
       await this.#member.call('owe.begin', origin);
@@ -208,7 +211,7 @@ export class ClusterBacklog {
     return done.lost ? 0 : done.answer;
   }
 
-  async lanes(): Promise<LaneStat[]> {
+  async lanes(): Promise<QueueStats[]> {
     const done = await this.#member.transaction(() => this.#member.call('lanes.all'));
     const rows = done.lost ? [] : done.answer;
     return rows.map((row) => {

@@ -1,11 +1,11 @@
-import { keyHash } from '../../src/adapters/sqlite/key-hash.ts';
+import { keyHash } from '../../src/adapters/sqlite/log/key-hash.ts';
 import type { Event, Position } from '../../src/model/event.ts';
 import { DAY, type Time } from '../../src/model/time.ts';
 import {
-  type Appended,
+  type AppendResult,
   type Batch,
+  type LogQuery,
   type NewEvent,
-  type Query,
   StorageError,
 } from '../../src/ports/event-log.ts';
 import type { BeforeCommit, ClusterMember, InHand, NewSet } from './cluster-member.ts';
@@ -40,7 +40,7 @@ export class ClusterLog {
     this.#member = member;
   }
 
-  async append(batch: Batch, beforeCommit?: BeforeCommit): Promise<Appended> {
+  async append(batch: Batch, beforeCommit?: BeforeCommit): Promise<AppendResult> {
     const held = new Map<number, InHand>();
     const done = await this.#member.transaction(async () => {
       held.clear();
@@ -177,7 +177,7 @@ export class ClusterLog {
   }
 
   /** What `find` answers, whole: it has no need of slices. */
-  async find(query: Query): Promise<Position[]> {
+  async find(query: LogQuery): Promise<Position[]> {
     const every = Number.MAX_SAFE_INTEGER;
     const positions: Position[] = [];
     const keep = (chunk: Chunk, is: (event: Event) => boolean) => {

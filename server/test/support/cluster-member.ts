@@ -1,8 +1,8 @@
-import { encodeRefs, firstOf, rangeOf } from '../../src/adapters/sqlite/refs.ts';
+import { encodeSet, lowestPosition, rangeOf } from '../../src/adapters/sqlite/queue/delivery-set-codec.ts';
 import type { Delivery } from '../../src/model/delivery.ts';
 import type { Position } from '../../src/model/event.ts';
 import type { Time } from '../../src/model/time.ts';
-import type { SetId } from '../../src/ports/backlog.ts';
+import type { PendingSetId } from '../../src/ports/delivery-queue.ts';
 import { literal, PostgresError, type Row, type Session, type Value } from './postgres.ts';
 
 /** Room for the set ids of one process. */
@@ -51,7 +51,7 @@ export class ClusterMember {
   readonly id: number;
   /** The server's process that serves this one. */
   readonly pid: number;
-  readonly held = new Map<SetId, InHand>();
+  readonly held = new Map<PendingSetId, InHand>();
   #sets = 0;
   #turn: Promise<unknown> = Promise.resolve();
   readonly #statements: ReadonlyMap<string, string>;
@@ -133,15 +133,15 @@ export class ClusterMember {
   }
 
   /** Writes new sets; gives their ids. */
-  async owe(sets: readonly NewSet[]): Promise<SetId[]> {
+  async owe(sets: readonly NewSet[]): Promise<PendingSetId[]> {
     if (sets.length === 0) return [];
     const ids = sets.map(() => this.id * SETS_PER_PROCESS + this.#sets++);
-    const refs = sets.map((set) => encodeRefs(set.deliveries));
+    const refs = sets.map((set) => encodeSet(set.deliveries));
     const plain = (name: 'destination' | 'owner' | 'due' | 'since') => sets.map((set) => set[name]);
     const sizes = sets.map((set) => set.deliveries.length);
     const columns = [plain('destination'), plain('owner'), plain('due'), plain('since')];
     const origins = sets.map(({ origin }) => origin);
-    await this.call('append.owe', ids, ...columns, refs.map(firstOf), sizes, refs, origins);
+    await this.call('append.owe', ids, ...columns, refs.map(lowestPosition), sizes, refs, origins);
     return ids;
   }
 
@@ -159,10 +159,10 @@ export class ClusterMember {
   }
 
   /** Takes these sets apart: what is left of each stays in its row, an empty one goes. */
-  async leave(sets: readonly { id: SetId; since: Time; left: readonly Delivery[] }[]): Promise<void> {
+  async leave(sets: readonly { id: PendingSetId; since: Time; left: readonly Delivery[] }[]): Promise<void> {
     const empty = sets.filter(({ left }) => left.length === 0);
     const others = sets.filter(({ left }) => left.length > 0);
-    const refs = others.map(({ left }) => encodeRefs(left));
+    const refs = others.map(({ left }) => encodeSet(left));
     if (empty.length > 0)
       await this.call(
         'settle.done',
@@ -174,7 +174,7 @@ export class ClusterMember {
       'settle.left',
       ids,
       since,
-      refs.map(firstOf),
+      refs.map(lowestPosition),
       others.map(({ left }) => left.length),
       refs,
     );
@@ -182,7 +182,7 @@ export class ClusterMember {
 
   async bury(dead: readonly Dead[]): Promise<void> {
     if (dead.length === 0) return;
-    const refs = dead.map(({ deliveries }) => encodeRefs(deliveries));
+    const refs = dead.map(({ deliveries }) => encodeSet(deliveries));
     const ranges = refs.map(rangeOf);
     const sizes = dead.map(({ deliveries }) => deliveries.length);
     const plain = (name: 'destination' | 'at' | 'reason') => dead.map((one) => one[name]);

@@ -1,4 +1,4 @@
-import { decodeRefs, encodeRefs, firstOf } from '../../src/adapters/sqlite/refs.ts';
+import { decodeSet, encodeSet, lowestPosition } from '../../src/adapters/sqlite/queue/delivery-set-codec.ts';
 import type { Event, Position } from '../../src/model/event.ts';
 import type { Time } from '../../src/model/time.ts';
 import type { Retention } from '../../src/ports/event-log.ts';
@@ -61,14 +61,14 @@ export class ClusterUpkeep {
     let again = false;
     for (const row of await this.#member.call('erase.sets', Math.max(...gone))) {
       const [id, edits] = [Number(row['id']), Number(row['edits'])];
-      const all = decodeRefs(bytesOf(row['refs']!));
+      const all = decodeSet(bytesOf(row['refs']!));
       const left = all.filter(({ position }) => !gone.has(position));
       if (left.length === all.length) continue;
-      const refs = encodeRefs(left);
+      const refs = encodeSet(left);
       const [changed] =
         left.length === 0
           ? await this.#member.call('erase.empty', id, edits)
-          : await this.#member.call('erase.set', id, edits, firstOf(refs), left.length, refs);
+          : await this.#member.call('erase.set', id, edits, lowestPosition(refs), left.length, refs);
       if (changed === undefined) again = true;
       else
         await this.#member.count([
@@ -167,7 +167,7 @@ export class ClusterUpkeep {
 
   async #buryBelow(cut: Position, at: Time): Promise<void> {
     for (const row of await this.#member.call('maintain.owed', cut)) {
-      const all = decodeRefs(bytesOf(row['refs']!));
+      const all = decodeSet(bytesOf(row['refs']!));
       const deliveries = all.filter(({ position }) => position < cut);
       const left = all.filter(({ position }) => position >= cut);
       const destination = Number(row['destination']);
@@ -187,7 +187,7 @@ export class ClusterUpkeep {
     const { lines, users, sources } = chunk!;
     const letters = await this.#member.call('maintain.dead', first, first + lines.length);
     const dead = new Set(
-      letters.flatMap(({ refs }) => decodeRefs(bytesOf(refs!)).map(({ position }) => position)),
+      letters.flatMap(({ refs }) => decodeSet(bytesOf(refs!)).map(({ position }) => position)),
     );
     const kept = lines.map((line, nth) => (dead.has(first + nth) ? line : ''));
     if (kept.every((line) => line === '')) {

@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
-import type { Answer, OutboundRequest, Transport } from '../../src/ports/transport.ts';
+import type { HttpClient, HttpResult, OutboundRequest } from '../../src/ports/http-client.ts';
 
 /** One request as it came over the wire. */
 export interface RawRequest {
@@ -104,10 +104,10 @@ export function closed(socket: Socket | undefined): Promise<void> {
 
 /** Sends, and fails the test when `done` is called before `send` has returned or more than once. */
 export function post(
-  transport: Transport,
+  transport: HttpClient,
   url: string,
   { headers = {}, body = Buffer.from('{}'), timeout = 5000, pool = 1 }: Partial<OutboundRequest> = {},
-): Promise<Answer> {
+): Promise<HttpResult> {
   return new Promise((resolve, reject) => {
     let returned = false;
     let answers = 0;

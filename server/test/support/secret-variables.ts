@@ -1,6 +1,6 @@
-import type { ShownRecords } from '../../src/config-text.ts';
+import type { ExportedRecords } from '../../src/config/export.ts';
 import { isObject } from '../../src/model/json.ts';
-import { withQuery } from '../../src/model/shown-url.ts';
+import { mapQueryValues } from '../../src/model/secrets.ts';
 
 /**
  * The environment that a written configuration file wants: each variable that its beginning lists, with the secret of
@@ -8,7 +8,7 @@ import { withQuery } from '../../src/model/shown-url.ts';
  */
 export function secretVariables(
   text: string,
-  shown: ShownRecords,
+  shown: ExportedRecords,
   document: { readonly destinations: readonly { readonly name: string }[] },
 ): Record<string, string> {
   const names = [...text.matchAll(/^# {3}(\w+) /gm)].map(([, name]) => name!);
@@ -28,7 +28,7 @@ export function secretVariables(
 /** The values of a URL whose query is not shown. */
 function valuesIn(url: string): string[] {
   const values: string[] = [];
-  withQuery(url, (value) => {
+  mapQueryValues(url, (value) => {
     values.push(value);
     return value;
   });

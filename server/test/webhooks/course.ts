@@ -1,15 +1,15 @@
-import { openMemoryStore } from '../../src/adapters/memory/store.ts';
-import { byDestination } from '../../src/deliver/by-destination.ts';
-import { Lanes } from '../../src/deliver/lanes.ts';
-import { webhooks } from '../../src/destinations/webhooks/webhooks.ts';
+import { byDestination } from '../../src/delivery/destination-totals.ts';
+import { Dispatcher } from '../../src/delivery/dispatcher.ts';
+import { webhooks } from '../../src/destinations/webhooks/destination.ts';
 import type { Attempt, Decision } from '../../src/model/delivery.ts';
 import { type Destination, lanesOf, type WebhookSettings } from '../../src/model/destination.ts';
 import type { Event } from '../../src/model/event.ts';
 import type { DestinationCounts } from '../../src/model/ledger.ts';
 import { HOUR, type Time } from '../../src/model/time.ts';
-import type { Deliverer } from '../../src/ports/deliverer.ts';
+import type { LiveDelivery } from '../../src/ports/delivery-queue.ts';
 import type { EventLog } from '../../src/ports/event-log.ts';
-import type { Transport } from '../../src/ports/transport.ts';
+import type { HttpClient } from '../../src/ports/http-client.ts';
+import { openMemoryStore } from '../memory-store/store.ts';
 import { handClock } from '../support/clock.ts';
 
 /** What the clock of the schedule shows when the event arrives. */
@@ -33,7 +33,7 @@ export interface Course {
  * hours of it if need be, passes on a clock of its own.
  */
 export async function courseOf(
-  transport: Transport,
+  transport: HttpClient,
   url: string,
   settings: Partial<WebhookSettings> = {},
 ): Promise<Course> {
@@ -57,11 +57,11 @@ export async function courseOf(
   const attempts: Attempt[] = [];
   const sentAt: number[] = [];
   let roundEnded = Promise.withResolvers<Decision>();
-  const lanes = new Lanes({
+  const lanes = new Dispatcher({
     ...{
       log: store.log,
-      backlog: store.backlog,
-      healths: store.endpoints,
+      backlog: store.queue,
+      healths: store.endpointHealth,
       clock,
       logger: SILENT,
       random: () => 0.5,
@@ -92,12 +92,12 @@ export async function courseOf(
     end = await roundEnded.promise;
   }
   await lanes.stop();
-  const { destinations } = await byDestination(store.backlog).ledger();
+  const { destinations } = await byDestination(store.queue).ledger();
   return { attempts, sentAt, end, counts: destinations.get(1)! };
 }
 
 /** Stores the event and hands it over, as the receiving side does. */
-async function accept(log: EventLog, deliverer: Deliverer, owing: readonly Destination[]): Promise<void> {
+async function accept(log: EventLog, deliverer: LiveDelivery, owing: readonly Destination[]): Promise<void> {
   const at = new Date(START).toISOString();
   const event: Event = {
     messageId: 'm1',
@@ -122,7 +122,12 @@ async function accept(log: EventLog, deliverer: Deliverer, owing: readonly Desti
   for (const [place, { id }] of owing.entries()) {
     const delivery = { position: positions[0]!, rounds: 0 };
     deliverer.deliver(id, [
-      { set: held[place]!, delivery, written: { event, arrivedAt: Date.parse(event.receivedAt) }, source: 1 },
+      {
+        set: held[place]!,
+        delivery,
+        serialized: { event, arrivedAt: Date.parse(event.receivedAt) },
+        source: 1,
+      },
     ]);
   }
 }

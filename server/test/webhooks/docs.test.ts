@@ -1,26 +1,35 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { MOST_INTERIM } from '../../src/adapters/node/answer-reader.ts';
-import { KEPT_BODY } from '../../src/adapters/node/exchange.ts';
-import { IDLE_TIMEOUT, MOST_CONNECTIONS, MOST_OF_POOL } from '../../src/adapters/node/transport.ts';
-import { loadConfig } from '../../src/config.ts';
-import { backoff, JITTER, SCHEDULE } from '../../src/deliver/backoff.ts';
 import {
-  CLOSE_TOGETHER,
-  FIRST_PROBE,
-  IN_A_ROW,
-  LONGEST_PROBE,
-  LONGEST_WISH,
-  RELAPSE,
-} from '../../src/deliver/breaker.ts';
-import { decide } from '../../src/deliver/decide.ts';
-import { outcomeOf, retryAfter } from '../../src/deliver/outcome.ts';
-import { RESERVED_HEADERS, webhookSettings } from '../../src/destinations/webhooks/settings.ts';
-import { signature } from '../../src/destinations/webhooks/signature.ts';
-import { TIMEOUT } from '../../src/destinations/webhooks/webhooks.ts';
+  IDLE_TIMEOUT,
+  MAX_CONNECTIONS,
+  MAX_CONNECTIONS_PER_POOL,
+} from '../../src/adapters/http-client/client.ts';
+import { MAX_KEPT_BODY } from '../../src/adapters/http-client/request.ts';
+import { MAX_INTERIM_RESPONSES } from '../../src/adapters/http-client/response-parser.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import {
+  FAILURE_THRESHOLD,
+  FAILURE_WINDOW,
+  FIRST_PROBE_DELAY,
+  MAX_PROBE_DELAY,
+  MAX_PROBE_RETRY_AFTER,
+  RELAPSE_WINDOW,
+} from '../../src/delivery/circuit-breaker.ts';
+import {
+  backoff,
+  decide,
+  JITTER,
+  outcomeOf,
+  parseRetryAfter,
+  RETRY_DELAYS,
+} from '../../src/delivery/retry-policy.ts';
+import { REQUEST_TIMEOUT } from '../../src/destinations/webhooks/destination.ts';
+import { RESERVED_HEADERS, webhookSettingsSchema } from '../../src/destinations/webhooks/settings.ts';
+import { signBody } from '../../src/destinations/webhooks/signature.ts';
 import { RETRY_WINDOW } from '../../src/model/delivery.ts';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
-import type { FailureReason } from '../../src/ports/transport.ts';
+import type { FailureReason } from '../../src/ports/http-client.ts';
 
 const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
 const delivery = read('docs/reference/delivery.md');
@@ -88,20 +97,22 @@ describe('docs/reference/delivery.md', () => {
 
   it('has the schedule of retries', () => {
     const rows = table(delivery, 'failed rounds', 'delay');
-    expect(rows.map(([, delay]) => amount(delay!))).toEqual(SCHEDULE);
-    expect(rows.map(([rounds]) => Number.parseInt(rounds!, 10))).toEqual(SCHEDULE.map((_, nth) => nth + 1));
-    expect(backoff(SCHEDULE.length + 5, 0.5)).toBe(SCHEDULE.at(-1));
+    expect(rows.map(([, delay]) => amount(delay!))).toEqual(RETRY_DELAYS);
+    expect(rows.map(([rounds]) => Number.parseInt(rounds!, 10))).toEqual(
+      RETRY_DELAYS.map((_, nth) => nth + 1),
+    );
+    expect(backoff(RETRY_DELAYS.length + 5, 0.5)).toBe(RETRY_DELAYS.at(-1));
   });
 
   it('has the bounds of connections', () => {
     const bounds = table(delivery, 'bound', 'value').map(([, value]) => amount(value!));
-    expect(bounds).toEqual([MOST_OF_POOL, MOST_CONNECTIONS, IDLE_TIMEOUT, MOST_INTERIM]);
+    expect(bounds).toEqual([MAX_CONNECTIONS_PER_POOL, MAX_CONNECTIONS, IDLE_TIMEOUT, MAX_INTERIM_RESPONSES]);
   });
 
   it('has the numbers of the retry window, and how often an endpoint is asked in it', () => {
     const [jitter, window, wish] = table(delivery, 'rule', 'value').map(([, value]) => amount(value!));
     expect([jitter, window]).toEqual([JITTER, RETRY_WINDOW]);
-    expect(retryAfter('99999999', NOW)).toBe(wish);
+    expect(parseRetryAfter('99999999', NOW)).toBe(wish);
     let asked = 1;
     const outcomes = [{ place: 0, outcome: { kind: 'retryable', reason: 'timeout' } }] as const;
     let decision = decide(
@@ -119,7 +130,14 @@ describe('docs/reference/delivery.md', () => {
   it('has the numbers of the breaker', () => {
     const [, ...rest] = delivery.split('## When an endpoint is down');
     const values = table(rest.join(), 'rule', 'value').map(([, value]) => amount(value!));
-    expect(values).toEqual([IN_A_ROW, CLOSE_TOGETHER, FIRST_PROBE, LONGEST_PROBE, LONGEST_WISH, RELAPSE]);
+    expect(values).toEqual([
+      FAILURE_THRESHOLD,
+      FAILURE_WINDOW,
+      FIRST_PROBE_DELAY,
+      MAX_PROBE_DELAY,
+      MAX_PROBE_RETRY_AFTER,
+      RELAPSE_WINDOW,
+    ]);
   });
 
   it('has the reasons of skips and dead letters of the catalogue', () => {
@@ -132,8 +150,8 @@ describe('docs/reference/delivery.md', () => {
   });
 
   it('has the time an endpoint has, and what is kept of its answer', () => {
-    expect(delivery).toContain(`An endpoint has ${TIMEOUT / SECOND} seconds`);
-    expect(delivery).toContain(`${KEPT_BODY / 1024} KB of it are kept`);
+    expect(delivery).toContain(`An endpoint has ${REQUEST_TIMEOUT / SECOND} seconds`);
+    expect(delivery).toContain(`${MAX_KEPT_BODY / 1024} KB of it are kept`);
   });
 });
 
@@ -158,15 +176,15 @@ describe('docs/reference/webhooks.md', () => {
     const [example = ''] = blocks(webhooks, 'js');
     const { isAuthentic } = await import(`data:text/javascript,${encodeURIComponent(example)}`);
     const body = Buffer.from('{"type":"track"}');
-    expect(isAuthentic(body, signature(body, 's'), 's')).toBe(true);
-    for (const forged of [signature(body, 'other'), 'abc', '', undefined]) {
+    expect(isAuthentic(body, signBody(body, 's'), 's')).toBe(true);
+    for (const forged of [signBody(body, 'other'), 'abc', '', undefined]) {
       expect(isAuthentic(body, forged, 's')).toBe(false);
     }
   });
 
   it('has every setting, and no other', () => {
     const rows = table(webhooks, 'setting', 'default').map(([setting]) => code(setting));
-    expect(rows.sort()).toEqual(Object.keys(webhookSettings.shape).sort());
+    expect(rows.sort()).toEqual(Object.keys(webhookSettingsSchema.shape).sort());
   });
 
   it('has every reserved header', () => {

@@ -1,18 +1,18 @@
 import type { Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { egressRules } from '../../src/adapters/node/egress.ts';
-import { createTransport } from '../../src/adapters/node/transport.ts';
-import type { Transport } from '../../src/ports/transport.ts';
+import { createHttpClient } from '../../src/adapters/http-client/client.ts';
+import { egressRules } from '../../src/adapters/http-client/egress.ts';
+import type { HttpClient } from '../../src/ports/http-client.ts';
 import { http, post, type RawServer, startRawServer } from '../support/raw-server.ts';
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
 
 describe('an endpoint that says 100 Continue though nobody asked', () => {
-  let transport: Transport;
+  let transport: HttpClient;
   let server: RawServer | undefined;
 
   beforeEach(() => {
-    transport = createTransport({ egress: egressRules(['127.0.0.0/8']) });
+    transport = createHttpClient({ egress: egressRules(['127.0.0.0/8']) });
   });
   afterEach(async () => {
     await transport.stop();

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import type { TlsOptions } from 'node:tls';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { egressRules, type Lookup } from '../../src/adapters/node/egress.ts';
-import { createTransport, type TransportOptions } from '../../src/adapters/node/transport.ts';
-import type { Transport } from '../../src/ports/transport.ts';
+import { createHttpClient, type HttpClientOptions } from '../../src/adapters/http-client/client.ts';
+import { type DnsLookup, egressRules } from '../../src/adapters/http-client/egress.ts';
+import type { HttpClient } from '../../src/ports/http-client.ts';
 import { http, post, type RawServer, type RawServerOptions, startRawServer } from '../support/raw-server.ts';
 import { type ConnectProxy, type ConnectProxyOptions, startConnectProxy } from './connect-proxy.ts';
 
@@ -29,14 +29,14 @@ async function endpoint(options: RawServerOptions = {}): Promise<RawServer> {
   return server;
 }
 
-function transportWith(options: Partial<TransportOptions>): Transport {
-  const transport = createTransport({ egress: egressRules(['127.0.0.1/32']), ...options });
+function transportWith(options: Partial<HttpClientOptions>): HttpClient {
+  const transport = createHttpClient({ egress: egressRules(['127.0.0.1/32']), ...options });
   started.push(() => transport.stop());
   return transport;
 }
 
 /** Answers as a machine does that knows only these names. */
-function names(known: Record<string, readonly string[]>): Lookup {
+function names(known: Record<string, readonly string[]>): DnsLookup {
   return (hostname, _options, done) => {
     const addresses = (known[hostname] ?? []).map((address) => ({ address, family: 4 }));
     setImmediate(() => done(null, addresses));

@@ -6,8 +6,8 @@ import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { egressRules } from '../../src/adapters/node/egress.ts';
-import { createTransport } from '../../src/adapters/node/transport.ts';
+import { createHttpClient } from '../../src/adapters/http-client/client.ts';
+import { egressRules } from '../../src/adapters/http-client/egress.ts';
 import { HOUR } from '../../src/model/time.ts';
 import { send, track } from '../support/calls.ts';
 import {
@@ -56,7 +56,7 @@ async function courseAt(answer: (nth: number) => { after?: number; status: strin
     setTimeout(() => socket.destroyed || socket.write(http(status)), after);
   });
   stops.push(() => server.stop());
-  const transport = createTransport({ egress: egressRules(['127.0.0.1/32']) });
+  const transport = createHttpClient({ egress: egressRules(['127.0.0.1/32']) });
   stops.push(() => transport.stop());
   return courseOf(transport, `http://127.0.0.1:${server.port}/`);
 }

@@ -1,10 +1,10 @@
 import { createHmac } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/adapters/node/clock.ts';
-import { egressRules } from '../../src/adapters/node/egress.ts';
-import { createTransport } from '../../src/adapters/node/transport.ts';
-import { tryOut } from '../../src/deliver/trial.ts';
-import { webhooks } from '../../src/destinations/webhooks/webhooks.ts';
+import { createHttpClient } from '../../src/adapters/http-client/client.ts';
+import { egressRules } from '../../src/adapters/http-client/egress.ts';
+import { systemClock } from '../../src/adapters/system/clock.ts';
+import { sendTestDelivery } from '../../src/delivery/test-delivery.ts';
+import { webhooks } from '../../src/destinations/webhooks/destination.ts';
 import type { Destination } from '../../src/model/destination.ts';
 import type { Event } from '../../src/model/event.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
@@ -35,7 +35,7 @@ describe('a trial of a destination', () => {
       );
     }
     const urls = [...receivers.map(({ url }) => `${url}/`), 'http://10.0.0.1/'];
-    const transport = createTransport({ egress: egressRules(['127.0.0.1/32']) });
+    const transport = createHttpClient({ egress: egressRules(['127.0.0.1/32']) });
     stops.push(() => transport.stop(), ...receivers.map(({ stop }) => stop));
     const destination: Destination = {
       id: 1,
@@ -51,7 +51,11 @@ describe('a trial of a destination', () => {
         success: 'any',
       },
     };
-    const trials = await tryOut(event, destination, { type: webhooks, transport, clock: systemClock });
+    const trials = await sendTestDelivery(event, destination, {
+      type: webhooks,
+      transport,
+      clock: systemClock,
+    });
     expect(trials.map(({ place, attempt }) => [place, attempt.endpoint, attempt.outcome.reason])).toEqual([
       [0, urls[0], 'status_200'],
       [1, urls[1], 'status_503'],

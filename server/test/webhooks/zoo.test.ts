@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import type { TlsOptions } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
-import { egressRules, type Lookup } from '../../src/adapters/node/egress.ts';
-import { createTransport, type TransportOptions } from '../../src/adapters/node/transport.ts';
+import { createHttpClient, type HttpClientOptions } from '../../src/adapters/http-client/client.ts';
+import { type DnsLookup, egressRules } from '../../src/adapters/http-client/egress.ts';
 import { http, type RawServer, type RawServerOptions, startRawServer } from '../support/raw-server.ts';
 import { type Course, courseOf, START } from './course.ts';
 
@@ -42,7 +42,7 @@ async function visit(habit: Habit, options: VisitOptions = {}): Promise<Stay> {
     ...(tls && { tls }),
     ...(onConnection && { onConnection }),
   });
-  const transport = createTransport({ egress: egressRules(['127.0.0.1/32']), ...transportOptions });
+  const transport = createHttpClient({ egress: egressRules(['127.0.0.1/32']), ...transportOptions });
   try {
     const course = await courseOf(transport, `${scheme}://${host}:${server.port}/hook`);
     const outcomes = course.attempts.map(({ outcome }) => outcome.reason);
@@ -53,7 +53,7 @@ async function visit(habit: Habit, options: VisitOptions = {}): Promise<Stay> {
   }
 }
 
-interface VisitOptions extends RawServerOptions, Partial<TransportOptions> {
+interface VisitOptions extends RawServerOptions, Partial<HttpClientOptions> {
   readonly scheme?: string;
   readonly host?: string;
 }
@@ -226,7 +226,7 @@ describe('an endpoint that fails', () => {
   it('by not listening any more is asked again, and has the event when it listens', async () => {
     const server = await startRawServer(() => {});
     await server.stop();
-    const transport = createTransport({ egress: egressRules(['127.0.0.1/32']) });
+    const transport = createHttpClient({ egress: egressRules(['127.0.0.1/32']) });
     stops.add(() => transport.stop());
     const course = await courseOf(transport, `http://127.0.0.1:${server.port}/`);
     expect(course.attempts.map(({ outcome }) => outcome.reason)).toEqual(times(TRIES, 'connection_refused'));
@@ -262,7 +262,7 @@ describe.concurrent('an endpoint that takes too long', () => {
 
   it('to shake hands is timed out at 5 s and asked again', async () => {
     const silent = await startRawServer(() => {});
-    const transport = createTransport({ egress: egressRules(['127.0.0.1/32']) });
+    const transport = createHttpClient({ egress: egressRules(['127.0.0.1/32']) });
     const answered = courseOf(
       { send: (request, done) => transport.send(request, done), stop: () => transport.stop() },
       `https://127.0.0.1:${silent.port}/`,
@@ -397,7 +397,7 @@ describe('an endpoint whose certificate', () => {
 
 describe('an endpoint whose name', () => {
   /** Answers the nth question with the nth entry, and from then on with the last. */
-  function changing(...answers: readonly (readonly string[])[]): Lookup {
+  function changing(...answers: readonly (readonly string[])[]): DnsLookup {
     let nth = 0;
     return (hostname, _options, done) => {
       const addresses = answers[Math.min(nth++, answers.length - 1)]!;

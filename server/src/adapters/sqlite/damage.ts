@@ -1,4 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { crc32 } from 'node:zlib';
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import type { Damage } from '../../ports/event-log.ts';
@@ -14,17 +15,17 @@ const DAMAGE_CODES: ReadonlySet<number> = new Set([11, 26, 18]);
  * Whether what looks like damage is believed, in this thread. A disk that fails for a moment can look like it too, so the writer
  * believes it only after a second handle has met it.
  */
-let isBelieved = true;
+let isConfirmed = true;
 
-export function believeDamage(believed: boolean): void {
-  isBelieved = believed;
+export function confirmDamage(believed: boolean): void {
+  isConfirmed = believed;
 }
 
-export function isDamage(error: unknown): boolean {
-  return isBelieved && looksLikeDamage(error);
+export function isConfirmedDamage(error: unknown): boolean {
+  return isConfirmed && isDamageError(error);
 }
 
-export function looksLikeDamage(error: unknown): boolean {
+export function isDamageError(error: unknown): boolean {
   const { errcode, code } = error as { errcode?: number; code?: string };
   return code === 'ERR_OUT_OF_RANGE' || (errcode !== undefined && DAMAGE_CODES.has(errcode & 0xff));
 }
@@ -34,7 +35,7 @@ export function unlessDamaged<Of>(read: () => Of): Of | undefined {
   try {
     return read();
   } catch (error) {
-    if (isDamage(error)) return undefined;
+    if (isConfirmedDamage(error)) return undefined;
     throw error;
   }
 }
@@ -45,7 +46,7 @@ export function unlessDamaged<Of>(read: () => Of): Of | undefined {
  */
 export function* readableRows<Row>(
   rowsFrom: (key: number) => Iterable<Row>,
-  { start, end, towards, keyBehind, holes }: Walk<Row>,
+  { start, end, towards, keyBehind, holes }: RowScan<Row>,
 ): Generator<Row> {
   let key = start;
   for (;;) {
@@ -65,7 +66,7 @@ export function* readableRows<Row>(
       }
       if (!isAtHole) return;
     } catch (error) {
-      if (!isDamage(error)) throw error;
+      if (!isConfirmedDamage(error)) throw error;
       const next = nextReadable(rowsFrom, key, end, towards);
       const [from, to] = towards > 0 ? [key, next ?? end + 1] : [next ?? 0, key];
       holes?.found(from, to);
@@ -75,7 +76,7 @@ export function* readableRows<Row>(
   }
 }
 
-export interface Walk<Row> {
+export interface RowScan<Row> {
   readonly start: number;
   /** The last key that is worth a look. */
   readonly end: number;
@@ -83,11 +84,11 @@ export interface Walk<Row> {
   readonly towards: 1 | -1;
   /** Where to go on after a row. */
   readonly keyBehind: (row: Row) => number;
-  readonly holes?: Holes;
+  readonly holes?: UnreadableRanges;
 }
 
 /** Ranges of keys that are known to be unreadable. */
-export interface Holes {
+export interface UnreadableRanges {
   /** The key itself, or where the hole ends that it leads into. */
   past(key: number, towards: 1 | -1): number;
   /** Rows of these keys, from (inclusive) to (exclusive), cannot be read. */
@@ -120,7 +121,7 @@ function nextReadable(
 }
 
 /** Chunks that cannot be written or deleted, because a page that they lie on is damaged. */
-export class UnwritableChunks extends Error {
+export class UnwritableChunksError extends Error {
   readonly first: Position;
   readonly end: Position;
 
@@ -133,10 +134,10 @@ export class UnwritableChunks extends Error {
 }
 
 /** A transaction has read a damaged page: SQLite writes nothing more in it, so it is to be done again without that page. */
-class DoAgain extends Error {}
+class RetryTransaction extends Error {}
 
 /** A step of upkeep that met a damaged page. */
-class DamagedStep extends Error {
+class DamagedStepError extends Error {
   readonly step: string;
 
   constructor(step: string, cause: unknown) {
@@ -150,43 +151,43 @@ class DamagedStep extends Error {
  * What the store leaves alone from now on, because it met a damaged page there. A transaction that meets one is rolled back and
  * done again without it, so that one bad page stops neither the commits nor the rest of upkeep. Forgotten at a restart.
  */
-export class DamageAvoided {
+export class Quarantine {
   readonly #ranges: { readonly first: Position; readonly end: Position }[] = [];
   readonly #pages = new Set<number>();
   readonly #steps = new Set<string>();
 
   /** False when nothing is to be learned from an error, so that doing it again would end the same way. */
-  learn(error: unknown): boolean {
-    if (error instanceof DoAgain) return true;
-    if (error instanceof DamagedStep && !this.#steps.has(error.step)) {
+  learnFrom(error: unknown): boolean {
+    if (error instanceof RetryTransaction) return true;
+    if (error instanceof DamagedStepError && !this.#steps.has(error.step)) {
       this.#steps.add(error.step);
       return true;
     }
-    if (!(error instanceof UnwritableChunks) || this.isAvoided(error)) return false;
+    if (!(error instanceof UnwritableChunksError) || this.overlaps(error)) return false;
     this.#ranges.push(error);
     return true;
   }
 
   /** Positions that cannot be read. Throws in a transaction, as that has to be done again. */
-  leaveAlone(first: Position, end: Position, database: DatabaseSync): void {
+  addRange(first: Position, end: Position, database: DatabaseSync): void {
     if (first >= end || this.#ranges.some((range) => first >= range.first && end <= range.end)) return;
     this.#ranges.push({ first, end });
-    if (database.isTransaction) throw new DoAgain('a damaged page was read');
+    if (database.isTransaction) throw new RetryTransaction('a damaged page was read');
   }
 
   /** The same of a page of a run of keys, by its number. */
-  leavePageAlone(page: number, database: DatabaseSync): void {
+  addPage(page: number, database: DatabaseSync): void {
     if (this.#pages.has(page)) return;
     this.#pages.add(page);
-    if (database.isTransaction) throw new DoAgain('a damaged page was read');
+    if (database.isTransaction) throw new RetryTransaction('a damaged page was read');
   }
 
-  isPageAvoided(page: number): boolean {
+  hasPage(page: number): boolean {
     return this.#pages.has(page);
   }
 
   /** Whether a chunk lies, with a part of it, where nothing can be read or written. */
-  isAvoided({ first, end }: { readonly first: Position; readonly end: Position }): boolean {
+  overlaps({ first, end }: { readonly first: Position; readonly end: Position }): boolean {
     return this.#ranges.some((range) => first < range.end && end > range.first);
   }
 
@@ -202,18 +203,18 @@ export class DamageAvoided {
   }
 
   /** Does a step of upkeep, unless it has met damage before. */
-  guarded(step: string, run: () => boolean): boolean {
+  guard(step: string, run: () => boolean): boolean {
     if (this.#steps.has(step)) return false;
     try {
       return run();
     } catch (error) {
-      if (error instanceof UnwritableChunks || !isDamage(error)) throw error;
-      throw new DamagedStep(step, error);
+      if (error instanceof UnwritableChunksError || !isConfirmedDamage(error)) throw error;
+      throw new DamagedStepError(step, error);
     }
   }
 
   /** Something failed for a damaged page, and will again. */
-  failed(what: string): void {
+  addStep(what: string): void {
     this.#steps.add(what);
   }
 
@@ -224,8 +225,12 @@ export class DamageAvoided {
 }
 
 /** An error that says what to go around; thrown of damage that is believed. */
-export function isContained(error: unknown): boolean {
-  return error instanceof DoAgain || error instanceof DamagedStep || error instanceof UnwritableChunks;
+export function canBeAvoided(error: unknown): boolean {
+  return (
+    error instanceof RetryTransaction ||
+    error instanceof DamagedStepError ||
+    error instanceof UnwritableChunksError
+  );
 }
 
 /** Builds every index anew from its table: a damaged page of an index then costs nothing. */
@@ -241,22 +246,22 @@ export function rebuildIndexes(database: DatabaseSync): void {
 export type DamagedPart = 'chunk' | 'pending';
 
 /** Damage found so far, by the row it was found in. Each row counts once, however often it is met. */
-export class DamageFound {
+export class DamageTable {
   readonly #put: StatementSync;
   readonly #drop: StatementSync;
-  readonly #found: Found[];
-  #news: Omit<Found, 'foundAt'>[] = [];
+  readonly #found: DamageRow[];
+  #news: Omit<DamageRow, 'foundAt'>[] = [];
 
   constructor(database: DatabaseSync) {
     this.#put = database.prepare('insert or ignore into damage(part, id, n, found_at) values (?, ?, ?, ?)');
     this.#drop = database.prepare(`delete from damage where part = 'chunk' and id + n <= ?`);
     const all = database.prepare('select part, id, n, found_at as foundAt from damage');
-    this.#found = unlessDamaged(() => all.all() as unknown as Found[]) ?? [];
+    this.#found = unlessDamaged(() => all.all() as unknown as DamageRow[]) ?? [];
   }
 
   /** Cheap for what is known. It is kept with the next `write`. `n`: how many events or deliveries cannot be read. */
   note(part: DamagedPart, id: number, n: number): void {
-    const isSame = (one: Omit<Found, 'foundAt'>) => one.part === part && one.id === id;
+    const isSame = (one: Omit<DamageRow, 'foundAt'>) => one.part === part && one.id === id;
     if (!this.#found.some(isSame) && !this.#news.some(isSame)) this.#news.push({ part, id, n });
   }
 
@@ -271,7 +276,7 @@ export class DamageFound {
 
   /** Chunks that end there or before are past their retention, and their damage with them. */
   forgetBelow(position: Position): void {
-    const isGone = ({ part, id, n }: Found) => part === 'chunk' && id + n <= position;
+    const isGone = ({ part, id, n }: DamageRow) => part === 'chunk' && id + n <= position;
     const left = this.#found.filter((one) => !isGone(one));
     if (left.length === this.#found.length) return;
     this.#drop.run(position);
@@ -279,7 +284,7 @@ export class DamageFound {
   }
 
   /** Undefined when nothing was found. `others`: what else damage has come to. */
-  sum(others: readonly string[]): Damage | undefined {
+  summary(others: readonly string[]): Damage | undefined {
     const all = [...this.#found, ...this.#news];
     if (all.length + others.length === 0) return undefined;
     const sumOf = (wanted: DamagedPart) =>
@@ -297,10 +302,53 @@ export class DamageFound {
   }
 }
 
-interface Found {
+interface DamageRow {
   readonly part: DamagedPart;
   /** The position at which the chunk begins, or the id of the pending set. */
   readonly id: number;
   readonly n: number;
   readonly foundAt: Time;
+}
+
+/**
+ * Checksums of what the store keeps: CRC-32, four bytes, little endian, behind the bytes it covers. It is computed over
+ * numbers that say which row the bytes belong to, and then over the bytes, so that the right bytes in the wrong row fail too.
+ */
+const CHECKSUM_BYTES = 4;
+
+const numberBuffer = new Float64Array(8);
+
+/** CRC-32 of at most eight numbers, as 64-bit floats. */
+export function checksumOf(...values: readonly number[]): number {
+  numberBuffer.set(values);
+  return crc32(new Uint8Array(numberBuffer.buffer, 0, values.length * 8));
+}
+
+/** The bytes with their checksum behind them. `seed`: what they belong to, as `sumOf` has it. */
+export function withChecksum(bytes: Uint8Array, seed: number): Uint8Array {
+  const whole = new Uint8Array(bytes.byteLength + CHECKSUM_BYTES);
+  whole.set(bytes);
+  writeChecksum(whole, bytes.byteLength, crc32(bytes, seed));
+  return whole;
+}
+
+/** The bytes without their checksum, in place; undefined where it does not hold, or where `stored` is no blob at all. */
+export function withoutChecksum(stored: unknown, seed: number): Uint8Array | undefined {
+  if (!(stored instanceof Uint8Array)) return undefined;
+  const end = stored.byteLength - CHECKSUM_BYTES;
+  if (end < 0) return undefined;
+  const bytes = stored.subarray(0, end);
+  return readChecksum(stored, end) === crc32(bytes, seed) ? bytes : undefined;
+}
+
+/** Takes 32 bits. */
+export function writeChecksum(bytes: Uint8Array, at: number, sum: number): void {
+  bytes[at] = sum;
+  bytes[at + 1] = sum >>> 8;
+  bytes[at + 2] = sum >>> 16;
+  bytes[at + 3] = sum >>> 24;
+}
+
+export function readChecksum(bytes: Uint8Array, at: number): number {
+  return (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0;
 }

@@ -1,13 +1,13 @@
 import { closeSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../ports/event-log.ts';
-import { fileOf, logOf } from './file.ts';
+import { databaseUri, walPath } from './data-folder/files.ts';
 import { migrate, refuseForeign } from './schema.ts';
 
 /** Before it, SQLite could lose a commit when two connections of a file wrote and checkpointed at the same moment. */
 const OLDEST_SQLITE = '3.51.3';
 
-export interface Opening {
+export interface OpenOptions {
   /** Makes the file. Without it a folder in which there is none is an error. */
   readonly isNew?: boolean;
   /** Looks at the file before anything in it is changed, and throws what speaks against it. */
@@ -18,12 +18,12 @@ export interface Opening {
  * Opens the store's file in a folder that exists, is ours alone, and can be written; brings it to the current format.
  * Nobody else may have it open.
  */
-export function openDatabase(folder: string, { isNew = false, check }: Opening = {}): DatabaseSync {
-  refuseOldSqlite(process.versions.sqlite ?? '0');
+export function openDatabase(folder: string, { isNew = false, check }: OpenOptions = {}): DatabaseSync {
+  checkSqliteVersion(process.versions.sqlite ?? '0');
   let database: DatabaseSync | undefined;
   try {
-    syncAnew(logOf(folder));
-    database = new DatabaseSync(fileOf(folder, isNew ? 'rwc' : 'rw'));
+    rewriteAndSync(walPath(folder));
+    database = new DatabaseSync(databaseUri(folder, isNew ? 'rwc' : 'rw'));
     refuseForeign(database);
     check?.(database);
     // Before the first table, or it cannot be had without a VACUUM that blocks everything.
@@ -47,7 +47,7 @@ export function openDatabase(folder: string, { isNew = false, check }: Opening =
   }
 }
 
-export function refuseOldSqlite(version: string): void {
+export function checkSqliteVersion(version: string): void {
   if (version.localeCompare(OLDEST_SQLITE, 'en', { numeric: true }) >= 0) return;
   throw new StorageError(
     `this Node (${process.version}) carries SQLite ${version}, which may lose stored events: ` +
@@ -62,12 +62,12 @@ export function refuseOldSqlite(version: string): void {
  * next sync passes over them. A commit found in such a log would be taken for durable and be gone after a power cut; worse,
  * a checkpoint of it cut in the middle would damage the file. Written once more, the pages are synced for certain.
  */
-function syncAnew(path: string): void {
+function rewriteAndSync(path: string): void {
   let handle: number;
   try {
     handle = openSync(path, 'r+');
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return;
+    if (errorCode(error) === 'ENOENT') return;
     throw error;
   }
   try {
@@ -120,6 +120,6 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/I\/O|EIO/i, 'the disk reports errors: check it before you start again'],
 ];
 
-export function codeOf(error: unknown): string {
+export function errorCode(error: unknown): string {
   return (error as NodeJS.ErrnoException).code ?? String(error);
 }

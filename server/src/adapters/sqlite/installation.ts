@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
+import type { Position } from '../../model/event.ts';
+import type { Duration, Time } from '../../model/time.ts';
+import type { ClockMark } from '../../ports/clock.ts';
 import { StorageError } from '../../ports/event-log.ts';
 
 /** Facts about this installation, by name, each with a checksum: one that is damaged is as good as none. */
@@ -28,21 +31,21 @@ export class InstallationFacts {
   }
 
   put(name: string, value: number | Uint8Array): void {
-    this.#put.run(name, value, factSum(name, value));
+    this.#put.run(name, value, factChecksum(name, value));
   }
 
   #value(name: string): unknown {
     const row = this.#get.get(name) as { value: number | Uint8Array; sum: number } | undefined;
     if (row === undefined) return undefined;
-    return row.sum === factSum(name, row.value) ? row.value : 'damaged';
+    return row.sum === factChecksum(name, row.value) ? row.value : 'damaged';
   }
 }
 
-export function factSum(name: string, value: number | Uint8Array): number {
+export function factChecksum(name: string, value: number | Uint8Array): number {
   return crc32(typeof value === 'number' ? String(value) : value, crc32(name));
 }
 
-export interface Installation {
+export interface InstallationIdentity {
   /** Number of this start. */
   readonly epoch: number;
   /** Secret of the key hash. */
@@ -52,7 +55,7 @@ export interface Installation {
 }
 
 /** Called once per start: numbers it, and makes the secret of the key hash and the id at the very first one. */
-export function beginEpoch(database: DatabaseSync): Installation {
+export function startEpoch(database: DatabaseSync): InstallationIdentity {
   const facts = new InstallationFacts(database);
   database.exec('begin immediate');
   const known = facts.bytes('key_secret');
@@ -72,17 +75,17 @@ export function beginEpoch(database: DatabaseSync): Installation {
   const epoch = (last === 'damaged' ? highestOwner(database) : last) + 1;
   facts.put('epoch', epoch);
   database.exec('commit');
-  return { epoch, keySecret, id: textOf(id) };
+  return { epoch, keySecret, id: toHex(id) };
 }
 
 /** How far a store has come, and which it is as far as it says so. */
-export interface FoundStanding {
+export interface ObservedProgress {
   readonly id?: string | 'damaged';
   readonly commits: number;
 }
 
 /** Of a file of any format, or one that has no table yet. */
-export function standingIn(database: DatabaseSync): FoundStanding {
+export function readProgress(database: DatabaseSync): ObservedProgress {
   const has = database.prepare(`select 1 from sqlite_schema where type = 'table' and name = ?`);
   const row =
     has.get('installation') && database.prepare(`select * from installation where name = 'id'`).get();
@@ -91,11 +94,11 @@ export function standingIn(database: DatabaseSync): FoundStanding {
   const commits = Number(counted?.['value'] ?? 0);
   if (!row) return { commits };
   const { value, sum } = row as unknown as { value: Uint8Array; sum: number };
-  const isWhole = value instanceof Uint8Array && sum === factSum('id', value);
-  return { id: isWhole ? textOf(value) : 'damaged', commits };
+  const isWhole = value instanceof Uint8Array && sum === factChecksum('id', value);
+  return { id: isWhole ? toHex(value) : 'damaged', commits };
 }
 
-function textOf(id: Uint8Array): string {
+function toHex(id: Uint8Array): string {
   return Buffer.from(id).toString('hex');
 }
 
@@ -105,4 +108,111 @@ function highestOwner(database: DatabaseSync): number {
     owner: number | null;
   };
   return owner ?? 0;
+}
+
+/** How far maintenance has come; kept with the rest, so that a restart goes on where it was. */
+export class Watermarks {
+  readonly #facts: InstallationFacts;
+  #sealedTo: Position;
+  #retainedFrom: Position;
+  #keysFrom: Position;
+  #verifyBegan: Time;
+  #verifiedTo: Position;
+  /** Rows of lower positions may stand without checksums: format 1 wrote them. */
+  readonly checksumsFrom: Position;
+  #clocks: ClockMark | undefined;
+  #clocksWritten: ClockMark | undefined;
+
+  constructor(database: DatabaseSync) {
+    this.#facts = new InstallationFacts(database);
+    // From the beginning is always right, only slower: maintenance comes by again, and changes nothing twice.
+    const read = (name: string, otherwise = 0) => {
+      const value = this.#facts.number(name) ?? 0;
+      return value === 'damaged' ? otherwise : value;
+    };
+    this.#sealedTo = read('sealed_to');
+    this.#retainedFrom = read('retained_from');
+    this.#keysFrom = read('keys_from');
+    this.#verifyBegan = read('verify_began');
+    this.#verifiedTo = read('verified_to');
+    this.checksumsFrom = read('sums_from', Number.POSITIVE_INFINITY);
+    this.#clocks = readClocks(database);
+    this.#clocksWritten = this.#clocks;
+  }
+
+  /** The clocks as they were told last. */
+  set clocks(mark: ClockMark) {
+    this.#clocks = mark;
+    // Setting the wall clock is worth a commit of its own; otherwise this rides along with the next one.
+    if (aheadIn(mark) !== aheadIn(this.#clocksWritten)) this.writeClocks();
+  }
+
+  writeClocks(): void {
+    if (this.#clocks === undefined || this.#clocks === this.#clocksWritten) return;
+    this.#facts.put(CLOCKS_FACT, Buffer.from(JSON.stringify(this.#clocks)));
+    this.#clocksWritten = this.#clocks;
+  }
+
+  /** Keys of events below are nowhere any more. */
+  get keysFrom(): Position {
+    return this.#keysFrom;
+  }
+
+  set keysFrom(position: Position) {
+    this.#keysFrom = position;
+    this.#facts.put('keys_from', position);
+  }
+
+  /** When upkeep began to look through everything stored the last time, and how far it has come; 0: to the end. */
+  get verifyBegan(): Time {
+    return this.#verifyBegan;
+  }
+
+  set verifyBegan(time: Time) {
+    this.#verifyBegan = time;
+    this.#facts.put('verify_began', time);
+  }
+
+  get verifiedTo(): Position {
+    return this.#verifiedTo;
+  }
+
+  set verifiedTo(position: Position) {
+    this.#verifiedTo = position;
+    this.#facts.put('verified_to', position);
+  }
+
+  /** Chunks below are merged. */
+  get sealedTo(): Position {
+    return this.#sealedTo;
+  }
+
+  set sealedTo(position: Position) {
+    this.#sealedTo = position;
+    this.#facts.put('sealed_to', position);
+  }
+
+  /** Events below are past their retention; what is left of them is kept for its dead letters. */
+  get retainedFrom(): Position {
+    return this.#retainedFrom;
+  }
+
+  set retainedFrom(position: Position) {
+    this.#retainedFrom = position;
+    this.#facts.put('retained_from', position);
+    if (this.#sealedTo < position) this.sealedTo = position;
+  }
+}
+
+const CLOCKS_FACT = 'clocks';
+
+/** How the clocks stood when that was written the last time; as good as never written where it is damaged. */
+export function readClocks(database: DatabaseSync): ClockMark | undefined {
+  const written = new InstallationFacts(database).bytes(CLOCKS_FACT);
+  if (written === undefined || written === 'damaged') return undefined;
+  return JSON.parse(Buffer.from(written).toString()) as ClockMark;
+}
+
+function aheadIn(mark: ClockMark | undefined): Duration | undefined {
+  return mark?.steps.at(-1)?.ahead;
 }

@@ -1,20 +1,87 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { DestinationCounts, Ledger, SourceCounts } from '../../model/ledger.ts';
-import type { LedgerMessage } from './protocol.ts';
+import type { LedgerAnswer } from './rpc.ts';
+
+export type LedgerScope = 'source' | 'destination';
+
+/** Number of transactions; it shares the page that every transaction writes anyway. */
+const COMMITS = ['store', 0, 'commits'] as const;
+
+/**
+ * The ledger's counters. What a transaction adds is gathered in memory and written once, by the same transaction, so
+ * that counters and facts can never disagree.
+ */
+export class LedgerTable {
+  readonly #add: StatementSync;
+  readonly #all: StatementSync;
+  readonly #sources: StatementSync;
+  #commits: number;
+  readonly #deltas = new Map<string, { scope: LedgerScope; id: number; name: string; n: number }>();
+
+  constructor(database: DatabaseSync) {
+    this.#add = database.prepare(
+      'insert into ledger(scope, id, name, value) values (?, ?, ?, ?) on conflict do update set value = value + excluded.value',
+    );
+    this.#all = database.prepare(`select scope, id, name, value from ledger where scope <> 'store'`);
+    this.#sources = database.prepare(`select distinct id from ledger where scope = 'source'`);
+    const count = database.prepare('select value from ledger where scope = ? and id = ? and name = ?');
+    this.#commits = (count.get(...COMMITS) as { value: number } | undefined)?.value ?? 0;
+  }
+
+  /** `name` is a counter of model/ledger.ts; counters by reason are written `discarded:<reason>`. */
+  add(scope: LedgerScope, id: number, name: string, n: number): void {
+    if (n === 0) return;
+    const key = `${scope}/${id}/${name}`;
+    const delta = this.#deltas.get(key);
+    if (delta) delta.n += n;
+    else this.#deltas.set(key, { scope, id, name, n });
+  }
+
+  /** Transactions before the one that is open now. */
+  get commits(): number {
+    return this.#commits;
+  }
+
+  write(): void {
+    this.#add.run(...COMMITS, 1);
+    this.#commits++;
+    for (const { scope, id, name, n } of this.#deltas.values()) this.#add.run(scope, id, name, n);
+    this.#deltas.clear();
+  }
+
+  /** Every source that an event ever came from, also one that the settings know no more. */
+  sources(): number[] {
+    return this.#sources.all().map((row) => (row as { id: number }).id);
+  }
+
+  /** One counter of all sources, or of all destinations, together. */
+  total(scope: LedgerScope, name: string): number {
+    return this.all().reduce(
+      (sum, row) => (row.scope === scope && row.name === name ? sum + row.value : sum),
+      0,
+    );
+  }
+
+  all(): LedgerAnswer['counters'] {
+    return this.#all.all() as unknown as LedgerAnswer['counters'];
+  }
+}
 
 /** Rows of counters as the ledger of model/ledger.ts; `pending` comes from the pending sets, not from a counter. */
-export function ledgerOf({ counters, pending }: LedgerMessage): Ledger {
+export function ledgerOf({ counters, pending }: LedgerAnswer): Ledger {
   const sources = new Map<number, Writable<SourceCounts>>();
   const destinations = new Map<number, Writable<DestinationCounts>>();
   for (const { scope, id, name, value } of counters) {
-    const counts = scope === 'source' ? entry(sources, id, noSource) : entry(destinations, id, noDestination);
-    const [counter, reason] = split(name);
+    const counts =
+      scope === 'source' ? getOrCreate(sources, id, noSource) : getOrCreate(destinations, id, noDestination);
+    const [counter, reason] = splitCounterName(name);
     const field = (counts as Record<string, number | Record<string, number>>)[counter];
     // A count by reason goes down to zero when its dead letters are owed again.
     if (typeof field === 'object' && value === 0) continue;
     if (typeof field === 'object') field[reason] = value;
     else (counts as Record<string, number | Record<string, number>>)[counter] = value;
   }
-  for (const { destination, n } of pending) entry(destinations, destination, noDestination).pending = n;
+  for (const { destination, n } of pending) getOrCreate(destinations, destination, noDestination).pending = n;
   return { sources, destinations };
 }
 
@@ -31,7 +98,7 @@ const noDestination = (): Writable<DestinationCounts> => ({
   skipped: {},
 });
 
-function entry<Value>(map: Map<number, Value>, id: number, make: () => Value): Value {
+function getOrCreate<Value>(map: Map<number, Value>, id: number, make: () => Value): Value {
   let value = map.get(id);
   if (value === undefined) {
     value = make();
@@ -40,7 +107,7 @@ function entry<Value>(map: Map<number, Value>, id: number, make: () => Value): V
   return value;
 }
 
-function split(name: string): [counter: string, reason: string] {
+function splitCounterName(name: string): [counter: string, reason: string] {
   const colon = name.indexOf(':');
   return colon < 0 ? [name, ''] : [name.slice(0, colon), name.slice(colon + 1)];
 }

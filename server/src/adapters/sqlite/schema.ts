@@ -1,8 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../ports/event-log.ts';
-import { sumOf, withSum } from './checksum.ts';
-import { factSum } from './installation.ts';
-import { type RecordRow, recordSum } from './records.ts';
+import { checksumOf, withChecksum } from './damage.ts';
+import { factChecksum } from './installation.ts';
+import { type RecordRow, recordChecksum } from './settings/records.ts';
 
 /** "MILR": tells `file` and us that a database is a Millrace store. */
 export const APPLICATION_ID = 0x4d494c52;
@@ -189,7 +189,7 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
 export const FORMAT = MIGRATIONS.length;
 
 /** The first format whose rows carry checksums. */
-export const FORMAT_WITH_SUMS = 3;
+export const FORMAT_WITH_CHECKSUMS = 3;
 
 /** Refuses a database with somebody else's tables. Changes nothing. */
 export function refuseForeign(database: DatabaseSync): void {
@@ -260,14 +260,14 @@ function addChecksums(database: DatabaseSync): void {
     const rows = database.prepare(`select id, destination, refs from ${table}`).all();
     const update = database.prepare(`update ${table} set refs = ? where id = ?`);
     for (const row of rows as unknown as { id: number; destination: number; refs: Uint8Array }[])
-      update.run(withSum(row.refs, sumOf(row.destination)), row.id);
+      update.run(withChecksum(row.refs, checksumOf(row.destination)), row.id);
   }
   const put = database.prepare('update installation set sum = ? where name = ?');
   for (const row of database.prepare('select name, value from installation').all()) {
     const { name, value } = row as unknown as { name: string; value: number | Uint8Array };
-    put.run(factSum(name, value), name);
+    put.run(factChecksum(name, value), name);
   }
   const update = database.prepare('update record set sum = ? where id = ?');
   for (const row of database.prepare('select id, kind, name, version, gone, document from record').all())
-    update.run(recordSum(row as unknown as RecordRow), (row as unknown as RecordRow).id);
+    update.run(recordChecksum(row as unknown as RecordRow), (row as unknown as RecordRow).id);
 }

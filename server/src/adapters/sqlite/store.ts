@@ -1,42 +1,47 @@
 import type { Event, Position } from '../../model/event.ts';
 import type { Ledger } from '../../model/ledger.ts';
-import { joined, lineStarts, startsOf, writtenLine } from '../../model/lines.ts';
+import {
+  findLineOffsets,
+  type JsonLine,
+  joinLines,
+  lineOf,
+  offsetsOf,
+} from '../../model/serialized-event.ts';
 import { DAY, type Duration, type Monotonic } from '../../model/time.ts';
-import type { Line } from '../../model/written-event.ts';
-import type {
-  Backlog,
-  Claim,
-  Held,
-  LaneStat,
-  OwedSlice,
-  Owing,
-  Result,
-  SetId,
-  Settled,
-} from '../../ports/backlog.ts';
 import type { ClockMark } from '../../ports/clock.ts';
 import type {
-  Appended,
+  Claim,
+  DeadLetterQueue,
+  DeliveryHistories,
+  DeliveryQueue,
+  DeliveryResult,
+  HeldDelivery,
+  PendingSetId,
+  QueueStats,
+  ReplayProgress,
+  ReplaySlice,
+  SettleResult,
+} from '../../ports/delivery-queue.ts';
+import type {
+  AppendResult,
   Batch,
   EventLog,
-  Extent,
-  Found,
+  LogQuery,
   LogSize,
-  Query,
+  PositionPage,
+  RangeSize,
   Retention,
   StoredEvent,
 } from '../../ports/event-log.ts';
 import type { Logger } from '../../ports/logger.ts';
+import type { SettingsStore } from '../../ports/settings-store.ts';
 import type { Store } from '../../ports/store.ts';
-import { decodeAppended } from './appended.ts';
-import { Backups } from './backups.ts';
-import { FolderCondition } from './folder-condition.ts';
-import { hashIds } from './id-hashes.ts';
-import { type KeyHash, keyHash } from './key-hash.ts';
+import { BackupRunner } from './backup/backup.ts';
+import { FolderStatus } from './data-folder/folder.ts';
 import { ledgerOf } from './ledger.ts';
-import { deadLettersOf, historyOf } from './past.ts';
-import { type AppendMessage, DELIVERED_WORDS, type ReadMessage, type SettleMessage } from './protocol.ts';
-import { settingsOf } from './settings.ts';
+import { decodeAppended } from './log/dedupe.ts';
+import { hashIds, type KeyHash, keyHash } from './log/key-hash.ts';
+import { type AppendMessage, DELIVERED_FIELDS, type ReadAnswer, type SettleMessage } from './rpc.ts';
 import { WriterThread } from './writer-thread.ts';
 
 export interface SqliteStoreOptions {
@@ -63,25 +68,25 @@ export interface SqliteStore extends Store {
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
   const { folder, dedupeWindow = DAY } = options;
-  const condition = new FolderCondition(folder, options.logger);
+  const condition = new FolderStatus(folder, options.logger);
   const filterMemory = options.filterMemory ?? 64 * 1024 * 1024;
   const thread = new WriterThread({ folder, dedupeWindow, filterMemory }, condition.changed);
   const { keySecret, lastMark, isMarkDamaged } = await thread.ready;
   condition.opened(isMarkDamaged);
   const { problems } = condition;
-  const backups = new Backups(folder, problems);
+  const backups = new BackupRunner(folder, problems);
   return {
     problems,
     log: new SqliteEventLog(thread, keyHash(keySecret), dedupeWindow),
-    backlog: new SqliteBacklog(thread),
+    queue: new SqliteDeliveryQueue(thread),
     settings: settingsOf(thread),
     history: historyOf(thread),
     deadLetters: deadLettersOf(thread),
-    endpoints: {
-      load: () => thread.ask({ kind: 'loadHealth' }),
-      keep: (healths) => thread.ask({ kind: 'keepHealth', healths }),
+    endpointHealth: {
+      load: () => thread.request({ kind: 'loadHealth' }),
+      save: (healths) => thread.request({ kind: 'keepHealth', healths }),
     },
-    ...(lastMark === undefined ? {} : { lastMark }),
+    ...(lastMark === undefined ? {} : { lastClockMark: lastMark }),
     backup: (folder, progress) => backups.make(folder, progress),
     stop: async () => {
       await backups.stop();
@@ -89,13 +94,13 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
     },
     abandon: async () => {
       await backups.stop();
-      await thread.kill();
+      await thread.terminate();
     },
   };
 }
 
 /** Events erased in one transaction. */
-const ERASED_AT_ONCE = 1000;
+const ERASE_BATCH = 1000;
 
 class SqliteEventLog implements EventLog {
   readonly #thread: WriterThread;
@@ -108,10 +113,10 @@ class SqliteEventLog implements EventLog {
     this.#hash = hash;
   }
 
-  async append(batch: Batch): Promise<Appended> {
+  async append(batch: Batch): Promise<AppendResult> {
     const append = this.#encode(batch);
     return decodeAppended(
-      await this.#thread.ask({ kind: 'append', append }, [append.lines.buffer as ArrayBuffer]),
+      await this.#thread.request({ kind: 'append', append }, [append.lines.buffer as ArrayBuffer]),
     );
   }
 
@@ -120,7 +125,7 @@ class SqliteEventLog implements EventLog {
     const sources = new Uint32Array(events.length);
     for (let index = 0; index < events.length; index++) sources[index] = events[index]!.source;
     const { keys, users } = hashIds(this.#hash, events);
-    const lines = events.map((event) => event.line ?? writtenLine(event.json));
+    const lines = events.map((event) => event.line ?? lineOf(event.json));
     const windows = events.some((event) => event.dedupeWindow !== undefined)
       ? { windows: Float64Array.from(events, (event) => event.dedupeWindow ?? this.#dedupeWindow) }
       : {};
@@ -128,8 +133,8 @@ class SqliteEventLog implements EventLog {
       batch: batch.id,
       receivedAt: batch.receivedAt,
       events: events.length,
-      lines: joined(lines),
-      starts: startsOf(lines),
+      lines: joinLines(lines),
+      starts: offsetsOf(lines),
       sources,
       keys,
       users,
@@ -146,16 +151,19 @@ class SqliteEventLog implements EventLog {
 
   async read(positions: readonly Position[]): Promise<(StoredEvent | undefined)[]> {
     if (positions.length === 0) return [];
-    const message = await this.#thread.ask({ kind: 'read', positions: Float64Array.from(positions) });
-    return decode(message, positions.length);
+    const message = await this.#thread.request({ kind: 'read', positions: Float64Array.from(positions) });
+    return decodeEvents(message, positions.length);
   }
 
   damaged(positions: readonly Position[]): Promise<readonly Position[]> {
-    return this.#thread.ask({ kind: 'damaged', positions });
+    return this.#thread.request({ kind: 'damaged', positions });
   }
 
-  async find(query: Query, below?: Position): Promise<Found> {
-    return await this.#thread.ask({ kind: 'find', find: below === undefined ? { query } : { query, below } });
+  async find(query: LogQuery, below?: Position): Promise<PositionPage> {
+    return await this.#thread.request({
+      kind: 'find',
+      find: below === undefined ? { query } : { query, below },
+    });
   }
 
   async erase(userId: string): Promise<number> {
@@ -164,33 +172,33 @@ class SqliteEventLog implements EventLog {
     do {
       const found = await this.find({ userId }, below);
       // In slices, so that commits do not wait for a user who was here a million times.
-      for (let from = 0; from < found.positions.length; from += ERASED_AT_ONCE) {
-        const positions = Float64Array.from(found.positions.slice(from, from + ERASED_AT_ONCE));
-        events += await this.#thread.ask({ kind: 'erase', positions });
+      for (let from = 0; from < found.positions.length; from += ERASE_BATCH) {
+        const positions = Float64Array.from(found.positions.slice(from, from + ERASE_BATCH));
+        events += await this.#thread.request({ kind: 'erase', positions });
       }
       below = found.next;
     } while (below !== undefined);
-    await this.#thread.ask({ kind: 'scrub' });
+    await this.#thread.request({ kind: 'scrub' });
     return events;
   }
 
   maintain(now: Monotonic, retention: Retention, budget: Duration, mark?: ClockMark): Promise<boolean> {
     const maintain = { now, retention, budget, ...(mark === undefined ? {} : { mark }) };
-    return this.#thread.ask({ kind: 'maintain', maintain });
+    return this.#thread.request({ kind: 'maintain', maintain });
   }
 
   size(): Promise<LogSize> {
-    return this.#thread.ask({ kind: 'size' });
+    return this.#thread.request({ kind: 'size' });
   }
 
-  extent(range: { readonly from: Monotonic; readonly to: Monotonic }, from: Position): Promise<Extent> {
-    return this.#thread.ask({ kind: 'extent', range, from });
+  rangeSize(range: { readonly from: Monotonic; readonly to: Monotonic }, from: Position): Promise<RangeSize> {
+    return this.#thread.request({ kind: 'extent', range, from });
   }
 }
 
-function decode({ lines, sources, times }: ReadMessage, n: number): (StoredEvent | undefined)[] {
+function decodeEvents({ lines, sources, times }: ReadAnswer, n: number): (StoredEvent | undefined)[] {
   const bytes = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
-  const starts = lineStarts(lines, n);
+  const starts = findLineOffsets(lines, n);
   return Array.from({ length: n }, (_, index) => {
     const [from, to] = [starts[index]!, starts[index + 1]! - 1];
     if (from === to) return undefined;
@@ -200,7 +208,7 @@ function decode({ lines, sources, times }: ReadMessage, n: number): (StoredEvent
 }
 
 /** Parsed when somebody looks: parsing is most of what reading costs, and not every reader wants the event itself. */
-class StoredLine implements StoredEvent, Line {
+class StoredLine implements StoredEvent, JsonLine {
   readonly source: number;
   readonly arrivedAt: Monotonic;
   readonly bytes: Buffer;
@@ -218,7 +226,7 @@ class StoredLine implements StoredEvent, Line {
   }
 
   /** Itself: thousands of them wait in memory, and each object more is paid by the garbage collector. */
-  get line(): Line {
+  get line(): JsonLine {
     return this;
   }
 
@@ -228,21 +236,21 @@ class StoredLine implements StoredEvent, Line {
   }
 }
 
-class SqliteBacklog implements Backlog {
+class SqliteDeliveryQueue implements DeliveryQueue {
   readonly #thread: WriterThread;
 
   constructor(thread: WriterThread) {
     this.#thread = thread;
   }
 
-  lanes(): Promise<readonly LaneStat[]> {
-    return this.#thread.ask({ kind: 'lanes' });
+  stats(): Promise<readonly QueueStats[]> {
+    return this.#thread.request({ kind: 'lanes' });
   }
 
   async claim(destination: number, max: number, now: number): Promise<Claim> {
-    const claimed = await this.#thread.ask({ kind: 'claim', destination, max, now });
+    const claimed = await this.#thread.request({ kind: 'claim', destination, max, now });
     const { fresh, tried, origins, nextDueAt } = claimed;
-    const deliveries: Held[] = [];
+    const deliveries: HeldDelivery[] = [];
     for (let at = 0; at < fresh.length; at += 2) {
       deliveries.push({ set: fresh[at]!, delivery: { position: fresh[at + 1]!, rounds: 0 } });
     }
@@ -251,43 +259,46 @@ class SqliteBacklog implements Backlog {
     return nextDueAt === undefined ? { deliveries: all } : { deliveries: all, nextDueAt };
   }
 
-  settle(results: readonly Result[]): Promise<Settled> {
+  settle(results: readonly DeliveryResult[]): Promise<SettleResult> {
     const settle = encodeResults(results);
-    return this.#thread.ask({ kind: 'settle', settle }, [settle.delivered.buffer as ArrayBuffer]);
+    return this.#thread.request({ kind: 'settle', settle }, [settle.delivered.buffer as ArrayBuffer]);
   }
 
-  release(destination: number, now: number): Promise<number> {
-    return this.#thread.ask({ kind: 'release', destination, now });
+  makeDue(destination: number, now: number): Promise<number> {
+    return this.#thread.request({ kind: 'release', destination, now });
   }
 
   expire(destination: number, before: number, reason: string): Promise<number> {
-    return this.#thread.ask({ kind: 'expire', destination, before, reason });
+    return this.#thread.request({ kind: 'expire', destination, before, reason });
   }
 
-  owe(slice: OwedSlice): Promise<Owing> {
-    return this.#thread.ask({ kind: 'owe', slice });
+  enqueue(slice: ReplaySlice): Promise<ReplayProgress> {
+    return this.#thread.request({ kind: 'owe', slice });
   }
 
-  adopt(): Promise<number> {
-    return this.#thread.ask({ kind: 'adopt' });
+  recoverOrphans(): Promise<number> {
+    return this.#thread.request({ kind: 'adopt' });
   }
 
   async ledger(): Promise<Ledger> {
-    return ledgerOf(await this.#thread.ask({ kind: 'ledger' }));
+    return ledgerOf(await this.#thread.request({ kind: 'ledger' }));
   }
 }
 
-function withOrigins(deliveries: readonly Held[], origins: ReadonlyMap<SetId, string>): Held[] {
+function withOrigins(
+  deliveries: readonly HeldDelivery[],
+  origins: ReadonlyMap<PendingSetId, string>,
+): HeldDelivery[] {
   return deliveries.map((held) => {
     const origin = origins.get(held.set);
     return origin === undefined ? held : { ...held, origin };
   });
 }
 
-function encodeResults(results: readonly Result[]): SettleMessage {
-  const delivered = new Float64Array(results.length * DELIVERED_WORDS);
+function encodeResults(results: readonly DeliveryResult[]): SettleMessage {
+  const delivered = new Float64Array(results.length * DELIVERED_FIELDS);
   const endpoints: string[] = [];
-  const others: Result[] = [];
+  const others: DeliveryResult[] = [];
   let at = 0;
   for (const result of results) {
     const { set, position, destination, attempts, decision } = result;
@@ -300,17 +311,54 @@ function encodeResults(results: readonly Result[]): SettleMessage {
     delivered[at] = set;
     delivered[at + 1] = position;
     delivered[at + 2] = destination;
-    delivered[at + 3] = attempt === undefined ? -1 : placeOf(attempt.endpoint, endpoints);
+    delivered[at + 3] = attempt === undefined ? -1 : endpointIndex(attempt.endpoint, endpoints);
     delivered[at + 4] = attempt?.startedAt ?? 0;
     delivered[at + 5] = attempt?.latencyMs ?? 0;
     delivered[at + 6] = attempt?.outcome.status ?? 0;
-    at += DELIVERED_WORDS;
+    at += DELIVERED_FIELDS;
   }
   return { delivered: delivered.subarray(0, at), endpoints, others };
 }
 
 /** One settle is about few endpoints, so looking from the end is the quickest. */
-function placeOf(endpoint: string, endpoints: string[]): number {
+function endpointIndex(endpoint: string, endpoints: string[]): number {
   const known = endpoints.lastIndexOf(endpoint);
   return known >= 0 ? known : endpoints.push(endpoint) - 1;
+}
+
+/** The main thread's end of ports/delivery-queue.ts: what became of events. */
+function historyOf(thread: WriterThread): DeliveryHistories {
+  return {
+    read: (positions) => thread.request({ kind: 'history', positions: Float64Array.from(positions) }),
+    findPending: (query, max, below) =>
+      thread.request({
+        kind: 'pending',
+        pending: { query, max, ...(below === undefined ? {} : { below }) },
+      }),
+    progress: (origin) => thread.request({ kind: 'owing', origin }),
+  };
+}
+
+/** The main thread's end of ports/delivery-queue.ts. */
+function deadLettersOf(thread: WriterThread): DeadLetterQueue {
+  return {
+    list: (query, limit, from) =>
+      thread.request({
+        kind: 'deadLetters',
+        deadLetters: { query, limit, ...(from === undefined ? {} : { from }) },
+      }),
+    count: (query, from) =>
+      thread.request({ kind: 'countDead', deadLetters: from === undefined ? { query } : { query, from } }),
+    redeliver: (slice) => thread.request({ kind: 'revive', slice }),
+  };
+}
+
+/** The settings of the store behind a writer thread; see `Records` for what that one does. */
+function settingsOf(thread: WriterThread): SettingsStore {
+  return {
+    load: () => thread.request({ kind: 'load' }),
+    apply: (changes) => thread.request({ kind: 'apply', changes }),
+    audit: (query, limit, from) =>
+      thread.request({ kind: 'audit', audit: { query, limit, ...(from === undefined ? {} : { from }) } }),
+  };
 }

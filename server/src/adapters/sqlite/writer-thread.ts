@@ -1,19 +1,19 @@
 import { Worker } from 'node:worker_threads';
 import { StorageError } from '../../ports/event-log.ts';
-import type { Answers, Operation, OperationKind, Reply, Request } from './protocol.ts';
+import type { RpcAnswers, RpcKind, RpcMessage, RpcRequest, WriterReply } from './rpc.ts';
 import type { WriterOptions } from './writer.ts';
 
-type Ready = Extract<Reply, { kind: 'ready' }>;
+type Ready = Extract<WriterReply, { kind: 'ready' }>;
 
 /** The main thread's end of the writer: operations go out in order, answers come back by number. */
 export class WriterThread {
   readonly #worker: Worker;
   readonly #waiting = new Map<
     number,
-    { resolve(answer: Answers[OperationKind]): void; reject(error: Error): void }
+    { resolve(answer: RpcAnswers[RpcKind]): void; reject(error: Error): void }
   >();
   #lastId = 0;
-  #gone: StorageError | undefined;
+  #closed: StorageError | undefined;
   #stopping: Promise<void> | undefined;
   /** Resolves to what the file says of itself when it is open; rejects when it cannot be. */
   readonly ready: Promise<Ready>;
@@ -27,7 +27,7 @@ export class WriterThread {
       name: 'millrace-writer',
     });
     this.ready = new Promise((resolve, reject) => {
-      this.#worker.on('message', (reply: Reply) => {
+      this.#worker.on('message', (reply: WriterReply) => {
         if (reply.kind === 'ready') resolve(reply);
         else if (reply.kind === 'refused') reject(new StorageError(reply.reason));
         else if (reply.kind === 'amiss') amiss(reply.reason);
@@ -50,15 +50,15 @@ export class WriterThread {
   }
 
   /** `given` are buffers inside the operation that move to the writer and are empty here afterwards. */
-  ask<Kind extends OperationKind>(
-    operation: Extract<Operation, { kind: Kind }>,
+  request<Kind extends RpcKind>(
+    operation: Extract<RpcMessage, { kind: Kind }>,
     given: readonly ArrayBuffer[] = [],
-  ): Promise<Answers[Kind]> {
-    if (this.#gone !== undefined) return Promise.reject(this.#gone);
+  ): Promise<RpcAnswers[Kind]> {
+    if (this.#closed !== undefined) return Promise.reject(this.#closed);
     const id = ++this.#lastId;
     return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { resolve: resolve as (answer: Answers[OperationKind]) => void, reject });
-      this.#worker.postMessage({ id, ...operation } as Request, [...given]);
+      this.#waiting.set(id, { resolve: resolve as (answer: RpcAnswers[RpcKind]) => void, reject });
+      this.#worker.postMessage({ id, ...operation } as RpcRequest, [...given]);
     });
   }
 
@@ -69,18 +69,18 @@ export class WriterThread {
   }
 
   async #stop(): Promise<void> {
-    if (this.#gone !== undefined) return;
+    if (this.#closed !== undefined) return;
     const exited = new Promise((resolve) => this.#worker.once('exit', resolve));
-    await this.ask({ kind: 'stop' });
+    await this.request({ kind: 'stop' });
     await exited;
   }
 
   /** Ends the thread in the middle of whatever it does. */
-  async kill(): Promise<void> {
+  async terminate(): Promise<void> {
     await this.#worker.terminate();
   }
 
-  #settle(reply: Extract<Reply, { id: number }>): void {
+  #settle(reply: Extract<WriterReply, { id: number }>): void {
     const waiting = this.#waiting.get(reply.id);
     this.#waiting.delete(reply.id);
     if (reply.kind === 'done') waiting?.resolve(reply.answer);
@@ -88,8 +88,8 @@ export class WriterThread {
   }
 
   #fail(error: StorageError): void {
-    this.#gone ??= error;
-    for (const { reject } of this.#waiting.values()) reject(this.#gone);
+    this.#closed ??= error;
+    for (const { reject } of this.#waiting.values()) reject(this.#closed);
     this.#waiting.clear();
   }
 }

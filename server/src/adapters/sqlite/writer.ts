@@ -1,28 +1,30 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Duration } from '../../model/time.ts';
-import type { SetId } from '../../ports/backlog.ts';
+import type { PendingSetId } from '../../ports/delivery-queue.ts';
 import { StorageError } from '../../ports/event-log.ts';
-import { Checkpoints } from './checkpoints.ts';
-import { Contents } from './contents.ts';
 import {
-  believeDamage,
-  DamageAvoided,
-  isContained,
-  isDamage,
-  looksLikeDamage,
+  canBeAvoided,
+  confirmDamage,
+  isConfirmedDamage,
+  isDamageError,
+  Quarantine,
   rebuildIndexes,
 } from './damage.ts';
+import { FileWatcher } from './data-folder/file-watcher.ts';
+import { lockFolder, makeFolder } from './data-folder/folder.ts';
+import {
+  HighWaterMark,
+  inspectFolder,
+  refuseLostCommits,
+  refuseMissingFile,
+  type StoreProgress,
+} from './data-folder/high-water-mark.ts';
 import { asStorageError, openDatabase } from './database.ts';
-import { makeFolder } from './folder.ts';
-import { HighWaterMark, type Standing } from './high-water-mark.ts';
-import { compare, inspect, refuseMissing } from './inspection.ts';
-import { beginEpoch, standingIn } from './installation.ts';
-import { lockFolder } from './lock.ts';
-import { Lookout } from './lookout.ts';
-import { clocksIn } from './marks.ts';
-import { perform } from './perform.ts';
-import type { Answers, OperationKind, Reply, Request } from './protocol.ts';
+import { readClocks, readProgress, startEpoch } from './installation.ts';
+import type { RpcAnswers, RpcKind, RpcRequest, WriterReply } from './rpc.ts';
+import { dispatch, Tables } from './tables.ts';
+import { Checkpoints } from './wal/checkpoints.ts';
 
 /**
  * The thread that owns the file. SQLite is synchronous: here a slow disk delays commits and nothing else.
@@ -36,7 +38,7 @@ export interface WriterOptions {
   readonly filterMemory: number;
 }
 
-const WRITES: ReadonlySet<OperationKind> = new Set([
+const WRITES: ReadonlySet<RpcKind> = new Set([
   'append',
   'settle',
   'claim',
@@ -63,72 +65,72 @@ class Writer {
   readonly #keySecret: Uint8Array;
   readonly #id: string;
   readonly #mark: HighWaterMark;
-  readonly #lookout: Lookout;
+  readonly #fileWatcher: FileWatcher;
   #database: DatabaseSync;
-  #contents: Contents | undefined;
-  #requests: Request[] = [];
+  #tables: Tables | undefined;
+  #requests: RpcRequest[] = [];
   /** Answers to erasures whose bytes are not gone yet. */
-  readonly #scrubbing: Reply[] = [];
+  readonly #scrubbing: WriterReply[] = [];
   #checkpoints: Checkpoints;
   /** What upkeep leaves alone, because damage was met there. */
-  readonly #avoided = new DamageAvoided();
+  readonly #quarantine = new Quarantine();
   #isRepaired = false;
   /** A handle was given up for what looked like damage. */
-  #isDoubted = false;
+  #isDamageUnconfirmed = false;
   /** The last transaction failed: the next one is to show whether the disk is well again. */
   #isSuspect = false;
   /** Sets that a transaction took in hand of which nobody knows whether it happened. */
-  #doubtful: SetId[] = [];
+  #setsInDoubt: PendingSetId[] = [];
 
   constructor(port: MessagePort, options: WriterOptions) {
     this.#port = port;
     this.#options = options;
     makeFolder(options.folder);
     this.#lock = lockFolder(options.folder);
-    const { isNew, isMarkDamaged } = inspect(options.folder);
+    const { isNew, isMarkDamaged } = inspectFolder(options.folder);
     this.#database = openDatabase(options.folder, { isNew });
     this.#checkpoints = new Checkpoints(this.#database, options.folder);
-    const { epoch, keySecret, id } = beginEpoch(this.#database);
+    const { epoch, keySecret, id } = startEpoch(this.#database);
     this.#epoch = epoch;
     this.#keySecret = keySecret;
     this.#id = id;
-    this.#contents = this.#readFirst();
-    this.#mark = markOf(options.folder, { id, commits: this.#contents.commits });
-    this.#lookout = new Lookout(options.folder, {
+    this.#tables = this.#loadFirst();
+    this.#mark = openMark(options.folder, { id, commits: this.#tables.commits });
+    this.#fileWatcher = new FileWatcher(options.folder, {
       mark: this.#mark,
       checkpoints: this.#checkpoints,
-      isOpen: () => this.#contents !== undefined,
+      isOpen: () => this.#tables !== undefined,
       report: (reply) => this.#reply(reply),
     });
-    port.on('message', (request: Request) => this.#receive(request));
-    this.#reply({ kind: 'ready', keySecret, lastMark: clocksIn(this.#database), isMarkDamaged });
+    port.on('message', (request: RpcRequest) => this.#receive(request));
+    this.#reply({ kind: 'ready', keySecret, lastMark: readClocks(this.#database), isMarkDamaged });
   }
 
-  #read(): Contents {
+  #loadTables(): Tables {
     const options = { ...this.#options, epoch: this.#epoch, keySecret: this.#keySecret };
-    return new Contents(this.#database, { ...options, avoided: this.#avoided });
+    return new Tables(this.#database, { ...options, avoided: this.#quarantine });
   }
 
   /** At the start nobody waits for a second handle to show that damage is damage. */
-  #readFirst(): Contents {
-    believeDamage(false);
+  #loadFirst(): Tables {
+    confirmDamage(false);
     try {
-      return this.#read();
+      return this.#loadTables();
     } catch (error) {
-      if (!looksLikeDamage(error)) throw error;
-      believeDamage(true);
+      if (!isDamageError(error)) throw error;
+      confirmDamage(true);
       try {
-        return this.#read();
+        return this.#loadTables();
       } catch (again) {
         if (!this.#repair(again)) throw again;
-        return this.#read();
+        return this.#loadTables();
       }
     }
   }
 
   /** Builds the indexes anew, once: they hold nothing that their tables do not. False when that cannot help. */
   #repair(error: unknown): boolean {
-    if (this.#isRepaired || !isDamage(error)) return false;
+    if (this.#isRepaired || !isConfirmedDamage(error)) return false;
     this.#isRepaired = true;
     try {
       if (this.#database.isTransaction) this.#database.exec('rollback');
@@ -143,30 +145,30 @@ class Writer {
    * After an operation has failed: whether it may go well when it is done again at once, around a damaged page. What looks like
    * damage for the first time is not believed: the handle is given up, and the next one shows whether it was the disk.
    */
-  #goesAround(error: unknown): boolean {
-    if (!looksLikeDamage(error) && !isContained(error)) {
-      believeDamage(false);
-      this.#isDoubted = false;
+  #canRetry(error: unknown): boolean {
+    if (!isDamageError(error) && !canBeAvoided(error)) {
+      confirmDamage(false);
+      this.#isDamageUnconfirmed = false;
       return false;
     }
-    const isCertain = isContained(error) || isDamage(error);
-    if (isCertain && !this.#avoided.learn(error) && !this.#repair(error)) return false;
+    const isCertain = canBeAvoided(error) || isConfirmedDamage(error);
+    if (isCertain && !this.#quarantine.learnFrom(error) && !this.#repair(error)) return false;
     if (!isCertain) {
-      const wasDoubted = this.#isDoubted;
-      this.#isDoubted = true;
+      const wasDoubted = this.#isDamageUnconfirmed;
+      this.#isDamageUnconfirmed = true;
       if (!wasDoubted) return false;
-      believeDamage(true);
+      confirmDamage(true);
     }
     try {
       if (this.#database.isTransaction) this.#database.exec('rollback');
-      this.#contents = this.#read();
+      this.#tables = this.#loadTables();
       return true;
     } catch {
       return false;
     }
   }
 
-  #receive(request: Request): void {
+  #receive(request: RpcRequest): void {
     // Not at once: first whatever else has arrived, so that it shares the commit.
     if (this.#requests.length === 0) setImmediate(() => this.#run());
     this.#requests.push(request);
@@ -175,7 +177,7 @@ class Writer {
   #run(): void {
     const requests = this.#requests;
     this.#requests = [];
-    const amiss = this.#lookout.amiss();
+    const amiss = this.#fileWatcher.amiss();
     const {
       stops = [],
       writes = [],
@@ -193,51 +195,51 @@ class Writer {
   }
 
   /** One transaction for all of them: they are stored together or fail together. */
-  #commit(writes: readonly Request[]): void {
-    const answers: Answers[OperationKind][] = [];
-    let contents: Contents | undefined;
+  #commit(writes: readonly RpcRequest[]): void {
+    const answers: RpcAnswers[RpcKind][] = [];
+    let contents: Tables | undefined;
     try {
-      contents = this.#opened();
+      contents = this.#openTables();
       const before = contents.commits;
       this.#database.exec('begin immediate');
       // Upkeep that finds nothing to do once a second must not cost a sync once a second.
       const mayBeIdle = !this.#isSuspect && writes.every(({ kind }) => kind === 'maintain');
       const state = mayBeIdle ? this.#state() : '';
-      for (const request of writes) answers.push(perform(contents, request));
+      for (const request of writes) answers.push(dispatch(contents, request));
       if (mayBeIdle && this.#state() === state) this.#database.exec('rollback');
       else {
-        contents.seal();
+        contents.beforeCommit();
         try {
           this.#database.exec('commit');
         } catch (error) {
           // The commit may have happened all the same. Only the file knows.
           this.#reopen();
-          if (this.#opened().commits !== before + 1) throw error;
+          if (this.#openTables().commits !== before + 1) throw error;
         }
       }
-      contents.taken();
-      this.#mark.note(contents.commits);
+      contents.drainNewlyHeld();
+      this.#mark.record(contents.commits);
       this.#isSuspect = false;
     } catch (error) {
-      if (this.#goesAround(error)) {
+      if (this.#canRetry(error)) {
         this.#commit(writes);
         return;
       }
-      if (isDamage(error)) this.#avoided.failed(writes.map(({ kind }) => kind).join(' or '));
+      if (isConfirmedDamage(error)) this.#quarantine.addStep(writes.map(({ kind }) => kind).join(' or '));
       const { reason } = asStorageError(error, this.#options.folder);
       this.#isSuspect = true;
       // Should it turn out to have happened, its callers have been told otherwise.
-      if (contents !== undefined) this.#doubtful.push(...contents.taken());
-      this.#giveUp();
+      if (contents !== undefined) this.#setsInDoubt.push(...contents.drainNewlyHeld());
+      this.#closeHandle();
       for (const { id } of writes) this.#reply({ kind: 'failed', id, reason });
       return;
     }
     writes.forEach(({ id, kind }, index) => {
-      const reply: Reply = { kind: 'done', id, answer: answers[index] };
+      const reply: WriterReply = { kind: 'done', id, answer: answers[index] };
       if (kind === 'scrub') this.#scrubbing.push(reply);
       else this.#reply(reply);
     });
-    this.#checkpoints.committed();
+    this.#checkpoints.afterCommit();
     if (this.#scrubbing.length > 0) setImmediate(() => this.#scrub());
   }
 
@@ -248,40 +250,40 @@ class Writer {
   #scrub(): void {
     if (this.#scrubbing.length === 0) return;
     try {
-      const contents = this.#opened();
+      const contents = this.#openTables();
       if (contents.freePages() > 0) {
         this.#database.exec('begin immediate');
-        contents.giveBack();
+        contents.vacuum();
         this.#database.exec('commit');
         setImmediate(() => this.#scrub());
         return;
       }
-      this.#lookout.logEmptied();
-      if (!this.#checkpoints.empty()) {
+      this.#fileWatcher.walTruncated();
+      if (!this.#checkpoints.truncateWal()) {
         setTimeout(() => this.#scrub(), BUSY_RETRY);
         return;
       }
       for (const reply of this.#scrubbing.splice(0)) this.#reply(reply);
     } catch (error) {
       const { reason } = asStorageError(error, this.#options.folder);
-      this.#giveUp();
+      this.#closeHandle();
       for (const reply of this.#scrubbing.splice(0)) {
         if (reply.kind === 'done') this.#reply({ kind: 'failed', id: reply.id, reason });
       }
     }
   }
 
-  #answerRead(request: Request): void {
+  #answerRead(request: RpcRequest): void {
     try {
-      const answer = perform(this.#opened(), request);
+      const answer = dispatch(this.#openTables(), request);
       this.#reply({ kind: 'done', id: request.id, answer });
     } catch (error) {
-      if (this.#goesAround(error)) {
+      if (this.#canRetry(error)) {
         this.#answerRead(request);
         return;
       }
-      if (isDamage(error)) this.#avoided.failed(request.kind);
-      if (looksLikeDamage(error)) this.#giveUp();
+      if (isConfirmedDamage(error)) this.#quarantine.addStep(request.kind);
+      if (isDamageError(error)) this.#closeHandle();
       this.#reply({
         kind: 'failed',
         id: request.id,
@@ -297,14 +299,14 @@ class Writer {
   }
 
   /** The contents, opened anew if the last handle was given up. */
-  #opened(): Contents {
-    if (this.#contents === undefined) this.#reopen();
-    return this.#contents!;
+  #openTables(): Tables {
+    if (this.#tables === undefined) this.#reopen();
+    return this.#tables!;
   }
 
   /** After a failed write neither the handle nor what we believe of the file can be trusted: both are made anew. */
-  #giveUp(): void {
-    this.#contents = undefined;
+  #closeHandle(): void {
+    this.#tables = undefined;
     try {
       this.#database.close();
     } catch {
@@ -313,56 +315,56 @@ class Writer {
   }
 
   #reopen(): void {
-    this.#giveUp();
+    this.#closeHandle();
     // Nobody may take the write-ahead log at its word before it has been synced anew.
     this.#checkpoints.pause();
-    this.#lookout.pause();
+    this.#fileWatcher.pause();
     this.#database = this.#openAgain();
     // Shows that the disk writes and syncs again, and leaves a short log for the next time it does not.
     this.#database.exec('pragma wal_checkpoint(truncate)');
-    const contents = this.#read();
-    if (this.#doubtful.length > 0) {
+    const contents = this.#loadTables();
+    if (this.#setsInDoubt.length > 0) {
       this.#database.exec('begin immediate');
-      contents.park(this.#doubtful);
+      contents.park(this.#setsInDoubt);
       this.#database.exec('commit');
-      this.#doubtful = [];
+      this.#setsInDoubt = [];
     }
     this.#checkpoints.resume(this.#database);
-    this.#lookout.resume();
-    this.#contents = contents;
+    this.#fileWatcher.resume();
+    this.#tables = contents;
   }
 
   /** Only what was open before: never an empty store in its place, nor one that has lost a commit. */
   #openAgain(): DatabaseSync {
     const { folder } = this.#options;
-    const standing: Standing = { id: this.#id, commits: this.#mark.commits };
-    refuseMissing(folder, standing);
+    const standing: StoreProgress = { id: this.#id, commits: this.#mark.commits };
+    refuseMissingFile(folder, standing);
     return openDatabase(folder, {
-      check: (database) => compare(folder, standing, standingIn(database)),
+      check: (database) => refuseLostCommits(folder, standing, readProgress(database)),
     });
   }
 
   async #stop(id: number): Promise<void> {
     await this.#checkpoints.stop();
     // The last one to close a database empties its write-ahead log into it.
-    if (this.#contents !== undefined) this.#database.close();
-    this.#lookout.end();
+    if (this.#tables !== undefined) this.#database.close();
+    this.#fileWatcher.stop();
     this.#mark.close();
     this.#lock.release();
     this.#reply({ kind: 'done', id, answer: undefined });
     this.#port.close();
   }
 
-  #reply(reply: Reply): void {
+  #reply(reply: WriterReply): void {
     const answer = reply.kind === 'done' ? reply.answer : undefined;
     const given = typeof answer === 'object' && 'lines' in answer ? [answer.lines.buffer as ArrayBuffer] : [];
     this.#port.postMessage(reply, given);
   }
 }
 
-function markOf(folder: string, standing: Standing): HighWaterMark {
+function openMark(folder: string, standing: StoreProgress): HighWaterMark {
   try {
-    return HighWaterMark.of(folder, standing);
+    return HighWaterMark.open(folder, standing);
   } catch (error) {
     throw asStorageError(error, folder);
   }
@@ -376,7 +378,7 @@ if (parentPort !== null) {
       error instanceof StorageError
         ? error.reason
         : asStorageError(error, (workerData as WriterOptions).folder).reason;
-    parentPort.postMessage({ kind: 'refused', reason } satisfies Reply);
+    parentPort.postMessage({ kind: 'refused', reason } satisfies WriterReply);
     parentPort.close();
   }
 }

@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { headers, webhookId } from './headers.ts';
+import { requestHeaders, webhookId } from './headers.ts';
 
 const endpoint = {
   url: 'https://example.com/hook',
@@ -11,7 +11,7 @@ const endpoint = {
 
 describe('headers', () => {
   it('are the product, the content type, the id and what the endpoint adds', () => {
-    expect(headers(endpoint, 'm-1')).toEqual({
+    expect(requestHeaders(endpoint, 'm-1')).toEqual({
       'User-Agent': 'Millrace/1.0',
       'Content-Type': 'application/json',
       'Webhook-Id': 'm-1',
@@ -21,19 +21,19 @@ describe('headers', () => {
   });
 
   it('carry the signature only when there is one', () => {
-    expect(headers(endpoint, 'm-1', { shared: 'abc' })).toHaveProperty('X-Signature', 'abc');
-    expect(headers(endpoint, 'm-1')).not.toHaveProperty('X-Signature');
+    expect(requestHeaders(endpoint, 'm-1', { shared: 'abc' })).toHaveProperty('X-Signature', 'abc');
+    expect(requestHeaders(endpoint, 'm-1')).not.toHaveProperty('X-Signature');
   });
 
   it('are made anew for each request, and leave the settings alone', () => {
-    const made = headers(endpoint, 'm-1', { shared: 'abc' });
-    expect(headers(endpoint, 'm-1', { shared: 'abc' })).not.toBe(made);
+    const made = requestHeaders(endpoint, 'm-1', { shared: 'abc' });
+    expect(requestHeaders(endpoint, 'm-1', { shared: 'abc' })).not.toBe(made);
     expect(endpoint.headers).toEqual({ 'X-Team': 'growth', Authorization: 'Bearer t' });
   });
 
   it('carry what the Standard Webhooks scheme adds, beside the other signature', () => {
     const standard = { 'Webhook-Timestamp': '1', 'Webhook-Signature': 'v1,x' };
-    expect(headers(endpoint, 'm-1', { shared: 'abc', standard })).toMatchObject({
+    expect(requestHeaders(endpoint, 'm-1', { shared: 'abc', standard })).toMatchObject({
       'X-Signature': 'abc',
       ...standard,
     });
@@ -45,7 +45,7 @@ describe('headers', () => {
       headers: { 'User-Agent': 'other', 'X-Signature': 'forged', 'Webhook-Signature': 'forged' },
     };
     const standard = { 'Webhook-Timestamp': '1', 'Webhook-Signature': 'v1,x' };
-    expect(headers(sly, 'm-1', { shared: 'abc', standard })).toMatchObject({
+    expect(requestHeaders(sly, 'm-1', { shared: 'abc', standard })).toMatchObject({
       'User-Agent': 'Millrace/1.0',
       'X-Signature': 'abc',
       'Webhook-Signature': 'v1,x',
@@ -81,7 +81,7 @@ describe('webhookId', () => {
 
   it('arrives whole in a real request', async () => {
     const messageId = '50% größer\r\nX-Injected: yes\t🛒';
-    const received = await overTheWire(headers(endpoint, webhookId(messageId), { shared: 'abc' }));
+    const received = await overTheWire(requestHeaders(endpoint, webhookId(messageId), { shared: 'abc' }));
     expect(decodeURIComponent(String(received['webhook-id']))).toBe(messageId);
     expect(received).not.toHaveProperty('x-injected');
     expect(received).toMatchObject({

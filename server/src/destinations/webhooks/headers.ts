@@ -1,19 +1,19 @@
 import type { Endpoint } from '../../model/destination.ts';
-import type { StandardHeaders } from './signature.ts';
+import type { StandardWebhooksHeaders } from './signature.ts';
 
 const VISIBLE = /^[!-$&-~]*$/;
 const NOT_VISIBLE = /[^!-$&-~]+/g;
 
 /** What some requests carry besides: signatures, each when the destination has a secret for it, and more. */
-export interface Additions {
+export interface ExtraHeaders {
   /** The value of `X-Signature`. */
   readonly shared?: string | undefined;
-  readonly standard?: StandardHeaders | undefined;
+  readonly standard?: StandardWebhooksHeaders | undefined;
   /** The id of the replay that the event is sent for. */
   readonly replay?: string | undefined;
 }
 
-const NOTHING: Additions = {};
+const NO_EXTRA_HEADERS: ExtraHeaders = {};
 
 /**
  * The headers of one request. decisions.md section 2, headers.
@@ -21,10 +21,10 @@ const NOTHING: Additions = {};
  *
  * @param id what `webhookId` made of the messageId
  */
-export function headers(
+export function requestHeaders(
   endpoint: Endpoint,
   id: string,
-  { shared, standard, replay }: Additions = NOTHING,
+  { shared, standard, replay }: ExtraHeaders = NO_EXTRA_HEADERS,
 ): Record<string, string> {
   const all: Record<string, string> = {
     ...endpoint.headers,

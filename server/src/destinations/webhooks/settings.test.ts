@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { excessIn, RESERVED_HEADERS, urlProblem, webhookSettings } from './settings.ts';
+import { findOversizedPart, RESERVED_HEADERS, urlProblem, webhookSettingsSchema } from './settings.ts';
 
 /** Path and message of everything that is wrong with these settings. */
 function problemsIn(settings: unknown): { path: string; message: string }[] {
-  const issues = webhookSettings.safeParse(settings).error?.issues ?? [];
+  const issues = webhookSettingsSchema.safeParse(settings).error?.issues ?? [];
   return issues.map(({ path, message }) => ({ path: path.join('.'), message }));
 }
 
@@ -11,7 +11,7 @@ const one = (headers: Record<string, unknown>) => ({ endpoints: [{ url: 'https:/
 
 describe('settings of a webhooks destination', () => {
   it('need only one endpoint and have defaults for the rest', () => {
-    expect(webhookSettings.parse({ endpoints: [{ url: 'https://example.com/hook' }] })).toEqual({
+    expect(webhookSettingsSchema.parse({ endpoints: [{ url: 'https://example.com/hook' }] })).toEqual({
       endpoints: [{ url: 'https://example.com/hook', headers: {} }],
       format: 'documented',
       success: 'any',
@@ -28,7 +28,7 @@ describe('settings of a webhooks destination', () => {
       format: 'canonical',
       success: 'each',
     };
-    expect(webhookSettings.parse(settings)).toEqual(settings);
+    expect(webhookSettingsSchema.parse(settings)).toEqual(settings);
   });
 
   it('take 1 to 5 endpoints and still look into each of too many', () => {
@@ -86,16 +86,16 @@ describe('settings of a webhooks destination', () => {
   it('say which list is too long to be looked into', () => {
     const many = (count: number) => Array.from({ length: count }, () => ({ url: 7 }));
     const headers = (count: number) => Object.fromEntries(many(count).map((_, nth) => [`h${nth}`, 'x']));
-    expect(excessIn({ endpoints: many(20) })).toBe(undefined);
-    expect(excessIn({ endpoints: many(21) })?.path).toEqual(['endpoints']);
-    expect(excessIn(one(headers(20)))).toBe(undefined);
-    expect(excessIn({ endpoints: [{}, { headers: headers(21) }] })?.path).toEqual([
+    expect(findOversizedPart({ endpoints: many(20) })).toBe(undefined);
+    expect(findOversizedPart({ endpoints: many(21) })?.path).toEqual(['endpoints']);
+    expect(findOversizedPart(one(headers(20)))).toBe(undefined);
+    expect(findOversizedPart({ endpoints: [{}, { headers: headers(21) }] })?.path).toEqual([
       'endpoints',
       1,
       'headers',
     ]);
     for (const other of [null, 7, [], {}, { endpoints: 'x' }, { endpoints: [null] }])
-      expect(excessIn(other)).toBe(undefined);
+      expect(findOversizedPart(other)).toBe(undefined);
   });
 
   it('do not take an endpoint that is only a URL', () => {
@@ -114,7 +114,7 @@ describe('settings of a webhooks destination', () => {
       rateLimit: 100_000,
       concurrency: 1,
     };
-    expect(webhookSettings.parse(settings)).toEqual(settings);
+    expect(webhookSettingsSchema.parse(settings)).toEqual(settings);
   });
 
   it.each([23, 65])('take no signing secret of %i bytes', (bytes) => {

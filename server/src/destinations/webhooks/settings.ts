@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { CALL_TYPES } from '../../model/call.ts';
 import type { WebhookSettings } from '../../model/destination.ts';
 import { isObject } from '../../model/json.ts';
-import { hasMaskedValue } from '../../model/shown-url.ts';
+import { hasMaskedValue } from '../../model/secrets.ts';
 
 /** service.md "Limits": webhook URLs per destination, and static headers per URL. */
 const MAX_ENDPOINTS = 5;
@@ -41,21 +41,21 @@ const HEADER_VALUE = /^[\u0020-\u007e\u00a0-\u00ff]*$/;
 const WEB_URL = /^[hH][tT][tT][pP][sS]?:\/\/[^\s/?#@\\]+([/?][^\s#]*)?$/;
 
 /** Characters of a URL: servers and proxies take at least as many. */
-const LONGEST_URL = 2048;
+const MAX_URL_LENGTH = 2048;
 
 /** Characters of a header's value: servers refuse a head of 16 KB, and often one of 8. */
-const LONGEST_VALUE = 8192;
+const MAX_VALUE_LENGTH = 8192;
 
 const URL_RULE = 'must be an absolute http or https URL';
 const VALUE_RULE = 'must be text without control characters or characters beyond Latin-1';
-const LONG_VALUE_RULE = `must be text of at most ${LONGEST_VALUE} characters`;
+const LONG_VALUE_RULE = `must be text of at most ${MAX_VALUE_LENGTH} characters`;
 
 /**
  * What is wrong with an address that requests are sent to, or `undefined`. Credentials and fragments are refused
  * because neither is ever sent: an operator who writes one expects something that would not happen.
  */
 export function urlProblem(text: string): string | undefined {
-  if (text.length > LONGEST_URL) return `${URL_RULE} of at most ${LONGEST_URL} characters`;
+  if (text.length > MAX_URL_LENGTH) return `${URL_RULE} of at most ${MAX_URL_LENGTH} characters`;
   const authority = /^https?:\/\/([^\s/?#\\]+)/i.exec(text)?.[1];
   if (authority === undefined || /[\s\p{Cc}]/u.test(text)) return URL_RULE;
   if (authority.includes('@'))
@@ -77,18 +77,18 @@ const webUrl = z
   .meta({
     description: 'Where the requests go: an absolute http or https URL without credentials or fragment.',
     pattern: WEB_URL.source,
-    maxLength: LONGEST_URL,
+    maxLength: MAX_URL_LENGTH,
   });
 
 /** Endpoints of a list and headers of a mapping that are looked at: where there are a few too many, all that is wrong is told. */
-const LOOKED_AT = 20;
+const MAX_CHECKED_ENTRIES = 20;
 
 const HEADERS_RULE = `must have at most ${MAX_HEADERS} headers`;
 
 const headerValue = z
   .string(VALUE_RULE)
   .regex(HEADER_VALUE, VALUE_RULE)
-  .max(LONGEST_VALUE, { error: LONG_VALUE_RULE, abort: true });
+  .max(MAX_VALUE_LENGTH, { error: LONG_VALUE_RULE, abort: true });
 
 const headers = z
   .record(z.string(), headerValue, 'must be a mapping of header names to values')
@@ -188,7 +188,7 @@ const ENDPOINTS_RULE = `must be a list of 1 to ${MAX_ENDPOINTS} endpoints`;
 const SECRET_RULE = 'must be text of at least 1 character';
 
 /** `destinations[].settings` of a destination of type `webhooks`, as an operator writes it. service.md "Settings". */
-export const webhookSettings = z
+export const webhookSettingsSchema = z
   .strictObject(
     {
       endpoints: z
@@ -252,13 +252,15 @@ export const webhookSettings = z
  * The list of endpoints, or the mapping of headers, that is too long to be looked into. Asked before the schema looks at
  * settings: it would look at every entry first, and then at their number.
  */
-export function excessIn(settings: unknown): { path: (string | number)[]; message: string } | undefined {
+export function findOversizedPart(
+  settings: unknown,
+): { path: (string | number)[]; message: string } | undefined {
   const endpoints = isObject(settings) ? settings['endpoints'] : undefined;
   if (!Array.isArray(endpoints)) return undefined;
-  if (endpoints.length > LOOKED_AT) return { path: ['endpoints'], message: ENDPOINTS_RULE };
+  if (endpoints.length > MAX_CHECKED_ENTRIES) return { path: ['endpoints'], message: ENDPOINTS_RULE };
   const place = endpoints.findIndex((one: unknown) => {
     const headers = isObject(one) ? one['headers'] : undefined;
-    return isObject(headers) && Object.keys(headers).length > LOOKED_AT;
+    return isObject(headers) && Object.keys(headers).length > MAX_CHECKED_ENTRIES;
   });
   return place === -1 ? undefined : { path: ['endpoints', place, 'headers'], message: HEADERS_RULE };
 }

@@ -1,0 +1,65 @@
+import type { FailureReason } from '../../ports/http-client.ts';
+
+/** Why no answer came: a reason for the rules, a sentence for the operator. */
+export interface RequestFailure {
+  readonly reason: FailureReason;
+  readonly detail: string;
+}
+
+/** A failure that is already understood, on a way that passes on nothing but an `Error`. */
+export class HttpClientError extends Error {
+  readonly reason: FailureReason;
+
+  constructor(reason: FailureReason, detail: string, options?: ErrorOptions) {
+    super(detail, options);
+    this.name = 'TransportError';
+    this.reason = reason;
+  }
+}
+
+const REASONS: ReadonlyMap<string, FailureReason> = new Map([
+  ['ECONNREFUSED', 'connection_refused'],
+  ['ECONNRESET', 'connection_closed'],
+  ['ECONNABORTED', 'connection_closed'],
+  ['EPIPE', 'connection_closed'],
+  // The system gave up connecting, or waiting for an acknowledgement, before our own limit was over.
+  ['ETIMEDOUT', 'timeout'],
+]);
+
+/** What certificate errors mean; others keep the words of the TLS library. */
+const CERTIFICATE_ERRORS: ReadonlyMap<string, string> = new Map([
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'self-signed certificate'],
+  ['SELF_SIGNED_CERT_IN_CHAIN', 'certificate from an authority that is not trusted'],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'certificate from an unknown authority, or an incomplete chain'],
+  ['UNABLE_TO_GET_ISSUER_CERT', 'certificate from an unknown authority, or an incomplete chain'],
+  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'certificate from an unknown authority, or an incomplete chain'],
+  ['CERT_HAS_EXPIRED', 'certificate has expired'],
+  ['CERT_NOT_YET_VALID', 'certificate is not valid yet'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'certificate is for another host'],
+]);
+
+/** Sorts whatever net or tls reports. What nobody foresaw counts as `connection_failed`, which is tried again. */
+export function failureOf(error: Error): RequestFailure {
+  if (error instanceof HttpClientError) return { reason: error.reason, detail: error.message };
+  // Several addresses were tried; the last one was given the most time.
+  const last: unknown = error instanceof AggregateError ? error.errors.at(-1) : undefined;
+  if (last instanceof Error) return failureOf(last);
+  const code = codeOf(error);
+  const detail = withCode(error.message || error.name, code);
+  return { reason: REASONS.get(code) ?? 'connection_failed', detail };
+}
+
+/** The failure of a handshake that ended because the certificate was not trusted. */
+export function certificateFailure(error: Error): HttpClientError {
+  const code = codeOf(error);
+  const detail = withCode(CERTIFICATE_ERRORS.get(code) ?? error.message, code);
+  return new HttpClientError('certificate_untrusted', detail, { cause: error });
+}
+
+function codeOf(error: Error): string {
+  return 'code' in error && typeof error.code === 'string' ? error.code : '';
+}
+
+function withCode(text: string, code: string): string {
+  return code === '' || text.includes(code) ? text : `${text} (${code})`;
+}

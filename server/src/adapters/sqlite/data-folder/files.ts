@@ -1,0 +1,114 @@
+import { closeSync, openSync, readSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+/** The store's file, and its write-ahead log. */
+export const DATABASE_FILE = 'millrace.db';
+export const WAL_FILE = 'millrace.db-wal';
+
+/** Where the log is: beside the file itself, also when that is reached by a symbolic link. */
+export function walPath(folder: string): string {
+  try {
+    return `${realpathSync(join(folder, DATABASE_FILE))}-wal`;
+  } catch {
+    return join(folder, WAL_FILE);
+  }
+}
+
+/**
+ * The store's file, for every connection of the process that works on it. It is made where there is none only in the
+ * mode `rwc`: a store that has vanished is not to be replaced by an empty one.
+ *
+ * With this way of reaching files (`unix-excl`) the index of the write-ahead log is in the memory of the process, and other
+ * processes are kept out. By default it is a file of its own. SQLite 3.53 then loses what is in the log when that file can
+ * be opened neither for writing nor for reading, and once again for reading only when the connection is closed: the log
+ * is taken for empty and deleted. See docs/decisions/0008-write-ahead-log.md.
+ */
+export function databaseUri(folder: string, mode: 'ro' | 'rw' | 'rwc' = 'rw'): string {
+  return `${urlOf(folder)}?${process.platform === 'win32' ? '' : 'vfs=unix-excl&'}mode=${mode}`;
+}
+
+/** The same for a look by a read-only connection that is alone and leaves no trace, with its write-ahead log or without. */
+export function readOnlyUri(folder: string, withLog: boolean): string {
+  if (!withLog) return `${urlOf(folder)}?immutable=1`;
+  // No locks: a read-only connection could not have the one that keeps the index of the log in memory.
+  return process.platform === 'win32' ? urlOf(folder) : `${urlOf(folder)}?vfs=unix-none`;
+}
+
+function urlOf(folder: string): string {
+  return pathToFileURL(join(folder, DATABASE_FILE)).href;
+}
+
+/** Sizes of the format: sqlite.org/fileformat2.html#walformat. */
+const HEADER = 32;
+const FRAME_HEADER = 24;
+const SMALLEST_PAGE = 512;
+const LARGEST_PAGE = 65536;
+/** How it begins; the last bit says in which order of bytes the sums were made. */
+export const WAL_MAGIC = Buffer.from('377f0682', 'hex');
+const MAGIC = WAL_MAGIC.readUInt32BE(0);
+
+/**
+ * Whether a write-ahead log begins with a transaction that is whole, its header included. SQLite takes one that does not
+ * for empty, and deletes it when it is closed.
+ */
+export function startsWithTransaction(path: string): boolean {
+  let handle: number;
+  try {
+    handle = openSync(path, 'r');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+    throw error;
+  }
+  try {
+    return readTransaction(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+function readTransaction(handle: number): boolean {
+  const header = Buffer.alloc(HEADER);
+  if (!readFully(header, handle, 0)) return false;
+  const magic = header.readUInt32BE(0);
+  const page = header.readUInt32BE(8);
+  if ((magic & ~1) >>> 0 !== MAGIC || page < SMALLEST_PAGE || page > LARGEST_PAGE) return false;
+  const isBigEndian = (magic & 1) === 1;
+  let sum = walChecksum(header.subarray(0, 24), [0, 0], isBigEndian);
+  if (!matchesAt(sum, header, 24)) return false;
+  const frame = Buffer.alloc(FRAME_HEADER + page);
+  for (let at = HEADER; readFully(frame, handle, at); at += frame.length) {
+    if (!frame.subarray(8, 16).equals(header.subarray(16, 24))) return false;
+    sum = walChecksum(
+      frame.subarray(FRAME_HEADER),
+      walChecksum(frame.subarray(0, 8), sum, isBigEndian),
+      isBigEndian,
+    );
+    if (!matchesAt(sum, frame, 16)) return false;
+    // Only the last frame of a transaction says how large the file is after it.
+    if (frame.readUInt32BE(4) !== 0) return true;
+  }
+  return false;
+}
+
+/** False when the file ends before. */
+function readFully(bytes: Buffer, handle: number, at: number): boolean {
+  return readSync(handle, bytes, 0, bytes.length, at) === bytes.length;
+}
+
+type WalChecksum = readonly [number, number];
+
+/** The checksum of the format, continued from `before`; the bytes are a whole number of pairs of words. */
+function walChecksum(bytes: Buffer, before: WalChecksum, isBigEndian: boolean): WalChecksum {
+  let [first, second] = before;
+  const word = (at: number) => (isBigEndian ? bytes.readUInt32BE(at) : bytes.readUInt32LE(at));
+  for (let at = 0; at + 8 <= bytes.length; at += 8) {
+    first = (first + word(at) + second) >>> 0;
+    second = (second + word(at + 4) + first) >>> 0;
+  }
+  return [first, second];
+}
+
+function matchesAt([first, second]: WalChecksum, bytes: Buffer, at: number): boolean {
+  return bytes.readUInt32BE(at) === first && bytes.readUInt32BE(at + 4) === second;
+}

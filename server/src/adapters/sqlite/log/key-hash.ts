@@ -1,0 +1,140 @@
+import type { NewEvent } from '../../../ports/event-log.ts';
+import type { Chunk } from './chunk-codec.ts';
+
+/**
+ * HalfSipHash-2-4 with a 64-bit result (Aumasson and Bernstein, https://github.com/veorq/SipHash): a keyed hash made of
+ * 32-bit operations, which JavaScript does at full speed. Keyed with a secret per installation, so that nobody can
+ * prepare messageIds that all fall together. The message is the source id in four bytes, least first, and the messageId in
+ * UTF-8. It only narrows the search: every match is verified against the stored event.
+ */
+export type KeyHash = (source: number, messageId: string | Utf8Slice, out: Uint32Array, at: number) => void;
+
+/** A text that stands somewhere in UTF-8. */
+export interface Utf8Slice {
+  readonly bytes: Uint8Array;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** `secret` is 8 bytes. The hash is written as two 32-bit words to `out[at]` and `out[at + 1]`. */
+export function keyHash(secret: Uint8Array): KeyHash {
+  const view = new DataView(secret.buffer, secret.byteOffset, 8);
+  const k0 = view.getUint32(0, true);
+  const k1 = view.getUint32(4, true);
+
+  return (source, messageId, out, at) => {
+    const { bytes, from, to } = typeof messageId === 'string' ? toUtf8(messageId) : messageId;
+    let v0 = k0;
+    let v1 = k1 ^ 0xee;
+    let v2 = k0 ^ 0x6c796765;
+    let v3 = k1 ^ 0x74656462;
+    let m = source;
+    // The word that follows this one begins here; the last one has what is left of the bytes, and the length.
+    for (let next = from; ; next += 4) {
+      v3 ^= m;
+      for (let round = 0; round < 2; round++) {
+        v0 = (v0 + v1) | 0;
+        v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0;
+        v0 = (v0 << 16) | (v0 >>> 16);
+        v2 = (v2 + v3) | 0;
+        v3 = ((v3 << 8) | (v3 >>> 24)) ^ v2;
+        v0 = (v0 + v3) | 0;
+        v3 = ((v3 << 7) | (v3 >>> 25)) ^ v0;
+        v2 = (v2 + v1) | 0;
+        v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2;
+        v2 = (v2 << 16) | (v2 >>> 16);
+      }
+      v0 ^= m;
+      if (next > to) break;
+      m =
+        next + 4 <= to
+          ? bytes[next]! | (bytes[next + 1]! << 8) | (bytes[next + 2]! << 16) | (bytes[next + 3]! << 24)
+          : lastWord(bytes, next, to) | ((4 + to - from) << 24);
+    }
+    v2 ^= 0xee;
+    for (let half = 0; half < 2; half++) {
+      for (let round = 0; round < 4; round++) {
+        v0 = (v0 + v1) | 0;
+        v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0;
+        v0 = (v0 << 16) | (v0 >>> 16);
+        v2 = (v2 + v3) | 0;
+        v3 = ((v3 << 8) | (v3 >>> 24)) ^ v2;
+        v0 = (v0 + v3) | 0;
+        v3 = ((v3 << 7) | (v3 >>> 25)) ^ v0;
+        v2 = (v2 + v1) | 0;
+        v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2;
+        v2 = (v2 << 16) | (v2 >>> 16);
+      }
+      out[at + half] = v1 ^ v3;
+      v1 ^= 0xdd;
+    }
+  };
+}
+
+/** At most three bytes. */
+function lastWord(bytes: Uint8Array, from: number, to: number): number {
+  let word = 0;
+  for (let at = from; at < to; at++) word |= bytes[at]! << ((at - from) * 8);
+  return word;
+}
+
+function toUtf8(text: string): Utf8Slice {
+  const bytes = Buffer.from(text);
+  return { bytes, from: 0, to: bytes.length };
+}
+
+/** In place of a source when a userId is hashed: users are the same in all sources. */
+const USER_NAMESPACE = 0;
+
+/** Two words for each event. */
+export interface IdHashes {
+  /** Of its source and messageId. */
+  readonly keys: Uint32Array;
+  /** Of its userId; two zeros where it has none. */
+  readonly users: Uint32Array;
+}
+
+type HasIds = Pick<NewEvent, 'source' | 'messageId' | 'userId' | 'idRanges'>;
+
+/** Texts are hashed only where the ids are not in place: to make them costs as much as to hash them. */
+export function hashIds(hash: KeyHash, events: readonly HasIds[]): IdHashes {
+  const keys = new Uint32Array(events.length * 2);
+  const users = new Uint32Array(events.length * 2);
+  for (let index = 0; index < events.length; index++) {
+    const event = events[index]!;
+    const { source, idRanges: idsInPlace } = event;
+    if (idsInPlace === undefined) {
+      const { messageId, userId } = event;
+      hash(source, messageId, keys, index * 2);
+      if (userId !== undefined) hash(USER_NAMESPACE, userId, users, index * 2);
+      continue;
+    }
+    const { bytes, idFrom, idTo, userFrom, userTo } = idsInPlace;
+    hash(source, { bytes, from: idFrom, to: idTo }, keys, index * 2);
+    if (userTo > 0) hash(USER_NAMESPACE, { bytes, from: userFrom, to: userTo }, users, index * 2);
+  }
+  return { keys, users };
+}
+
+/** The same of the lines of a chunk; two zeros where an event was erased. */
+export function hashLines(
+  hash: KeyHash,
+  { n, body, starts, sources }: Pick<Chunk, 'n' | 'body' | 'starts' | 'sources'>,
+): IdHashes {
+  const keys = new Uint32Array(n * 2);
+  const users = new Uint32Array(n * 2);
+  for (let index = 0; index < n; index++) {
+    const line = body.subarray(starts[index]!, starts[index + 1]! - 1);
+    if (line.length === 0) continue;
+    const { messageId, userId } = idsOf(line);
+    hash(sources[index]!, messageId, keys, index * 2);
+    if (userId !== undefined) hash(USER_NAMESPACE, userId, users, index * 2);
+  }
+  return { keys, users };
+}
+
+/** The ids of an event, or of the messageId that is kept of one. */
+export function idsOf(line: Buffer): { messageId: string; userId?: string } {
+  const parsed = JSON.parse(line.toString()) as string | { messageId: string; userId?: string };
+  return typeof parsed === 'string' ? { messageId: parsed } : parsed;
+}

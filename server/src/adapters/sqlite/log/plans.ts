@@ -1,0 +1,76 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { AppendMessage } from '../rpc.ts';
+
+/** Who was to get an event, and who was not and why, by id of the destination. */
+export interface StoredPlan {
+  readonly owed: readonly number[];
+  readonly skipped: readonly { readonly destination: number; readonly reason: string }[];
+}
+
+/** The plan of an event that no destination has anything to do with. */
+export const NO_PLAN = 0;
+
+const EMPTY_PLAN: StoredPlan = { owed: [], skipped: [] };
+
+/**
+ * Plans by number. There are as many different ones as there are ways through the settings, and events that come one after
+ * the other mostly go the same way: so an event keeps the number, and its chunk keeps how many in a row have which.
+ */
+export class PlanTable {
+  readonly #insert: StatementSync;
+  readonly #find: StatementSync;
+  readonly #numbers = new Map<string, number>();
+
+  constructor(database: DatabaseSync) {
+    this.#insert = database.prepare(
+      'insert into plan(document) values (?) on conflict(document) do update set document = document returning id',
+    );
+    this.#find = database.prepare('select document from plan where id = ?');
+  }
+
+  /** The number of the plan of each event of a batch. */
+  numbersOf({ events, owed, skipped }: AppendMessage): Uint32Array {
+    const numbers = new Uint32Array(events);
+    const isForAll = ({ indexes }: { indexes: Uint32Array }) => indexes.length === events;
+    if (owed.every(isForAll) && skipped.every(isForAll)) return numbers.fill(this.#numberOf(owed, skipped));
+    const plans = Array.from({ length: events }, () => ({
+      owed: [] as PlanDestination[],
+      skipped: [] as PlanSkip[],
+    }));
+    for (const one of owed) for (const index of one.indexes) plans[index]!.owed.push(one);
+    for (const one of skipped) for (const index of one.indexes) plans[index]!.skipped.push(one);
+    for (let index = 0; index < events; index++) {
+      numbers[index] = this.#numberOf(plans[index]!.owed, plans[index]!.skipped);
+    }
+    return numbers;
+  }
+
+  get(number: number): StoredPlan {
+    if (number === NO_PLAN) return EMPTY_PLAN;
+    const row = this.#find.get(number) as { document: string } | undefined;
+    return row === undefined ? EMPTY_PLAN : (JSON.parse(row.document) as StoredPlan);
+  }
+
+  #numberOf(owed: readonly PlanDestination[], skipped: readonly PlanSkip[]): number {
+    if (owed.length === 0 && skipped.length === 0) return NO_PLAN;
+    const byId = (a: PlanDestination, b: PlanDestination) => a.destination - b.destination;
+    const plan: StoredPlan = {
+      owed: owed.map(({ destination }) => destination).sort((a, b) => a - b),
+      skipped: skipped.map(({ destination, reason }) => ({ destination, reason })).sort(byId),
+    };
+    const document = JSON.stringify(plan);
+    const known = this.#numbers.get(document);
+    if (known !== undefined) return known;
+    const { id } = this.#insert.get(document) as { id: number };
+    this.#numbers.set(document, id);
+    return id;
+  }
+}
+
+interface PlanDestination {
+  readonly destination: number;
+}
+
+interface PlanSkip extends PlanDestination {
+  readonly reason: string;
+}

@@ -1,0 +1,209 @@
+import type { DatabaseSync } from 'node:sqlite';
+import type { Delivery } from '../../../model/delivery.ts';
+import type { Position } from '../../../model/event.ts';
+import type { Time } from '../../../model/time.ts';
+import type {
+  DeliveryHistory,
+  EventHistory,
+  PendingPage,
+  QueueStats,
+} from '../../../ports/delivery-queue.ts';
+import { type Chunks, eventLine } from '../log/chunks.ts';
+import { NO_PLAN, type PlanTable } from '../log/plans.ts';
+import type { PendingMessage } from '../rpc.ts';
+import type { DestinationAttempt, FailureTables, SuccessfulAttempts } from './attempts.ts';
+import { deliveryIn, positionsBelow, positionsBetween, setOrEmpty } from './delivery-set-codec.ts';
+import type { HeldSets } from './held-sets.ts';
+import { type PendingStatements, statements } from './pending.ts';
+
+export interface HistoryDependencies {
+  readonly plans: PlanTable;
+  readonly pending: PendingQueries;
+  readonly accepted: SuccessfulAttempts;
+  readonly failures: FailureTables;
+}
+
+/**
+ * What became of single events, put together from where each part of it is kept. That a delivery was delivered is written
+ * nowhere by itself: it was owed, and is neither pending nor dead, which is what the ledger's sum says of all of them.
+ */
+export class EventHistories {
+  readonly #chunks: Chunks;
+  readonly #parts: HistoryDependencies;
+
+  constructor(chunks: Chunks, parts: HistoryDependencies) {
+    this.#chunks = chunks;
+    this.#parts = parts;
+  }
+
+  of(positions: Iterable<Position>): (EventHistory | undefined)[] {
+    const all = [...positions];
+    const accepted = this.#parts.accepted.at(all);
+    return all.map((position) => {
+      const chunk = this.#chunks.at(position);
+      const isThere =
+        chunk === undefined ? this.#chunks.isDamaged(position) : eventLine(chunk, position).length > 0;
+      if (!isThere) return undefined;
+      const { plans, pending, failures } = this.#parts;
+      // Of a damaged event what remains is told: who was owed it is known as far as they have left something of it.
+      const { owed, skipped } = plans.get(chunk?.plans[position - chunk.first] ?? NO_PLAN);
+      const requests = accepted.get(position) ?? [];
+      // Whoever was owed it once more has left something of it here: it is pending, or was requested, or is dead.
+      const others = [
+        ...pending.requeuedTo(position),
+        ...requests.map(({ destination }) => destination),
+        ...failures.destinationsOf(position),
+      ];
+      const ids = [...new Set([...owed, ...others])].sort((a, b) => a - b);
+      return { deliveries: ids.map((id) => this.#delivery(id, position, requests)), skipped };
+    });
+  }
+
+  #delivery(
+    destination: number,
+    position: Position,
+    accepted: readonly DestinationAttempt[],
+  ): DeliveryHistory {
+    const own = accepted.filter((one) => one.destination === destination).map(({ attempt }) => attempt);
+    const attempts = [...this.#parts.failures.of(destination, position), ...own];
+    attempts.sort((a, b) => a.startedAt - b.startedAt);
+    return { destination, ...this.#stateOf(destination, position), attempts };
+  }
+
+  #stateOf(destination: number, position: Position): Omit<DeliveryHistory, 'destination' | 'attempts'> {
+    const { failures, pending } = this.#parts;
+    const owed = pending.of(destination, position);
+    if (owed !== undefined) {
+      const state = owed.delivery.rounds > 0 ? 'retrying' : 'pending';
+      return owed.dueAt === undefined ? { state } : { state, nextAttemptAt: owed.dueAt };
+    }
+    const reason = failures.reasonOf(destination, position);
+    return reason === undefined ? { state: 'delivered' } : { state: 'dead', reason };
+  }
+}
+
+/** What the rows of table "pending" say, without changing any. */
+export class PendingQueries {
+  readonly #sql: PendingStatements;
+  readonly #held: HeldSets;
+  readonly #chunks: Pick<Chunks, 'arrivalOf'>;
+
+  constructor(database: DatabaseSync, held: HeldSets, chunks: Pick<Chunks, 'arrivalOf'>) {
+    this.#sql = statements(database);
+    this.#held = held;
+    this.#chunks = chunks;
+  }
+
+  /** What is pending of one delivery, and when it is due while nobody holds it; nothing when it is settled. */
+  of(destination: number, position: Position): { delivery: Delivery; dueAt?: Time } | undefined {
+    const held = this.#held.at(destination, position);
+    if (held !== undefined) return { delivery: held };
+    for (const row of this.#sql.around.iterate(destination, position, position) as Iterable<unknown>) {
+      const { due, refs } = row as { due: Time; refs: Uint8Array };
+      const delivery = deliveryIn(setOrEmpty(destination, refs), position);
+      if (delivery !== undefined) return { delivery, dueAt: due };
+    }
+    return undefined;
+  }
+
+  /** Who is owed an event once more. There are few such sets at any time, since a replay waits for them. */
+  requeuedTo(position: Position): number[] {
+    const rows = this.#sql.again.all(position) as unknown as { destination: number; refs: Uint8Array }[];
+    const owed = rows.filter(
+      ({ destination, refs }) => deliveryIn(setOrEmpty(destination, refs), position) !== undefined,
+    );
+    return owed.map(({ destination }) => destination);
+  }
+
+  /** Visits where something is pending of a destination, from a position on and below another. */
+  visitBetween(
+    destination: number,
+    from: Position,
+    below: Position,
+    visit: (position: Position) => void,
+  ): void {
+    for (const { position } of this.#held.of(destination)) {
+      if (position >= from && position < below) visit(position);
+    }
+    for (const row of this.#sql.around.iterate(destination, from, below - 1) as Iterable<unknown>) {
+      const refs = setOrEmpty(destination, (row as { refs: Uint8Array }).refs);
+      for (const position of positionsBetween(refs, from, below)) visit(position);
+    }
+  }
+
+  /** Visits where something is owed once more, from a position on and below another. */
+  visitRequeuedBetween(
+    from: Position,
+    below: Position,
+    visit: (destination: number, position: Position) => void,
+  ): void {
+    for (const row of this.#sql.again.iterate(below - 1) as Iterable<unknown>) {
+      const { destination, refs } = row as { destination: number; refs: Uint8Array };
+      const opened = setOrEmpty(destination, refs);
+      for (const position of positionsBetween(opened, from, below)) visit(destination, position);
+    }
+  }
+
+  /** Where deliveries are pending: see ports/delivery-queue.ts. */
+  page({ query, max, below = Number.MAX_SAFE_INTEGER }: PendingMessage): PendingPage {
+    const { destinations, tried } = query;
+    const found = new Set<Position>();
+    // One more than asked for tells whether there is another page.
+    for (const destination of destinations) {
+      for (const position of this.#highestOf(destination, { tried, max: max + 1, below }))
+        found.add(position);
+    }
+    const positions = [...found].sort((a, b) => b - a).slice(0, max);
+    return found.size > max ? { positions, next: positions.at(-1)! } : { positions };
+  }
+
+  #highestOf(destination: number, { tried, max, below }: HighestQuery): Position[] {
+    let positions = this.#held
+      .of(destination)
+      .filter((one) => one.position < below && (tried ?? one.rounds > 0) === one.rounds > 0)
+      .map(({ position }) => position);
+    const highest = () => [...new Set(positions)].sort((a, b) => b - a).slice(0, max);
+    const wanted = tried === undefined ? null : Number(tried);
+    for (const row of this.#sql.highest.iterate(destination, below, wanted, wanted) as Iterable<unknown>) {
+      const { last, refs } = row as { last: Position; refs: Uint8Array };
+      if (positions.length >= max) {
+        positions = highest();
+        // Whatever is in this row and in those that follow is below all of these.
+        if (positions.length === max && last <= positions[max - 1]!) break;
+      }
+      positions.push(...positionsBelow(setOrEmpty(destination, refs), below, { max, tried }));
+    }
+    return highest();
+  }
+
+  stats(): QueueStats[] {
+    const rows = this.#sql.lanes.all() as unknown as StatsRow[];
+    return rows.map(({ destination, held, onDisk, retrying, nextDueAt, oldest }) => {
+      const oldestAt = this.#chunks.arrivalOf(oldest);
+      return {
+        ...{ destination, held, onDisk, retrying },
+        ...(nextDueAt === null ? {} : { nextDueAt }),
+        ...(oldestAt === undefined ? {} : { oldestAt }),
+      };
+    });
+  }
+
+  sums(): { destination: number; n: number }[] {
+    return this.#sql.sums.all() as unknown as { destination: number; n: number }[];
+  }
+}
+
+interface HighestQuery {
+  readonly tried: boolean | undefined;
+  readonly max: number;
+  readonly below: Position;
+}
+
+interface StatsRow {
+  readonly destination: number;
+  readonly held: number;
+  readonly onDisk: number;
+  readonly retrying: number;
+  readonly nextDueAt: Time | null;
+  readonly oldest: Position;
+}

@@ -1,0 +1,449 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { Delivery } from '../../../model/delivery.ts';
+import type { Position } from '../../../model/event.ts';
+import type { Time } from '../../../model/time.ts';
+import type { HeldDelivery, PendingSetId } from '../../../ports/delivery-queue.ts';
+import type { ClaimAnswer } from '../rpc.ts';
+import type { DeadDeliveries } from './attempts.ts';
+import {
+  decodeSet,
+  encodePositions,
+  encodeSet,
+  hasRecords,
+  isNew,
+  RunEncoder,
+  splitSet,
+  summaryOf,
+  withoutSetChecksum,
+  withSetChecksum,
+} from './delivery-set-codec.ts';
+import { HeldSet, HeldSets } from './held-sets.ts';
+
+/**
+ * ```
+ *            append                   claim                     settled to the last delivery
+ *   (born) ────────▶ HELD ◀──────────────────────── DUE ◀──┐   HELD ────────────────────────▶ (row deleted)
+ *        └────────────────────── no room ────────────▲     │    │
+ *                                    adopt: holder gone ───┘    └── retry at t: a new DUE row
+ * ```
+ * A HELD row belongs to the process of the boot epoch in "owner". A DUE row may be claimed from its "due" time on:
+ * parked deliveries at once, failed ones at their next try.
+ */
+export const HELD = 0;
+export const DUE = 1;
+
+/** Rows given up in one slice. */
+const EXPIRED_ROWS = 32;
+
+export type PendingStatements = ReturnType<typeof statements>;
+
+/** Every statement on table "pending". */
+export function statements(database: DatabaseSync) {
+  const prepare = (sql: string): StatementSync => database.prepare(sql);
+  return {
+    insert: prepare(
+      'insert into pending(id, destination, state, owner, due, since, n, refs, first, last, tried) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    ),
+    // A statement of its own, so that the rows of the healthy path, which have no origin, cost nothing for it.
+    mark: prepare('update pending set origin = ? where id = ?'),
+    delete: prepare('delete from pending where id = ?'),
+    rewrite: prepare('update pending set n = ?, refs = ?, first = ?, last = ?, tried = ? where id = ?'),
+    renew: prepare('update pending set since = ? where id = ?'),
+    due: prepare(
+      'select id, due, since, n, origin, refs, first, last, tried from pending where destination = ? and state <> 0 and due <= ? order by due, id limit 1',
+    ),
+    hold: prepare(`update pending set state = ${HELD}, owner = ? where id = ?`),
+    waiting: prepare(
+      'select coalesce(sum(n), 0) as n from pending where destination = ? and state <> 0 and due > ?',
+    ),
+    release: prepare('update pending set due = ? where destination = ? and state <> 0 and due > ?'),
+    old: prepare(`select id, due, since, n, origin, refs, first, last, tried from pending where destination = ? and state <> 0 and since < ?
+       order by since limit ${EXPIRED_ROWS}`),
+    below: prepare(
+      'select id, destination, due, since, n, origin, refs from pending where (state <> 0 or owner <> ?) and first < ?',
+    ),
+    heldRows: prepare(
+      `select id, destination, origin, refs from pending where state = ${HELD} and owner = ?`,
+    ),
+    adopted: prepare(`select coalesce(sum(n), 0) as n from pending where state = ${HELD} and owner <> ?`),
+    adopt: prepare(`update pending set state = ${DUE} where state = ${HELD} and owner <> ?`),
+    park: prepare(`update pending set state = ${DUE} where id = ? and state = ${HELD}`),
+    around: prepare(
+      'select due, refs from pending where destination = ? and state <> 0 and last >= ? and first <= ?',
+    ),
+    /** Those of the highest positions first; the numbers of tried and of others leave rows out that hold none of them. */
+    highest: prepare(`select last, refs from pending where destination = ? and state <> 0 and first < ?
+       and (? is null or iif(?, tried, n - tried) > 0) order by last desc`),
+    orphans: prepare(
+      `select id, destination, origin, refs from pending where state = ${HELD} and owner <> ?`,
+    ),
+    lanes:
+      prepare(`select destination, sum(iif(state = ${HELD}, n, 0)) as held, sum(iif(state = ${HELD}, 0, n)) as onDisk,
+         min(iif(state = ${HELD}, null, due)) as nextDueAt, min(first) as oldest, sum(tried) as retrying
+       from pending group by destination order by destination`),
+    again: prepare(
+      'select destination, refs from pending indexed by pending_origin where origin is not null and first <= ?',
+    ),
+    nextDue: prepare('select min(due) as due from pending where destination = ? and state <> 0'),
+    sums: prepare('select destination, sum(n) as n from pending group by destination'),
+  };
+}
+
+export interface NewPendingRow {
+  destination: number;
+  state: typeof HELD | typeof DUE;
+  due: Time;
+  since: Time;
+  n: number;
+  origin?: string | undefined;
+  refs: Uint8Array;
+}
+
+export interface DuePendingRow {
+  id: number;
+  due: number;
+  since: number;
+  n: number;
+  origin: string | null;
+  /** As it stands in the table. */
+  refs: Uint8Array;
+}
+
+/** A row with what stands beside its set, from which a damaged set can sometimes be made anew. */
+export interface FullPendingRow extends DuePendingRow {
+  first: Position;
+  last: Position;
+  tried: number;
+}
+
+export interface HeldPendingRow {
+  id: number;
+  destination: number;
+  origin: string | null;
+  refs: Uint8Array;
+}
+
+/** The `since` of a row of these: from when the first retry window counts. Retries without a first failure count from when they are due. */
+function earliestFailure(deliveries: readonly Delivery[], due: Time): Time {
+  return deliveries.reduce(
+    (since, one) => Math.min(since, one.firstFailedAt ?? due),
+    Number.POSITIVE_INFINITY,
+  );
+}
+
+/** Room for set ids within one start of the program. */
+const SETS_PER_EPOCH = 2 ** 32;
+
+/** Retries due within the same tenth of a second share a row. */
+const DUE_STEP = 100;
+
+/** Parked rows stop growing here, so that a claim never decodes more than it hands out many times over. */
+const PARKED_MAX = 20_000;
+const PARKED_SPAN: Time = 1000;
+
+/** The rows of table "pending", and in memory what this process holds of them. */
+export class PendingTable {
+  readonly #epoch: number;
+  readonly #onLost: (lost: DamagedSet) => void;
+  /** Set ids are never used twice: each start of the program counts in a range of its own. */
+  #nextId: PendingSetId;
+  readonly #sql: PendingStatements;
+  readonly held: HeldSets;
+  /** Sets that came into the hands of this process since `taken` was asked. */
+  #taken: PendingSetId[] = [];
+  /** The parked row of each destination that still grows. */
+  readonly #growing = new Map<number, { id: PendingSetId; since: Time; runs: RunEncoder }>();
+
+  /** `onLost`: the deliveries of a damaged set were given up; only their number is known. */
+  constructor(database: DatabaseSync, epoch: number, onLost: (lost: DamagedSet) => void) {
+    this.#epoch = epoch;
+    this.#onLost = onLost;
+    const last = database.prepare('select max(id) as id from pending').get() as { id: number | null };
+    this.#nextId = Math.max(epoch * SETS_PER_EPOCH, (last.id ?? 0) + 1);
+    this.#sql = statements(database);
+    const orphans = this.#sql.orphans.all(epoch) as unknown as HeldPendingRow[];
+    this.held = new HeldSets(orphans.flatMap((row) => toHeldSet(row) ?? []));
+    for (const row of this.#sql.heldRows.all(epoch) as unknown as HeldPendingRow[]) {
+      const set = toHeldSet(row);
+      if (set !== undefined) this.held.put(row.id, set);
+    }
+  }
+
+  /** A new set in the hands of this process. `positions` ascending, not empty. */
+  insertHeld(destination: number, positions: readonly Position[], now: Time): PendingSetId {
+    const refs = encodePositions(positions);
+    const id = this.#put({ destination, state: HELD, due: now, since: now, n: positions.length, refs });
+    this.held.put(id, HeldSet.fromPositions(destination, positions));
+    this.#taken.push(id);
+    return id;
+  }
+
+  /**
+   * Parks new deliveries. Those of about one second share a row, so that an outage costs a row a second and not a row a
+   * commit: the row's positions are nearly always one run, a few bytes long.
+   */
+  insertParked(destination: number, positions: readonly Position[], now: Time): void {
+    let growing = this.#growing.get(destination);
+    // A clock that was set back must not hide later deliveries behind earlier ones.
+    const fits = growing && now >= growing.since && now < growing.since + PARKED_SPAN;
+    if (growing && !(fits && growing.runs.size < PARKED_MAX)) growing = undefined;
+    const runs = growing?.runs ?? new RunEncoder();
+    for (const position of positions) runs.add(position);
+    if (growing) this.#rewrite({ id: growing.id, destination }, runs.size, runs.bytes());
+    else {
+      const refs = runs.bytes();
+      const id = this.#put({ destination, state: DUE, due: now, since: now, n: runs.size, refs });
+      this.#growing.set(destination, { id, since: now, runs });
+    }
+  }
+
+  /** Deliveries that are owed once more, each row with its origin. `positions` ascending, not empty. */
+  requeue(destination: number, positions: readonly Position[], now: Time, origin?: string): void {
+    const refs = encodePositions(positions);
+    this.#put({ destination, state: DUE, due: now, since: now, n: positions.length, refs, origin });
+  }
+
+  /** Deliveries that failed, to be claimed at `at`. */
+  scheduleRetry(destination: number, at: Time, deliveries: readonly Delivery[], origin?: string): void {
+    const since = earliestFailure(deliveries, at);
+    const refs = encodeSet(deliveries);
+    this.#put({ destination, state: DUE, due: at, since, n: deliveries.length, refs, origin });
+  }
+
+  /** The time from which a retry due at `at` may be claimed: never before it, and at most a step after. */
+  static roundDue(at: Time): Time {
+    return Math.ceil(at / DUE_STEP) * DUE_STEP;
+  }
+
+  claim(destination: number, max: number, now: Time): ClaimAnswer {
+    const fresh: number[] = [];
+    const tried: HeldDelivery[] = [];
+    const origins: [PendingSetId, string][] = [];
+    let room = max;
+    while (room > 0) {
+      const row = this.#sql.due.get(destination, now) as FullPendingRow | undefined;
+      if (row === undefined) break;
+      if (this.#growing.get(destination)?.id === row.id) this.#growing.delete(destination);
+      const opened = withoutSetChecksum(destination, row.refs) ?? this.#rebuildSet(row, destination);
+      if (opened === undefined) continue;
+      const { taken, rest } = splitSet(opened, room);
+      const set = HeldSet.fromDeliveries(destination, taken, row.origin);
+      let id = row.id;
+      if (rest === undefined) this.#sql.hold.run(this.#epoch, id);
+      else {
+        // The rest stays in its row, with its place in the order; what is taken becomes a row of its own.
+        this.#rewrite({ id: row.id, destination }, row.n - taken.length, rest);
+        const { due, since } = row;
+        const { origin } = set;
+        const refs = encodeSet(taken);
+        id = this.#put({ destination, state: HELD, due, since, n: taken.length, origin, refs });
+      }
+      this.held.put(id, set);
+      this.#taken.push(id);
+      if (set.origin !== undefined) origins.push([id, set.origin]);
+      room -= taken.length;
+      for (const delivery of taken) {
+        if (isNew(delivery)) fresh.push(id, delivery.position);
+        else tried.push({ set: id, delivery });
+      }
+    }
+    const next = this.#sql.nextDue.get(destination) as { due: number | null };
+    const claim = { fresh: Float64Array.from(fresh), tried, origins };
+    return next.due === null ? claim : { ...claim, nextDueAt: next.due };
+  }
+
+  /**
+   * Takes a delivery out of the set this process holds; false when it is not in it (any more).
+   * The row is brought up to date by `writeTouched`.
+   */
+  take({
+    set,
+    destination,
+    position,
+  }: {
+    set: PendingSetId;
+    destination: number;
+    position: Position;
+  }): boolean {
+    const held = this.held.get(set);
+    return held !== undefined && held.destination === destination && held.take(position);
+  }
+
+  /** On whose behalf a set that this process holds is owed once more. */
+  originOf(set: PendingSetId): string | undefined {
+    return this.held.get(set)?.origin;
+  }
+
+  /** Deletes or rewrites the rows of sets that deliveries were taken from. */
+  writeSets(sets: Iterable<PendingSetId>): void {
+    for (const id of sets) {
+      const held = this.held.get(id);
+      if (held === undefined) continue;
+      if (held.left === 0) {
+        this.#sql.delete.run(id);
+        this.held.delete(id);
+      } else {
+        const left = held.deliveries();
+        this.#rewrite({ id, destination: held.destination }, left.length, encodeSet(left));
+      }
+    }
+  }
+
+  /** Makes due what waits for later. */
+  makeDue(destination: number, now: Time): number {
+    const { n } = this.#sql.waiting.get(destination, now) as { n: number };
+    if (n > 0) this.#sql.release.run(now, destination, now);
+    return n;
+  }
+
+  /**
+   * Takes out what the retry window has passed, a few rows at a time; nothing only when nothing is left. What is parked
+   * goes as it stands in its row; a row of retries is taken apart, because each of them has a first failure of its own.
+   */
+  expire(destination: number, before: Time): Omit<DeadDeliveries, 'destination'>[] {
+    for (;;) {
+      const rows = this.#sql.old.all(destination, before) as unknown as FullPendingRow[];
+      const expired = rows.flatMap((row) => this.#expireIn(row, destination, before));
+      if (expired.length > 0 || rows.length === 0) return expired;
+    }
+  }
+
+  #expireIn(row: FullPendingRow, destination: number, before: Time): Omit<DeadDeliveries, 'destination'>[] {
+    if (this.#growing.get(destination)?.id === row.id) this.#growing.delete(destination);
+    const refs = withoutSetChecksum(destination, row.refs) ?? this.#rebuildSet(row, destination);
+    if (refs === undefined) return [];
+    const deliveries = hasRecords(refs) ? decodeSet(refs) : [];
+    const isOld = (delivery: Delivery) => (delivery.firstFailedAt ?? row.due) < before;
+    const left = deliveries.filter((delivery) => !isOld(delivery));
+    if (left.length === 0) {
+      this.#sql.delete.run(row.id);
+      return [{ n: row.n, origin: row.origin, refs }];
+    }
+    // With a time of its own again: the row's may be that of a delivery that has left it long ago.
+    this.#rewrite({ id: row.id, destination }, left.length, encodeSet(left));
+    this.#sql.renew.run(earliestFailure(left, row.due), row.id);
+    const old = deliveries.filter(isOld);
+    return old.length === 0 ? [] : [{ n: old.length, origin: row.origin, refs: encodeSet(old) }];
+  }
+
+  /** Takes out everything owed from a position on and below another that this process does not hold. */
+  removeBetween(from: Position, position: Position): DeadDeliveries[] {
+    const buried: DeadDeliveries[] = [];
+    for (const row of this.#sql.below.all(this.#epoch, position) as unknown as (DuePendingRow & {
+      destination: number;
+    })[]) {
+      const refs = withoutSetChecksum(row.destination, row.refs);
+      if (refs === undefined) continue;
+      const deliveries = decodeSet(refs);
+      const isBetween = (delivery: Delivery) => delivery.position >= from && delivery.position < position;
+      const goes = deliveries.filter(isBetween);
+      const stays = deliveries.filter((delivery) => !isBetween(delivery));
+      if (goes.length === 0) continue;
+      this.#replace(row, stays);
+      const { destination, origin } = row;
+      buried.push({ destination, origin, n: goes.length, refs: encodeSet(goes) });
+    }
+    return buried;
+  }
+
+  /** Takes these positions out of every set, wherever they are; how many deliveries of each destination went. */
+  erase(positions: ReadonlySet<Position>): Map<number, number> {
+    const erased = new Map<number, number>();
+    const count = (destination: number, n: number) =>
+      erased.set(destination, (erased.get(destination) ?? 0) + n);
+    const touched: PendingSetId[] = [];
+    for (const [id, held] of this.held.entries()) {
+      let n = 0;
+      for (const position of positions) if (held.take(position)) n++;
+      if (n === 0) continue;
+      touched.push(id);
+      count(held.destination, n);
+    }
+    this.writeSets(touched);
+    let highest = 0;
+    for (const position of positions) highest = Math.max(highest, position + 1);
+    for (const row of this.#sql.below.all(this.#epoch, highest) as unknown as (DuePendingRow & {
+      destination: number;
+    })[]) {
+      const refs = withoutSetChecksum(row.destination, row.refs);
+      if (refs === undefined) continue;
+      const deliveries = decodeSet(refs);
+      const stays = deliveries.filter((delivery) => !positions.has(delivery.position));
+      if (stays.length === deliveries.length) continue;
+      this.#replace(row, stays);
+      count(row.destination, deliveries.length - stays.length);
+    }
+    return erased;
+  }
+
+  /** Leaves only these deliveries in a row on disk. */
+  #replace(row: DuePendingRow & { destination: number }, stays: readonly Delivery[]): void {
+    if (this.#growing.get(row.destination)?.id === row.id) this.#growing.delete(row.destination);
+    if (stays.length === 0) this.#sql.delete.run(row.id);
+    else this.#rewrite(row, stays.length, encodeSet(stays));
+  }
+
+  /**
+   * The deliveries of a damaged set that were never tried and followed each other: what stands beside the set says which. Any
+   * other is given up, and its row with it, so that what stands behind it is delivered.
+   */
+  #rebuildSet({ id, n, first, last, tried }: FullPendingRow, destination: number): Uint8Array | undefined {
+    if (tried === 0 && n === last - first + 1 && n <= PARKED_MAX)
+      return encodePositions(Array.from({ length: n }, (_, index) => first + index));
+    this.#sql.delete.run(id);
+    this.#onLost({ id, destination, n });
+    return undefined;
+  }
+
+  #rewrite(
+    { id, destination }: { id: PendingSetId; destination: number },
+    n: number,
+    refs: Uint8Array,
+  ): void {
+    const { first, last, tried } = summaryOf(refs);
+    this.#sql.rewrite.run(n, withSetChecksum(destination, refs), first, last, tried, id);
+  }
+
+  /** What came into the hands of this process since this was asked last. */
+  taken(): PendingSetId[] {
+    return this.#taken.splice(0);
+  }
+
+  /** Puts sets back on disk that nobody was told of. */
+  park(sets: readonly PendingSetId[]): void {
+    for (const id of sets) {
+      this.held.delete(id);
+      this.#sql.park.run(id);
+    }
+  }
+
+  /** Parks what a process that is gone held. */
+  recoverOrphans(): number {
+    const { n } = this.#sql.adopted.get(this.#epoch) as { n: number };
+    this.#sql.adopt.run(this.#epoch);
+    this.held.dropOrphans();
+    return n;
+  }
+
+  #put({ destination, state, due, since, n, origin, refs }: NewPendingRow): PendingSetId {
+    const id = this.#nextId++;
+    const { first, last, tried } = summaryOf(refs);
+    const sealed = withSetChecksum(destination, refs);
+    this.#sql.insert.run(id, destination, state, this.#epoch, due, since, n, sealed, first, last, tried);
+    if (origin !== undefined) this.#sql.mark.run(origin, id);
+    return id;
+  }
+}
+
+/** A damaged set whose deliveries were given up. */
+export interface DamagedSet {
+  readonly id: PendingSetId;
+  readonly destination: number;
+  readonly n: number;
+}
+
+/** Undefined where the set is damaged: it is given up, or made anew, when it is claimed. */
+function toHeldSet({ destination, origin, refs }: Omit<HeldPendingRow, 'id'>): HeldSet | undefined {
+  const opened = withoutSetChecksum(destination, refs);
+  return opened && HeldSet.fromDeliveries(destination, decodeSet(opened), origin);
+}

@@ -1,0 +1,62 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { ReplayProgress, ReplaySlice } from '../../../ports/delivery-queue.ts';
+import type { LedgerTable } from '../ledger.ts';
+import type { PendingTable } from './pending.ts';
+
+/**
+ * What is owed once more, and how far each origin has come with it: a row for each origin that there ever was, written by
+ * the same transaction as the pending sets, so that a crash can neither repeat a slice nor leave one out.
+ */
+export class ReplayCursors {
+  readonly #pending: PendingTable;
+  readonly #counters: LedgerTable;
+  readonly #sql: Readonly<Record<'begin' | 'move' | 'count' | 'standing' | 'pending', StatementSync>>;
+
+  constructor(
+    database: DatabaseSync,
+    { pending, counters }: { pending: PendingTable; counters: LedgerTable },
+  ) {
+    this.#pending = pending;
+    this.#counters = counters;
+    this.#sql = {
+      begin: database.prepare(
+        'insert into origin(id, cursor, events) values (?, 0, 0) on conflict do nothing',
+      ),
+      move: database.prepare('update origin set cursor = ?, events = events + ? where id = ? and cursor = ?'),
+      count: database.prepare('update origin set events = events + ? where id = ?'),
+      standing: database.prepare('select cursor, events from origin where id = ?'),
+      pending: database.prepare(
+        'select destination, sum(n) as n from pending where origin = ? group by destination',
+      ),
+    };
+  }
+
+  enqueue({ origin, destinations, positions, only, from, to, now }: ReplaySlice): ReplayProgress {
+    this.#sql.begin.run(origin);
+    const moved = Number(this.#sql.move.run(to, positions.length, origin, from).changes) > 0;
+    if (moved && positions.length > 0) {
+      for (const destination of destinations) {
+        const own = only?.get(destination) ?? positions;
+        if (own.length === 0) continue;
+        this.#counters.add('destination', destination, 'owed', own.length);
+        this.#pending.requeue(destination, own, now, origin);
+      }
+    }
+    return this.progress(origin);
+  }
+
+  /** Counts what was revived on behalf of an origin. */
+  count(origin: string, events: number): void {
+    this.#sql.begin.run(origin);
+    this.#sql.count.run(events, origin);
+  }
+
+  progress(origin: string): ReplayProgress {
+    const row = this.#sql.standing.get(origin) as Pick<ReplayProgress, 'cursor' | 'events'> | undefined;
+    const pending = this.#sql.pending.all(origin) as unknown as { destination: number; n: number }[];
+    return {
+      ...{ cursor: row?.cursor ?? 0, events: row?.events ?? 0 },
+      pending: new Map(pending.map(({ destination, n }) => [destination, n])),
+    };
+  }
+}

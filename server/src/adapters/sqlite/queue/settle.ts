@@ -1,0 +1,144 @@
+import type { Decision, Delivery } from '../../../model/delivery.ts';
+import type { Time } from '../../../model/time.ts';
+import type { DeliveryResult, PendingSetId, SettleResult } from '../../../ports/delivery-queue.ts';
+import type { LedgerTable } from '../ledger.ts';
+import { DELIVERED_FIELDS, type SettleMessage } from '../rpc.ts';
+import type { DeadLetterSet, FailureTables, SuccessfulAttempts } from './attempts.ts';
+import { encodePositions } from './delivery-set-codec.ts';
+import { PendingTable } from './pending.ts';
+
+export interface SettlerDependencies {
+  readonly pending: PendingTable;
+  readonly counters: LedgerTable;
+  readonly accepted: SuccessfulAttempts;
+  readonly failures: FailureTables;
+  /** When the youngest event arrived: the best guess of what time it is. */
+  readonly youngest: () => Time;
+}
+
+/** Writes what became of deliveries: out of their sets, into the counters, each request into its place. */
+export class DeliverySettler {
+  readonly #parts: SettlerDependencies;
+
+  constructor(parts: SettlerDependencies) {
+    this.#parts = parts;
+  }
+
+  settle({ delivered, endpoints, others }: SettleMessage): SettleResult {
+    const touched = new Set<PendingSetId>();
+    const successes = new Map<number, number>();
+    let ignored = 0;
+    for (let at = 0; at < delivered.length; at += DELIVERED_FIELDS) {
+      const [set, position, destination] = [delivered[at]!, delivered[at + 1]!, delivered[at + 2]!];
+      if (!this.#parts.pending.take({ set, position, destination })) ignored++;
+      else {
+        touched.add(set);
+        successes.set(destination, (successes.get(destination) ?? 0) + 1);
+        const endpoint = endpoints[delivered[at + 3]!];
+        const [startedAt, latencyMs, status] = [delivered[at + 4]!, delivered[at + 5]!, delivered[at + 6]!];
+        if (endpoint !== undefined)
+          this.#parts.accepted.add(destination, endpoint, { position, startedAt, latencyMs, status });
+      }
+    }
+    for (const [destination, n] of successes)
+      this.#parts.counters.add('destination', destination, 'delivered', n);
+    const groups = new ResultGroups(this.#parts.youngest());
+    for (const result of others) {
+      if (!this.#parts.pending.take(result)) ignored++;
+      else {
+        touched.add(result.set);
+        this.#conclude(result, groups);
+      }
+    }
+    for (const { destination, at, deliveries, origin } of groups.waiting())
+      this.#parts.pending.scheduleRetry(destination, at, deliveries, origin);
+    for (const dead of groups.dead()) this.deadLetter(dead);
+    this.#parts.accepted.write();
+    this.#parts.pending.writeSets(touched);
+    return { ignored };
+  }
+
+  #conclude(result: DeliveryResult, groups: ResultGroups): void {
+    const { destination, position } = result;
+    this.#parts.failures.insertFailed(result);
+    for (const { endpoint, startedAt, latencyMs, outcome } of result.attempts) {
+      const { kind, status = 0 } = outcome;
+      if (kind === 'accepted')
+        this.#parts.accepted.add(destination, endpoint, { position, startedAt, latencyMs, status });
+    }
+    if (result.decision.kind === 'delivered')
+      this.#parts.counters.add('destination', result.destination, 'delivered', 1);
+    else groups.add(result, result.decision, this.#parts.pending.originOf(result.set));
+  }
+
+  deadLetter(dead: DeadLetterSet): void {
+    this.#parts.counters.add('destination', dead.destination, `dead:${dead.reason}`, dead.n);
+    this.#parts.failures.deadLetter(dead);
+  }
+}
+
+type FailedDecision = Exclude<Decision, { kind: 'delivered' }>;
+
+/** What waits for the same moment. What has different origins is never mixed. */
+interface RetryGroup {
+  readonly destination: number;
+  readonly at: Time;
+  readonly origin: string | undefined;
+  readonly deliveries: Delivery[];
+}
+
+/** What failed in one group of results, brought together: a row for what belongs together and not a row each. */
+export class ResultGroups {
+  readonly #now: Time;
+  readonly #waiting = new Map<string, RetryGroup>();
+  readonly #dead = new Map<string, Omit<DeadLetterSet, 'n' | 'refs'> & { positions: number[] }>();
+
+  /** `now`: the best guess there is, for a delivery that died without a request. */
+  constructor(now: Time) {
+    this.#now = now;
+  }
+
+  /** `origin`: of the set that the delivery was in. */
+  add(result: DeliveryResult, decision: FailedDecision, origin: string | undefined): void {
+    if (decision.kind === 'retry') {
+      const [at, { destination }] = [PendingTable.roundDue(decision.at), result];
+      this.#wait({ destination, at, origin }, decision.next);
+    } else this.#deadLetter(result, decision.reason, origin);
+  }
+
+  waiting(): Iterable<RetryGroup> {
+    return this.#waiting.values();
+  }
+
+  *dead(): Generator<DeadLetterSet> {
+    for (const { positions, ...dead } of this.#dead.values()) {
+      const refs = encodePositions(positions.sort((a, b) => a - b));
+      yield { ...dead, n: positions.length, refs };
+    }
+  }
+
+  #wait(of: Omit<RetryGroup, 'deliveries'>, next: Delivery): void {
+    const key = `${of.destination}/${of.at}/${of.origin}`;
+    const group = this.#waiting.get(key);
+    if (group) group.deliveries.push(next);
+    else this.#waiting.set(key, { ...of, deliveries: [next] });
+  }
+
+  #deadLetter(result: DeliveryResult, reason: string, origin: string | undefined): void {
+    const { destination, position, set } = result;
+    // By set, because two sets may owe the same event, once new and once replayed, and runs hold a position once.
+    const key = `${destination}/${set}/${reason}`;
+    const group = this.#dead.get(key);
+    if (group) group.positions.push(position);
+    else
+      this.#dead.set(key, {
+        ...{ destination, at: this.#timeOfDeath(result), reason, origin, positions: [position] },
+      });
+  }
+
+  /** A delivery is dead from the moment its last request ended. */
+  #timeOfDeath({ attempts }: DeliveryResult): Time {
+    const last = attempts.at(-1);
+    return last === undefined ? this.#now : Math.round(last.startedAt + last.latencyMs);
+  }
+}

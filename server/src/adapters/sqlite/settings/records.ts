@@ -1,0 +1,165 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { isDeepStrictEqual } from 'node:util';
+import { crc32 } from 'node:zlib';
+import type { Destination } from '../../../model/destination.ts';
+import type { Source } from '../../../model/source.ts';
+import { StorageError } from '../../../ports/event-log.ts';
+import type {
+  AuditEntry,
+  AuditPage,
+  AuditQuery,
+  RecordKind,
+  RecordName,
+  SettingsChanges,
+  SettingsSnapshot,
+} from '../../../ports/settings-store.ts';
+import { checksumOf } from '../damage.ts';
+
+/** The operator's records as JSON documents under stable ids. There are few of them; they are read whole. */
+export class RecordTable {
+  readonly #all: StatementSync;
+  readonly #find: StatementSync;
+  readonly #insert: StatementSync;
+  readonly #update: StatementSync;
+  readonly audit: AuditTable;
+
+  constructor(database: DatabaseSync) {
+    this.#all = database.prepare(`select ${COLUMNS} from record order by id`);
+    this.#find = database.prepare(`select ${COLUMNS} from record where kind = ? and name = ?`);
+    this.#insert = database.prepare(
+      'insert into record(kind, name, version, gone, document) values (?, ?, 1, 0, ?)',
+    );
+    this.#update = database.prepare(
+      'update record set document = ?, version = ?, gone = ?, sum = ? where id = ?',
+    );
+    this.audit = new AuditTable(database);
+  }
+
+  load(): SettingsSnapshot {
+    const rows = this.#all.all() as unknown as StoredRecordRow[];
+    for (const row of rows) refuseDamaged(row);
+    const of = (kind: RecordKind, gone: 0 | 1) =>
+      rows
+        .filter((row) => row.kind === kind && row.gone === gone)
+        .map(({ id, version, document }) => ({ id, version, document: JSON.parse(document) }));
+    const sources = (gone: 0 | 1): Source[] =>
+      of('source', gone).map(({ id, document }) => ({ ...document, id }));
+    const destinations = (gone: 0 | 1): Destination[] =>
+      of('destination', gone).map(({ id, version, document }) => ({ ...document, id, version }));
+    return {
+      sources: sources(0),
+      destinations: destinations(0),
+      tokens: of('token', 0).map(({ document }) => document),
+      replays: of('replay', 0).map(({ document }) => document),
+      gone: { sources: sources(1), destinations: destinations(1) },
+    };
+  }
+
+  apply(changes: SettingsChanges): SettingsSnapshot {
+    const { sources, destinations, tokens = [], replays = [], removed = [], audit = [] } = changes;
+    for (const { kind, name } of removed) this.#drop({ kind, name });
+    for (const source of sources) this.#put('source', source.name, source);
+    for (const destination of destinations) this.#put('destination', destination.name, destination);
+    for (const token of tokens) this.#put('token', token.name, token);
+    for (const replay of replays) this.#put('replay', replay.id, replay);
+    for (const entry of audit) this.audit.add(entry);
+    return this.load();
+  }
+
+  #drop({ kind, name }: RecordName): void {
+    const row = this.#find.get(kind, name) as StoredRecordRow | undefined;
+    if (row?.gone === 0) this.#write({ ...row, gone: 1, version: row.version + 1 });
+  }
+
+  #put(kind: RecordKind, name: string, record: object): void {
+    const document = JSON.stringify(record);
+    const row = this.#find.get(kind, name) as StoredRecordRow | undefined;
+    if (row === undefined) {
+      const id = Number(this.#insert.run(kind, name, document).lastInsertRowid);
+      this.#write({ id, kind, name, version: 1, gone: 0, document });
+    } else if (row.gone === 1 || !isDeepStrictEqual(JSON.parse(row.document), JSON.parse(document)))
+      this.#write({ ...row, document, version: row.version + 1, gone: 0 });
+  }
+
+  #write(row: RecordRow): void {
+    this.#update.run(row.document, row.version, row.gone, recordChecksum(row), row.id);
+  }
+}
+
+const COLUMNS = 'id, kind, name, version, gone, document, sum';
+
+export interface RecordRow {
+  id: number;
+  kind: RecordKind;
+  name: string;
+  version: number;
+  gone: 0 | 1;
+  document: string;
+}
+
+interface StoredRecordRow extends RecordRow {
+  sum: number;
+}
+
+/** Covers everything in the row: an event must not go to another address because a bit of its destination has turned over. */
+export function recordChecksum({ id, kind, name, version, gone, document }: RecordRow): number {
+  return crc32(`${kind} ${name} ${document}`, checksumOf(id, version, gone));
+}
+
+function refuseDamaged(row: StoredRecordRow): void {
+  if (row.sum === recordChecksum(row)) return;
+  throw new StorageError(
+    `the record of ${row.kind} ${JSON.stringify(row.name)} is damaged: nothing is sent by settings that are not what was ` +
+      'saved; stop Millrace and restore a backup with millrace restore',
+  );
+}
+
+/** Who changed which record. Written in the commit that changes it, and never changed itself. */
+export class AuditTable {
+  readonly #insert: StatementSync;
+  readonly #select: StatementSync;
+
+  constructor(database: DatabaseSync) {
+    this.#insert = database.prepare(
+      'insert into audit(at, by, action, kind, name, before, after) values (?, ?, ?, ?, ?, ?, ?)',
+    );
+    this.#select = database.prepare(
+      `select id, at, by, action, kind, name, before, after from audit
+       where id < ? and (? is null or kind = ?) and (? is null or name = ?) order by id desc limit ?`,
+    );
+  }
+
+  add({ at, by, action, kind, name, before, after }: AuditEntry): void {
+    this.#insert.run(at, by, action, kind, name, toJson(before), toJson(after));
+  }
+
+  page(
+    { kind = null, name = null }: Nullable<AuditQuery>,
+    limit: number,
+    from = Number.MAX_SAFE_INTEGER,
+  ): AuditPage {
+    // One more than asked for: only then is it known whether the trail goes on.
+    const rows = this.#select.all(from, kind, kind, name, name, limit + 1) as unknown as AuditRow[];
+    const shown = rows.slice(0, limit);
+    return {
+      entries: shown.map(({ id: _, before, after, ...entry }) => ({
+        ...entry,
+        ...(before === null ? {} : { before: JSON.parse(before) }),
+        ...(after === null ? {} : { after: JSON.parse(after) }),
+      })),
+      ...(rows.length > limit ? { next: shown.at(-1)!.id } : {}),
+    };
+  }
+}
+
+type Nullable<Of> = { readonly [Key in keyof Of]?: Of[Key] | null };
+
+type AuditRow = Omit<AuditEntry, 'before' | 'after'> & {
+  id: number;
+  before: string | null;
+  after: string | null;
+};
+
+function toJson(record: AuditEntry['before']): string | null {
+  return record === undefined ? null : JSON.stringify(record);
+}

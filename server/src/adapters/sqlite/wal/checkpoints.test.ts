@@ -1,0 +1,68 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openDatabase } from '../database.ts';
+import { Checkpoints } from './checkpoints.ts';
+
+describe('the checkpointer', () => {
+  let folder: string;
+  let database: DatabaseSync;
+  let checkpoints: Checkpoints;
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'millrace-checkpoints-'));
+    database = openDatabase(folder, { isNew: true });
+    database.exec('create table filled(bytes)');
+    checkpoints = new Checkpoints(database, folder);
+  });
+
+  afterEach(async () => {
+    await checkpoints.stop();
+    database.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  function commit(bytes: number): void {
+    database.prepare('insert into filled values (zeroblob(?))').run(bytes);
+    checkpoints.afterCommit();
+  }
+
+  /** Pages of the log that are not copied yet. */
+  function pagesLeft(): number {
+    const row = database.prepare('pragma wal_checkpoint(noop)').get() as {
+      log: number;
+      checkpointed: number;
+    };
+    return row.log - row.checkpointed;
+  }
+
+  it('runs from when there is something worth copying, and copies it', async () => {
+    commit(250_000);
+    expect(checkpoints.isRunning).toBe(false);
+    commit(300_000);
+    expect(checkpoints.isRunning).toBe(true);
+    expect(pagesLeft()).toBeGreaterThan(100);
+    await expect.poll(pagesLeft).toBe(0);
+  });
+
+  it('gives up the file each time it is told to, however soon after it was told to go on', () => {
+    commit(1_200_000);
+    for (let nth = 0; nth < 5000; nth++) {
+      checkpoints.pause();
+      checkpoints.resume(database);
+    }
+    checkpoints.pause();
+    expect(() => checkpoints.pause()).not.toThrow();
+    checkpoints.resume(database);
+  });
+
+  it('need not run for the log to be emptied, nor for the file to be opened anew', () => {
+    commit(1000);
+    checkpoints.pause();
+    checkpoints.resume(database);
+    expect(checkpoints.truncateWal()).toBe(true);
+    expect(checkpoints.isRunning).toBe(false);
+  });
+});

@@ -1,0 +1,159 @@
+import type { Attempt } from '../../model/delivery.ts';
+import { HOUR, type Monotonic, SECOND, type Time } from '../../model/time.ts';
+import { type Clock, type ClockStep, wallTimeOf } from '../../ports/clock.ts';
+import type {
+  DeadLetterQuery,
+  DeadLetterQueue,
+  EventHistory,
+  QueueStats,
+} from '../../ports/delivery-queue.ts';
+import type { EventLog, LogQuery, LogSize, PositionPage } from '../../ports/event-log.ts';
+import type { Store } from '../../ports/store.ts';
+
+/**
+ * A store as people ask it. Stores keep and compare times of the monotonic clock, so that setting the wall clock ends no
+ * window and lets nothing go; people ask by the wall clock, and are shown it.
+ */
+export function wallClockStore(store: Store, clock: Clock): Store {
+  const { log, queue: backlog, history, deadLetters } = store;
+  return withReplaced(store, {
+    log: withReplaced(log, {
+      find: async (query, below) => {
+        const found = await ('from' in query
+          ? findInRange(log, { query, below, clock })
+          : log.find(query, below));
+        const { reachedAt } = found;
+        return reachedAt === undefined ? found : { ...found, reachedAt: wallTimeOf(reachedAt, clock) };
+      },
+      size: async () => sizeOnWallClock(await log.size(), clock),
+      rangeSize: (range, from) => log.rangeSize(monotonicRange(range, clock.steps()).bounds, from),
+    }),
+    queue: withReplaced(backlog, {
+      stats: async () => (await backlog.stats()).map((lane) => laneOnWallClock(lane, clock)),
+    }),
+    history: withReplaced(history, {
+      read: async (positions) =>
+        (await history.read(positions)).map((known) => known && historyOnWallClock(known, clock)),
+    }),
+    deadLetters: deadLettersOnWallClock(deadLetters, clock),
+  });
+}
+
+/** The same object with other methods in the place of some. */
+function withReplaced<Whole extends object>(whole: Whole, parts: Partial<Whole>): Whole {
+  return new Proxy(whole, {
+    get(target, name) {
+      const part = Reflect.get(parts, name) ?? Reflect.get(target, name);
+      return typeof part === 'function' ? part.bind(target) : part;
+    },
+  });
+}
+
+function sizeOnWallClock(size: LogSize, clock: Clock): LogSize {
+  const { oldestAt, damage } = size;
+  const foundAt = damage?.foundAt;
+  return {
+    ...size,
+    ...(oldestAt === undefined ? {} : { oldestAt: wallTimeOf(oldestAt, clock) }),
+    ...(foundAt === undefined ? {} : { damage: { ...damage!, foundAt: wallTimeOf(foundAt, clock) } }),
+  };
+}
+
+function laneOnWallClock(lane: QueueStats, clock: Clock): QueueStats {
+  const { nextDueAt, oldestAt } = lane;
+  return {
+    ...lane,
+    ...(nextDueAt === undefined ? {} : { nextDueAt: wallTimeOf(nextDueAt, clock) }),
+    ...(oldestAt === undefined ? {} : { oldestAt: wallTimeOf(oldestAt, clock) }),
+  };
+}
+
+function historyOnWallClock(known: EventHistory, clock: Clock): EventHistory {
+  const deliveries = known.deliveries.map((delivery) => {
+    const { nextAttemptAt } = delivery;
+    const attempts = delivery.attempts.map((attempt) => attemptOnWallClock(attempt, clock));
+    const shown = { ...delivery, attempts };
+    return nextAttemptAt === undefined
+      ? shown
+      : { ...shown, nextAttemptAt: wallTimeOf(nextAttemptAt, clock) };
+  });
+  return { ...known, deliveries };
+}
+
+function attemptOnWallClock(attempt: Attempt, clock: Clock): Attempt {
+  return { ...attempt, startedAt: wallTimeOf(attempt.startedAt, clock) };
+}
+
+/**
+ * Dead letters by the time at which they were given up. Where the wall clock was set back, those that show a time out of the
+ * range but died between others of it are among them.
+ */
+function deadLettersOnWallClock(deadLetters: DeadLetterQueue, clock: Clock): DeadLetterQueue {
+  const within = ({ from = 0, to = Number.MAX_SAFE_INTEGER, ...query }: DeadLetterQuery): DeadLetterQuery => {
+    return { ...query, ...monotonicRange({ from, to }, clock.steps()).bounds };
+  };
+  return withReplaced(deadLetters, {
+    list: async (query, limit, begin) => {
+      const { letters, ...page } = await deadLetters.list(within(query), limit, begin);
+      return { ...page, letters: letters.map((one) => ({ ...one, at: wallTimeOf(one.at, clock) })) };
+    },
+    count: (query, from) => deadLetters.count(within(query), from),
+    redeliver: (slice) => deadLetters.redeliver({ ...slice, query: within(slice.query) }),
+  });
+}
+
+type RangeQuery = Extract<LogQuery, { from: Time }>;
+
+interface RangeSearch {
+  readonly query: RangeQuery;
+  readonly below: number | undefined;
+  readonly clock: Clock;
+}
+
+/** Events by the time of arrival that they show. Where the wall clock was set near that time, each of them is looked at. */
+async function findInRange(log: EventLog, { query, below, clock }: RangeSearch): Promise<PositionPage> {
+  const range = monotonicRange(query, clock.steps());
+  const found = await log.find({ ...query, ...range.bounds }, below);
+  if (range.isExact || found.positions.length === 0) return found;
+  const events = await log.read(found.positions);
+  const positions = found.positions.filter((_, nth) => {
+    const receivedAt = Date.parse(events[nth]?.event.receivedAt ?? '');
+    return receivedAt >= query.from && receivedAt < query.to;
+  });
+  return { ...found, positions };
+}
+
+/** A step was noticed at most so much after it happened; and an event may have been under way when the clock was set. */
+const STEP_MARGIN = HOUR;
+
+/**
+ * Between which monotonic times the events arrived that show a time of arrival in this range. Where the clock was set, there
+ * may be several such times, with others between them: then all of it, and it is not exact.
+ */
+export function monotonicRange(
+  { from, to }: { readonly from: Time; readonly to: Time },
+  steps: readonly ClockStep[],
+): { readonly bounds: { readonly from: Monotonic; readonly to: Monotonic }; readonly isExact: boolean } {
+  if (from <= 0 && to >= Number.MAX_SAFE_INTEGER) return { bounds: { from, to }, isExact: true };
+  const parts = steps.flatMap(({ at, ahead }, nth) => {
+    const begin = nth === 0 ? Number.NEGATIVE_INFINITY : at;
+    const end = steps[nth + 1]?.at ?? Number.POSITIVE_INFINITY;
+    const [first, last] = [
+      Math.max(from - ahead, begin - STEP_MARGIN),
+      Math.min(to - ahead, end + STEP_MARGIN, Number.MAX_SAFE_INTEGER),
+    ];
+    if (first >= last) return [];
+    const isInside = first >= begin + STEP_MARGIN && last <= end - STEP_MARGIN;
+    return [{ from: first, to: last, isInside }];
+  });
+  const [only] = parts;
+  if (only === undefined) return { bounds: { from: 0, to: 0 }, isExact: true };
+  if (parts.length === 1 && (only.isInside || steps.length === 1)) {
+    return { bounds: { from: only.from, to: only.to }, isExact: true };
+  }
+  const bounds = {
+    from: Math.min(...parts.map((part) => part.from)) - SECOND,
+    to: Math.max(...parts.map((part) => part.to)) + SECOND,
+  };
+  return { bounds, isExact: false };
+}

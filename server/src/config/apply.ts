@@ -1,0 +1,84 @@
+import { diffRecords } from '../control-api/changes.ts';
+import { MAX_PROBLEMS } from '../model/input-limits.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { SettingsSnapshot, SettingsStore } from '../ports/settings-store.ts';
+import type { Config } from './load.ts';
+import { unknownSources } from './validation.ts';
+import { pathText } from './yaml-source.ts';
+
+/** Writes a problem with its place in the file, where there is one. See `LoadedConfig.lineAt`. */
+export type ProblemFormatter = (path: string, message: string) => string;
+
+/** The settings cannot be used on this machine or with this data folder; the message is for the operator. */
+export class SettingsError extends Error {
+  constructor(lines: readonly string[]) {
+    const more = lines.length > MAX_PROBLEMS ? ['There are more.'] : [];
+    super(['these settings cannot be used:', ...lines.slice(0, MAX_PROBLEMS), ...more].join('\n'));
+    this.name = 'SettingsRefused';
+  }
+}
+
+/** What the file is applied with. */
+interface ApplyDependencies {
+  readonly logger: Logger;
+  readonly lineAt?: ProblemFormatter | undefined;
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  /** Why no request would ever be sent to a URL, if so. */
+  readonly refusalOf: (url: string) => string | undefined;
+}
+
+/**
+ * Every start applies the file: what it names is overwritten, what it does not name stays. Whoever changed one of its
+ * records meanwhile is told, because the change is lost. contract.md section 3. Rejects with a `SettingsError`, and changes
+ * nothing, when an endpoint has an address that is refused, or a destination names a source that neither the file nor the store
+ * has.
+ */
+export async function applyConfigFile(
+  config: Pick<Config, 'sources' | 'destinations'>,
+  settings: SettingsStore,
+  { logger, lineAt = (path, message) => `${path}  ${message}`, clock, refusalOf }: ApplyDependencies,
+): Promise<SettingsSnapshot> {
+  const now = await settings.load();
+  const refused = [
+    ...refusedEndpoints(config, refusalOf),
+    ...[...unknownSources(config, now)].map(({ path, message }) => ({ path: pathText(path), message })),
+  ];
+  if (refused.length > 0) throw new SettingsError(refused.map(({ path, message }) => lineAt(path, message)));
+  warnOfMissingSources(config, now, logger);
+  const changes = diffRecords(config, now, { by: 'file', clock });
+  for (const { kind, name, action } of changes.audit ?? []) {
+    if (action === 'created') continue;
+    const [last] = (await settings.audit({ kind, name }, 1)).entries;
+    if (last !== undefined && last.by !== 'file')
+      logger.warn({ kind, name, by: last.by, at: new Date(last.at).toISOString() }, 'settings.overwritten');
+  }
+  return await settings.apply(changes);
+}
+
+/** Names are not looked up: a server must start without DNS, and what they resolve to may change. */
+function refusedEndpoints(
+  { destinations }: Pick<Config, 'destinations'>,
+  refusalOf: (url: string) => string | undefined,
+): { readonly path: string; readonly message: string }[] {
+  return destinations.flatMap(({ settings }, index) =>
+    settings.endpoints.flatMap(({ url }, place) => {
+      const message = refusalOf(url);
+      const path = `destinations[${index}].settings.endpoints[${place}].url`;
+      return message === undefined ? [] : [{ path, message }];
+    }),
+  );
+}
+
+/** Sources that a destination names since an earlier start and that are no longer there. */
+function warnOfMissingSources(
+  { sources, destinations }: Pick<Config, 'sources' | 'destinations'>,
+  now: SettingsSnapshot,
+  logger: Logger,
+): void {
+  const names = new Set([...sources, ...now.sources].map(({ name }) => name));
+  for (const { name, sources: wanted } of destinations) {
+    for (const source of wanted)
+      if (!names.has(source)) logger.warn({ destination: name, source }, 'source.missing');
+  }
+}

@@ -1,0 +1,253 @@
+import * as z from 'zod';
+import { MAX_PROBLEMS } from '../model/input-limits.ts';
+import { isObject } from '../model/json.ts';
+import { visible } from '../model/visible-text.ts';
+import { configFileSchema } from './schema.ts';
+import {
+  type ConfigFile,
+  type ConfigProblem,
+  pathText,
+  shownPath,
+  type ValueLocation,
+} from './yaml-source.ts';
+
+/** Longer words are no slips of the fingers, and comparing them would take long. */
+const MAX_WORD_LENGTH = 32;
+
+/** Words that are compared at most. */
+const MAX_WORDS = 1000;
+
+/** The one word that a slip of the fingers, or another habit of writing names, could have turned into `written`. */
+export function closestWord(written: string, words: Iterable<string>): string | undefined {
+  if (written.length > MAX_WORD_LENGTH) return undefined;
+  const from = normalizeWord(written);
+  let best: string | undefined;
+  let least = Number.POSITIVE_INFINITY;
+  let compared = 0;
+  for (const word of words) {
+    if (word.length > MAX_WORD_LENGTH) continue;
+    const most = Math.max(1, Math.floor(word.length / 4));
+    const distance = editDistance(from, normalizeWord(word), Math.min(most, least - 1));
+    if (distance !== undefined) [best, least] = [word, distance];
+    if (least === 0 || ++compared === MAX_WORDS) break;
+  }
+  return best;
+}
+
+function normalizeWord(word: string): string {
+  return word.toLowerCase().replace(/[_-]/g, '');
+}
+
+/** How many letters are inserted, left out, replaced, or swapped with their neighbour; nothing when more than `most`. */
+function editDistance(from: string, to: string, most: number): number | undefined {
+  if (Math.abs(from.length - to.length) > most) return undefined;
+  let above: number[] = [];
+  let row = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (let line = 1; line <= from.length; line++) {
+    const next = [line];
+    for (let column = 1; column <= to.length; column++) {
+      const replaced = row[column - 1]! + (from[line - 1] === to[column - 1] ? 0 : 1);
+      const swapped = from[line - 1] === to[column - 2] && from[line - 2] === to[column - 1];
+      const least = Math.min(replaced, row[column]! + 1, next[column - 1]! + 1);
+      next.push(swapped ? Math.min(least, above[column - 2]! + 1) : least);
+    }
+    // A swap reaches over one row.
+    if (Math.min(...row, ...next) > most) return undefined;
+    above = row;
+    row = next;
+  }
+  const distance = row[to.length]!;
+  return distance > most ? undefined : distance;
+}
+
+type Issue = z.core.$ZodIssue;
+type Path = readonly PropertyKey[];
+
+/** Values under these keys are credentials, or may be: problems are logged, so they are never quoted. */
+const SECRET_PATHS = /(^|\.)(token|database|sharedSecret|signingSecrets|writeKeys|headers)([.[]|$)/;
+
+/**
+ * What is wrong with the configuration, all at once, the first `MOST_PROBLEMS` of it; the message has one line per problem, in
+ * file order, and says when there are more.
+ */
+export class ConfigError extends Error {
+  readonly problems: readonly ConfigProblem[];
+
+  constructor(problems: readonly ConfigProblem[]) {
+    const told = inFileOrder(problems).slice(0, MAX_PROBLEMS);
+    const lines = told.map(formatProblem);
+    if (problems.length > told.length)
+      lines.push(`These are the first ${MAX_PROBLEMS} problems; there are more.`);
+    super(lines.join('\n'));
+    this.name = 'ConfigError';
+    this.problems = told;
+  }
+}
+
+/** One line for the operator: `millrace.yaml:12:9  sources[0].name  must be …`. */
+export function formatProblem(problem: ConfigProblem): string {
+  const spot = problem.line === undefined ? '' : `:${problem.line}:${problem.column ?? 1}`;
+  const where = problem.file === undefined ? '' : `${problem.file}${spot}`;
+  return visible([where, problem.path, problem.message].filter((part) => part !== '').join('  '));
+}
+
+/** In the order of the file; what is not in the file comes last. */
+export function inFileOrder(problems: readonly ConfigProblem[]): ConfigProblem[] {
+  const line = (problem: ConfigProblem) => problem.line ?? Number.POSITIVE_INFINITY;
+  return [...problems].sort((a, b) =>
+    line(a) === line(b) ? (a.column ?? 0) - (b.column ?? 0) : line(a) < line(b) ? -1 : 1,
+  );
+}
+
+/**
+ * The schema's view of a file as problems with their places; values that could not be read are left out. One more than
+ * `MOST_PROBLEMS` at most, which tells that there are more; nothing is computed for the others.
+ */
+export function problemsOfIssues(
+  issues: readonly Issue[],
+  file: ConfigFile & { path: string },
+): ConfigProblem[] {
+  const problems = new Map<string, ConfigProblem>();
+  for (const { path, message, atKey, isBare } of reportIssues(issues, file)) {
+    const text = pathText(path);
+    if (file.unread.has(text)) continue;
+    const place = nearestLocation(path, file);
+    const spot = atKey ? (place?.key ?? place?.at) : place?.at;
+    // Of one with more in it than a key has, the rest is left out in any case.
+    const isHidden = isBare && shownPath(path) === text;
+    const shown = shownPath(isHidden ? path.with(-1, '…') : path);
+    // Two checks of one value may say the same.
+    const said = `${text}\n${message}`;
+    if (problems.has(said)) continue;
+    problems.set(said, { file: file.path, ...(spot ?? { line: 1, column: 1 }), path: shown, message });
+    if (problems.size > MAX_PROBLEMS) break;
+  }
+  return [...problems.values()];
+}
+
+interface IssueReport {
+  readonly path: Path;
+  readonly message: string;
+  /** Whether the key is wrong rather than its value. */
+  readonly atKey: boolean;
+  /** Whether the key stands there without a value, and may be a secret that was to be one: `{ S3CRET }`. */
+  readonly isBare: boolean;
+}
+
+/** What the issues say, one after the other: unknown keys come several in one. */
+function* reportIssues(issues: readonly Issue[], file: ConfigFile): Generator<IssueReport> {
+  for (const issue of issues) {
+    if (issue.code === 'unrecognized_keys') {
+      const allowed = knownKeysAt(issue.path);
+      for (const key of issue.keys)
+        yield {
+          path: [...issue.path, key],
+          message: unknownKey(key, allowed),
+          atKey: true,
+          isBare:
+            valueAt(file.value, [...issue.path, key]) === null && closestWord(key, allowed) === undefined,
+        };
+    } else yield reportIssue(issue, file);
+  }
+}
+
+function reportIssue(issue: Issue, file: ConfigFile): IssueReport {
+  const custom = issue.code === 'custom' ? (issue.params ?? {}) : undefined;
+  const complete = custom !== undefined && custom['found'] !== true;
+  const message = complete ? issue.message : `${issue.message}${foundTextAt(issue, file)}`;
+  const missing = !complete && valueAt(file.value, issue.path) === undefined;
+  return {
+    path: issue.path,
+    message: missing ? `is missing: ${issue.message}` : message,
+    atKey: custom?.['at'] === 'key',
+    isBare: issue.path.at(-2) === 'headers' && valueAt(file.value, issue.path) === null,
+  };
+}
+
+function foundTextAt(issue: Issue, file: ConfigFile): string {
+  const text = pathText(issue.path);
+  const value = valueAt(file.value, issue.path);
+  const written = file.places.get(text)?.written;
+  // A value from the environment is often a secret, and what it is called helps more than what it says.
+  if (written !== undefined) return `, found the value of ${JSON.stringify(written)}`;
+  // A rule of a free text begins so; for a port or a duration quotes would not help.
+  const unquoted = issue.message.startsWith('must be text') && ['number', 'boolean'].includes(typeof value);
+  // Where a mapping or a list belongs, a text may be what was to stand in it: `admin: token S3CRET`.
+  const isContainer =
+    issue.code === 'invalid_type' && ['object', 'record', 'array'].includes(String(issue.expected));
+  if (isContainer && !Array.isArray(value) && !isObject(value))
+    return `, found ${value === null ? 'nothing' : typeof value === 'string' ? 'text' : `a ${typeof value}`}`;
+  return `${foundText(value, SECRET_PATHS.test(text))}${unquoted ? ': put it in quotes' : ''}`;
+}
+
+/** `, found …`; nothing where the value is a secret that must not be shown. */
+export function foundText(value: unknown, secret = false): string {
+  if (value === null) return ', found nothing';
+  if (Array.isArray(value))
+    return `, found ${value.length === 0 ? 'an empty list' : `a list of ${value.length}`}`;
+  if (isObject(value)) return `, found a mapping of ${Object.keys(value).length}`;
+  if (typeof value === 'string') {
+    if (secret && value !== '') return '';
+    return `, found ${JSON.stringify(quotable(value))}`;
+  }
+  if (secret) return `, found a ${typeof value}`;
+  return `, found ${typeof value === 'number' ? 'the number ' : ''}${String(value)}`;
+}
+
+/** Long texts are cut; what may be a credential in an address is left out. */
+function quotable(text: string): string {
+  // With both, it cannot be told which of them ends the part that may be shown.
+  if (/[?#]/.test(text) && text.includes('@')) return '…';
+  const harmless = text.replace(/^.*@/s, '…@').replace(/([?#]).*$/s, '$1…');
+  return harmless.length <= 80 ? harmless : `${harmless.slice(0, 79)}…`;
+}
+
+function unknownKey(key: string, allowed: readonly string[]): string {
+  const similar = closestWord(key, allowed);
+  const hint = similar === undefined ? '' : ` did you mean ${similar}?`;
+  return `is not a known key;${hint} allowed here: ${allowed.join(', ')}`;
+}
+
+/** Made once, and only when something is wrong: it costs as much as validating hundreds of records. */
+let configJsonSchema: z.core.JSONSchema.BaseSchema | undefined;
+
+/** The keys the schema knows at a path, read from its JSON Schema; only ever needed to say what is wrong. */
+function knownKeysAt(path: Path): string[] {
+  configJsonSchema ??= z.toJSONSchema(configFileSchema, { io: 'input' });
+  let schema: z.core.JSONSchema.BaseSchema | undefined = configJsonSchema;
+  for (const segment of path) {
+    const next: unknown = typeof segment === 'number' ? schema?.items : schema?.properties?.[String(segment)];
+    schema = isObject(next) ? (next as z.core.JSONSchema.BaseSchema) : undefined;
+  }
+  return Object.keys(schema?.properties ?? {});
+}
+
+/** The place of a value, or of the innermost thing around it that the file holds. */
+function nearestLocation(path: Path, file: ConfigFile): ValueLocation | undefined {
+  for (let length = path.length; length >= 0; length--) {
+    const place = file.places.get(pathText(path.slice(0, length)));
+    if (place !== undefined) return place;
+  }
+  return undefined;
+}
+
+function valueAt(value: unknown, path: Path): unknown {
+  return path.reduce<unknown>((inner, segment) => {
+    if (Array.isArray(inner)) return inner[Number(segment)];
+    return isObject(inner) && Object.hasOwn(inner, segment) ? inner[String(segment)] : undefined;
+  }, value);
+}
+
+/** One line for the operator about a path as `pathText` writes it, with the place of the innermost thing there that the file holds. */
+export function formatProblemAt(
+  path: string,
+  message: string,
+  file: ConfigFile & { readonly path: string },
+): string {
+  for (let part = path; part !== ''; part = part.replace(/(\.[^.[]*|\[[^[]*)$/, '')) {
+    const place = file.places.get(part);
+    if (place !== undefined) return formatProblem({ file: file.path, ...place.at, path, message });
+    if (!/[.[]/.test(part)) break;
+  }
+  return formatProblem({ ...(file.path === '' ? {} : { file: file.path }), path, message });
+}

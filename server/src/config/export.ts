@@ -1,0 +1,247 @@
+import { createHash } from 'node:crypto';
+import { isObject, type Json, type JsonObject } from '../model/json.ts';
+import { hasMaskedValue, mapQueryValues } from '../model/secrets.ts';
+import { visibleJson } from '../model/visible-text.ts';
+import { pathText } from './yaml-source.ts';
+
+/** A secret that is to get the name of a variable: its destination, and where it stands in there. */
+export interface SecretLocation {
+  readonly destination: string;
+  /**
+   * `settings.sharedSecret`, `settings.signingSecrets[0]`, `settings.endpoints[0].headers.Authorization`, and for a value in
+   * a query `settings.endpoints[0].url`, the name of the value, and its number among those of the name.
+   */
+  readonly path: readonly (string | number)[];
+}
+
+/** Characters of a digest at the end of a name that would not be unique without; more where even that is not enough. */
+const MIN_DIGEST = 8;
+
+/**
+ * The names of environment variables for secrets, in the order given: `CRM_SECRET`, `CRM_SIGNING_SECRET_1`,
+ * `CRM_HEADER_1_AUTHORIZATION`, `CRM_QUERY_1_TOKEN`. No two are the same, and each depends on its own place alone, except that places whose
+ * names would be the same all get a digest at the end. A number would be shorter, but a destination added later could
+ * then take over a variable, and with it a secret, of another.
+ */
+function variableNames(places: readonly SecretLocation[]): string[] {
+  const plain = places.map(plainName);
+  const isShared = (name: string) => plain.indexOf(name) !== plain.lastIndexOf(name);
+  const taken = new Set(plain.filter((name) => !isShared(name)));
+  return plain.map((name, nth) => {
+    if (!isShared(name)) return name;
+    const digest = createHash('sha256').update(JSON.stringify(places[nth])).digest('hex').toUpperCase();
+    let length = MIN_DIGEST;
+    while (taken.has(`${name}_${digest.slice(0, length)}`)) length++;
+    const unique = `${name}_${digest.slice(0, length)}`;
+    taken.add(unique);
+    return unique;
+  });
+}
+
+function plainName({ destination, path }: SecretLocation): string {
+  const prefix = wordOf(destination) || 'DESTINATION';
+  const name = `${prefix}_${partName(path)}`;
+  return /^[0-9]/.test(name) ? `_${name}` : name;
+}
+
+function partName([, part, nth, field, name]: SecretLocation['path']): string {
+  if (part === 'sharedSecret') return 'SECRET';
+  if (part === 'signingSecrets') return `SIGNING_SECRET_${Number(nth) + 1}`;
+  return `${field === 'url' ? 'QUERY' : 'HEADER'}_${Number(nth) + 1}_${wordOf(String(name)) || 'VALUE'}`;
+}
+
+/** `ünd-so weiter` → `UND_SO_WEITER`; empty where no letter and no digit is left. */
+function wordOf(text: string): string {
+  return text
+    .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
+    .toUpperCase()
+    .replace(/[^A-Z0-9]+/g, '_')
+    .replace(/^_|_$/g, '');
+}
+
+/** Sources and destinations as the control API shows them (`GET config`): a mask stands for every secret. */
+export interface ExportedRecords {
+  readonly sources: readonly JsonObject[];
+  readonly destinations: readonly JsonObject[];
+}
+
+/** A list of short texts that fits in here stands on one line. */
+const WIDTH = 100;
+
+/** Texts that need no quotes anywhere in YAML, not even in a list on one line. */
+const PLAIN = /^(https?:\/\/[\w./?=&%+:-]*[\w/]|[A-Za-z_][\w./@+-]*( [\w./@+-]+)*)$/;
+
+/** These YAML takes, or once took, for something else than text. */
+const SPECIAL = /^(y|yes|n|no|on|off|true|false|null|nan|inf)$/i;
+
+/** What an editor may change, beside what cannot be seen. */
+const NONCHARACTERS = /[\ufdd0-\ufdef\ufffe\uffff]/g;
+
+/**
+ * Writes a configuration file with these records, the same bytes for the same records: `readConfigFile` finds exactly
+ * them in it when the variables that its beginning lists hold the secrets. contract.md section 3.
+ */
+export function formatConfig({ sources, destinations }: ExportedRecords): string {
+  // A copy in which no two masks are one object: each is known by itself.
+  const own = JSON.parse(JSON.stringify({ sources, destinations })) as ExportedRecords;
+  const sorted = { sources: byName(own.sources), destinations: byName(own.destinations) };
+  const { variables, references } = secretVariables(sorted.destinations);
+  const body = Object.entries(sorted).flatMap(([key, records]) =>
+    yamlEntry(`${key}:`, records, '', references),
+  );
+  return `${[...headerComment(variables), '', ...body].join('\n')}\n`;
+}
+
+interface SecretVariable extends SecretLocation {
+  readonly name: string;
+}
+
+/** What is written in the place of each mask: a text with the names of its variables. */
+type SecretReferences = ReadonlyMap<Json, string>;
+
+/** A mask, and the places of the secrets behind it: one, or as many as a URL has values in its query. */
+interface HiddenSecret {
+  readonly mask: Json;
+  readonly paths: readonly SecretLocation['path'][];
+  readonly written: (names: readonly string[]) => string;
+}
+
+function byName(records: readonly JsonObject[]): JsonObject[] {
+  const nameOf = ({ name }: JsonObject) => String(name);
+  return [...records].sort((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));
+}
+
+function secretVariables(destinations: readonly JsonObject[]): {
+  readonly variables: readonly SecretVariable[];
+  readonly references: SecretReferences;
+} {
+  const hidden = destinations.flatMap((record) =>
+    findHiddenSecrets(record, []).map((one) => ({ ...one, destination: String(record['name']) })),
+  );
+  const places = hidden.flatMap(({ destination, paths }) => paths.map((path) => ({ destination, path })));
+  const names = variableNames(places);
+  const left = [...names];
+  return {
+    variables: places.map((place, nth) => ({ ...place, name: names[nth]! })),
+    references: new Map(
+      hidden.map(({ mask, paths, written }) => [mask, written(left.splice(0, paths.length))] as const),
+    ),
+  };
+}
+
+/** A URL with masked values is replaced by a mask, so that it can be known again. */
+function findHiddenSecrets(value: Json, path: SecretLocation['path']): HiddenSecret[] {
+  if (isMask(value)) return [{ mask: value, paths: [path], written: ([name = '']) => reference(name) }];
+  if (Array.isArray(value))
+    return value.flatMap((item: Json, nth) => findHiddenSecrets(item, [...path, nth]));
+  if (!isObject(value)) return [];
+  return Object.entries(value).flatMap(([key, inner]) => {
+    if (key !== 'url' || typeof inner !== 'string' || !hasMaskedValue(inner))
+      return findHiddenSecrets(inner, [...path, key]);
+    const mask = { set: true };
+    (value as Record<string, Json>)[key] = mask;
+    return [hiddenUrlSecrets(inner, mask, [...path, key])];
+  });
+}
+
+function hiddenUrlSecrets(url: string, mask: Json, path: SecretLocation['path']): HiddenSecret {
+  const paths: SecretLocation['path'][] = [];
+  mapQueryValues(url, (value, { name, nth }) => {
+    paths.push([...path, name, nth]);
+    return value;
+  });
+  const escaped = url.replaceAll('${', () => '$${');
+  const written = (names: readonly string[]) => {
+    const left = [...names];
+    return quoted(mapQueryValues(escaped, () => reference(left.shift() ?? '')));
+  };
+  return { mask, paths, written };
+}
+
+function reference(name: string): string {
+  return `\${${name}}`;
+}
+
+/** What `maskSecret` makes: nothing else in a record has such a key. */
+function isMask(value: Json): value is JsonObject {
+  return isObject(value) && value['set'] === true;
+}
+
+function headerComment(listed: readonly SecretVariable[]): string[] {
+  const width = Math.max(...listed.map(({ name }) => name.length));
+  const lines = ['# Written by `millrace export`; `millrace plan -f` shows what it would change.'];
+  if (listed.length === 0) return lines;
+  return [
+    ...lines,
+    '# Secrets are not in it. They are read from these variables of the environment:',
+    ...listed.map(
+      ({ name, destination, path }) =>
+        `#   ${name.padEnd(width)}  ${describeLocation(path.slice(1))} of ${quoted(destination)}`,
+    ),
+  ];
+}
+
+/** `endpoints[0].headers.Authorization`; of a value in a query `token in endpoints[0].url`. */
+function describeLocation(path: SecretLocation['path']): string {
+  const [endpoints = '', place = 0, field, name] = path;
+  if (field !== 'url') return pathText(path);
+  return `${name === '' ? 'a value' : quoted(String(name))} in ${pathText([endpoints, place, field])}`;
+}
+
+/** `head` is a key with its colon, or the dash of a list; the value follows on its line where it can. */
+function yamlEntry(head: string, value: Json, indent: string, references: SecretReferences): string[] {
+  const short = yamlInline(value, references);
+  if (short !== undefined && (!Array.isArray(value) || head.length + short.length < WIDTH))
+    return [`${head} ${short}`];
+  if (Array.isArray(value))
+    return [head, ...value.flatMap((item: Json) => yamlListItem(item, `${indent}  `, references))];
+  return [head, ...yamlMapping(value as JsonObject, `${indent}  `, references)];
+}
+
+function yamlListItem(value: Json, indent: string, references: SecretReferences): string[] {
+  if (!isObject(value) || isMask(value)) return yamlEntry(`${indent}-`, value, indent, references);
+  const [first = '', ...rest] = yamlMapping(value, `${indent}  `, references);
+  return [`${indent}- ${first.trimStart()}`, ...rest];
+}
+
+function yamlMapping(object: JsonObject, indent: string, references: SecretReferences): string[] {
+  return Object.entries(object).flatMap(([key, value]) =>
+    yamlEntry(`${indent}${yamlKey(key)}:`, value, indent, references),
+  );
+}
+
+/** What holds no mapping but an empty one. */
+function yamlInline(value: Json, references: SecretReferences): string | undefined {
+  const written = references.get(value);
+  if (written !== undefined) return written;
+  if (typeof value === 'string') return yamlText(value);
+  if (Array.isArray(value)) {
+    const items = value.map((item: Json) => yamlInline(item, references));
+    return items.includes(undefined) ? undefined : `[${items.join(', ')}]`;
+  }
+  if (isObject(value)) return Object.keys(value).length === 0 ? '{}' : undefined;
+  return String(value);
+}
+
+/** References are not read in keys, so that nothing is escaped there. */
+function yamlKey(key: string): string {
+  return isPlain(key) ? key : quoted(key);
+}
+
+function yamlText(text: string): string {
+  const escaped = text.replaceAll('${', () => '$${');
+  return isPlain(escaped) ? escaped : quoted(escaped);
+}
+
+function isPlain(text: string): boolean {
+  return PLAIN.test(text) && !SPECIAL.test(text);
+}
+
+/** YAML 1.2 reads every text of JSON. */
+function quoted(text: string): string {
+  return visibleJson(JSON.stringify(text)).replace(
+    NONCHARACTERS,
+    (character) => `\\u${character.charCodeAt(0).toString(16)}`,
+  );
+}

@@ -1,0 +1,293 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { DAY } from '../model/time.ts';
+import { ConfigError, type ConfigInputs, loadConfig } from './load.ts';
+
+/** contract.md section 3, to the letter. */
+const CONTRACT = `host: 0.0.0.0
+port: 8080
+data: ./data                       # embedded engine; or:  database: postgres://…   for a cluster
+admin: { token: \${MILLRACE_ADMIN_TOKEN} }
+retention: { events: 7d, deadLetters: 30d }
+unknownWriteKeys: refuse           # discard
+egress: { allow: [10.20.0.0/16] }  # private ranges that endpoints may resolve to; default none
+sources:
+  - name: website
+    writeKeys: [wk_web_1]
+    mode: standard                 # strict
+    whenDisabled: refuse           # discard
+destinations:
+  - name: crm
+    type: webhooks
+    sources: [website]
+    enabled: true
+    settings:
+      endpoints:
+        - { url: https://example.com/hook, headers: { X-Team: growth } }
+      sharedSecret: \${CRM_SECRET}
+      format: documented           # canonical
+      success: any                 # each
+`;
+
+function load(text?: string, rest: Partial<ConfigInputs> = {}) {
+  const file = text === undefined ? {} : { file: { path: 'millrace.yaml', text } };
+  return loadConfig({ ...file, env: {}, flags: {}, defaults: { host: '127.0.0.1' }, ...rest });
+}
+
+/** The lines of the refusal; fails when the configuration is accepted. */
+function refusal(text?: string, rest: Partial<ConfigInputs> = {}): string[] {
+  try {
+    load(text, rest);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message.split('\n');
+    throw error;
+  }
+  throw new Error('the configuration was accepted');
+}
+
+const MB = 1024 ** 2;
+const LIMITS = { connections: 16_000, requests: 10_000, requestBytes: 64 * MB, dedupeMemory: 64 * MB };
+
+const source = (more = '') => `sources:\n  - name: web\n    writeKeys: [wk]\n${more}`;
+
+describe('a configuration file', () => {
+  it('loads the example of the contract exactly', () => {
+    const env = { MILLRACE_ADMIN_TOKEN: 'token-of-the-admin', CRM_SECRET: 's3cret' };
+    const { config } = load(CONTRACT, { env });
+    expect(config).toStrictEqual({
+      host: '0.0.0.0',
+      port: 8080,
+      data: './data',
+      admin: { token: 'token-of-the-admin' },
+      retention: { events: 7 * DAY, deadLetters: 30 * DAY },
+      unknownWriteKeys: 'refuse',
+      egress: { allow: ['10.20.0.0/16'] },
+      trustedProxies: [],
+      metrics: { public: false },
+      limits: LIMITS,
+      log: 'info',
+      sources: [
+        { name: 'website', writeKeys: ['wk_web_1'], enabled: true, mode: 'standard', whenDisabled: 'refuse' },
+      ],
+      destinations: [
+        {
+          name: 'crm',
+          type: 'webhooks',
+          sources: ['website'],
+          enabled: true,
+          settings: {
+            endpoints: [{ url: 'https://example.com/hook', headers: { 'X-Team': 'growth' } }],
+            sharedSecret: 's3cret',
+            format: 'documented',
+            success: 'any',
+          },
+        },
+      ],
+    });
+  });
+
+  it.each([
+    ['no file', undefined],
+    ['an empty file', ''],
+    ['a file of comments', '# nothing yet\n---\n# really\n'],
+  ])('has a default for everything: %s', (_, text) => {
+    expect(load(text)).toEqual({
+      config: {
+        host: '127.0.0.1',
+        port: 8080,
+        data: './data',
+        admin: {},
+        retention: { events: 7 * DAY, deadLetters: 30 * DAY },
+        unknownWriteKeys: 'refuse',
+        egress: { allow: [] },
+        trustedProxies: [],
+        metrics: { public: false },
+        limits: LIMITS,
+        log: 'info',
+        sources: [],
+        destinations: [],
+      },
+      warnings: [],
+      lineAt: expect.any(Function),
+    });
+  });
+
+  it('takes every duration and size, sizes in steps of 1024', () => {
+    const durations = { '250ms': 250, '5s': 5000, '10m': 600_000, '4h': 14_400_000, '7d': 604_800_000 };
+    for (const [written, expected] of Object.entries(durations)) {
+      expect(load(`retention: { events: ${written} }`).config.retention.events).toBe(expected);
+    }
+    expect(load('limits: { disk: 32KB }').config.limits.disk).toBe(32_768);
+    expect(load('limits: { disk: 10GB }').config.limits.disk).toBe(10 * 1024 ** 3);
+  });
+
+  it('takes IPv4 and IPv6 ranges, and 0 as the port', () => {
+    const { config } = load('port: 0\negress: { allow: [0.0.0.0/0, 10.0.0.5/32, "::1/128", "fd00::/8"] }');
+    expect(config.egress.allow).toEqual(['0.0.0.0/0', '10.0.0.5/32', '::1/128', 'fd00::/8']);
+    expect(config.port).toBe(0);
+  });
+
+  it('lets an anchor stand for what it names', () => {
+    const endpoints =
+      '[{ url: https://a.example, headers: &h { X-A: "1" } }, { url: https://b.example, headers: *h }]';
+    const { config } = load(
+      `destinations: [{ name: d, type: webhooks, sources: [], settings: { endpoints: ${endpoints} } }]`,
+    );
+    expect(config.destinations[0]?.settings.endpoints[1]?.headers).toEqual({ 'X-A': '1' });
+  });
+});
+
+describe('environment and flags', () => {
+  const env = {
+    MILLRACE_HOST: '10.0.0.1',
+    MILLRACE_PORT: '9001',
+    MILLRACE_DATA: '/env',
+    MILLRACE_LOG: 'warn',
+    MILLRACE_ADMIN_TOKEN: 'token-from-the-environment',
+  };
+  const file =
+    'host: 10.0.0.9\nport: 9009\ndata: /file\nlog: error\nadmin: { token: token-from-the-file, port: 9010 }\n';
+
+  it('stand above the file in this order', () => {
+    expect(load(file).config).toMatchObject({ host: '10.0.0.9', port: 9009, data: '/file', log: 'error' });
+    const over = load(file, { env }).config;
+    expect(over).toMatchObject({ host: '10.0.0.1', port: 9001, data: '/env', log: 'warn' });
+    expect(over.admin).toEqual({ token: 'token-from-the-environment', port: 9010 });
+    const flags = { host: '::1', port: 0, data: '/flag', log: 'debug' };
+    expect(load(file, { env, flags }).config).toMatchObject(flags);
+    expect(load(file, { env, flags: { port: 1 } }).config).toMatchObject({ host: '10.0.0.1', port: 1 });
+  });
+
+  it('are refused by the name of the variable or flag, even where something else hides the value', () => {
+    const bad = {
+      MILLRACE_HOST: '',
+      MILLRACE_PORT: '80a',
+      MILLRACE_DATA: '',
+      MILLRACE_LOG: 'loud',
+      MILLRACE_ADMIN_TOKEN: 'with space',
+    };
+    const flags = { host: 'h', port: 65_536, data: 'd', log: 'quiet' };
+    expect(refusal('port: 1.5\n', { env: bad, flags })).toEqual([
+      'millrace.yaml:1:7  port  must be a whole number from 0 to 65535, found the number 1.5',
+      'MILLRACE_HOST  must be an address or a host name, found ""',
+      'MILLRACE_PORT  must be a whole number from 0 to 65535, found "80a"',
+      'MILLRACE_DATA  must be text: the path of a file or folder, found ""',
+      'MILLRACE_LOG  must be debug, info, warn or error, found "loud"',
+      'MILLRACE_ADMIN_TOKEN  must be text of visible ASCII characters',
+      '--port  must be a whole number from 0 to 65535, found the number 65536',
+      '--log  must be debug, info, warn or error, found "quiet"',
+    ]);
+  });
+});
+
+describe('admin.port', () => {
+  it('is not that of the receiving API, wherever that comes from', () => {
+    const text = 'admin: { port: 9000 }';
+    const problem = 'millrace.yaml:1:16  admin.port  must differ from port 9000, on which calls are taken';
+    expect(() => load(`port: 9000\n${text}`)).toThrow(problem.replace(':1:', ':2:'));
+    expect(() => load(text, { env: { MILLRACE_PORT: '9000' } })).toThrow(problem);
+  });
+
+  it('may be any free one, as may the other', () => {
+    expect(load('port: 0\nadmin: { port: 0 }').config.admin.port).toBe(0);
+  });
+});
+
+describe('warnings', () => {
+  it('name every key that is set without effect, where it stands, and why', () => {
+    const text = `database: postgres://db/millrace
+admin: { token: t, port: 1 }
+retention: { events: 1d, deadLetters: 1d }
+limits: { disk: 1GB }
+tls: { cert: a, key: b }
+metrics: { public: false }
+egress: { proxy: http://u:p@proxy:3128 }
+sources: [{ name: web, writeKeys: [a], mode: strict }]
+destinations:
+  - { name: d, type: webhooks, sources: [web], settings: { endpoints: [{ url: http://a }], success: each } }
+`;
+    const { warnings } = load(text);
+    expect(warnings.map((line) => line.split('  has no effect in this version: ')[0])).toEqual([
+      'millrace.yaml:1:1  database',
+    ]);
+    expect(warnings[0]).toContain(': events are kept by the embedded engine in the folder that data names');
+  });
+
+  it('are silent about values that change nothing', () => {
+    const text = `${source('    mode: standard\n')}
+destinations:
+  - { name: d, type: webhooks, sources: [web], settings: { endpoints: [{ url: http://a }], success: any } }
+`;
+    expect(load(text).warnings).toEqual([]);
+  });
+
+  it('say nothing of an admin token, wherever it comes from', () => {
+    const env = { MILLRACE_ADMIN_TOKEN: 'secret-token' };
+    expect(load(undefined, { env }).warnings).toEqual([]);
+    expect(load('admin: { token: other }', { env }).warnings).toEqual([]);
+  });
+
+  it('name a shared secret that could be guessed, where it stands, without saying it', () => {
+    const destination = (name: string, secret: string) =>
+      `  - { name: ${name}, type: webhooks, sources: [web], settings: { endpoints: [{ url: http://a }], sharedSecret: ${secret} } }`;
+    const text = `${source()}\ndestinations:\n${destination('a', 'fifteen-letters')}\n${destination('b', 'sixteen--letters')}\n`;
+    expect(load(text).warnings).toEqual([
+      'millrace.yaml:6:92  destinations[0].settings.sharedSecret  has fewer than 16 characters, and could be guessed from one signed request; take a longer one if the receiver can',
+    ]);
+  });
+});
+
+describe('an admin token of fewer than 16 characters', () => {
+  it('is refused where others can reach the server, by the name of whoever gave it, and never said', () => {
+    const message = 'must have at least 16 characters where the server listens on';
+    const open = { defaults: { host: '0.0.0.0' } };
+    expect(refusal('admin: { token: fifteen-letters }', open)).toEqual([
+      `millrace.yaml:1:17  admin.token  ${message} 0.0.0.0, or leave it out: a start then makes one`,
+    ]);
+    expect(refusal('host: 10.0.0.9\n', { env: { MILLRACE_ADMIN_TOKEN: 'short' } })).toEqual([
+      `MILLRACE_ADMIN_TOKEN  ${message} 10.0.0.9, or leave it out: a start then makes one`,
+    ]);
+    expect(load('admin: { token: sixteen--letters }', open).warnings).toEqual([]);
+  });
+
+  it.each(['127.0.0.1', '127.3.4.5', '::1', 'localhost'])('is taken on %s', (host) => {
+    expect(load('admin: { token: short }', { flags: { host } }).config.admin.token).toBe('short');
+  });
+});
+
+describe('millrace.example.yaml', () => {
+  const text = readFileSync(new URL('../../../millrace.example.yaml', import.meta.url), 'utf8');
+  const env = { CRM_SECRET: 'a secret of the crm', CRM_TOKEN: 't' };
+
+  it('loads as it is, without a warning', () => {
+    expect(load(text, { env }).warnings).toEqual([]);
+  });
+
+  it('loads with everything switched on', () => {
+    const everything = text.replace(/^( *)#((?: {2})*[a-zA-Z]+:)/gm, '$1$2');
+    const { config, warnings } = load(everything, {
+      env: { ...env, MILLRACE_ADMIN_TOKEN: 'a-token-of-the-admin' },
+    });
+    expect(warnings).toHaveLength(1);
+    expect(config).toMatchObject({
+      admin: { token: 'a-token-of-the-admin', port: 8081 },
+      limits: { disk: 10 * 1024 ** 3 },
+    });
+  });
+
+  it('shows every key there is', () => {
+    const schema = readFileSync(new URL('../../../spec/config.schema.json', import.meta.url), 'utf8');
+    const keys = propertyNames(JSON.parse(schema));
+    expect(keys).toContain('whenDisabled');
+    expect(keys.filter((key) => !new RegExp(`(^|[ #{])${key}:`, 'm').test(text))).toEqual([]);
+  });
+});
+
+/** The names under every `properties` of a JSON Schema. */
+function propertyNames(schema: unknown): string[] {
+  if (typeof schema !== 'object' || schema === null) return [];
+  return Object.entries(schema).flatMap(([key, value]: [string, unknown]) => [
+    ...(key === 'properties' && typeof value === 'object' && value !== null ? Object.keys(value) : []),
+    ...propertyNames(value),
+  ]);
+}

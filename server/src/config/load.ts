@@ -1,0 +1,235 @@
+import type * as z from 'zod';
+import { MAX_PROBLEMS } from '../model/input-limits.ts';
+import { weakSecretWarning } from '../model/secrets.ts';
+import type { Duration } from '../model/time.ts';
+import type { LogLevel } from '../ports/logger.ts';
+import type { DestinationRecord, SourceRecord } from '../ports/settings-store.ts';
+import {
+  ConfigError,
+  formatProblem,
+  formatProblemAt,
+  foundText,
+  inFileOrder,
+  problemsOfIssues,
+} from './errors.ts';
+import { SHARED_KEYS } from './schema.ts';
+import { type KnownRecords, validateDocument } from './validation.ts';
+import { type ConfigFile, type ConfigProblem, type Environment, readConfigFile } from './yaml-source.ts';
+
+export { ConfigError } from './errors.ts';
+export { type ExportedRecords, formatConfig } from './export.ts';
+export { type FileRecords, readRecords } from './records.ts';
+
+/** Everything an operator decides, with every default filled in. contract.md section 3. */
+export interface Config {
+  /** The address to listen on. */
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  /** The folder of the embedded engine, relative to the working directory. */
+  readonly data: string;
+  readonly database?: string;
+  readonly admin: { readonly token?: string; readonly port?: number };
+  readonly retention: { readonly events: Duration; readonly deadLetters: Duration };
+  readonly unknownWriteKeys: 'refuse' | 'discard';
+  /** `allow`: address ranges in CIDR form. `ca`: path of a PEM file. */
+  readonly egress: { readonly allow: readonly string[]; readonly proxy?: string; readonly ca?: string };
+  /** Where clients reach this server. */
+  readonly publicUrl?: string;
+  /** Address ranges in CIDR form. */
+  readonly trustedProxies: readonly string[];
+  /** Paths of PEM files. */
+  readonly tls?: { readonly cert: string; readonly key: string };
+  readonly metrics: { readonly public: boolean };
+  /** Counts, and sizes in bytes. */
+  readonly limits: {
+    readonly connections: number;
+    readonly requests: number;
+    readonly requestBytes: number;
+    readonly disk?: number;
+    readonly dedupeMemory: number;
+  };
+  readonly log: LogLevel;
+  readonly sources: readonly SourceRecord[];
+  readonly destinations: readonly DestinationRecord[];
+}
+
+export interface ConfigInputs {
+  readonly file?: { readonly path: string; readonly text: string };
+  readonly env: Environment;
+  /** As typed: checked here like everything else. */
+  readonly flags: Partial<Readonly<Record<'host' | 'data' | 'log', string> & { port: number }>>;
+  /** What depends on the verb: `dev` listens on loopback, `start` on every address. */
+  readonly defaults: { readonly host: string };
+}
+
+export interface LoadedConfig {
+  readonly config: Config;
+  /** One line each, for the operator; nothing that keeps the server from starting. */
+  readonly warnings: readonly string[];
+  /** One line for the operator about a value by its path, with its place in the file. */
+  readonly lineAt: (path: string, message: string) => string;
+}
+
+/** What this version accepts, so that a file can be written for good, but does not act on yet. */
+const WITHOUT_EFFECT: readonly { path: string; because: string }[] = [
+  { path: 'database', because: 'events are kept by the embedded engine in the folder that data names' },
+];
+
+/** Variables in their order in messages; contract.md section 1, "Environment". */
+const ENVIRONMENT_VARIABLES = {
+  MILLRACE_HOST: 'host',
+  MILLRACE_PORT: 'port',
+  MILLRACE_DATA: 'data',
+  MILLRACE_LOG: 'log',
+  MILLRACE_ADMIN_TOKEN: 'adminToken',
+} as const;
+
+type Overrides = { [Key in keyof typeof SHARED_KEYS]?: z.output<(typeof SHARED_KEYS)[Key]> };
+
+/**
+ * Puts file, environment and flags together, the later over the earlier, and validates all of each: a wrong value is
+ * refused even where another one hides it. Throws a `ConfigError` with every problem there is.
+ */
+export function loadConfig(inputs: ConfigInputs): LoadedConfig {
+  const path = inputs.file?.path ?? '';
+  const file: ConfigFile =
+    inputs.file === undefined
+      ? { value: {}, places: new Map(), unread: new Set(), problems: [] }
+      : readConfigFile(inputs.file, inputs.env);
+  const checked = validateDocument(file.value);
+  const env = readEnvironment(inputs.env);
+  const flags = readFlags(inputs.flags);
+  const problems = [
+    ...file.problems,
+    ...('issues' in checked ? problemsOfIssues(checked.issues, { ...file, path }) : []),
+    ...env.problems,
+    ...flags.problems,
+  ];
+  if ('issues' in checked || problems.length > 0) throw new ConfigError(problems);
+  const { adminToken, ...shared } = { ...env.values, ...flags.values };
+  const document = checked.data;
+  const config: Config = {
+    ...document,
+    host: document.host ?? inputs.defaults.host,
+    ...shared,
+    admin: { ...document.admin, ...(adminToken !== undefined && { token: adminToken }) },
+  };
+  const place = { ...file, path };
+  const refusals = [portProblem(config, place), tokenProblem(config, adminToken !== undefined, place)];
+  const refused = refusals.filter((problem) => problem !== undefined);
+  if (refused.length > 0) throw new ConfigError(refused);
+  return {
+    config,
+    warnings: warningsOf(config, file, path),
+    lineAt: (at, message) => formatProblemAt(at, message, place),
+  };
+}
+
+type NamedFile = ConfigFile & { readonly path: string };
+
+function portProblem({ port, admin }: Config, file: NamedFile): ConfigProblem | undefined {
+  if (port === 0 || admin.port !== port) return undefined;
+  const message = `must differ from port ${port}, on which calls are taken`;
+  return { file: file.path, ...file.places.get('admin.port')?.at, path: 'admin.port', message };
+}
+
+/** What anybody can reach, somebody tries tokens at. */
+const MIN_TOKEN_LENGTH = 16;
+
+function tokenProblem(
+  { host, admin: { token } }: Config,
+  isOfEnvironment: boolean,
+  file: NamedFile,
+): ConfigProblem | undefined {
+  if (token === undefined || token.length >= MIN_TOKEN_LENGTH || isLoopback(host)) return undefined;
+  const message = `must have at least ${MIN_TOKEN_LENGTH} characters where the server listens on ${host}, or leave it out: a start then makes one`;
+  if (isOfEnvironment) return { path: 'MILLRACE_ADMIN_TOKEN', message };
+  return { file: file.path, ...file.places.get('admin.token')?.at, path: 'admin.token', message };
+}
+
+function isLoopback(host: string): boolean {
+  return /^(localhost\.?|127\.\d+\.\d+\.\d+|::1)$/i.test(host);
+}
+
+interface OverrideResult {
+  readonly values: Overrides;
+  readonly problems: readonly ConfigProblem[];
+}
+
+function readEnvironment(env: Environment): OverrideResult {
+  let values: Overrides = {};
+  const problems: ConfigProblem[] = [];
+  for (const [variable, key] of Object.entries(ENVIRONMENT_VARIABLES)) {
+    const text = env[variable];
+    if (text === undefined) continue;
+    // The only number among them; anything that is not one stays text, which the rule refuses.
+    const value = key === 'port' && /^\d{1,9}$/.test(text) ? Number(text) : text;
+    const checked = checkOverride(key, value, variable);
+    if ('problem' in checked) problems.push(checked.problem);
+    else values = { ...values, ...checked.values };
+  }
+  return { values, problems };
+}
+
+function readFlags(flags: ConfigInputs['flags']): OverrideResult {
+  let values: Overrides = {};
+  const problems: ConfigProblem[] = [];
+  for (const key of ['host', 'port', 'data', 'log'] as const) {
+    if (flags[key] === undefined) continue;
+    const checked = checkOverride(key, flags[key], `--${key}`);
+    if ('problem' in checked) problems.push(checked.problem);
+    else values = { ...values, ...checked.values };
+  }
+  return { values, problems };
+}
+
+function checkOverride(
+  key: keyof Overrides,
+  value: unknown,
+  path: string,
+): { values: Overrides } | { problem: ConfigProblem } {
+  const checked = SHARED_KEYS[key].safeParse(value);
+  if (checked.success) return { values: { [key]: checked.data } };
+  const rule = checked.error.issues[0]?.message ?? 'is not valid';
+  return { problem: { path, message: `${rule}${foundText(value, key === 'adminToken')}` } };
+}
+
+function warningsOf(config: Config, file: ConfigFile, filePath: string): string[] {
+  const warnings: ConfigProblem[] = [];
+  const warn = (path: string, message: string) => {
+    const place = file.places.get(path);
+    const spot = place?.key ?? place?.at;
+    warnings.push({ ...(spot && { file: filePath, ...spot }), path, message });
+  };
+  for (const { path, because } of WITHOUT_EFFECT) {
+    if (file.places.has(path)) warn(path, `has no effect in this version: ${because}`);
+  }
+  for (const [index, { settings }] of config.destinations.entries()) {
+    const message = weakSecretWarning(settings.sharedSecret);
+    if (message !== undefined) warn(`destinations[${index}].settings.sharedSecret`, message);
+  }
+  return inFileOrder(warnings).map(formatProblem);
+}
+
+/** Paths are those of the file, without places in it. `isCut`: there are more. */
+export interface RecordProblems {
+  readonly faults: readonly { readonly path: string; readonly message: string }[];
+  readonly isCut: boolean;
+}
+
+/** Checks sources and destinations as the configuration file is checked, beside the records that a server has and keeps, if any. */
+export function checkRecords(
+  document: { readonly sources: readonly object[]; readonly destinations: readonly object[] },
+  known?: KnownRecords,
+): Pick<Config, 'sources' | 'destinations'> | RecordProblems {
+  const checked = validateDocument(document, known);
+  if (!('issues' in checked))
+    return { sources: checked.data.sources, destinations: checked.data.destinations };
+  const nowhere = { value: document, places: new Map(), unread: new Set<string>(), problems: [], path: '' };
+  const problems = problemsOfIssues(checked.issues, nowhere);
+  return {
+    faults: problems.slice(0, MAX_PROBLEMS).map(({ path, message }) => ({ path, message })),
+    isCut: problems.length > MAX_PROBLEMS,
+  };
+}

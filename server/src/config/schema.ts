@@ -1,0 +1,314 @@
+import ipaddr from 'ipaddr.js';
+import * as z from 'zod';
+import { urlProblem, webhookSettingsSchema } from '../destinations/webhooks/settings.ts';
+import { DEFAULT_SERVER_BOUNDS } from '../http/admission.ts';
+import { MAX_ENTRIES } from '../model/input-limits.ts';
+import { DAY, type Duration, HOUR, MINUTE, SECOND } from '../model/time.ts';
+import type { DestinationRecord, SourceRecord } from '../ports/settings-store.ts';
+
+const DURATIONS: Readonly<Record<string, Duration>> = { ms: 1, s: SECOND, m: MINUTE, h: HOUR, d: DAY };
+const SIZES: Readonly<Record<string, number>> = { B: 1, KB: 2 ** 10, MB: 2 ** 20, GB: 2 ** 30, TB: 2 ** 40 };
+
+/** Inside a character class. Spelled as ranges, because the JSON Schema must work where `\p{Cc}` does not. */
+const CONTROL = '\\u0000-\\u001f\\u007f-\\u009f';
+
+/** A text that one pattern describes, so that the JSON Schema says all of it. */
+function textMatching(pattern: RegExp, rule: string) {
+  return z.string(rule).regex(pattern, rule);
+}
+
+/** `7d`, `250ms` → milliseconds; `10GB` → bytes. Seven digits keep the product exact. */
+function amount(units: Readonly<Record<string, number>>, rule: string) {
+  return textMatching(new RegExp(`^[1-9][0-9]{0,6}(${Object.keys(units).join('|')})$`), rule).transform(
+    (written) => {
+      const unit = written.replace(/^\d+/, '');
+      return Number.parseInt(written, 10) * units[unit]!;
+    },
+  );
+}
+
+export const duration = () => amount(DURATIONS, 'must be a duration such as 250ms, 5s, 10m, 4h or 7d');
+
+/** `example` is one that makes sense where the key stands. */
+const size = (example: string) => amount(SIZES, `must be a size such as ${example}`);
+
+const PORT_RULE = 'must be a whole number from 0 to 65535';
+const port = () => z.int(PORT_RULE).min(0, PORT_RULE).max(65_535, PORT_RULE);
+
+const flag = () => z.boolean('must be true or false');
+
+const filePath = () =>
+  textMatching(new RegExp(`^[^${CONTROL}]+$`), 'must be text: the path of a file or folder');
+
+const RANGE_RULE = 'must be an address range such as 10.20.0.0/16, 192.0.2.7/32 or fd00::/8';
+const addressRange = z
+  .string(RANGE_RULE)
+  .superRefine((written, context) => {
+    if (!isAddressRange(written))
+      context.addIssue({ code: 'custom', message: RANGE_RULE, params: { found: true } });
+  })
+  .meta({ pattern: '^[0-9A-Fa-f.:]+/[0-9]{1,3}$' });
+
+/** Stricter than the library alone, which also takes octal and shortened IPv4 addresses and IPv6 zones. */
+function isAddressRange(written: string): boolean {
+  const [address = '', bits = '', ...rest] = written.split('/');
+  if (rest.length > 0 || !/^\d{1,3}$/.test(bits)) return false;
+  if (ipaddr.IPv4.isValidFourPartDecimal(address)) return Number(bits) <= 32;
+  return /^[0-9A-Fa-f.:]+$/.test(address) && ipaddr.IPv6.isValid(address) && Number(bits) <= 128;
+}
+
+const addressRanges = () => z.array(addressRange, 'must be a list of address ranges').default([]);
+
+/** The keys that say how the port listens and how much it takes at once. */
+
+const PUBLIC_URL_RULE =
+  'must be an absolute http or https URL without a query, such as https://collect.example.com';
+
+const publicUrl = () =>
+  z
+    .string(PUBLIC_URL_RULE)
+    .refine((url) => urlProblem(url) === undefined && !/[?#]/.test(url), {
+      error: PUBLIC_URL_RULE,
+      params: { found: true },
+    })
+    .exactOptional()
+    .meta({
+      description:
+        'Where clients reach this server; the settings endpoint tells browsers and mobile clients.',
+      pattern: '^[hH][tT][tT][pP][sS]?://[^?#]+$',
+    });
+
+const trustedProxies = () =>
+  addressRanges().meta({
+    description:
+      'Addresses of proxies in front of the server; what they write in X-Forwarded-For is taken for where a request came from.',
+    examples: [['127.0.0.1/32', '10.0.0.0/8']],
+  });
+
+const tls = () =>
+  z
+    .strictObject(
+      {
+        cert: filePath().meta({ description: 'Path of the certificate chain, PEM.' }),
+        key: filePath().meta({ description: 'Path of the private key, PEM, without a passphrase.' }),
+      },
+      'must be a mapping of cert and key',
+    )
+    .exactOptional()
+    .meta({ description: 'Serves https instead of http. Renewed files are served within a minute.' });
+
+const COUNT_RULE = 'must be a whole number from 1 to 1000000';
+const count = () => z.int(COUNT_RULE).min(1, COUNT_RULE).max(1_000_000, COUNT_RULE);
+
+const rateLimit = () =>
+  count().exactOptional().meta({
+    description: 'Calls a second; beyond it clients are asked to wait (429). Without it there is no limit.',
+  });
+
+const limits = () =>
+  z
+    .strictObject(
+      {
+        connections: count().default(DEFAULT_SERVER_BOUNDS.connections).meta({
+          description:
+            'Open connections; more are closed as they come. Keep it below the limit of open files.',
+        }),
+        requests: count().default(DEFAULT_SERVER_BOUNDS.requests).meta({
+          description: 'Requests between their head and their answer; more are answered 429.',
+        }),
+        requestBytes: size('64MB').prefault('64MB').meta({
+          description:
+            'Bodies of requests in memory, before and while they are stored; more are answered 429.',
+        }),
+        disk: size('500MB or 10GB')
+          .exactOptional()
+          .meta({ description: 'How much the data folder may take; the oldest events go first.' }),
+        dedupeMemory: size('64MB').prefault('64MB').meta({
+          description: 'Memory for the filters of deduplication, two bytes an event of the window.',
+        }),
+      },
+      'must be a mapping of connections, requests, requestBytes, disk and dedupeMemory',
+    )
+    .prefault({})
+    .meta({ description: 'Bounds on what the server may use.' });
+
+/** These name every destination of the type, or every destination, in an integrations object. decisions.md section 1. */
+const RESERVED_NAMES: readonly string[] = ['Webhooks', 'All', 'all'];
+
+const NAME_RULE =
+  'must be text of 1 to 100 characters, without control characters, not starting or ending with a space';
+const NAME = new RegExp(`^[^\\s${CONTROL}]([^${CONTROL}]{0,98}[^\\s${CONTROL}])?$`, 'u');
+const name = () =>
+  textMatching(NAME, NAME_RULE)
+    .refine((value) => !/^\.{1,2}$/.test(value), {
+      error: 'must not be . or .., which mean another folder in the path of a request',
+    })
+    // The store would replace the half of a character, and nobody would find the record by its name.
+    .refine((value) => value.isWellFormed(), { error: 'must be whole Unicode characters' });
+
+const WRITE_KEY_RULE = 'must be text of 1 to 100 visible ASCII characters without a colon';
+const writeKey = textMatching(/^[!-9;-~]{1,100}$/, WRITE_KEY_RULE);
+
+/** An entry of `sources`, as an operator writes it. */
+export const sourceSchema = z.strictObject(
+  {
+    name: name().meta({ description: 'Unique among the sources. Destinations refer to it.' }),
+    writeKeys: z
+      .array(writeKey, 'must be a list of write keys')
+      .min(1, 'must have at least 1 write key')
+      .meta({
+        description: 'What clients of this source sign in with. Unique over all sources.',
+        maxItems: MAX_ENTRIES,
+      }),
+    enabled: flag()
+      .default(true)
+      .meta({ description: 'A disabled source accepts nothing; see whenDisabled.' }),
+    mode: z.enum(['standard', 'strict'], 'must be standard or strict').default('standard').meta({
+      description:
+        'standard keeps the valid events of a batch; strict refuses a batch with an invalid event.',
+    }),
+    whenDisabled: z.enum(['refuse', 'discard'], 'must be refuse or discard').default('refuse').meta({
+      description: 'While disabled: refuse answers 401; discard answers 200 and counts.',
+    }),
+    dedupeWindow: duration().exactOptional().meta({
+      description: 'How long a second event with the same messageId is a duplicate; 24h when absent.',
+    }),
+    rateLimit: rateLimit(),
+  },
+  'must be a mapping with name and writeKeys',
+) satisfies z.ZodType<SourceRecord>;
+
+/** An entry of `destinations`, as an operator writes it. */
+export const destinationSchema = z.strictObject(
+  {
+    name: name()
+      .refine((value) => !RESERVED_NAMES.includes(value), {
+        error:
+          'must not be Webhooks, All or all: in an integrations object these stand for many destinations',
+      })
+      .meta({ description: 'Unique among the destinations.', not: { enum: RESERVED_NAMES } }),
+    type: z.literal('webhooks', 'must be webhooks').meta({ description: 'The kind of destination.' }),
+    sources: z
+      .array(name(), 'must be a list of names of sources')
+      .meta({ description: 'Names of the sources it takes events from.', maxItems: MAX_ENTRIES }),
+    enabled: flag().default(true).meta({
+      description: 'While false, events that arrive are skipped and never sent; what is owed already waits.',
+    }),
+    paused: flag().exactOptional().meta({
+      description:
+        'While true, everything waits, what arrives too, for as long as retention.events keeps it. Absent: as it is, by millrace pause and resume.',
+    }),
+    settings: webhookSettingsSchema,
+  },
+  'must be a mapping with name, type, sources and settings',
+) satisfies z.ZodType<DestinationRecord>;
+
+const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+
+/** The keys that the environment and flags can set too, each with its rule. */
+export const SHARED_KEYS = {
+  host: textMatching(/^[^\s/]+$/, 'must be an address or a host name'),
+  port: port(),
+  data: filePath(),
+  log: z.enum(LOG_LEVELS, 'must be debug, info, warn or error'),
+  adminToken: textMatching(/^[!-~]+$/, 'must be text of visible ASCII characters'),
+};
+
+const PROXY_RULE = 'must be an absolute http or https URL';
+
+/** The whole configuration file, strict: a key it does not know is refused. contract.md section 3. `validateDocument` uses it. */
+export const configFileSchema = z.strictObject(
+  {
+    host: SHARED_KEYS.host.exactOptional().meta({
+      description:
+        'The address to listen on. Default: 127.0.0.1 for `millrace dev`, 0.0.0.0 for `millrace start`.',
+    }),
+    port: SHARED_KEYS.port
+      .default(8080)
+      .meta({ description: 'The port to listen on; 0 takes any free one.' }),
+    data: SHARED_KEYS.data.default('./data').meta({ description: 'The folder of the embedded engine.' }),
+    log: SHARED_KEYS.log.default('info').meta({ description: 'The least important lines that are logged.' }),
+    database: textMatching(/^postgres(ql)?:\/\/\S+$/, 'must be a postgres:// address')
+      .exactOptional()
+      .meta({ description: 'PostgreSQL instead of the embedded engine, for a cluster.', writeOnly: true }),
+    admin: z
+      .strictObject(
+        {
+          token: SHARED_KEYS.adminToken.exactOptional().meta({
+            description:
+              'The token of the control API with the role admin; at least 16 characters where the server listens on more than loopback.',
+            writeOnly: true,
+          }),
+          port: port().exactOptional().meta({
+            description:
+              'A port of their own for control API, console and metrics; the other then takes calls only.',
+          }),
+        },
+        'must be a mapping of token and port',
+      )
+      .prefault({})
+      .meta({ description: 'Access to the control API.' }),
+    retention: z
+      .strictObject(
+        {
+          events: duration().prefault('7d').meta({ description: 'How long events are kept.' }),
+          deadLetters: duration().prefault('30d').meta({ description: 'How long dead letters are kept.' }),
+        },
+        'must be a mapping of events and deadLetters',
+      )
+      .prefault({})
+      .meta({ description: 'How long what is stored stays.' }),
+    unknownWriteKeys: z.enum(['refuse', 'discard'], 'must be refuse or discard').default('refuse').meta({
+      description: 'Calls with an unknown write key: refuse answers 401; discard answers 200 and counts.',
+    }),
+    egress: z
+      .strictObject(
+        {
+          allow: addressRanges().meta({
+            description: 'Private address ranges that endpoints may resolve to.',
+            examples: [['10.20.0.0/16']],
+          }),
+          proxy: z
+            .string(PROXY_RULE)
+            // A proxy, unlike an endpoint, may carry credentials.
+            .refine((url) => urlProblem(url.replace(/\/\/[^/?#@]*@/, '//')) === undefined, {
+              error: PROXY_RULE,
+              params: { found: true },
+            })
+            .exactOptional()
+            .meta({
+              description:
+                'The http or https proxy that outbound requests are tunnelled through (CONNECT); it may carry credentials.',
+              pattern: '^[hH][tT][tT][pP][sS]?://',
+            }),
+          ca: filePath().exactOptional().meta({
+            description:
+              "Path of a PEM file with the authorities of a private PKI, trusted beside the system's.",
+          }),
+        },
+        'must be a mapping of allow, proxy and ca',
+      )
+      .prefault({})
+      .meta({ description: 'Where outbound requests may go, and how.' }),
+    publicUrl: publicUrl(),
+    trustedProxies: trustedProxies(),
+    tls: tls(),
+    metrics: z
+      .strictObject(
+        { public: flag().default(false).meta({ description: 'Serves /metrics without a token.' }) },
+        'must be a mapping of public',
+      )
+      .prefault({})
+      .meta({ description: 'The Prometheus page.' }),
+    limits: limits(),
+    sources: z
+      .array(sourceSchema, 'must be a list of sources')
+      .default([])
+      .meta({ description: 'Where calls come from.', maxItems: MAX_ENTRIES }),
+    destinations: z
+      .array(destinationSchema, 'must be a list of destinations')
+      .default([])
+      .meta({ description: 'Where events go.', maxItems: MAX_ENTRIES }),
+  },
+  'must be a mapping of settings',
+);

@@ -1,0 +1,205 @@
+import type * as z from 'zod';
+import { findOversizedPart } from '../destinations/webhooks/settings.ts';
+import { findLimitViolation, MAX_PROBLEMS } from '../model/input-limits.ts';
+import { isObject } from '../model/json.ts';
+import type { DestinationRecord, SourceRecord } from '../ports/settings-store.ts';
+import { closestWord } from './errors.ts';
+import { configFileSchema, destinationSchema, sourceSchema } from './schema.ts';
+
+type Issue = z.core.$ZodIssue;
+
+/** Records that a server has already, beside those of a document that is checked. */
+export interface KnownRecords {
+  readonly sources: readonly Pick<SourceRecord, 'name' | 'writeKeys'>[];
+  readonly destinations: readonly Pick<DestinationRecord, 'name' | 'sources'>[];
+}
+
+export interface ValidDocument {
+  readonly data: z.output<typeof configFileSchema>;
+}
+
+/** More than `MOST_PROBLEMS` where there are so many, but only those of the record where that was found out. */
+export interface InvalidDocument {
+  readonly issues: readonly Issue[];
+}
+
+/**
+ * Validates what a configuration file says. The work is bounded whatever the document holds: collections are counted before
+ * anything looks at their entries, and records are looked at one after the other until enough is wrong.
+ *
+ * @param known What the document is applied to, without the records that it removes; names of sources are looked for there
+ *   too. Absent where that is not known yet: then any name of a source will do.
+ */
+export function validateDocument(value: unknown, known?: KnownRecords): ValidDocument | InvalidDocument {
+  const excess = findLimitViolation(value);
+  if (excess !== undefined) return { issues: [customIssue(excess.path, excess.message)] };
+  if (!isObject(value)) return validateWhole(configFileSchema.safeParse(value), []);
+  const issues: Issue[] = [];
+  const rest = collectIssues(
+    configFileSchema.safeParse({ ...value, sources: [], destinations: [] }),
+    [],
+    issues,
+  );
+  const sources = validateRecords('sources', sourceSchema, value, issues);
+  const destinations = validateRecords('destinations', destinationSchema, value, issues);
+  for (const double of duplicateIssues(value, known)) {
+    if (issues.length > MAX_PROBLEMS) break;
+    issues.push(double);
+  }
+  if (known !== undefined) {
+    for (const unknown of unknownSources(value, known)) {
+      if (issues.length > MAX_PROBLEMS) break;
+      issues.push(unknown);
+    }
+  }
+  return issues.length > 0 ? { issues } : { data: { ...rest!, sources, destinations } };
+}
+
+type Result<Of> = z.ZodSafeParseResult<Of>;
+
+function validateWhole(
+  result: Result<ValidDocument['data']>,
+  path: readonly PropertyKey[],
+): ValidDocument | InvalidDocument {
+  const issues: Issue[] = [];
+  const data = collectIssues(result, path, issues);
+  return data === undefined ? { issues } : { data };
+}
+
+/** The value, or its issues with their path from the top of the document. */
+function collectIssues<Of>(
+  { data, error }: Result<Of>,
+  path: readonly PropertyKey[],
+  issues: Issue[],
+): Of | undefined {
+  for (const one of error?.issues ?? []) issues.push({ ...one, path: [...path, ...one.path] });
+  return data;
+}
+
+const LISTS: Readonly<Record<'sources' | 'destinations', z.ZodType<object>>> = configFileSchema.shape;
+
+function validateRecords<Of>(
+  key: 'sources' | 'destinations',
+  schema: z.ZodType<Of>,
+  document: { readonly [key: string]: unknown },
+  issues: Issue[],
+): Of[] {
+  const list = document[key];
+  if (!Array.isArray(list)) {
+    collectIssues<object>(LISTS[key].safeParse(list), [key], issues);
+    return [];
+  }
+  const found: Of[] = [];
+  for (const [place, record] of list.entries()) {
+    if (issues.length > MAX_PROBLEMS) break;
+    const excess =
+      key === 'destinations' && isObject(record) ? findOversizedPart(record['settings']) : undefined;
+    if (excess !== undefined) {
+      issues.push(customIssue([key, place, 'settings', ...excess.path], excess.message, { found: true }));
+      continue;
+    }
+    const one = collectIssues(schema.safeParse(record), [key, place], issues);
+    if (one !== undefined) found.push(one);
+  }
+  return found;
+}
+
+/** `params`: see `problemsOfIssues`. */
+function customIssue(
+  path: readonly PropertyKey[],
+  message: string,
+  params: { readonly found?: boolean } = {},
+): Issue {
+  return { code: 'custom', path: [...path], message, params, input: undefined };
+}
+
+/** Names and write keys that occur twice. Values of the wrong type are left to the schema. */
+function* duplicateIssues(
+  document: { readonly [key: string]: unknown },
+  known?: KnownRecords,
+): Generator<Issue> {
+  const sources = asList(document['sources']);
+  const destinations = asList(document['destinations']);
+  yield* repeatedTexts(
+    occurrences(sources, ['sources'], 'name'),
+    new Map(),
+    (at) => `is also the name of ${at}`,
+  );
+  const names = occurrences(destinations, ['destinations'], 'name');
+  yield* repeatedTexts(names, new Map(), (at) => `is also the name of ${at}`);
+  const taken = new Map<string, string>();
+  const named = new Set(sources.map((one) => (isObject(one) ? one['name'] : undefined)));
+  for (const { name, writeKeys } of known?.sources ?? []) {
+    if (named.has(name)) continue;
+    for (const key of writeKeys) taken.set(key, `the source ${JSON.stringify(name)}`);
+  }
+  // The key itself is not printed: messages end up in logs.
+  for (const [index, item] of sources.entries()) {
+    if (!isObject(item)) continue;
+    const keys = occurrences(asList(item['writeKeys']), ['sources', index, 'writeKeys']);
+    yield* repeatedTexts(keys, taken, (at) => `is also a write key of ${at}`);
+  }
+  for (const [index, item] of destinations.entries()) {
+    if (!isObject(item)) continue;
+    const path = ['destinations', index, 'sources'];
+    yield* repeatedTexts(
+      occurrences(asList(item['sources']), path),
+      new Map(),
+      () => 'is named twice in this list',
+    );
+  }
+}
+
+interface Occurrence {
+  readonly text: string;
+  readonly path: readonly PropertyKey[];
+}
+
+/** `taken`: texts that were seen before, each with the record that has it. Gets those that are seen here. */
+function* repeatedTexts(
+  found: readonly Occurrence[],
+  taken: Map<string, string>,
+  messageOf: (holder: string) => string,
+): Generator<Issue> {
+  for (const { text, path } of found) {
+    const holder = taken.get(text);
+    if (holder === undefined) taken.set(text, `${String(path[0])}[${String(path[1])}]`);
+    else yield customIssue(path, messageOf(holder));
+  }
+}
+
+/**
+ * Sources that a destination names and nobody has: nothing would ever arrive from them. A name that the stored destination
+ * has already is none: its source may have been removed since.
+ */
+export function* unknownSources(
+  document: { readonly sources?: unknown; readonly destinations?: unknown },
+  known: KnownRecords,
+): Generator<Issue> {
+  const names = new Set(known.sources.map(({ name }) => name));
+  for (const { text } of occurrences(asList(document.sources), [], 'name')) names.add(text);
+  const stored = new Map(known.destinations.map((one) => [one.name, new Set(one.sources)]));
+  for (const [index, item] of asList(document.destinations).entries()) {
+    if (!isObject(item)) continue;
+    const before = stored.get(String(item['name']));
+    for (const { text, path } of occurrences(asList(item['sources']), ['destinations', index, 'sources'])) {
+      if (names.has(text) || before?.has(text) === true) continue;
+      const similar = closestWord(text, names);
+      const hint = similar === undefined ? '' : `; did you mean ${JSON.stringify(similar)}?`;
+      yield customIssue(path, `names the source ${JSON.stringify(text)}, which does not exist${hint}`);
+    }
+  }
+}
+
+/** The texts of a list, or of one key of its items. */
+function occurrences(list: readonly unknown[], path: readonly PropertyKey[], key?: string): Occurrence[] {
+  return list.flatMap((item, index) => {
+    const value = key === undefined ? item : isObject(item) ? item[key] : undefined;
+    if (typeof value !== 'string') return [];
+    return [{ text: value, path: [...path, index, ...(key === undefined ? [] : [key])] }];
+  });
+}
+
+function asList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}

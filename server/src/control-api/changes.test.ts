@@ -1,0 +1,140 @@
+import { describe, expect, test } from 'vitest';
+import type {
+  DestinationRecord,
+  SettingsSnapshot,
+  SourceRecord,
+  TokenRecord,
+} from '../ports/settings-store.ts';
+import { diffRecords } from './changes.ts';
+
+const AUTHOR = { by: 'ann', clock: { now: () => 7, monotonic: () => 1000 } };
+const BY = { by: 'ann', at: 7 };
+const SOURCE: SourceRecord = {
+  ...{ name: 'site', writeKeys: ['wk'], enabled: true, mode: 'standard', whenDisabled: 'refuse' },
+  dedupeWindow: 86_400_000,
+};
+const DESTINATION: DestinationRecord = {
+  ...{ name: 'crm', type: 'webhooks', sources: ['site'], enabled: true },
+  settings: {
+    endpoints: [{ url: 'https://crm.example/', headers: { Authorization: 'Bearer 0123456789' } }],
+    sharedSecret: 'the-shared-secret',
+    format: 'documented',
+    success: 'any',
+  },
+};
+const TOKEN: TokenRecord = { name: 'ci', role: 'editor', digest: 'd1g3st', hint: 'abcd', createdAt: 0 };
+const NOW: SettingsSnapshot = {
+  sources: [{ ...SOURCE, id: 1 }],
+  destinations: [{ ...DESTINATION, id: 1, version: 3 }],
+  tokens: [TOKEN],
+  replays: [],
+  gone: { sources: [], destinations: [] },
+};
+const NOTHING = { sources: [], destinations: [], tokens: [], removed: [], audit: [] };
+
+describe('the changes of a wish', () => {
+  test('are none where everything is so already', () => {
+    const wish = { sources: [SOURCE], destinations: [DESTINATION], tokens: [TOKEN], removed: [] };
+    expect(diffRecords(wish, NOW, AUTHOR)).toEqual(NOTHING);
+    expect(diffRecords({}, NOW, AUTHOR)).toEqual(NOTHING);
+  });
+
+  test('are records that are new, with an entry of the trail for each', () => {
+    const empty = { ...NOW, sources: [], destinations: [], tokens: [] };
+    const changes = diffRecords(
+      { sources: [SOURCE], destinations: [DESTINATION], tokens: [TOKEN] },
+      empty,
+      AUTHOR,
+    );
+    expect(changes).toMatchObject({ sources: [SOURCE], destinations: [DESTINATION], tokens: [TOKEN] });
+    expect(changes.audit).toEqual([
+      {
+        ...{ action: 'created', kind: 'source', name: 'site', ...BY },
+        after: { ...SOURCE, dedupeWindow: '1d' },
+      },
+      {
+        ...{ action: 'created', kind: 'destination', name: 'crm', ...BY },
+        after: {
+          ...DESTINATION,
+          settings: {
+            ...DESTINATION.settings,
+            endpoints: [
+              { url: 'https://crm.example/', headers: { Authorization: { set: true, hint: '6789' } } },
+            ],
+            sharedSecret: { set: true, hint: 'cret' },
+          },
+        },
+      },
+      {
+        ...{ action: 'created', kind: 'token', name: 'ci', ...BY },
+        after: { name: 'ci', role: 'editor', hint: 'abcd', createdAt: '1970-01-01T00:00:00.000Z' },
+      },
+    ]);
+  });
+
+  test('are the records that differ, as they were and as they are', () => {
+    const { sources, audit = [] } = diffRecords({ sources: [{ ...SOURCE, mode: 'strict' }] }, NOW, AUTHOR);
+    expect(sources).toEqual([{ ...SOURCE, mode: 'strict' }]);
+    expect(audit).toMatchObject([
+      {
+        action: 'changed',
+        kind: 'source',
+        name: 'site',
+        before: { mode: 'standard' },
+        after: { mode: 'strict' },
+      },
+    ]);
+  });
+
+  test('are also those whose secrets differ, which nobody sees', () => {
+    const other = { ...DESTINATION, settings: { ...DESTINATION.settings, sharedSecret: 'the-other-secret' } };
+    const { destinations, audit = [] } = diffRecords({ destinations: [other] }, NOW, AUTHOR);
+    expect(destinations).toEqual([other]);
+    expect(audit[0]!.after).toEqual(audit[0]!.before);
+    expect(JSON.stringify(audit)).not.toContain('the-');
+  });
+
+  test('are removals of what is there, as it last was', () => {
+    const removed = (['source', 'destination', 'token'] as const).flatMap((kind) => [
+      { kind, name: { source: 'site', destination: 'crm', token: 'ci' }[kind] },
+      { kind, name: 'nobody' },
+    ]);
+    const changes = diffRecords({ removed }, NOW, AUTHOR);
+    expect(changes.removed).toEqual([
+      { kind: 'source', name: 'site' },
+      { kind: 'destination', name: 'crm' },
+      { kind: 'token', name: 'ci' },
+    ]);
+    expect(changes.audit?.map(({ action, before, after }) => [action, typeof before, after])).toEqual(
+      Array(3).fill(['removed', 'object', undefined]),
+    );
+    expect(JSON.stringify(changes)).not.toMatch(/d1g3st|the-shared/);
+  });
+
+  test('leave a destination paused or not where they say nothing of it', () => {
+    const paused = { ...NOW, destinations: [{ ...DESTINATION, paused: true, id: 1, version: 3 }] };
+    expect(diffRecords({ destinations: [DESTINATION] }, paused, AUTHOR)).toEqual(NOTHING);
+    const moved = { ...DESTINATION, sources: ['app'] };
+    const { destinations } = diffRecords({ destinations: [moved] }, paused, AUTHOR);
+    expect(destinations).toEqual([{ ...moved, paused: true }]);
+    const resumed = diffRecords({ destinations: [{ ...DESTINATION, paused: false }] }, paused, AUTHOR);
+    expect(resumed.destinations[0]).not.toHaveProperty('paused');
+    expect(diffRecords({ destinations: [{ ...DESTINATION, paused: false }] }, NOW, AUTHOR)).toEqual(NOTHING);
+  });
+
+  test('note since when nothing is sent, and nobody is shown it', () => {
+    const hold = diffRecords({ destinations: [{ ...DESTINATION, paused: true }] }, NOW, AUTHOR);
+    expect(hold.destinations).toEqual([{ ...DESTINATION, paused: true, pauses: [{ from: 1000 }] }]);
+    expect(JSON.stringify(hold.audit)).not.toContain('pauses');
+    const now = { ...NOW, destinations: [{ ...hold.destinations[0]!, id: 1, version: 4 }] };
+    const later = { ...AUTHOR, clock: { now: () => 7, monotonic: () => 5000 } };
+    const disabled = diffRecords({ destinations: [{ ...DESTINATION, enabled: false }] }, now, later);
+    expect(disabled.destinations[0]).toMatchObject({
+      enabled: false,
+      paused: true,
+      pauses: [{ from: 1000 }],
+    });
+    const go = diffRecords({ destinations: [{ ...DESTINATION, paused: false }] }, now, later);
+    expect(go.destinations).toEqual([{ ...DESTINATION, pauses: [{ from: 1000, to: 5000 }] }]);
+  });
+});

@@ -1,0 +1,273 @@
+import * as z from 'zod';
+import receiving from '../../../spec/receiving.openapi.json' with { type: 'json' };
+import { STATUS_TEXT } from '../model/http-syntax.ts';
+import { MAX_PROBLEMS } from '../model/input-limits.ts';
+import type { Json, JsonObject } from '../model/json.ts';
+import type { ApiOperation } from './operation.ts';
+import { type ProblemCode, statusOf } from './problem.ts';
+
+/** What can be wrong with any request, whatever it asks for. */
+const COMMON_PROBLEMS: readonly ProblemCode[] = [
+  'token_missing',
+  'token_invalid',
+  'too_many_failed_sign_ins',
+  'body_too_large',
+  // A key of the query that is not known.
+  'invalid_parameters',
+  'internal_error',
+];
+
+/**
+ * Both APIs as an OpenAPI 3.1 document: the control API from its operations, so that it cannot say anything else than
+ * what is validated, and the receiving API from `spec/receiving.openapi.json`. contract.md section 4.
+ */
+export function openApi(operations: readonly ApiOperation[], version: string): JsonObject {
+  const paths: Record<string, Record<string, Json>> = { ...(receiving.paths as Record<string, JsonObject>) };
+  const problems: ProblemResponses = new Map();
+  for (const one of operations) {
+    const path = `/api/v1/${one.path.replace(/:(\w+)/g, '{$1}')}`;
+    paths[path] = { ...paths[path], [one.method.toLowerCase()]: operationObject(one, problems) };
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Millrace',
+      version,
+      summary: 'Calls in, signed webhooks out',
+      description: API_DESCRIPTION,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    paths: {
+      ...paths,
+      '/api/openapi.json': { get: DESCRIPTION_OPERATION },
+      '/metrics': { get: metricsOperation(problems) },
+    },
+    components: {
+      securitySchemes: {
+        ...receiving.components.securitySchemes,
+        token: { type: 'http', scheme: 'bearer', description: 'A token of the control API.' },
+      },
+      responses: { ...(receiving.components.responses as JsonObject), ...Object.fromEntries(problems) },
+      schemas: { ...(receiving.components.schemas as JsonObject), Problem: PROBLEM_SCHEMA },
+    },
+  };
+}
+
+/** What holds for every path, so that it is not said at each. */
+const API_DESCRIPTION = [
+  'Every path may have a slash at its end. HEAD is answered wherever GET is, without the body. A method that a path does',
+  'not take is answered 405 with Allow, a path that does not exist 404. What is no HTTP is answered 400',
+  '(`malformed_request`), a request that does not arrive in time 408 (`request_timeout`), a head of more than 16 KB 431',
+  '(`headers_too_large`), and when more is under way than fits into memory 429 (`overloaded`), before the path is looked',
+  'at, in the form of `Refusal`.',
+].join(' ');
+
+const DESCRIPTION_OPERATION = {
+  operationId: 'getOpenapi',
+  summary: 'This document.',
+  tags: ['control'],
+  security: [],
+  responses: {
+    '200': { description: 'OK', content: { 'application/json': { schema: { type: 'object' } } } },
+  },
+} as const;
+
+/** It is no operation, because it is served without the framework. */
+function metricsOperation(problems: ProblemResponses): Json {
+  const codes = ['token_missing', 'token_invalid', 'too_many_failed_sign_ins'] as const;
+  return {
+    operationId: 'metrics',
+    summary: 'Metrics as Prometheus reads them.',
+    description: 'Needs any token, or none where `metrics.public` is set.',
+    tags: ['control'],
+    security: [{ token: [] }, {}],
+    responses: {
+      '200': { description: 'OK', content: { 'text/plain': { schema: { type: 'string' } } } },
+      ...problemResponses([...codes, 'internal_error'], problems),
+    },
+  };
+}
+
+function operationObject(one: ApiOperation, problems: ProblemResponses): Json {
+  return {
+    operationId: operationId(one),
+    summary: `${one.summary}.`,
+    description: `Needs the role \`${one.role}\`.`,
+    tags: ['control'],
+    security: [{ token: [] }],
+    parameters: parameterObjects(one),
+    ...(one.body === undefined
+      ? {}
+      : {
+          requestBody: {
+            content: { 'application/json': { schema: toJsonSchema(one.described ?? one.body, 'input') } },
+          },
+        }),
+    responses: {
+      ...successResponse(one),
+      ...problemResponses(problemCodes(one), problems),
+    },
+  };
+}
+
+/** `GET destinations/:name` is `getDestinationsName`. */
+function operationId({ method, path }: ApiOperation): string {
+  const words = path.replace(/[^A-Za-z]+/g, ' ').trim();
+  return method.toLowerCase() + words.replace(/(?:^| )(\w)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** What is only read or only made now has not changed since anybody read it. */
+function takesIfMatch({ method, isTagged }: Pick<ApiOperation, 'method' | 'isTagged'>): boolean {
+  return isTagged === true && method !== 'GET' && method !== 'POST';
+}
+
+function parameterObjects({ method, path, query, isTagged = false }: ApiOperation): Json[] {
+  const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
+    ...{ name: name!, in: 'path', required: true, schema: { type: 'string' } },
+  }));
+  const { properties = {}, required = [] } = (query === undefined ? {} : toJsonSchema(query, 'input')) as {
+    properties?: Record<string, JsonObject>;
+    required?: readonly string[];
+  };
+  const asked = Object.entries(properties).map(([name, schema]) => {
+    const { description, ...rest } = schema;
+    return {
+      ...{ name, in: 'query', required: required.includes(name) },
+      ...(description === undefined ? {} : { description }),
+      schema: rest,
+    };
+  });
+  const header = (name: string, description: string) => ({
+    ...{ name, in: 'header', required: false, description, schema: { type: 'string' } },
+  });
+  return [
+    ...names,
+    ...asked,
+    ...(takesIfMatch({ method, isTagged }) ? [header('If-Match', IF_MATCH)] : []),
+    ...(method === 'POST' ? [header('Idempotency-Key', IDEMPOTENCY_KEY)] : []),
+  ];
+}
+
+const IF_MATCH = 'The ETag that the record was read with: when it has changed since, nothing is done (412).';
+const IDEMPOTENCY_KEY =
+  'A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart.';
+
+function successResponse({ answer, dryRun, status = 200, isTagged, isStream }: ApiOperation): JsonObject {
+  if (answer === undefined) return { '204': { description: STATUS_TEXT[204]! } };
+  if (isStream === true) return { '200': streamResponse(answer) };
+  const headers = {
+    ETag: { required: true, description: 'Of the record, for If-Match.', schema: { type: 'string' } },
+  };
+  return {
+    [status]: {
+      description: STATUS_TEXT[status]!,
+      ...(isTagged === true ? { headers } : {}),
+      content: { 'application/json': { schema: toJsonSchema(answer, 'output') } },
+    },
+    ...(dryRun === undefined
+      ? {}
+      : {
+          '200': {
+            description: 'OK: what would be done, asked for with `dryRun`',
+            content: { 'application/json': { schema: toJsonSchema(dryRun, 'output') } },
+          },
+        }),
+  };
+}
+
+/** OpenAPI 3.1 has no word for the single event of a stream (3.2 will: `itemSchema`), so its data stands beside the text. */
+function streamResponse(answer: z.ZodType): JsonObject {
+  const description = 'Server-sent events. `x-event-data` is the data of each, which is JSON.';
+  const content = { schema: { type: 'string' }, 'x-event-data': toJsonSchema(answer, 'output') };
+  const headers = {
+    'X-Accel-Buffering': { required: true, description: 'For proxies.', schema: { const: 'no' } },
+  };
+  return { description, headers, content: { 'text/event-stream': content } };
+}
+
+function problemCodes(one: ApiOperation): readonly ProblemCode[] {
+  return [
+    ...COMMON_PROBLEMS,
+    ...(one.role === 'viewer' ? [] : (['role_too_low'] as const)),
+    ...storeProblems(one),
+    ...(one.body === undefined ? [] : (['body_not_json'] as const)),
+    ...(one.method === 'POST' ? (['idempotency_key_reused'] as const) : []),
+    ...(takesIfMatch({ isTagged: false, ...one }) ? (['changed_meanwhile'] as const) : []),
+    ...(one.problems ?? []),
+  ];
+}
+
+/** The answers that report problems, by the codes they may have: most operations share them. */
+type ProblemResponses = Map<string, Json>;
+
+function problemResponses(codes: readonly ProblemCode[], problems: ProblemResponses): JsonObject {
+  return Object.fromEntries(
+    [...Map.groupBy(new Set(codes), statusOf)]
+      .sort(([one], [other]) => one - other)
+      .map(([status, those]) => {
+        const name = those.toSorted().join('.');
+        if (!problems.has(name)) problems.set(name, problemResponseObject(status, those));
+        return [String(status), { $ref: `#/components/responses/${name}` }];
+      }),
+  );
+}
+
+function storeProblems({ method, isInMemory }: ApiOperation): readonly ProblemCode[] {
+  if (isInMemory === true) return [];
+  return [method === 'GET' ? 'store_unreadable' : 'store_unwritable'];
+}
+
+function problemResponseObject(status: number, codes: readonly ProblemCode[]): Json {
+  const header = PROBLEM_HEADERS[status];
+  const schema = {
+    allOf: [
+      { $ref: '#/components/schemas/Problem' },
+      { properties: { status: { const: status }, code: { enum: [...codes] } } },
+    ],
+  };
+  return {
+    description: `${STATUS_TEXT[status]}: ${codes.map((code) => `\`${code}\``).join(', ')}`,
+    ...(header === undefined ? {} : { headers: header }),
+    content: { 'application/problem+json': { schema } },
+  };
+}
+
+const RETRY_AFTER = { description: 'Seconds.', schema: { type: 'integer', minimum: 1 } } as const;
+
+/** Of answers with these statuses, beside those of every answer. */
+const PROBLEM_HEADERS: Readonly<Record<number, JsonObject>> = {
+  401: { 'WWW-Authenticate': { required: true, schema: { type: 'string', pattern: '^Bearer ' } } },
+  429: { 'Retry-After': { required: true, ...RETRY_AFTER } },
+  503: { 'Retry-After': RETRY_AFTER },
+};
+
+function toJsonSchema(schema: z.ZodType, io: 'input' | 'output'): JsonObject {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any', reused: 'inline' });
+  return JSON.parse(JSON.stringify(rest)) as JsonObject;
+}
+
+/** RFC 9457. */
+const PROBLEM_SCHEMA = {
+  type: 'object',
+  required: ['type', 'title', 'status', 'detail', 'code'],
+  properties: {
+    type: { type: 'string' },
+    title: { type: 'string', description: 'The status in words.' },
+    status: { type: 'integer' },
+    detail: { type: 'string', description: 'What is wrong, and what to do about it.' },
+    code: { type: 'string', description: 'Which error it is; never changes.' },
+    errors: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['path', 'message'],
+        properties: { path: { type: 'string' }, message: { type: 'string' } },
+      },
+      maxItems: MAX_PROBLEMS,
+    },
+    truncated: {
+      const: true,
+      description: 'More is wrong than `errors` lists. Absent when it lists everything.',
+    },
+  },
+} as const;

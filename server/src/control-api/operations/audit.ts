@@ -1,0 +1,58 @@
+import * as z from 'zod';
+import { isObject, type Json } from '../../model/json.ts';
+import { maskUrl } from '../../model/secrets.ts';
+import type { AuditEntry } from '../../ports/settings-store.ts';
+import { type ApiOperation, defineOperation } from '../operation.ts';
+import { pageQuery, pageSchema, parseNumberCursor } from '../pagination.ts';
+import type { RecordDependencies } from '../records.ts';
+
+const KINDS = ['source', 'destination', 'token', 'replay'] as const;
+
+const entrySchema = z.object({
+  at: z.string(),
+  by: z.string(),
+  action: z.enum(['created', 'changed', 'removed']),
+  kind: z.enum(KINDS),
+  name: z.string(),
+  before: z.looseObject({}).exactOptional(),
+  after: z.looseObject({}).exactOptional(),
+});
+
+/** Who changed what, when, and how it was before and after. */
+export function auditOperations({ settings }: Pick<RecordDependencies, 'settings'>): ApiOperation[] {
+  return [
+    defineOperation({
+      ...{ method: 'GET', path: 'audit', role: 'viewer' },
+      summary: 'Lists the changes of records, the newest first; secrets are not shown',
+      query: z.object({
+        ...pageQuery,
+        kind: z.enum(KINDS).exactOptional(),
+        name: z.string().exactOptional(),
+      }),
+      answer: pageSchema(entrySchema),
+      run: async ({ query: { limit, cursor, ...query } }) => {
+        const { entries, next } = await settings.audit(query, limit, parseNumberCursor(cursor));
+        return { data: entries.map(entryView), next: next === undefined ? null : String(next) };
+      },
+    }),
+  ];
+}
+
+function entryView({ at, by, action, kind, name, before, after }: AuditEntry) {
+  return {
+    ...{ at: new Date(at).toISOString(), by, action, kind, name },
+    ...(before === undefined ? {} : { before: withMaskedUrls(before) }),
+    ...(after === undefined ? {} : { after: withMaskedUrls(after) }),
+  };
+}
+
+/** Entries that earlier versions wrote hold the whole URLs of endpoints. */
+function withMaskedUrls(value: Json): Json {
+  if (Array.isArray(value)) return value.map(withMaskedUrls);
+  if (!isObject(value)) return value;
+  const entries = Object.entries(value).map(([key, inner]): [string, Json] => [
+    key,
+    key === 'url' && typeof inner === 'string' ? maskUrl(inner) : withMaskedUrls(inner),
+  ]);
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,167 @@
+import * as z from 'zod';
+import type { Destination } from '../../model/destination.ts';
+import { isObject, type JsonObject } from '../../model/json.ts';
+import type { AuditEntry, RecordName, SettingsSnapshot } from '../../ports/settings-store.ts';
+import { type DesiredRecords, diffRecords } from '../changes.ts';
+import { type ApiOperation, defineOperation } from '../operation.ts';
+import { type Fault, Problem } from '../problem.ts';
+import { checkEndpoints, type DestinationAtPath, recordInput, warningsSchema } from '../records.ts';
+import { destinationView, sourceView, unmaskSecrets } from '../views.ts';
+import { type DestinationOperationDependencies, flagParameter, refuseDisconnecting } from './destinations.ts';
+
+const documentInput = z
+  .strictObject({
+    sources: z.array(recordInput).default([]),
+    destinations: z.array(recordInput).default([]),
+  })
+  .meta({ description: 'The records of a configuration file: spec/config.schema.json.' });
+
+const changeSchema = z.object({
+  action: z.enum(['created', 'changed', 'removed']),
+  kind: z.enum(['source', 'destination', 'token']),
+  name: z.string(),
+  before: z.looseObject({}).exactOptional(),
+  after: z.looseObject({}).exactOptional(),
+});
+
+/** contract.md section 4, `config`. */
+export function configOperations(tools: DestinationOperationDependencies): ApiOperation[] {
+  const { settings, clock } = tools;
+  return [
+    defineOperation({
+      ...{ method: 'GET', path: 'config', role: 'viewer', isInMemory: true },
+      summary: 'Shows all sources and destinations as a configuration file has them, without their secrets',
+      answer: z.object({ sources: z.array(z.looseObject({})), destinations: z.array(z.looseObject({})) }),
+      run: async () => exportRecords(settings.now()),
+    }),
+    defineOperation({
+      ...{ method: 'PUT', path: 'config', role: 'editor' },
+      summary: 'Makes the records what a configuration file says, all of them or none',
+      query: z.object({
+        dryRun: flagParameter.describe('Only says what would change.'),
+        prune: flagParameter.describe('Also removes the records that are not named.'),
+        confirm: flagParameter.describe(
+          'Also where it disconnects a destination that something is still owed to.',
+        ),
+      }),
+      body: documentInput,
+      answer: z.object({
+        applied: z.boolean(),
+        changes: z.array(changeSchema),
+        kept: z.array(z.string()),
+        disconnects: z.array(z.object({ destination: z.string(), owed: z.int() })),
+        warnings: warningsSchema,
+      }),
+      problems: ['confirmation_needed'],
+      run: async ({ query, body, by }) => {
+        let said = {};
+        const first = desiredRecords(body, settings.now(), { ...tools, prune: query.prune });
+        // Outside of the change, because other changes would wait while names are looked up.
+        const found = await checkEndpoints(destinationsWithPaths(first), settings.now(), tools);
+        await settings.change(async (now) => {
+          const wish = desiredRecords(body, now, { ...tools, prune: query.prune });
+          const changes = diffRecords(wish, now, { by, clock });
+          const cut = disconnectedBy(wish, now);
+          said = {
+            changes: (changes.audit ?? []).map(changeView),
+            kept: keptRecords(body, now, query.prune),
+            disconnects: await pendingDeliveries(cut, tools),
+          };
+          if (query.dryRun) return { sources: [], destinations: [] };
+          if (!query.confirm) await refuseDisconnecting(cut, tools);
+          return changes;
+        });
+        return { applied: !query.dryRun, ...said, warnings: found };
+      },
+    }),
+  ];
+}
+
+/** By name, so that two servers with the same records say the same. */
+function exportRecords({ sources, destinations }: SettingsSnapshot) {
+  return {
+    sources: sortByName(sources.map(sourceView)),
+    destinations: sortByName(destinations.map(destinationView)),
+  };
+}
+
+function sortByName<Of extends { readonly name: string }>(records: readonly Of[]): Of[] {
+  return [...records].sort((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+/** Checked as a whole, beside the records that the file does not name and that stay. */
+function desiredRecords(
+  { sources, destinations }: z.output<typeof documentInput>,
+  now: SettingsSnapshot,
+  { check, prune }: Pick<DestinationOperationDependencies, 'check'> & { readonly prune: boolean },
+): DesiredRecords {
+  const stored = new Map(now.destinations.map((one) => [one.name, one]));
+  const wanted = destinations.map((one) => unmaskSecrets(one, stored.get(String(one['name']))));
+  const known = prune ? { ...now, sources: [] } : now;
+  const checked = check({ sources, destinations: wanted }, known);
+  if ('faults' in checked) {
+    throw new Problem('invalid_parameters', { errors: checked.faults.map(bodyFault), isCut: checked.isCut });
+  }
+  const removed = prune ? unnamedRecords(sources, destinations, now) : [];
+  return { sources: checked.sources, destinations: checked.destinations, removed };
+}
+
+/** In the order of the body. */
+function destinationsWithPaths({ destinations = [] }: DesiredRecords): DestinationAtPath[] {
+  return destinations.map((record, place) => ({ path: `body.destinations[${place}]`, record }));
+}
+
+/** A fault by its path in the body. */
+function bodyFault({ path, message }: Fault): Fault {
+  return {
+    path: path === '' ? 'body' : `body.${path}`,
+    message: message.replace(/ of the source ".*"$/s, '$&, which is not named here and stays'),
+  };
+}
+
+function unnamedRecords(
+  sources: readonly JsonObject[],
+  destinations: readonly JsonObject[],
+  now: SettingsSnapshot,
+): RecordName[] {
+  const names = (list: readonly JsonObject[]) => new Set(list.map((one) => one['name']));
+  const [named, namedDestinations] = [names(sources), names(destinations)];
+  return [
+    ...now.sources.flatMap(({ name }) => (named.has(name) ? [] : [{ kind: 'source' as const, name }])),
+    ...now.destinations.flatMap(({ name }) =>
+      namedDestinations.has(name) ? [] : [{ kind: 'destination' as const, name }],
+    ),
+  ];
+}
+
+/** Records that are not named and stay: somebody may think that leaving them out removes them. */
+function keptRecords(body: z.output<typeof documentInput>, now: SettingsSnapshot, prune: boolean): string[] {
+  if (prune) return [];
+  return unnamedRecords(body.sources, body.destinations, now).map(({ kind, name }) => `${kind} ${name}`);
+}
+
+/** Destinations that get nothing more after it and did before. */
+function disconnectedBy({ destinations = [], removed = [] }: DesiredRecords, now: SettingsSnapshot) {
+  const gone = new Set(removed.flatMap(({ kind, name }) => (kind === 'destination' ? [name] : [])));
+  const disabled = new Set(destinations.flatMap(({ name, enabled }) => (enabled ? [] : [name])));
+  return now.destinations.filter(({ name, enabled }) => gone.has(name) || (enabled && disabled.has(name)));
+}
+
+/** Those of them that something is still owed to: whoever plans sees it before a change is refused. */
+async function pendingDeliveries(
+  destinations: readonly Destination[],
+  { pending }: Pick<DestinationOperationDependencies, 'pending'>,
+) {
+  if (destinations.length === 0) return [];
+  const pendingOf = await pending();
+  const owed = destinations.map((one) => ({ destination: one.name, owed: pendingOf(one) }));
+  return owed.filter(({ owed }) => owed > 0);
+}
+
+function changeView({ action, kind, name, before, after }: AuditEntry) {
+  return {
+    ...{ action, kind, name },
+    ...(isObject(before) ? { before } : {}),
+    ...(isObject(after) ? { after } : {}),
+  };
+}

@@ -1,0 +1,124 @@
+import * as z from 'zod';
+import type { SettingsSnapshot } from '../../ports/settings-store.ts';
+import { type ApiOperation, defineOperation } from '../operation.ts';
+import {
+  decodeCursor,
+  encodeCursor,
+  formatLogPlace,
+  type LogPlace,
+  pageQuery,
+  parseLogPlace,
+  timeParameter,
+} from '../pagination.ts';
+import { Problem } from '../problem.ts';
+import {
+  type EventSearchFilter,
+  eventFilterFields,
+  type SearchPage,
+  type SearchPageOptions,
+  searchPageSchema,
+  searchPageView,
+  sourceFilter,
+} from './events.ts';
+import { attemptSchema } from './reports.ts';
+
+export interface DeliverySearchFilter extends EventSearchFilter {
+  /** Id of the destination. */
+  readonly destination?: number;
+  readonly state?: 'pending' | 'retrying' | 'delivered' | 'dead';
+  readonly reason?: string;
+}
+
+export interface DeliveryOperationDependencies {
+  readonly settings: { now(): SettingsSnapshot };
+  readonly search: {
+    deliveries(wish: DeliverySearchFilter, page: SearchPageOptions<LogPlace>): Promise<SearchPage<LogPlace>>;
+    /** `from` and `to` are about when they were given up. */
+    dead(wish: DeliverySearchFilter, page: SearchPageOptions<string>): Promise<SearchPage<string>>;
+  };
+}
+
+const deliveryState = z.enum(['pending', 'retrying', 'delivered', 'dead']);
+
+const deliveryQuery = z.object({
+  destination: z.string().exactOptional().meta({ description: 'Name of the destination.' }),
+  state: deliveryState.exactOptional(),
+  reason: z.string().min(1).exactOptional().meta({
+    description:
+      'Why it is dead (`state=dead`), or what its last request came to (`state=retrying`); such as `status_410`.',
+  }),
+  ...eventFilterFields,
+  from: timeParameter.exactOptional().meta({
+    description:
+      'The event arrived at this time or later; with `state=dead`: given up at this time or later.',
+  }),
+  to: timeParameter.exactOptional().meta({
+    description: 'The event arrived before this time; with `state=dead`: given up before this time.',
+  }),
+  ...pageQuery,
+});
+
+const deliverySchema = z.object({
+  id: z.string().meta({ description: 'As `redeliveries` takes it.' }),
+  destination: z.string(),
+  state: deliveryState,
+  reason: z.string().exactOptional(),
+  diedAt: z.string().exactOptional(),
+  nextAttemptAt: z.string().exactOptional(),
+  endpoint: z.string().exactOptional(),
+  messageId: z.string().exactOptional(),
+  source: z.string().exactOptional(),
+  type: z.string().exactOptional(),
+  receivedAt: z.string().exactOptional(),
+  attempts: z.array(attemptSchema),
+});
+
+/** contract.md section 4, `deliveries`. */
+export function deliveryOperations({ settings, search }: DeliveryOperationDependencies): ApiOperation[] {
+  return [
+    defineOperation({
+      ...{ method: 'GET', path: 'deliveries', role: 'viewer' },
+      summary:
+        'Finds deliveries, those of the newest events first, dead ones by when they were given up. Looks for about a ' +
+        'second: a page may be short, or empty, and go on with `next`',
+      query: deliveryQuery,
+      answer: searchPageSchema(deliverySchema),
+      problems: ['unknown_name'],
+      run: async ({ query: { limit, cursor, ...asked } }) => {
+        refuseReasonAlone(asked);
+        const { source, destination, ...rest } = asked;
+        const now = settings.now();
+        const wish = { ...rest, ...sourceFilter(source, now), ...destinationFilter(destination, now) };
+        const list = { list: 'deliveries', ...asked };
+        const place = decodeCursor(cursor, list);
+        if (asked.state === 'dead') {
+          const from = place === undefined ? {} : { from: place };
+          return searchPageView(await search.dead(wish, { limit, ...from }), (next) =>
+            encodeCursor(next, list),
+          );
+        }
+        const page = await search.deliveries(wish, { limit, ...parseLogPlace(place) });
+        return searchPageView(page, (next) => encodeCursor(formatLogPlace(next), list));
+      },
+    }),
+  ];
+}
+
+/** What is pending has not failed yet, and what is delivered needs no reason; of all together it could be meant either way. */
+function refuseReasonAlone({ reason, state }: { readonly reason?: string; readonly state?: string }): void {
+  if (reason === undefined || state === 'dead' || state === 'retrying') return;
+  const message = 'needs state=dead or state=retrying beside it';
+  throw new Problem('invalid_parameters', { errors: [{ path: 'query.reason', message }] });
+}
+
+/** The id of a destination by its name, also of one that was removed: what it was owed is still there. */
+function destinationFilter(
+  name: string | undefined,
+  { destinations, gone }: SettingsSnapshot,
+): { readonly destination?: number } {
+  if (name === undefined) return {};
+  const destination = [...destinations, ...gone.destinations].find((one) => one.name === name);
+  if (destination !== undefined) return { destination: destination.id };
+  const hint = `${JSON.stringify(name)} is no destination; GET /api/v1/destinations lists them.`;
+  throw new Problem('unknown_name', { hint });
+}

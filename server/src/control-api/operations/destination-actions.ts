@@ -1,0 +1,181 @@
+import * as z from 'zod';
+import { CALL_TYPES, type CallType } from '../../model/call.ts';
+import type { Attempt } from '../../model/delivery.ts';
+import type { Destination } from '../../model/destination.ts';
+import type { Event } from '../../model/event.ts';
+import { maskUrl, type SecretMask } from '../../model/secrets.ts';
+import type { Time } from '../../model/time.ts';
+import type { OutboundRequest } from '../../ports/http-client.ts';
+import { diffRecords } from '../changes.ts';
+import { type ApiOperation, defineOperation, type OperationInput } from '../operation.ts';
+import { destinationByName, maskSchema, type RecordDependencies } from '../records.ts';
+import { destinationView } from '../views.ts';
+
+/** An event of a type as an ordinary client would have sent it, for trying a destination out. */
+function sampleEvent(type: CallType, messageId: string, now: Time): Event {
+  const at = new Date(now).toISOString();
+  return {
+    ...{ messageId, type, channel: 'server', userId: 'test-user' },
+    ...FIELDS_BY_TYPE[type],
+    context: { library: { name: 'millrace-test', version: '1.0.0' } },
+    integrations: {},
+    ...{ timestamp: at, receivedAt: at },
+  };
+}
+
+const FIELDS_BY_TYPE: Readonly<Record<CallType, Partial<Event>>> = {
+  identify: { traits: { name: 'Test User', email: 'test@example.com' } },
+  track: { event: 'Test Event', properties: { total: 9.5, currency: 'EUR' } },
+  page: { name: 'Home', properties: { url: 'https://example.com/', title: 'Home' } },
+  screen: { name: 'Home', properties: {} },
+  group: { groupId: 'test-group', traits: { name: 'Test Group' } },
+  alias: { previousId: 'test-anonymous' },
+};
+
+/** One request of a trial as it was sent, and what came of it. */
+export interface TestRequestResult {
+  readonly request: OutboundRequest;
+  readonly attempt: Attempt;
+}
+
+export interface DestinationActionDependencies extends Pick<RecordDependencies, 'settings' | 'clock'> {
+  /** Sends an event to every endpoint once, the way of every delivery, owed to nobody. */
+  readonly tryOut: (event: Event, destination: Destination) => Promise<readonly TestRequestResult[]>;
+  readonly newMessageId: () => string;
+  readonly statusOf: (destination: Destination) => Promise<PendingSummary>;
+}
+
+/** What of a destination waits. Times are ISO 8601. */
+interface PendingSummary {
+  readonly pending: number;
+  readonly oldestPendingAt?: string;
+  readonly oldestKeptUntil?: string;
+}
+
+/** How it stands after the switch, and how much waits. */
+const switchSchema = z.object({
+  name: z.string(),
+  enabled: z.boolean(),
+  paused: z.boolean(),
+  pending: z.int(),
+  oldestPendingAt: z.string().exactOptional(),
+  oldestKeptUntil: z.string().exactOptional(),
+});
+
+const testSchema = z.object({
+  data: z.array(
+    z.object({
+      request: z.object({
+        method: z.literal('POST'),
+        url: z.string(),
+        headers: z.record(z.string(), z.union([z.string(), maskSchema])),
+        body: z.string(),
+      }),
+      startedAt: z.string(),
+      latencyMs: z.number(),
+      outcome: z.enum(['accepted', 'retryable', 'refused']),
+      reason: z.string(),
+      status: z.int().exactOptional(),
+      answer: z.string().exactOptional(),
+    }),
+  ),
+});
+
+/** contract.md section 4, `destinations/{name}/…`. */
+export function destinationActionOperations(tools: DestinationActionDependencies): ApiOperation[] {
+  const { settings } = tools;
+  return [
+    ...switchOperations(tools),
+    defineOperation({
+      ...{ method: 'POST', path: 'destinations/:name/test', role: 'editor', isInMemory: true },
+      summary: 'Sends an example of an event to every endpoint, once, and shows what was sent and answered',
+      body: z.strictObject({ type: z.enum(CALL_TYPES).default('track') }),
+      answer: testSchema,
+      problems: ['unknown_name'],
+      run: async ({ names, body }) => {
+        const destination = destinationByName(names['name'] ?? '', settings.now());
+        const event = sampleEvent(body.type, tools.newMessageId(), tools.clock.now());
+        const trials = await tools.tryOut(event, destination);
+        const { endpoints } = destinationView(destination).settings;
+        return { data: trials.map((trial, nth) => testResultView(trial, endpoints[nth]?.headers ?? {})) };
+      },
+    }),
+  ];
+}
+
+/** Two switches: `paused` makes everything wait, `enabled` decides whether what arrives is owed at all. */
+function switchOperations(tools: DestinationActionDependencies): ApiOperation[] {
+  const one = (
+    verb: 'pause' | 'resume' | 'enable' | 'disable',
+    to: { readonly paused: boolean } | { readonly enabled: boolean },
+    summary: string,
+  ) =>
+    defineOperation({
+      ...{ method: 'POST', path: `destinations/:name/${verb}`, role: 'editor', summary },
+      answer: switchSchema,
+      problems: ['unknown_name'],
+      run: (input) => switchTo(input, to, tools),
+    });
+  return [
+    one(
+      'pause',
+      { paused: true },
+      'Holds everything of a destination: what it is owed waits, and so does what arrives for it',
+    ),
+    one('resume', { paused: false }, 'Sends to a paused destination again, what has waited first'),
+    one(
+      'disable',
+      { enabled: false },
+      'Skips what arrives for a destination, which is never sent; what it is owed already waits',
+    ),
+    one(
+      'enable',
+      { enabled: true },
+      'Owes a disabled destination what arrives again, and sends what has waited',
+    ),
+  ];
+}
+
+async function switchTo(
+  { names, by }: Pick<OperationInput, 'names' | 'by'>,
+  to: { readonly paused: boolean } | { readonly enabled: boolean },
+  { settings, clock, statusOf }: DestinationActionDependencies,
+): Promise<z.output<typeof switchSchema>> {
+  const name = names['name'] ?? '';
+  const now = await settings.change((now) => {
+    const destination = { ...destinationByName(name, now), ...to };
+    return diffRecords({ destinations: [destination] }, now, { by, clock });
+  });
+  const destination = destinationByName(name, now);
+  const { enabled, paused = false } = destination;
+  const { pending, oldestPendingAt, oldestKeptUntil } = await statusOf(destination);
+  return {
+    ...{ name, enabled, paused, pending },
+    ...(oldestPendingAt === undefined ? {} : { oldestPendingAt }),
+    ...(oldestKeptUntil === undefined ? {} : { oldestKeptUntil }),
+  };
+}
+
+/**
+ * The request as it was sent, and the answer. The body is text, as the signature is over its exact bytes. `configured`:
+ * the headers of the endpoint as they are shown; its secrets, and those in its URL, are as little to be read here as there.
+ */
+function testResultView(
+  { request, attempt }: TestRequestResult,
+  configured: Readonly<Record<string, string | SecretMask>>,
+): object {
+  const masks = Object.entries(configured).filter(([, value]) => typeof value !== 'string');
+  const headers = { ...request.headers, ...Object.fromEntries(masks) };
+  const { startedAt, latencyMs, outcome, answer } = attempt;
+  return {
+    request: { method: 'POST', url: maskUrl(request.url), headers, body: request.body.toString() },
+    ...{
+      startedAt: new Date(startedAt).toISOString(),
+      latencyMs,
+      outcome: outcome.kind,
+      reason: outcome.reason,
+    },
+    ...(outcome.status === undefined ? {} : { status: outcome.status }),
+    ...(answer === undefined ? {} : { answer }),
+  };
+}

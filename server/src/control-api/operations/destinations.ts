@@ -1,0 +1,239 @@
+import * as z from 'zod';
+import type { Destination } from '../../model/destination.ts';
+import type { JsonObject } from '../../model/json.ts';
+import type { DestinationRecord, SettingsSnapshot } from '../../ports/settings-store.ts';
+import { diffRecords } from '../changes.ts';
+import { type ApiOperation, defineOperation, type OperationInput, TaggedResult } from '../operation.ts';
+import { pageByName, pageQuery, pageSchema } from '../pagination.ts';
+import { type Fault, Problem } from '../problem.ts';
+import {
+  checkEndpoints,
+  checkRecord,
+  destinationByName,
+  type EndpointCheckDependencies,
+  etagOf,
+  maskSchema,
+  mergePatch,
+  type RecordDependencies,
+  recordInput,
+  refuseStale,
+  warningsSchema,
+} from '../records.ts';
+import { destinationView, toJson, unmaskSecrets } from '../views.ts';
+import { endpointFields } from './reports.ts';
+import { refuseRenaming } from './sources.ts';
+
+export interface DestinationOperationDependencies extends RecordDependencies, EndpointCheckDependencies {
+  /** Reads the ledger, which costs as much for one destination as for all; gives the deliveries pending for any. */
+  readonly pending: () => Promise<(destination: Destination) => number>;
+  /** How a destination does, by its id. */
+  readonly statusOf: (destination: Destination) => Promise<object>;
+}
+
+const destinationSchema = z.object({
+  name: z.string(),
+  type: z.literal('webhooks'),
+  sources: z.array(z.string()),
+  enabled: z.boolean(),
+  paused: z.literal(true).exactOptional(),
+  settings: z.looseObject({
+    endpoints: z.array(
+      z.object({ url: z.string(), headers: z.record(z.string(), z.union([z.string(), maskSchema])) }),
+    ),
+    sharedSecret: maskSchema.exactOptional(),
+    signingSecrets: z.array(maskSchema).exactOptional(),
+    format: z.enum(['documented', 'canonical']),
+    success: z.enum(['any', 'each']),
+  }),
+});
+
+/** Warnings are of the request and not of the record: they are in no later answer, and not in the ETag. */
+const savedDestinationSchema = destinationSchema.extend({ warnings: warningsSchema.exactOptional() });
+
+const destinationInput = recordInput.meta({
+  description:
+    'As in the configuration file, `destinations[]`: spec/config.schema.json. What stands for a secret keeps the secret.',
+});
+
+const destinationStatusSchema = z.object({
+  state: z.enum(['healthy', 'failing', 'paused', 'disabled']),
+  pending: z.int(),
+  retrying: z.int(),
+  dead: z.int(),
+  delivered: z.int(),
+  oldestPendingAt: z.string().exactOptional(),
+  oldestKeptUntil: z.string().exactOptional(),
+  nextAttemptAt: z.string().exactOptional(),
+  failingSince: z.string().exactOptional(),
+  lastError: z.object({ reason: z.string(), endpoint: z.string(), at: z.string() }).exactOptional(),
+  endpoints: z.array(
+    z.object({
+      ...endpointFields,
+      lastAcceptedAt: z.string().exactOptional(),
+      attempts: z.record(z.string(), z.int()),
+      history: z.array(
+        z.object({
+          at: z.string(),
+          state: z.enum(['healthy', 'failing']),
+          reason: z.string().exactOptional(),
+          flaps: z.int().exactOptional(),
+        }),
+      ),
+    }),
+  ),
+});
+
+/** contract.md section 4, `destinations`. */
+export function destinationOperations(tools: DestinationOperationDependencies): ApiOperation[] {
+  const { settings, clock } = tools;
+  return [
+    defineOperation({
+      ...{
+        method: 'GET',
+        path: 'destinations',
+        role: 'viewer',
+        summary: 'Lists the destinations by name',
+        isInMemory: true,
+      },
+      query: z.object(pageQuery),
+      answer: pageSchema(destinationSchema),
+      run: async ({ query }) => pageByName(settings.now().destinations.map(destinationView), query),
+    }),
+    defineOperation({
+      ...{ method: 'POST', path: 'destinations', role: 'editor', status: 201, isTagged: true },
+      summary: 'Creates a destination',
+      body: destinationInput,
+      described: tools.schemas.destination,
+      answer: savedDestinationSchema,
+      problems: ['name_taken'],
+      run: (input) => createDestination(input, withoutWarnings(input.body), tools),
+    }),
+    defineOperation({
+      ...{ method: 'GET', path: 'destinations/:name', role: 'viewer', isTagged: true, isInMemory: true },
+      summary: 'Shows a destination',
+      answer: destinationSchema,
+      problems: ['unknown_name'],
+      run: async ({ names }) => taggedDestination(destinationByName(names['name'] ?? '', settings.now())),
+    }),
+    defineOperation({
+      ...{ method: 'PATCH', path: 'destinations/:name', role: 'editor', isTagged: true },
+      summary: 'Changes a destination by a JSON merge patch, from the next request to its endpoints on',
+      body: destinationInput,
+      answer: savedDestinationSchema,
+      problems: ['unknown_name'],
+      run: (input) => patchDestination(input, withoutWarnings(input.body), tools),
+    }),
+    defineOperation({
+      ...{ method: 'DELETE', path: 'destinations/:name', role: 'editor', isTagged: true },
+      summary: 'Removes a destination; what it is still owed becomes dead letters',
+      query: z.object({ confirm: flagParameter }),
+      problems: ['unknown_name', 'confirmation_needed'],
+      run: async ({ names, query, by, ifMatch }) => {
+        const name = names['name'] ?? '';
+        await settings.change(async (now) => {
+          const before = destinationByName(name, now);
+          await refuseStale(
+            { ifMatch, tag: taggedDestination(before).tag },
+            { kind: 'destination', name },
+            tools,
+          );
+          if (!query.confirm) await refuseDisconnecting([before], tools);
+          return diffRecords({ removed: [{ kind: 'destination', name }] }, now, { by, clock });
+        });
+        return undefined;
+      },
+    }),
+    defineOperation({
+      ...{ method: 'GET', path: 'destinations/:name/status', role: 'viewer' },
+      summary: 'Tells how a destination does, and what it is still owed',
+      answer: destinationStatusSchema,
+      problems: ['unknown_name'],
+      run: ({ names }) => tools.statusOf(destinationByName(names['name'] ?? '', settings.now())),
+    }),
+  ];
+}
+
+/** In a query: there or `true`. */
+export const flagParameter = z
+  .enum(['true', 'false', ''], 'must be true or false')
+  .default('false')
+  .transform((text) => text !== 'false');
+
+/** Throws when something is still owed to one of them. */
+export async function refuseDisconnecting(
+  destinations: readonly Destination[],
+  { pending }: Pick<DestinationOperationDependencies, 'pending'>,
+): Promise<void> {
+  if (destinations.length === 0) return;
+  const pendingOf = await pending();
+  const owed = destinations.map((one) => ({ name: one.name, n: pendingOf(one) }));
+  const errors = owed
+    .filter(({ n }) => n > 0)
+    .map(({ name, n }) => ({
+      path: `destinations ${JSON.stringify(name)}`,
+      message: `is still owed ${n} deliveries`,
+    }));
+  if (errors.length > 0) throw new Problem('confirmation_needed', { errors });
+}
+
+/** An answer can be sent back as it came. */
+function withoutWarnings({ warnings: _, ...record }: JsonObject): JsonObject {
+  return record;
+}
+
+async function createDestination(
+  { by }: Pick<OperationInput, 'by'>,
+  body: JsonObject,
+  tools: DestinationOperationDependencies,
+): Promise<TaggedResult> {
+  const { settings, check, clock } = tools;
+  const recordAt = (now: SettingsSnapshot) => {
+    const record = checkRecord('destinations', body, { now, check });
+    if (now.destinations.some(({ name }) => name === record.name)) throw new Problem('name_taken');
+    return record;
+  };
+  const found = await checkEndpointsOf(recordAt(settings.now()), tools);
+  const now = await settings.change((now) =>
+    diffRecords({ destinations: [recordAt(now)] }, now, { by, clock }),
+  );
+  return taggedDestination(destinationByName(String(body['name']), now), found);
+}
+
+async function patchDestination(
+  { names, by, ifMatch }: Pick<OperationInput, 'names' | 'by' | 'ifMatch'>,
+  body: JsonObject,
+  tools: DestinationOperationDependencies,
+): Promise<TaggedResult> {
+  const name = names['name'] ?? '';
+  const { settings, check, clock } = tools;
+  const recordAt = (now: SettingsSnapshot) => {
+    const before = destinationByName(name, now);
+    const merged = mergePatch(toJson(destinationView(before)), body);
+    refuseRenaming(name, merged);
+    const record = checkRecord('destinations', unmaskSecrets(merged, before), { now, check });
+    // A merge patch takes a key away with null, and what says nothing of pausing would stay paused.
+    return { ...record, paused: record.paused ?? false };
+  };
+  const found = await checkEndpointsOf(recordAt(settings.now()), tools);
+  const now: SettingsSnapshot = await settings.change(async (now) => {
+    const { tag } = taggedDestination(destinationByName(name, now));
+    await refuseStale({ ifMatch, tag }, { kind: 'destination', name }, tools);
+    return diffRecords({ destinations: [recordAt(now)] }, now, { by, clock });
+  });
+  return taggedDestination(destinationByName(name, now), found);
+}
+
+/** Outside of a change, because other changes would wait while names are looked up. */
+function checkEndpointsOf(
+  record: DestinationRecord,
+  tools: DestinationOperationDependencies,
+): Promise<Fault[]> {
+  return checkEndpoints([{ path: 'body', record }], tools.settings.now(), tools);
+}
+
+/** By its version as well: two secrets may look the same. */
+function taggedDestination(destination: Destination, found: readonly Fault[] = []): TaggedResult {
+  const value = destinationView(destination);
+  const tag = etagOf(value, destination.version);
+  return new TaggedResult(found.length === 0 ? value : { ...value, warnings: found }, tag);
+}

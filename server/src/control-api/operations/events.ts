@@ -1,0 +1,126 @@
+import * as z from 'zod';
+import { CALL_TYPES } from '../../model/call.ts';
+import type { SettingsSnapshot } from '../../ports/settings-store.ts';
+import { type ApiOperation, defineOperation } from '../operation.ts';
+import {
+  decodeCursor,
+  encodeCursor,
+  formatLogPlace,
+  type LogPlace,
+  pageQuery,
+  pageSchema,
+  parseLogPlace,
+  timeParameter,
+} from '../pagination.ts';
+import { Problem } from '../problem.ts';
+import { tracedCallSchema } from './reports.ts';
+
+/** What an event must be like; whatever is absent may be anything. Times are milliseconds. */
+export interface EventSearchFilter {
+  /** Id of the source. */
+  readonly source?: number;
+  readonly type?: string;
+  readonly userId?: string;
+  readonly anonymousId?: string;
+  readonly event?: string;
+  readonly from?: number;
+  readonly to?: number;
+}
+
+export interface SearchPageOptions<From> {
+  readonly limit: number;
+  readonly from?: From;
+}
+
+export interface SearchPage<From> {
+  readonly data: readonly object[];
+  readonly next?: From;
+  /** Entries looked at. */
+  readonly searched: number;
+  /** Back to when, in milliseconds; absent at the end. */
+  readonly searchedTo?: number;
+}
+
+export interface EventOperationDependencies {
+  readonly settings: { now(): SettingsSnapshot };
+  readonly search: {
+    events(wish: EventSearchFilter, page: SearchPageOptions<LogPlace>): Promise<SearchPage<LogPlace>>;
+  };
+}
+
+/** What both lists of a search are asked by. */
+export const eventFilterFields = {
+  source: z.string().exactOptional().meta({ description: 'Name of the source.' }),
+  type: z.enum(CALL_TYPES).exactOptional(),
+  userId: z.string().min(1).exactOptional(),
+  anonymousId: z.string().min(1).exactOptional(),
+};
+
+/** A page of a search: how far it has looked stands beside where it goes on. */
+export function searchPageSchema<Entry extends z.ZodType>(entry: Entry) {
+  return pageSchema(entry).extend({
+    searched: z.int().meta({ description: 'Events that were looked at for this page, found or not.' }),
+    searchedTo: z.string().exactOptional().meta({
+      description: 'All that arrived later was looked at; where `next` is null, everything was.',
+    }),
+  });
+}
+
+/** How a page is answered. */
+export function searchPageView<From>(
+  { data, next, searched, searchedTo }: SearchPage<From>,
+  cursor: (next: From) => string,
+): object {
+  return {
+    data,
+    next: next === undefined ? null : cursor(next),
+    searched,
+    ...(searchedTo === undefined ? {} : { searchedTo: new Date(searchedTo).toISOString() }),
+  };
+}
+
+const eventQuery = z.object({
+  ...eventFilterFields,
+  event: z.string().min(1).exactOptional().meta({
+    description: 'Name of what was tracked, or of the page or screen. A `*` at the end stands for any rest.',
+  }),
+  from: timeParameter.exactOptional().meta({ description: 'Arrived at this time or later.' }),
+  to: timeParameter.exactOptional().meta({ description: 'Arrived before this time.' }),
+  ...pageQuery,
+});
+
+/** contract.md section 4, `events`. */
+export function eventOperations({ settings, search }: EventOperationDependencies): ApiOperation[] {
+  return [
+    defineOperation({
+      ...{ method: 'GET', path: 'events', role: 'viewer' },
+      summary:
+        'Finds stored events, the newest first, each with its whole life. Looks for about a second: a page may be short, ' +
+        'or empty, and go on with `next`',
+      query: eventQuery,
+      answer: searchPageSchema(tracedCallSchema),
+      problems: ['unknown_name'],
+      run: async ({ query: { limit, cursor, ...asked } }) => {
+        const place = parseLogPlace(decodeCursor(cursor, { list: 'events', ...asked }));
+        const { source, ...rest } = asked;
+        const wish = { ...rest, ...sourceFilter(source, settings.now()) };
+        const page = await search.events(wish, { limit, ...place });
+        return searchPageView(page, (next) =>
+          encodeCursor(formatLogPlace(next), { list: 'events', ...asked }),
+        );
+      },
+    }),
+  ];
+}
+
+/** The id of a source by its name, also of one that was removed: its events are still there. */
+export function sourceFilter(
+  name: string | undefined,
+  { sources, gone }: SettingsSnapshot,
+): { readonly source?: number } {
+  if (name === undefined) return {};
+  const source = [...sources, ...gone.sources].find((one) => one.name === name);
+  if (source !== undefined) return { source: source.id };
+  const hint = `${JSON.stringify(name)} is no source; GET /api/v1/sources lists them.`;
+  throw new Problem('unknown_name', { hint });
+}

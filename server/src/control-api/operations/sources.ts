@@ -1,0 +1,136 @@
+import { randomBytes } from 'node:crypto';
+import * as z from 'zod';
+import type { JsonObject } from '../../model/json.ts';
+import type { Source } from '../../model/source.ts';
+import { diffRecords } from '../changes.ts';
+import { type ApiOperation, defineOperation, type OperationInput, TaggedResult } from '../operation.ts';
+import { pageByName, pageQuery, pageSchema } from '../pagination.ts';
+import { Problem } from '../problem.ts';
+import {
+  checkRecord,
+  etagOf,
+  mergePatch,
+  type RecordDependencies,
+  recordInput,
+  refuseStale,
+} from '../records.ts';
+import { sourceView, toJson } from '../views.ts';
+
+const sourceSchema = z.object({
+  name: z.string(),
+  writeKeys: z.array(z.string()),
+  enabled: z.boolean(),
+  mode: z.enum(['standard', 'strict']),
+  whenDisabled: z.enum(['refuse', 'discard']),
+  dedupeWindow: z.string().exactOptional(),
+  rateLimit: z.number().exactOptional(),
+});
+
+const sourceInput = recordInput.meta({
+  description: 'As in the configuration file, `sources[]`: spec/config.schema.json.',
+});
+
+/** contract.md section 4, `sources`. */
+export function sourceOperations(tools: RecordDependencies): ApiOperation[] {
+  const { settings, clock } = tools;
+  return [
+    defineOperation({
+      ...{
+        method: 'GET',
+        path: 'sources',
+        role: 'viewer',
+        summary: 'Lists the sources by name',
+        isInMemory: true,
+      },
+      query: z.object(pageQuery),
+      answer: pageSchema(sourceSchema),
+      run: async ({ query }) => pageByName(settings.now().sources.map(sourceView), query),
+    }),
+    defineOperation({
+      ...{ method: 'POST', path: 'sources', role: 'editor', status: 201, isTagged: true },
+      summary: 'Creates a source; a write key is made when none is given',
+      body: sourceInput,
+      described: tools.schemas.source,
+      answer: sourceSchema,
+      problems: ['name_taken'],
+      run: async ({ body, by }) => {
+        const wish = { writeKeys: [newWriteKey()], ...body };
+        const { sources } = await settings.change((now) => {
+          const record = checkRecord('sources', wish, { now, check: tools.check });
+          if (now.sources.some(({ name }) => name === record.name)) throw new Problem('name_taken');
+          return diffRecords({ sources: [record] }, now, { by, clock });
+        });
+        return taggedSource(sourceByName(String(body['name']), sources));
+      },
+    }),
+    defineOperation({
+      ...{ method: 'GET', path: 'sources/:name', role: 'viewer', isTagged: true, isInMemory: true },
+      summary: 'Shows a source',
+      answer: sourceSchema,
+      problems: ['unknown_name'],
+      run: async ({ names }) => taggedSource(sourceByName(names['name'], settings.now().sources)),
+    }),
+    defineOperation({
+      ...{ method: 'PATCH', path: 'sources/:name', role: 'editor', isTagged: true },
+      summary: 'Changes a source by a JSON merge patch',
+      body: sourceInput,
+      answer: sourceSchema,
+      problems: ['unknown_name'],
+      run: (input) => patchSource(input, input.body, tools),
+    }),
+    defineOperation({
+      ...{ method: 'DELETE', path: 'sources/:name', role: 'editor', isTagged: true },
+      summary: 'Removes a source; its write keys are unknown from then on, and what it sent stays',
+      problems: ['unknown_name'],
+      run: async ({ names, by, ifMatch }) => {
+        const name = names['name'] ?? '';
+        await settings.change(async (now) => {
+          const { tag } = taggedSource(sourceByName(name, now.sources));
+          await refuseStale({ ifMatch, tag }, { kind: 'source', name }, tools);
+          return diffRecords({ removed: [{ kind: 'source', name }] }, now, { by, clock });
+        });
+        return undefined;
+      },
+    }),
+  ];
+}
+
+async function patchSource(
+  { names, by, ifMatch }: Pick<OperationInput, 'names' | 'by' | 'ifMatch'>,
+  body: JsonObject,
+  tools: RecordDependencies,
+): Promise<TaggedResult> {
+  const name = names['name'] ?? '';
+  const { sources } = await tools.settings.change(async (now) => {
+    const before = sourceByName(name, now.sources);
+    await refuseStale({ ifMatch, tag: taggedSource(before).tag }, { kind: 'source', name }, tools);
+    const merged = mergePatch(toJson(sourceView(before)), body);
+    refuseRenaming(name, merged);
+    const record = checkRecord('sources', merged, { now, check: tools.check });
+    return diffRecords({ sources: [record] }, now, { by, clock: tools.clock });
+  });
+  return taggedSource(sourceByName(name, sources));
+}
+
+/** Everything refers to a record by its name, programs and people too. */
+export function refuseRenaming(name: string, merged: JsonObject): void {
+  if (merged['name'] === name) return;
+  const message = 'cannot be changed: make a new record, and remove this one';
+  throw new Problem('invalid_parameters', { errors: [{ path: 'body.name', message }] });
+}
+
+function taggedSource(source: Source): TaggedResult {
+  const value = sourceView(source);
+  return new TaggedResult(value, etagOf(value));
+}
+
+function sourceByName(name: string | undefined, sources: readonly Source[]): Source {
+  const source = sources.find((one) => one.name === name);
+  if (source !== undefined) return source;
+  const hint = `${JSON.stringify(name)} is no source; GET /api/v1/sources lists them.`;
+  throw new Problem('unknown_name', { hint });
+}
+
+function newWriteKey(): string {
+  return `wk_${randomBytes(18).toString('base64url')}`;
+}

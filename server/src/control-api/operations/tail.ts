@@ -1,0 +1,115 @@
+import * as z from 'zod';
+import { CALL_TYPES, type CallType } from '../../model/call.ts';
+import { hasRole } from '../../model/settings.ts';
+import type { ResponseStream } from '../../ports/control-api.ts';
+import type { SettingsSnapshot } from '../../ports/settings-store.ts';
+import { ADMIN_NAME } from '../auth.ts';
+import { type ApiOperation, defineOperation, StreamResult } from '../operation.ts';
+import { Problem } from '../problem.ts';
+import { destinationByName } from '../records.ts';
+
+export interface TailOperationDependencies {
+  readonly settings: { now(): SettingsSnapshot };
+  /** A new viewer; `full` when there are too many. */
+  readonly open: (wish: TailRequest) => ResponseStream | 'full';
+}
+
+interface TailRequest {
+  readonly source?: string;
+  readonly destination?: string;
+  readonly type?: CallType;
+  readonly failed: boolean;
+  readonly body: boolean;
+  readonly mayWatch: () => boolean;
+}
+
+/** Seconds. Places are few and their owners come and go by hand. */
+const RETRY_AFTER = 10;
+
+const booleanParameter = z
+  .enum(['true', 'false'])
+  .default('false')
+  .transform((text) => text === 'true');
+
+const tailQuery = z.object({
+  source: z.string().min(1).exactOptional().meta({ description: 'Only what this source sent.' }),
+  destination: z.string().min(1).exactOptional().meta({ description: 'Only deliveries to this one.' }),
+  type: z.enum(CALL_TYPES).exactOptional().meta({ description: 'Only events of this type.' }),
+  failed: booleanParameter.meta({
+    description: 'Only deliveries that failed, and calls that were discarded.',
+  }),
+  body: booleanParameter.meta({ description: 'Events whole, and not only what names them.' }),
+});
+
+/** What names an event; with `body=true` all of it. */
+const eventSchema = z.looseObject({
+  messageId: z.string(),
+  type: z.enum(CALL_TYPES),
+  userId: z.string().exactOptional(),
+  anonymousId: z.string().exactOptional(),
+  previousId: z.string().exactOptional(),
+  groupId: z.string().exactOptional(),
+  event: z.string().exactOptional(),
+  name: z.string().exactOptional(),
+});
+
+const tailAttemptSchema = z.object({
+  endpoint: z.string(),
+  startedAt: z.string(),
+  latencyMs: z.number(),
+  outcome: z.enum(['accepted', 'retryable', 'refused']),
+  reason: z.string(),
+  status: z.int().exactOptional(),
+});
+
+const commonFields = { at: z.string(), source: z.string() };
+
+/** The data of each event of the stream, by the event's name. */
+export const TAIL_EVENTS = {
+  accepted: z.object({ ...commonFields, event: eventSchema, latencyMs: z.number() }),
+  duplicate: z.object({ ...commonFields, event: eventSchema, latencyMs: z.number() }),
+  discarded: z.object({ ...commonFields, source: z.string().exactOptional(), reason: z.string() }),
+  settled: z.object({
+    ...{ ...commonFields, destination: z.string(), event: eventSchema },
+    state: z.enum(['delivered', 'retrying', 'dead']),
+    reason: z.string().exactOptional(),
+    nextAttemptAt: z.string().exactOptional(),
+    attempts: z.array(tailAttemptSchema),
+  }),
+  lost: z.object({ count: z.int() }),
+};
+
+/** contract.md section 4, `tail`. */
+export function tailOperations({ settings, open }: TailOperationDependencies): ApiOperation[] {
+  return [
+    defineOperation({
+      ...{ method: 'GET', path: 'tail', role: 'viewer', isStream: true, isInMemory: true },
+      summary: 'Shows what happens as it happens: calls accepted or not, and every attempt to deliver',
+      query: tailQuery,
+      answer: z.union([TAIL_EVENTS.settled, TAIL_EVENTS.accepted, TAIL_EVENTS.discarded, TAIL_EVENTS.lost]),
+      problems: ['unknown_name', 'too_many_viewers'],
+      run: async ({ query: wish, by }) => {
+        refuseUnknownNames(wish, settings.now());
+        const body = open({ ...wish, mayWatch: () => mayWatch(by, settings.now()) });
+        if (body === 'full') throw new Problem('too_many_viewers', { retryAfter: RETRY_AFTER });
+        return new StreamResult(body);
+      },
+    }),
+  ];
+}
+
+/** A name that is mistyped would show nothing for ever, and look like peace. */
+function refuseUnknownNames(
+  { source, destination }: Pick<TailRequest, 'source' | 'destination'>,
+  now: SettingsSnapshot,
+) {
+  if (destination !== undefined) destinationByName(destination, now);
+  if (source === undefined || now.sources.some(({ name }) => name === source)) return;
+  const hint = `${JSON.stringify(source)} is no source; GET /api/v1/sources lists them.`;
+  throw new Problem('unknown_name', { hint });
+}
+
+/** Whether the token is still there, and its role still large enough. */
+function mayWatch(by: string, { tokens }: SettingsSnapshot): boolean {
+  return by === ADMIN_NAME || tokens.some(({ name, role }) => name === by && hasRole(role, 'viewer'));
+}

@@ -1,0 +1,90 @@
+import { randomBytes } from 'node:crypto';
+import * as z from 'zod';
+import { ROLES } from '../../model/settings.ts';
+import type { TokenRecord } from '../../ports/settings-store.ts';
+import { ADMIN_NAME, tokenDigest } from '../auth.ts';
+import { diffRecords } from '../changes.ts';
+import { type ApiOperation, defineOperation } from '../operation.ts';
+import { pageByName, pageQuery, pageSchema } from '../pagination.ts';
+import { Problem } from '../problem.ts';
+import type { RecordDependencies } from '../records.ts';
+import { tokenView } from '../views.ts';
+
+const tokenSchema = z.object({
+  name: z.string(),
+  role: z.enum(ROLES),
+  hint: z.string(),
+  createdAt: z.string(),
+});
+
+/** These stand in the audit trail for whoever is not a token; `Admin` would pass for one. */
+const RESERVED_NAMES: readonly string[] = [ADMIN_NAME, 'file'];
+
+/** No dot first: `.` and `..` in a path are taken for something else on the way. */
+const NAME_RULE = 'must be 1 to 100 letters, digits, dots, dashes and underscores, and not begin with a dot';
+const HINT_LENGTH = 4;
+
+/** contract.md section 4, `tokens`. */
+export function tokenOperations({ settings, clock }: RecordDependencies): ApiOperation[] {
+  return [
+    defineOperation({
+      ...{
+        method: 'GET',
+        path: 'tokens',
+        role: 'admin',
+        summary: 'Lists the tokens of the control API',
+        isInMemory: true,
+      },
+      query: z.object(pageQuery),
+      answer: pageSchema(tokenSchema),
+      run: async ({ query }) => pageByName(settings.now().tokens.map(tokenView), query),
+    }),
+    defineOperation({
+      ...{ method: 'POST', path: 'tokens', role: 'admin', status: 201 },
+      summary: 'Makes a token; the answer is the only place where it is ever shown',
+      body: z.strictObject({
+        name: z
+          .string(NAME_RULE)
+          .regex(/^[\w-][\w.-]{0,99}$/, NAME_RULE)
+
+          .refine(
+            (name) => !RESERVED_NAMES.includes(name.toLowerCase()),
+            'must not be admin or file: the audit trail uses them',
+          ),
+        role: z.enum(ROLES, `must be one of ${ROLES.join(', ')}`),
+      }),
+      answer: tokenSchema.extend({ token: z.string() }),
+      problems: ['name_taken'],
+      run: async ({ body: { name, role }, by }) => {
+        const token = `mr_${randomBytes(32).toString('base64url')}`;
+        const at = clock.now();
+        const record: TokenRecord = {
+          ...{ name, role, digest: tokenDigest(token), hint: token.slice(-HINT_LENGTH), createdAt: at },
+        };
+        await settings.change((now) => {
+          if (now.tokens.some((one) => one.name === name)) throw new Problem('name_taken');
+          return diffRecords({ tokens: [record] }, now, { by, clock });
+        });
+        return { ...tokenView(record), token };
+      },
+    }),
+    defineOperation({
+      ...{ method: 'DELETE', path: 'tokens/:name', role: 'admin' },
+      summary: 'Revokes a token at once',
+      problems: ['unknown_name'],
+      run: async ({ names, by }) => {
+        const name = names['name'] ?? '';
+        await settings.change((now) => {
+          if (!now.tokens.some((one) => one.name === name)) throw unknownToken(name);
+          return diffRecords({ removed: [{ kind: 'token', name }] }, now, { by, clock });
+        });
+        return undefined;
+      },
+    }),
+  ];
+}
+
+function unknownToken(name: string): Problem {
+  const hint = `${JSON.stringify(name)} is no token; GET /api/v1/tokens lists them.`;
+  return new Problem('unknown_name', { hint });
+}

@@ -1,0 +1,107 @@
+import { createHash } from 'node:crypto';
+import * as z from 'zod';
+import { Problem } from './problem.ts';
+
+/**
+ * The cursor of a list that was asked for with parameters. It is opaque and bears a check: what another list gave, or this
+ * one with other parameters, would lead to some other place without a word.
+ */
+export function encodeCursor(place: string, asked: object): string {
+  return Buffer.from(`${checksumOf(place, asked)}${place}`).toString('base64url');
+}
+
+/** What the cursor was made of; a `Problem` when it was not made for this. */
+export function decodeCursor(cursor: string | undefined, asked: object): string | undefined {
+  if (cursor === undefined) return undefined;
+  const text = Buffer.from(cursor, 'base64url').toString();
+  const place = text.slice(CHECKSUM_LENGTH);
+  if (text.slice(0, CHECKSUM_LENGTH) === checksumOf(place, asked)) return place;
+  const message = 'must be the `next` of the page before, and the other parameters as they were then';
+  throw new Problem('invalid_parameters', { errors: [{ path: 'query.cursor', message }] });
+}
+
+/** Characters of the check: against mistakes, not against malice. A wrong place shows nothing that a right one does not. */
+const CHECKSUM_LENGTH = 8;
+
+function checksumOf(place: string, asked: object): string {
+  return createHash('sha256')
+    .update(JSON.stringify([asked, place]))
+    .digest('hex')
+    .slice(0, CHECKSUM_LENGTH);
+}
+
+/** A place in a log. */
+export interface LogPlace {
+  readonly below: number;
+  readonly after?: number;
+}
+
+export function formatLogPlace({ below, after }: LogPlace): string {
+  return after === undefined ? String(below) : `${below}-${after}`;
+}
+
+/** Of a text that was checked. */
+export function parseLogPlace(text: string | undefined): { readonly from?: LogPlace } {
+  if (text === undefined) return {};
+  const [below, after] = text.split('-').map(Number);
+  return { from: after === undefined ? { below: below! } : { below: below!, after } };
+}
+
+/** contract.md section 4: the most entries of one page. */
+const MAX_PAGE = 500;
+
+/** The parameters of every list. */
+export const pageQuery = {
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(MAX_PAGE)
+    .default(100)
+    .meta({ description: 'Entries of a page at most.' }),
+  cursor: z.string().min(1).exactOptional().meta({ description: '`next` of the page before.' }),
+};
+
+/** A page of a list: `next` is the cursor of the page that follows, and null at the end. */
+export function pageSchema<Entry extends z.ZodType>(entry: Entry) {
+  return z.object({ data: z.array(entry), next: z.string().nullable() });
+}
+
+/** A time in a query or a body; as milliseconds when parsed. */
+export const timeParameter = z.iso
+  .datetime({ offset: true, message: 'must be a time such as 2026-03-04T05:06:07Z' })
+  .transform((text) => Date.parse(text));
+
+/**
+ * Of a list that is in memory as a whole. The cursor is the name of the last entry shown, so that it bears changes, in a
+ * form that needs no escaping in a query.
+ */
+export function pageByName<Entry extends { readonly name: string }>(
+  entries: readonly Entry[],
+  { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
+): { data: Entry[]; next: string | null } {
+  const last = cursor === undefined ? '' : parseNameCursor(cursor);
+  const sorted = [...entries].sort((one, other) => (one.name < other.name ? -1 : 1));
+  const rest = sorted.filter(({ name }) => name > last);
+  const data = rest.slice(0, limit);
+  return { data, next: rest.length > limit ? Buffer.from(data.at(-1)!.name).toString('base64url') : null };
+}
+
+function parseNameCursor(cursor: string): string {
+  const name = Buffer.from(cursor, 'base64url');
+  // Whatever is not of the alphabet is skipped when it is decoded.
+  if (name.toString('base64url') !== cursor) throw invalidCursor();
+  return name.toString();
+}
+
+/** A cursor that is a number. */
+export function parseNumberCursor(cursor: string | undefined): number | undefined {
+  if (cursor === undefined) return undefined;
+  if (/^\d{1,15}$/.test(cursor)) return Number(cursor);
+  throw invalidCursor();
+}
+
+function invalidCursor(): Problem {
+  const message = 'must be the `next` of the page before';
+  return new Problem('invalid_parameters', { errors: [{ path: 'query.cursor', message }] });
+}

@@ -1,0 +1,106 @@
+import catalogue from '../../../spec/errors.json' with { type: 'json' };
+import { STATUS_TEXT } from '../model/http-syntax.ts';
+import { MAX_PROBLEMS } from '../model/input-limits.ts';
+import type { ControlResponse } from '../ports/control-api.ts';
+import { StorageError } from '../ports/event-log.ts';
+import type { Logger } from '../ports/logger.ts';
+
+const PROBLEMS = {
+  ...catalogue.control,
+  not_found: catalogue.request.not_found,
+  method_not_allowed: catalogue.request.method_not_allowed,
+  internal_error: catalogue.request.internal_error,
+};
+
+export type ProblemCode = keyof typeof PROBLEMS;
+
+export function statusOf(code: ProblemCode): number {
+  return PROBLEMS[code].status;
+}
+
+/** A part of a request that is wrong. */
+export interface Fault {
+  /** Where it stands, such as `body.type` or `query.limit`. */
+  readonly path: string;
+  readonly message: string;
+}
+
+interface ProblemOptions {
+  readonly hint?: string;
+  readonly errors?: readonly Fault[];
+  /** More is wrong than `errors` says. */
+  readonly isCut?: boolean;
+  readonly retryAfter?: number;
+}
+
+/** Characters of a path in an answer: keys may be as long as the body. */
+const MAX_PATH = 300;
+
+/** Thrown by what an operation finds wrong; answered as a problem. */
+export class Problem extends Error {
+  readonly code: ProblemCode;
+  readonly hint: string | undefined;
+  /** At most `MOST_PROBLEMS`. */
+  readonly errors: readonly Fault[] | undefined;
+  /** More is wrong than `errors` says. */
+  readonly isCut: boolean;
+  /** Seconds. */
+  readonly retryAfter: number | undefined;
+
+  constructor(code: ProblemCode, { hint, errors, isCut = false, retryAfter }: ProblemOptions = {}) {
+    super(code);
+    this.name = 'Problem';
+    this.code = code;
+    this.hint = hint;
+    this.errors = errors
+      ?.slice(0, MAX_PROBLEMS)
+      .map(({ path, message }) => ({ path: truncatePath(path), message }));
+    this.isCut = isCut || (errors?.length ?? 0) > MAX_PROBLEMS;
+    this.retryAfter = retryAfter;
+  }
+
+  get status(): number {
+    return PROBLEMS[this.code].status;
+  }
+}
+
+/**
+ * An error of the control API as RFC 9457 has it. The type is `about:blank`, so the title is the status in words; which
+ * error it is says `code`, and what to do about it the end of `detail` (`hint` replaces that of the catalogue).
+ */
+function problemBody({ code, hint, errors, isCut }: Problem): string {
+  const { status, message, hint: usual } = PROBLEMS[code];
+  return JSON.stringify({
+    type: 'about:blank',
+    title: STATUS_TEXT[status],
+    status,
+    detail: `${message} ${hint ?? usual}${isCut ? ` There are more than the first ${MAX_PROBLEMS}.` : ''}`,
+    code,
+    ...(errors === undefined ? {} : { errors }),
+    ...(isCut ? { truncated: true } : {}),
+  });
+}
+
+function truncatePath(path: string): string {
+  return path.length <= MAX_PATH ? path : `${path.slice(0, MAX_PATH)}…`;
+}
+
+/** What went wrong, as a problem; what is not the client's fault is logged. */
+export function problemResponse(
+  error: unknown,
+  { path, method }: { readonly path: string; readonly method: string },
+  logger: Logger,
+): ControlResponse {
+  const problem = error instanceof Problem ? error : internalProblem(error, method);
+  if (problem !== error) logger.error({ error, path }, 'control.failed');
+  const headers = {
+    ...{ 'Content-Type': 'application/problem+json', 'Cache-Control': 'no-store' },
+    ...(problem.retryAfter === undefined ? {} : { 'Retry-After': String(problem.retryAfter) }),
+  };
+  return { status: problem.status, headers, body: problemBody(problem) };
+}
+
+function internalProblem(error: unknown, method: string): Problem {
+  if (!(error instanceof StorageError)) return new Problem('internal_error');
+  return new Problem(method === 'GET' || method === 'HEAD' ? 'store_unreadable' : 'store_unwritable');
+}

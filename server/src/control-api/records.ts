@@ -1,0 +1,218 @@
+import { createHash } from 'node:crypto';
+import * as z from 'zod';
+import type { Destination } from '../model/destination.ts';
+import { MAX_PROBLEMS } from '../model/input-limits.ts';
+import { isObject, type Json, type JsonObject } from '../model/json.ts';
+import { weakSecretWarning } from '../model/secrets.ts';
+import type { Clock } from '../ports/clock.ts';
+import type {
+  AuditEntry,
+  DestinationRecord,
+  RecordKind,
+  SettingsChanges,
+  SettingsSnapshot,
+  SettingsStore,
+  SourceRecord,
+} from '../ports/settings-store.ts';
+import { type Fault, Problem } from './problem.ts';
+
+export function destinationByName(name: string, { destinations }: SettingsSnapshot): Destination {
+  const destination = destinations.find((one) => one.name === name);
+  if (destination !== undefined) return destination;
+  const hint = `${JSON.stringify(name)} is no destination; GET /api/v1/destinations lists them.`;
+  throw new Problem('unknown_name', { hint });
+}
+
+/** RFC 7396: keys of the patch replace, `null` removes, objects are merged, lists are replaced whole. */
+export function mergePatch(target: JsonObject, patch: JsonObject): JsonObject {
+  const merged = new Map(Object.entries(target));
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) merged.delete(key);
+    else merged.set(key, isObject(value) ? mergePatch(asObject(merged.get(key)), value) : value);
+  }
+  return Object.fromEntries(merged);
+}
+
+function asObject(value: Json | undefined): JsonObject {
+  return isObject(value) ? value : {};
+}
+
+/** What every operation on records needs. */
+export interface RecordDependencies {
+  readonly settings: {
+    now(): SettingsSnapshot;
+    change(
+      decide: (now: SettingsSnapshot) => SettingsChanges | Promise<SettingsChanges>,
+    ): Promise<SettingsSnapshot>;
+    audit: SettingsStore['audit'];
+  };
+  /**
+   * Checks sources and destinations together, written as in the configuration file, beside those that the server has: no
+   * write key is of two sources, and a destination names sources that there are.
+   */
+  readonly check: (
+    document: RecordDocument,
+    known: Pick<SettingsSnapshot, 'sources' | 'destinations'>,
+  ) => RecordCheck;
+  /** What `check` accepts of one record, to describe it. */
+  readonly schemas: { readonly source: z.ZodType; readonly destination: z.ZodType };
+  readonly clock: Clock;
+}
+
+/** The records of a configuration file. */
+export interface RecordDocument {
+  readonly sources: readonly object[];
+  readonly destinations: readonly object[];
+}
+
+export type RecordCheck =
+  | {
+      readonly sources: readonly SourceRecord[];
+      readonly destinations: readonly DestinationRecord[];
+    }
+  /** Paths as in the file: `destinations[0].settings.endpoints[0].url`. `isCut`: there are more. */
+  | { readonly faults: readonly Fault[]; readonly isCut: boolean };
+
+/**
+ * One record, checked as the configuration file is, beside all others. Called inside a change: only what is checked against the
+ * records that are changed holds, such as that no write key is of two sources.
+ */
+export function checkRecord<Kind extends 'sources' | 'destinations'>(
+  kind: Kind,
+  record: JsonObject,
+  { now, check }: { readonly now: SettingsSnapshot } & Pick<RecordDependencies, 'check'>,
+): (Kind extends 'sources' ? SourceRecord : DestinationRecord) & object {
+  const checked = check({ sources: [], destinations: [], [kind]: [record] }, now);
+  if (!('faults' in checked)) return checked[kind][0] as never;
+  const start = `${kind}[0]`;
+  const errors = checked.faults.map(({ path, message }) => ({
+    path: `body${path.slice(start.length)}`,
+    message,
+  }));
+  throw new Problem('invalid_parameters', { errors, isCut: checked.isCut });
+}
+
+/** Of what is shown: the same text, the same tag. `version`: where a change may not show. */
+export function etagOf(shown: object, version = 0): string {
+  const digest = createHash('sha256')
+    .update(JSON.stringify([version, shown]))
+    .digest('base64url');
+  return `"${digest.slice(0, 22)}"`;
+}
+
+/** RFC 9110: `*`, or a list of tags. Weak ones never match. */
+export function matchesEtag(ifMatch: string, tag: string): boolean {
+  return ifMatch.trim() === '*' || ifMatch.split(',').some((one) => one.trim() === tag);
+}
+
+/** Refuses a change to a record that has changed since it was read, and says by whom and what. */
+export async function refuseStale(
+  { ifMatch, tag }: { readonly ifMatch: string | undefined; readonly tag: string },
+  { kind, name }: { readonly kind: RecordKind; readonly name: string },
+  { settings }: Pick<RecordDependencies, 'settings'>,
+): Promise<void> {
+  if (ifMatch === undefined || matchesEtag(ifMatch, tag)) return;
+  const [last] = (await settings.audit({ kind, name }, 1)).entries;
+  if (last === undefined) throw new Problem('changed_meanwhile');
+  const changed = `changed by ${last.by} at ${new Date(last.at).toISOString()}`;
+  const errors = differingPaths(last.before, last.after).map((path) => ({ path, message: `was ${changed}` }));
+  // Two secrets may look the same.
+  if (errors.length === 0) errors.push({ path: 'settings', message: `has a secret that was ${changed}` });
+  throw new Problem('changed_meanwhile', { errors });
+}
+
+/** The paths at which two values differ; the path of the whole where one of them is no object. */
+export function differingPaths(
+  before: AuditEntry['before'],
+  after: AuditEntry['after'],
+  path = '',
+): string[] {
+  if (JSON.stringify(before) === JSON.stringify(after)) return [];
+  if (!isContainer(before) || !isContainer(after)) return [path];
+  const keys = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return [...keys].flatMap((key) => {
+    const below = Array.isArray(before) ? `${path}[${key}]` : path === '' ? key : `${path}.${key}`;
+    return differingPaths(before[key], after[key], below);
+  });
+}
+
+function isContainer(value: AuditEntry['before']): value is JsonObject {
+  return typeof value === 'object' && value !== null;
+}
+
+/** A record in a body. What its keys mean is said, and checked, by the schema of the configuration file. */
+export const recordInput = z
+  .record(z.string(), z.unknown())
+  // A body is JSON, so its values are.
+  .transform((value) => value as JsonObject);
+
+/** What stands for a secret in an answer. */
+export const maskSchema = z
+  .object({ set: z.literal(true), hint: z.string().exactOptional() })
+  .meta({ description: 'A secret: that there is one, and its last characters where it is long enough.' });
+
+/** What the egress rules say of a URL now, in the words of `millrace egress explain`. */
+export interface EndpointVerdict {
+  readonly verdict: 'allowed' | 'refused' | 'unresolved' | 'invalid';
+  readonly message: string;
+}
+
+export interface EndpointCheckDependencies {
+  /** Looks names up, so it may take seconds; not longer, whatever it is asked. */
+  readonly judgeEndpoints: (urls: readonly string[]) => Promise<ReadonlyMap<string, EndpointVerdict>>;
+}
+
+/** A destination that somebody wants, and its path in the body. */
+export interface DestinationAtPath {
+  readonly path: string;
+  readonly record: DestinationRecord;
+}
+
+/** In an answer: what was saved all the same. */
+export const warningsSchema = z.array(z.object({ path: z.string(), message: z.string() })).meta({
+  description: 'What was done all the same, such as a name of an endpoint that does not resolve yet.',
+});
+
+/**
+ * Asks the egress rules about every URL that a destination does not have yet, before it is saved: a refused one is a `Problem`,
+ * a name that does not resolve now is a warning. URLs that are stored already are left alone, so that a destination can be
+ * paused or repaired whatever the rules say of it today.
+ */
+export async function checkEndpoints(
+  wanted: readonly DestinationAtPath[],
+  now: Pick<SettingsSnapshot, 'destinations'>,
+  { judgeEndpoints }: EndpointCheckDependencies,
+): Promise<Fault[]> {
+  const stored = new Map(now.destinations.map((one) => [one.name, one]));
+  const added = wanted.flatMap(({ path, record: { name, settings } }) => {
+    const known = new Set(stored.get(name)?.settings.endpoints.map(({ url }) => url));
+    return settings.endpoints.flatMap(({ url }, place) =>
+      known.has(url) ? [] : [{ path: `${path}.settings.endpoints[${place}].url`, url }],
+    );
+  });
+  const verdicts = added.length === 0 ? new Map() : await judgeEndpoints(added.map(({ url }) => url));
+  const errors: Fault[] = [];
+  const found: Fault[] = [];
+  for (const { path, url } of added) {
+    const { verdict, message } = verdicts.get(url) as EndpointVerdict;
+    if (verdict === 'refused') errors.push({ path, message });
+    else if (verdict !== 'allowed')
+      found.push({ path, message: `${message}: nothing is sent until it does` });
+  }
+  if (errors.length > 0) throw new Problem('invalid_parameters', { errors });
+  found.push(...weakSecrets(wanted, stored));
+  if (found.length <= MAX_PROBLEMS) return found;
+  const message = `has ${found.length - MAX_PROBLEMS} more warnings`;
+  return [...found.slice(0, MAX_PROBLEMS), { path: 'body', message }];
+}
+
+function weakSecrets(
+  wanted: readonly DestinationAtPath[],
+  stored: ReadonlyMap<string, DestinationRecord>,
+): Fault[] {
+  return wanted.flatMap(({ path, record: { name, settings } }) => {
+    if (settings.sharedSecret === stored.get(name)?.settings.sharedSecret) return [];
+    const message = weakSecretWarning(settings.sharedSecret);
+    return message === undefined ? [] : [{ path: `${path}.settings.sharedSecret`, message }];
+  });
+}

@@ -1,0 +1,146 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { duration } from '../config/schema.ts';
+import type { JsonObject } from '../model/json.ts';
+import type { DestinationRecord } from '../ports/settings-store.ts';
+import { destinationView, formatDuration, toJson, unmaskedDestination, unmaskSecrets } from './views.ts';
+
+const schema = duration();
+
+test.each([
+  [604_800_000, '7d'],
+  [86_400_000, '1d'],
+  [90_000_000, '25h'],
+  [5_400_000, '90m'],
+  [60_000, '1m'],
+  [61_000, '61s'],
+  [250, '250ms'],
+  [1001, '1001ms'],
+])('%i ms are %s', (length, text) => {
+  expect(formatDuration(length)).toBe(text);
+});
+
+test('whatever the configuration file can say comes back as the same duration', () => {
+  const written = fc
+    .tuple(fc.integer({ min: 1, max: 9_999_999 }), fc.constantFrom('ms', 's', 'm', 'h', 'd'))
+    .map(([count, unit]) => `${count}${unit}`);
+  fc.assert(
+    fc.property(written, (text) => {
+      const length = schema.parse(text);
+      expect(schema.parse(formatDuration(length))).toBe(length);
+    }),
+  );
+});
+
+const A = {
+  url: 'https://a.example/in',
+  headers: { Authorization: 'Bearer of-a-0123456', 'X-Team': 'growth' },
+};
+const B = { url: 'https://b.example/in', headers: { Authorization: 'Bearer of-b-0123456' } };
+const STORED: DestinationRecord = {
+  ...{ name: 'crm', type: 'webhooks', sources: ['site'], enabled: true },
+  settings: {
+    endpoints: [A, B],
+    sharedSecret: 'the-shared-secret',
+    signingSecrets: ['the-first-secret', 'the-second-secret'],
+    format: 'documented',
+    success: 'any',
+  },
+};
+const MASK = { set: true };
+
+/** The record as it is shown, with other settings. */
+function wanted(settings: object): JsonObject {
+  const shown = toJson(destinationView(STORED));
+  return { ...shown, settings: { ...(shown['settings'] as JsonObject), ...settings } } as JsonObject;
+}
+
+function settingsOf(wish: JsonObject, stored: DestinationRecord | undefined = STORED): JsonObject {
+  return unmaskSecrets(wish, stored)['settings'] as JsonObject;
+}
+
+describe('a destination that is sent as it was read', () => {
+  test('has its secrets back', () => {
+    expect(unmaskSecrets(wanted({}), STORED)).toEqual(unmaskedDestination(STORED));
+  });
+
+  test('has them back when its endpoints have changed places', () => {
+    const [a, b] = destinationView(STORED).settings.endpoints;
+    expect(settingsOf(wanted({ endpoints: [b, a] }))['endpoints']).toEqual([B, A]);
+  });
+
+  test('has them back when the path of a URL was changed, and not when its host was', () => {
+    const at = (url: string) =>
+      settingsOf(wanted({ endpoints: [{ url, headers: { Authorization: MASK } }] }))['endpoints'];
+    expect(at('https://a.example/other?x=1')).toEqual([
+      { url: 'https://a.example/other?x=1', headers: { Authorization: A.headers.Authorization } },
+    ]);
+    for (const url of [
+      'https://evil.example/in',
+      'http://a.example/in',
+      'https://a.example:444/in',
+      'no URL',
+    ])
+      expect(at(url)).toEqual([{ url, headers: { Authorization: MASK } }]);
+  });
+
+  test('has back the values of the queries of its URLs, and each endpoint its own, whatever looks the same', () => {
+    const at = (token: string) => ({
+      url: `https://a.example/in?token=${token}&v=1`,
+      headers: { Authorization: `Bearer ${token}-0123456` },
+    });
+    const settings = { ...STORED.settings, endpoints: [at('alpha'), at('omega')] };
+    const stored = { ...STORED, settings };
+    const shown = toJson(destinationView(stored));
+    expect(JSON.stringify(shown)).not.toMatch(/alpha|omega/);
+    expect(unmaskSecrets(shown, stored)).toEqual(unmaskedDestination(stored));
+    const other = (url: string) => {
+      const wish = { ...shown, settings: { ...settings, endpoints: [{ url, headers: {} }] } };
+      return settingsOf(wish as unknown as JsonObject, stored)['endpoints'];
+    };
+    expect(other('https://a.example/moved?v=2&token=…')).toEqual([
+      { url: 'https://a.example/moved?v=2&token=alpha', headers: {} },
+    ]);
+    // Nobody gets a value by naming a host of their own.
+    expect(other('https://evil.example/in?token=…&v=…')).toEqual([
+      { url: 'https://evil.example/in?token=…&v=…', headers: {} },
+    ]);
+  });
+
+  test('has new secrets where it holds new ones', () => {
+    expect(
+      settingsOf(wanted({ sharedSecret: 'new', signingSecrets: ['new', MASK], endpoints: [A] })),
+    ).toMatchObject({
+      ...{ sharedSecret: 'new', signingSecrets: ['new', 'the-second-secret'], endpoints: [A] },
+    });
+  });
+
+  test('has none where nothing is stored', () => {
+    const more = { endpoints: [A, B, { url: 'https://c.example/', headers: { Authorization: MASK } }] };
+    expect(settingsOf(wanted(more))['endpoints']).toEqual(more.endpoints);
+    expect(settingsOf(wanted({ signingSecrets: [MASK, MASK, MASK] }))['signingSecrets']).toEqual([
+      'the-first-secret',
+      'the-second-secret',
+      MASK,
+    ]);
+    const { sharedSecret: _, ...without } = STORED.settings;
+    expect(
+      settingsOf(wanted({ sharedSecret: MASK }), { ...STORED, settings: without })['sharedSecret'],
+    ).toEqual(MASK);
+    const endpoints = [{ url: A.url, headers: { constructor: MASK, toString: MASK, authorization: MASK } }];
+    expect(settingsOf(wanted({ endpoints }))['endpoints']).toEqual(endpoints);
+  });
+
+  test.each([
+    [{ name: 'crm' }],
+    [{ settings: 7 }],
+    [{ settings: { endpoints: 'x', signingSecrets: 7, sharedSecret: null } }],
+    [{ settings: { endpoints: [null, 7, { url: 5, headers: 'x' }, { headers: { a: MASK } }] } }],
+  ])('stays as it is where it makes no sense: %j', (wish) => {
+    expect(unmaskSecrets(wish as JsonObject, STORED)).toEqual(wish);
+  });
+
+  test('stays as it is when there is no such destination', () => {
+    expect(unmaskSecrets(wanted({}), undefined)).toEqual(wanted({}));
+  });
+});

@@ -1,0 +1,105 @@
+import { randomUUID } from 'node:crypto';
+import { uuidv7 } from 'uuidv7';
+import { checkRecords } from './config/load.ts';
+import { destinationSchema, sourceSchema } from './config/schema.ts';
+import type { ApiOperation } from './control-api/operation.ts';
+import { auditOperations } from './control-api/operations/audit.ts';
+import { backupOperations } from './control-api/operations/backups.ts';
+import { configOperations } from './control-api/operations/config.ts';
+import { deliveryOperations } from './control-api/operations/deliveries.ts';
+import {
+  type DestinationActionDependencies,
+  destinationActionOperations,
+} from './control-api/operations/destination-actions.ts';
+import { destinationOperations } from './control-api/operations/destinations.ts';
+import { eventOperations } from './control-api/operations/events.ts';
+import { redeliveryOperations } from './control-api/operations/redeliveries.ts';
+import { replayOperations } from './control-api/operations/replays.ts';
+import { reportOperations } from './control-api/operations/reports.ts';
+import { sourceOperations } from './control-api/operations/sources.ts';
+import { tailOperations } from './control-api/operations/tail.ts';
+import { tokenOperations } from './control-api/operations/tokens.ts';
+import type { EndpointCheckDependencies } from './control-api/records.ts';
+import type { Dispatcher } from './delivery/dispatcher.ts';
+import type { Destination } from './model/destination.ts';
+import type { Clock } from './ports/clock.ts';
+import type { Logger } from './ports/logger.ts';
+import type { Store } from './ports/store.ts';
+import type { Replayer } from './replay/replayer.ts';
+import type { LiveTail } from './reporting/live-tail.ts';
+import { SearchService } from './reporting/search.ts';
+import type { ReportService } from './reporting/status.ts';
+import type { SettingsService } from './settings-service.ts';
+
+/** What the control API looks at and changes. */
+export interface ControlOperationDependencies {
+  readonly store: Pick<Store, 'log' | 'queue' | 'history' | 'deadLetters' | 'backup'>;
+  readonly lanes: Pick<Dispatcher, 'parked'>;
+  readonly settings: Pick<SettingsService, 'now' | 'change' | 'audit'>;
+  readonly observation: ReportService;
+  readonly tail: Pick<LiveTail, 'open'>;
+  readonly replays: Pick<Replayer, 'preview' | 'standing' | 'ended'>;
+  readonly tryOut: DestinationActionDependencies['tryOut'];
+  readonly judgeEndpoints: EndpointCheckDependencies['judgeEndpoints'];
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** A write key is made where none is given. */
+const schemas = { source: sourceSchema.partial({ writeKeys: true }), destination: destinationSchema };
+
+/** Everything the control API can be asked. */
+export function controlOperations({
+  store,
+  lanes,
+  settings,
+  observation,
+  tail,
+  replays,
+  tryOut,
+  judgeEndpoints,
+  clock,
+  logger,
+}: ControlOperationDependencies): ApiOperation[] {
+  const records = {
+    ...{ settings, clock, check: checkRecords, schemas, judgeEndpoints },
+    pending: async () => {
+      const { destinations } = await observation.ledger();
+      return ({ name }: Destination) => destinations[name]?.pending ?? 0;
+    },
+    statusOf: observation.statusOf,
+  };
+  const { log, history, deadLetters } = store;
+  const search = new SearchService({
+    ...{ log, history, deadLetters, clock },
+    settings: () => settings.now(),
+  });
+  return [
+    ...reportOperations(observation),
+    ...tailOperations({ settings, open: (wish) => tail.open(wish) }),
+    ...sourceOperations(records),
+    ...destinationOperations(records),
+    ...destinationActionOperations({
+      settings,
+      clock,
+      tryOut,
+      newMessageId: uuidv7,
+      statusOf: observation.statusOf,
+    }),
+    ...eventOperations({ settings, search }),
+    ...deliveryOperations({ settings, search }),
+    ...redeliveryOperations({
+      ...{ log, history, deadLetters, settings, clock, newId: uuidv7, ...replays },
+      backlog: store.queue,
+      parked: (lane, at) => lanes.parked(lane, at),
+    }),
+    ...replayOperations({ settings, clock, newId: uuidv7, ...replays }),
+    ...configOperations(records),
+    ...tokenOperations(records),
+    ...auditOperations(records),
+    ...backupOperations({
+      ...{ clock, logger, newId: randomUUID },
+      backup: (folder, progress) => store.backup(folder, progress),
+    }),
+  ];
+}

@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest';
+import type { Destination } from '../model/destination.ts';
+import { destinationOfLane, endpointIndexOfLane, laneAt, lanesOf } from '../model/destination.ts';
+import { balanceOf, type DestinationCounts } from '../model/ledger.ts';
+import type { DeliveryQueue } from '../ports/delivery-queue.ts';
+import type { WorkerState } from './contract.ts';
+import { byDestination, statesByDestination } from './destination-totals.ts';
+
+const crm: Destination = {
+  id: 7,
+  name: 'crm',
+  type: 'webhooks',
+  sources: [],
+  enabled: true,
+  version: 3,
+  settings: {
+    endpoints: ['a', 'b', 'c'].map((host) => ({ url: `http://${host}/`, headers: {} })),
+    format: 'documented',
+    success: 'each',
+  },
+};
+const [first, second, third] = lanesOf(crm).map(({ id }) => id) as [number, number, number];
+
+describe('the lanes of a destination', () => {
+  it('have ids that lead back to it and to the place of their endpoint, the first its own', () => {
+    expect(first).toBe(7);
+    expect([first, second, third].map(destinationOfLane)).toEqual([7, 7, 7]);
+    expect([first, second, third].map(endpointIndexOfLane)).toEqual([0, 1, 2]);
+    expect(third).toBeLessThan(2 ** 31);
+    for (const [place, lane] of lanesOf(crm).entries()) expect(laneAt(crm, place)).toEqual(lane);
+  });
+
+  it('are one, the destination itself, when any endpoint will do', () => {
+    const any: Destination = { ...crm, settings: { ...crm.settings, success: 'any' } };
+    expect(lanesOf(any)).toEqual([any]);
+    expect(laneAt(any, 0)).toBe(any);
+    expect(laneAt(any, 1).settings.endpoints).toEqual([crm.settings.endpoints[1]]);
+  });
+
+  it('have no endpoint at a place that is gone', () => {
+    expect(laneAt(crm, 4).settings.endpoints).toEqual([]);
+  });
+});
+
+describe('what a destination owes and does', () => {
+  const counts = (owed: number, delivered: number, dead: Record<string, number>): DestinationCounts => {
+    const gone = Object.values(dead).reduce((sum, n) => sum + n, 0);
+    return {
+      owed,
+      delivered,
+      pending: owed - delivered - gone,
+      dead,
+      erased: 0,
+      skipped: { integrations: 1 },
+    };
+  };
+
+  it('is the sum of its lanes, and every sum still comes out', async () => {
+    const destinations = new Map([
+      [first, counts(10, 10, {})],
+      [second, counts(10, 5, { status_410: 2 })],
+      [third, counts(10, 0, { status_410: 1, timeout: 1 })],
+      [8, counts(1, 1, {})],
+    ]);
+    const backlog = {
+      ledger: async () => ({ sources: new Map(), destinations }),
+    } as Partial<DeliveryQueue> as DeliveryQueue;
+    const folded = (await byDestination(backlog).ledger()).destinations;
+    expect([...folded.keys()]).toEqual([7, 8]);
+    expect(folded.get(7)).toEqual({
+      owed: 30,
+      delivered: 15,
+      pending: 11,
+      dead: { status_410: 3, timeout: 1 },
+      erased: 0,
+      skipped: { integrations: 3 },
+    });
+    expect(balanceOf(folded.get(7)!)).toBe(0);
+  });
+
+  it('waits where its lanes wait, from the first that is due', async () => {
+    const lanes = [
+      { destination: first, held: 1, onDisk: 0, retrying: 1 },
+      { destination: 8, held: 0, onDisk: 1, retrying: 0, nextDueAt: 5 },
+      { destination: second, held: 2, onDisk: 3, retrying: 2, nextDueAt: 90 },
+      { destination: third, held: 0, onDisk: 4, retrying: 0, nextDueAt: 80 },
+    ];
+    const backlog = { stats: async () => lanes } as Partial<DeliveryQueue> as DeliveryQueue;
+    expect(await byDestination(backlog).stats()).toEqual([
+      { destination: 7, held: 3, onDisk: 7, retrying: 3, nextDueAt: 80 },
+      { destination: 8, held: 0, onDisk: 1, retrying: 0, nextDueAt: 5 },
+    ]);
+  });
+
+  it('is as bad as the worst of its lanes, with the newest error and the next probe', () => {
+    const lane = (destination: number, more: Partial<WorkerState>): WorkerState => ({
+      ...{ destination, state: 'healthy', held: 1, inFlight: 1, limit: 16, breaker: 'closed' },
+      ...more,
+    });
+    const error = (at: number) => ({ reason: 'timeout', endpoint: `http://${at}/`, at });
+    expect(
+      statesByDestination([
+        lane(first, {}),
+        lane(second, { state: 'failing', breaker: 'open', nextProbeAt: 9, lastError: error(3) }),
+        lane(third, { state: 'failing', breaker: 'probing', nextProbeAt: 8, lastError: error(4) }),
+      ]),
+    ).toEqual([
+      {
+        destination: 7,
+        state: 'failing',
+        held: 3,
+        inFlight: 3,
+        limit: 48,
+        breaker: 'open',
+        nextProbeAt: 8,
+        lastError: error(4),
+      },
+    ]);
+  });
+});

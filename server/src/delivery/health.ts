@@ -1,0 +1,272 @@
+import type { Attempt, Decision } from '../model/delivery.ts';
+import type { Position } from '../model/event.ts';
+import { maskUrl } from '../model/secrets.ts';
+import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
+import { type Clock, wallTimeOf } from '../ports/clock.ts';
+import type { Logger } from '../ports/logger.ts';
+import {
+  afterFailedRound,
+  afterSettingsChange,
+  afterSignOfLife,
+  beginProbe,
+  type CircuitBreaker,
+  CLOSED_BREAKER,
+  cancelProbe,
+  type OpenBreaker,
+  signOfLife,
+} from './circuit-breaker.ts';
+import {
+  afterFailure,
+  afterSuccess,
+  type ConcurrencyState,
+  CongestionDetector,
+  INITIAL_CONCURRENCY,
+  SLOW_START,
+} from './concurrency-limiter.ts';
+import type { EndpointTracker } from './endpoint-health.ts';
+import { type EndpointOutcome, latestRetryAfter, type Outage, outageFrom } from './retry-policy.ts';
+
+/** A round under way: what must be known of it to understand how it ends. */
+export interface RoundTicket {
+  /** Counted from 1. */
+  readonly nth: number;
+  /** The concurrency when it was sent. */
+  readonly limit: number;
+  readonly isProbe: boolean;
+}
+
+/** How a round ended. */
+export interface RoundReport {
+  readonly round: RoundTicket;
+  readonly position: Position;
+  readonly outcomes: readonly EndpointOutcome[];
+  /** Of its first answer. */
+  readonly latencyMs: number;
+  readonly now: Monotonic;
+  /** From 0 (inclusive) to 1 (exclusive). */
+  readonly random: number;
+}
+
+/** What a round has changed, where more than numbers must follow. */
+export type BreakerTransition =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'opened'; readonly breaker: OpenBreaker; readonly outage: Outage }
+  | { readonly kind: 'closed' };
+
+const NO_TRANSITION: BreakerTransition = { kind: 'none' };
+
+/** How the endpoints of a lane do, as its rounds show it: whether it may send, and how much at once. */
+export class HealthTracker {
+  #breaker: CircuitBreaker = CLOSED_BREAKER;
+  #concurrency: ConcurrencyState = INITIAL_CONCURRENCY;
+  readonly #congestion = new CongestionDetector();
+  /** Rounds ever begun. */
+  #roundsBegun = 0;
+  /** The endpoint has shown life since this program started. */
+  #hasBeenAlive = false;
+
+  get breaker(): CircuitBreaker {
+    return this.#breaker;
+  }
+
+  /** How many deliveries may be in flight while the breaker is closed. */
+  get limit(): number {
+    return this.#concurrency.limit;
+  }
+
+  get isClosed(): boolean {
+    return this.#breaker.state === 'closed';
+  }
+
+  get isProbing(): boolean {
+    return this.#breaker.state === 'probing';
+  }
+
+  beginRound(isProbe: boolean): RoundTicket {
+    return { nth: ++this.#roundsBegun, limit: this.#concurrency.limit, isProbe };
+  }
+
+  record(beat: RoundReport): BreakerTransition {
+    const sign = signOfLife(beat.outcomes);
+    if (sign === 'alive') return this.#recordAlive(beat);
+    if (sign === 'failing') return this.#recordFailure(beat);
+    if (beat.round.isProbe) this.cancelProbe(beat.now);
+    return NO_TRANSITION;
+  }
+
+  beginProbe(): void {
+    if (this.#breaker.state === 'open') this.#breaker = beginProbe(this.#breaker);
+  }
+
+  cancelProbe(now: Monotonic): void {
+    if (this.#breaker.state === 'probing') this.#breaker = cancelProbe(this.#breaker, now);
+  }
+
+  settingsChanged(now: Monotonic): void {
+    this.#breaker = afterSettingsChange(this.#breaker, now);
+  }
+
+  #recordAlive({ now, latencyMs }: RoundReport): BreakerTransition {
+    const wasClosed = this.isClosed;
+    this.#hasBeenAlive = true;
+    this.#breaker = afterSignOfLife(this.#breaker, now);
+    this.#congestion.record(latencyMs);
+    this.#concurrency = wasClosed
+      ? afterSuccess(this.#concurrency, this.#congestion.isCongested)
+      : SLOW_START;
+    if (this.#concurrency.successes === 0) this.#congestion.startSample(now);
+    return wasClosed ? NO_TRANSITION : { kind: 'closed' };
+  }
+
+  #recordFailure({ round, position, outcomes, now, random }: RoundReport): BreakerTransition {
+    const wasClosed = this.isClosed;
+    const notBefore = latestRetryAfter(outcomes.map(({ outcome }) => outcome.notBefore));
+    const failed = { ...round, position, begun: this.#roundsBegun, now, notBefore, random };
+    this.#breaker = afterFailedRound(this.#breaker, failed);
+    this.#concurrency = afterFailure(this.#concurrency, round.limit);
+    if (!wasClosed || this.#breaker.state !== 'open') return NO_TRANSITION;
+    const outage = outageFrom(this.#breaker.failingSince, this.#hasBeenAlive);
+    return { kind: 'opened', breaker: this.#breaker, outage };
+  }
+}
+
+/** Single failures of a destination are spoken of this often and not once a request. */
+const REPORT_INTERVAL: Duration = 60 * SECOND;
+
+/** What went wrong last at a destination. */
+export interface LastError {
+  readonly reason: string;
+  readonly endpoint: string;
+  readonly at: Time;
+}
+
+/** What is known of an endpoint. */
+type EndpointSummary = Pick<EndpointTracker, 'url' | 'state' | 'since' | 'lastError'>;
+
+/**
+ * Turns the results of one destination into few log lines: that it fails (at most once a minute), that its breaker has
+ * opened, that it is back. While the breaker is open nothing more is said until it closes.
+ */
+export class HealthReporter {
+  readonly #destination: string;
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+  #failures = 0;
+  #dead = 0;
+  #failing: { readonly since: Time; readonly from: Monotonic } | undefined;
+  #reportedAt: Monotonic = Number.NEGATIVE_INFINITY;
+  /** Only what was reported as failing is reported as recovered. */
+  #isReported = false;
+  #isBreakerOpen = false;
+  #lastFailed: { readonly attempt: Attempt; readonly at: Time } | undefined;
+
+  constructor(destination: string, logger: Logger, clock: Clock) {
+    this.#destination = destination;
+    this.#logger = logger;
+    this.#clock = clock;
+  }
+
+  /**
+   * When the first of the failures was that no delivery has followed; absent while all is well. An endpoint that answers
+   * and refuses everything fails too, although its breaker has no reason to open.
+   */
+  get failingSince(): Time | undefined {
+    return this.#failing?.since;
+  }
+
+  get lastError(): LastError | undefined {
+    if (this.#lastFailed === undefined) return undefined;
+    const { attempt, at } = this.#lastFailed;
+    return { reason: attempt.outcome.reason, endpoint: maskUrl(attempt.endpoint), at };
+  }
+
+  /**
+   * Takes up what an earlier process has seen of its endpoints: the destination fails when none of them has accepted the
+   * last request that it got.
+   */
+  restore(endpoints: readonly EndpointSummary[]): void {
+    for (const { url, lastError } of endpoints) {
+      if (lastError === undefined || lastError.at <= (this.#lastFailed?.at ?? 0)) continue;
+      const { at, reason, answer } = lastError;
+      const attempt = {
+        endpoint: url,
+        startedAt: at,
+        latencyMs: 0,
+        outcome: { kind: 'retryable', reason },
+      } as const;
+      this.#lastFailed = { attempt: answer === undefined ? attempt : { ...attempt, answer }, at };
+    }
+    const asked = endpoints.filter(({ state }) => state !== undefined);
+    if (asked.length === 0 || asked.some(({ state }) => state === 'healthy')) return;
+    const since = Math.max(...asked.map((one) => one.since));
+    this.#failing = { since, from: this.#clock.monotonic() - Math.max(0, this.#clock.now() - since) };
+    // The earlier process has said that it fails.
+    this.#isReported = true;
+  }
+
+  record(decision: Decision, attempts: readonly Attempt[]): void {
+    if (decision.kind === 'delivered') {
+      if (this.#failing !== undefined && !this.#isBreakerOpen) this.#recover({});
+      return;
+    }
+    const now = this.#clock.now();
+    this.#failures++;
+    if (decision.kind === 'dead') this.#dead++;
+    const from = this.#clock.monotonic();
+    this.#failing ??= { since: now, from };
+    const attempt = attempts.findLast(({ outcome }) => outcome.kind !== 'accepted');
+    if (attempt !== undefined) this.#lastFailed = { attempt, at: now };
+    if (this.#isBreakerOpen || from - this.#reportedAt < REPORT_INTERVAL) return;
+    this.#report({ nextAttemptAt: decision.kind === 'retry' ? this.#timestamp(decision.at) : undefined });
+  }
+
+  /** The breaker has opened: from now on only probes are sent. */
+  breakerOpened({ nextProbeAt }: OpenBreaker): void {
+    this.#isBreakerOpen = true;
+    this.#report({ breaker: 'open', nextProbeAt: this.#timestamp(nextProbeAt) });
+  }
+
+  /** The breaker has closed, and what waits is due; so many deliveries are on disk. */
+  breakerClosed(onDisk: number): void {
+    this.#isBreakerOpen = false;
+    this.#recover({ parked: onDisk });
+  }
+
+  #report(more: Readonly<Record<string, unknown>>): void {
+    this.#reportedAt = this.#clock.monotonic();
+    this.#isReported = true;
+    const attempt = this.#lastFailed?.attempt;
+    this.#logger.warn(
+      {
+        ...this.#facts(),
+        reason: attempt?.outcome.reason,
+        endpoint: attempt && maskUrl(attempt.endpoint),
+        answer: attempt?.answer?.slice(0, 200),
+        ...more,
+      },
+      'destination.failing',
+    );
+  }
+
+  #recover(more: Readonly<Record<string, unknown>>): void {
+    if (this.#isReported) this.#logger.info({ ...this.#facts(), ...more }, 'destination.recovered');
+    this.#failures = 0;
+    this.#dead = 0;
+    this.#failing = undefined;
+    this.#isReported = false;
+  }
+
+  #facts(): { destination: string; failures: number; dead: number; failingForMs: Duration } {
+    const now = this.#clock.monotonic();
+    return {
+      destination: this.#destination,
+      failures: this.#failures,
+      dead: this.#dead,
+      failingForMs: now - (this.#failing?.from ?? now),
+    };
+  }
+
+  #timestamp(at: Monotonic): string {
+    return new Date(wallTimeOf(at, this.#clock)).toISOString();
+  }
+}

@@ -1,0 +1,174 @@
+import { createHmac } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { type Destination, type Endpoint, lanesOf } from '../../model/destination.ts';
+import type { Event } from '../../model/event.ts';
+import { webhooks } from './destination.ts';
+import { serializePayload } from './payload.ts';
+import { signBody } from './signature.ts';
+
+const written = (event: Event) => ({ event, arrivedAt: Date.parse(event.receivedAt) });
+
+const NOW = Date.parse('2026-01-02T03:04:05.678Z');
+
+const event: Event = {
+  messageId: 'm-1',
+  type: 'track',
+  channel: 'server',
+  userId: 'größe',
+  event: 'Signed Up',
+  context: {},
+  integrations: {},
+  timestamp: '2026-01-02T03:04:05.678Z',
+  receivedAt: '2026-01-02T03:04:05.678Z',
+};
+
+const endpoints: readonly Endpoint[] = [1, 2, 3, 4, 5].map((n) => ({
+  url: `https://e${n}.example/hook`,
+  headers: { 'X-Endpoint': String(n) },
+}));
+
+function destination(settings: Partial<Destination['settings']>): Destination {
+  return {
+    id: 1,
+    name: 'crm',
+    type: 'webhooks',
+    sources: ['website'],
+    enabled: true,
+    settings: { endpoints, format: 'documented', success: 'any', ...settings },
+    version: 1,
+  };
+}
+
+describe('webhooks', () => {
+  it('makes one request for each endpoint whose bit is set, each with its place, URL and static headers', () => {
+    const placed = webhooks.requests(written(event), destination({}), { endpoints: 0b10101, now: NOW });
+    expect(placed.map(({ endpoint: place }) => place)).toEqual([0, 2, 4]);
+    expect(placed.map(({ request }) => request.url)).toEqual(
+      [0, 2, 4].map((place) => `https://e${place + 1}.example/hook`),
+    );
+    expect(placed.map(({ request }) => request.headers['X-Endpoint'])).toEqual(['1', '3', '5']);
+  });
+
+  it('names a pool of its own for each endpoint of each destination, whatever their URLs, and the same for its lane', () => {
+    const same = endpoints.map((endpoint) => ({ ...endpoint, url: 'https://e.example/hook' }));
+    const pools = [1, 2, 16_000_000].flatMap((id) => {
+      const all = { ...destination({ endpoints: same }), id };
+      const wanted = { endpoints: 0b11111, now: NOW };
+      const ofAny = webhooks.requests(written(event), all, wanted).map(({ request }) => request.pool);
+      const each = { ...all, settings: { ...all.settings, success: 'each' as const } };
+      const ofLanes = lanesOf(each).flatMap((lane) => webhooks.requests(written(event), lane, wanted));
+      expect(ofLanes.map(({ request }) => request.pool)).toEqual(ofAny);
+      return ofAny;
+    });
+    expect(new Set(pools).size).toBe(15);
+  });
+
+  it('makes no request for bits that have no endpoint', () => {
+    expect(
+      webhooks.requests(written(event), destination({ endpoints: endpoints.slice(0, 2) }), {
+        endpoints: 0b11100,
+        now: NOW,
+      }),
+    ).toEqual([]);
+  });
+
+  it('sends every endpoint the same bytes with the signature of exactly these bytes', () => {
+    const placed = webhooks.requests(written(event), destination({ sharedSecret: 's' }), {
+      endpoints: 0b11111,
+      now: NOW,
+    });
+    const bytes = Buffer.from(serializePayload(event, 'documented'));
+    for (const { request } of placed) {
+      expect(request.body).toEqual(bytes);
+      expect(request.headers['X-Signature']).toBe(signBody(bytes, 's'));
+    }
+    expect(placed).toHaveLength(5);
+  });
+
+  it('uses the format of the settings', () => {
+    const [placed] = webhooks.requests(written(event), destination({ format: 'canonical' }), {
+      endpoints: 1,
+      now: NOW,
+    });
+    expect(JSON.parse(String(placed?.request.body))).toEqual(event);
+  });
+
+  it('does not sign without a secret, nor with an empty one', () => {
+    for (const settings of [{}, { sharedSecret: '' }]) {
+      const [placed] = webhooks.requests(written(event), destination(settings), { endpoints: 1, now: NOW });
+      expect(placed?.request.headers).not.toHaveProperty('X-Signature');
+    }
+  });
+
+  it('signs with the secret the settings have now, not with one they had before', () => {
+    const signed = (sharedSecret: string): string | undefined =>
+      webhooks.requests(written(event), destination({ sharedSecret }), { endpoints: 1, now: NOW })[0]?.request
+        .headers['X-Signature'];
+    const before = signed('old');
+    expect(signed('new')).not.toBe(before);
+    expect(signed('old')).toBe(before);
+  });
+
+  it('signs by the Standard Webhooks scheme for every secret, over the id and the time it sends', () => {
+    const signingSecrets = [1, 2].map((fill) => `whsec_${Buffer.alloc(24, fill).toString('base64')}`);
+    const strange = { ...event, messageId: '50% größer' };
+    const [placed] = webhooks.requests(written(strange), destination({ signingSecrets, sharedSecret: 's' }), {
+      endpoints: 1,
+      now: NOW,
+    });
+    const { headers, body: bytes } = placed!.request;
+    expect(headers['Webhook-Timestamp']).toBe('1767323045');
+    const signed = (fill: number) =>
+      createHmac('sha256', Buffer.alloc(24, fill))
+        .update(`${headers['Webhook-Id']}.${headers['Webhook-Timestamp']}.${bytes}`)
+        .digest('base64');
+    expect(headers['Webhook-Signature']).toBe(`v1,${signed(1)} v1,${signed(2)}`);
+    expect(headers['X-Signature']).toBe(signBody(bytes, 's'));
+  });
+
+  it('dates every try anew and sends the same body and id', () => {
+    const signingSecrets = [`whsec_${Buffer.alloc(32, 7).toString('base64')}`];
+    const [first] = webhooks.requests(written(event), destination({ signingSecrets }), {
+      endpoints: 1,
+      now: NOW,
+    });
+    const [second] = webhooks.requests(written(event), destination({ signingSecrets }), {
+      endpoints: 1,
+      now: NOW + 60_000,
+    });
+    expect(Number(second!.request.headers['Webhook-Timestamp'])).toBe(
+      Number(first!.request.headers['Webhook-Timestamp']) + 60,
+    );
+    expect(second!.request.headers['Webhook-Signature']).not.toBe(
+      first!.request.headers['Webhook-Signature'],
+    );
+    expect(second!.request.headers['Webhook-Id']).toBe(first!.request.headers['Webhook-Id']);
+    expect(second!.request.body).toEqual(first!.request.body);
+  });
+
+  it('sends none of its headers without such a secret', () => {
+    for (const settings of [{}, { signingSecrets: [] }]) {
+      const [placed] = webhooks.requests(written(event), destination(settings), { endpoints: 1, now: NOW });
+      expect(placed?.request.headers).not.toHaveProperty('Webhook-Signature');
+      expect(placed?.request.headers).not.toHaveProperty('Webhook-Timestamp');
+    }
+  });
+
+  it('gives an endpoint 5 seconds', () => {
+    expect(
+      webhooks.requests(written(event), destination({}), { endpoints: 1, now: NOW })[0]?.request.timeout,
+    ).toBe(5000);
+  });
+
+  it('names the replay that an event is sent for, and changes nothing else of the request', () => {
+    const requested = (origin?: string) =>
+      webhooks.requests(written(event), destination({ sharedSecret: 's' }), {
+        endpoints: 1,
+        now: NOW,
+        origin,
+      })[0]!.request;
+    const [first, replayed] = [requested(), requested('r-1')];
+    expect(replayed).toEqual({ ...first, headers: { ...first.headers, 'X-Replay-Id': 'r-1' } });
+    expect(first.headers).not.toHaveProperty('X-Replay-Id');
+  });
+});

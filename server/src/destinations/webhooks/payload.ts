@@ -1,0 +1,113 @@
+import type { WebhookSettings } from '../../model/destination.ts';
+import type { Event } from '../../model/event.ts';
+import { isObject, type JsonObject } from '../../model/json.ts';
+
+const EMPTY_OBJECT: JsonObject = {};
+
+/**
+ * The body of every request for an event, as compact JSON. Pure: the same event and format give the same bytes, today
+ * and after any number of retries, because the event never changes and nothing else goes in.
+ *
+ * `JSON.stringify(JSON.parse(body)) === body` always holds (decisions.md section 2, bytes), so a receiver that
+ * re-serialises before it verifies gets the bytes that were signed. It holds because `JSON.stringify` made them from
+ * parsed values. `line.ts` makes the same bytes without parsing, from an event that was written by `JSON.stringify`.
+ *
+ * - `canonical`: the event as it is stored. It carries no write key because no event does.
+ * - `documented`: the fields service.md "Outbound webhook payloads" lists for the type, in the order of decisions.md
+ *   section 2. `context`, `properties` and `traits` default to `{}`; other absent fields are left out.
+ */
+export function serializePayload(event: Event, format: WebhookSettings['format']): string {
+  return JSON.stringify(format === 'canonical' ? event : documentedPayload(event));
+}
+
+/**
+ * One literal per shape with every field written out: the order of the keys is the order read here, absent fields are
+ * `undefined` and so left out by `JSON.stringify`, and one shape per type keeps serialising fast.
+ */
+function documentedPayload(event: Event): object {
+  const { type, userId, anonymousId, messageId, name, category, context, timestamp } = event;
+  switch (type) {
+    case 'identify': {
+      const traits = identifyTraits(event);
+      return { version: 1, type, userId, anonymousId, messageId, traits, context, timestamp };
+    }
+    case 'group': {
+      const { groupId, traits = EMPTY_OBJECT } = event;
+      return { version: 1, type, userId, anonymousId, messageId, groupId, traits, context, timestamp };
+    }
+    case 'track': {
+      const { event: action, properties = EMPTY_OBJECT } = event;
+      return {
+        version: 1,
+        type,
+        userId,
+        anonymousId,
+        messageId,
+        event: action,
+        properties,
+        context,
+        timestamp,
+      };
+    }
+    case 'page': {
+      const properties = pageProperties(event);
+      return {
+        version: 1,
+        type,
+        userId,
+        anonymousId,
+        messageId,
+        name,
+        category,
+        properties,
+        context,
+        timestamp,
+      };
+    }
+    case 'screen': {
+      const properties = event.properties ?? EMPTY_OBJECT;
+      return {
+        version: 1,
+        type,
+        userId,
+        anonymousId,
+        messageId,
+        name,
+        category,
+        properties,
+        context,
+        timestamp,
+      };
+    }
+    case 'alias':
+      return {
+        version: 1,
+        type,
+        'Previous ID': event.previousId,
+        // A client that knows no user yet sends only its anonymousId: that is then the identity aliased to.
+        'User ID': userId ?? anonymousId,
+        anonymousId,
+        messageId,
+        context,
+        timestamp,
+      };
+  }
+}
+
+/**
+ * One library sends the traits of an identify only in its context. They are taken from there where it has none of its own,
+ * that is an absent or an empty object; the context is left as it is.
+ */
+function identifyTraits({ traits = EMPTY_OBJECT, context }: Event): JsonObject {
+  const said = context.traits;
+  return isObject(said) && Object.keys(traits).length === 0 ? said : traits;
+}
+
+/**
+ * Page traits are properties by another name (service.md, Page message "Traits of the page"). A client that sends both
+ * loses neither; where a key stands in both, the property wins.
+ */
+function pageProperties({ properties, traits }: Event): JsonObject {
+  if (traits === undefined) return properties ?? EMPTY_OBJECT;
+  return properties === undefined ? traits : { ...traits, ...properties };
+}

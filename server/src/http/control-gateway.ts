@@ -1,0 +1,121 @@
+import type { Monotonic } from '../model/time.ts';
+import type { ControlHandler, ControlResponse } from '../ports/control-api.ts';
+import type { InFlightRequest } from './admission.ts';
+import { INCOMING_BODY, type TrackedSocket } from './connections.ts';
+import type { NodeHttpExchange } from './exchange.ts';
+import { clientOf, type RequestDependencies, rejectOverloaded } from './receiving-api.ts';
+import { DrainedBody, RequestBody } from './request-body.ts';
+import { errorResponse } from './responses.ts';
+import { targetPath, targetQuery } from './routes.ts';
+
+/** Bytes of a body of the control API; more are thrown away, and the control API is told. */
+const MAX_BODY_BYTES = 1024 * 1024;
+
+/**
+ * Collects the body of a request to the control API within the bounds, and answers as the control API says. Who sends it is
+ * not known yet, so it is bounded like a call: it has a place in flight until its body is here.
+ */
+export function handleControlRequest(
+  exchange: NodeHttpExchange,
+  control: ControlHandler,
+  means: RequestDependencies,
+): void {
+  const asked = new PendingControlRequest(exchange, control, means);
+  if (means.inFlight.admit(asked)) {
+    exchange.writeContinue();
+    asked.read();
+  } else rejectOverloaded(exchange, means);
+}
+
+class PendingControlRequest implements InFlightRequest {
+  bytes = 0;
+  isUploading = false;
+  older: InFlightRequest | undefined;
+  younger: InFlightRequest | undefined;
+  readonly startedAt: Monotonic;
+  readonly #exchange: NodeHttpExchange;
+  readonly #control: ControlHandler;
+  readonly #dependencies: RequestDependencies;
+  readonly #body = new RequestBody(false, Number.NaN, MAX_BODY_BYTES);
+  readonly #drained = new DrainedBody();
+  #state: 'arriving' | 'too_large' | 'over' = 'arriving';
+
+  constructor(exchange: NodeHttpExchange, control: ControlHandler, means: RequestDependencies) {
+    this.startedAt = means.clock.monotonic();
+    this.#exchange = exchange;
+    this.#control = control;
+    this.#dependencies = means;
+  }
+
+  read(): void {
+    const { request } = this.#exchange;
+    request.on('data', (piece: Buffer) => this.#onData(piece));
+    request.once('end', () => this.#onEnd());
+    (request.socket as TrackedSocket)[INCOMING_BODY] = this;
+  }
+
+  onDisconnect(): void {
+    this.#release();
+  }
+
+  evict(): void {
+    this.#rejectOverloaded();
+  }
+
+  #onData(piece: Buffer): void {
+    if (this.#state !== 'arriving') {
+      if (this.#drained.exceedsLimit(piece)) this.#exchange.request.destroy();
+    } else if (this.#body.size + piece.length > MAX_BODY_BYTES) this.#state = 'too_large';
+    else if (!this.#dependencies.inFlight.reserve(this, piece.length) || !this.#body.append(piece))
+      this.#rejectOverloaded();
+  }
+
+  #onEnd(): void {
+    if (this.#state === 'over') return;
+    const body = this.#state === 'too_large' ? 'too_large' : this.#body.text();
+    this.#release();
+    this.#dispatch(body);
+  }
+
+  /** Not on the hot path, so a promise does no harm here. */
+  #dispatch(body: string): void {
+    const { method = '', headers } = this.#exchange.request;
+    const { remoteAddress = '' } = clientOf(this.#exchange, this.#dependencies.proxies);
+    const path = targetPath(this.#exchange.target);
+    const query = targetQuery(this.#exchange.target);
+    const idempotencyKey = headers['idempotency-key'];
+    this.#control({
+      ...{ method, path, query, body, address: remoteAddress },
+      ...{ authorization: headers.authorization, ifMatch: headers['if-match'] },
+      idempotencyKey: typeof idempotencyKey === 'string' ? idempotencyKey : undefined,
+    })
+      .then((answer) => this.#reply(answer))
+      .catch((error: unknown) => {
+        this.#dependencies.logger.error({ error, path }, 'request.failed');
+        if (!this.#exchange.isResponseSent) this.#exchange.reply(errorResponse('internal_error'));
+      });
+  }
+
+  #reply({ status, headers, body }: ControlResponse): void {
+    const flat = Object.entries(headers).flat();
+    if (typeof body !== 'string') {
+      this.#exchange.replyStream({ status, headers: flat }, body);
+      return;
+    }
+    flat.push('Content-Length', String(Buffer.byteLength(body)));
+    this.#exchange.reply({ status, headers: flat, body });
+  }
+
+  #rejectOverloaded(): void {
+    this.#release();
+    this.#exchange.closeAfterResponse();
+    rejectOverloaded(this.#exchange, this.#dependencies);
+  }
+
+  #release(): void {
+    if (this.#state === 'over') return;
+    this.#state = 'over';
+    (this.#exchange.request.socket as TrackedSocket)[INCOMING_BODY] = undefined;
+    this.#dependencies.inFlight.release(this);
+  }
+}

@@ -1,0 +1,156 @@
+import type { ControlHandler } from '../ports/control-api.ts';
+import { PipeliningGuard } from './admission.ts';
+import { handleControlRequest } from './control-gateway.ts';
+import { optionsResponse } from './cors.ts';
+import type { NodeHttpExchange } from './exchange.ts';
+import { handlePixel } from './pixel.ts';
+import {
+  handleCall,
+  projectSettingsResponse,
+  type RequestDependencies,
+  rejectOverloaded,
+} from './receiving-api.ts';
+import { drainRequest } from './request-body.ts';
+import { errorResponse, jsonResponse, type PreparedResponse, successResponse } from './responses.ts';
+import {
+  type CallAction,
+  findRoutes,
+  isControlPath,
+  isMetricsPath,
+  isReceivingPath,
+  type PathRoutes,
+  type RouteAction,
+  targetPath,
+} from './routes.ts';
+
+export interface RequestRouterOptions extends RequestDependencies {
+  /** Answers everything below `/api`; without it there is nothing. */
+  readonly control: ControlHandler | undefined;
+  /** Answers at `/metrics`; without it there is nothing. */
+  readonly metrics: ControlHandler | undefined;
+  /** The port of everything that is not answered here, because only calls are taken. */
+  readonly adminPort: (() => number) | undefined;
+  /** Whether calls are taken here. */
+  readonly isReceiving: boolean;
+  /** Why calls cannot be accepted now; empty when they can. */
+  readonly readiness: () => readonly string[];
+  /** What is not well though calls are accepted. */
+  readonly degraded?: (() => readonly string[]) | undefined;
+  /** Where clients reach this server; they are told by the settings endpoint. */
+  readonly publicUrl: string | undefined;
+}
+
+/** What is answered at once. */
+type ImmediateAction = Exclude<RouteAction, { readonly kind: 'call' | 'pixel' }>;
+
+const ALIVE_RESPONSE = jsonResponse(200, '{"status":"alive"}');
+const READY_RESPONSE = jsonResponse(200, '{"status":"ready"}');
+
+/** Takes every request and brings it to what answers it. */
+export class RequestRouter {
+  readonly #options: RequestRouterOptions;
+  readonly #pipelining = new PipeliningGuard();
+
+  constructor(options: RequestRouterOptions) {
+    this.#options = options;
+  }
+
+  route(exchange: NodeHttpExchange): void {
+    const { request } = exchange;
+    const { socket } = request;
+    const turn = this.#pipelining.observe(socket);
+    // The client takes the end of the connection for no answer, and sends it again.
+    if (turn === 'rest') return;
+    if (turn === 'flood') {
+      // Nothing more is read; what is in memory already comes as the rest.
+      socket.pause();
+      exchange.closeAfterResponse();
+      rejectOverloaded(exchange, this.#options);
+      return;
+    }
+    const path = this.#routeOf(exchange.target);
+    const action = path?.actions.get(request.method ?? '');
+    if (action?.kind === 'call') {
+      handleCall(exchange, action, this.#options);
+      return;
+    }
+    const control = path === undefined ? this.#controlFor(exchange.target) : undefined;
+    if (control !== undefined) {
+      handleControlRequest(exchange, control, this.#options);
+      return;
+    }
+    exchange.writeContinue();
+    drainRequest(request);
+    if (action === undefined && this.#options.isReceiving && isReceivingPath(exchange.target)) {
+      // A client with a wrong base URL drops its events without a word: this is where an operator can see it.
+      this.#options.tallies?.refused(path === undefined ? 'not_found' : 'method_not_allowed', {
+        // What asks for something brings no call.
+        writeKey: request.method === 'GET' || request.method === 'HEAD' ? undefined : exchange.writeKey,
+      });
+    }
+    if (path !== undefined) this.#runAction(exchange, action, path.allow);
+    else exchange.reply(errorResponse('not_found', this.#adminPortHint(exchange.target)));
+  }
+
+  /** Where no calls are taken, the paths of the receiving API do not exist. */
+  #routeOf(target: string): PathRoutes | undefined {
+    return this.#options.isReceiving || !isReceivingPath(target) ? findRoutes(target) : undefined;
+  }
+
+  /** Where to go with what is asked here for, where calls have a port of their own. */
+  #adminPortHint(target: string): string | undefined {
+    const { adminPort } = this.#options;
+    const isThere = isControlPath(target) || isMetricsPath(target) || targetPath(target) === '/';
+    if (adminPort === undefined || !isThere) return undefined;
+    return `Here only calls are taken; control API, metrics and console are on port ${adminPort()} (admin.port).`;
+  }
+
+  /** What answers for a path that is not of the receiving API. */
+  #controlFor(target: string): ControlHandler | undefined {
+    if (isControlPath(target)) return this.#options.control;
+    return isMetricsPath(target) ? this.#options.metrics : undefined;
+  }
+
+  /** Everything but calls. `allow` lists the methods of the path. */
+  #runAction(
+    exchange: NodeHttpExchange,
+    action: Exclude<RouteAction, CallAction> | undefined,
+    allow: string,
+  ): void {
+    if (action?.kind === 'pixel') handlePixel(exchange, action.type, this.#options);
+    else exchange.reply(this.#responseOf(exchange, action, allow));
+  }
+
+  #responseOf(
+    exchange: NodeHttpExchange,
+    action: ImmediateAction | undefined,
+    allow: string,
+  ): PreparedResponse {
+    switch (action?.kind) {
+      case undefined:
+        return methodNotAllowed(allow);
+      case 'options':
+        return optionsResponse(allow, isReceivingPath(exchange.target));
+      case 'settings':
+        return projectSettingsResponse(action.writeKey, this.#options.publicUrl);
+      case 'swallow':
+        return successResponse();
+      case 'alive':
+        return ALIVE_RESPONSE;
+      case 'ready':
+        return readinessResponse(this.#options.readiness(), this.#options.degraded?.() ?? []);
+    }
+  }
+}
+
+function methodNotAllowed(allow: string): PreparedResponse {
+  const answer = errorResponse('method_not_allowed');
+  return { ...answer, headers: [...answer.headers, 'Allow', allow] };
+}
+
+function readinessResponse(reasons: readonly string[], degraded: readonly string[]): PreparedResponse {
+  if (reasons.length > 0) return jsonResponse(503, JSON.stringify({ status: 'not_ready', reasons }));
+  return degraded.length === 0
+    ? READY_RESPONSE
+    : jsonResponse(200, JSON.stringify({ status: 'ready', degraded }));
+}

@@ -1,0 +1,243 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { handClock } from '../../test/support/clock.ts';
+import { sourceWith } from '../../test/support/sources.ts';
+import type { Destination } from '../model/destination.ts';
+import type { Event } from '../model/event.ts';
+import type { LiveDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';
+import { type AppendResult, type Batch, type EventLog, StorageError } from '../ports/event-log.ts';
+import { acceptEvent } from './accepted-event.ts';
+import { CommitQueue, type QueuedRequest } from './commit-queue.ts';
+
+const NOW = 1_700_000_000_000;
+const source = sourceWith({ writeKeys: ['k'] });
+const settings = { endpoints: [], format: 'documented', success: 'any' } as const;
+const crm: Destination = {
+  id: 7,
+  name: 'crm',
+  type: 'webhooks',
+  sources: ['website'],
+  enabled: true,
+  version: 1,
+  settings,
+};
+const off: Destination = { ...crm, id: 8, name: 'off', enabled: false };
+
+describe('GroupCommit', () => {
+  /** Appends the log was asked for and has not answered yet. */
+  let asked: { batch: Batch; answer: (appended?: Partial<AppendResult>) => void; fail: () => void }[];
+  let commits: CommitQueue;
+  let said: string[];
+  let room: number;
+  let delivered: { destination: number; deliveries: readonly ReadyDelivery[] }[];
+  let parked: { destination: number; at: number }[];
+
+  beforeEach(() => {
+    asked = [];
+    said = [];
+    room = 1000;
+    delivered = [];
+    parked = [];
+    const log = {
+      append: (batch: Batch) =>
+        new Promise<AppendResult>((resolve, reject) => {
+          const positions = batch.events.map((_, index) => index);
+          const held = batch.owed.map((owed) => (owed.state === 'held' ? 99 : undefined));
+          const answer = (appended: Partial<AppendResult> = {}) => resolve({ positions, held, ...appended });
+          asked.push({ batch, answer, fail: () => reject(new StorageError('the disk is full')) });
+        }),
+    } as Partial<EventLog> as EventLog;
+    const deliverer: LiveDelivery = {
+      reserve: (_destination, n) => {
+        const taken = Math.min(n, room);
+        room -= taken;
+        return taken;
+      },
+      release: (_destination, n) => {
+        room += n;
+      },
+      deliver: (destination, deliveries) => delivered.push({ destination, deliveries }),
+      parked: (destination, at) => parked.push({ destination, at }),
+    };
+    let batches = 0;
+    commits = new CommitQueue({
+      log,
+      liveDelivery: deliverer,
+      plan: () => ({ owed: [crm], skipped: [{ destination: off, reason: 'destination_disabled' }] }),
+      clock: handClock(NOW + 5000),
+      newBatchId: () => `batch-${batches++}`,
+    });
+  });
+
+  const event = (messageId: string): Event => ({
+    ...{ messageId, type: 'track', channel: 'server', context: {}, integrations: {} },
+    ...{ timestamp: '', receivedAt: '' },
+  });
+
+  function call(name: string, ids: readonly string[], receivedAt = NOW): QueuedRequest {
+    return {
+      events: ids.map((id) => acceptEvent(source, event(id), JSON.stringify(event(id)))),
+      counts: [{ source: 1, calls: ids.length, discarded: {} }],
+      receivedAt,
+      committed: (result) => {
+        if ('error' in result) said.push(`${name} failed`);
+        else
+          said.push(
+            `${name} ${ids.map((_, index) => (result.isDuplicate(index) ? 'duplicate' : 'stored')).join(' ')}`,
+          );
+      },
+    };
+  }
+
+  /** What was answered has been taken in, and what waited after that has been asked for. */
+  async function settled(): Promise<void> {
+    for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  it('hands over what is stored even when a call cannot be answered', async () => {
+    let times = 0;
+    const broken = () => {
+      if (times++ === 0) throw new Error('a bug in answering');
+    };
+    commits.add({ ...call('a', ['1']), committed: broken });
+    commits.add(call('b', ['2']));
+    await settled();
+    asked[0]!.answer();
+    await settled();
+    expect(delivered.flatMap(({ deliveries }) => deliveries)).toHaveLength(2);
+  });
+
+  it('stores a lone call at once, and answers it only when the log has', async () => {
+    commits.add(call('a', ['1']));
+    await settled();
+    expect(asked).toHaveLength(1);
+    expect(said).toEqual([]);
+    asked[0]!.answer();
+    await settled();
+    expect(said).toEqual(['a stored']);
+  });
+
+  it('makes one batch of everything that arrived while two commits were under way', async () => {
+    for (const name of ['a', 'b']) {
+      commits.add(call(name, [name]));
+      await settled();
+    }
+    for (const name of ['c', 'd', 'e']) commits.add(call(name, [name]));
+    await settled();
+    expect(asked.map(({ batch }) => batch.events.length)).toEqual([1, 1]);
+    asked[0]!.answer();
+    await settled();
+    expect(asked[2]!.batch.events.map(({ messageId }) => messageId)).toEqual(['c', 'd', 'e']);
+    expect(asked[2]!.batch.received).toEqual([{ source: 1, calls: 3, discarded: {} }]);
+  });
+
+  it('makes one batch of everything that arrives in the same turn', async () => {
+    for (const name of ['a', 'b', 'c']) commits.add(call(name, [name]));
+    await settled();
+    expect(asked.map(({ batch }) => batch.events.map(({ messageId }) => messageId))).toEqual([
+      ['a', 'b', 'c'],
+    ]);
+  });
+
+  it('plans before the commit: what is owed and what is skipped is in the batch', async () => {
+    commits.add(call('a', ['1', '2']));
+    await settled();
+    expect(asked[0]!.batch.owed).toEqual([{ destination: 7, state: 'held', indexes: [0, 1] }]);
+    expect(asked[0]!.batch.skipped).toEqual([
+      { destination: 8, reason: 'destination_disabled', indexes: [0, 1] },
+    ]);
+  });
+
+  it('hands held deliveries over after the commit and gives back the room of duplicates', async () => {
+    commits.add(call('a', ['1', '2', '3']));
+    await settled();
+    expect(room).toBe(997);
+    asked[0]!.answer({ positions: [40, undefined, 41] });
+    await settled();
+    expect(delivered).toHaveLength(1);
+    expect(delivered[0]!.deliveries.map(({ set, delivery }) => [set, delivery.position])).toEqual([
+      [99, 40],
+      [99, 41],
+    ]);
+    expect(room).toBe(998);
+    expect(said).toEqual(['a stored duplicate stored']);
+  });
+
+  it('parks what finds no room, and says so when it is on disk', async () => {
+    room = 0;
+    commits.add(call('a', ['1', '2']));
+    await settled();
+    expect(asked[0]!.batch.owed).toEqual([{ destination: 7, state: 'parked', indexes: [0, 1] }]);
+    expect(parked).toEqual([]);
+    asked[0]!.answer();
+    await settled();
+    expect(parked).toEqual([{ destination: 7, at: NOW }]);
+    expect(delivered).toEqual([]);
+  });
+
+  it('hands over as many as there is room for, and parks the rest', async () => {
+    room = 2;
+    commits.add(call('a', ['1', '2', '3']));
+    await settled();
+    expect(asked[0]!.batch.owed).toEqual([
+      { destination: 7, state: 'held', indexes: [0, 1] },
+      { destination: 7, state: 'parked', indexes: [2] },
+    ]);
+    asked[0]!.answer();
+    await settled();
+    expect(delivered[0]!.deliveries.map(({ delivery }) => delivery.position)).toEqual([0, 1]);
+    expect(parked).toEqual([{ destination: 7, at: NOW }]);
+  });
+
+  it.each([
+    ['events', 600, 10, [2400, 600]],
+    ['bytes', 10, 100_000, [30, 10]],
+  ])('makes another batch when one holds enough %s', async (_, events, bytes, batches) => {
+    for (let nth = 0; nth < batches.reduce((sum, n) => sum + n, 0) / events; nth++) {
+      const one = call(
+        `call ${nth}`,
+        Array.from({ length: events }, (__, id) => `${nth}-${id}`),
+      );
+      const heavy = one.events.map(({ messageId }) =>
+        acceptEvent(source, event(messageId), 'x'.repeat(bytes)),
+      );
+      commits.add({ ...one, events: heavy });
+    }
+    await settled();
+    expect(asked.map(({ batch }) => batch.events.length)).toEqual(batches);
+  });
+
+  it('fails every call of a batch that could not be stored, and takes the reservation back', async () => {
+    commits.add(call('a', ['1']));
+    await settled();
+    asked[0]!.fail();
+    await settled();
+    expect(said).toEqual(['a failed']);
+    expect(room).toBe(1000);
+    expect(delivered).toEqual([]);
+  });
+
+  it('takes no more when too many bytes wait for the disk, and takes calls again when they are stored', async () => {
+    const heavy = {
+      ...call('heavy', ['1']),
+      events: [acceptEvent(source, event('1'), 'x'.repeat(31 * 2 ** 20))],
+    };
+    expect(commits.add(heavy)).toBe(true);
+    const another = { ...heavy, events: [acceptEvent(source, event('2'), 'x'.repeat(2 * 2 ** 20))] };
+    expect(commits.add(another)).toBe(false);
+    await settled();
+    asked[0]!.answer();
+    await settled();
+    expect(commits.add(another)).toBe(true);
+    await settled();
+    expect(asked).toHaveLength(2);
+  });
+
+  it('stops only when what has just been taken is answered too', async () => {
+    commits.add(call('a', ['1']));
+    const stopping = commits.stop();
+    await settled();
+    asked[0]!.answer();
+    await stopping;
+    expect(said).toEqual(['a stored']);
+  });
+});

@@ -1,0 +1,124 @@
+import { ABSENT, EMPTY_TEXT, fieldTo, kindOf, OBJECT, readFieldIndex, TEXT, valueFrom } from './fields';
+import { IN_BATCH, maxCallBytes, maxMessageIdLength, mergesContext, mergesIntegrations, type } from './host';
+import { BLANK, isPlain } from './json';
+import {
+  ANONYMOUS_ID,
+  CALL_FROM,
+  CALL_TO,
+  CATEGORY,
+  CONTEXT,
+  EVENT,
+  GROUP_ID,
+  INTEGRATIONS,
+  MESSAGE_ID,
+  ORIGINAL_TIMESTAMP,
+  PREVIOUS_ID,
+  PROPERTIES,
+  SENT_AT,
+  TIMESTAMP,
+  TYPE,
+  USER_ID,
+} from './layout';
+import { constant, matchesConstant } from './output';
+import { readTime } from './times';
+
+/** Words in the order of `CALL_TYPES`. */
+const IDENTIFY = constant(',"type":"identify",');
+const TRACK = constant(',"type":"track",');
+const PAGE = constant(',"type":"page",');
+const SCREEN = constant(',"type":"screen",');
+const GROUP = constant(',"type":"group",');
+const ALIAS = constant(',"type":"alias",');
+/** Where the name of the type begins in them. */
+const TYPE_FROM: usize = 9;
+
+const NO_TYPE: usize = 0xff;
+
+/** What is known of the call looked at last: the word for its type, when it happened by the client's clock, and when it was sent. */
+export let typeOfCall: usize = 0;
+export let originalAt: f64 = NaN;
+export let sentAt: f64 = NaN;
+
+/** Whether the call whose record is given can be transcribed; its fields are read then. */
+export function isValid(fieldIndex: usize, descriptor: usize): bool {
+  if (!readFieldIndex(fieldIndex) || isTooLarge(descriptor)) return false;
+  typeOfCall = type === IN_BATCH ? ownType() : IDENTIFY + type;
+  if (typeOfCall === NO_TYPE || !hasRequiredFields() || !needsNoMerge() || !readTimes()) return false;
+  return kindOf(MESSAGE_ID) === ABSENT || isPlainId();
+}
+
+/** As `isTooLarge` of a value: what is canonical is its own compact JSON. */
+function isTooLarge(descriptor: usize): bool {
+  return (
+    type === IN_BATCH && load<u32>(descriptor, CALL_TO) - load<u32>(descriptor, CALL_FROM) > maxCallBytes
+  );
+}
+
+function ownType(): usize {
+  if (kindOf(TYPE) !== TEXT) return NO_TYPE;
+  const from = valueFrom(TYPE) + 1;
+  const to = fieldTo(TYPE) - 1;
+  const found = typeOfLetter(load<u8>(from));
+  if (found === NO_TYPE || to - from !== lengthOf(found)) return NO_TYPE;
+  return matchesConstant(from, to, found, TYPE_FROM) ? found : NO_TYPE;
+}
+
+/** No two types begin with the same letter. */
+function typeOfLetter(letter: u8): usize {
+  if (letter === 0x74) return TRACK;
+  if (letter === 0x69) return IDENTIFY;
+  if (letter === 0x70) return PAGE;
+  if (letter === 0x73) return SCREEN;
+  if (letter === 0x67) return GROUP;
+  return letter === 0x61 ? ALIAS : NO_TYPE;
+}
+
+function lengthOf(found: usize): usize {
+  if (found === IDENTIFY) return 8;
+  if (found === PAGE) return 4;
+  return found === SCREEN ? 6 : 5;
+}
+
+/** As `whatIsMissing`, and every field is of its kind. */
+function hasRequiredFields(): bool {
+  for (let field = USER_ID; field <= GROUP_ID; field++) if (kindOf(field) > TEXT) return false;
+  for (let field = EVENT; field <= CATEGORY; field++) if (kindOf(field) > EMPTY_TEXT) return false;
+  for (let field = PROPERTIES; field <= INTEGRATIONS; field++) {
+    const kind = kindOf(field);
+    if (kind !== ABSENT && kind !== OBJECT) return false;
+  }
+  if (kindOf(USER_ID) === ABSENT && kindOf(ANONYMOUS_ID) === ABSENT) return false;
+  if (typeOfCall === TRACK) return kindOf(EVENT) === TEXT;
+  if (typeOfCall === GROUP) return kindOf(GROUP_ID) === TEXT;
+  return typeOfCall !== ALIAS || kindOf(PREVIOUS_ID) === TEXT;
+}
+
+/** False when the call's own context or integrations must be merged with those of its batch. */
+function needsNoMerge(): bool {
+  return (
+    !(mergesContext && kindOf(CONTEXT) === OBJECT) && !(mergesIntegrations && kindOf(INTEGRATIONS) === OBJECT)
+  );
+}
+
+/** False when a time cannot be read here: `takeTimes` counts those. */
+function readTimes(): bool {
+  const happened = kindOf(TIMESTAMP) === ABSENT ? ORIGINAL_TIMESTAMP : TIMESTAMP;
+  originalAt = timeOfField(happened);
+  sentAt = timeOfField(SENT_AT);
+  return (
+    (kindOf(happened) === ABSENT || !F64.isNaN(originalAt)) &&
+    (kindOf(SENT_AT) === ABSENT || !F64.isNaN(sentAt))
+  );
+}
+
+function timeOfField(field: i32): f64 {
+  return kindOf(field) === TEXT ? readTime(valueFrom(field) + 1, fieldTo(field) - 1) : NaN;
+}
+
+/** Whether the client's messageId is kept as it is. */
+function isPlainId(): bool {
+  const from = valueFrom(MESSAGE_ID) + 1;
+  const to = fieldTo(MESSAGE_ID) - 1;
+  if (kindOf(MESSAGE_ID) !== TEXT || to - from > maxMessageIdLength) return false;
+  return load<u8>(from) !== BLANK && load<u8>(to - 1) !== BLANK && isPlain(from, to);
+}

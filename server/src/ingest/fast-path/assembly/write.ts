@@ -1,0 +1,212 @@
+import { ABSENT, fieldFrom, fieldTo, kindOf, OBJECT, TEXT, valueFrom } from './fields';
+import {
+  CHANNEL_PIECE,
+  CONTEXT_PIECE,
+  channelOf,
+  hasIntegrations,
+  INTEGRATIONS_PIECE,
+  newMessageId,
+  pieceFrom,
+  pieceTo,
+  receivedAt,
+  sentAt as sharedSentAt,
+  TIMES_PIECE,
+} from './host';
+import { CLOSE_OBJECT, COMMA, isPlain, LINE_FEED, OPEN_OBJECT, QUOTE } from './json';
+import {
+  CHANNEL,
+  CONTEXT,
+  DESCRIPTOR,
+  DESCRIPTORS,
+  ENCODED,
+  ESCAPED_USER,
+  ID_TO,
+  INTEGRATIONS,
+  LIBRARY,
+  LINE_FROM,
+  LINE_TO,
+  MESSAGE_ID,
+  mark,
+  NO_INTEGRATIONS,
+  OTHER,
+  SENT_AT,
+  SKEWED,
+  TRAITS,
+  USER_FROM,
+  USER_ID,
+  USER_TO,
+} from './layout';
+import { beginAt, constant, end, put, putByte, putConstant } from './output';
+import { calls, INDEX_ENTRY, INDEX_HEAD } from './scan';
+import { correctedTime, putTime } from './times';
+import { isValid, originalAt, sentAt, typeOfCall } from './validate';
+
+/** Of the call being written. */
+let marks: u32 = 0;
+let descriptor: usize = DESCRIPTORS;
+
+const FIRST = constant('{"messageId":"');
+const TIMESTAMP = constant(',"timestamp":"');
+const ORIGINAL_TIMESTAMP_NAME = constant('","originalTimestamp":"');
+const SENT_AT_NAME = constant('","sentAt":"');
+const RECEIVED_AT_NAME = constant('","receivedAt":"');
+
+/**
+ * Writes the events of calls from pieces of the body, one a line: byte for byte what `normalise` and `JSON.stringify` make of
+ * them. No line where they are to be asked: for every call that is to be discarded, and for what is too rare to be worth a
+ * second way. Gives where the lines end.
+ */
+export function encode(fieldIndex: usize, lines: usize): usize {
+  beginAt(lines);
+  descriptor = DESCRIPTORS;
+  for (let left = calls; left > 0; left--) {
+    if (isValid(fieldIndex, descriptor)) {
+      marks = ENCODED;
+      store<u32>(descriptor, <u32>end, LINE_FROM);
+      writeLine(fieldIndex);
+      store<u32>(descriptor, <u32>end, LINE_TO);
+      putByte(LINE_FEED);
+      mark(descriptor, marks);
+    }
+    fieldIndex += load<u32>(fieldIndex);
+    descriptor += DESCRIPTOR;
+  }
+  return end;
+}
+
+function writeLine(fieldIndex: usize): void {
+  if (kindOf(MESSAGE_ID) === ABSENT) {
+    putConstant(FIRST);
+    beginAt(end + newMessageId(end));
+    putByte(QUOTE);
+  } else {
+    putByte(OPEN_OBJECT);
+    putField(MESSAGE_ID);
+  }
+  store<u32>(descriptor, <u32>(end - 1), ID_TO);
+  putConstant(typeOfCall);
+  putChannel();
+  putUser();
+  for (let field = USER_ID + 1; field <= TRAITS; field++) {
+    const kind = kindOf(field);
+    if (kind !== TEXT && kind !== OBJECT) continue;
+    putByte(COMMA);
+    putField(field);
+  }
+  putShared();
+  putTimes();
+  putOthers(fieldIndex);
+  putByte(CLOSE_OBJECT);
+}
+
+/** Key and value. */
+function putField(field: i32): void {
+  put(fieldFrom(field), fieldTo(field));
+}
+
+function putPiece(piece: usize): void {
+  put(pieceFrom(piece), pieceTo(piece));
+}
+
+function putChannel(): void {
+  if (kindOf(CHANNEL) === TEXT) putField(CHANNEL);
+  else if (kindOf(CONTEXT) === ABSENT) putPiece(CHANNEL_PIECE);
+  else if (kindOf(LIBRARY) === ABSENT) putConstant(defaultChannel());
+  else putConstant(channelOfLibrary(fieldFrom(LIBRARY), fieldTo(LIBRARY)));
+}
+
+function putUser(): void {
+  let from: usize = 0;
+  let to: usize = 0;
+  if (kindOf(USER_ID) === TEXT) {
+    putByte(COMMA);
+    from = end + (valueFrom(USER_ID) - fieldFrom(USER_ID)) + 1;
+    putField(USER_ID);
+    to = end - 1;
+    if (!isPlain(from, to)) marks |= ESCAPED_USER;
+  }
+  store<u32>(descriptor, <u32>from, USER_FROM);
+  store<u32>(descriptor, <u32>to, USER_TO);
+}
+
+function putShared(): void {
+  putByte(COMMA);
+  if (kindOf(CONTEXT) === OBJECT) putField(CONTEXT);
+  else putPiece(CONTEXT_PIECE);
+  putByte(COMMA);
+  // A context that says where the event goes is not canonical.
+  let hasNoIntegrations = !hasIntegrations;
+  if (kindOf(INTEGRATIONS) === OBJECT) {
+    putField(INTEGRATIONS);
+    hasNoIntegrations = fieldTo(INTEGRATIONS) - valueFrom(INTEGRATIONS) === EMPTY_OBJECT;
+  } else putPiece(INTEGRATIONS_PIECE);
+  if (hasNoIntegrations) marks |= NO_INTEGRATIONS;
+}
+
+/** Bytes of `{}`. */
+const EMPTY_OBJECT: usize = 2;
+
+/** As `takeTimes`. Each name begins with the quote that closes the time before it. */
+function putTimes(): void {
+  const isSent = kindOf(SENT_AT) !== ABSENT;
+  const sent = isSent ? sentAt : sharedSentAt;
+  putConstant(TIMESTAMP);
+  if (F64.isNaN(originalAt)) putTime(receivedAt);
+  else {
+    let timestamp = originalAt;
+    if (!F64.isNaN(sent) && sent !== receivedAt) {
+      const corrected = correctedTime(originalAt, sent, receivedAt);
+      if (F64.isNaN(corrected)) marks |= SKEWED;
+      else timestamp = corrected;
+    }
+    putTime(timestamp);
+    putConstant(ORIGINAL_TIMESTAMP_NAME);
+    putTime(originalAt);
+  }
+  if (!isSent) {
+    putPiece(TIMES_PIECE);
+    return;
+  }
+  putConstant(SENT_AT_NAME);
+  putTime(sentAt);
+  putConstant(RECEIVED_AT_NAME);
+  putTime(receivedAt);
+  putByte(QUOTE);
+}
+
+/** The fields the protocol does not know, in the client's order. */
+function putOthers(fieldIndex: usize): void {
+  const to = fieldIndex + load<u32>(fieldIndex);
+  for (let at = fieldIndex + INDEX_HEAD; at < to; at += INDEX_ENTRY) {
+    if (load<u32>(at) !== OTHER) continue;
+    putByte(COMMA);
+    put(load<u32>(at, 4), load<u32>(at, 8));
+  }
+}
+
+/** Words in the order of those numbers. */
+const SERVER = constant('"channel":"server"');
+constant('"channel":"browser"');
+constant('"channel":"mobile"');
+
+/** The library met last as JSON, and its channel: one application sends with one library. */
+const MAX_CACHED_LIBRARY: usize = 256;
+const LAST_LIBRARY = memory.data(256, 16);
+let lastLength: usize = 0;
+let lastChannel: usize = SERVER;
+
+/** The word for calls whose `context` names no library. */
+export function defaultChannel(): usize {
+  return SERVER;
+}
+
+/** The word for calls with the `context.library` whose JSON stands between two places. */
+export function channelOfLibrary(from: usize, to: usize): usize {
+  const length = to - from;
+  if (length !== lastLength || memory.compare(LAST_LIBRARY, from, length) !== 0) {
+    lastChannel = SERVER + channelOf(from, to);
+    lastLength = length <= MAX_CACHED_LIBRARY ? length : 0;
+    memory.copy(LAST_LIBRARY, from, lastLength);
+  }
+  return lastChannel;
+}

@@ -1,0 +1,205 @@
+import fc from 'fast-check';
+import { expect, test, vi } from 'vitest';
+import { anyCall, batch, call, mutated, mutation } from '../../../test/support/random-calls.ts';
+import { sourceWith } from '../../../test/support/sources.ts';
+import { CALL_TYPES, type CallType } from '../../model/call.ts';
+import { type ParseFailure, parseCalls, type RequestCalls } from '../calls.ts';
+import { parseCallsFast } from './parser.ts';
+
+/**
+ * A body is read in one of two ways: scanned, where it is canonical JSON, or parsed. Whatever is read in the first way must
+ * come to the same in the second, byte for byte.
+ */
+
+const website = sourceWith();
+const receivedAt = Date.parse('2026-11-21T12:00:00.000Z');
+const newMessageId = () => 'assigned';
+
+interface Reading {
+  readonly sharedKey: string | undefined;
+  readonly calls: readonly unknown[];
+  readonly clock: unknown;
+}
+
+function scanned(type: CallType | 'batch', body: Buffer): Reading | undefined {
+  const calls = parseCallsFast({ type, body, receivedAt }, newMessageId);
+  return calls === undefined ? undefined : readingOf(calls);
+}
+
+function parsed(type: CallType | 'batch', body: Buffer): Reading | ParseFailure {
+  const request = { type, body, receivedAt };
+  const calls = parseCalls({ request, text: body.toString(), newMessageId });
+  return 'code' in calls ? calls : readingOf(calls);
+}
+
+function readingOf(calls: RequestCalls): Reading {
+  const all = Array.from({ length: calls.length }, (_, index) => {
+    const accepted = calls.accept(index, website);
+    const key = calls.keyOf(index);
+    const value = JSON.stringify(calls.valueOf(index));
+    if (typeof accepted === 'string') return { key, value, reason: accepted };
+    const { json, length, messageId, userId, event, isUndirected } = accepted;
+    if (isUndirected) {
+      undirected++;
+      expect([event.integrations, 'integrations' in event.context]).toEqual([{}, false]);
+    }
+    // The object as well as the text, as one of the two was made from the other.
+    return { key, value, json, length, messageId, userId, event: JSON.stringify(event) };
+  });
+  return { sharedKey: calls.sharedKey, calls: all, clock: { ...calls.envelope.clock } };
+}
+
+/** How many were said to have no word on integrations. */
+let undirected = 0;
+
+/** Of the calls given since the last question, how many were accepted, and how many of those without parsing them. */
+let accepted = 0;
+let copied = 0;
+
+function compare(type: CallType | 'batch', body: Buffer): void {
+  const parse = vi.spyOn(JSON, 'parse');
+  const one = parseCallsFast({ type, body, receivedAt }, newMessageId);
+  for (let index = 0; index < (one?.length ?? 0); index++) {
+    parse.mockClear();
+    if (typeof one!.accept(index, website) === 'string') continue;
+    accepted++;
+    // A userId with escapes is parsed alone.
+    if (!parse.mock.calls.some(([text]) => text.startsWith('{'))) copied++;
+  }
+  parse.mockRestore();
+  if (one !== undefined) expect(scanned(type, body)).toEqual(parsed(type, body));
+}
+
+function shareCopied(): number {
+  const share = copied / accepted;
+  accepted = 0;
+  copied = 0;
+  return share;
+}
+
+test('a call that is scanned is the event that parsing makes of it', () => {
+  fc.assert(
+    fc.property(anyCall, fc.constantFrom(...CALL_TYPES), (one, type) => {
+      compare(type, Buffer.from(JSON.stringify(one)));
+    }),
+    { numRuns: 3000 },
+  );
+  expect(shareCopied()).toBeGreaterThan(0.1);
+});
+
+test('so is every call of a batch, with what the batch shares', () => {
+  fc.assert(
+    fc.property(batch, (body) => compare('batch', Buffer.from(JSON.stringify(body)))),
+    { numRuns: 1500 },
+  );
+  expect(shareCopied()).toBeGreaterThan(0.1);
+});
+
+test('a text that was changed anywhere is refused, or read as parsing reads it', () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(call, batch),
+      fc.array(mutation, { minLength: 1, maxLength: 3 }),
+      (body, changes) => {
+        const type = typeof body === 'object' && body !== null && 'batch' in body ? 'batch' : 'track';
+        compare(type, Buffer.from(mutated(JSON.stringify(body), changes)));
+      },
+    ),
+    { numRuns: 5000 },
+  );
+  expect(shareCopied()).toBeGreaterThan(0.1);
+});
+
+test('so is one whose bytes were changed, UTF-8 or not', () => {
+  fc.assert(
+    fc.property(call, fc.nat(), fc.integer({ min: 0, max: 255 }), (one, place, byte) => {
+      const body = Buffer.from(JSON.stringify({ ...(one as object), userId: 'Jürgen 用户 💧' }));
+      body[place % body.length] = byte;
+      compare('track', body);
+    }),
+    { numRuns: 2000 },
+  );
+  expect(shareCopied()).toBeGreaterThan(0.1);
+});
+
+const base = '"userId":"u1","event":"E","messageId":"m1"';
+
+test.each([
+  ['1.0', false],
+  ['1e3', false],
+  ['-0', false],
+  ['0', true],
+  ['-1', true],
+  ['10', true],
+  ['01', false],
+  ['0.5', true],
+  ['0.50', false],
+  ['1e+21', true],
+  ['1e21', false],
+  ['1e-7', true],
+  ['0.0000001', false],
+  ['0.000001', true],
+  ['123456789012345', true],
+  ['9007199254740993', false],
+  ['9007199254740992', true],
+  ['52.520008123456789', false],
+  ['1.7976931348623157e+308', true],
+  ['1e400', false],
+  ['.5', false],
+  ['1.', false],
+  ['-', false],
+  ['"\\u0041"', false],
+  ['"\\/"', false],
+  ['"\\n\\t\\"\\\\"', true],
+  ['"\\ud83d\\ude00"', false],
+  ['"\u007f\u2028é"', true],
+  ['{"a":1,"b":2}', true],
+  ['{"a":1,"a":2}', false],
+  ['{"a":{"a":1},"b":{"a":1}}', true],
+  ['{"1":1}', false],
+  ['{"a": 1}', false],
+  ['[1,2,[],{}]', true],
+  ['[1,2,]', false],
+  ['[1 ]', false],
+  ['nul', false],
+  ['"a\u0001"', false],
+])('%s is canonical JSON: %s', (json, canonical) => {
+  const body = Buffer.from(`{${base},"properties":{"v":${json}}}`);
+  expect(scanned('track', body) !== undefined).toBe(canonical);
+  compare('track', body);
+});
+
+test.each([' ', '\n', '\r\n\t', '\u0000', '\u000b', '\ufeff', 'x'])('%j behind the body', (rest) => {
+  compare('track', Buffer.from(`{${base}}${rest}`));
+  compare('batch', Buffer.from(`{"batch":[{"type":"track",${base}}]}${rest}`));
+});
+
+test('a call is known to say nothing of integrations', () => {
+  const isUndirected = (type: CallType | 'batch', body: string) => {
+    const accepted = parseCallsFast({ type, body: Buffer.from(body), receivedAt }, newMessageId)!.accept(
+      0,
+      website,
+    );
+    return typeof accepted !== 'string' && accepted.isUndirected;
+  };
+  expect(undirected).toBeGreaterThan(100);
+  expect(isUndirected('track', `{${base}}`)).toBe(true);
+  expect(isUndirected('track', `{${base},"integrations":{}}`)).toBe(true);
+  expect(isUndirected('track', `{${base},"integrations":{"All":false}}`)).toBe(false);
+  expect(scanned('track', Buffer.from(`{${base},"context":{"integrations":{"All":false}}}`))).toBeUndefined();
+  const call = `{"type":"track",${base}}`;
+  expect(isUndirected('batch', `{"batch":[${call}],"integrations":{}}`)).toBe(true);
+  expect(isUndirected('batch', `{"batch":[${call}],"integrations":{"All":false}}`)).toBe(false);
+  expect(scanned('batch', Buffer.from(`{"batch":[${call}],"context":{"integrations":{}}}`))).toBeUndefined();
+});
+
+test('a few calls of a batch that are not canonical do not keep the others from being scanned', () => {
+  const odd = `{"type":"track",${base}, "properties":{"a":1.0}}`;
+  const good = `{"type":"track",${base}}`;
+  const body = Buffer.from(`{"batch":[${good},${odd},${good}],"sentAt":\t"2026-11-21T11:59:59.000Z" }`);
+  expect(scanned('batch', body)).toEqual(parsed('batch', body));
+  const broken = Buffer.from(`{"batch":[${good},${odd.replace('1.0', '1.0.0')},${good}]}`);
+  expect(scanned('batch', broken)).toBeUndefined();
+  const mostly = Buffer.from(`{"batch":[${Array.from({ length: 20 }, () => odd).join(',')}]}`);
+  expect(scanned('batch', mostly)).toBeUndefined();
+});

@@ -1,0 +1,313 @@
+import { type CallType, isCallType } from '../model/call.ts';
+import type { Event } from '../model/event.ts';
+import { isObject, type Json, type JsonObject } from '../model/json.ts';
+import type { Time } from '../model/time.ts';
+import type { IngestRequest } from '../ports/ingest.ts';
+import type { DiscardReason } from './discard-codes.ts';
+import { NumberLiterals, readId, readMessageId } from './identifiers.ts';
+import { correctedTime, formatTime, readCanonical, readTime } from './timestamps.ts';
+
+const EMPTY: JsonObject = Object.freeze({});
+
+/**
+ * One call as the client sent it → the canonical event, or why there is none. Neither the call nor what its batch shares
+ * is changed, but values are taken over as they are, not copied.
+ *
+ * The fields are written in the order every event has: first those the protocol knows, then the client's others.
+ * decisions.md section 1 has every rule.
+ */
+export function normalize(call: JsonObject, envelope: Envelope): Event | DiscardReason {
+  const type = envelope.type === 'batch' ? call.type : envelope.type;
+  if (!isCallType(type)) return 'unknown_type';
+  const said = mergeShared(envelope.context, call.context);
+  if (said === undefined) return 'context_not_object';
+  const context = said.direct === true ? withAddress(said, envelope.peer?.remoteAddress) : said;
+  const integrations = mergeShared(envelope.integrations, call.integrations);
+  if (integrations === undefined) return 'integrations_not_object';
+
+  const draft: EventDraft = {
+    messageId: readMessageId(call.messageId, envelope.numbers) ?? envelope.newMessageId(),
+    type,
+    channel: channelOf(call.channel, context),
+  };
+  const wrong = takeIds(draft, call, envelope) ?? takeTexts(draft, call) ?? takeObjects(draft, call);
+  if (wrong !== undefined) return wrong;
+  const missing = missingField(draft);
+  if (missing !== undefined) return missing;
+
+  draft.context = context;
+  draft.integrations = integrations;
+  takeTimes(draft, call, envelope);
+  takeOthers(draft, call);
+  return draft as Event;
+}
+
+/** What the batch shares with its calls, under what the call says itself; `undefined` when the call's is no object. */
+function mergeShared(shared: JsonObject | undefined, own: Json | undefined): JsonObject | undefined {
+  if (own === undefined || own === null) return shared ?? EMPTY;
+  if (!isObject(own)) return undefined;
+  // Spreading defines properties and never assigns them, so a key named `__proto__` stays a key.
+  return shared === undefined ? own : { ...shared, ...own };
+}
+
+/** IPv4 addresses of a listener on IPv6. */
+const MAPPED = /^::ffff:(?=\d+\.)/i;
+
+/** `direct: true` asks for the address the call came from; an address of the client's own stays. wire.md section 1.1. */
+function withAddress(context: JsonObject, address: string | undefined): JsonObject {
+  if (address === undefined || (context.ip !== undefined && context.ip !== null)) return context;
+  return { ...context, ip: address.replace(MAPPED, '') };
+}
+
+function takeIds(
+  draft: EventDraft,
+  call: JsonObject,
+  { numbers: written }: Envelope,
+): DiscardReason | undefined {
+  const userId = readId(call.userId, 'userId', written);
+  const anonymousId = readId(call.anonymousId, 'anonymousId', written);
+  const previousId = readId(call.previousId, 'previousId', written);
+  const groupId = readId(call.groupId, 'groupId', written);
+  if (userId === false || anonymousId === false || previousId === false || groupId === false) {
+    return 'id_not_string';
+  }
+  if (userId !== undefined) draft.userId = userId;
+  if (anonymousId !== undefined) draft.anonymousId = anonymousId;
+  if (previousId !== undefined) draft.previousId = previousId;
+  if (groupId !== undefined) draft.groupId = groupId;
+  return undefined;
+}
+
+/** An empty text is as good as none: some clients send `name: ""` for a page without a name. */
+function takeTexts(draft: EventDraft, { event, name, category }: JsonObject): DiscardReason | undefined {
+  if (event !== undefined && event !== null && event !== '') {
+    if (typeof event !== 'string') return 'event_not_string';
+    draft.event = event;
+  }
+  if (name !== undefined && name !== null && name !== '') {
+    if (typeof name !== 'string') return 'name_not_string';
+    draft.name = name;
+  }
+  if (category !== undefined && category !== null && category !== '') {
+    if (typeof category !== 'string') return 'category_not_string';
+    draft.category = category;
+  }
+  return undefined;
+}
+
+function takeObjects(draft: EventDraft, { properties, traits }: JsonObject): DiscardReason | undefined {
+  if (properties !== undefined && properties !== null) {
+    if (!isObject(properties)) return 'properties_not_object';
+    draft.properties = properties;
+  }
+  if (traits !== undefined && traits !== null) {
+    if (!isObject(traits)) return 'traits_not_object';
+    draft.traits = traits;
+  }
+  return undefined;
+}
+
+/**
+ * The four times. What cannot be read is left out and counted; `timestamp` is then the time of arrival. A client's clock
+ * that is more than 24 hours off is counted and not corrected: then its own word is worth more.
+ */
+function takeTimes(draft: EventDraft, call: JsonObject, envelope: Envelope): void {
+  draft.timestamp = envelope.receivedAtText;
+  const original = takeTime(
+    draft,
+    call.timestamp ?? call.originalTimestamp,
+    'originalTimestamp',
+    envelope.clock,
+  );
+  let { sentAt } = envelope;
+  if (call.sentAt !== undefined && call.sentAt !== null) {
+    sentAt = takeTime(draft, call.sentAt, 'sentAt', envelope.clock);
+  } else if (envelope.sentAtText !== undefined) {
+    draft.sentAt = envelope.sentAtText;
+  }
+  draft.receivedAt = envelope.receivedAtText;
+  if (draft.originalTimestamp === undefined) return;
+
+  draft.timestamp = draft.originalTimestamp;
+  if (Number.isNaN(sentAt) || sentAt === envelope.receivedAt) return;
+  const corrected = correctedTime(original, sentAt, envelope.receivedAt);
+  if (Number.isNaN(corrected)) envelope.clock.skewed++;
+  else draft.timestamp = formatTime(corrected);
+}
+
+/** Writes one of the client's times to the event. A text that is canonical already is kept instead of being written anew. */
+function takeTime(
+  draft: EventDraft,
+  said: Json | undefined,
+  field: 'originalTimestamp' | 'sentAt',
+  clock: Envelope['clock'],
+): Time {
+  if (said === undefined || said === null) return Number.NaN;
+  let time = typeof said === 'string' ? readCanonical(said) : Number.NaN;
+  if (!Number.isNaN(time)) {
+    draft[field] = said as string;
+    return time;
+  }
+  time = readTime(said);
+  if (Number.isNaN(time)) clock.unparseable++;
+  else draft[field] = formatTime(time);
+  return time;
+}
+
+/** Fields the protocol does not know are kept as they are; the write key is a credential and is not. */
+function takeOthers(draft: EventDraft, call: JsonObject): void {
+  for (const key in call) {
+    if (!isKnown(key)) defineField(draft, key, call[key]);
+  }
+}
+
+/** Assigning `__proto__` would replace the prototype of the event instead of giving it a field. */
+function defineField(draft: EventDraft, key: string, value: Json | undefined): void {
+  if (key !== '__proto__') draft[key] = value;
+  else Object.defineProperty(draft, key, { value, enumerable: true, configurable: true, writable: true });
+}
+
+function isKnown(key: string): boolean {
+  switch (key) {
+    case 'messageId':
+    case 'type':
+    case 'channel':
+    case 'userId':
+    case 'anonymousId':
+    case 'previousId':
+    case 'groupId':
+    case 'event':
+    case 'name':
+    case 'category':
+    case 'properties':
+    case 'traits':
+    case 'context':
+    case 'integrations':
+    case 'timestamp':
+    case 'originalTimestamp':
+    case 'sentAt':
+    case 'receivedAt':
+    case 'writeKey':
+      return true;
+    default:
+      return false;
+  }
+}
+
+/** Times that clients sent and that were not used; a client with a broken clock shows here. */
+export interface ClockCounts {
+  /** Times that could not be read. */
+  readonly unparseable: number;
+  /** Events whose time was not corrected, because their client's clock is more than 24 hours off. */
+  readonly skewed: number;
+}
+
+/** What all calls of one request share. */
+export interface Envelope {
+  readonly type: CallType | 'batch';
+  readonly receivedAt: Time;
+  readonly receivedAtText: string;
+  /** Merged into each call of the batch. */
+  readonly context: JsonObject | undefined;
+  readonly integrations: JsonObject | undefined;
+  /** For the calls without their own; `NaN` when there is none. */
+  readonly sentAt: Time;
+  readonly sentAtText: string | undefined;
+  readonly newMessageId: () => string;
+  readonly peer: IngestRequest['peer'];
+  readonly numbers: NumberLiterals;
+  /** Counts what was met so far. */
+  readonly clock: { unparseable: number; skewed: number };
+}
+
+export interface RequestText {
+  readonly request: IngestRequest;
+  /** The body as a string. */
+  readonly text: string;
+  readonly newMessageId: () => string;
+}
+
+/** The envelope of a single call: it shares nothing with others. */
+export function singleEnvelope({ request, text, newMessageId }: RequestText): Envelope {
+  return {
+    type: request.type,
+    receivedAt: request.receivedAt,
+    receivedAtText: formatTime(request.receivedAt),
+    context: undefined,
+    integrations: undefined,
+    sentAt: Number.NaN,
+    sentAtText: undefined,
+    newMessageId,
+    peer: request.peer,
+    numbers: new NumberLiterals(text),
+    clock: { unparseable: 0, skewed: 0 },
+  };
+}
+
+/** The envelope of a batch, or what is wrong with it. Its `timestamp` and `messageId` mean nothing and are not read. */
+export function batchEnvelope(body: JsonObject, request: RequestText): Envelope | DiscardReason {
+  const { context = null, integrations = null, sentAt = null } = body;
+  if (context !== null && !isObject(context)) return 'context_not_object';
+  if (integrations !== null && !isObject(integrations)) return 'integrations_not_object';
+  const time = sentAt === null ? Number.NaN : readTime(sentAt);
+  const single = singleEnvelope(request);
+  return {
+    ...single,
+    context: context ?? undefined,
+    integrations: integrations ?? undefined,
+    sentAt: time,
+    sentAtText: Number.isNaN(time) ? undefined : formatTime(time),
+    clock: { unparseable: sentAt !== null && Number.isNaN(time) ? 1 : 0, skewed: 0 },
+  };
+}
+
+/** An event while it is being made. */
+export type EventDraft = { -readonly [Key in keyof Event]?: Event[Key] };
+
+/**
+ * What a call of this type needs and has not, if anything. Somebody it is about is needed by all; an alias may have an
+ * anonymousId instead of the new userId. decisions.md section 1, "required".
+ */
+function missingField(draft: EventDraft): DiscardReason | undefined {
+  const anonymous = draft.userId === undefined && draft.anonymousId === undefined;
+  switch (draft.type) {
+    case 'alias':
+      if (anonymous) return 'user_id_missing';
+      return draft.previousId === undefined ? 'previous_id_missing' : undefined;
+    case 'group':
+      if (anonymous) return 'no_user_anon_id';
+      return draft.groupId === undefined ? 'group_id_missing' : undefined;
+    case 'track':
+      if (anonymous) return 'no_user_anon_id';
+      return draft.event === undefined ? 'event_not_defined' : undefined;
+    default:
+      return anonymous ? 'no_user_anon_id' : undefined;
+  }
+}
+
+/**
+ * The names client libraries give themselves in `context.library.name`, where it is not a server's.
+ * analytics-node, -python, -ruby, -go, -php, -java and everything unknown are servers.
+ */
+const CHANNELS: ReadonlyMap<Json | undefined, string> = new Map([
+  ['analytics.js', 'browser'],
+  ['analytics-next', 'browser'],
+  ['@segment/analytics-next', 'browser'],
+  ['RudderLabs JavaScript SDK', 'browser'],
+  ['jitsu-js', 'browser'],
+  ['analytics-android', 'mobile'],
+  ['analytics-ios', 'mobile'],
+  ['analytics-kotlin', 'mobile'],
+  ['analytics-swift', 'mobile'],
+  ['analytics-react-native', 'mobile'],
+  ['@segment/analytics-react-native', 'mobile'],
+  ['analytics-flutter', 'mobile'],
+  ['analytics_flutter', 'mobile'],
+]);
+
+/** What the client says, else what its library says, else `server`. */
+export function channelOf(said: Json | undefined, context: JsonObject): string {
+  if (typeof said === 'string' && said !== '') return said;
+  const { library } = context;
+  return (isObject(library) && CHANNELS.get(library.name)) || 'server';
+}

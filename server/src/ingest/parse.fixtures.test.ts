@@ -1,0 +1,85 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import type { CallType } from '../model/call.ts';
+import type { Json } from '../model/json.ts';
+import type { Source } from '../model/source.ts';
+import { indexWriteKeys, type ParsedRequest, parseRequest, type WriteKeyLookup } from './parse.ts';
+
+/** `spec/fixtures/ingest`: one request each, and what becomes of it. */
+interface Fixture {
+  readonly sources: readonly (Partial<Source> & Pick<Source, 'name' | 'writeKeys'>)[];
+  readonly cases: readonly {
+    readonly name: string;
+    readonly unknownWriteKeys?: WriteKeyLookup['unknown'];
+    readonly request: {
+      readonly type: CallType | 'batch';
+      readonly writeKey?: string;
+      readonly receivedAt: string;
+      /** Where the request came from. */
+      readonly address?: string;
+      /** The body, as a value or as the text itself. */
+      readonly body?: Json;
+      readonly text?: string;
+    };
+    readonly expect: Readonly<Record<string, unknown>>;
+  }[];
+}
+
+const folder = new URL('../../../spec/fixtures/ingest/', import.meta.url);
+
+for (const file of readdirSync(folder)) {
+  const fixture: Fixture = JSON.parse(readFileSync(new URL(file, folder), 'utf8'));
+  describe(file, () => {
+    test.each(fixture.cases)('$name', ({ request, unknownWriteKeys, expect: expected }) => {
+      const { type, writeKey, receivedAt, address, body, text } = request;
+      const sources = sourcesOf(fixture);
+      const received = parseRequest(
+        {
+          type,
+          body: Buffer.from(text ?? JSON.stringify(body)),
+          receivedAt: Date.parse(receivedAt),
+          ...(writeKey === undefined ? {} : { writeKey }),
+          ...(address === undefined ? {} : { peer: { remoteAddress: address } }),
+        },
+        indexWriteKeys(sources, unknownWriteKeys ?? 'refuse'),
+        countingIds(),
+      );
+      // As text: the order of the keys is part of what is expected.
+      expect(JSON.stringify(summaryOf(received, sources), null, 1)).toBe(JSON.stringify(expected, null, 1));
+    });
+  });
+}
+
+/** Ids in the order of the file, from 1. */
+function sourcesOf({ sources }: Fixture): Source[] {
+  return sources.map((source, index) => ({
+    id: index + 1,
+    enabled: true,
+    mode: 'standard',
+    whenDisabled: 'refuse',
+    ...source,
+  }));
+}
+
+function countingIds(): () => string {
+  let count = 0;
+  return () => `assigned-${++count}`;
+}
+
+/** In the words of the fixtures: sources by name, parts that are empty left out. */
+function summaryOf(call: ParsedRequest, sources: readonly Source[]): Record<string, unknown> {
+  const received = Object.fromEntries(
+    call.counts.map(({ source, calls, discarded }) => [sources[source - 1]!.name, { calls, discarded }]),
+  );
+  if (call.kind === 'refused') {
+    const { code, invalid } = call;
+    return { refused: code, ...(invalid === undefined ? {} : { invalid }), received };
+  }
+  const { events, unattributed, clock } = call;
+  return {
+    events: events.map(({ origin, json }) => ({ source: origin.name, event: JSON.parse(json) })),
+    received,
+    ...(Object.keys(unattributed).length === 0 ? {} : { unattributed }),
+    ...(clock.unparseable + clock.skewed === 0 ? {} : { clock }),
+  };
+}

@@ -1,0 +1,239 @@
+import type { Json } from '../model/json.ts';
+import type { Source } from '../model/source.ts';
+import type { CallCounts } from '../ports/event-log.ts';
+import type { IngestRequest } from '../ports/ingest.ts';
+import type { AcceptedEvent } from './accepted-event.ts';
+import { type ParseFailure, parseCalls, type RequestCalls } from './calls.ts';
+import { countOneCall, RequestCounts } from './counters.ts';
+import type { RefusalCode } from './discard-codes.ts';
+import { parseCallsFast } from './fast-path/parser.ts';
+import type { ClockCounts, Envelope } from './normalize.ts';
+import type { WriteKeyLookup } from './write-key-auth.ts';
+import { authorizeKey, type KeyAuthorization } from './write-key-auth.ts';
+
+export type { AcceptedEvent } from './accepted-event.ts';
+export { indexWriteKeys, type WriteKeyLookup } from './write-key-auth.ts';
+
+/**
+ * What a batch shares with its calls is stored with each of them. Without a limit, half a megabyte of shared context and
+ * two thousand calls would become a gigabyte of events.
+ */
+const MAX_REPEATED_BYTES = 16 * 1024 * 1024;
+
+/** What one request came to, before anything is stored. */
+export type ParsedRequest =
+  | {
+      readonly kind: 'refused';
+      readonly code: RefusalCode;
+      /** A sentence for the client that says what exactly is wrong. */
+      readonly detail?: string;
+      /** The calls a strict source refused the batch for. */
+      readonly invalid?: readonly { readonly index: number; readonly code: RefusalCode }[];
+      /** Calls of a refused request count as received and discarded, where a source can be named. */
+      readonly counts: readonly CallCounts[];
+      /** Its calls were not looked at: nothing of it takes from a rate limit. */
+      readonly isWhole?: true;
+      readonly discards: readonly Discard[];
+    }
+  | {
+      readonly kind: 'received';
+      readonly events: readonly AcceptedEvent[];
+      /** Every call of the request that belongs to a source, those discarded too. */
+      readonly counts: readonly CallCounts[];
+      /** Discarded calls that belong to no source, by reason. */
+      readonly unattributed: Readonly<Record<string, number>>;
+      readonly clock: ClockCounts;
+      readonly discards: readonly Discard[];
+    };
+
+/** A call that was not accepted, to be shown to whoever looks for it. */
+export interface Discard {
+  /** Undefined when no source can be named. */
+  readonly source: Source | undefined;
+  readonly reason: RefusalCode;
+  /** Its place in the batch; 0 for a single call. */
+  readonly index: number;
+  /**
+   * The call as it came, to be read before the next request is received. Of a request that was refused before its calls
+   * were looked at, `refused` and what its client was told.
+   */
+  readonly call: () => Json;
+}
+
+const NO_COUNTS: readonly CallCounts[] = Object.freeze([]);
+const NO_REASONS: Readonly<Record<string, number>> = Object.freeze({});
+const NO_DISCARDS: readonly Discard[] = Object.freeze([]);
+
+/** The bytes of one request → events to be stored, and calls discarded with a reason. Pure but for `newMessageId`. */
+export function parseRequest(
+  request: IngestRequest,
+  keys: WriteKeyLookup,
+  newMessageId: () => string,
+): ParsedRequest {
+  const calls = parseCallsFast(request, newMessageId) ?? parsePlain(request, newMessageId);
+  if ('code' in calls) return refuseUnparsed(calls, request.writeKey, keys);
+  return request.type === 'batch'
+    ? parseBatch(calls, request.writeKey, keys)
+    : parseSingle(calls, request.writeKey, keys);
+}
+
+function parsePlain(request: IngestRequest, newMessageId: () => string): ReturnType<typeof parseCalls> {
+  let text = request.body.toString();
+  // Some clients on Windows begin every text with a byte order mark.
+  if (text.charCodeAt(0) === 0xfeff) text = text.slice(1);
+  return parseCalls({ request, text, newMessageId });
+}
+
+function parseSingle(
+  calls: RequestCalls,
+  headerKey: string | undefined,
+  keys: WriteKeyLookup,
+): ParsedRequest {
+  const { source, reason, refusal } = authorizeKey(calls.keyOf(0) ?? headerKey, keys);
+  const accepted = reason ?? (source === undefined ? 'unknown_write_key' : calls.accept(0, source));
+  const { clock } = calls.envelope;
+  if (typeof accepted !== 'string') {
+    const counts = countOneCall(accepted.source);
+    return {
+      kind: 'received',
+      events: [accepted],
+      counts,
+      unattributed: NO_REASONS,
+      clock,
+      discards: NO_DISCARDS,
+    };
+  }
+  const counts = source === undefined ? NO_COUNTS : countOneCall(source.id, accepted);
+  const discards = [{ source, reason: accepted, index: 0, call: () => calls.valueOf(0) }];
+  if (refusal !== undefined) return { kind: 'refused', code: refusal, counts, discards };
+  if (reason === undefined) return { kind: 'refused', code: accepted, counts, discards };
+  const unattributed = source === undefined ? { [reason]: 1 } : NO_REASONS;
+  return { kind: 'received', events: [], counts, unattributed, clock, discards };
+}
+
+function parseBatch(calls: RequestCalls, headerKey: string | undefined, keys: WriteKeyLookup): ParsedRequest {
+  const { envelope } = calls;
+  if (repeatsTooMuch(envelope, calls.length)) {
+    const detail = 'Its context and integrations are repeated in every call.';
+    const whole = {
+      code: 'batch_too_large',
+      detail,
+      writeKey: calls.sharedKey,
+      calls: calls.length,
+    } as const;
+    return refuseUnparsed(whole, headerKey, keys);
+  }
+  const shared = authorizeKey(calls.sharedKey ?? headerKey, keys);
+  const refusal = shared.reason === undefined ? undefined : refusalOf(calls, shared, keys);
+  if (refusal !== undefined) {
+    return {
+      kind: 'refused',
+      code: refusal,
+      counts: countsOf(calls, shared),
+      discards: firstDiscardOf(calls, shared),
+    };
+  }
+  const counts = new RequestCounts();
+  const events: AcceptedEvent[] = [];
+  const discards: Discard[] = [];
+  let strict = false;
+  for (let index = 0; index < calls.length; index++) {
+    const key = calls.keyOf(index);
+    const { source = shared.source, reason } = key === undefined ? shared : authorizeKey(key, keys);
+    const accepted = reason ?? (source === undefined ? 'unknown_write_key' : calls.accept(index, source));
+    if (typeof accepted !== 'string') {
+      counts.add(accepted.source);
+      events.push(accepted);
+      continue;
+    }
+    counts.add(source?.id, accepted);
+    discards.push({ source, reason: accepted, index, call: () => calls.valueOf(index) });
+    // A call with a key that is not accepted is no invalid event: its batch goes on, whatever the mode.
+    if (reason === undefined && source?.mode === 'strict') strict = true;
+  }
+  if (strict) return refuseStrict(events, discards);
+  const { bySource, unattributed } = counts;
+  return { kind: 'received', events, counts: bySource, unattributed, clock: envelope.clock, discards };
+}
+
+/**
+ * Nothing of the batch is kept, and the client is told of each call what is wrong with it. The valid ones are counted as
+ * discarded too, for they were received. decisions.md section 1, "invalid event inside a batch".
+ */
+function refuseStrict(events: readonly AcceptedEvent[], discards: readonly Discard[]): ParsedRequest {
+  const counts = new RequestCounts();
+  for (const { source, reason } of discards) counts.add(source?.id, reason);
+  for (const { source } of events) counts.add(source, 'batch_refused');
+  const invalid = discards.map(({ index, reason }) => ({ index, code: reason }));
+  return { kind: 'refused', code: 'invalid_calls', invalid, counts: counts.bySource, discards };
+}
+
+/**
+ * A batch is refused as a whole only when no call of it belongs to an enabled source, and the settings want at least one
+ * of them refused. So a browser with a wrong key is told, and one stray item does not cost the others.
+ */
+function refusalOf(
+  calls: RequestCalls,
+  shared: KeyAuthorization,
+  keys: WriteKeyLookup,
+): RefusalCode | undefined {
+  let refusal = calls.length === 0 ? shared.refusal : undefined;
+  for (let index = 0; index < calls.length; index++) {
+    const key = calls.keyOf(index);
+    const standing = key === undefined ? shared : authorizeKey(key, keys);
+    if (standing.reason === undefined) return undefined;
+    refusal ??= standing.refusal;
+  }
+  return refusal;
+}
+
+/** A refused batch of a disabled source is counted there; nobody else can be named. */
+function countsOf({ length }: RequestCalls, { source, reason }: KeyAuthorization): readonly CallCounts[] {
+  if (source === undefined || reason === undefined || length === 0) return NO_COUNTS;
+  return [{ source: source.id, calls: length, discarded: { [reason]: length } }];
+}
+
+/** Of a batch that is refused for its key, one call tells as much as all. */
+function firstDiscardOf(calls: RequestCalls, { source, reason }: KeyAuthorization): readonly Discard[] {
+  if (reason === undefined || calls.length === 0) return NO_DISCARDS;
+  return [{ source, reason, index: 0, call: () => calls.valueOf(0) }];
+}
+
+function repeatsTooMuch({ context, integrations }: Envelope, calls: number): boolean {
+  if (calls < 2 || (context === undefined && integrations === undefined)) return false;
+  try {
+    const bytes = JSON.stringify([context, integrations]).length;
+    return bytes * calls > MAX_REPEATED_BYTES;
+  } catch {
+    // Too deep to be written: every call will be discarded for that.
+    return false;
+  }
+}
+
+/**
+ * A request that cannot be taken apart is counted where its key says it belongs, enabled or not: as its calls where they were
+ * counted, else as one.
+ */
+function refuseUnparsed(
+  { code, detail, writeKey, calls = 1 }: ParseFailure,
+  headerKey: string | undefined,
+  keys: WriteKeyLookup,
+): ParsedRequest {
+  const key = writeKey ?? headerKey;
+  const source = key === undefined ? undefined : keys.find(key);
+  const told = detail === undefined ? {} : { detail };
+  if (source === undefined) {
+    return { kind: 'refused', code, counts: NO_COUNTS, discards: NO_DISCARDS, ...told };
+  }
+  return {
+    kind: 'refused',
+    code,
+    isWhole: true,
+    counts: [{ source: source.id, calls, discarded: { [code]: calls } }],
+    discards:
+      detail === undefined
+        ? NO_DISCARDS
+        : [{ source, reason: code, index: 0, call: () => ({ refused: detail }) }],
+    ...told,
+  };
+}

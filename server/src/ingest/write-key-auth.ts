@@ -1,0 +1,62 @@
+import { isObject, type Json } from '../model/json.ts';
+import type { Source } from '../model/source.ts';
+import type { DiscardReason, RefusalCode } from './discard-codes.ts';
+
+/** What a write key entitles to. */
+export interface KeyAuthorization {
+  /** Undefined when no source has the key. */
+  readonly source: Source | undefined;
+  /** Why calls with this key are not accepted; undefined when they are. */
+  readonly reason: DiscardReason | undefined;
+  /** What the client is told; undefined when the settings want such calls discarded silently. */
+  readonly refusal: RefusalCode | undefined;
+}
+
+const NO_KEY: KeyAuthorization = {
+  source: undefined,
+  reason: 'unknown_write_key',
+  refusal: 'missing_write_key',
+};
+
+export function authorizeKey(key: string | undefined, keys: WriteKeyLookup): KeyAuthorization {
+  if (key === undefined) return NO_KEY;
+  const source = keys.find(key);
+  if (source === undefined) {
+    const refusal = keys.unknown === 'refuse' ? 'invalid_write_key' : undefined;
+    return { source, reason: 'unknown_write_key', refusal };
+  }
+  if (source.enabled) return { source, reason: undefined, refusal: undefined };
+  const refusal = source.whenDisabled === 'refuse' ? 'invalid_write_key' : undefined;
+  return { source, reason: 'source_disabled', refusal };
+}
+
+/**
+ * The write key a call or a batch carries itself. `null` and an empty text are none; anything but a text is one that no
+ * source has.
+ */
+export function writeKeyOf(body: Json): string | undefined {
+  if (!isObject(body)) return undefined;
+  const { writeKey } = body;
+  if (writeKey === undefined || writeKey === null || writeKey === '') return undefined;
+  return typeof writeKey === 'string' ? writeKey : '';
+}
+
+/** The write keys valid now. */
+export interface WriteKeyLookup {
+  /** The source the key belongs to, enabled or not. */
+  find(writeKey: string): Source | undefined;
+  /** What a request with an unknown key gets: 401, or 200 and counted. decisions.md section 1. */
+  readonly unknown: 'refuse' | 'discard';
+}
+
+/** A key that two sources claim belongs to the first of them. */
+export function indexWriteKeys(
+  sources: readonly Source[],
+  unknown: WriteKeyLookup['unknown'],
+): WriteKeyLookup {
+  const byKey = new Map<string, Source>();
+  for (const source of sources) {
+    for (const key of source.writeKeys) if (!byKey.has(key)) byKey.set(key, source);
+  }
+  return { find: (writeKey) => byKey.get(writeKey), unknown };
+}

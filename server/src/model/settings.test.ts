@@ -1,0 +1,7 @@
+import { expect, test } from 'vitest';
+import { hasRole, ROLES } from './settings.ts';
+
+test('each role may do what those before it may', () => {
+  const table = ROLES.map((role) => ROLES.filter((least) => hasRole(role, least)));
+  expect(table).toEqual([['viewer'], ['viewer', 'editor'], ['viewer', 'editor', 'admin']]);
+});

@@ -1,0 +1,111 @@
+import { expect, it } from 'vitest';
+import { openMemoryStore } from '../../test/memory-store/store.ts';
+import type { EventLog } from '../ports/event-log.ts';
+import { CURSOR_END, LogCursor, type ReplayFilter } from './cursor.ts';
+import { estimate, previewOf } from './preview.ts';
+
+const START = Date.UTC(2026, 0, 1);
+const RANGE = { from: START, to: START + 1000 };
+
+/** So many events, one each millisecond. */
+async function logOf(count: number): Promise<EventLog> {
+  const { log } = openMemoryStore();
+  for (let n = 0; n < count; n++) {
+    const receivedAt = new Date(START + n).toISOString();
+    const json = JSON.stringify({ messageId: `m${n}`, type: n % 2 === 0 ? 'track' : 'page', receivedAt });
+    const events = [{ source: 1, messageId: `m${n}`, json }];
+    await log.append({ id: `b${n}`, receivedAt: START + n, events, owed: [], skipped: [], received: [] });
+  }
+  return log;
+}
+
+async function walkAll(
+  walk: LogCursor,
+  most: number,
+  cursor = 0,
+): Promise<{ ids: string[]; cursors: number[] }> {
+  const ids: string[] = [];
+  const cursors = [cursor];
+  while (cursors.at(-1) !== CURSOR_END) {
+    const { events, to } = await walk.next(cursors.at(-1)!, most, ({ event }) => event.type === 'track');
+    expect(events.length).toBeLessThanOrEqual(most);
+    ids.push(...events.map(({ stored }) => stored.event.messageId));
+    cursors.push(to);
+  }
+  return { ids, cursors };
+}
+
+it('gives the wanted events of a range, the oldest first, each once, in slices as large as asked', async () => {
+  const log = await logOf(1100);
+  const wanted = Array.from({ length: 500 }, (_, n) => `m${2 * n}`);
+  for (const most of [7, 100, Number.POSITIVE_INFINITY]) {
+    expect((await walkAll(new LogCursor(log, RANGE), most)).ids).toEqual(wanted);
+  }
+});
+
+it('goes on from every cursor it ever gave, also another time', async () => {
+  const log = await logOf(40);
+  const { ids, cursors } = await walkAll(new LogCursor(log, RANGE), 3);
+  for (const [nth, cursor] of cursors.slice(0, -1).entries()) {
+    const rest = await walkAll(new LogCursor(log, RANGE), 3, cursor);
+    expect(rest.ids).toEqual(ids.slice(nth * 3));
+  }
+  const same = new LogCursor(log, RANGE);
+  await walkAll(same, 5);
+  expect((await walkAll(same, 5, cursors[1]!)).ids).toEqual(ids.slice(3));
+});
+
+it('leaves out what was erased, and ends at once where there is nothing', async () => {
+  const log = await logOf(0);
+  expect(await new LogCursor(log, RANGE).next(0, 9, () => true)).toEqual({ events: [], to: CURSOR_END });
+  expect(await new LogCursor(await logOf(3), RANGE).next(CURSOR_END, 9, () => true)).toEqual({
+    events: [],
+    to: CURSOR_END,
+  });
+});
+
+/** As `Replays.preview` looks. */
+const lookIn = (log: EventLog, wanted: ReplayFilter) => {
+  const walk = new LogCursor(log, RANGE);
+  return (cursor: number) => walk.next(cursor, Number.POSITIVE_INFINITY, wanted);
+};
+
+it('previews a range by walking through it', async () => {
+  const log = await logOf(20);
+  const isPage: ReplayFilter = ({ event }) => event.type === 'page';
+  const tools = { log, clock: { monotonic: () => 0 }, look: lookIn(log, isPage) };
+  const { count, bytes, isExact } = await previewOf({ destination: 'crm', ...RANGE }, tools);
+  expect({ count, isExact }).toEqual({ count: 10, isExact: true });
+  const { events } = await new LogCursor(log, RANGE).next(0, 1, isPage);
+  expect(bytes).toBeGreaterThanOrEqual(10 * JSON.stringify(events[0]!.stored.event).length);
+});
+
+it('estimates the rest of a range that takes too long to look through, and never more than is stored', async () => {
+  const log = await logOf(1000);
+  for (const [wanted, least, most] of [
+    [() => true, 1000, 1000],
+    [({ event }) => event.type === 'page', 450, 550],
+    // All of them at the beginning: what comes later is unlike what was seen.
+    [({ event }) => Number(event.messageId.slice(1)) < 500, 500, 1000],
+    [() => false, 0, 0],
+  ] as [ReplayFilter, number, number][]) {
+    let time = 0;
+    // A second passes with every look at the clock: there is time for 500 events.
+    const tools = { log, clock: { monotonic: () => (time += 1000) }, look: lookIn(log, wanted) };
+    const preview = await previewOf({ destination: 'crm', ...RANGE }, tools);
+    expect(preview.isExact).toBe(false);
+    expect(preview.count).toBeGreaterThanOrEqual(least);
+    expect(preview.count).toBeLessThanOrEqual(most);
+    const { bytes } = await log.rangeSize(RANGE, 0);
+    expect(preview.bytes).toBeLessThanOrEqual(bytes);
+  }
+});
+
+it('estimates by what is stored, however unevenly it arrived', () => {
+  const seen = { count: 10, bytes: 1000 };
+  const left = { events: 30, bytes: 2500 };
+  expect(estimate(seen, { looked: 20, left })).toEqual({ count: 25, bytes: 2500, isExact: false });
+  expect(estimate(seen, { looked: 10, left })).toEqual({ count: 40, bytes: 3500, isExact: false });
+  expect(estimate(seen, { looked: 0, left })).toMatchObject({ count: 40 });
+  expect(estimate({ count: 0, bytes: 0 }, { looked: 20, left })).toMatchObject({ count: 0, bytes: 0 });
+});

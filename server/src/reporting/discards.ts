@@ -1,0 +1,248 @@
+import type { Json } from '../model/json.ts';
+import { maskSecret } from '../model/secrets.ts';
+import type { Source } from '../model/source.ts';
+import { SECOND, type Time } from '../model/time.ts';
+import type { ClockErrorCounts, DiscardCounters, DiscardedCall, DiscardSampler } from '../ports/telemetry.ts';
+import type { UnattributedCalls } from './contract.ts';
+
+/**
+ * Counters in memory: they begin at zero with every start and are no part of the ledger's sums. Reasons and codes come
+ * from `spec/errors.json` and never from a client, so their number is bounded.
+ */
+export class UnattributedCallCounters implements DiscardCounters {
+  readonly #discarded = new Map<string, number>();
+  readonly #refused = new Map<string, number>();
+  #unparseable = 0;
+  #skewed = 0;
+
+  discarded(reasons: Readonly<Record<string, number>>): void {
+    for (const reason in reasons) addCount(this.#discarded, reason, reasons[reason]!);
+  }
+
+  refused(code: string): void {
+    addCount(this.#refused, code, 1);
+  }
+
+  clockErrors({ unparseable, skewed }: ClockErrorCounts): void {
+    this.#unparseable += unparseable;
+    this.#skewed += skewed;
+  }
+
+  read(): UnattributedCalls {
+    return {
+      discarded: Object.fromEntries(this.#discarded),
+      refused: Object.fromEntries(this.#refused),
+      clock: { unparseable: this.#unparseable, skewed: this.#skewed },
+    };
+  }
+}
+
+function addCount(counts: Map<string, number>, name: string, n: number): void {
+  counts.set(name, (counts.get(name) ?? 0) + n);
+}
+
+/** What a write key is called by clients, and by people who put one where it does not belong; without case and signs. */
+const KEY_FIELD_NAMES: readonly string[] = ['writekey', 'apikey', 'authorization'];
+
+/** A shorter key is masked where it is all of a text; inside of others it may be part of any word. */
+const MIN_SEARCHED_LENGTH = 8;
+
+/** Keys have no other characters. */
+const ASCII = 128;
+
+type WriteKeyOwner = Pick<Source, 'writeKeys'>;
+
+/**
+ * Writes calls without write keys: neither the value of a field that is named like one, nor a key of a source, wherever it stands.
+ * `sources` gives those there are now, and the same array as long as they are the same.
+ */
+export class WriteKeyRedactor {
+  readonly #sources: () => readonly WriteKeyOwner[];
+  #index: WriteKeyIndex = { sources: undefined, whole: new Set(), inside: new WriteKeyMatcher([]) };
+
+  constructor(sources: () => readonly WriteKeyOwner[]) {
+    this.#sources = sources;
+  }
+
+  /** The call as compact JSON. Throws where it is nested too deep to be written. */
+  stringify(call: Json): string {
+    const { whole, inside } = this.#currentIndex();
+    const text = JSON.stringify(call, (name, value: Json) => {
+      if (value !== null && isKeyName(name)) return hintOf(value);
+      return typeof value === 'string' && whole.has(value) ? hintOf(value) : value;
+    });
+    return inside.redact(text);
+  }
+
+  #currentIndex(): WriteKeyIndex {
+    const sources = this.#sources();
+    if (sources !== this.#index.sources) this.#index = indexOf(sources);
+    return this.#index;
+  }
+}
+
+interface WriteKeyIndex {
+  readonly sources: readonly WriteKeyOwner[] | undefined;
+  readonly whole: ReadonlySet<string>;
+  readonly inside: WriteKeyMatcher;
+}
+
+function indexOf(sources: readonly WriteKeyOwner[]): WriteKeyIndex {
+  const keys = sources.flatMap(({ writeKeys }) => writeKeys);
+  const long = keys
+    .filter(({ length }) => length >= MIN_SEARCHED_LENGTH)
+    .map((key) => JSON.stringify(key).slice(1, -1));
+  return { sources, whole: new Set(keys), inside: new WriteKeyMatcher(long) };
+}
+
+/** Finds keys anywhere in JSON, in one pass however many there are. A regular expression of them takes seconds to be made. */
+class WriteKeyMatcher {
+  readonly #keys = new Set<string>();
+  /** By the first characters of keys, the lengths there are; the longest first, as one key may begin with another. */
+  readonly #lengths = new Map<string, number[]>();
+  /** 1 where a key begins with these two characters, so that most places need no look at the map. */
+  readonly #starts = new Uint8Array(ASCII * ASCII);
+
+  /** As JSON writes them. */
+  constructor(keys: readonly string[]) {
+    for (const key of keys) {
+      this.#keys.add(key);
+      const start = key.slice(0, MIN_SEARCHED_LENGTH);
+      const lengths = this.#lengths.get(start) ?? [];
+      if (!lengths.includes(key.length)) lengths.push(key.length);
+      this.#lengths.set(
+        start,
+        lengths.sort((one, other) => other - one),
+      );
+      this.#starts[key.charCodeAt(0) * ASCII + key.charCodeAt(1)] = 1;
+    }
+  }
+
+  redact(json: string): string {
+    if (this.#keys.size === 0) return json;
+    let masked = '';
+    let done = 0;
+    for (let at = 0; at < json.length; at++) {
+      const key = this.#keyAt(json, at);
+      if (key === undefined) continue;
+      masked += json.slice(done, at) + hintOf(JSON.parse(`"${key}"`));
+      done = at + key.length;
+      at = done - 1;
+    }
+    return masked + json.slice(done);
+  }
+
+  #keyAt(json: string, at: number): string | undefined {
+    const [one, other] = [json.charCodeAt(at), json.charCodeAt(at + 1)];
+    if (one >= ASCII || other >= ASCII || this.#starts[one * ASCII + other] !== 1) return undefined;
+    const lengths = this.#lengths.get(json.slice(at, at + MIN_SEARCHED_LENGTH)) ?? [];
+    const length = lengths.find((length) => this.#keys.has(json.slice(at, at + length)));
+    return length === undefined ? undefined : json.slice(at, at + length);
+  }
+}
+
+function isKeyName(name: string): boolean {
+  // A longer one with all its signs is no name for a key.
+  return name.length <= 20 && KEY_FIELD_NAMES.includes(name.toLowerCase().replace(/[^a-z]/g, ''));
+}
+
+/** Four characters tell which key it is, where it is long enough not to be guessed from them. */
+function hintOf(value: Json): string {
+  return typeof value === 'string' ? `…${maskSecret(value).hint ?? ''}` : '…';
+}
+
+/** A call that was not accepted, as it is shown. */
+export interface DiscardSample {
+  /** Absent when no source can be named. */
+  readonly source?: string;
+  readonly reason: string;
+  /** ISO 8601. */
+  readonly at: string;
+  /** The call as compact JSON: its first 4,096 characters, and of write keys no more than a hint. */
+  readonly call: string;
+  /** Whether the call is longer than what is shown. */
+  readonly cut: boolean;
+}
+
+/** Kept for each reason of each source: enough to see a pattern. */
+const SAMPLES_PER_REASON = 5;
+
+/** As much as is kept of what an endpoint answered. decisions.md section 2, "network safety". */
+const MAX_CALL_LENGTH = 4096;
+
+/** Characters of all samples together. Beyond it the source and reason that has been quiet for longest is forgotten. */
+const MAX_CHARACTERS = 2 * 1024 * 1024;
+
+/** While samples of a reason are fresher than this, another one is not worth being written down. */
+const MIN_SAMPLE_INTERVAL = SECOND;
+
+interface SampleGroup {
+  readonly source: string | undefined;
+  readonly reason: string;
+  /** The oldest first. */
+  readonly samples: { readonly at: Time; readonly call: string; readonly cut: boolean }[];
+}
+
+/**
+ * The last discarded calls of every source and reason, in memory: they begin anew with every start, as they are people's
+ * data that nobody asked to have stored. Their number and size is bounded whatever is sent.
+ */
+export class DiscardSamples implements DiscardSampler {
+  /** By source and reason, those that were added to last at the end. */
+  readonly #groups = new Map<string, SampleGroup>();
+  #characters = 0;
+  readonly #redactor: WriteKeyRedactor;
+
+  constructor(mask: WriteKeyRedactor) {
+    this.#redactor = mask;
+  }
+
+  add({ source, reason, at, call }: DiscardedCall): void {
+    const key = JSON.stringify([reason, source]);
+    const kept = this.#groups.get(key) ?? { source, reason, samples: [] };
+    const last = kept.samples.at(-1);
+    if (
+      kept.samples.length === SAMPLES_PER_REASON &&
+      last !== undefined &&
+      at - last.at < MIN_SAMPLE_INTERVAL
+    )
+      return;
+    const sample = { at, ...this.#excerpt(call) };
+    kept.samples.push(sample);
+    this.#characters += sample.call.length;
+    if (kept.samples.length > SAMPLES_PER_REASON) this.#characters -= kept.samples.shift()!.call.length;
+    this.#groups.delete(key);
+    this.#groups.set(key, kept);
+    this.#evict();
+  }
+
+  /** The latest first. */
+  read(): readonly DiscardSample[] {
+    return [...this.#groups.values()]
+      .flatMap(({ source, reason, samples }) => samples.map((sample) => ({ source, reason, ...sample })))
+      .toSorted((a, b) => b.at - a.at)
+      .map(({ source, at, ...rest }) => ({
+        ...(source === undefined ? {} : { source }),
+        ...rest,
+        at: new Date(at).toISOString(),
+      }));
+  }
+
+  #excerpt(call: () => Json): { call: string; cut: boolean } {
+    try {
+      const text = this.#redactor.stringify(call());
+      return { call: text.slice(0, MAX_CALL_LENGTH), cut: text.length > MAX_CALL_LENGTH };
+    } catch {
+      // Nested too deep to be written; what is known is the reason.
+      return { call: '', cut: true };
+    }
+  }
+
+  #evict(): void {
+    for (const [key, { samples }] of this.#groups) {
+      if (this.#characters <= MAX_CHARACTERS) return;
+      for (const { call } of samples) this.#characters -= call.length;
+      this.#groups.delete(key);
+    }
+  }
+}

@@ -1,0 +1,152 @@
+import { balanceOf, type DestinationCounts, type Ledger, type SourceCounts } from '../model/ledger.ts';
+import { type Duration, MINUTE } from '../model/time.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { SettingsSnapshot } from '../ports/settings-store.ts';
+import type { LedgerDifference, LedgerReport } from './contract.ts';
+
+const NO_SOURCE: SourceCounts = { received: 0, accepted: 0, duplicates: 0, discarded: {} };
+const NO_DESTINATION: DestinationCounts = {
+  owed: 0,
+  delivered: 0,
+  pending: 0,
+  dead: {},
+  erased: 0,
+  skipped: {},
+};
+
+/**
+ * Gives every count its name, and every name its counts: what was never counted stands there with zeros. The counts of
+ * a record that was removed keep its name, and one that no record ever named stands there as `#<id>`, so that no
+ * difference can hide behind a missing name.
+ */
+export function ledgerReport(ledger: Ledger, settings: SettingsSnapshot): LedgerReport {
+  const sources = namedCounts(ledger.sources, settings.sources, {
+    none: NO_SOURCE,
+    gone: settings.gone.sources,
+  });
+  const destinations = namedCounts(ledger.destinations, settings.destinations, {
+    ...{ none: NO_DESTINATION, gone: settings.gone.destinations },
+  });
+  const differences = [
+    ...sources.map(([source, counts]) => sourceDifference(source, counts)),
+    ...destinations.map(([destination, counts]) => destinationDifference(destination, counts)),
+  ].filter(({ difference }) => difference !== 0);
+  return {
+    // From entries and not by assignment: a source may have the name `__proto__`.
+    sources: Object.fromEntries(
+      sources.map(([name, { received, accepted, discarded, duplicates }]) => [
+        name,
+        { received, accepted, discarded, duplicates },
+      ]),
+    ),
+    destinations: Object.fromEntries(
+      destinations.map(([name, counts]) => [name, { ...counts, balance: balanceOf(counts) }]),
+    ),
+    balanced: differences.length === 0,
+    differences,
+  };
+}
+
+interface NamedRecord {
+  readonly id: number;
+  readonly name: string;
+}
+
+function namedCounts<Counts>(
+  counts: ReadonlyMap<number, Counts>,
+  records: readonly NamedRecord[],
+  { none, gone }: { readonly none: Counts; readonly gone: readonly NamedRecord[] },
+): [name: string, counts: Counts][] {
+  const known = new Set(records.map(({ id }) => id));
+  const strays = [...counts].filter(([id]) => !known.has(id));
+  return [
+    ...records.map(({ id, name }): [string, Counts] => [name, counts.get(id) ?? none]),
+    ...strays.map(([id, stray]): [string, Counts] => [
+      gone.find((record) => record.id === id)?.name ?? `#${id}`,
+      stray,
+    ]),
+  ];
+}
+
+/** received = accepted + duplicates + discarded. model/ledger.ts */
+function sourceDifference(source: string, counts: SourceCounts): LedgerDifference {
+  const { received, accepted, duplicates } = counts;
+  const discarded = sumByReason(counts.discarded);
+  const difference = received - accepted - duplicates - discarded;
+  return { source, difference, received, accepted, duplicates, discarded };
+}
+
+function destinationDifference(destination: string, counts: DestinationCounts): LedgerDifference {
+  const { owed, delivered, pending, erased } = counts;
+  const dead = sumByReason(counts.dead);
+  return { destination, difference: balanceOf(counts), owed, delivered, pending, dead, erased };
+}
+
+function sumByReason(byReason: Readonly<Record<string, number>>): number {
+  return Object.values(byReason).reduce((sum, n) => sum + n, 0);
+}
+
+/** From the end of one check to the next. architecture.md section 2, "Ledger". */
+const CHECK_INTERVAL: Duration = MINUTE;
+
+export interface LedgerCheckDependencies {
+  readonly ledger: () => Promise<LedgerReport>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/**
+ * Compares the ledger with itself, at the start and every minute.
+ *
+ * ```
+ *   balanced ──a sum does not come out──▶ unbalanced   error `ledger.unbalanced`, again at every check
+ *      ▲                                      │
+ *      └────────every sum comes out───────────┘        info `ledger.balanced`, once
+ * ```
+ *
+ * Why a commit under way cannot look like a loss: counters and facts change in the same transaction, a store does one
+ * thing at a time, and `Backlog.ledger` reads all counters and all pending sets between two transactions. So it sees
+ * every append and every settle whole or not at all. What is still in memory (calls parsed and not yet committed,
+ * deliveries sent and not yet settled) is on neither side of a sum. A difference is therefore a fact, even a single one.
+ */
+export class LedgerCheck {
+  readonly #tools: LedgerCheckDependencies;
+  #cancelTimer: (() => void) | undefined;
+  #underWay: Promise<void> = Promise.resolve();
+  #unbalanced = false;
+  #stopped = false;
+
+  constructor(tools: LedgerCheckDependencies) {
+    this.#tools = tools;
+  }
+
+  /** The first check begins at once and is not waited for. */
+  start(): void {
+    this.#underWay = this.#check().then(() => {
+      if (this.#stopped) return;
+      const { clock } = this.#tools;
+      this.#cancelTimer = clock.after(CHECK_INTERVAL, () => this.start());
+    });
+  }
+
+  /** Resolves when no check is under way. Idempotent. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#cancelTimer?.();
+    await this.#underWay;
+  }
+
+  async #check(): Promise<void> {
+    const { ledger, logger } = this.#tools;
+    try {
+      const { differences } = await ledger();
+      if (differences.length > 0) logger.error({ differences }, 'ledger.unbalanced');
+      else if (this.#unbalanced) logger.info({}, 'ledger.balanced');
+      this.#unbalanced = differences.length > 0;
+    } catch (error) {
+      // Nothing is known, so nothing changes: the next check says how it stands.
+      logger.warn({ error }, 'ledger.not_checked');
+    }
+  }
+}

@@ -1,0 +1,391 @@
+import {
+  type Destination,
+  destinationOfLane,
+  endpointIndexOfLane,
+  everyLaneIdOf,
+} from '../model/destination.ts';
+import type { Event, Position } from '../model/event.ts';
+import { maskUrl } from '../model/secrets.ts';
+import { type Duration, MINUTE, type Monotonic, SECOND, type Time } from '../model/time.ts';
+import type { Clock } from '../ports/clock.ts';
+import type {
+  DeadLetter,
+  DeadLetterQueue,
+  DeliveryHistories,
+  DeliveryHistory,
+  EventHistory,
+} from '../ports/delivery-queue.ts';
+import type { EventLog, EventPrefilter, StoredEvent } from '../ports/event-log.ts';
+import type { SettingsSnapshot } from '../ports/settings-store.ts';
+import {
+  type Page,
+  type PageLimits,
+  type PageSource,
+  type PageStart,
+  type PositionLister,
+  paginate,
+  Semaphore,
+} from './paginate.ts';
+import {
+  type RecordNames,
+  recordNames,
+  type TracedAttempt,
+  type TracedDelivery,
+  type TracedEvent,
+  tracedDelivery,
+  tracedEvent,
+} from './trace.ts';
+
+/** What an event must be like; whatever is absent may be anything. */
+export interface EventQuery {
+  /** Id of the source. */
+  readonly source?: number;
+  readonly type?: string;
+  readonly userId?: string;
+  readonly anonymousId?: string;
+  /** Name of what was tracked, of the page or of the screen; a `*` at the end stands for any rest. */
+  readonly event?: string;
+  /** Arrived from (inclusive) to (exclusive). */
+  readonly from?: Time;
+  readonly to?: Time;
+}
+
+/** What a delivery must be like, beside its event. */
+export interface DeliveryQuery extends EventQuery {
+  /** Id of the destination. */
+  readonly destination?: number;
+  readonly state?: DeliveryHistory['state'];
+  /** Why it is dead, or what its last request came to while it is retried. */
+  readonly reason?: string;
+}
+
+/** The cheapest first: an event is read out of its bytes when it is looked at, and most are ruled out by their source. */
+export function matchesEvent(stored: StoredEvent, query: EventQuery): boolean {
+  const { source, type, userId, anonymousId, event, from, to } = query;
+  if (source !== undefined && stored.source !== source) return false;
+  if (type !== undefined && stored.event.type !== type) return false;
+  if (anonymousId !== undefined && stored.event.anonymousId !== anonymousId) return false;
+  if (userId !== undefined && stored.event.userId !== userId) return false;
+  if (event !== undefined && !matchesName(stored.event, event)) return false;
+  if (from === undefined && to === undefined) return true;
+  const arrivedAt = Date.parse(stored.event.receivedAt);
+  return arrivedAt >= (from ?? arrivedAt) && (to === undefined || arrivedAt < to);
+}
+
+function matchesName({ event, name }: Event, wanted: string): boolean {
+  const found = event ?? name;
+  if (found === undefined) return false;
+  return wanted.endsWith('*') ? found.startsWith(wanted.slice(0, -1)) : found === wanted;
+}
+
+export function matchesDelivery(
+  { destination, state, reason, attempts }: DeliveryHistory,
+  query: Pick<DeliveryQuery, 'destination' | 'state' | 'reason'>,
+): boolean {
+  if (query.destination !== undefined && query.destination !== destinationOfLane(destination)) return false;
+  if (query.state !== undefined && query.state !== state) return false;
+  return query.reason === undefined || query.reason === (reason ?? attempts.at(-1)?.outcome.reason);
+}
+
+/** A delivery with what says which event it is. Times are ISO 8601. */
+export interface FoundDelivery {
+  /** As `trace` gives it, and as `redeliveries` takes it. */
+  readonly id: string;
+  readonly destination: string;
+  /** Where it goes, with `success: each`. */
+  readonly endpoint?: string;
+  readonly state: TracedDelivery['state'];
+  /** Why it is dead. */
+  readonly reason?: string;
+  /** When it was given up. Only where dead ones are asked for. */
+  readonly diedAt?: string;
+  readonly nextAttemptAt?: string;
+  /** These four are unknown of a dead letter whose event was erased. */
+  readonly messageId?: string;
+  readonly source?: string;
+  readonly type?: string;
+  readonly receivedAt?: string;
+  readonly attempts: readonly TracedAttempt[];
+}
+
+/** How deliveries are shown, by the records as they are now. */
+class DeliveryViews {
+  readonly #names: RecordNames;
+  readonly #destinations: ReadonlyMap<string, Destination>;
+
+  constructor(settings: SettingsSnapshot) {
+    this.#names = recordNames(settings);
+    this.#destinations = new Map(settings.destinations.map((one) => [one.name, one]));
+  }
+
+  delivery(position: Position, stored: StoredEvent, delivery: DeliveryHistory): FoundDelivery {
+    const { attempts, ...rest } = tracedDelivery(position, delivery, this.#names);
+    return { ...rest, ...this.#endpointOf(delivery.destination), ...this.#eventOf(stored), attempts };
+  }
+
+  letter(
+    { destination, position, reason, at }: DeadLetter,
+    stored: StoredEvent | undefined,
+    known: EventHistory | undefined,
+  ): FoundDelivery {
+    const requests = known?.deliveries.find((one) => one.destination === destination)?.attempts ?? [];
+    const delivery = { destination, state: 'dead', reason, attempts: requests } as const;
+    const { attempts, ...rest } = tracedDelivery(position, delivery, this.#names);
+    return {
+      ...rest,
+      diedAt: new Date(at).toISOString(),
+      ...this.#endpointOf(destination),
+      ...(stored === undefined ? {} : this.#eventOf(stored)),
+      attempts,
+    };
+  }
+
+  #endpointOf(lane: number): { readonly endpoint?: string } {
+    const settings = this.#destinations.get(this.#names.destination(lane))?.settings;
+    const endpoint =
+      settings?.success === 'each' ? settings.endpoints[endpointIndexOfLane(lane)]?.url : undefined;
+    return endpoint === undefined ? {} : { endpoint: maskUrl(endpoint) };
+  }
+
+  #eventOf({ source, event }: StoredEvent) {
+    const { messageId, type, receivedAt } = event;
+    return { messageId, source: this.#names.source(source), type, receivedAt };
+  }
+}
+
+/** How long one request looks. What was found by then is the page, and `next` goes on. */
+const TIME_LIMIT: Duration = SECOND;
+
+/** Events of one commit arrived within this, and are found by the last of them (ports/event-log.ts, `Batch.receivedAt`). */
+const COMMIT_SPAN: Duration = MINUTE;
+
+/** Searches that go on at the same time: they read where calls are to be written. Others wait. */
+const MAX_CONCURRENT = 2;
+
+/** Deliveries looked for at once. */
+const PENDING_BATCH = 500;
+/** Dead letters taken at once. */
+const LETTER_BATCH = 500;
+/** Events of one user that dead letters are looked for by; of one who has more, dead letters are read instead. */
+const MAX_EVENTS_OF_USER = 5000;
+/** Histories of dead letters asked for at once. */
+const HISTORY_BATCH = 50;
+/** Characters of a page, about: see walk.ts. */
+const MAX_PAGE_CHARACTERS = 4 * 1024 * 1024;
+
+export interface DeadDeliveryPage {
+  readonly data: readonly FoundDelivery[];
+  /** As `DeadLetterQueue.list` has it. */
+  readonly next?: string;
+  /** Dead letters looked at for this page. */
+  readonly searched: number;
+  /** When the last of them was given up; absent at the end. */
+  readonly searchedTo?: Time;
+}
+
+/** A dead letter that is sought. */
+interface MatchingLetter {
+  readonly letter: DeadLetter;
+  readonly stored: StoredEvent | undefined;
+  /** Its place among those that were looked at together. */
+  readonly nth: number;
+}
+
+export interface SearchDependencies {
+  readonly log: Pick<EventLog, 'find' | 'read'>;
+  readonly history: Pick<DeliveryHistories, 'read' | 'findPending'>;
+  readonly deadLetters: Pick<DeadLetterQueue, 'list'>;
+  readonly settings: () => SettingsSnapshot;
+  readonly clock: Pick<Clock, 'monotonic'>;
+}
+
+export interface PageRequest<From> {
+  readonly limit: number;
+  /** `next` of the page before. */
+  readonly from?: From;
+}
+
+/** Looks through everything stored, a page at a time. Rejects with a `StorageError`. */
+export class SearchService {
+  readonly #tools: SearchDependencies;
+  readonly #semaphore = new Semaphore(MAX_CONCURRENT);
+
+  constructor(tools: SearchDependencies) {
+    this.#tools = tools;
+  }
+
+  /** The events that are like this, those stored last first. */
+  async events(query: EventQuery, wanted: PageRequest<PageStart>): Promise<Page<TracedEvent>> {
+    const names = recordNames(this.#tools.settings());
+    const way: PageSource<TracedEvent> = {
+      list: this.#eventLister(query, likenessOf(query)),
+      accepts: (stored) => matchesEvent(stored, query),
+      entriesOf: (position, stored, known) => [{ entry: tracedEvent(position, { stored, known, names }) }],
+    };
+    return await this.#paginate(way, wanted);
+  }
+
+  /** The deliveries that are like this, those of the events stored last first. For dead ones `dead` is the quick way. */
+  async deliveries(query: DeliveryQuery, wanted: PageRequest<PageStart>): Promise<Page<FoundDelivery>> {
+    const shown = new DeliveryViews(this.#tools.settings());
+    const way: PageSource<FoundDelivery> = {
+      list: this.#deliveryLister(query),
+      accepts: (stored) => matchesEvent(stored, query),
+      entriesOf: (position, stored, { deliveries }) =>
+        deliveries
+          .filter((delivery) => matchesDelivery(delivery, query))
+          .map((delivery) => ({
+            entry: shown.delivery(position, stored, delivery),
+            lane: delivery.destination,
+          })),
+    };
+    return await this.#paginate(way, wanted);
+  }
+
+  /** Dead letters, the last given up first; `from` and `to` are about when that was. */
+  dead(query: DeliveryQuery, wanted: PageRequest<string>): Promise<DeadDeliveryPage> {
+    return this.#semaphore.run(() => this.#dead(query, wanted));
+  }
+
+  async #dead(
+    { from, to, reason, destination, state: _, ...event }: DeliveryQuery,
+    { limit, from: begin }: PageRequest<string>,
+  ): Promise<DeadDeliveryPage> {
+    const { deadLetters, clock } = this.#tools;
+    const until = clock.monotonic() + TIME_LIMIT;
+    const destinations = this.#lanesOf(destination);
+    const only = await this.#deliveriesOfUser(event, destinations, until - TIME_LIMIT / 2);
+    const query = {
+      destinations,
+      ...(reason === undefined ? {} : { reason }),
+      ...(from === undefined ? {} : { from }),
+      ...(to === undefined ? {} : { to }),
+      ...(only === undefined ? {} : { only }),
+    };
+    const isAny = isAnyEvent(event);
+    const data: FoundDelivery[] = [];
+    let [characters, searched] = [0, 0];
+    let next = begin;
+    let searchedTo: Time | undefined;
+    do {
+      const room = Math.min(HISTORY_BATCH, limit - data.length);
+      const page = await deadLetters.list(query, isAny ? room : LETTER_BATCH, next);
+      const found = await this.#matchingLetters(page.letters, event);
+      // What has no room any more is found again by the next page.
+      const taken = found.slice(0, room);
+      const shown = await this.#viewsOf(taken);
+      data.push(...shown);
+      characters += JSON.stringify(shown).length;
+      const cut = found[taken.length];
+      const passed = cut === undefined ? page.letters.length : cut.nth;
+      searched += passed;
+      searchedTo = page.letters[passed - 1]?.at ?? searchedTo;
+      next = cut === undefined ? page.next : (await deadLetters.list(query, passed, next)).next;
+    } while (
+      next !== undefined &&
+      data.length < limit &&
+      characters < MAX_PAGE_CHARACTERS &&
+      clock.monotonic() < until
+    );
+    if (next === undefined) return { data, searched };
+    return { data, next, searched, ...(searchedTo === undefined ? {} : { searchedTo }) };
+  }
+
+  /** Those whose events are like this, each with its place among all. */
+  async #matchingLetters(letters: readonly DeadLetter[], query: EventQuery): Promise<MatchingLetter[]> {
+    const events = await this.#tools.log.read(letters.map(({ position }) => position));
+    // Of an event that is gone nothing can be said, so it is none of those that somebody describes.
+    const isAny = isAnyEvent(query);
+    return letters.flatMap((letter, nth) => {
+      const stored = events[nth];
+      return (stored === undefined ? isAny : matchesEvent(stored, query)) ? [{ letter, stored, nth }] : [];
+    });
+  }
+
+  /** The deliveries that may be meant where they are those of one user who is quickly found. */
+  async #deliveriesOfUser({ userId, anonymousId }: EventQuery, lanes: readonly number[], until: Monotonic) {
+    if (userId === undefined && anonymousId === undefined) return undefined;
+    const look = this.#eventLister(
+      { ...(userId === undefined ? {} : { userId }) },
+      likenessOf({ anonymousId }),
+    );
+    const positions: Position[] = [];
+    let below: Position | undefined;
+    do {
+      const found = await look(below);
+      positions.push(...found.positions);
+      below = found.next;
+      if (positions.length > MAX_EVENTS_OF_USER || this.#tools.clock.monotonic() >= until) return undefined;
+    } while (below !== undefined);
+    return lanes.flatMap((destination) => positions.map((position) => ({ destination, position })));
+  }
+
+  async #viewsOf(letters: readonly MatchingLetter[]): Promise<FoundDelivery[]> {
+    const { history, settings } = this.#tools;
+    const known = await history.read(letters.map(({ letter }) => letter.position));
+    const shown = new DeliveryViews(settings());
+    return letters.map(({ letter, stored }, nth) => shown.letter(letter, stored, known[nth]));
+  }
+
+  /** By the user, or by the time: a user is in an index, and whatever else is asked for is mostly ruled out by the store. */
+  #eventLister({ userId, from, to }: EventQuery, like: EventPrefilter): PositionLister {
+    const { log } = this.#tools;
+    if (userId !== undefined) return (below) => log.find({ userId }, below);
+    const range = {
+      from: from ?? 0,
+      to: to === undefined ? Number.MAX_SAFE_INTEGER : to + COMMIT_SPAN,
+      like,
+    };
+    return (below) => log.find(range, below);
+  }
+
+  /** By what is pending rather than by what is stored, where that is asked for; few users have many events, though. */
+  #deliveryLister(query: DeliveryQuery): PositionLister {
+    const { history } = this.#tools;
+    const { userId, anonymousId, state, destination } = query;
+    const isOfOne = userId !== undefined || anonymousId !== undefined;
+    const lanes = this.#lanesOf(destination);
+    if (isOfOne || (state !== 'pending' && state !== 'retrying')) {
+      const owed = { ...likenessOf(query), owedTo: lanes };
+      return this.#eventLister(query, state === 'delivered' ? { ...owed, isDelivered: true } : owed);
+    }
+    const pending = { destinations: lanes, tried: state === 'retrying' };
+    return (below) => history.findPending(pending, PENDING_BATCH, below);
+  }
+
+  /** Of a destination, or of all; also of those that were removed, as what they were owed is still there. */
+  #lanesOf(destination: number | undefined): readonly number[] {
+    const { destinations, gone } = this.#tools.settings();
+    return [...destinations, ...gone.destinations]
+      .filter(({ id }) => (destination ?? id) === id)
+      .flatMap(everyLaneIdOf);
+  }
+
+  #paginate<Entry>(way: PageSource<Entry>, { limit, from }: PageRequest<PageStart>): Promise<Page<Entry>> {
+    const { log, history, clock } = this.#tools;
+    return this.#semaphore.run(() => {
+      const until = clock.monotonic() + TIME_LIMIT;
+      const bounds: PageLimits = from === undefined ? { limit, until } : { limit, until, from };
+      return paginate(way, bounds, { log, history, now: () => clock.monotonic() });
+    });
+  }
+}
+
+/** What an event is asked for that a store can often tell without reading it. */
+function likenessOf({
+  source,
+  type,
+  anonymousId,
+  event,
+}: { [Key in keyof EventQuery]?: EventQuery[Key] | undefined }): EventPrefilter {
+  return {
+    ...(source === undefined ? {} : { source }),
+    ...(type === undefined ? {} : { type }),
+    ...(anonymousId === undefined ? {} : { anonymousId }),
+    ...(event === undefined ? {} : { event }),
+  };
+}
+
+function isAnyEvent(query: EventQuery): boolean {
+  return Object.values(query).every((value) => value === undefined);
+}

@@ -1,0 +1,177 @@
+import { destinationOfLane } from '../model/destination.ts';
+import type { Event, Position } from '../model/event.ts';
+import { maskUrl } from '../model/secrets.ts';
+import type { DeliveryHistories, DeliveryHistory, EventHistory } from '../ports/delivery-queue.ts';
+import type { EventLog, StoredEvent } from '../ports/event-log.ts';
+import type { SettingsSnapshot } from '../ports/settings-store.ts';
+import type { DiscardSample } from './discards.ts';
+
+/** The whole life of a messageId. contract.md section 4, `events/{messageId}`. Times are ISO 8601. */
+export interface Trace {
+  /** One for each time a source used the id, the latest first. */
+  readonly data: readonly TracedCall[];
+}
+
+export type TracedCall = TracedEvent | TracedDamage | TracedDiscard;
+
+/** An event that cannot be read any more, and what is still known of it. */
+export interface TracedDamage {
+  readonly source?: undefined;
+  readonly receivedAt?: undefined;
+  readonly verdict: 'damaged';
+  readonly deliveries: readonly TracedDelivery[];
+}
+
+export interface TracedEvent {
+  readonly source: string;
+  readonly receivedAt: string;
+  readonly verdict: 'accepted';
+  readonly event: Event;
+  readonly deliveries: readonly TracedDelivery[];
+  readonly skipped: readonly { readonly destination: string; readonly reason: string }[];
+}
+
+/** Known as far as samples of discarded calls are kept. */
+export interface TracedDiscard {
+  readonly source?: string;
+  readonly receivedAt: string;
+  readonly verdict: 'discarded';
+  readonly reason: string;
+  /** The call as compact JSON, cut where it is long. */
+  readonly call: string;
+}
+
+export interface TracedDelivery {
+  readonly id: string;
+  readonly destination: string;
+  readonly state: DeliveryHistory['state'];
+  /** Why it is dead. */
+  readonly reason?: string;
+  /** Absent while it is in the hands of a lane: about to be sent, or under way. */
+  readonly nextAttemptAt?: string;
+  readonly attempts: readonly TracedAttempt[];
+}
+
+export interface TracedAttempt {
+  readonly endpoint: string;
+  readonly startedAt: string;
+  readonly latencyMs: number;
+  readonly outcome: 'accepted' | 'retryable' | 'refused';
+  readonly reason: string;
+  readonly status?: number;
+  readonly answer?: string;
+}
+
+export interface TraceDependencies {
+  readonly log: Pick<EventLog, 'find' | 'read' | 'damaged'>;
+  readonly history: DeliveryHistories;
+  readonly settings: () => SettingsSnapshot;
+  readonly samples: () => readonly DiscardSample[];
+}
+
+/** Where is my event? Rejects with a `StorageError`. `source`: only what this one sent. */
+export async function traceMessage(
+  messageId: string,
+  source: string | undefined,
+  tools: TraceDependencies,
+): Promise<Trace> {
+  const { log, history } = tools;
+  const positions: Position[] = [];
+  let below: Position | undefined;
+  do {
+    const found = await log.find({ messageId }, below);
+    positions.push(...found.positions);
+    below = found.next;
+  } while (below !== undefined);
+  const [events, histories] = await Promise.all([log.read(positions), history.read(positions)]);
+  const damaged = new Set(await log.damaged(positions.filter((_, nth) => events[nth] === undefined)));
+  const names = recordNames(tools.settings());
+  const traced = events.flatMap((stored, nth): TracedCall[] => {
+    const [known, position] = [histories[nth], positions[nth]!];
+    if (stored !== undefined && known !== undefined) return [tracedEvent(position, { stored, known, names })];
+    if (!damaged.has(position)) return [];
+    const deliveries = known?.deliveries.map((delivery) => tracedDelivery(position, delivery, names));
+    return [{ verdict: 'damaged', deliveries: deliveries ?? [] }];
+  });
+  const discards = tools.samples().filter(mentionsId(messageId)).map(tracedDiscard);
+  // Nobody knows whose a damaged event is, so that it is shown to everybody who asks for its id.
+  const isWanted = (one: TracedCall) =>
+    source === undefined || one.verdict === 'damaged' || one.source === source;
+  const data = [...traced, ...discards].filter(isWanted);
+  return { data: data.sort((a, b) => (b.receivedAt ?? '').localeCompare(a.receivedAt ?? '')) };
+}
+
+export interface RecordNames {
+  readonly source: (id: number) => string;
+  /** Of a lane. */
+  readonly destination: (id: number) => string;
+}
+
+export interface TraceInput {
+  readonly stored: StoredEvent;
+  readonly known: EventHistory;
+  readonly names: RecordNames;
+}
+
+/** Names as in the ledger, those of removed records among them. */
+export function recordNames({ sources, destinations, gone }: SettingsSnapshot): RecordNames {
+  const nameOf = (records: readonly { id: number; name: string }[], id: number) =>
+    records.find((record) => record.id === id)?.name ?? `#${id}`;
+  return {
+    source: (id) => nameOf([...sources, ...gone.sources], id),
+    destination: (id) => nameOf([...destinations, ...gone.destinations], destinationOfLane(id)),
+  };
+}
+
+export function tracedEvent(position: Position, { stored, known, names }: TraceInput): TracedEvent {
+  const { event } = stored;
+  return {
+    source: names.source(stored.source),
+    receivedAt: event.receivedAt,
+    verdict: 'accepted',
+    event,
+    deliveries: known.deliveries.map((delivery) => tracedDelivery(position, delivery, names)),
+    skipped: known.skipped.map(({ destination, reason }) => ({
+      destination: names.destination(destination),
+      reason,
+    })),
+  };
+}
+
+export function tracedDelivery(
+  position: Position,
+  delivery: DeliveryHistory,
+  names: RecordNames,
+): TracedDelivery {
+  const { destination, state, reason, nextAttemptAt, attempts } = delivery;
+  return {
+    id: `${position}-${destination}`,
+    destination: names.destination(destination),
+    state,
+    ...(reason === undefined ? {} : { reason }),
+    ...(nextAttemptAt === undefined ? {} : { nextAttemptAt: isoTime(nextAttemptAt) }),
+    attempts: attempts.map(({ endpoint, startedAt, latencyMs, outcome, answer }) => ({
+      ...{ endpoint: maskUrl(endpoint), startedAt: isoTime(startedAt), latencyMs },
+      ...{ outcome: outcome.kind, reason: outcome.reason },
+      ...(outcome.status === undefined ? {} : { status: outcome.status }),
+      ...(answer === undefined ? {} : { answer }),
+    })),
+  };
+}
+
+/** Samples are cut, so they are searched as text; the id as JSON writes it cannot stand there by chance. */
+function mentionsId(messageId: string): (sample: DiscardSample) => boolean {
+  const written = `"messageId":${JSON.stringify(messageId)}`;
+  return ({ call }) => call.includes(written);
+}
+
+function tracedDiscard({ source, reason, at, call }: DiscardSample): TracedDiscard {
+  return {
+    ...(source === undefined ? {} : { source }),
+    ...{ receivedAt: at, verdict: 'discarded', reason, call },
+  };
+}
+
+function isoTime(time: number): string {
+  return new Date(time).toISOString();
+}

@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest';
+import { sourceWith } from '../../test/support/sources.ts';
+import { type Destination, destinationOfLane, type EventFilter, lanesOf } from '../model/destination.ts';
+import type { Event } from '../model/event.ts';
+import type { JsonObject } from '../model/json.ts';
+import type { Source } from '../model/source.ts';
+import { isEnabledBy, Router } from './router.ts';
+
+const website = sourceWith({ writeKeys: ['k'] });
+
+function destination(name: string, over: Partial<Destination> = {}): Destination {
+  return {
+    id: name.length,
+    name,
+    type: 'webhooks',
+    sources: ['website'],
+    enabled: true,
+    version: 1,
+    settings: { endpoints: [], format: 'documented', success: 'any' },
+    ...over,
+  };
+}
+
+function event(integrations: JsonObject, context: JsonObject = {}): Event {
+  return {
+    messageId: 'm',
+    type: 'track',
+    channel: 'server',
+    context,
+    integrations,
+    timestamp: '',
+    receivedAt: '',
+  };
+}
+
+describe('isEnabledBy', () => {
+  it.each<[string, JsonObject, boolean]>([
+    ['nothing is said', {}, true],
+    ['All is true', { All: true }, true],
+    ['All is false', { All: false }, false],
+    ['all is false, as one client spells it', { all: false }, false],
+    ['its type is on by name while All is off', { All: false, Webhooks: true }, true],
+    ['its own name is on while its type is off', { Webhooks: false, crm: true }, true],
+    ['its own name is off while its type is on', { Webhooks: true, crm: false }, false],
+    ['its value is an object of options', { All: false, crm: { option: 1 } }, true],
+    ['its value is a string', { All: false, Webhooks: 'yes' }, true],
+    ['its value is null, which says nothing', { All: false, crm: null }, false],
+    ['only another spelling of its name is on', { All: false, webhooks: true, CRM: true }, false],
+    ['another destination is off', { Mixpanel: false }, true],
+  ])('when %s', (_situation, integrations, enabled) => {
+    expect(isEnabledBy(integrations, 'crm', 'Webhooks')).toBe(enabled);
+  });
+
+  it('takes no word from what every object inherits', () => {
+    expect(isEnabledBy({ All: false }, 'constructor', 'toString')).toBe(false);
+  });
+});
+
+describe('Routes', () => {
+  const plan = (destinations: readonly Destination[], of: Event) =>
+    new Router(destinations, { webhooks: 'Webhooks' }).plan(of, website);
+
+  it('sends an event to every enabled destination of its source', () => {
+    const crm = destination('crm');
+    const lake = destination('lake', { sources: ['app', 'website'] });
+    expect(plan([crm, lake, destination('other', { sources: ['app'] })], event({}))).toEqual({
+      owed: [crm, lake],
+      skipped: [],
+    });
+  });
+
+  it('says why a destination of the source is left out', () => {
+    const off = destination('off', { enabled: false });
+    const crm = destination('crm');
+    expect(plan([off, crm], event({ crm: false }))).toEqual({
+      owed: [],
+      skipped: [
+        { destination: off, reason: 'destination_disabled' },
+        { destination: crm, reason: 'integrations' },
+      ],
+    });
+  });
+
+  it('reads the integrations object in the context too, and lets the one on the call win', () => {
+    const crm = destination('crm');
+    expect(plan([crm], event({}, { integrations: { All: false } })).owed).toEqual([]);
+    expect(plan([crm], event({ All: true }, { integrations: { All: false } })).owed).toEqual([crm]);
+  });
+
+  it('has one plan for all events that say nothing of integrations, unless a destination looks at the event', () => {
+    const all = [
+      destination('crm'),
+      destination('off', { enabled: false }),
+      destination('x', { sources: ['app'] }),
+    ];
+    const routes = new Router(all, { webhooks: 'Webhooks' });
+    expect(routes.commonPlan(website)).toEqual(routes.plan(event({}), website));
+    expect(routes.commonPlan(website)).toBe(routes.commonPlan(website));
+    expect(routes.commonPlan({ ...website, name: 'unknown' })).toEqual({ owed: [], skipped: [] });
+    const { settings } = destination('picky');
+    const picky = destination('picky', { settings: { ...settings, filter: { types: ['page'] } } });
+    expect(new Router([...all, picky], { webhooks: 'Webhooks' }).commonPlan(website)).toBeUndefined();
+  });
+
+  it('sends an event of either of two sources to the destination of both', () => {
+    const both = destination('both', { sources: ['app', 'website'] });
+    const app: Source = { ...website, id: 2, name: 'app', writeKeys: ['a'] };
+    const routes = new Router([both, destination('crm')], { webhooks: 'Webhooks' });
+    expect(routes.plan(event({}), website).owed.map(({ name }) => name)).toEqual(['both', 'crm']);
+    expect(routes.plan(event({}), app).owed.map(({ name }) => name)).toEqual(['both']);
+  });
+
+  it('owes an event once for each endpoint where each of them is a delivery of its own', () => {
+    const endpoints = [1, 2, 3].map((n) => ({ url: `http://e${n}/`, headers: {} }));
+    const settings = { endpoints, format: 'documented', success: 'each' } as const;
+    const fan = destination('fan', { settings });
+    const { owed } = plan([fan], event({}));
+    expect(owed).toEqual(lanesOf(fan));
+    expect(owed.map((lane) => lane.settings.endpoints)).toEqual(endpoints.map((endpoint) => [endpoint]));
+    expect(new Set(owed.map(({ id }) => id)).size).toBe(3);
+    expect(owed.map(({ id }) => destinationOfLane(id))).toEqual([fan.id, fan.id, fan.id]);
+    // Skipped is said of the destination, once.
+    expect(plan([fan], event({ fan: false })).skipped).toEqual([
+      { destination: fan, reason: 'integrations' },
+    ]);
+  });
+
+  it.each<[string, EventFilter, Partial<Event>, boolean]>([
+    ['its type is wanted', { types: ['track', 'page'] }, { type: 'page' }, true],
+    ['its type is not wanted', { types: ['track', 'page'] }, { type: 'identify' }, false],
+    ['its name is wanted', { events: ['Order Placed'] }, { event: 'Order Placed' }, true],
+    ['its name is not wanted', { events: ['Order Placed'] }, { event: 'order placed' }, false],
+    ['its name begins as wanted', { events: ['A', 'Order *'] }, { event: 'Order Placed' }, true],
+    ['it begins otherwise', { events: ['A', 'Order *'] }, { event: 'Orders' }, false],
+    ['any name is wanted', { events: ['*'] }, { event: 'x' }, true],
+    ['it has no such name, being no track call', { events: ['A'] }, { type: 'page', name: 'B' }, true],
+    ['its name is wanted and its type is not', { types: ['page'], events: ['A'] }, { event: 'A' }, false],
+    ['the filter says nothing', {}, { event: 'A' }, true],
+  ])('with a filter, when %s', (_situation, filter, of, owed) => {
+    const settings = { endpoints: [], format: 'documented', success: 'any', filter } as const;
+    const picky = destination('picky', { settings });
+    expect(plan([picky], { ...event({}), ...of })).toEqual(
+      owed
+        ? { owed: [picky], skipped: [] }
+        : { owed: [], skipped: [{ destination: picky, reason: 'filtered' }] },
+    );
+  });
+
+  it('plans nothing for a source without destinations', () => {
+    expect(plan([], event({}))).toEqual({ owed: [], skipped: [] });
+  });
+});

@@ -1,0 +1,63 @@
+import type { SettingsChanges, SettingsSnapshot, SettingsStore } from './ports/settings-store.ts';
+
+/** The records as they are now, and whom to tell when they change. */
+export class SettingsService {
+  readonly #settings: SettingsStore;
+  readonly #subscribers: ((snapshot: SettingsSnapshot) => void)[] = [];
+  #snapshot: SettingsSnapshot;
+  /** One change after the other: each begins with what the one before has left. */
+  #lastChange: Promise<unknown> = Promise.resolve();
+
+  constructor(settings: SettingsStore, snapshot: SettingsSnapshot) {
+    this.#settings = settings;
+    this.#snapshot = snapshot;
+  }
+
+  readonly now = (): SettingsSnapshot => this.#snapshot;
+
+  readonly audit: SettingsStore['audit'] = (query, limit, from) => this.#settings.audit(query, limit, from);
+
+  /** Tells how things are, now and after every change. */
+  follow(tell: (snapshot: SettingsSnapshot) => void): void {
+    this.#subscribers.push(tell);
+    tell(this.#snapshot);
+  }
+
+  /**
+   * Makes the changes that `decide` asks for; resolves when they are stored and in force. Nothing else changes between
+   * the two, so whatever `decide` has found true still is. Rejects with what `decide` throws, or with a `StorageError`;
+   * then nothing was changed.
+   */
+  readonly change = (
+    decide: (now: SettingsSnapshot) => SettingsChanges | Promise<SettingsChanges>,
+  ): Promise<SettingsSnapshot> => {
+    const changed = this.#lastChange.then(async () => {
+      const changes = await decide(this.#snapshot);
+      if (isEmpty(changes)) return this.#snapshot;
+      this.#snapshot = await this.#settings.apply(changes);
+      for (const tell of this.#subscribers) tell(this.#snapshot);
+      return this.#snapshot;
+    });
+    this.#lastChange = changed.catch(() => {});
+    return changed;
+  };
+}
+
+/** Gives the name of a source by its id. Also of those that were removed: what they sent is still delivered. */
+export function sourceNameLookup(settings: SettingsService): (id: number) => string {
+  let names = new Map<number, string>();
+  settings.follow(({ sources, gone }) => {
+    names = new Map([...gone.sources, ...sources].map(({ id, name }) => [id, name]));
+  });
+  return (id) => names.get(id) ?? `#${id}`;
+}
+
+function isEmpty({
+  sources,
+  destinations,
+  tokens = [],
+  replays = [],
+  removed = [],
+}: SettingsChanges): boolean {
+  return [sources, destinations, tokens, replays, removed].every((records) => records.length === 0);
+}

@@ -1,0 +1,72 @@
+import { tmpdir } from 'node:os';
+import { describe, expect, it } from 'vitest';
+import { openMemoryStore } from '../../test/memory-store/store.ts';
+import { handClock } from '../../test/support/clock.ts';
+import { type MetricFamily, parseMetrics } from '../../test/support/metrics-page.ts';
+import { StorageError } from '../ports/event-log.ts';
+import { MetricsPage, type MetricsPageDependencies } from './metrics.ts';
+import { MetricsRegistry } from './registry.ts';
+
+const NOON = Date.UTC(2026, 0, 1, 12);
+
+function page(more: Partial<MetricsPageDependencies> = {}) {
+  const clock = handClock(NOON);
+  const { queue: backlog, log } = openMemoryStore();
+  const asked = { ledger: 0 };
+  const metrics = new MetricsPage({
+    retention: 1000,
+    ...{ counts: new MetricsRegistry(), backlog, log, clock, folder: tmpdir(), version: '1.2.3' },
+    ledger: async () => {
+      asked.ledger++;
+      return { sources: {}, destinations: {}, balanced: true, differences: [] };
+    },
+    settings: () => NOTHING,
+    lanes: () => [],
+    callsOfNoSource: () => ({ discarded: {}, refused: {}, clock: { unparseable: 0, skewed: 0 } }),
+    readiness: () => [],
+    ...more,
+  });
+  return { metrics, clock, asked };
+}
+
+const RECORDS = { sources: [], destinations: [] };
+const NOTHING = { ...RECORDS, gone: RECORDS, tokens: [], replays: [] };
+
+const only = (families: ReadonlyMap<string, MetricFamily>, name: string) =>
+  families.get(name)?.series.map(({ value }) => value);
+
+describe('the page', () => {
+  it('comes without the ledger when the store cannot be read, and says so', async () => {
+    const { metrics } = page({ ledger: () => Promise.reject(new StorageError('the disk is gone')) });
+    const families = parseMetrics(await metrics.text());
+    expect(only(families, 'millrace_store_readable')).toEqual([0]);
+    expect(only(families, 'millrace_requests_total')).toEqual([0, 0, 0, 0]);
+    expect(families.has('millrace_ledger_balanced')).toBe(false);
+  });
+
+  it('says when the ledger does not balance and when calls cannot be accepted', async () => {
+    const statement = { sources: {}, destinations: {}, balanced: false, differences: [] };
+    const { metrics } = page({ ledger: async () => statement, readiness: () => ['full'] });
+    const families = parseMetrics(await metrics.text());
+    expect(only(families, 'millrace_ledger_balanced')).toEqual([0]);
+    expect(only(families, 'millrace_ready')).toEqual([0]);
+  });
+
+  it('is made once a second, however many ask, also after the clock was set back', async () => {
+    const { metrics, clock, asked } = page();
+    await Promise.all([metrics.text(), metrics.text()]);
+    await clock.pass(999);
+    await metrics.text();
+    expect(asked.ledger).toBe(1);
+    await clock.pass(1);
+    await metrics.text();
+    expect(asked.ledger).toBe(2);
+  });
+
+  it('leaves out the disk when the data folder cannot be looked at', async () => {
+    const { metrics } = page({ folder: '/no/such/folder' });
+    const families = parseMetrics(await metrics.text());
+    expect(families.has('millrace_disk_free_bytes')).toBe(false);
+    expect(only(families, 'millrace_store_readable')).toEqual([1]);
+  });
+});

@@ -1,0 +1,291 @@
+import { createHash } from 'node:crypto';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { restoreBackup } from '../../src/adapters/sqlite/backup/restore.ts';
+import { openSqliteStore } from '../../src/adapters/sqlite/store.ts';
+import { event, events, owedBatch } from '../conformance/batches.ts';
+
+const DB = 'millrace.db';
+const WAL = 'millrace.db-wal';
+const MARK = 'high-water-mark';
+
+let place: string;
+beforeEach(() => {
+  place = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'millrace-vanished-'));
+});
+afterEach(() => rmSync(place, { recursive: true }));
+
+const inPlace = (...names: string[]) => join(place, ...names);
+
+/** A folder as the death of the process leaves it: twenty commits, of which the first ten are in the file and all in the log. */
+async function crashed(name = 'data', commits = 20): Promise<string> {
+  const folder = inPlace(`${name}-live`);
+  const store = await openSqliteStore({ folder });
+  for (let n = 0; n < commits; n++) {
+    await store.log.append(owedBatch([event(`${name}-${n}`)], 'parked'));
+    if (n === commits / 2) await store.log.erase('nobody');
+  }
+  cpSync(folder, inPlace(name), { recursive: true });
+  await store.stop();
+  return inPlace(name);
+}
+
+async function stopped(name = 'data'): Promise<string> {
+  const folder = inPlace(name);
+  const store = await openSqliteStore({ folder });
+  await store.log.append(owedBatch(events(20, name), 'parked'));
+  await store.stop();
+  return folder;
+}
+
+/** How many events a start on the folder finds. */
+async function eventsIn(folder: string): Promise<number> {
+  const store = await openSqliteStore({ folder });
+  try {
+    return (await store.log.size()).events;
+  } finally {
+    await store.stop();
+  }
+}
+
+/** Every file and what is in it, the lock's left out. */
+function contentsOf(folder: string): Record<string, string> {
+  const names = readdirSync(folder).filter((name) => name !== 'lock.db' && name !== 'owner');
+  return Object.fromEntries(
+    names.map((name) => [
+      name,
+      createHash('sha1')
+        .update(readFileSync(join(folder, name)))
+        .digest('hex'),
+    ]),
+  );
+}
+
+async function expectRefused(folder: string, reason: RegExp): Promise<void> {
+  const before = contentsOf(folder);
+  await expect(openSqliteStore({ folder })).rejects.toThrow(reason);
+  // Whoever brings back what is missing must find the rest as it was.
+  expect(contentsOf(folder)).toEqual(before);
+}
+
+describe('a data folder whose store has vanished', () => {
+  const flip = (path: string, at: number) => {
+    const bytes = readFileSync(path);
+    bytes[at]! ^= 1;
+    writeFileSync(path, bytes);
+  };
+  const FRAME = 24 + 4096;
+
+  it.each<[string, (folder: string) => unknown]>([
+    ['the file is missing', (folder) => rmSync(join(folder, DB))],
+    ['the file is empty', (folder) => truncateSync(join(folder, DB))],
+    ['the file has lost its header', (folder) => writeFileSync(join(folder, DB), Buffer.alloc(8192))],
+    [
+      'file and log are missing',
+      (folder) => [rmSync(join(folder, DB)), rmSync(join(folder, WAL), { force: true })],
+    ],
+  ])('is refused after a crash and after a stop when %s, and is left as it is', async (_, damage) => {
+    for (const folder of [await crashed('crashed'), await stopped('stopped')]) {
+      damage(folder);
+      await expectRefused(folder, /restore a backup/);
+    }
+  });
+
+  it.each<[string, (log: string) => void]>([
+    ['is missing', (log) => rmSync(log)],
+    ['is empty', (log) => truncateSync(log)],
+    ['has lost its header', (log) => writeFileSync(log, readFileSync(log).fill(0, 0, 32))],
+    ['has a flipped bit in its header', (log) => flip(log, 17)],
+    ['has a flipped bit in its first frame', (log) => flip(log, 32 + 100)],
+    ['has a flipped bit in its middle', (log) => flip(log, 32 + 3 * FRAME + 500)],
+    ['is cut off in its middle', (log) => truncateSync(log, 32 + 3 * FRAME)],
+    ['is of an earlier time', (log) => writeFileSync(log, readFileSync(log).subarray(0, 32 + FRAME))],
+  ])('is refused after a crash when the log %s, and is left as it is', async (_, damage) => {
+    const folder = await crashed();
+    damage(join(folder, WAL));
+    await expectRefused(folder, /has lost its last \d+ commits.*restore a backup/s);
+  });
+
+  it('says how many commits are lost, and opens as it was when the log is brought back', async () => {
+    const folder = await crashed();
+    renameSync(join(folder, WAL), inPlace('away'));
+    await expectRefused(folder, /lost its last 9 commits of 21/);
+    renameSync(inPlace('away'), join(folder, WAL));
+    expect(await eventsIn(folder)).toBe(20);
+  });
+
+  it('is refused when its file is an older copy, or of another installation', async () => {
+    const folder = await stopped();
+    cpSync(join(folder, DB), inPlace('older'));
+    const store = await openSqliteStore({ folder });
+    await store.log.append(owedBatch(events(1, 'later'), 'parked'));
+    await store.stop();
+    cpSync(inPlace('older'), join(folder, DB));
+    await expectRefused(folder, /lost its last 1 commit of 2/);
+    cpSync(join(await stopped('other'), DB), join(folder, DB));
+    await expectRefused(folder, /another installation/);
+  });
+
+  it('is refused without a mark when only its log is left', async () => {
+    const folder = await crashed();
+    rmSync(join(folder, MARK));
+    rmSync(join(folder, DB));
+    await expectRefused(folder, /restore a backup/);
+  });
+});
+
+describe('a data folder that is whole', () => {
+  it('opens after a crash, after a stop, and after another program has emptied its log into the file', async () => {
+    const folder = await crashed();
+    const database = new DatabaseSync(join(folder, DB));
+    database.exec('pragma wal_checkpoint(truncate)');
+    database.close();
+    expect(existsSync(join(folder, WAL))).toBe(false);
+    expect(await eventsIn(folder)).toBe(20);
+    expect(await eventsIn(folder)).toBe(20);
+  });
+
+  it('opens after a crash when its file is reached by a symbolic link, and is judged by the log beside the file', async () => {
+    const folder = await crashed();
+    mkdirSync(inPlace('disk'));
+    for (const name of [DB, WAL]) renameSync(join(folder, name), inPlace('disk', name));
+    symlinkSync(inPlace('disk', DB), join(folder, DB));
+    cpSync(inPlace('disk'), inPlace('copy'), { recursive: true });
+    expect(await eventsIn(folder)).toBe(20);
+    cpSync(inPlace('copy'), inPlace('disk'), { recursive: true });
+    rmSync(inPlace('disk', WAL));
+    await expectRefused(folder, /has lost its last 9 commits/);
+  });
+
+  it('opens with a log that was begun anew and torn in its header, as everything before is in the file', async () => {
+    const folder = await crashed();
+    const log = readFileSync(join(folder, WAL));
+    const database = new DatabaseSync(join(folder, DB));
+    database.exec('pragma wal_checkpoint(truncate)');
+    database.close();
+    log[20]! ^= 1;
+    writeFileSync(join(folder, WAL), log);
+    expect(await eventsIn(folder)).toBe(20);
+  });
+
+  it('opens without a mark, as earlier versions left it, and gets one', async () => {
+    const folder = await crashed();
+    rmSync(join(folder, MARK));
+    const database = new DatabaseSync(join(folder, DB));
+    database.exec(`delete from installation where name = 'id'`);
+    database.close();
+    expect(await eventsIn(folder)).toBe(20);
+    rmSync(join(folder, DB));
+    await expectRefused(folder, /restore a backup/);
+  });
+
+  it('opens with a mark that is damaged, and gets a new one', async () => {
+    const folder = await stopped();
+    for (const damage of [Buffer.alloc(0), Buffer.from('garbage'), Buffer.alloc(1536)]) {
+      writeFileSync(join(folder, MARK), damage);
+      expect(await eventsIn(folder)).toBe(20);
+    }
+    writeFileSync(join(folder, MARK), 'garbage');
+    rmSync(join(folder, DB));
+    await expectRefused(folder, /restore a backup/);
+  });
+
+  it('opens when it is a copy of a backup, and restoring into an empty folder leaves one with its mark', async () => {
+    const store = await openSqliteStore({ folder: inPlace('live') });
+    await store.log.append(owedBatch(events(5, 'a'), 'parked'));
+    await store.backup(inPlace('backup'));
+    await store.log.append(owedBatch(events(5, 'b'), 'parked'));
+    await store.stop();
+    restoreBackup(inPlace('backup'), inPlace('restored'));
+    rmSync(inPlace('restored', DB));
+    await expectRefused(inPlace('restored'), /restore a backup/);
+    rmSync(inPlace('restored'), { recursive: true });
+    restoreBackup(inPlace('backup'), inPlace('restored'));
+    expect(await eventsIn(inPlace('restored'))).toBe(5);
+    expect(await eventsIn(inPlace('backup'))).toBe(5);
+  });
+});
+
+describe('a millrace.db that Millrace did not write', () => {
+  it.each(['delete', 'wal'])('is refused and left as it is (journal mode %s)', async (mode) => {
+    const folder = inPlace('foreign');
+    mkdirSync(folder);
+    const database = new DatabaseSync(join(folder, DB));
+    database.exec(`pragma journal_mode = ${mode}; create table mine(a); insert into mine values (1)`);
+    cpSync(folder, inPlace('copy'), { recursive: true });
+    database.close();
+    await expectRefused(inPlace('copy'), /did not write/);
+  });
+
+  it('is refused when it is no database at all', async () => {
+    writeFileSync(inPlace(DB), 'a diary');
+    await expectRefused(place, /did not write|damaged/);
+  });
+});
+
+describe.runIf(process.platform !== 'win32')('rights', () => {
+  const modeOf = (...names: string[]) => statSync(inPlace(...names)).mode & 0o777;
+
+  it('that are too loose are tightened at every start', async () => {
+    const folder = await crashed();
+    chmodSync(folder, 0o755);
+    writeFileSync(join(folder, 'admin-token'), 'token', { mode: 0o644 });
+    for (const name of readdirSync(folder)) chmodSync(join(folder, name), 0o644);
+    const store = await openSqliteStore({ folder });
+    try {
+      expect(modeOf('data')).toBe(0o700);
+      expect(readdirSync(folder)).toEqual(expect.arrayContaining([DB, WAL, MARK, 'admin-token', 'lock.db']));
+      for (const name of readdirSync(folder)) expect([name, modeOf('data', name)]).toEqual([name, 0o600]);
+    } finally {
+      await store.stop();
+    }
+  });
+
+  it('of a folder in which something else lies too are left alone, and spoken of', async () => {
+    const folder = await stopped();
+    writeFileSync(join(folder, 'diary'), 'mine', { mode: 0o644 });
+    chmodSync(folder, 0o755);
+    chmodSync(join(folder, DB), 0o644);
+    const warnings: object[] = [];
+    const logger = { info: () => {}, error: () => {}, warn: (facts: object) => warnings.push(facts) };
+    await (await openSqliteStore({ folder, logger })).stop();
+    expect([modeOf('data'), modeOf('data', 'diary'), modeOf('data', DB)]).toEqual([0o755, 0o644, 0o600]);
+    expect(warnings).toEqual([{ path: folder, mode: '755', problem: expect.stringContaining('diary') }]);
+  });
+
+  it('of a backup and of what is restored are for their owner alone, whatever the umask', async () => {
+    const before = process.umask(0);
+    try {
+      const store = await openSqliteStore({ folder: inPlace('live') });
+      mkdirSync(inPlace('backup'), { mode: 0o777 });
+      await store.backup(inPlace('backup'));
+      await store.stop();
+      expect([modeOf('backup'), modeOf('backup', DB)]).toEqual([0o700, 0o600]);
+      chmodSync(inPlace('backup', DB), 0o644);
+      mkdirSync(inPlace('empty'), { mode: 0o777 });
+      for (const into of ['empty', 'new']) {
+        restoreBackup(inPlace('backup'), inPlace(into));
+        expect([modeOf(into), modeOf(into, DB), modeOf(into, MARK)]).toEqual([0o700, 0o600, 0o600]);
+      }
+    } finally {
+      process.umask(before);
+    }
+  });
+});

@@ -1,0 +1,304 @@
+import { describe, expect, it } from 'vitest';
+import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
+import { seeded } from '../support/seeded.ts';
+import { DOWN, HANGS, OK } from './fake-endpoints.ts';
+import { CRM, destination, START, World } from './world.ts';
+
+/** With this every pause before a probe is the mean of its spread. */
+const MEAN = 1 - 1 / Math.E;
+
+describe('an outage', () => {
+  it('is an outage when 20 deliveries have failed in a row after the first', async () => {
+    const world = await World.open({ behave: () => DOWN });
+    await world.accept(500);
+    await world.clock.pass(100);
+    expect(world.stateOf(CRM)).toMatchObject({ state: 'failing', breaker: 'open', limit: 1 });
+    // 16 were in flight when the first failed; 20 more had to begin afterwards and fail too, some beside each other.
+    expect(world.endpoints.arrivals.length).toBeGreaterThanOrEqual(36);
+    expect(world.endpoints.arrivals.length).toBeLessThan(50);
+    expect(world.stateOf(CRM).lastError).toEqual({
+      reason: 'connection_refused',
+      endpoint: 'http://crm/',
+      at: expect.any(Number),
+    });
+  });
+
+  it('is noticed within a minute where every request hangs', async () => {
+    const world = await World.open({ behave: () => HANGS });
+    await world.accept(500);
+    await world.clock.passUntil(() => world.stateOf(CRM).breaker === 'open', MINUTE);
+  });
+
+  it('holds nothing in memory while it lasts, and loses nothing of what was there', async () => {
+    const world = await World.open({ behave: () => DOWN });
+    await world.accept(1900);
+    expect(world.stateOf(CRM).held).toBe(1900);
+    await world.clock.pass(SECOND);
+    expect(world.stateOf(CRM)).toMatchObject({ held: 0, inFlight: 0, breaker: 'open' });
+    const [lane] = await world.store.queue.stats();
+    expect(lane).toMatchObject({ held: 0, onDisk: 1900 });
+    expect(await world.countsOf(CRM)).toMatchObject({ owed: 1900, pending: 1900 });
+  });
+
+  it('gives back to disk what was being committed or claimed when it began', async () => {
+    const world = await World.open({ behave: () => DOWN });
+    await world.accept(2000);
+    await world.accept(3000);
+    const [before] = await world.store.queue.stats();
+    expect(before).toMatchObject({ held: 2000, onDisk: 3000 });
+    await world.clock.pass(4 * SECOND);
+    expect(world.stateOf(CRM).held).toBe(0);
+    const [after] = await world.store.queue.stats();
+    expect(after).toMatchObject({ held: 0, onDisk: 5000 });
+  });
+
+  it('is probed with one real delivery, at first after 2 and 4 s on average, and then every 7', async () => {
+    const world = await World.open({ behave: () => DOWN, random: () => MEAN });
+    await world.accept(500);
+    await world.clock.passUntil(() => world.stateOf(CRM).breaker === 'open', SECOND);
+    const openedAt = world.clock.now();
+    const before = world.endpoints.arrivals.length;
+    await world.clock.pass(20 * SECOND);
+    const probes = world.secondsOf(CRM, openedAt).slice(before);
+    const pauses = probes.map((at, nth) => at - (probes[nth - 1] ?? 0));
+    expect(pauses.map(Math.round)).toEqual([2, 4, 7]);
+    expect(world.endpoints.mostOpen.get('http://crm/')).toBe(16);
+  });
+
+  it('is probed at times that differ from lane to lane', async () => {
+    const randoms = [0, 0.99];
+    const seconds = [];
+    for (const random of randoms) {
+      const world = await World.open({ behave: () => DOWN, random: () => random });
+      await world.accept(500);
+      await world.clock.passUntil(() => world.stateOf(CRM).breaker === 'open', SECOND);
+      const { nextProbeAt } = world.stateOf(CRM);
+      seconds.push((nextProbeAt! - world.clock.now()) / SECOND);
+    }
+    expect(seconds).toEqual([1, expect.closeTo(5.6, 1)]);
+  });
+
+  it('is probed as often when everything that waits has been tried and waits for half an hour', async () => {
+    const world = await World.open({ behave: () => DOWN });
+    await world.accept(60);
+    await world.clock.pass(2 * HOUR);
+    const before = world.endpoints.arrivals.length;
+    await world.clock.pass(10 * MINUTE);
+    expect(world.endpoints.arrivals.length - before).toBeGreaterThan(80);
+    world.endpoints.behave = () => OK;
+    await world.clock.pass(MINUTE);
+    expect(await world.countsOf(CRM)).toMatchObject({ delivered: 60, pending: 0, dead: {} });
+  });
+
+  it('that comes and goes every 30 seconds drains its backlog while the endpoint is up', async () => {
+    const world = await World.open({ random: seeded(3) });
+    const since = world.clock.monotonic();
+    // It was in step with the probes once: up for the 30 seconds between two of them.
+    world.endpoints.behave = () => {
+      const seconds = (world.clock.monotonic() - since) / SECOND;
+      return seconds % 60 < 30 ? DOWN : { after: 20 };
+    };
+    for (let minute = 0; minute < 10; minute++) {
+      await world.accept(500);
+      await world.clock.pass(MINUTE);
+      expect((await world.countsOf(CRM)).delivered).toBeGreaterThan((minute - 2) * 500);
+    }
+    await world.clock.pass(3 * MINUTE);
+    expect(await world.countsOf(CRM)).toMatchObject({ delivered: 5000, pending: 0, dead: {} });
+  });
+
+  it('is probed one at a time, however long a probe takes', async () => {
+    const world = await World.open({ behave: () => DOWN });
+    await world.accept(500);
+    await world.clock.pass(SECOND);
+    world.endpoints.behave = () => HANGS;
+    world.endpoints.mostOpen.clear();
+    await world.clock.passUntil(() => world.stateOf(CRM).breaker === 'probing', 10 * SECOND);
+    await world.accept(300);
+    expect(world.stateOf(CRM)).toMatchObject({ state: 'failing', breaker: 'probing', inFlight: 1, held: 1 });
+    await world.clock.pass(5 * MINUTE);
+    expect(world.endpoints.mostOpen.get('http://crm/')).toBe(1);
+  });
+
+  it('lets Retry-After put off the next probe, but for no more than ten minutes', async () => {
+    const world = await World.open({ behave: () => ({ status: 503, retryAfter: '90' }) });
+    await world.accept(500);
+    await world.clock.pass(SECOND);
+    expect((world.stateOf(CRM).nextProbeAt! - START) / SECOND).toBeCloseTo(90, 0);
+    world.endpoints.behave = () => ({ status: 503, retryAfter: '14400' });
+    await world.clock.pass(90 * SECOND);
+    expect((world.stateOf(CRM).nextProbeAt! - world.clock.now()) / MINUTE).toBeCloseTo(10, 0);
+  });
+
+  it('of an hour at ten events a second costs a row a second and nine requests a minute', async () => {
+    const world = await World.open({ behave: () => DOWN, random: () => MEAN });
+    await world.accept(500);
+    await world.clock.pass(SECOND);
+    const requests = world.endpoints.arrivals.length;
+    const rows = world.contents.sets.size;
+    const seconds = 3600;
+    for (let second = 0; second < seconds; second++) {
+      await world.accept(10);
+      await world.clock.pass(SECOND);
+      if (second % 1000 === 0) expect(world.stateOf(CRM).held).toBeLessThanOrEqual(1);
+    }
+    // The store is asked to append once a second here; each probe leaves one row of its own.
+    const probes = world.endpoints.arrivals.length - requests;
+    expect(probes).toBeGreaterThan(505);
+    expect(probes).toBeLessThan(520);
+    expect(world.contents.sets.size - rows).toBeLessThanOrEqual(seconds + probes);
+    expect(world.contents.failures.length).toBe(world.endpoints.arrivals.length);
+    expect(await world.countsOf(CRM)).toMatchObject({ pending: 500 + 10 * seconds, delivered: 0, dead: {} });
+  });
+
+  it('ends with everything delivered that has not waited for four hours', async () => {
+    const world = await World.open({ behave: () => DOWN });
+    await world.accept(1000);
+    for (let minute = 0; minute < 3 * 60 + 50; minute++) {
+      await world.clock.pass(MINUTE);
+      await world.accept(10);
+    }
+    world.endpoints.behave = () => OK;
+    await world.clock.pass(2 * MINUTE);
+    expect(await world.countsOf(CRM)).toMatchObject({ delivered: 1000 + 2300, pending: 0, dead: {} });
+  });
+
+  it('says so in one line when it begins and in one when it ends', async () => {
+    const world = await World.open({ behave: () => DOWN });
+    await world.accept(500);
+    await world.clock.passUntil(() => world.stateOf(CRM).breaker === 'open', SECOND);
+    const opened = world.linesOf('destination.failing').filter(({ facts }) => facts['breaker'] === 'open');
+    expect(opened).toHaveLength(1);
+    expect(opened[0]).toMatchObject({
+      level: 'warn',
+      facts: {
+        destination: 'crm',
+        reason: 'connection_refused',
+        endpoint: 'http://crm/',
+        nextProbeAt: new Date(world.stateOf(CRM).nextProbeAt!).toISOString(),
+      },
+    });
+    const before = world.lines.length;
+    await world.clock.pass(10 * MINUTE);
+    expect(world.lines.length).toBe(before);
+
+    world.endpoints.behave = () => OK;
+    await world.clock.pass(2 * MINUTE);
+    const lines = world.lines.slice(before);
+    expect(lines).toEqual([
+      {
+        level: 'info',
+        event: 'destination.recovered',
+        facts: expect.objectContaining({ destination: 'crm' }),
+      },
+    ]);
+    const { failingForMs, parked } = lines[0]!.facts as { failingForMs: number; parked: number };
+    expect(failingForMs).toBeGreaterThan(10 * MINUTE);
+    // All but the probe that succeeded.
+    expect(parked).toBe(499);
+  });
+});
+
+describe('the retry window in an outage', () => {
+  it('ends four hours after the first failure, or after the parking, and not before', async () => {
+    const world = await World.open({ behave: () => DOWN });
+    await world.accept(500);
+    await world.clock.passUntil(() => world.stateOf(CRM).breaker === 'open', SECOND);
+    await world.clock.pass(HOUR - (world.clock.now() - START));
+    await world.accept(100);
+
+    await world.clock.pass(3 * HOUR - 1);
+    expect(await world.countsOf(CRM)).toMatchObject({ pending: 600, dead: {} });
+    await world.clock.pass(MINUTE + 5 * SECOND);
+    expect(await world.countsOf(CRM)).toMatchObject({ pending: 100, dead: { retry_window_over: 500 } });
+
+    await world.clock.pass(HOUR - MINUTE - 6 * SECOND);
+    expect(await world.countsOf(CRM)).toMatchObject({ pending: 100 });
+    await world.clock.pass(MINUTE + 6 * SECOND);
+    expect(await world.countsOf(CRM)).toMatchObject({ pending: 0, dead: { retry_window_over: 600 } });
+  });
+
+  it('counts from the parking for what a probe has tried too', async () => {
+    const world = await World.open({ behave: () => DOWN });
+    await world.accept(500);
+    await world.clock.pass(4 * HOUR + 2 * MINUTE);
+    // Some three thousand probes, and their deliveries failed for the first time all through the four hours.
+    expect(await world.countsOf(CRM)).toMatchObject({ pending: 0, dead: { retry_window_over: 500 } });
+  });
+
+  it('is over for what waits when the endpoint comes back later, and not a request is made for it', async () => {
+    const world = await World.open({ behave: () => DOWN });
+    await world.accept(500);
+    await world.clock.pass(30 * SECOND);
+    await world.clock.pass(4 * HOUR - 40 * SECOND);
+    const [fresh] = await world.accept(1);
+    await world.clock.pass(45 * SECOND);
+    world.endpoints.behave = () => OK;
+    const before = world.endpoints.arrivals.length;
+    await world.clock.pass(5 * MINUTE);
+    expect(world.endpoints.arrivals.slice(before).map(({ id }) => id)).toEqual([fresh]);
+    expect(await world.countsOf(CRM)).toMatchObject({ delivered: 1, dead: { retry_window_over: 500 } });
+  });
+
+  it('goes on over a restart', async () => {
+    const world = await World.open({ behave: () => DOWN });
+    await world.accept(500);
+    await world.clock.pass(2 * HOUR);
+    await world.accept(100);
+    await world.crash();
+    await world.clock.pass(2 * HOUR - MINUTE);
+    expect(await world.countsOf(CRM)).toMatchObject({ dead: {} });
+    await world.clock.pass(3 * MINUTE);
+    const { dead, pending } = await world.countsOf(CRM);
+    // The few that the new process tried before it knew of the outage have failed for the first time then.
+    expect(dead['retry_window_over']).toBeGreaterThan(450);
+    expect(pending).toBeGreaterThanOrEqual(100);
+    await world.clock.pass(2 * HOUR + MINUTE);
+    expect(await world.countsOf(CRM)).toMatchObject({ pending: 0, dead: { retry_window_over: 600 } });
+  });
+
+  it('does not end for what was only stored while this program was down for a night', async () => {
+    const world = await World.open({ behave: () => HANGS });
+    await world.accept(300);
+    world.kill();
+    await world.clock.pass(10 * HOUR);
+    // The machine is up again before its network is.
+    await world.boot();
+    world.endpoints.behave = () => ({ failed: 'name_not_resolved' });
+    await world.clock.pass(8 * MINUTE);
+    expect(world.stateOf(CRM).breaker).toBe('open');
+    expect(await world.countsOf(CRM)).toMatchObject({ pending: 300, dead: {} });
+    world.endpoints.behave = () => OK;
+    await world.clock.pass(2 * MINUTE);
+    expect(await world.countsOf(CRM)).toMatchObject({ delivered: 300, dead: {} });
+  });
+
+  it('does not end in a short outage for a backlog that a slow endpoint has gathered in five hours', async () => {
+    // It answers slowly and turns every fourth request away, so that few are in flight.
+    const world = await World.open({
+      behave: (_, nth) => ({ after: 4 * SECOND, status: nth % 4 === 0 ? 429 : 200 }),
+    });
+    for (let batch = 0; batch < 40; batch++) await world.accept(500);
+    await world.clock.pass(5 * HOUR);
+    const { delivered, pending, dead } = await world.countsOf(CRM);
+    expect(delivered).toBeGreaterThan(1000);
+    expect(pending).toBeGreaterThan(1000);
+    expect(dead).toEqual({});
+    const [lane] = await world.store.queue.stats();
+    expect(lane!.nextDueAt).toBe(START);
+    world.endpoints.behave = () => DOWN;
+    await world.clock.pass(2 * MINUTE);
+    expect(world.stateOf(CRM).breaker).toBe('open');
+    expect((await world.countsOf(CRM)).dead).toEqual({});
+  });
+
+  it('does not pass while the destination is disabled and nothing has failed', async () => {
+    const world = await World.open({ behave: () => OK });
+    world.configure([destination(1, 'crm', { enabled: false, version: 2 })]);
+    await world.acceptAs(['early'], [CRM]);
+    await world.clock.pass(9 * HOUR);
+    world.configure([destination(1, 'crm', { version: 3 })]);
+    await world.clock.pass(SECOND);
+    expect(await world.countsOf(CRM)).toMatchObject({ delivered: 1, dead: {} });
+  });
+});

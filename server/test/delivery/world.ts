@@ -1,0 +1,240 @@
+import { wallClockStore } from '../../src/adapters/system/wall-clock-store.ts';
+import type { WorkerState } from '../../src/delivery/contract.ts';
+import { byDestination } from '../../src/delivery/destination-totals.ts';
+import { Dispatcher, type DispatcherDependencies } from '../../src/delivery/dispatcher.ts';
+import { webhooks } from '../../src/destinations/webhooks/destination.ts';
+import { acceptEvent } from '../../src/ingest/accepted-event.ts';
+import { CommitQueue } from '../../src/ingest/commit-queue.ts';
+import { type Destination, lanesOf } from '../../src/model/destination.ts';
+import type { Event } from '../../src/model/event.ts';
+import type { DestinationCounts } from '../../src/model/ledger.ts';
+import type { Duration, Time } from '../../src/model/time.ts';
+import type { Logger } from '../../src/ports/logger.ts';
+import type { Store } from '../../src/ports/store.ts';
+import { emptyContents, type MemoryContents, openMemoryStore } from '../memory-store/store.ts';
+import { type HandClock, handClock } from '../support/clock.ts';
+import { sourceWith } from '../support/sources.ts';
+import { type Behaviour, type FakeEndpoints, fakeEndpoints, OK } from './fake-endpoints.ts';
+
+export const START: Time = Date.UTC(2026, 0, 1, 12);
+
+const SOURCE = sourceWith({ writeKeys: [] });
+
+/** A destination whose only endpoint is `http://<name>/`. */
+export function destination(id: number, name: string, more: Partial<Destination> = {}): Destination {
+  return {
+    id,
+    name,
+    type: 'webhooks',
+    sources: ['website'],
+    enabled: true,
+    version: 1,
+    settings: { endpoints: [{ url: `http://${name}/`, headers: {} }], format: 'documented', success: 'any' },
+    ...more,
+  };
+}
+
+export const CRM = destination(1, 'crm');
+export const OTHER = destination(2, 'other');
+
+export interface Line {
+  readonly level: 'debug' | 'info' | 'warn' | 'error';
+  readonly event: string;
+  readonly facts: Readonly<Record<string, unknown>>;
+}
+
+export interface WorldOptions {
+  readonly destinations?: readonly Destination[];
+  readonly behave?: Behaviour;
+  /** Stands between the lanes and their store. */
+  readonly between?: (store: Store) => Store;
+  /** In the middle unless a test says otherwise: then every delay is exactly the one of the schedule. */
+  readonly random?: () => number;
+  /** How much the wall clock shows more than the monotonic one at the beginning. */
+  readonly ahead?: Duration;
+  readonly measures?: DispatcherDependencies['measures'];
+}
+
+/**
+ * Lanes with the real memory store below, the real group commit above, endpoints that follow a script, and a clock that is
+ * moved by hand.
+ */
+export class World {
+  readonly clock: HandClock;
+  readonly endpoints: FakeEndpoints;
+  readonly lines: Line[] = [];
+  readonly contents: MemoryContents = emptyContents();
+  readonly #options: WorldOptions;
+  #destinations: readonly Destination[];
+  #store: Store;
+  #lanes: Dispatcher;
+  #commits: CommitQueue;
+  /** Of the process: a dead one hears no answers, is not woken, and sends nothing. */
+  #life = { over: false };
+  #batches = 0;
+  #events = 0;
+
+  private constructor(options: WorldOptions) {
+    this.#options = options;
+    this.clock = handClock(START, options.ahead);
+    this.#destinations = options.destinations ?? [CRM];
+    this.endpoints = fakeEndpoints(this.clock, options.behave ?? (() => OK));
+    this.#store = openMemoryStore({ contents: this.contents });
+    this.#lanes = this.#makeLanes();
+    this.#commits = this.#makeCommits();
+  }
+
+  static async open(options: WorldOptions = {}): Promise<World> {
+    const world = new World(options);
+    await world.lanes.start();
+    return world;
+  }
+
+  get lanes(): Dispatcher {
+    return this.#lanes;
+  }
+
+  get store(): Store {
+    return this.#store;
+  }
+
+  /** The store as people ask it. */
+  get shownStore(): Store {
+    return wallClockStore(this.#store, this.clock);
+  }
+
+  /** The process dies. */
+  kill(): void {
+    this.#life.over = true;
+  }
+
+  /** A new process starts on what was stored. */
+  async boot(): Promise<void> {
+    this.#life = { over: false };
+    this.#store = openMemoryStore({ contents: this.contents });
+    this.#lanes = this.#makeLanes();
+    this.#commits = this.#makeCommits();
+    await this.#lanes.start();
+  }
+
+  async crash(): Promise<void> {
+    this.kill();
+    await this.boot();
+  }
+
+  configure(destinations: readonly Destination[]): void {
+    this.#destinations = destinations;
+    this.#lanes.configure(destinations);
+  }
+
+  /** One batch of new events for the destinations, received and committed now; gives their messageIds. */
+  async accept(count: number, to: readonly Destination[] = this.#destinations): Promise<string[]> {
+    const ids = Array.from({ length: count }, () => `m${this.#events++}`);
+    await this.acceptAs(ids, to);
+    return ids;
+  }
+
+  /** The same with given messageIds; resolves to false when nothing could be stored. */
+  async acceptAs(ids: readonly string[], to: readonly Destination[] = this.#destinations): Promise<boolean> {
+    const receivedAt = this.clock.now();
+    const stored = await new Promise<boolean>((resolve) => {
+      this.#planned = to.filter(({ enabled }) => enabled).flatMap(lanesOf);
+      this.#commits.add({
+        events: ids.map((id) => eventOf(id, receivedAt)),
+        counts: [{ source: SOURCE.id, calls: ids.length, discarded: {} }],
+        receivedAt,
+        committed: (result) => resolve(!('error' in result)),
+      });
+    });
+    await this.clock.settle();
+    return stored;
+  }
+  #planned: readonly Destination[] = [];
+
+  stateOf({ id }: Destination): WorkerState {
+    return this.lanes.states().find((state) => state.destination === id)!;
+  }
+
+  async countsOf({ id }: Destination): Promise<DestinationCounts> {
+    const { destinations } = await byDestination(this.store.queue).ledger();
+    const none = { owed: 0, delivered: 0, pending: 0, dead: {}, erased: 0, skipped: {} };
+    return destinations.get(id) ?? none;
+  }
+
+  /** When the endpoint of this destination got requests, in seconds since `from`. */
+  secondsOf({ settings }: Destination, from: Time = START): number[] {
+    const { url } = settings.endpoints[0]!;
+    return this.endpoints.arrivals.filter((one) => one.url === url).map(({ at }) => (at - from) / 1000);
+  }
+
+  linesOf(event: string): Line[] {
+    return this.lines.filter((line) => line.event === event);
+  }
+
+  #makeLanes(): Dispatcher {
+    const {
+      log,
+      queue: backlog,
+      endpointHealth: healths,
+    } = this.#options.between?.(this.#store) ?? this.#store;
+    const life = this.#life;
+    const lanes = new Dispatcher({
+      log,
+      backlog,
+      healths,
+      transport: {
+        send: (request, done) => {
+          if (!life.over) this.endpoints.send(request, (answer) => life.over || done(answer));
+        },
+        stop: async () => {},
+      },
+      clock: {
+        now: () => this.clock.now(),
+        monotonic: () => this.clock.monotonic(),
+        steps: () => this.clock.steps(),
+        after: (delay, wake) => this.clock.after(delay, () => life.over || wake()),
+      },
+      logger: this.logger,
+      watching: () => undefined,
+      sourceName: String,
+      measures: this.#options.measures,
+      random: this.#options.random ?? (() => 0.5),
+      types: { webhooks },
+    });
+    lanes.configure(this.#destinations);
+    return lanes;
+  }
+
+  #makeCommits(): CommitQueue {
+    return new CommitQueue({
+      log: this.#options.between?.(this.#store).log ?? this.#store.log,
+      liveDelivery: this.#lanes,
+      plan: () => ({ owed: this.#planned, skipped: [] }),
+      clock: this.clock,
+      newBatchId: () => `batch ${this.#batches++}`,
+    });
+  }
+
+  get logger(): Logger {
+    const write = (level: Line['level']) => (facts: Line['facts'], event: string) => {
+      this.lines.push({ level, event, facts });
+    };
+    return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
+  }
+}
+
+function eventOf(messageId: string, at: Time) {
+  const receivedAt = new Date(at).toISOString();
+  const event: Event = {
+    messageId,
+    type: 'track',
+    channel: 'server',
+    userId: 'u1',
+    event: 'Order Placed',
+    context: {},
+    integrations: {},
+    timestamp: receivedAt,
+    receivedAt,
+  };
+  return acceptEvent(SOURCE, event, JSON.stringify(event));
+}

@@ -1,0 +1,130 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { DestinationHealth, EndpointHealthStore } from '../../src/ports/delivery-queue.ts';
+import type {
+  AuditPage,
+  AuditQuery,
+  DestinationRecord,
+  RecordName,
+  SettingsChanges,
+  SettingsSnapshot,
+  SettingsStore,
+  SourceRecord,
+} from '../../src/ports/settings-store.ts';
+import { assertOpen, type MemoryContents, type Opening, type RecordEntry } from './contents.ts';
+
+/** The operator's records in memory. */
+export function openSettings(contents: MemoryContents, holder: Opening): SettingsStore {
+  return {
+    async load() {
+      return snapshotOf(contents);
+    },
+    async apply(changes) {
+      assertOpen(contents, holder);
+      change(contents, copyOf(changes));
+      return snapshotOf(contents);
+    },
+    async audit(query, limit, from = contents.audit.length) {
+      return copyOf(pageOf(contents, query, { limit, from }));
+    },
+  };
+}
+
+function change(
+  contents: MemoryContents,
+  { sources, destinations, tokens = [], replays = [], removed = [], audit = [] }: SettingsChanges,
+): void {
+  for (const record of removed) remove(contents, record);
+  for (const record of sources) putSource(contents, record);
+  for (const record of destinations) putDestination(contents, record);
+  for (const token of tokens) contents.tokenRecords.set(token.name, token);
+  for (const replay of replays) contents.replayRecords.set(replay.id, replay);
+  contents.audit.push(...audit);
+}
+
+function snapshotOf(contents: MemoryContents): SettingsSnapshot {
+  const { sourceRecords, destinationRecords, tokenRecords, replayRecords } = contents;
+  return copyOf({
+    sources: recordsOf(sourceRecords, false),
+    destinations: recordsOf(destinationRecords, false),
+    tokens: [...tokenRecords.values()],
+    replays: [...replayRecords.values()],
+    gone: { sources: recordsOf(sourceRecords, true), destinations: recordsOf(destinationRecords, true) },
+  });
+}
+
+function recordsOf<Of>(records: ReadonlyMap<string, RecordEntry<Of>>, areGone: boolean): Of[] {
+  return [...records.values()].filter(({ isGone }) => isGone === areGone).map(({ record }) => record);
+}
+
+/** A copy as a disk would give it back: the records are data, and nobody else may change what is stored. */
+function copyOf<T>(value: T): T {
+  return JSON.parse(JSON.stringify(value)) as T;
+}
+
+function remove(
+  { sourceRecords, destinationRecords, tokenRecords, replayRecords }: MemoryContents,
+  { kind, name }: RecordName,
+): void {
+  const source = sourceRecords.get(name);
+  const destination = destinationRecords.get(name);
+  if (kind === 'token') tokenRecords.delete(name);
+  else if (kind === 'replay') replayRecords.delete(name);
+  else if (kind === 'source' && source !== undefined) sourceRecords.set(name, { ...source, isGone: true });
+  else if (kind === 'destination' && destination?.isGone === false) {
+    const record = { ...destination.record, version: destination.record.version + 1 };
+    destinationRecords.set(name, { record, isGone: true });
+  }
+}
+
+/** Names are never forgotten, so their number is also the newest id. */
+function putSource({ sourceRecords }: MemoryContents, record: SourceRecord): void {
+  const id = sourceRecords.get(record.name)?.record.id ?? sourceRecords.size + 1;
+  sourceRecords.set(record.name, { record: { ...record, id }, isGone: false });
+}
+
+/** Compared as values: the order of keys is no change, the order of endpoints is (deliveries know them by place). */
+function putDestination({ destinationRecords }: MemoryContents, record: DestinationRecord): void {
+  const known = destinationRecords.get(record.name);
+  const { id = destinationRecords.size + 1, version = 0 } = known?.record ?? {};
+  const isSame = known !== undefined && isDeepStrictEqual({ ...record, id, version }, known.record);
+  if (isSame && !known.isGone) return;
+  destinationRecords.set(record.name, { record: { ...record, id, version: version + 1 }, isGone: false });
+}
+
+function pageOf(
+  { audit }: MemoryContents,
+  { kind, name }: AuditQuery,
+  { limit, from }: { limit: number; from: number },
+): AuditPage {
+  const places = audit
+    .map((_, place) => place)
+    .filter((place) => place < from)
+    .filter((place) => kind === undefined || audit[place]!.kind === kind)
+    .filter((place) => name === undefined || audit[place]!.name === name)
+    .reverse();
+  const shown = places.slice(0, limit);
+  return {
+    entries: shown.map((place) => audit[place]!),
+    ...(places.length > limit ? { next: shown.at(-1)! } : {}),
+  };
+}
+
+/** The health of endpoints in memory, as a disk would give it back. */
+export function openEndpointHealths(contents: MemoryContents, holder: Opening): EndpointHealthStore {
+  const { endpointHealths } = contents;
+  return {
+    async load() {
+      return Array.from(endpointHealths, ([destination, endpoints]) => ({
+        destination,
+        endpoints: JSON.parse(endpoints) as DestinationHealth['endpoints'],
+      })).sort((a, b) => a.destination - b.destination);
+    },
+    async save(healths) {
+      assertOpen(contents, holder);
+      for (const { destination, endpoints } of healths) {
+        if (endpoints.length === 0) endpointHealths.delete(destination);
+        else endpointHealths.set(destination, JSON.stringify(endpoints));
+      }
+    },
+  };
+}

@@ -47,6 +47,11 @@ const CHECKS: readonly Check[] = [
   },
   { name: 'dead code', command: ['knip'], hint: 'remove what is unused, or say in knip.json why it is not' },
   { name: 'budgets', command: ['node', 'tools/budgets.ts'], hint: 'split by noun' },
+  {
+    name: 'citations',
+    command: ['node', 'tools/citations.ts'],
+    hint: 'cite a document of this repository, and one of its headings by name',
+  },
   { name: 'generated files', command: ['node', 'tools/generate.ts', '--check'], hint: 'npm run generate' },
 ];
 

@@ -39,7 +39,7 @@ const EVERY = 250;
 
 /**
  * `millrace backup DIR`: the running server writes a copy of everything, as it is at this moment, into a folder on its own
- * machine. Ends when the copy is whole and on stable storage. contract.md section 1.
+ * machine. Ends when the copy is whole and on stable storage. spec/contract.md, "Verbs that change".
  */
 export async function backup({ dir, ...options }: BackupOptions, place: Surroundings): Promise<ExitCode> {
   const address = controlAddress(options, place.env);

@@ -45,7 +45,7 @@ const WHERE_TOKENS_ARE =
 
 /**
  * Flags before environment before defaults. What cannot be used comes back as a message.
- * contract.md section 1, "Environment".
+ * spec/contract.md, "Environment".
  */
 export function controlAddress(flags: ControlFlags, env: NodeJS.ProcessEnv): ControlAddress | string {
   const [written, namedBy] =

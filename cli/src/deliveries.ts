@@ -27,7 +27,10 @@ const HEADINGS = [
   { title: 'messageId', align: 'left' },
 ] as const;
 
-/** `millrace deliveries`: those of the newest events first, dead ones by when they were given up. contract.md section 1. */
+/**
+ * `millrace deliveries`: those of the newest events first, dead ones by when they were given up. spec/contract.md, "Verbs
+ * that ask".
+ */
 export async function deliveries(options: DeliveriesOptions, place: Surroundings): Promise<ExitCode> {
   const { destination, state, reason, source, type, userId, anonymousId, to } = options;
   const draw = stateDraw(paintFor(place.out, place.env));

@@ -29,7 +29,7 @@ export interface DevOptions extends ServerFlags {
 
 /**
  * `millrace dev`: server, receiver and everything between them on this machine, and what happens as lines on stdout.
- * contract.md section 1.
+ * spec/contract.md, "Verbs that run a server".
  */
 export async function dev(options: DevOptions, place: Surroundings): Promise<ExitCode> {
   const loaded = readConfiguration({ flags: quiet(options, place.env), defaultHost: '127.0.0.1' }, place);

@@ -12,7 +12,7 @@ export interface ExportOptions extends ControlFlags {
 
 /**
  * `millrace export`: the sources and destinations of a running server as a configuration file, with the names of
- * variables in place of secrets. contract.md section 3.
+ * variables in place of secrets. spec/contract.md, "Configuration file".
  */
 export async function exportRecords(options: ExportOptions, place: Surroundings): Promise<ExitCode> {
   const reply = await answered(options, place, { path: 'config', method: 'GET' });

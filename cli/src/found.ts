@@ -33,7 +33,7 @@ export interface Sought<Entry> {
   readonly row: (entry: Entry) => readonly Cell[];
 }
 
-/** The most that the server puts on a page. contract.md section 4. */
+/** The most that the server puts on a page. spec/contract.md, "Conventions". */
 const PAGE = 500;
 
 /**

@@ -19,7 +19,10 @@ export interface ListenOptions {
   readonly forwardTo?: URL;
 }
 
-/** `millrace listen`: a receiver that prints what it gets on stdout, one line per request. contract.md section 1. */
+/**
+ * `millrace listen`: a receiver that prints what it gets on stdout, one line per request. spec/contract.md, "Verbs that run
+ * a server".
+ */
 export async function listen(options: ListenOptions, place: Surroundings): Promise<ExitCode> {
   const paint = paintFor(place.out, place.env);
   // Every request is a result somebody asked for: only a reader that stopped reading makes lines be counted instead.

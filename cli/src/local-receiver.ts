@@ -50,7 +50,9 @@ function remember(verdicts: Map<string, SignatureVerdict>, received: Received): 
   if (!oldest.done) verdicts.delete(oldest.value);
 }
 
-/** `Webhook-Id` is the messageId, percent-encoded (decisions.md section 2, "headers"). Other senders do as they like. */
+/**
+ * `Webhook-Id` is the messageId, percent-encoded (spec/specification.md, "Request headers"). Other senders do as they like.
+ */
 function messageIdOf(webhookId: string): string {
   try {
     return decodeURIComponent(webhookId);

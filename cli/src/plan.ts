@@ -38,7 +38,7 @@ export async function plan(options: PlanOptions, place: Surroundings): Promise<E
 
 /**
  * `millrace apply -f FILE`: makes the sources and destinations of a running server what a file says, all of them or none.
- * contract.md section 1.
+ * spec/contract.md, "Verbs that change".
  */
 export async function apply(options: ApplyOptions, place: Surroundings): Promise<ExitCode> {
   if (options.dryRun) return await plan(options, place);

@@ -13,7 +13,7 @@ export interface RestoreOptions {
 
 /**
  * `millrace restore DIR`: copies a backup into an empty data folder and checks everything in the copy. It asks no server:
- * the one that is to use the folder is started afterwards. contract.md section 1.
+ * the one that is to use the folder is started afterwards. spec/contract.md, "Verbs that change".
  */
 export async function restore(
   { dir, data, acceptDamage = false, json }: RestoreOptions,

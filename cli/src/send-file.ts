@@ -39,7 +39,7 @@ const PATIENCE_MS = 10_000;
 
 /**
  * `millrace send --file events.ndjson`: the calls of a file, one JSON object a line. Goes on where an earlier run ended. Ends
- * with 1 when a line was refused or not all are settled. contract.md section 1.
+ * with 1 when a line was refused or not all are settled. spec/contract.md, "Verbs that send".
  */
 export async function sendFile(options: SendFileOptions, place: Surroundings): Promise<ExitCode> {
   if (options.file === STANDARD_INPUT) return await sendStream(options, place);

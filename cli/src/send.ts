@@ -35,7 +35,8 @@ const PATIENCE_MS = 10_000;
 
 /**
  * `millrace send track --write-key K …`: one call, sent as any program would send it, by the client library. Prints its
- * messageId when the server has stored it; ends with 1 when it was refused or could not be sent. contract.md section 1.
+ * messageId when the server has stored it; ends with 1 when it was refused or could not be sent. spec/contract.md, "Verbs
+ * that send".
  */
 export async function send(options: SendOptions, place: Surroundings): Promise<ExitCode> {
   const { writeKey, file, progress, rejects, ...message } = options;

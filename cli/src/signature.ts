@@ -7,7 +7,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 export type SignatureVerdict = 'verified' | 'wrong' | 'unsigned' | 'unchecked';
 
 /**
- * Compares `X-Signature` with the SHA-1 HMAC of the body, written in hexadecimal (service.md "Authentication").
+ * Compares `X-Signature` with the SHA-1 HMAC of the body, written in hexadecimal (spec/specification.md, "Signature").
  * The digest is taken over the bytes as they came, never over a parsed and printed copy, and compared in constant time.
  */
 export function verify(

@@ -11,7 +11,7 @@ export interface StatusOptions extends ControlFlags {
 
 /**
  * `millrace status`: how a running server stands, for whoever is on call. Ends with 1 when calls are turned away or the
- * ledger does not balance, so that a script needs to read nothing. contract.md section 1.
+ * ledger does not balance, so that a script needs to read nothing. spec/contract.md, "Verbs that ask".
  */
 export async function status(options: StatusOptions, place: Surroundings): Promise<ExitCode> {
   const address = controlAddress(options, place.env);

@@ -13,5 +13,5 @@ export interface Surroundings {
   readonly stopping: Promise<void>;
 }
 
-/** 0 done, 1 failed, 2 wrong usage or configuration. contract.md section 1. */
+/** 0 done, 1 failed, 2 wrong usage or configuration. spec/contract.md, "Exit codes". */
 export type ExitCode = 0 | 1 | 2;

@@ -23,7 +23,7 @@ const LONGEST_PAUSE_MS = 10_000;
 
 /**
  * `millrace tail`: what happens on a running server, line by line, until Ctrl-C. A server that is restarted is watched again;
- * what happened in between is not shown (`trace` and `status` know it). contract.md section 1.
+ * what happened in between is not shown (`trace` and `status` know it). spec/contract.md, "Verbs that ask".
  */
 export async function tail(options: TailOptions, place: Surroundings): Promise<ExitCode> {
   const address = controlAddress(options, place.env);

@@ -28,7 +28,7 @@ interface Trial {
 
 /**
  * `millrace test DESTINATION`: an example of an event by the way of every delivery, owed to nobody. Shows the request as it was
- * sent to each endpoint, and the answer; ends with 1 when no endpoint accepted it. contract.md section 1.
+ * sent to each endpoint, and the answer; ends with 1 when no endpoint accepted it. spec/contract.md, "Verbs that change".
  */
 export async function testDestination(options: TestOptions, place: Surroundings): Promise<ExitCode> {
   const { destination, type } = options;

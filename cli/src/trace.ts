@@ -14,7 +14,7 @@ export interface TraceOptions extends ControlFlags {
 
 /**
  * `millrace trace MESSAGE_ID`: one event's whole life. Ends with 1 when the server knows nothing of it.
- * contract.md section 1.
+ * spec/contract.md, "Verbs that ask".
  */
 export async function trace(options: TraceOptions, place: Surroundings): Promise<ExitCode> {
   const { messageId, source } = options;

@@ -26,7 +26,7 @@ const (
 const (
 	// mostCalls in a batch; the server refuses more.
 	mostCalls = 2500
-	// largestBatch in bytes of the whole request body: 500 KB (service.md, "Limits").
+	// largestBatch in bytes of the whole request body: 500 KB (spec/specification.md, "Batches of a client").
 	largestBatch = 500 * 1024
 )
 
@@ -225,7 +225,7 @@ func newLogger() *log.Logger {
 	return log.New(os.Stderr, "analytics ", log.LstdFlags)
 }
 
-// debugged reads the environment variable DEBUG: analytics, alone or in a list (service.md, rule 4 of "Inbound").
+// debugged reads the environment variable DEBUG: analytics, alone or in a list (spec/specification.md, "Client options").
 func debugged(value string) bool {
 	for _, name := range strings.Split(value, ",") {
 		if strings.TrimSpace(name) == "analytics" {

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// largestCall in bytes of JSON: 32 KB (service.md, "Limits"). The server discards a larger one.
+	// largestCall in bytes of JSON: 32 KB (spec/specification.md, "Size limits"). The server discards a larger one.
 	largestCall = 32 * 1024
 	// deepestCall in levels of objects and arrays, the item itself included. The server discards a deeper one.
 	deepestCall = 500

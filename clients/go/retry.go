@@ -13,7 +13,7 @@ import (
 
 // Retry says how often a batch is tried and how long the client waits in between. A batch is tried again when no answer
 // came, and after 408, 429 and 5xx except 501 and 505; any other status but 2xx refuses it for good, redirects too.
-// (decisions.md section 3)
+// (spec/specification.md, "Retries of a client")
 type Retry struct {
 	// Tries is how often a batch is tried in all, the first time included. Default: 10. A client with a spool never
 	// gives up.

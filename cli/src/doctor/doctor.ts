@@ -23,7 +23,7 @@ export interface DoctorOptions extends ControlFlags {
 
 /**
  * `millrace doctor`: looks at everything a server needs on this machine, at the server if it runs, and at the way to each
- * endpoint, to which no request is sent. Ends with 1 when something does not work. contract.md section 1.
+ * endpoint, to which no request is sent. Ends with 1 when something does not work. spec/contract.md, "Verbs that ask".
  */
 export async function doctor(options: DoctorOptions, place: Surroundings): Promise<ExitCode> {
   const { config, finding } = configurationOf(options, place);

@@ -23,7 +23,7 @@ export interface Shared {
   readonly integrations?: Fields | undefined;
 }
 
-/** Who did it: at least one of the two (service.md, "Errors"). */
+/** Who did it: at least one of the two (spec/specification.md, "Required fields"). */
 export type Who =
   | { readonly userId: string; readonly anonymousId?: string | undefined }
   | { readonly userId?: string | undefined; readonly anonymousId: string };

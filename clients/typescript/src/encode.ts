@@ -1,7 +1,7 @@
 import { type CallType, TYPES } from './call.ts';
 import { type Failure, type FailureCode, failure } from './failure.ts';
 
-/** Bytes of JSON one call may have (service.md, "Limits"; decisions.md section 1). */
+/** Bytes of JSON one call may have (spec/specification.md, "Size limits"). */
 export const LARGEST_CALL = 32_768;
 
 /** Levels of objects and arrays the server takes, the call itself included. */
@@ -72,7 +72,7 @@ export function encode(type: unknown, call: unknown, tools: Encoding): Encoded |
   }
 }
 
-/** Numbers become decimal digits; `null` and an empty text are absent (decisions.md section 1, "ids"). */
+/** Numbers become decimal digits; `null` and an empty text are absent (spec/specification.md, "Ids"). */
 function takeIds(draft: Draft, call: Draft): FailureCode | undefined {
   for (const field of ['userId', 'anonymousId', 'previousId', 'groupId']) {
     const id = call[field] ?? '';
@@ -96,7 +96,8 @@ function takeWords(draft: Draft, call: Draft): FailureCode | undefined {
 
 function whatIsMissing({ type, userId, anonymousId, ...draft }: Draft): FailureCode | undefined {
   if (type === 'alias') {
-    // service.md: a client needs both ids of an alias; the server would take an anonymousId for the new one.
+    // spec/specification.md, "Calls of a client": a client needs both ids of an alias; the server would take an anonymousId
+    // for the new one.
     if (userId === undefined) return 'user_id_missing';
     return draft['previousId'] === undefined ? 'previous_id_missing' : undefined;
   }
@@ -105,7 +106,7 @@ function whatIsMissing({ type, userId, anonymousId, ...draft }: Draft): FailureC
   return type === 'track' && draft['event'] === undefined ? 'event_not_defined' : undefined;
 }
 
-/** The traits of a page travel as properties (service.md, "Go library messages"). */
+/** The traits of a page travel as properties (spec/specification.md, "Calls of a client"). */
 function takeObjects(draft: Draft, call: Draft): FailureCode | undefined {
   for (const field of ['traits', 'properties', 'context', 'integrations'] as const) {
     let value = call[field] ?? undefined;

@@ -106,7 +106,7 @@ export interface Settings {
   readonly clock: Clock;
 }
 
-/** A batch of more calls would be refused (decisions.md section 1, "limits"). */
+/** A batch of more calls would be refused (spec/specification.md, "Size limits"). */
 const MOST_CALLS = 2_500;
 
 /** The options that are numbers: default, least, most. Below its least, `maxBytes` has no room for a call of the allowed size. */
@@ -181,7 +181,7 @@ function urlOf(endpoint: string): string {
   return url!.href;
 }
 
-/** `DEBUG` is a list of names in many programs (service.md, "Inbound" rule 4). */
+/** `DEBUG` is a list of names in many programs (spec/specification.md, "Client options"). */
 function debugging(): boolean {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
   return (process?.env?.['DEBUG'] ?? '').split(/[\s,]+/).includes('analytics');

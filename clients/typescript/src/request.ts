@@ -3,7 +3,7 @@ import type { FetchAnswer, Settings } from './options.ts';
 import { readRetryAfter } from './retry.ts';
 import { VERSION } from './version.ts';
 
-/** Bytes of one request (service.md, "Limits"): 500 KB, the envelope around the calls included. */
+/** Bytes of one request (spec/specification.md, "Batches of a client"): 500 KB, the envelope around the calls included. */
 const LARGEST_BATCH = 512_000;
 const CONTEXT = `"context":{"library":{"name":"@millrace/client","version":"${VERSION}"}}`;
 

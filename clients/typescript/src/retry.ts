@@ -1,7 +1,7 @@
 /** What an answer means for the calls of its request. */
 export type Verdict = 'delivered' | 'refused' | 'retry';
 
-/** Requests made with one batch before it is given up (decisions.md section 3). */
+/** Requests made with one batch before it is given up (spec/specification.md, "Retries of a client"). */
 export const MOST_TRIES = 10;
 
 const FIRST_DELAY = 500;
@@ -10,8 +10,8 @@ const LONGEST_DELAY = 60_000;
 const LONGEST_RETRY_AFTER = 300_000;
 
 /**
- * The retry contract (decisions.md section 3). Redirects are never followed: one answer to a `POST` would otherwise be
- * the start page of another site with status 200.
+ * The retry contract (spec/specification.md, "Retries of a client"). Redirects are never followed: one answer to a `POST`
+ * would otherwise be the start page of another site with status 200.
  */
 export function verdictOf(status: number): Verdict {
   if (status >= 200 && status < 300) return 'delivered';

@@ -30,9 +30,9 @@ interface ApplyDependencies {
 
 /**
  * Every start applies the file: what it names is overwritten, what it does not name stays. Whoever changed one of its
- * records meanwhile is told, because the change is lost. contract.md section 3. Rejects with a `SettingsError`, and changes
- * nothing, when an endpoint has an address that is refused, or a destination names a source that neither the file nor the store
- * has.
+ * records meanwhile is told, because the change is lost. spec/contract.md, "Configuration file". Rejects with a
+ * `SettingsError`, and changes nothing, when an endpoint has an address that is refused, or a destination names a source
+ * that neither the file nor the store has.
  */
 export async function applyConfigFile(
   config: Pick<Config, 'sources' | 'destinations'>,

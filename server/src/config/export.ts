@@ -80,7 +80,7 @@ const NONCHARACTERS = /[\ufdd0-\ufdef\ufffe\uffff]/g;
 
 /**
  * Writes a configuration file with these records, the same bytes for the same records: `readConfigFile` finds exactly
- * them in it when the variables that its beginning lists hold the secrets. contract.md section 3.
+ * them in it when the variables that its beginning lists hold the secrets. spec/contract.md, "Configuration file".
  */
 export function formatConfig({ sources, destinations }: ExportedRecords): string {
   // A copy in which no two masks are one object: each is known by itself.

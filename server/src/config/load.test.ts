@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { DAY } from '../model/time.ts';
 import { ConfigError, type ConfigInputs, loadConfig } from './load.ts';
 
-/** contract.md section 3, to the letter. */
+/** spec/contract.md, "Configuration file", to the letter. */
 const CONTRACT = `host: 0.0.0.0
 port: 8080
 data: ./data                       # embedded engine; or:  database: postgres://…   for a cluster

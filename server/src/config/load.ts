@@ -20,7 +20,7 @@ export { ConfigError } from './errors.ts';
 export { type ExportedRecords, formatConfig } from './export.ts';
 export { type FileRecords, readRecords } from './records.ts';
 
-/** Everything an operator decides, with every default filled in. contract.md section 3. */
+/** Everything an operator decides, with every default filled in. spec/contract.md, "Configuration file". */
 export interface Config {
   /** The address to listen on. */
   readonly host: string;
@@ -76,7 +76,7 @@ const WITHOUT_EFFECT: readonly { path: string; because: string }[] = [
   { path: 'database', because: 'events are kept by the embedded engine in the folder that data names' },
 ];
 
-/** Variables in their order in messages; contract.md section 1, "Environment". */
+/** Variables in their order in messages; spec/contract.md, "Environment". */
 const ENVIRONMENT_VARIABLES = {
   MILLRACE_HOST: 'host',
   MILLRACE_PORT: 'port',

@@ -132,7 +132,10 @@ const limits = () =>
     .prefault({})
     .meta({ description: 'Bounds on what the server may use.' });
 
-/** These name every destination of the type, or every destination, in an integrations object. decisions.md section 1. */
+/**
+ * These name every destination of the type, or every destination, in an integrations object. spec/specification.md,
+ * "Integrations object".
+ */
 const RESERVED_NAMES: readonly string[] = ['Webhooks', 'All', 'all'];
 
 const NAME_RULE =
@@ -216,7 +219,10 @@ export const SHARED_KEYS = {
 
 const PROXY_RULE = 'must be an absolute http or https URL';
 
-/** The whole configuration file, strict: a key it does not know is refused. contract.md section 3. `validateDocument` uses it. */
+/**
+ * The whole configuration file, strict: a key it does not know is refused. spec/contract.md, "Configuration file".
+ * `validateDocument` uses it.
+ */
 export const configFileSchema = z.strictObject(
   {
     host: SHARED_KEYS.host.exactOptional().meta({

@@ -147,7 +147,7 @@ interface ReaderState {
 /**
  * Reads YAML 1.2 into plain values and remembers where each stands. `${NAME}` in a text reads the environment after
  * parsing, so that a variable's value is always one text and can never add keys; `$${` stands for a literal `${`.
- * contract.md section 3. Never throws: what is wrong is listed, one more than `MOST_PROBLEMS` at most.
+ * spec/contract.md, "Configuration file". Never throws: what is wrong is listed, one more than `MOST_PROBLEMS` at most.
  */
 export function readConfigFile(file: { path: string; text: string }, env: Environment): ConfigFile {
   const places = new Map<string, ValueLocation>();

@@ -10,7 +10,7 @@ import { Problem } from './problem.ts';
 
 const BEARER = /^bearer +([!-~]+) *$/i;
 
-/** The token in an Authorization header; `undefined` when there is none. contract.md section 2. */
+/** The token in an Authorization header; `undefined` when there is none. spec/contract.md, "Control API". */
 export function bearerToken(header: string | undefined): string | undefined {
   return header === undefined ? undefined : BEARER.exec(header)?.[1];
 }
@@ -42,7 +42,7 @@ export interface AdminToken {
 
 /**
  * The token of the control API: the configured one, else the one kept in the data folder, which is made when there is
- * none (an emptied file counts as none). The folder must exist and be ours. contract.md section 1.
+ * none (an emptied file counts as none). The folder must exist and be ours. spec/contract.md, "Admin token".
  * Throws an error whose message is one line for the operator; it never holds the token.
  */
 export function adminToken(configured: string | undefined, folder: string): AdminToken {
@@ -116,7 +116,7 @@ const LOCKOUT = MINUTE;
 /** Places remembered; the one that has been silent longest is forgotten. */
 const MAX_ADDRESSES = 10_000;
 
-/** Finds out who sends a request, and whether they may. contract.md section 4. */
+/** Finds out who sends a request, and whether they may. spec/contract.md, "Roles". */
 export class Authenticator {
   readonly #tools: AuthenticatorDependencies;
   readonly #admin: string;

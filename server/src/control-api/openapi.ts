@@ -19,7 +19,7 @@ const COMMON_PROBLEMS: readonly ProblemCode[] = [
 
 /**
  * Both APIs as an OpenAPI 3.1 document: the control API from its operations, so that it cannot say anything else than
- * what is validated, and the receiving API from `spec/receiving.openapi.json`. contract.md section 4.
+ * what is validated, and the receiving API from `spec/receiving.openapi.json`. spec/contract.md, "Control API".
  */
 export function openApi(operations: readonly ApiOperation[], version: string): JsonObject {
   const paths: Record<string, Record<string, Json>> = { ...(receiving.paths as Record<string, JsonObject>) };

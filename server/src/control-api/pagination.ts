@@ -47,7 +47,7 @@ export function parseLogPlace(text: string | undefined): { readonly from?: LogPl
   return { from: after === undefined ? { below: below! } : { below: below!, after } };
 }
 
-/** contract.md section 4: the most entries of one page. */
+/** spec/contract.md, "Conventions": the most entries of one page. */
 const MAX_PAGE = 500;
 
 /** The parameters of every list. */

@@ -79,7 +79,7 @@ async function ask(
   return (await control({ ...FROM, method, path, query, authorization, body })) as TextAnswer;
 }
 
-/** The members of RFC 9457 that contract.md section 4 asks for, checked for every error. */
+/** The members of RFC 9457 that spec/contract.md, "Conventions" asks for, checked for every error. */
 function problemIn({ status, headers, body }: TextAnswer): string {
   expect(headers['Content-Type']).toBe('application/problem+json');
   const { code, errors: _, ...problem } = JSON.parse(body);

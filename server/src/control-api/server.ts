@@ -174,7 +174,8 @@ function pathOf({ url, method }: FastifyRequest): { path: string; method: string
 }
 
 /**
- * The control API (contract.md sections 2 and 4), complete before anything is asked: to load it later would hold up every call for a tenth of a second.
+ * The control API (spec/contract.md, "Control API"), complete before anything is asked: to load it later would hold up every
+ * call for a tenth of a second.
  */
 export async function createControlApi(options: ControlApiOptions): Promise<ControlHandler> {
   const api = await createFastifyApi(options);
@@ -245,8 +246,8 @@ export interface MetricsHandlerOptions extends AuthenticatorDependencies {
 }
 
 /**
- * `/metrics`, for any token there is, whatever its role. contract.md section 2. It goes without the framework of the control
- * API: whoever is only scraped every 15 seconds need not load it.
+ * `/metrics`, for any token there is, whatever its role. spec/contract.md, "Paths of the server". It goes without the
+ * framework of the control API: whoever is only scraped every 15 seconds need not load it.
  */
 export function createMetricsHandler(options: MetricsHandlerOptions): ControlHandler {
   // Whoever guesses tokens here is counted apart from the control API; both counts are small.

@@ -25,7 +25,7 @@ export function formatDuration(duration: Duration): string {
   return `${duration / length}${name}`;
 }
 
-/** A source as the configuration file has it. contract.md sections 3 and 4. */
+/** A source as the configuration file has it. spec/contract.md, "Configuration file" and "Control API". */
 export type SourceView = Omit<SourceRecord, 'dedupeWindow'> & { readonly dedupeWindow?: string };
 
 /** A destination as the configuration file has it, with something in the place of its secrets. */

@@ -5,7 +5,7 @@ import type { WorkerState } from './contract.ts';
 
 /**
  * The store keeps and counts what is owed by lane; people and programs ask by destination. Every sum stays a sum: with
- * `success: each` the counts of a destination are those of its endpoints together (contract.md section 4, ledger).
+ * `success: each` the counts of a destination are those of its endpoints together (spec/contract.md, "Ledger").
  */
 export function byDestination(backlog: DeliveryQueue): Pick<DeliveryQueue, 'ledger' | 'stats'> {
   return {

@@ -26,9 +26,9 @@ export interface DecisionInput {
 /**
  * Decides what becomes of a delivery after one round of attempts.
  *
- * One accepted request delivers it; the other endpoints are not tried again (service.md, outbound rule 2). A round in
- * which none was accepted is tried again only at the endpoints that may take it later. `Retry-After` lengthens a delay,
- * inside the retry window, and never shortens one.
+ * One accepted request delivers it; the other endpoints are not tried again (spec/specification.md, "Several endpoints"). A
+ * round in which none was accepted is tried again only at the endpoints that may take it later. `Retry-After` lengthens a
+ * delay, inside the retry window, and never shortens one.
  */
 export function decide(delivery: Delivery, round: DecisionInput): Decision {
   const { outcomes, now, pauses = [] } = round;
@@ -61,7 +61,7 @@ export function decide(delivery: Delivery, round: DecisionInput): Decision {
 
 /**
  * The delay after each failed round; the last one repeats. Quick at first, since most failures are short, then no more
- * than two requests an hour to an endpoint that stays down. decisions.md section 2, "schedule".
+ * than two requests an hour to an endpoint that stays down. spec/specification.md, "Retry schedule".
  */
 export const RETRY_DELAYS: readonly Duration[] = [
   1 * SECOND,
@@ -111,7 +111,7 @@ const PERMANENT_FAILURES: ReadonlySet<FailureReason> = new Set(['egress_refused'
 /**
  * What an answer means. Any 2xx is success; a redirect is not followed and counts as a refusal, like every other status
  * that is neither 408, 429 nor 5xx. No answer, broken connections, unresolved names and untrusted certificates may all
- * be better later. decisions.md section 2, "success", "retried", "not retried".
+ * be better later. spec/specification.md, "Outcomes".
  */
 export function outcomeOf(answer: HttpResult, clock: Pick<Clock, 'now' | 'monotonic'>): Outcome {
   if (answer.kind === 'failed') {
@@ -149,7 +149,7 @@ function parseHttpDate(value: string): Time | undefined {
  * When the retry window counts from.
  *
  * A delivery that has failed counts from its first failure. One that was parked behind an open breaker was never tried and
- * counts from its parking (decisions.md section 2, "schedule"). One that was parked for another reason, because its lane
+ * counts from its parking (spec/specification.md, "Retry window"). One that was parked for another reason, because its lane
  * was slow or this program was down, does not count at all before it fails. On disk the last two look alike, so the lane
  * says since when it knows of an outage, and nothing is counted from before that.
  */

@@ -3,7 +3,7 @@ import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { LogFields, Logger } from '../ports/logger.ts';
 
-/** How much may be under way at once, over all connections. decisions.md section 1, "overload". */
+/** How much may be under way at once, over all connections. spec/specification.md, "Overload". */
 export interface AdmissionBounds {
   /** Requests from their head to their answer. */
   readonly requests: number;

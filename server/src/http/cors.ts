@@ -14,7 +14,7 @@ const PREFLIGHT_HEADERS = [
   ...['Access-Control-Max-Age', '86400'],
 ];
 
-/** The answer with what a browser wants before a script may read it. decisions.md section 1, "CORS". */
+/** The answer with what a browser wants before a script may read it. spec/specification.md, "Browsers". */
 export function withCorsHeaders({ status, headers, body }: PreparedResponse): PreparedResponse {
   // Twice the same header is none at all to a browser, and the answer to a preflight has it already.
   const more = headers.includes(ANY_ORIGIN[0]!) ? CORS_HEADERS.slice(ANY_ORIGIN.length) : CORS_HEADERS;

@@ -133,7 +133,7 @@ const BASIC_CREDENTIALS = /^basic +([\w+/-]+={0,2}) *$/i;
 /**
  * The write key in an Authorization header: the user name of Basic authorization, with or without a colon behind it; the
  * password is ignored. Anything else, also `Bearer` (whose write key is in the body), carries no key.
- * decisions.md section 1, "write key".
+ * spec/specification.md, "Write key".
  */
 export function parseWriteKey(header: string): string | undefined {
   const encoded = BASIC_CREDENTIALS.exec(header)?.[1];

@@ -74,7 +74,7 @@ class PixelCall implements InFlightRequest {
 /** The smallest GIF there is: one transparent point. */
 const GIF = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64');
 
-/** The only answer of the pixel, whatever became of the call. decisions.md section 1, "overload". */
+/** The only answer of the pixel, whatever became of the call. spec/specification.md, "Pixel". */
 const PIXEL_RESPONSE: PreparedResponse = {
   status: 200,
   // A cached image would be a call that never arrives.

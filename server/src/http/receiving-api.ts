@@ -260,8 +260,8 @@ const CACHE_HEADERS = ['Cache-Control', 'public, max-age=300', 'Access-Control-A
 
 /**
  * What browsers and mobile clients want to know before they send. Exactly one integration: without it a client accepts
- * calls and sends none, with a second one it loads code from elsewhere (wire.md section 1.7). The same for every key, so
- * that nobody can find out which exist; a wrong one is refused with the first call.
+ * calls and sends none, with a second one it loads code from elsewhere (spec/specification.md, "Project settings"). The same
+ * for every key, so that nobody can find out which exist; a wrong one is refused with the first call.
  *
  * `publicUrl` is where clients reach this server. Without it they send where their own settings say: guessing it from the
  * request would announce the name a proxy uses.

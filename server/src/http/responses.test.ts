@@ -124,7 +124,7 @@ test('every answer to a request has a status that clients take as it is meant', 
     expect(status, code).toBeDefined();
     const retried = status === 408 || status === 429 || (status ?? 0) >= 500;
     expect(retried, code).toBe(passing.includes(code));
-    // Several clients retry 413. decisions.md section 1, "malformed JSON, body over the limit".
+    // Several clients retry 413. spec/specification.md, "Size limits".
     expect(status).not.toBe(413);
   }
   for (const [code, { status }] of Object.entries(groups['discard'] ?? {})) {

@@ -50,10 +50,13 @@ export interface PreparedResponse {
   readonly code?: string;
 }
 
-/** Clients wait no longer than this, whatever is asked. decisions.md section 1, "overload". */
+/** Clients wait no longer than this, whatever is asked. spec/specification.md, "Overload". */
 const MAX_RETRY_AFTER_SECONDS = 300;
 
-/** Nothing but these exact bytes with status 200 means success to every client. wire.md section 0, rule 1. */
+/**
+ * Nothing but these exact bytes with status 200 means success to every client. spec/specification.md, "Facts about
+ * unmodified clients", rule 1.
+ */
 const SUCCESS_RESPONSE = jsonResponse(200, '{"success":true}');
 
 /** Answers without detail, ready made. */

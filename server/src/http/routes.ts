@@ -14,7 +14,7 @@ export type RouteAction =
 export interface CallAction {
   readonly kind: 'call';
   readonly type: CallType | 'batch';
-  /** Bytes of the inflated body. decisions.md section 1, "limits". */
+  /** Bytes of the inflated body. spec/specification.md, "Size limits". */
   readonly limit: number;
   readonly tooLarge: ErrorCode;
 }
@@ -30,7 +30,7 @@ const BATCH_LIMIT = 524_288;
 
 const SHORT_PATHS = Object.entries(SHORT_FORMS).map(([letter, type]) => [letter, type] as const);
 
-/** Every fixed path, each served with and without a slash at the end. decisions.md section 1, "paths". */
+/** Every fixed path, each served with and without a slash at the end. spec/specification.md, "Paths". */
 const ROUTES: readonly Route[] = [
   ...[...CALL_TYPES.map((type) => [type, type] as const), ...SHORT_PATHS].map(([name, type]) =>
     callRoute(`/v1/${name}`, { kind: 'call', type, limit: SINGLE_LIMIT, tooLarge: 'message_too_large' }),

@@ -12,12 +12,12 @@ const ID_FIELDS: ReadonlySet<string> = new Set<IdField>([
   'messageId',
 ]);
 
-/** Longer message ids are replaced. decisions.md section 1, "messageId". */
+/** Longer message ids are replaced. spec/specification.md, "Message ids". */
 export const MAX_MESSAGE_ID_LENGTH = 100;
 
 /**
  * An id as it is stored: a string with at least one character is kept as it is, a number becomes its decimal digits,
- * `null` is absent. `false` when it is nothing of these. decisions.md section 1, "ids".
+ * `null` is absent. `false` when it is nothing of these. spec/specification.md, "Ids".
  */
 export function readId(
   value: Json | undefined,

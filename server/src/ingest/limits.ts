@@ -1,9 +1,9 @@
 import type { Json, JsonObject } from '../model/json.ts';
 
-/** More calls in one batch are refused. decisions.md section 1, "limits". */
+/** More calls in one batch are refused. spec/specification.md, "Size limits". */
 export const MAX_BATCH_CALLS = 2_500;
 
-/** Bytes of compact JSON one item of a batch may have. decisions.md section 1, "limits". */
+/** Bytes of compact JSON one item of a batch may have. spec/specification.md, "Size limits". */
 export const MAX_BATCH_CALL_BYTES = 32_768;
 
 /** UTF-16 units a value may have that the event does not keep, and still be covered by `SLACK`. */

@@ -14,7 +14,7 @@ const EMPTY: JsonObject = Object.freeze({});
  * is changed, but values are taken over as they are, not copied.
  *
  * The fields are written in the order every event has: first those the protocol knows, then the client's others.
- * decisions.md section 1 has every rule.
+ * spec/specification.md, "Events" has every rule.
  */
 export function normalize(call: JsonObject, envelope: Envelope): Event | DiscardReason {
   const type = envelope.type === 'batch' ? call.type : envelope.type;
@@ -53,7 +53,10 @@ function mergeShared(shared: JsonObject | undefined, own: Json | undefined): Jso
 /** IPv4 addresses of a listener on IPv6. */
 const MAPPED = /^::ffff:(?=\d+\.)/i;
 
-/** `direct: true` asks for the address the call came from; an address of the client's own stays. wire.md section 1.1. */
+/**
+ * `direct: true` asks for the address the call came from; an address of the client's own stays. spec/specification.md,
+ * "Address of the client".
+ */
 function withAddress(context: JsonObject, address: string | undefined): JsonObject {
   if (address === undefined || (context.ip !== undefined && context.ip !== null)) return context;
   return { ...context, ip: address.replace(MAPPED, '') };
@@ -266,7 +269,7 @@ export type EventDraft = { -readonly [Key in keyof Event]?: Event[Key] };
 
 /**
  * What a call of this type needs and has not, if anything. Somebody it is about is needed by all; an alias may have an
- * anonymousId instead of the new userId. decisions.md section 1, "required".
+ * anonymousId instead of the new userId. spec/specification.md, "Required fields".
  */
 function missingField(draft: EventDraft): DiscardReason | undefined {
   const anonymous = draft.userId === undefined && draft.anonymousId === undefined;

@@ -7,8 +7,8 @@ import type { Json } from '../model/json.ts';
 import { indexWriteKeys, parseRequest } from './parse.ts';
 
 /**
- * Which calls are valid, said a second time and in another way: as a schema (decisions.md section 1, "ids", "required", "invalid
- * event"). The schema is far too slow for every call, but it and the hand-written rules must agree.
+ * Which calls are valid, said a second time and in another way: as a schema (spec/specification.md, "Ids", "Required fields"
+ * and "Invalid calls"). The schema is far too slow for every call, but it and the hand-written rules must agree.
  */
 
 /** Absent, `null`, or what it should be. */

@@ -158,7 +158,7 @@ function parseBatch(calls: RequestCalls, headerKey: string | undefined, keys: Wr
 
 /**
  * Nothing of the batch is kept, and the client is told of each call what is wrong with it. The valid ones are counted as
- * discarded too, for they were received. decisions.md section 1, "invalid event inside a batch".
+ * discarded too, for they were received. spec/specification.md, "Strict sources".
  */
 function refuseStrict(events: readonly AcceptedEvent[], discards: readonly Discard[]): ParsedRequest {
   const counts = new RequestCounts();

@@ -10,7 +10,8 @@ const LONGEST_TEXT = 64;
 
 /**
  * ISO 8601 as clients write it: one-digit months and days (Segment's own documentation has `2015-2-02`), any number of
- * fractional digits, offsets with and without a colon, a blank instead of `T`, or a date alone. wire.md section 0, rule 8.
+ * fractional digits, offsets with and without a colon, a blank instead of `T`, or a date alone. spec/specification.md,
+ * "Timestamp formats".
  */
 const WRITTEN =
   /^(\d{4})-(\d{1,2})-(\d{1,2})(?:[Tt ](\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)? ?(Z|z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?)?$/;
@@ -160,7 +161,7 @@ export function formatTime(time: Time): string {
  * than a second is the network and not the clock: a correction would shift every historical time by it.
  * `NaN` where the two clocks are more than 24 hours apart, as the correction is then worth less than the client's own word,
  * and where the result would leave the years that four digits can write.
- * decisions.md section 1, "time".
+ * spec/specification.md, "Time".
  */
 export function correctedTime(original: Time, sentAt: Time, receivedAt: Time): Time {
   const correction = receivedAt - sentAt;

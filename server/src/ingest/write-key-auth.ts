@@ -45,7 +45,7 @@ export function writeKeyOf(body: Json): string | undefined {
 export interface WriteKeyLookup {
   /** The source the key belongs to, enabled or not. */
   find(writeKey: string): Source | undefined;
-  /** What a request with an unknown key gets: 401, or 200 and counted. decisions.md section 1. */
+  /** What a request with an unknown key gets: 401, or 200 and counted. spec/specification.md, "Write key". */
   readonly unknown: 'refuse' | 'discard';
 }
 

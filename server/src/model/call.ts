@@ -1,6 +1,6 @@
 /**
  * The six calls a client library can make, and the short names some of them use in paths.
- * Source: service.md "What the service does"; decisions.md section 1, "paths".
+ * Source: spec/specification.md, "Purpose" and "Paths".
  */
 export const CALL_TYPES = ['identify', 'track', 'page', 'screen', 'group', 'alias'] as const;
 

@@ -3,7 +3,7 @@ import { type Duration, HOUR, type Monotonic } from './time.ts';
 
 /**
  * How long after its first failure a delivery may still be tried, the time not counted in which its destination was paused
- * or disabled. service.md "Errors".
+ * or disabled. spec/specification.md, "Retry window".
  */
 export const RETRY_WINDOW: Duration = 4 * HOUR;
 

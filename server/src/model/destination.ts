@@ -8,7 +8,7 @@ export interface Endpoint {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Settings of a destination of type `webhooks`. service.md "Destination configuration". */
+/** Settings of a destination of type `webhooks`. spec/specification.md, "Settings". */
 export interface WebhookSettings {
   /** 1–5. A delivery goes to all of them at once. */
   readonly endpoints: readonly Endpoint[];
@@ -66,9 +66,9 @@ const LANE_STEP = 2 ** 24;
 
 /**
  * What the lanes of a destination deliver to. With `any` that is the destination itself. With `each` every endpoint is a
- * delivery of its own (decisions.md section 2, "several URLs"): each has a lane, with an id of its own wherever deliveries
- * are owed, stored and counted, so that one endpoint neither waits for another nor is tried again because of it. The
- * first endpoint's id is that of the destination.
+ * delivery of its own (spec/specification.md, "Several endpoints"): each has a lane, with an id of its own wherever
+ * deliveries are owed, stored and counted, so that one endpoint neither waits for another nor is tried again because of it.
+ * The first endpoint's id is that of the destination.
  */
 export function lanesOf(destination: Destination): readonly Destination[] {
   const { endpoints, success } = destination.settings;
@@ -90,7 +90,7 @@ export function laneAt(destination: Destination, place: number): Destination {
   };
 }
 
-/** A destination has at most this many endpoints. service.md "Destination configuration". */
+/** A destination has at most this many endpoints. spec/specification.md, "Settings". */
 const MAX_ENDPOINTS = 5;
 
 /** Ids of every lane it may ever have had: one that its settings have no longer may have deliveries all the same. */

@@ -5,7 +5,7 @@ import type { Json, JsonObject } from './json.ts';
  * An accepted call, normalised: what is stored, and what every outbound body is made from. It never changes.
  *
  * Absent fields are left out, never `null`. Times are `YYYY-MM-DDTHH:mm:ss.sssZ`. Fields the protocol does not know
- * are kept as the client sent them (except `writeKey`, which is a credential). decisions.md section 1.
+ * are kept as the client sent them (except `writeKey`, which is a credential). spec/specification.md, "Common fields".
  */
 export interface Event {
   readonly messageId: string;

@@ -1,6 +1,9 @@
 import type { Endpoint, WebhookSettings } from './destination.ts';
 
-/** What is shown of a secret: that there is one, and the last four of at least twelve characters. contract.md section 4. */
+/**
+ * What is shown of a secret: that there is one, and the last four of at least twelve characters. spec/contract.md,
+ * "Conventions".
+ */
 export interface SecretMask {
   readonly set: true;
   readonly hint?: string;

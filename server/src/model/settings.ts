@@ -1,4 +1,4 @@
-/** What the bearer of a token may do; each may also do what those before it may. contract.md section 1, `token`. */
+/** What the bearer of a token may do; each may also do what those before it may. spec/contract.md, "Roles". */
 export const ROLES = ['viewer', 'editor', 'admin'] as const;
 
 export type Role = (typeof ROLES)[number];

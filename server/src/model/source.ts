@@ -1,6 +1,8 @@
 import type { Duration } from './time.ts';
 
-/** Where calls come from: one website, app or server, recognised by its write keys. contract.md section 3. */
+/**
+ * Where calls come from: one website, app or server, recognised by its write keys. spec/contract.md, "Configuration file".
+ */
 export interface Source {
   /** Given by the store at first sight of the name, never reused. */
   readonly id: number;

@@ -1,7 +1,7 @@
 import type { DestinationCounts, SourceCounts } from '../model/ledger.ts';
 import type { ClockErrorCounts } from '../ports/telemetry.ts';
 
-/** The ledger as the control API gives it, by name. contract.md section 4, `ledger`. */
+/** The ledger as the control API gives it, by name. spec/contract.md, "Ledger". */
 export interface LedgerReport {
   readonly sources: Readonly<Record<string, SourceCounts>>;
   readonly destinations: Readonly<Record<string, DestinationCounts & { readonly balance: number }>>;

@@ -167,7 +167,7 @@ export interface DiscardSample {
 /** Kept for each reason of each source: enough to see a pattern. */
 const SAMPLES_PER_REASON = 5;
 
-/** As much as is kept of what an endpoint answered. decisions.md section 2, "network safety". */
+/** As much as is kept of what an endpoint answered. spec/specification.md, "Timeout". */
 const MAX_CALL_LENGTH = 4096;
 
 /** Characters of all samples together. Beyond it the source and reason that has been quiet for longest is forgotten. */

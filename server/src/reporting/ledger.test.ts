@@ -66,7 +66,7 @@ describe('the statement of a ledger', () => {
       balanced: true,
       differences: [],
     });
-    // In the order of contract.md section 4, for those who read the bytes.
+    // In the order of spec/contract.md, "Ledger", for those who read the bytes.
     expect(Object.keys(statement.sources['web']!)).toEqual([
       'received',
       'accepted',

@@ -87,7 +87,7 @@ function sumByReason(byReason: Readonly<Record<string, number>>): number {
   return Object.values(byReason).reduce((sum, n) => sum + n, 0);
 }
 
-/** From the end of one check to the next. architecture.md section 2, "Ledger". */
+/** From the end of one check to the next. spec/specification.md, "Ledger". */
 const CHECK_INTERVAL: Duration = MINUTE;
 
 export interface LedgerCheckDependencies {

@@ -45,7 +45,7 @@ export interface TailEventOptions {
 }
 
 /**
- * A happening as one server-sent event: its kind as the event's name, the rest as JSON. contract.md section 4, `tail`.
+ * A happening as one server-sent event: its kind as the event's name, the rest as JSON. spec/contract.md, "Live tail".
  * Attempts have the shape they have in a trace, without what the endpoint answered: that is kept, and `trace` shows it.
  * Write keys and secrets are in none of it, as events do not have them.
  */

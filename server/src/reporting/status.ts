@@ -220,7 +220,7 @@ export interface ReportServiceDependencies {
   readonly retention: Duration;
 }
 
-/** contract.md section 4, `destinations/{name}/status`. Times are ISO 8601. */
+/** spec/contract.md, "Destination status". Times are ISO 8601. */
 export interface DestinationStatus {
   readonly state: LaneReport['state'];
   readonly pending: number;

@@ -6,7 +6,7 @@ import type { EventLog, StoredEvent } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type { DiscardSample } from './discards.ts';
 
-/** The whole life of a messageId. contract.md section 4, `events/{messageId}`. Times are ISO 8601. */
+/** The whole life of a messageId. spec/contract.md, "Operations on events". Times are ISO 8601. */
 export interface Trace {
   /** One for each time a source used the id, the latest first. */
   readonly data: readonly TracedCall[];

@@ -97,7 +97,7 @@ export class Router {
  *
  * The destination's own name decides first, then the name of its type, then `All` (or `all`, as one client spells it).
  * Any value but `false` enables: objects are options. Names are case-sensitive. Without a word on it, it is enabled.
- * service.md "Inbound" rule 5, decisions.md section 1 "integrations".
+ * spec/specification.md, "Integrations object".
  */
 export function isEnabledBy(integrations: JsonObject, name: string, typeName: string): boolean {
   for (const key of [name, typeName, 'All', 'all']) {

@@ -32,7 +32,7 @@ import {
 } from './holdings.ts';
 import { FOR_EVER, findAll, keepUp } from './upkeep.ts';
 
-/** ports/event-log.ts: `append`, its dedupe. decisions.md section 1, "messageId". */
+/** ports/event-log.ts: `append`, its dedupe. spec/specification.md, "Duplicates". */
 export function dedupeConformance(subject: Subject): void {
   describe('dedupe', () => {
     recognises(subject);

@@ -4,7 +4,7 @@ import { send, track } from '../support/calls.ts';
 import { makePlace, oneDestination, type Place, type Program, startServer } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
 
-/** decisions.md section 1, against the real program. */
+/** spec/specification.md, "Receiving", against the real program. */
 describe('the receiving API', () => {
   let receiver: TestReceiver;
   let place: Place;

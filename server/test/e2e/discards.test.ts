@@ -12,7 +12,7 @@ sources:
   - { name: closed, writeKeys: [wk_closed], enabled: false }
 `;
 
-/** decisions.md section 1, "invalid event inside a batch", against the real program. */
+/** spec/specification.md, "Invalid calls", against the real program. */
 describe('calls that are not accepted', () => {
   let place: Place;
   let program: Program;

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ReceivedResponse } from '../control-api/document.ts';
 import { ADMIN, bearer, type RequestPlan, World } from '../control-api/world.ts';
 
-/** The records of a real server, written over its control API. contract.md section 4. */
+/** The records of a real server, written over its control API. spec/contract.md, "Control API". */
 let world: World;
 
 beforeAll(async () => {

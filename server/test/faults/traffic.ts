@@ -136,7 +136,10 @@ export class Traffic {
   }
 }
 
-/** decisions.md section 1: 200 with these very bytes, or 429 or 503 that say when to come back, in both headers. */
+/**
+ * spec/specification.md, "Success" and "Overload": 200 with these very bytes, or 429 or 503 that say when to come back, in
+ * both headers.
+ */
 export function brokenPromises({ status, headers, body }: Answer): string[] {
   if (status === 200) return body === '{"success":true}' ? [] : [`200 with the body ${body}`];
   if (status !== 503 && status !== 429) return [`status ${status}: ${body}`];

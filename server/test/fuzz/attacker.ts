@@ -63,7 +63,7 @@ function judge(text: string, isReadable: boolean): Aftermath {
   return { statuses, complaint: isReadable ? complaintOf(text) : undefined };
 }
 
-/** Errors are JSON with all that clients look for. wire.md section 0, rule 2. */
+/** Errors are JSON with all that clients look for. spec/specification.md, "Facts about unmodified clients", rule 2. */
 function complaintOf(text: string): string | undefined {
   const [head = '', body = ''] = text.replace(/^HTTP\/1\.1 100 Continue\r\n\r\n/, '').split('\r\n\r\n');
   const status = Number(head.slice(9, 12));

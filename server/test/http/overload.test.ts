@@ -15,7 +15,7 @@ import {
   type WireResponse,
 } from '../support/http-server.ts';
 
-/** The bounds of the listener, over real sockets. decisions.md section 1, "overload". */
+/** The bounds of the listener, over real sockets. spec/specification.md, "Overload". */
 
 let running: TestServer | undefined;
 const connections: TestConnection[] = [];

@@ -16,7 +16,7 @@ import {
 } from '../support/http-server.ts';
 import { ROOT, runProgram, startProgram } from '../support/program.ts';
 
-/** https on the listener's own port: `tls` of the configuration. contract.md section 2. */
+/** https on the listener's own port: `tls` of the configuration. spec/contract.md, "Paths of the server". */
 
 const CERTIFICATES = join(ROOT, 'server/test/support/tls');
 const CA = readFileSync(join(CERTIFICATES, 'ca.pem'));

@@ -15,7 +15,7 @@ export { emptyContents } from './contents.ts';
 export interface MemoryStoreOptions {
   /**
    * A repeated (source, messageId) is a duplicate while `Batch.receivedAt` is less than this after the stored one's.
-   * Default 24 hours (decisions.md section 1, "messageId").
+   * Default 24 hours (spec/specification.md, "Duplicates").
    */
   readonly dedupeWindow?: Duration;
   /** What is "on disk". Default: nothing. */

@@ -87,7 +87,7 @@ const CORS = {
   'access-control-expose-headers': 'Retry-After, X-RateLimit-Reset',
 };
 
-/** The server's own answer to overload: decisions.md section 1, overload. */
+/** The server's own answer to overload: spec/specification.md, "Overload". */
 export function tooMany(seconds: number): Fault {
   return {
     kind: 'answer',

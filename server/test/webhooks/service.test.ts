@@ -1,5 +1,5 @@
 /**
- * The tables of the specification this service follows, row by row: Errors, Limits and Events of service.md. The rows that
+ * The tables of spec/specification.md, "Outcomes", "Limits" and "Documented format", row by row. The rows that
  * speak of client libraries are tested with the libraries.
  */
 import { createHmac } from 'node:crypto';

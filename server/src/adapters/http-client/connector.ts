@@ -169,8 +169,8 @@ function openTcp(way: ConnectRoute, connected: ConnectCallback): Socket {
 
 /**
  * The certificate must be valid for the host of the URL, whatever `Host` header is sent. `rejectUnauthorized` is given
- * because NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment would switch the check off otherwise (service.md, outbound rule 3).
- * Sessions are not resumed: a resumed one is not checked again, and would outlive the certificate.
+ * because NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment would switch the check off otherwise (spec/specification.md,
+ * "Certificates"). Sessions are not resumed: a resumed one is not checked again, and would outlive the certificate.
  */
 function openTls(
   { hostname }: ConnectTarget,

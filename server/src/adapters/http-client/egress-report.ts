@@ -76,7 +76,9 @@ export interface EndpointProblem {
   readonly destination: string;
   /** Its place in the settings. */
   readonly place: number;
-  /** `unresolved` may be better later, so that it is no reason to refuse settings. decisions.md section 2, "network safety". */
+  /**
+   * `unresolved` may be better later, so that it is no reason to refuse settings. spec/specification.md, "Network safety".
+   */
   readonly verdict: 'refused' | 'unresolved';
   readonly message: string;
 }
@@ -181,7 +183,7 @@ export type ReachabilityResult =
   /** `reason` as deliveries have it; `detail` is a sentence for the operator. */
   | { readonly kind: 'failed'; readonly reason: string; readonly detail: string };
 
-/** As long as a request may take. decisions.md section 2, "retried". */
+/** As long as a request may take. spec/specification.md, "Timeout". */
 const CONNECT_TIMEOUT = 5000;
 
 /**

@@ -2,7 +2,7 @@ import type { LookupAddress } from 'node:dns';
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
-/** Says which addresses requests may go to. decisions.md section 2, "network safety". */
+/** Says which addresses requests may go to. spec/specification.md, "Network safety". */
 export interface EgressRules {
   check(address: string): EgressRuling;
 }

@@ -16,7 +16,7 @@ export interface RequestConnection {
   replace(exchange: PendingRequest): void;
 }
 
-/** Kept of the body of an answer that is not 2xx. decisions.md section 2, "network safety". */
+/** Kept of the body of an answer that is not 2xx. spec/specification.md, "Timeout". */
 export const MAX_KEPT_BODY = 4096;
 
 /** A connection is worth reading this much, for this long, of what nobody wants; then opening another one is cheaper. */

@@ -49,7 +49,10 @@ interface BackupRecord {
   reason?: string;
 }
 
-/** contract.md section 1, `backup`. A copy of gigabytes takes longer than anybody waits for an answer, so it is asked for. */
+/**
+ * spec/contract.md, "Verbs that change". A copy of gigabytes takes longer than anybody waits for an answer, so it is asked
+ * for.
+ */
 export function backupOperations(tools: BackupOperationDependencies): ApiOperation[] {
   const records: BackupRecord[] = [];
   const show = (record: BackupRecord) => backupView(record, tools.clock.monotonic());

@@ -24,7 +24,7 @@ const changeSchema = z.object({
   after: z.looseObject({}).exactOptional(),
 });
 
-/** contract.md section 4, `config`. */
+/** spec/contract.md, "Whole configuration". */
 export function configOperations(tools: DestinationOperationDependencies): ApiOperation[] {
   const { settings, clock } = tools;
   return [

@@ -73,7 +73,7 @@ const deliverySchema = z.object({
   attempts: z.array(attemptSchema),
 });
 
-/** contract.md section 4, `deliveries`. */
+/** spec/contract.md, "Operations on deliveries". */
 export function deliveryOperations({ settings, search }: DeliveryOperationDependencies): ApiOperation[] {
   return [
     defineOperation({

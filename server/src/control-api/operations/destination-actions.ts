@@ -81,7 +81,7 @@ const testSchema = z.object({
   ),
 });
 
-/** contract.md section 4, `destinations/{name}/…`. */
+/** spec/contract.md, "Operations on destinations". */
 export function destinationActionOperations(tools: DestinationActionDependencies): ApiOperation[] {
   const { settings } = tools;
   return [

@@ -83,7 +83,7 @@ const destinationStatusSchema = z.object({
   ),
 });
 
-/** contract.md section 4, `destinations`. */
+/** spec/contract.md, "Operations on destinations". */
 export function destinationOperations(tools: DestinationOperationDependencies): ApiOperation[] {
   const { settings, clock } = tools;
   return [

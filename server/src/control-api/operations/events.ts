@@ -89,7 +89,7 @@ const eventQuery = z.object({
   ...pageQuery,
 });
 
-/** contract.md section 4, `events`. */
+/** spec/contract.md, "Operations on events". */
 export function eventOperations({ settings, search }: EventOperationDependencies): ApiOperation[] {
   return [
     defineOperation({

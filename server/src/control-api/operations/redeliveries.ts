@@ -273,7 +273,7 @@ const redeliverySchema = z.object({
   missing: z.array(z.string()).meta({ description: 'Of the ids: those that no stored event has.' }),
 });
 
-/** contract.md section 4, `redeliveries`. */
+/** spec/contract.md, "Redeliveries". */
 export function redeliveryOperations(tools: RedeliveryOperationDependencies): ApiOperation[] {
   return [
     defineOperation({

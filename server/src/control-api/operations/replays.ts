@@ -72,7 +72,7 @@ const replaySchema = z.object({
   expectedEndAt: z.string().exactOptional(),
 });
 
-/** contract.md section 4, `replays`. */
+/** spec/contract.md, "Replays". */
 export function replayOperations(tools: ReplayOperationDependencies): ApiOperation[] {
   return [
     defineOperation({

@@ -30,7 +30,7 @@ const sourceInput = recordInput.meta({
   description: 'As in the configuration file, `sources[]`: spec/config.schema.json.',
 });
 
-/** contract.md section 4, `sources`. */
+/** spec/contract.md, "Operations on sources". */
 export function sourceOperations(tools: RecordDependencies): ApiOperation[] {
   const { settings, clock } = tools;
   return [

@@ -79,7 +79,7 @@ export const TAIL_EVENTS = {
   lost: z.object({ count: z.int() }),
 };
 
-/** contract.md section 4, `tail`. */
+/** spec/contract.md, "Live tail". */
 export function tailOperations({ settings, open }: TailOperationDependencies): ApiOperation[] {
   return [
     defineOperation({

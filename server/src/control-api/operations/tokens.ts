@@ -24,7 +24,7 @@ const RESERVED_NAMES: readonly string[] = [ADMIN_NAME, 'file'];
 const NAME_RULE = 'must be 1 to 100 letters, digits, dots, dashes and underscores, and not begin with a dot';
 const HINT_LENGTH = 4;
 
-/** contract.md section 4, `tokens`. */
+/** spec/contract.md, "Tokens". */
 export function tokenOperations({ settings, clock }: RecordDependencies): ApiOperation[] {
   return [
     defineOperation({

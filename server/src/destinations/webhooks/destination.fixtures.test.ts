@@ -35,7 +35,7 @@ const fixtures = files.map((file): [string, Fixture] => [
   JSON.parse(readFileSync(new URL(file, FOLDER), 'utf8')),
 ]);
 
-/** decisions.md section 2, body: every key a documented body may have, in its order. */
+/** spec/specification.md, "Documented format": every key a documented body may have, in its order. */
 const DOCUMENTED: Readonly<Record<Event['type'], readonly string[]>> = {
   identify: ['version', 'type', 'userId', 'anonymousId', 'messageId', 'traits', 'context', 'timestamp'],
   track: [

@@ -7,7 +7,7 @@ import { requestHeaders, webhookId } from './headers.ts';
 import { serializePayload } from './payload.ts';
 import { signBody, standardWebhooksHeaders } from './signature.ts';
 
-/** An endpoint must answer within 5 seconds. service.md "Outbound". */
+/** An endpoint must answer within 5 seconds. spec/specification.md, "Timeout". */
 export const REQUEST_TIMEOUT: Duration = 5 * SECOND;
 
 /** Posts every event as JSON to up to five URLs of the customer, signed when there is a shared secret. */

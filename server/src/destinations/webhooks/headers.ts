@@ -16,7 +16,7 @@ export interface ExtraHeaders {
 const NO_EXTRA_HEADERS: ExtraHeaders = {};
 
 /**
- * The headers of one request. decisions.md section 2, headers.
+ * The headers of one request. spec/specification.md, "Request headers".
  * Ours come last: the settings refuse static headers of these names, and should one slip through, ours still win.
  *
  * @param id what `webhookId` made of the messageId

@@ -8,13 +8,13 @@ const EMPTY_OBJECT: JsonObject = {};
  * The body of every request for an event, as compact JSON. Pure: the same event and format give the same bytes, today
  * and after any number of retries, because the event never changes and nothing else goes in.
  *
- * `JSON.stringify(JSON.parse(body)) === body` always holds (decisions.md section 2, bytes), so a receiver that
+ * `JSON.stringify(JSON.parse(body)) === body` always holds (spec/specification.md, "Exact bytes"), so a receiver that
  * re-serialises before it verifies gets the bytes that were signed. It holds because `JSON.stringify` made them from
  * parsed values. `line.ts` makes the same bytes without parsing, from an event that was written by `JSON.stringify`.
  *
  * - `canonical`: the event as it is stored. It carries no write key because no event does.
- * - `documented`: the fields service.md "Outbound webhook payloads" lists for the type, in the order of decisions.md
- *   section 2. `context`, `properties` and `traits` default to `{}`; other absent fields are left out.
+ * - `documented`: the fields of the type in the order of spec/specification.md, "Documented format". `context`, `properties`
+ *   and `traits` default to `{}`; other absent fields are left out.
  */
 export function serializePayload(event: Event, format: WebhookSettings['format']): string {
   return JSON.stringify(format === 'canonical' ? event : documentedPayload(event));
@@ -104,7 +104,7 @@ function identifyTraits({ traits = EMPTY_OBJECT, context }: Event): JsonObject {
 }
 
 /**
- * Page traits are properties by another name (service.md, Page message "Traits of the page"). A client that sends both
+ * Page traits are properties by another name (spec/specification.md, "Documented format"). A client that sends both
  * loses neither; where a key stands in both, the property wins.
  */
 function pageProperties({ properties, traits }: Event): JsonObject {

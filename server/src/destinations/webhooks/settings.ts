@@ -4,13 +4,13 @@ import type { WebhookSettings } from '../../model/destination.ts';
 import { isObject } from '../../model/json.ts';
 import { hasMaskedValue } from '../../model/secrets.ts';
 
-/** service.md "Limits": webhook URLs per destination, and static headers per URL. */
+/** spec/specification.md, "Limits": webhook URLs per destination, and static headers per URL. */
 const MAX_ENDPOINTS = 5;
 const MAX_HEADERS = 5;
 
 /**
  * Headers that belong to Millrace or to the connection; `*` stands for any rest. Names are compared without case.
- * decisions.md section 2, "headers". `Authorization` is allowed on purpose.
+ * spec/specification.md, "Reserved headers". `Authorization` is allowed on purpose.
  */
 export const RESERVED_HEADERS: readonly string[] = [
   'Host',
@@ -131,7 +131,7 @@ const endpoint = z
   .strictObject({ url: webUrl, headers }, 'must be a mapping with url and headers')
   .meta({ description: 'One URL with the static headers of its requests.' });
 
-/** Two are enough to replace one while receivers know either. decisions.md section 2, headers. */
+/** Two are enough to replace one while receivers know either. spec/specification.md, "Standard Webhooks signature". */
 const MAX_SIGNING_SECRETS = 2;
 
 /** The most names a filter may have: it is looked at for every event. */
@@ -187,7 +187,10 @@ const filter = z
 const ENDPOINTS_RULE = `must be a list of 1 to ${MAX_ENDPOINTS} endpoints`;
 const SECRET_RULE = 'must be text of at least 1 character';
 
-/** `destinations[].settings` of a destination of type `webhooks`, as an operator writes it. service.md "Settings". */
+/**
+ * `destinations[].settings` of a destination of type `webhooks`, as an operator writes it. spec/specification.md,
+ * "Settings".
+ */
 export const webhookSettingsSchema = z
   .strictObject(
     {

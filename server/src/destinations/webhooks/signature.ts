@@ -14,7 +14,7 @@ const STANDARD_PREFIX = 'whsec_';
 
 /**
  * The value of `X-Signature`: HMAC-SHA1 of exactly these bytes, as lower-case hexadecimal, keyed with the UTF-8 bytes
- * of the shared secret. service.md "Authentication" rule 2.
+ * of the shared secret. spec/specification.md, "Signature".
  *
  * SHA-1 is what the protocol says; as an HMAC it is not weakened by the known collisions. It proves who sent the body,
  * not when: receivers recognise a repeat by `Webhook-Id`.
@@ -40,7 +40,8 @@ export interface StandardWebhooksHeaders {
 
 /**
  * The Standard Webhooks scheme: `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, once for each secret, so
- * that a receiver that knows either of two verifies while one replaces the other. decisions.md section 2, headers.
+ * that a receiver that knows either of two verifies while one replaces the other. spec/specification.md, "Standard Webhooks
+ * signature".
  *
  * @param secrets `whsec_` and base64 each, as the settings have checked
  */

@@ -1,6 +1,6 @@
 import type { Attempt, Decision, Outcome } from '../model/delivery.ts';
 import type { Destination } from '../model/destination.ts';
-import { type Clock, wallTimeOf } from '../ports/clock.ts';
+import { attemptOnWallClock, type Clock, wallTimeOf } from '../ports/clock.ts';
 import type { ReadyDelivery } from '../ports/delivery-queue.ts';
 import type { DestinationType, EndpointRequest } from '../ports/destination-type.ts';
 import type { HttpClient, HttpResult, OutboundRequest } from '../ports/http-client.ts';
@@ -152,8 +152,4 @@ export function resultOnWallClock(
 
 function decisionOnWallClock(decision: Decision, clock: Clock): Decision {
   return decision.kind === 'retry' ? { ...decision, at: wallTimeOf(decision.at, clock) } : decision;
-}
-
-export function attemptOnWallClock(attempt: Attempt, clock: Clock): Attempt {
-  return { ...attempt, startedAt: wallTimeOf(attempt.startedAt, clock) };
 }

@@ -1,39 +1,59 @@
-import type { Destination } from '../model/destination.ts';
+import type { Attempt } from '../model/delivery.ts';
+import type { EndpointHealth } from '../model/endpoint-health.ts';
 import type { Time } from '../model/time.ts';
-import type { CircuitBreaker } from './circuit-breaker.ts';
-import type { EndpointState } from './endpoint-health.ts';
-import type { LastError } from './health.ts';
+import type { OutboundRequest } from '../ports/http-client.ts';
 
-/** A lane as a status screen shows it. */
+// The types that other stages read: status screens, metrics and the control API import them from here.
+
+/** A worker at one moment. */
 export interface WorkerState {
   /** Id of the destination. */
   readonly destination: number;
   /** `failing`: nothing was delivered since the last failure. */
   readonly state: 'healthy' | 'failing' | 'paused' | 'disabled';
-  /** Deliveries in memory, those in flight included. */
+  /** Deliveries in memory, including those in flight. */
   readonly held: number;
   readonly inFlight: number;
-  /** How many may be in flight. */
+  /** How many deliveries may be in flight. */
   readonly limit: number;
-  readonly breaker: CircuitBreaker['state'];
-  /** Only while the breaker is open; the probe waits besides until a delivery is due. */
+  /** State of the circuit breaker. */
+  readonly breaker: 'closed' | 'open' | 'probing';
+  /** Present while the breaker is open. The probe also waits until a delivery is due. */
   readonly nextProbeAt?: Time;
-  /** When the first of the failures was that no success has followed. */
+  /** Time of the first failure since the last success; absent while there is none. */
   readonly failingSince?: Time;
   readonly lastError?: LastError;
 }
 
-/** A destination as a status screen shows it: its lanes together, and each of its endpoints in the order of the settings. */
+/** The last failed request of a worker. */
+export interface LastError {
+  readonly reason: string;
+  /** The URL, masked by `maskUrl`. */
+  readonly endpoint: string;
+  readonly at: Time;
+}
+
+/** All workers of a destination as one, and each of its endpoints in the order of the settings. */
 export interface DestinationState extends WorkerState {
   readonly endpoints: readonly EndpointState[];
 }
 
-/** Disabled says more than paused: what arrives is skipped. */
-export function workerStateOf(
-  { enabled, paused }: Destination,
-  failingSince: Time | undefined,
-): WorkerState['state'] {
-  if (!enabled) return 'disabled';
-  if (paused === true) return 'paused';
-  return failingSince === undefined ? 'healthy' : 'failing';
+/** One endpoint at one moment. */
+export interface EndpointState extends Omit<EndpointHealth, 'url' | 'state'> {
+  /** The URL, masked by `maskUrl`. */
+  readonly endpoint: string;
+  /** Its place in the settings, counted from 1, and its host: short, and stable while the settings stay the same. */
+  readonly label: string;
+  /** By the last request that ended; `healthy` before the first. */
+  readonly state: 'healthy' | 'failing';
+  /** Like `attempts`, but only since this program started. */
+  readonly attemptsSinceStart: EndpointHealth['attempts'];
+}
+
+/** One request of a test delivery as it was sent, and its result. */
+export interface TestAttempt {
+  /** The endpoint's place in the settings, counted from 0. */
+  readonly place: number;
+  readonly request: OutboundRequest;
+  readonly attempt: Attempt;
 }

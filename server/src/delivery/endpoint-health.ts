@@ -14,6 +14,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { EndpointHealthStore } from '../ports/delivery-queue.ts';
 import type { HttpResult } from '../ports/http-client.ts';
 import type { Logger } from '../ports/logger.ts';
+import type { EndpointState } from './contract.ts';
 
 /** Changes of the state that are kept. */
 const MAX_HISTORY = 20;
@@ -23,18 +24,6 @@ const MAX_CHANGES_A_MINUTE = 6;
 
 /** Characters of an answer that are kept with the last error. */
 const ANSWER_EXCERPT = 200;
-
-/** An endpoint as a status screen shows it. */
-export interface EndpointState extends Omit<EndpointHealth, 'url' | 'state'> {
-  /** Its URL without what may be a secret in it. */
-  readonly endpoint: string;
-  /** Its place in the settings, from 1, and its host: short, and the same as long as the settings are. */
-  readonly label: string;
-  /** `healthy` also before its first request. */
-  readonly state: 'healthy' | 'failing';
-  /** As `attempts`, since this program started. */
-  readonly attemptsSinceStart: EndpointHealth['attempts'];
-}
 
 /**
  * How one endpoint does, by the requests that were sent to it: also by those whose answers nobody waited for any more,
@@ -190,9 +179,9 @@ export interface EndpointRegistryDependencies {
   readonly logger: Logger;
 }
 
-/** The endpoints of one destination, in the order of its settings. The list is another one after a change of the settings. */
+/** The endpoints of one destination, in the order of its settings. A change of the settings replaces the list. */
 export interface DestinationEndpoints {
-  readonly endpoints: readonly EndpointTracker[];
+  endpoints: readonly EndpointTracker[];
 }
 
 /**
@@ -202,7 +191,7 @@ export interface DestinationEndpoints {
  */
 export class EndpointRegistry {
   readonly #tools: EndpointRegistryDependencies;
-  readonly #byDestination = new Map<number, RegistryEntry>();
+  readonly #byDestination = new Map<number, DestinationEndpoints>();
   /** Whose health is not kept as it is now. */
   readonly #dirty = new Set<number>();
   /** A state has changed since the last write. */
@@ -234,7 +223,7 @@ export class EndpointRegistry {
   }
 
   /** The same object for as long as the program runs. */
-  endpointsOf(destination: number): DestinationEndpoints {
+  endpointsOf(destination: number): Readonly<DestinationEndpoints> {
     return this.#of(destination);
   }
 
@@ -273,7 +262,7 @@ export class EndpointRegistry {
     }
   }
 
-  #of(destination: number): RegistryEntry {
+  #of(destination: number): DestinationEndpoints {
     let watched = this.#byDestination.get(destination);
     if (watched === undefined) {
       watched = { endpoints: [] };
@@ -343,10 +332,6 @@ export class EndpointRegistry {
       return false;
     }
   }
-}
-
-interface RegistryEntry {
-  endpoints: readonly EndpointTracker[];
 }
 
 /** A store may hold what another version wrote. */

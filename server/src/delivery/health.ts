@@ -23,6 +23,7 @@ import {
   INITIAL_CONCURRENCY,
   SLOW_START,
 } from './concurrency-limiter.ts';
+import type { LastError } from './contract.ts';
 import type { EndpointTracker } from './endpoint-health.ts';
 import { type EndpointOutcome, latestRetryAfter, type Outage, outageFrom } from './retry-policy.ts';
 
@@ -132,13 +133,6 @@ export class HealthTracker {
 
 /** Single failures of a destination are spoken of this often and not once a request. */
 const REPORT_INTERVAL: Duration = 60 * SECOND;
-
-/** What went wrong last at a destination. */
-export interface LastError {
-  readonly reason: string;
-  readonly endpoint: string;
-  readonly at: Time;
-}
 
 /** What is known of an endpoint. */
 type EndpointSummary = Pick<EndpointTracker, 'url' | 'state' | 'since' | 'lastError'>;

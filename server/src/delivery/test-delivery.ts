@@ -1,16 +1,9 @@
-import type { Attempt } from '../model/delivery.ts';
 import { type Destination, lanesOf } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
+import { attemptOnWallClock } from '../ports/clock.ts';
 import type { OutboundRequest } from '../ports/http-client.ts';
-import { attemptOnWallClock, type OpenRequests, type RoundDependencies, sendRound } from './attempt.ts';
-
-/** One request of a trial as it was sent, and what came of it. */
-export interface TestAttempt {
-  /** The endpoint's place in the settings. */
-  readonly place: number;
-  readonly request: OutboundRequest;
-  readonly attempt: Attempt;
-}
+import { type OpenRequests, type RoundDependencies, sendRound } from './attempt.ts';
+import type { TestAttempt } from './contract.ts';
 
 /** A trial is one request to each: nothing to count. */
 const UNCOUNTED: OpenRequests = { isBusy: () => false, requestBegan: () => {}, requestEnded: () => {} };

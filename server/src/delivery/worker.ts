@@ -1,6 +1,6 @@
 import type { Decision } from '../model/delivery.ts';
 import { type Destination, endpointIndexOfLane, isDelivering } from '../model/destination.ts';
-import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
+import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import { wallTimeOf } from '../ports/clock.ts';
 import type { DeliveryResult, HeldDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';
 import type { DestinationType } from '../ports/destination-type.ts';
@@ -15,7 +15,7 @@ import {
 } from './attempt.ts';
 import { BacklogLoader, type LoaderDependencies, type LoaderHost } from './backlog-loader.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
-import { type WorkerState, workerStateOf } from './contract.ts';
+import type { WorkerState } from './contract.ts';
 import type { DestinationEndpoints, EndpointTracker } from './endpoint-health.ts';
 import { HealthReporter, HealthTracker, type RoundTicket } from './health.ts';
 import { ReadyQueue, roomForNew, roomToClaim, type TotalInMemory } from './queue.ts';
@@ -36,7 +36,7 @@ export interface WorkerDependencies extends LoaderDependencies, Pick<RoundDepend
   /** What all lanes have in memory. */
   readonly total: TotalInMemory;
   /** The endpoints of its destination, of which it may have one or all. */
-  readonly watched: DestinationEndpoints;
+  readonly watched: Readonly<DestinationEndpoints>;
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
 }
@@ -305,6 +305,16 @@ export class DestinationWorker implements LoaderHost {
     const happened = { source, destination: name, event: written.event, attempts, decision };
     observer(resultOnWallClock(happened, this.#tools.clock));
   }
+}
+
+/** Disabled takes precedence over paused: new events are skipped. */
+function workerStateOf(
+  { enabled, paused }: Destination,
+  failingSince: Time | undefined,
+): WorkerState['state'] {
+  if (!enabled) return 'disabled';
+  if (paused === true) return 'paused';
+  return failingSince === undefined ? 'healthy' : 'failing';
 }
 
 const NO_PAUSES: NonNullable<Destination['pauses']> = [];

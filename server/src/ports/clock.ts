@@ -1,3 +1,4 @@
+import type { Attempt } from '../model/delivery.ts';
 import type { Duration, Monotonic, Time } from '../model/time.ts';
 
 /**
@@ -42,6 +43,11 @@ export function wallTimeOf(at: Monotonic, clock: Pick<Clock, 'steps'>): Time {
   const steps = clock.steps();
   const inForce = steps.findLast((step) => step.at <= at) ?? steps[0]!;
   return at + inForce.ahead;
+}
+
+/** The attempt with its start as the wall clock showed it. */
+export function attemptOnWallClock(attempt: Attempt, clock: Pick<Clock, 'steps'>): Attempt {
+  return { ...attempt, startedAt: wallTimeOf(attempt.startedAt, clock) };
 }
 
 /** How long ago the wall clock showed a time, however it was set since. */

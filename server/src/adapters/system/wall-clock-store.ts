@@ -1,6 +1,5 @@
-import type { Attempt } from '../../model/delivery.ts';
 import { HOUR, type Monotonic, SECOND, type Time } from '../../model/time.ts';
-import { type Clock, type ClockStep, wallTimeOf } from '../../ports/clock.ts';
+import { attemptOnWallClock, type Clock, type ClockStep, wallTimeOf } from '../../ports/clock.ts';
 import type {
   DeadLetterQuery,
   DeadLetterQueue,
@@ -78,10 +77,6 @@ function historyOnWallClock(known: EventHistory, clock: Clock): EventHistory {
       : { ...shown, nextAttemptAt: wallTimeOf(nextAttemptAt, clock) };
   });
   return { ...known, deliveries };
-}
-
-function attemptOnWallClock(attempt: Attempt, clock: Clock): Attempt {
-  return { ...attempt, startedAt: wallTimeOf(attempt.startedAt, clock) };
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { FoundDelivery } from '@millrace/server';
+import type { DeliverySummary } from '@millrace/server';
 import { count, remaining } from './column.ts';
 import { find, type SearchOptions } from './found.ts';
 import { paintFor } from './paint.ts';
@@ -34,7 +34,7 @@ const HEADINGS = [
 export async function deliveries(options: DeliveriesOptions, place: Surroundings): Promise<ExitCode> {
   const { destination, state, reason, source, type, userId, anonymousId, to } = options;
   const draw = stateDraw(paintFor(place.out, place.env));
-  return await find<FoundDelivery>(options, place, {
+  return await find<DeliverySummary>(options, place, {
     path: 'deliveries',
     query: {
       ...{ destination, state, reason, source, type, userId, anonymousId },
@@ -46,7 +46,7 @@ export async function deliveries(options: DeliveriesOptions, place: Surroundings
   });
 }
 
-function rowOf(found: FoundDelivery, draw: ReturnType<typeof stateDraw>): Cell[] {
+function rowOf(found: DeliverySummary, draw: ReturnType<typeof stateDraw>): Cell[] {
   const { id, destination, state, attempts, messageId, receivedAt, source, type } = found;
   return [
     { text: id },
@@ -63,7 +63,7 @@ function rowOf(found: FoundDelivery, draw: ReturnType<typeof stateDraw>): Cell[]
 }
 
 /** Due and not sent: its lane is busy, paused, or waits for its endpoint. */
-function nextOf({ state, nextAttemptAt }: FoundDelivery): string {
+function nextOf({ state, nextAttemptAt }: DeliverySummary): string {
   if (state === 'delivered' || state === 'dead') return '';
   if (nextAttemptAt === undefined) return 'under way';
   const wait = Date.parse(nextAttemptAt) - Date.now();

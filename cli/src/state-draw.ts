@@ -1,8 +1,8 @@
-import type { FoundDelivery } from '@millrace/server';
+import type { DeliverySummary } from '@millrace/server';
 import type { Paint } from './paint.ts';
 
 /** The colour of each state of a delivery. */
-export function stateDraw(paint: Paint): (state: FoundDelivery['state']) => (text: string) => string {
+export function stateDraw(paint: Paint): (state: DeliverySummary['state']) => (text: string) => string {
   const draws = { pending: paint.yellow, retrying: paint.yellow, delivered: paint.green, dead: paint.red };
   return (state) => draws[state];
 }

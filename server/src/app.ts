@@ -53,9 +53,7 @@ export type { Config } from './config/load.ts';
 export { StorageError } from './ports/event-log.ts';
 export type { Logger } from './ports/logger.ts';
 export type { Activity, Observer } from './ports/telemetry.ts';
-export type { FoundDelivery } from './reporting/search.ts';
-export type { Overview } from './reporting/status.ts';
-export type { Trace } from './reporting/trace.ts';
+export type { DeliverySummary, Overview, Trace } from './reporting/contract.ts';
 export { createLogger } from './telemetry/logging.ts';
 
 export interface App {

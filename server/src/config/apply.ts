@@ -1,5 +1,6 @@
 import { diffRecords } from '../control-api/changes.ts';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
+import { isoTime } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { SettingsSnapshot, SettingsStore } from '../ports/settings-store.ts';
@@ -51,7 +52,7 @@ export async function applyConfigFile(
     if (action === 'created') continue;
     const [last] = (await settings.audit({ kind, name }, 1)).entries;
     if (last !== undefined && last.by !== 'file')
-      logger.warn({ kind, name, by: last.by, at: new Date(last.at).toISOString() }, 'settings.overwritten');
+      logger.warn({ kind, name, by: last.by, at: isoTime(last.at) }, 'settings.overwritten');
   }
   return await settings.apply(changes);
 }

@@ -15,3 +15,8 @@ export const SECOND: Duration = 1000;
 export const MINUTE: Duration = 60 * SECOND;
 export const HOUR: Duration = 60 * MINUTE;
 export const DAY: Duration = 24 * HOUR;
+
+/** ISO 8601 in UTC with milliseconds: `2026-03-04T05:06:07.000Z`. Throws a `RangeError` beyond the year 275760. */
+export function isoTime(time: Time): string {
+  return new Date(time).toISOString();
+}

@@ -1,16 +1,28 @@
+import type { DestinationState } from '../delivery/contract.ts';
+import type { CallType } from '../model/call.ts';
+import type { EndpointError, HealthChange } from '../model/endpoint-health.ts';
+import type { Event, Position } from '../model/event.ts';
 import type { DestinationCounts, SourceCounts } from '../model/ledger.ts';
+import type { Time } from '../model/time.ts';
+import type { ResponseStream } from '../ports/control-api.ts';
+import type { DeliveryHistory } from '../ports/delivery-queue.ts';
 import type { ClockErrorCounts } from '../ports/telemetry.ts';
 
-/** The ledger as the control API gives it, by name. spec/contract.md, "Ledger". */
+/**
+ * The types of everything that the control API answers from this folder. Times in answers are ISO 8601; times in queries and
+ * cursors are milliseconds.
+ */
+
+/** The ledger by name. spec/contract.md, "Ledger". */
 export interface LedgerReport {
   readonly sources: Readonly<Record<string, SourceCounts>>;
   readonly destinations: Readonly<Record<string, DestinationCounts & { readonly balance: number }>>;
-  /** Whether every sum comes out: `differences` is empty. */
+  /** True when every sum comes out: `differences` is empty. */
   readonly balanced: boolean;
   readonly differences: readonly LedgerDifference[];
 }
 
-/** A sum that does not come out, with its terms: `difference` is what is missing, negative what is counted twice. */
+/** A sum that does not come out, with its terms. A positive `difference` is missing, a negative one is counted twice. */
 export type LedgerDifference =
   | {
       readonly source: string;
@@ -30,9 +42,320 @@ export type LedgerDifference =
       readonly erased: number;
     };
 
-/** Calls that belong to no source, counted since the start. */
+/** Calls that belong to no source, counted since the start of the process. */
 export interface UnattributedCalls {
   readonly discarded: Readonly<Record<string, number>>;
   readonly refused: Readonly<Record<string, number>>;
   readonly clock: ClockErrorCounts;
 }
+
+/** A discarded call with its reason. */
+export interface DiscardSample {
+  /** Absent when no source can be named. */
+  readonly source?: string;
+  readonly reason: string;
+  readonly at: string;
+  /** The first 4,096 characters of the call as compact JSON; write keys are masked. */
+  readonly call: string;
+  /** True when the call is longer than `call`. */
+  readonly cut: boolean;
+}
+
+/** The latest first. */
+export interface DiscardReport {
+  readonly data: readonly DiscardSample[];
+}
+
+/** The status page: the ledger, the destinations, the log. */
+export interface Overview extends LedgerReport {
+  /** When the server read this, by its own clock. */
+  readonly at: string;
+  readonly startedAt: string;
+  /** By name of the destination. */
+  readonly lanes: Readonly<Record<string, LaneOverview>>;
+  /** Since `startedAt`. */
+  readonly callsOfNoSource: UnattributedCalls;
+  /** The latest discarded call of every source and reason; `GET discards` has more of them. */
+  readonly discards: readonly DiscardSample[];
+  readonly log: LogOverview;
+}
+
+export interface LogOverview {
+  readonly events: number;
+  /** On disk. */
+  readonly bytes: number;
+  /** Arrival of the oldest event; absent when there is none. */
+  readonly oldestAt?: string;
+  /** Stored rows that cannot be read any more; absent while all can. */
+  readonly damage?: {
+    readonly events: number;
+    /** Deliveries of which only the number is known. */
+    readonly deliveries: number;
+    readonly foundAt?: string;
+  };
+}
+
+export interface LaneOverview {
+  /** `failing`: no delivery has succeeded since the last failure. */
+  readonly state: DestinationState['state'];
+  /** Deliveries in memory, those in flight included. */
+  readonly held: number;
+  readonly onDisk: number;
+  /** Deliveries, in memory and on disk, that were tried before. */
+  readonly retrying: number;
+  /** Arrival of the oldest event with a pending delivery. Absent when nothing is pending. */
+  readonly oldestPendingAt?: string;
+  /** When that event reaches the end of its retention. Its pending deliveries become dead letters then. */
+  readonly oldestKeptUntil?: string;
+  /** When the first delivery on disk is due; in the past if it waits already. Absent when none is on disk. */
+  readonly nextDueAt?: string;
+  /** When the circuit breaker sends its next probe; no other request is sent before. */
+  readonly nextProbeAt?: string;
+  /** When the first failure happened after the last success. */
+  readonly failingSince?: string;
+  readonly lastError?: DestinationErrorView;
+  /** In the order of the settings. */
+  readonly endpoints: readonly EndpointOverview[];
+}
+
+export interface DestinationErrorView {
+  readonly reason: string;
+  readonly endpoint: string;
+  readonly at: string;
+}
+
+/** The health of one endpoint, by every request that was sent to it. */
+export interface EndpointOverview {
+  /** Its URL without what may be a secret in it. */
+  readonly endpoint: string;
+  /** By the last request that ended; `healthy` before the first. */
+  readonly state: 'healthy' | 'failing';
+  /** When the first request of that state ended; absent before the first. */
+  readonly since?: string;
+  readonly lastError?: EndpointErrorView;
+}
+
+export interface EndpointErrorView extends Omit<EndpointError, 'at'> {
+  readonly at: string;
+}
+
+/** spec/contract.md, "Destination status". */
+export interface DestinationStatus {
+  readonly state: DestinationState['state'];
+  readonly pending: number;
+  /** Pending deliveries that were tried before. */
+  readonly retrying: number;
+  readonly delivered: number;
+  readonly dead: number;
+  /** Arrival of the oldest event with a pending delivery. */
+  readonly oldestPendingAt?: string;
+  /** When that event reaches the end of its retention. */
+  readonly oldestKeptUntil?: string;
+  readonly nextAttemptAt?: string;
+  /** When the first failure happened after the last success. */
+  readonly failingSince?: string;
+  readonly lastError?: DestinationErrorView;
+  /** In the order of the settings. */
+  readonly endpoints: readonly EndpointStatus[];
+}
+
+export interface EndpointStatus extends EndpointOverview {
+  readonly lastAcceptedAt?: string;
+  /** Requests by result, those included whose answer came after a sibling had accepted the event. */
+  readonly attempts: Readonly<Record<string, number>>;
+  /** The last changes of the state, the oldest first. */
+  readonly history: readonly HealthChangeView[];
+}
+
+export interface HealthChangeView extends Omit<HealthChange, 'at'> {
+  readonly at: string;
+}
+
+/** The life of a messageId. spec/contract.md, "Operations on events". */
+export interface Trace {
+  /** One entry for each time a source used the id, the latest first. */
+  readonly data: readonly TraceEntry[];
+}
+
+export type TraceEntry = EventTrace | DamageTrace | DiscardTrace;
+
+/** An accepted event with its deliveries. */
+export interface EventTrace {
+  readonly source: string;
+  readonly receivedAt: string;
+  readonly verdict: 'accepted';
+  readonly event: Event;
+  readonly deliveries: readonly DeliveryTrace[];
+  readonly skipped: readonly { readonly destination: string; readonly reason: string }[];
+}
+
+/** An event that cannot be read any more; only its deliveries are known. */
+export interface DamageTrace {
+  readonly source?: undefined;
+  readonly receivedAt?: undefined;
+  readonly verdict: 'damaged';
+  readonly deliveries: readonly DeliveryTrace[];
+}
+
+/** A discarded call. Only the calls of `GET discards` are known. */
+export interface DiscardTrace {
+  readonly source?: string;
+  readonly receivedAt: string;
+  readonly verdict: 'discarded';
+  readonly reason: string;
+  /** As `DiscardSample.call`. */
+  readonly call: string;
+}
+
+export interface DeliveryTrace {
+  readonly id: string;
+  readonly destination: string;
+  readonly state: DeliveryHistory['state'];
+  /** Why it is dead. */
+  readonly reason?: string;
+  /** Absent while the delivery is in memory: in flight or about to be. */
+  readonly nextAttemptAt?: string;
+  readonly attempts: readonly AttemptTrace[];
+}
+
+export interface AttemptTrace {
+  readonly endpoint: string;
+  readonly startedAt: string;
+  readonly latencyMs: number;
+  readonly outcome: 'accepted' | 'retryable' | 'refused';
+  readonly reason: string;
+  readonly status?: number;
+  readonly answer?: string;
+}
+
+/** The events a search looks for; an absent field matches every event. */
+export interface EventQuery {
+  /** Id of the source. */
+  readonly source?: number;
+  readonly type?: string;
+  readonly userId?: string;
+  readonly anonymousId?: string;
+  /** Name of the tracked action, page or screen; a `*` at the end matches any rest. */
+  readonly event?: string;
+  /** Arrived at this time or later. */
+  readonly from?: Time;
+  /** Arrived before this time. */
+  readonly to?: Time;
+}
+
+/** The deliveries a search looks for. */
+export interface DeliveryQuery extends EventQuery {
+  /** Id of the destination. */
+  readonly destination?: number;
+  readonly state?: DeliveryHistory['state'];
+  /** Why it is dead, or the outcome of its last request while it is retried. */
+  readonly reason?: string;
+}
+
+export interface PageRequest<From> {
+  readonly limit: number;
+  /** `next` of the page before. */
+  readonly from?: From;
+}
+
+/** Where a page begins: with the events below a position. */
+export interface PageStart {
+  readonly below: Position;
+  /** The event right below is shown only from the lane after this one; its earlier lanes stood on the page before. */
+  readonly after?: number;
+}
+
+export interface Page<Entry, From = PageStart> {
+  readonly data: readonly Entry[];
+  /** Absent at the end. */
+  readonly next?: From;
+  /** Events or dead letters this page has passed, those included that need not be read. */
+  readonly searched: number;
+  /** About when the last of them arrived, or was given up; absent at the end. */
+  readonly searchedTo?: Time;
+}
+
+/** A delivery in a list, with the fields that identify its event. */
+export interface DeliverySummary {
+  /** As `trace` gives it, and as `redeliveries` takes it. */
+  readonly id: string;
+  readonly destination: string;
+  /** Only with `success: each`. */
+  readonly endpoint?: string;
+  readonly state: DeliveryHistory['state'];
+  /** Why it is dead. */
+  readonly reason?: string;
+  /** When it was given up. Only where dead ones are asked for. */
+  readonly diedAt?: string;
+  readonly nextAttemptAt?: string;
+  /** Absent, like the next three, in a dead letter whose event was erased. */
+  readonly messageId?: string;
+  readonly source?: string;
+  readonly type?: string;
+  readonly receivedAt?: string;
+  readonly attempts: readonly AttemptTrace[];
+}
+
+/** The activity a tail client sees: it matches every field that is given. */
+export interface TailFilter {
+  /** Name of the source. */
+  readonly source?: string | undefined;
+  /** Name of the destination; only deliveries have one. */
+  readonly destination?: string | undefined;
+  /** Type of the event; a discarded call has none. */
+  readonly type?: CallType | undefined;
+  /** Only failed attempts and discarded calls. */
+  readonly failed?: boolean | undefined;
+}
+
+export interface TailOptions extends TailFilter {
+  /** True: events whole. False: only the fields that identify them. */
+  readonly body: boolean;
+  /** Asked with every heartbeat, so that the stream ends soon after its token is revoked. */
+  readonly mayWatch: () => boolean;
+}
+
+/** Opens a stream for a new tail client; `full` when there are too many. */
+export type OpenTail = (options: TailOptions) => ResponseStream | 'full';
+
+/** The data of each server-sent event of the live tail, by the event's name. spec/contract.md, "Live tail". */
+export interface TailEvents {
+  readonly accepted: TailCall;
+  readonly duplicate: TailCall;
+  readonly discarded: TailDiscard;
+  readonly settled: TailDelivery;
+  /** Events that were left out here, because the client read too slowly. */
+  readonly lost: { readonly count: number };
+}
+
+export interface TailCall {
+  readonly at: string;
+  readonly source: string;
+  readonly event: EventIdentity;
+  readonly latencyMs: number;
+}
+
+export interface TailDiscard {
+  readonly at: string;
+  readonly source?: string;
+  readonly reason: string;
+}
+
+export interface TailDelivery {
+  readonly at: string;
+  readonly source: string;
+  readonly destination: string;
+  readonly event: EventIdentity;
+  readonly state: 'delivered' | 'retrying' | 'dead';
+  /** Why it is dead. */
+  readonly reason?: string;
+  readonly nextAttemptAt?: string;
+  /** Without the answers of the endpoints; a trace has them. */
+  readonly attempts: readonly Omit<AttemptTrace, 'answer'>[];
+}
+
+/** The fields that identify an event; with `body` the whole event. */
+export type EventIdentity = Pick<
+  Event,
+  'messageId' | 'type' | 'userId' | 'anonymousId' | 'previousId' | 'groupId' | 'event' | 'name'
+>;

@@ -1,9 +1,9 @@
 import type { Json } from '../model/json.ts';
 import { maskSecret } from '../model/secrets.ts';
 import type { Source } from '../model/source.ts';
-import { SECOND, type Time } from '../model/time.ts';
+import { isoTime, SECOND, type Time } from '../model/time.ts';
 import type { ClockErrorCounts, DiscardCounters, DiscardedCall, DiscardSampler } from '../ports/telemetry.ts';
-import type { UnattributedCalls } from './contract.ts';
+import type { DiscardSample, UnattributedCalls } from './contract.ts';
 
 /**
  * Counters in memory: they begin at zero with every start and are no part of the ledger's sums. Reasons and codes come
@@ -151,19 +151,6 @@ function hintOf(value: Json): string {
   return typeof value === 'string' ? `…${maskSecret(value).hint ?? ''}` : '…';
 }
 
-/** A call that was not accepted, as it is shown. */
-export interface DiscardSample {
-  /** Absent when no source can be named. */
-  readonly source?: string;
-  readonly reason: string;
-  /** ISO 8601. */
-  readonly at: string;
-  /** The call as compact JSON: its first 4,096 characters, and of write keys no more than a hint. */
-  readonly call: string;
-  /** Whether the call is longer than what is shown. */
-  readonly cut: boolean;
-}
-
 /** Kept for each reason of each source: enough to see a pattern. */
 const SAMPLES_PER_REASON = 5;
 
@@ -224,7 +211,7 @@ export class DiscardSamples implements DiscardSampler {
       .map(({ source, at, ...rest }) => ({
         ...(source === undefined ? {} : { source }),
         ...rest,
-        at: new Date(at).toISOString(),
+        at: isoTime(at),
       }));
   }
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSqliteStore, type SqliteStore } from '../adapters/sqlite/store.ts';
+import type { DestinationState } from '../delivery/contract.ts';
 import type { DestinationCounts, Ledger, SourceCounts } from '../model/ledger.ts';
 import { MINUTE, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -12,7 +13,7 @@ import type { Batch } from '../ports/event-log.ts';
 import type { LogFields } from '../ports/logger.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import { ledgerReport } from './ledger.ts';
-import { type LaneReport, ReportService } from './status.ts';
+import { ReportService } from './status.ts';
 
 const settings = (sources: readonly string[], destinations: readonly string[]): SettingsSnapshot => ({
   sources: sources.map((name, place) => ({
@@ -164,7 +165,7 @@ interface Line {
 class Watched {
   readonly folder: string;
   readonly lines: Line[] = [];
-  reports: LaneReport[] = [];
+  reports: DestinationState[] = [];
   readonly observation: ReportService;
   readonly store: SqliteStore;
   now: Time = Date.UTC(2026, 0, 1);
@@ -405,6 +406,10 @@ describe('the overview', () => {
       {
         destination: CRM,
         state: 'failing',
+        held: 1,
+        inFlight: 0,
+        limit: 1,
+        breaker: 'open',
         nextProbeAt: watched.now + 2000,
         lastError: { ...lastError, at: watched.now },
         endpoints: [],

@@ -6,7 +6,7 @@ import type { Event } from '../model/event.ts';
 import { SECOND } from '../model/time.ts';
 import type { ResponseStream } from '../ports/control-api.ts';
 import type { Activity } from '../ports/telemetry.ts';
-import type { TailOptions } from './live-tail.ts';
+import type { TailOptions } from './contract.ts';
 import { LiveTail } from './live-tail.ts';
 
 const START = Date.UTC(2026, 2, 4, 5, 6, 7);

@@ -1,23 +1,20 @@
-import type { CallType } from '../model/call.ts';
 import type { Attempt, Decision } from '../model/delivery.ts';
 import type { Event } from '../model/event.ts';
 import { maskUrl } from '../model/secrets.ts';
-import { type Duration, SECOND, type Time } from '../model/time.ts';
+import { type Duration, isoTime, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ResponseStream, StreamClient } from '../ports/control-api.ts';
 import type { Activity, CurrentObserver, Observer } from '../ports/telemetry.ts';
-
-/** Which happenings somebody wants to see: those that pass every part that is given. */
-export interface TailFilter {
-  /** Name of the source. */
-  readonly source?: string | undefined;
-  /** Name of the destination; only deliveries have one. */
-  readonly destination?: string | undefined;
-  /** Of the event; a call that was discarded has none. */
-  readonly type?: CallType | undefined;
-  /** Only what somebody on call must not miss: a try that failed, a call that was not taken. */
-  readonly failed?: boolean | undefined;
-}
+import type {
+  EventIdentity,
+  OpenTail,
+  TailCall,
+  TailDelivery,
+  TailDiscard,
+  TailEvents,
+  TailFilter,
+  TailOptions,
+} from './contract.ts';
 
 function matchesFilter(filter: TailFilter, happening: Activity): boolean {
   const { source, destination, type, failed = false } = filter;
@@ -33,55 +30,82 @@ function isFailure(happening: Activity): boolean {
   return happening.kind === 'discarded';
 }
 
-/** What names an event, and is shown of it when its body is not wanted. */
+/** The fields of an event that a client sees who did not ask for bodies. */
 const IDENTIFYING_FIELDS = [
-  ...['messageId', 'type', 'userId', 'anonymousId', 'previousId', 'groupId', 'event', 'name'],
-] as const;
+  'messageId',
+  'type',
+  'userId',
+  'anonymousId',
+  'previousId',
+  'groupId',
+  'event',
+  'name',
+] as const satisfies readonly (keyof EventIdentity)[];
 
-export interface TailEventOptions {
+interface TailEventFormat {
   readonly at: Time;
-  /** The whole event, and not only what names it. */
+  /** True: the event whole. False: its identifying fields. */
   readonly body: boolean;
 }
 
 /**
- * A happening as one server-sent event: its kind as the event's name, the rest as JSON. spec/contract.md, "Live tail".
- * Attempts have the shape they have in a trace, without what the endpoint answered: that is kept, and `trace` shows it.
- * Write keys and secrets are in none of it, as events do not have them.
+ * One activity as one server-sent event: its kind is the event's name, the data is JSON. spec/contract.md, "Live tail".
+ * Events contain neither write keys nor secrets; URLs of endpoints are masked.
  */
-function formatTailEvent(happening: Activity, { at, body }: TailEventOptions): string {
-  return streamEvent(happening.kind, { at: isoTime(at), ...eventData(happening, body) });
+function formatTailEvent(activity: Activity, format: TailEventFormat): string {
+  switch (activity.kind) {
+    case 'discarded':
+      return serverSentEvent('discarded', discardData(activity, format));
+    case 'settled':
+      return serverSentEvent('settled', deliveryData(activity, format));
+    default:
+      return serverSentEvent(activity.kind, callData(activity, format));
+  }
 }
 
-/** Between two lines so many were left out, because the viewer read too slowly. */
-function formatLostEvent(count: number): string {
-  return streamEvent('lost', { count });
-}
-
-/** JSON has no line feed, so it is one field. */
-function streamEvent(name: string, data: object): string {
+/** JSON has no line feed, so the data is one field. */
+function serverSentEvent<Name extends keyof TailEvents>(name: Name, data: TailEvents[Name]): string {
   return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-function eventData(happening: Activity, body: boolean): object {
-  const { source } = happening;
-  if (happening.kind === 'discarded') {
-    return { ...(source === undefined ? {} : { source }), reason: happening.reason };
-  }
-  const event = body ? happening.event : identifyingFields(happening.event);
-  if (happening.kind !== 'settled') return { source, event, latencyMs: happening.latencyMs };
-  const { destination, attempts, decision } = happening;
-  return { source, destination, event, ...stateOfDecision(decision), attempts: attempts.map(attemptView) };
+function callData(
+  call: Extract<Activity, { readonly latencyMs: number }>,
+  { at, body }: TailEventFormat,
+): TailCall {
+  const { source, event, latencyMs } = call;
+  return { at: isoTime(at), source, event: body ? event : identityOf(event), latencyMs };
 }
 
-function identifyingFields(event: Event): object {
-  const naming: Record<string, unknown> = {};
-  for (const field of IDENTIFYING_FIELDS) if (event[field] !== undefined) naming[field] = event[field];
-  return naming;
+function discardData(
+  { source, reason }: Extract<Activity, { readonly kind: 'discarded' }>,
+  { at }: TailEventFormat,
+): TailDiscard {
+  return { at: isoTime(at), ...(source === undefined ? {} : { source }), reason };
+}
+
+function deliveryData(
+  delivery: Extract<Activity, { readonly kind: 'settled' }>,
+  { at, body }: TailEventFormat,
+): TailDelivery {
+  const { source, destination, event, decision, attempts } = delivery;
+  return {
+    at: isoTime(at),
+    source,
+    destination,
+    event: body ? event : identityOf(event),
+    ...stateOfDecision(decision),
+    attempts: attempts.map(attemptData),
+  };
+}
+
+function identityOf(event: Event): EventIdentity {
+  const identity: Record<string, unknown> = {};
+  for (const field of IDENTIFYING_FIELDS) if (event[field] !== undefined) identity[field] = event[field];
+  return identity as EventIdentity;
 }
 
 /** In the words of a trace. */
-function stateOfDecision(decision: Decision): object {
+function stateOfDecision(decision: Decision): Pick<TailDelivery, 'state' | 'reason' | 'nextAttemptAt'> {
   switch (decision.kind) {
     case 'delivered':
       return { state: 'delivered' };
@@ -92,16 +116,16 @@ function stateOfDecision(decision: Decision): object {
   }
 }
 
-function attemptView({ endpoint, startedAt, latencyMs, outcome }: Attempt): object {
+function attemptData({ endpoint, startedAt, latencyMs, outcome }: Attempt): TailDelivery['attempts'][number] {
   const { kind, reason, status } = outcome;
   return {
-    ...{ endpoint: maskUrl(endpoint), startedAt: isoTime(startedAt), latencyMs, outcome: kind, reason },
+    endpoint: maskUrl(endpoint),
+    startedAt: isoTime(startedAt),
+    latencyMs,
+    outcome: kind,
+    reason,
     ...(status === undefined ? {} : { status }),
   };
-}
-
-function isoTime(time: Time): string {
-  return new Date(time).toISOString();
 }
 
 /**
@@ -109,14 +133,6 @@ function isoTime(time: Time): string {
  * viewer who reads loses nothing when a large batch is stored.
  */
 const MAX_WAITING = 512 * 1024;
-
-/** What somebody wants to see. */
-export interface TailOptions extends TailFilter {
-  /** Events whole, and not only what names them. */
-  readonly body: boolean;
-  /** Asked with every heartbeat: a viewer whose token was revoked sees nothing more. */
-  readonly mayWatch: () => boolean;
-}
 
 const GREETING = ': watching\n\n';
 const HEARTBEAT_COMMENT = ': still here\n\n';
@@ -163,7 +179,8 @@ export class TailClient implements ResponseStream {
     // Before the head is on its way, lines wait.
     if (this.#client === undefined || this.#isBehind) return;
     if (this.#waiting === '' && this.#lost === 0) return;
-    const text = this.#lost === 0 ? this.#waiting : this.#waiting + formatLostEvent(this.#lost);
+    const text =
+      this.#lost === 0 ? this.#waiting : this.#waiting + serverSentEvent('lost', { count: this.#lost });
     this.#waiting = '';
     this.#lost = 0;
     this.#write(text);
@@ -240,9 +257,9 @@ export class LiveTail {
   readonly watching: CurrentObserver = () => this.#watching;
 
   /** A new viewer, as the body of an answer; `full` when there are too many. */
-  readonly open = (wish: TailOptions): ResponseStream | 'full' => {
+  readonly open: OpenTail = (options) => {
     if (this.#clients.size >= MAX_CLIENTS) return 'full';
-    const viewer = new TailClient(wish, () => this.#removeClient(viewer));
+    const viewer = new TailClient(options, () => this.#removeClient(viewer));
     this.#clients.add(viewer);
     if (this.#stopped) viewer.end();
     this.#watching = this.#permanentObserver === undefined ? this.#sendToClients : this.#sendToAll;

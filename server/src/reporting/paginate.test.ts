@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Event } from '../model/event.ts';
 import type { StoredEvent } from '../ports/event-log.ts';
-import { type Page, type PageSource, type PageStart, paginate, Semaphore, splitByPiece } from './paginate.ts';
+import type { Page, PageStart } from './contract.ts';
+import { type PageSource, paginate, Semaphore, splitByPiece } from './paginate.ts';
 
 it('lets so many go on at once, the others in the order they came, whatever becomes of those before', async () => {
   const turns = new Semaphore(2);

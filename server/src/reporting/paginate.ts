@@ -2,6 +2,7 @@ import type { Position } from '../model/event.ts';
 import type { Monotonic, Time } from '../model/time.ts';
 import type { DeliveryHistories, EventHistory } from '../ports/delivery-queue.ts';
 import type { EventLog, StoredEvent } from '../ports/event-log.ts';
+import type { Page, PageStart } from './contract.ts';
 
 /** Lets so many go on at once; the others wait for their turn, in the order they came. */
 export class Semaphore {
@@ -25,23 +26,6 @@ export class Semaphore {
       else next();
     }
   }
-}
-
-/** Where a page begins: with the events below a position. */
-export interface PageStart {
-  readonly below: Position;
-  /** Of the event right below, what comes behind this lane; the others of it stood on the page before. */
-  readonly after?: number;
-}
-
-export interface Page<Entry> {
-  readonly data: readonly Entry[];
-  /** Absent at the end. */
-  readonly next?: PageStart;
-  /** Events looked at for this page, those among them that need not be read. */
-  readonly searched: number;
-  /** About when the event arrived where the page ends; absent at the end. */
-  readonly searchedTo?: Time;
 }
 
 /** Somewhere to look, the newest first: as `EventLog.find` and `History.pending` answer. */

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Event } from '../model/event.ts';
 import type { DeliveryHistory } from '../ports/delivery-queue.ts';
-import { type DeliveryQuery, type EventQuery, matchesDelivery, matchesEvent } from './search.ts';
+import type { DeliveryQuery, EventQuery } from './contract.ts';
+import { matchesDelivery, matchesEvent } from './search.ts';
 
 const EVENT: Event = {
   messageId: 'm',

@@ -6,7 +6,7 @@ import {
 } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
 import { maskUrl } from '../model/secrets.ts';
-import { type Duration, MINUTE, type Monotonic, SECOND, type Time } from '../model/time.ts';
+import { type Duration, isoTime, MINUTE, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type {
   DeadLetter,
@@ -17,47 +17,17 @@ import type {
 } from '../ports/delivery-queue.ts';
 import type { EventLog, EventPrefilter, StoredEvent } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
-import {
-  type Page,
-  type PageLimits,
-  type PageSource,
-  type PageStart,
-  type PositionLister,
-  paginate,
-  Semaphore,
-} from './paginate.ts';
-import {
-  type RecordNames,
-  recordNames,
-  type TracedAttempt,
-  type TracedDelivery,
-  type TracedEvent,
-  tracedDelivery,
-  tracedEvent,
-} from './trace.ts';
-
-/** What an event must be like; whatever is absent may be anything. */
-export interface EventQuery {
-  /** Id of the source. */
-  readonly source?: number;
-  readonly type?: string;
-  readonly userId?: string;
-  readonly anonymousId?: string;
-  /** Name of what was tracked, of the page or of the screen; a `*` at the end stands for any rest. */
-  readonly event?: string;
-  /** Arrived from (inclusive) to (exclusive). */
-  readonly from?: Time;
-  readonly to?: Time;
-}
-
-/** What a delivery must be like, beside its event. */
-export interface DeliveryQuery extends EventQuery {
-  /** Id of the destination. */
-  readonly destination?: number;
-  readonly state?: DeliveryHistory['state'];
-  /** Why it is dead, or what its last request came to while it is retried. */
-  readonly reason?: string;
-}
+import type {
+  DeliveryQuery,
+  DeliverySummary,
+  EventQuery,
+  EventTrace,
+  Page,
+  PageRequest,
+  PageStart,
+} from './contract.ts';
+import { type PageLimits, type PageSource, type PositionLister, paginate, Semaphore } from './paginate.ts';
+import { deliveryTrace, eventTrace, type RecordNames, recordNames } from './trace.ts';
 
 /** The cheapest first: an event is read out of its bytes when it is looked at, and most are ruled out by their source. */
 export function matchesEvent(stored: StoredEvent, query: EventQuery): boolean {
@@ -87,27 +57,6 @@ export function matchesDelivery(
   return query.reason === undefined || query.reason === (reason ?? attempts.at(-1)?.outcome.reason);
 }
 
-/** A delivery with what says which event it is. Times are ISO 8601. */
-export interface FoundDelivery {
-  /** As `trace` gives it, and as `redeliveries` takes it. */
-  readonly id: string;
-  readonly destination: string;
-  /** Where it goes, with `success: each`. */
-  readonly endpoint?: string;
-  readonly state: TracedDelivery['state'];
-  /** Why it is dead. */
-  readonly reason?: string;
-  /** When it was given up. Only where dead ones are asked for. */
-  readonly diedAt?: string;
-  readonly nextAttemptAt?: string;
-  /** These four are unknown of a dead letter whose event was erased. */
-  readonly messageId?: string;
-  readonly source?: string;
-  readonly type?: string;
-  readonly receivedAt?: string;
-  readonly attempts: readonly TracedAttempt[];
-}
-
 /** How deliveries are shown, by the records as they are now. */
 class DeliveryViews {
   readonly #names: RecordNames;
@@ -118,8 +67,8 @@ class DeliveryViews {
     this.#destinations = new Map(settings.destinations.map((one) => [one.name, one]));
   }
 
-  delivery(position: Position, stored: StoredEvent, delivery: DeliveryHistory): FoundDelivery {
-    const { attempts, ...rest } = tracedDelivery(position, delivery, this.#names);
+  delivery(position: Position, stored: StoredEvent, delivery: DeliveryHistory): DeliverySummary {
+    const { attempts, ...rest } = deliveryTrace(position, delivery, this.#names);
     return { ...rest, ...this.#endpointOf(delivery.destination), ...this.#eventOf(stored), attempts };
   }
 
@@ -127,13 +76,13 @@ class DeliveryViews {
     { destination, position, reason, at }: DeadLetter,
     stored: StoredEvent | undefined,
     known: EventHistory | undefined,
-  ): FoundDelivery {
+  ): DeliverySummary {
     const requests = known?.deliveries.find((one) => one.destination === destination)?.attempts ?? [];
     const delivery = { destination, state: 'dead', reason, attempts: requests } as const;
-    const { attempts, ...rest } = tracedDelivery(position, delivery, this.#names);
+    const { attempts, ...rest } = deliveryTrace(position, delivery, this.#names);
     return {
       ...rest,
-      diedAt: new Date(at).toISOString(),
+      diedAt: isoTime(at),
       ...this.#endpointOf(destination),
       ...(stored === undefined ? {} : this.#eventOf(stored)),
       attempts,
@@ -173,16 +122,6 @@ const HISTORY_BATCH = 50;
 /** Characters of a page, about: see walk.ts. */
 const MAX_PAGE_CHARACTERS = 4 * 1024 * 1024;
 
-export interface DeadDeliveryPage {
-  readonly data: readonly FoundDelivery[];
-  /** As `DeadLetterQueue.list` has it. */
-  readonly next?: string;
-  /** Dead letters looked at for this page. */
-  readonly searched: number;
-  /** When the last of them was given up; absent at the end. */
-  readonly searchedTo?: Time;
-}
-
 /** A dead letter that is sought. */
 interface MatchingLetter {
   readonly letter: DeadLetter;
@@ -199,12 +138,6 @@ export interface SearchDependencies {
   readonly clock: Pick<Clock, 'monotonic'>;
 }
 
-export interface PageRequest<From> {
-  readonly limit: number;
-  /** `next` of the page before. */
-  readonly from?: From;
-}
-
 /** Looks through everything stored, a page at a time. Rejects with a `StorageError`. */
 export class SearchService {
   readonly #tools: SearchDependencies;
@@ -215,20 +148,20 @@ export class SearchService {
   }
 
   /** The events that are like this, those stored last first. */
-  async events(query: EventQuery, wanted: PageRequest<PageStart>): Promise<Page<TracedEvent>> {
+  async events(query: EventQuery, wanted: PageRequest<PageStart>): Promise<Page<EventTrace>> {
     const names = recordNames(this.#tools.settings());
-    const way: PageSource<TracedEvent> = {
+    const way: PageSource<EventTrace> = {
       list: this.#eventLister(query, likenessOf(query)),
       accepts: (stored) => matchesEvent(stored, query),
-      entriesOf: (position, stored, known) => [{ entry: tracedEvent(position, { stored, known, names }) }],
+      entriesOf: (position, stored, known) => [{ entry: eventTrace(position, { stored, known, names }) }],
     };
     return await this.#paginate(way, wanted);
   }
 
   /** The deliveries that are like this, those of the events stored last first. For dead ones `dead` is the quick way. */
-  async deliveries(query: DeliveryQuery, wanted: PageRequest<PageStart>): Promise<Page<FoundDelivery>> {
+  async deliveries(query: DeliveryQuery, wanted: PageRequest<PageStart>): Promise<Page<DeliverySummary>> {
     const shown = new DeliveryViews(this.#tools.settings());
-    const way: PageSource<FoundDelivery> = {
+    const way: PageSource<DeliverySummary> = {
       list: this.#deliveryLister(query),
       accepts: (stored) => matchesEvent(stored, query),
       entriesOf: (position, stored, { deliveries }) =>
@@ -243,14 +176,14 @@ export class SearchService {
   }
 
   /** Dead letters, the last given up first; `from` and `to` are about when that was. */
-  dead(query: DeliveryQuery, wanted: PageRequest<string>): Promise<DeadDeliveryPage> {
+  dead(query: DeliveryQuery, wanted: PageRequest<string>): Promise<Page<DeliverySummary, string>> {
     return this.#semaphore.run(() => this.#dead(query, wanted));
   }
 
   async #dead(
     { from, to, reason, destination, state: _, ...event }: DeliveryQuery,
     { limit, from: begin }: PageRequest<string>,
-  ): Promise<DeadDeliveryPage> {
+  ): Promise<Page<DeliverySummary, string>> {
     const { deadLetters, clock } = this.#tools;
     const until = clock.monotonic() + TIME_LIMIT;
     const destinations = this.#lanesOf(destination);
@@ -263,7 +196,7 @@ export class SearchService {
       ...(only === undefined ? {} : { only }),
     };
     const isAny = isAnyEvent(event);
-    const data: FoundDelivery[] = [];
+    const data: DeliverySummary[] = [];
     let [characters, searched] = [0, 0];
     let next = begin;
     let searchedTo: Time | undefined;
@@ -320,7 +253,7 @@ export class SearchService {
     return lanes.flatMap((destination) => positions.map((position) => ({ destination, position })));
   }
 
-  async #viewsOf(letters: readonly MatchingLetter[]): Promise<FoundDelivery[]> {
+  async #viewsOf(letters: readonly MatchingLetter[]): Promise<DeliverySummary[]> {
     const { history, settings } = this.#tools;
     const known = await history.read(letters.map(({ letter }) => letter.position));
     const shown = new DeliveryViews(settings());

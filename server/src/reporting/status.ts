@@ -1,112 +1,28 @@
+import type { DestinationState } from '../delivery/contract.ts';
 import type { Destination } from '../model/destination.ts';
-import type { EndpointError, HealthChange } from '../model/endpoint-health.ts';
-import type { Duration, Time } from '../model/time.ts';
+import { type Duration, isoTime, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { DeliveryHistories, DeliveryQueue, QueueStats } from '../ports/delivery-queue.ts';
 import type { Damage, EventLog, LogSize } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
-import type { LedgerReport, UnattributedCalls } from './contract.ts';
-import {
-  type DiscardSample,
-  DiscardSamples,
-  UnattributedCallCounters,
-  WriteKeyRedactor,
-} from './discards.ts';
+import type {
+  DestinationErrorView,
+  DestinationStatus,
+  DiscardReport,
+  DiscardSample,
+  EndpointOverview,
+  EndpointStatus,
+  LaneOverview,
+  LedgerReport,
+  LogOverview,
+  Overview,
+  Trace,
+  UnattributedCalls,
+} from './contract.ts';
+import { DiscardSamples, UnattributedCallCounters, WriteKeyRedactor } from './discards.ts';
 import { LedgerCheck, ledgerReport } from './ledger.ts';
-import { type Trace, traceMessage } from './trace.ts';
-
-/** Everything somebody on call wants to see at once: the ledger, and beside it what is no sum. Times are ISO 8601. */
-export interface Overview extends LedgerReport {
-  /** When this was read, by the server's clock. */
-  readonly at: string;
-  readonly startedAt: string;
-  /** By name of the destination. */
-  readonly lanes: Readonly<Record<string, LaneOverview>>;
-  /** Since `startedAt`. */
-  readonly callsOfNoSource: UnattributedCalls;
-  /** One discarded call of every source and reason, the latest; `GET discards` has more of them. */
-  readonly discards: readonly DiscardSample[];
-  readonly log: {
-    readonly events: number;
-    /** On disk. */
-    readonly bytes: number;
-    /** Arrival of the oldest event; absent when there is none. */
-    readonly oldestAt?: string;
-    /** What was stored and cannot be read any more; absent while everything can. */
-    readonly damage?: {
-      readonly events: number;
-      /** Deliveries of which only the number is known. */
-      readonly deliveries: number;
-      readonly foundAt?: string;
-    };
-  };
-}
-
-export interface LaneOverview {
-  /** `failing`: nothing was delivered since the last failure. */
-  readonly state: LaneReport['state'];
-  /** Deliveries in memory, about to be sent or under way. */
-  readonly held: number;
-  readonly onDisk: number;
-  /** How many of both were tried before. */
-  readonly retrying: number;
-  /** When the oldest event arrived of which a delivery is pending. Absent when nothing is pending. */
-  readonly oldestPendingAt?: string;
-  /** When that event reaches the end of its retention: what is pending of it then is lost, and dead. */
-  readonly oldestKeptUntil?: string;
-  /** When the first delivery on disk is due. In the past: it has waited since then. Absent when none is on disk. */
-  readonly nextDueAt?: string;
-  /** When one request asks whether the endpoints are back; until then nothing is sent. */
-  readonly nextProbeAt?: string;
-  /** When the first of the failures was that no success has followed. */
-  readonly failingSince?: string;
-  readonly lastError?: { readonly reason: string; readonly endpoint: string; readonly at: string };
-  /** In the order of the settings. */
-  readonly endpoints: readonly EndpointOverview[];
-}
-
-/** How one endpoint does, by every request that was sent to it. */
-export interface EndpointOverview {
-  /** Its URL without what may be a secret in it. */
-  readonly endpoint: string;
-  /** By the last request that ended; `healthy` before the first. */
-  readonly state: 'healthy' | 'failing';
-  /** When the first request of that state ended; absent before the first. */
-  readonly since?: string;
-  readonly lastError?: EndpointErrorView;
-}
-
-export interface EndpointErrorView extends Omit<EndpointError, 'at'> {
-  readonly at: string;
-}
-
-/** What a lane says about itself. */
-export interface LaneReport {
-  /** Id of the destination. */
-  readonly destination: number;
-  readonly state: 'healthy' | 'failing' | 'paused' | 'disabled';
-  readonly nextProbeAt?: Time;
-  readonly failingSince?: Time;
-  /** `endpoint` as `maskUrl` shows it. */
-  readonly lastError?: { readonly reason: string; readonly endpoint: string; readonly at: Time };
-  readonly endpoints: readonly EndpointReport[];
-}
-
-/** What is known of an endpoint. */
-export interface EndpointReport {
-  readonly endpoint: string;
-  /** Short, and the same as long as the settings are. */
-  readonly label: string;
-  readonly state: 'healthy' | 'failing';
-  readonly since?: Time;
-  readonly lastAcceptedAt?: Time;
-  readonly lastError?: EndpointError;
-  /** By what requests came to: ever, and since this program started. */
-  readonly attempts: Readonly<Record<string, number>>;
-  readonly attemptsSinceStart: Readonly<Record<string, number>>;
-  readonly history: readonly HealthChange[];
-}
+import { traceMessage } from './trace.ts';
 
 export interface OverviewFacts {
   readonly at: Time;
@@ -115,7 +31,7 @@ export interface OverviewFacts {
   readonly settings: SettingsSnapshot;
   /** What is on disk and in memory, and how the lanes are doing. */
   readonly lanes: readonly QueueStats[];
-  readonly reports: readonly LaneReport[];
+  readonly reports: readonly DestinationState[];
   readonly callsOfNoSource: UnattributedCalls;
   /** The latest first. */
   readonly discards: readonly DiscardSample[];
@@ -148,7 +64,7 @@ function overviewOf(facts: OverviewFacts): Overview {
   };
 }
 
-function damageView({ events, deliveries, foundAt }: Damage) {
+function damageView({ events, deliveries, foundAt }: Damage): NonNullable<LogOverview['damage']> {
   return { events, deliveries, ...(foundAt === undefined ? {} : { foundAt: isoTime(foundAt) }) };
 }
 
@@ -163,7 +79,7 @@ function latestByReason(samples: readonly DiscardSample[]): readonly DiscardSamp
 /** A destination without a lane gets nothing, whatever the reason. */
 function laneOverview(
   stat: QueueStats | undefined,
-  report: LaneReport | undefined,
+  report: DestinationState | undefined,
   retention: Duration,
 ): LaneOverview {
   const { held = 0, onDisk = 0, retrying = 0, nextDueAt, oldestAt } = stat ?? {};
@@ -188,7 +104,12 @@ function laneOverview(
 }
 
 /** Without its counts and its history, which `statusOf` has. */
-function endpointOverview({ endpoint, state, since, lastError }: EndpointReport): EndpointOverview {
+function endpointOverview({
+  endpoint,
+  state,
+  since,
+  lastError,
+}: DestinationState['endpoints'][number]): EndpointOverview {
   return {
     ...{ endpoint, state },
     ...(since === undefined ? {} : { since: isoTime(since) }),
@@ -196,16 +117,16 @@ function endpointOverview({ endpoint, state, since, lastError }: EndpointReport)
   };
 }
 
-function lastErrorView({ reason, endpoint, at }: NonNullable<LaneReport['lastError']>) {
+function lastErrorView({
+  reason,
+  endpoint,
+  at,
+}: NonNullable<DestinationState['lastError']>): DestinationErrorView {
   return { reason, endpoint, at: isoTime(at) };
 }
 
 /** The last time that a date can be; `retention` may be any length. */
 const MAX_TIME: Time = 8.64e15;
-
-function isoTime(time: Time): string {
-  return new Date(time).toISOString();
-}
 
 export interface ReportServiceDependencies {
   readonly backlog: Pick<DeliveryQueue, 'ledger' | 'stats'>;
@@ -213,39 +134,11 @@ export interface ReportServiceDependencies {
   readonly history: DeliveryHistories;
   /** The records as they are now; they give the ledger its names. */
   readonly settings: () => SettingsSnapshot;
-  readonly lanes: () => readonly LaneReport[];
+  readonly lanes: () => readonly DestinationState[];
   readonly clock: Clock;
   readonly logger: Logger;
   /** How long events are kept. */
   readonly retention: Duration;
-}
-
-/** spec/contract.md, "Destination status". Times are ISO 8601. */
-export interface DestinationStatus {
-  readonly state: LaneReport['state'];
-  readonly pending: number;
-  /** Of those pending, how many were tried before. */
-  readonly retrying: number;
-  readonly delivered: number;
-  readonly dead: number;
-  /** When the oldest event arrived that is still pending. */
-  readonly oldestPendingAt?: string;
-  /** When that event reaches the end of its retention. */
-  readonly oldestKeptUntil?: string;
-  readonly nextAttemptAt?: string;
-  /** When the first of the failures was that no success has followed. */
-  readonly failingSince?: string;
-  readonly lastError?: { readonly reason: string; readonly endpoint: string; readonly at: string };
-  /** In the order of the settings. */
-  readonly endpoints: readonly EndpointStatus[];
-}
-
-export interface EndpointStatus extends EndpointOverview {
-  readonly lastAcceptedAt?: string;
-  /** Requests by what they came to, those that nobody waited for among them. */
-  readonly attempts: Readonly<Record<string, number>>;
-  /** The last changes of the state, the oldest first. */
-  readonly history: readonly (Omit<HealthChange, 'at'> & { readonly at: string })[];
 }
 
 /** What the server can say about itself, and the check that looks without being asked. It changes nothing. */
@@ -284,7 +177,7 @@ export class ReportService {
   }
 
   /** The last calls of every source that were discarded, the latest first. */
-  async discards(): Promise<{ readonly data: readonly DiscardSample[] }> {
+  async discards(): Promise<DiscardReport> {
     return { data: this.samples.read() };
   }
 
@@ -340,7 +233,7 @@ export class ReportService {
   };
 }
 
-function endpointStatus(report: EndpointReport): EndpointStatus {
+function endpointStatus(report: DestinationState['endpoints'][number]): EndpointStatus {
   const { lastAcceptedAt, attempts, history } = report;
   return {
     ...endpointOverview(report),

@@ -1,66 +1,18 @@
 import { destinationOfLane } from '../model/destination.ts';
-import type { Event, Position } from '../model/event.ts';
+import type { Position } from '../model/event.ts';
 import { maskUrl } from '../model/secrets.ts';
+import { isoTime } from '../model/time.ts';
 import type { DeliveryHistories, DeliveryHistory, EventHistory } from '../ports/delivery-queue.ts';
 import type { EventLog, StoredEvent } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
-import type { DiscardSample } from './discards.ts';
-
-/** The whole life of a messageId. spec/contract.md, "Operations on events". Times are ISO 8601. */
-export interface Trace {
-  /** One for each time a source used the id, the latest first. */
-  readonly data: readonly TracedCall[];
-}
-
-export type TracedCall = TracedEvent | TracedDamage | TracedDiscard;
-
-/** An event that cannot be read any more, and what is still known of it. */
-export interface TracedDamage {
-  readonly source?: undefined;
-  readonly receivedAt?: undefined;
-  readonly verdict: 'damaged';
-  readonly deliveries: readonly TracedDelivery[];
-}
-
-export interface TracedEvent {
-  readonly source: string;
-  readonly receivedAt: string;
-  readonly verdict: 'accepted';
-  readonly event: Event;
-  readonly deliveries: readonly TracedDelivery[];
-  readonly skipped: readonly { readonly destination: string; readonly reason: string }[];
-}
-
-/** Known as far as samples of discarded calls are kept. */
-export interface TracedDiscard {
-  readonly source?: string;
-  readonly receivedAt: string;
-  readonly verdict: 'discarded';
-  readonly reason: string;
-  /** The call as compact JSON, cut where it is long. */
-  readonly call: string;
-}
-
-export interface TracedDelivery {
-  readonly id: string;
-  readonly destination: string;
-  readonly state: DeliveryHistory['state'];
-  /** Why it is dead. */
-  readonly reason?: string;
-  /** Absent while it is in the hands of a lane: about to be sent, or under way. */
-  readonly nextAttemptAt?: string;
-  readonly attempts: readonly TracedAttempt[];
-}
-
-export interface TracedAttempt {
-  readonly endpoint: string;
-  readonly startedAt: string;
-  readonly latencyMs: number;
-  readonly outcome: 'accepted' | 'retryable' | 'refused';
-  readonly reason: string;
-  readonly status?: number;
-  readonly answer?: string;
-}
+import type {
+  DeliveryTrace,
+  DiscardSample,
+  DiscardTrace,
+  EventTrace,
+  Trace,
+  TraceEntry,
+} from './contract.ts';
 
 export interface TraceDependencies {
   readonly log: Pick<EventLog, 'find' | 'read' | 'damaged'>;
@@ -86,16 +38,16 @@ export async function traceMessage(
   const [events, histories] = await Promise.all([log.read(positions), history.read(positions)]);
   const damaged = new Set(await log.damaged(positions.filter((_, nth) => events[nth] === undefined)));
   const names = recordNames(tools.settings());
-  const traced = events.flatMap((stored, nth): TracedCall[] => {
+  const traced = events.flatMap((stored, nth): TraceEntry[] => {
     const [known, position] = [histories[nth], positions[nth]!];
-    if (stored !== undefined && known !== undefined) return [tracedEvent(position, { stored, known, names })];
+    if (stored !== undefined && known !== undefined) return [eventTrace(position, { stored, known, names })];
     if (!damaged.has(position)) return [];
-    const deliveries = known?.deliveries.map((delivery) => tracedDelivery(position, delivery, names));
+    const deliveries = known?.deliveries.map((delivery) => deliveryTrace(position, delivery, names));
     return [{ verdict: 'damaged', deliveries: deliveries ?? [] }];
   });
-  const discards = tools.samples().filter(mentionsId(messageId)).map(tracedDiscard);
+  const discards = tools.samples().filter(mentionsId(messageId)).map(discardTrace);
   // Nobody knows whose a damaged event is, so that it is shown to everybody who asks for its id.
-  const isWanted = (one: TracedCall) =>
+  const isWanted = (one: TraceEntry) =>
     source === undefined || one.verdict === 'damaged' || one.source === source;
   const data = [...traced, ...discards].filter(isWanted);
   return { data: data.sort((a, b) => (b.receivedAt ?? '').localeCompare(a.receivedAt ?? '')) };
@@ -123,14 +75,14 @@ export function recordNames({ sources, destinations, gone }: SettingsSnapshot): 
   };
 }
 
-export function tracedEvent(position: Position, { stored, known, names }: TraceInput): TracedEvent {
+export function eventTrace(position: Position, { stored, known, names }: TraceInput): EventTrace {
   const { event } = stored;
   return {
     source: names.source(stored.source),
     receivedAt: event.receivedAt,
     verdict: 'accepted',
     event,
-    deliveries: known.deliveries.map((delivery) => tracedDelivery(position, delivery, names)),
+    deliveries: known.deliveries.map((delivery) => deliveryTrace(position, delivery, names)),
     skipped: known.skipped.map(({ destination, reason }) => ({
       destination: names.destination(destination),
       reason,
@@ -138,11 +90,11 @@ export function tracedEvent(position: Position, { stored, known, names }: TraceI
   };
 }
 
-export function tracedDelivery(
+export function deliveryTrace(
   position: Position,
   delivery: DeliveryHistory,
   names: RecordNames,
-): TracedDelivery {
+): DeliveryTrace {
   const { destination, state, reason, nextAttemptAt, attempts } = delivery;
   return {
     id: `${position}-${destination}`,
@@ -165,13 +117,9 @@ function mentionsId(messageId: string): (sample: DiscardSample) => boolean {
   return ({ call }) => call.includes(written);
 }
 
-function tracedDiscard({ source, reason, at, call }: DiscardSample): TracedDiscard {
+function discardTrace({ source, reason, at, call }: DiscardSample): DiscardTrace {
   return {
     ...(source === undefined ? {} : { source }),
     ...{ receivedAt: at, verdict: 'discarded', reason, call },
   };
-}
-
-function isoTime(time: number): string {
-  return new Date(time).toISOString();
 }

@@ -1,4 +1,5 @@
 import { pino } from 'pino';
+import { isoTime } from '../model/time.ts';
 import { visibleJson } from '../model/visible-text.ts';
 import type { Logger, LogLevel } from '../ports/logger.ts';
 import type { Observer } from '../ports/telemetry.ts';
@@ -49,7 +50,7 @@ export function deliveryLogger(logger: Logger, next: Observer | undefined): Obse
           attempts: attempts.length,
         },
         ...(last && { outcome: last.outcome.reason, latencyMs: last.latencyMs }),
-        ...(decision.kind === 'retry' && { nextAttemptAt: new Date(decision.at).toISOString() }),
+        ...(decision.kind === 'retry' && { nextAttemptAt: isoTime(decision.at) }),
         ...(decision.kind === 'dead' && { reason: decision.reason }),
       },
       'delivery.settled',

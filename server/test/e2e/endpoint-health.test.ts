@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { millrace } from '../../../cli/test/program.ts';
-import type { EndpointStatus } from '../../src/reporting/status.ts';
+import type { EndpointStatus } from '../../src/reporting/contract.ts';
 import { send, track } from '../support/calls.ts';
 import { parseMetrics } from '../support/metrics-page.ts';
 import {

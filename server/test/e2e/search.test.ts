@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { millrace } from '../../../cli/test/program.ts';
-import type { FoundDelivery, Overview, Trace } from '../../src/app.ts';
+import type { DeliverySummary, Overview, Trace } from '../../src/app.ts';
 import { send } from '../support/calls.ts';
 import { adminTokenOf, makePlace, type Place, type Program, startServer } from '../support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
@@ -167,10 +167,10 @@ describe('a search', () => {
     const of = (isLike: (one: Accepted['deliveries'][number], event: Accepted) => boolean) =>
       all.flatMap((event) => event.deliveries.filter((one) => isLike(one, event)).map(({ id }) => id));
     const found = async (query: Record<string, string>) =>
-      (await everything<FoundDelivery>('deliveries', query)).map(({ id }) => id);
+      (await everything<DeliverySummary>('deliveries', query)).map(({ id }) => id);
     expect(await found({})).toEqual(of(() => true));
     // So many that the page ends between the deliveries of one event.
-    expect((await everything<FoundDelivery>('deliveries', {}, { limit: 1 })).length).toBe(
+    expect((await everything<DeliverySummary>('deliveries', {}, { limit: 1 })).length).toBe(
       of(() => true).length,
     );
     expect(await found({ anonymousId: 'anon' })).toEqual(of((_, { event }) => event.anonymousId === 'anon'));
@@ -196,15 +196,15 @@ describe('a search', () => {
   });
 
   it('shows a delivery with its event, its state and its requests', async () => {
-    const [dead] = await everything<FoundDelivery>('deliveries', { state: 'dead', reason: 'status_410' });
+    const [dead] = await everything<DeliverySummary>('deliveries', { state: 'dead', reason: 'status_410' });
     expect(dead).toMatchObject({
       ...{ destination: 'refuses', state: 'dead', reason: 'status_410', source: 'website' },
       ...{ messageId: expect.any(String), type: expect.any(String), receivedAt: expect.any(String) },
       ...{ diedAt: expect.any(String), attempts: [{ outcome: 'refused', status: 410 }] },
     });
-    const [retrying] = await everything<FoundDelivery>('deliveries', { state: 'retrying' });
+    const [retrying] = await everything<DeliverySummary>('deliveries', { state: 'retrying' });
     expect(retrying!.attempts.length).toBeGreaterThan(0);
-    const [pending] = await everything<FoundDelivery>('deliveries', {
+    const [pending] = await everything<DeliverySummary>('deliveries', {
       ...{ destination: 'slow', state: 'pending' },
     });
     expect(pending).toMatchObject({ destination: 'slow', attempts: [], nextAttemptAt: expect.any(String) });
@@ -220,7 +220,7 @@ describe('a search', () => {
     expect(whole).not.toHaveProperty('searchedTo');
     const part = await page<Accepted>('events', { limit: '20' });
     expect(part).toMatchObject({ searched: 20, searchedTo: part.data.at(-1)!.receivedAt });
-    const dead = await page<FoundDelivery>('deliveries', { state: 'dead', limit: '3' });
+    const dead = await page<DeliverySummary>('deliveries', { state: 'dead', limit: '3' });
     expect(dead).toMatchObject({ searched: 3, searchedTo: dead.data.at(-1)!.diedAt });
   });
 
@@ -325,7 +325,7 @@ describe('a search', () => {
     const found = await everything<Accepted>('events', {}, { meanwhile });
     const ids = found.map(({ event }) => event.messageId).filter((id) => !id.startsWith('new'));
     expect(ids).toEqual(all.map(({ event }) => event.messageId));
-    const pending = await everything<FoundDelivery>(
+    const pending = await everything<DeliverySummary>(
       'deliveries',
       { destination: 'slow', state: 'pending' },
       { meanwhile },

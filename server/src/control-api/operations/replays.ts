@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { CALL_TYPES } from '../../model/call.ts';
 import type { JsonObject } from '../../model/json.ts';
 import type { Replay, ReplayPreview, ReplayRequest, ReplayStatus } from '../../model/replay.ts';
-import { SECOND, type Time } from '../../model/time.ts';
+import { isoTime, SECOND, type Time } from '../../model/time.ts';
 import type { SettingsChanges, SettingsSnapshot } from '../../ports/settings-store.ts';
 import { type ApiOperation, DryRunResult, defineOperation } from '../operation.ts';
 import { pageQuery, pageSchema, timeParameter } from '../pagination.ts';
@@ -247,8 +247,4 @@ async function replayView(
     ...{ createdAt: isoTime(createdAt), by },
     ...(isMoving ? { expectedEndAt: isoTime(expectedEndAt) } : {}),
   };
-}
-
-function isoTime(time: Time): string {
-  return new Date(time).toISOString();
 }

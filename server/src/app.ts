@@ -123,7 +123,7 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     const upkeep = makeUpkeep(store, config, { clock, logger, settings });
     upkeep.start();
     started.push(() => upkeep.stop());
-    const replays = startReplayer({ store: shown, lanes, settings, typeNames: TYPE_NAMES, clock, logger });
+    const replays = startReplayer({ store: shown, lanes, settings, clock, logger });
     started.push(() => replays.stop());
     const intake = makeIntake(store, lanes, { ...watched, settings, config, observation });
     started.push(() => intake.stop());
@@ -290,10 +290,10 @@ function makeIntake(
   }: ObservationDependencies & SettingsDependencies,
 ): IngestService {
   const rateLimits = new SourceRateLimiter(clock);
-  let routes = new Router([], TYPE_NAMES);
+  let router = routerFor([]);
   let keys = indexWriteKeys([], config.unknownWriteKeys);
   settings.follow(({ sources, destinations }) => {
-    routes = new Router(destinations, TYPE_NAMES);
+    router = routerFor(destinations);
     keys = indexWriteKeys(sources, config.unknownWriteKeys);
     rateLimits.configure(sources);
   });
@@ -302,9 +302,9 @@ function makeIntake(
     logsCalls: config.log === 'debug',
     traceContexts: traceparents,
     liveDelivery: lanes,
-    plan: (event, source) => routes.plan(event, source),
-    commonPlan: (source) => routes.commonPlan(source),
-    hasDestinations: (source) => routes.hasDestinations(source),
+    plan: (event, source) => router.plan(event, source),
+    commonPlan: (source) => router.commonPlan(source),
+    hasDestinations: (source) => router.hasDestinations(source),
     newBatchId: randomUUID,
     newMessageId: uuidv7,
     clock,
@@ -331,7 +331,9 @@ function makeObservation(
   });
 }
 
-const TYPE_NAMES = { webhooks: webhooks.name };
+function routerFor(destinations: readonly Destination[]): Router {
+  return new Router(destinations, { webhooks: webhooks.name });
+}
 
 /** What is kept of what happens, beside the store and no part of it. */
 export interface Instruments {
@@ -386,21 +388,20 @@ export interface ReplayerParts {
   readonly store: Pick<Store, 'log' | 'queue' | 'history' | 'deadLetters'>;
   readonly lanes: Pick<Dispatcher, 'parked'>;
   readonly settings: SettingsService;
-  readonly typeNames: Readonly<Record<Destination['type'], string>>;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 /** Replays, with the rules that events are planned by, and goes on with those that a restart has interrupted. */
 export function startReplayer(parts: ReplayerParts): Replayer {
-  const { store, lanes, settings, typeNames, clock, logger } = parts;
+  const { store, lanes, settings, clock, logger } = parts;
   const { log, queue: backlog, history, deadLetters } = store;
   const replays = new Replayer({
     ...{ log, backlog, history, deadLetters, settings, clock, logger },
     parked: (lane, at) => lanes.parked(lane, at),
-    goesTo: (destination, sources) => {
-      const routes = new Router([{ ...destination, sources, enabled: true }], typeNames);
-      return (event, source) => routes.plan(event, source).owed.length > 0;
+    routingPredicate: (destination, sources) => {
+      const router = routerFor([{ ...destination, sources, enabled: true }]);
+      return (event, source) => router.plan(event, source).owed.length > 0;
     },
   });
   replays.start();

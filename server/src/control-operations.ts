@@ -25,6 +25,7 @@ import type { Destination } from './model/destination.ts';
 import type { Clock } from './ports/clock.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Store } from './ports/store.ts';
+import { redeliverNamed } from './replay/redelivery.ts';
 import type { Replayer } from './replay/replayer.ts';
 import type { LiveTail } from './reporting/live-tail.ts';
 import { SearchService } from './reporting/search.ts';
@@ -38,7 +39,7 @@ export interface ControlOperationDependencies {
   readonly settings: Pick<SettingsService, 'now' | 'change' | 'audit'>;
   readonly observation: ReportService;
   readonly tail: Pick<LiveTail, 'open'>;
-  readonly replays: Pick<Replayer, 'preview' | 'standing' | 'ended'>;
+  readonly replays: Pick<Replayer, 'preview' | 'status' | 'waitForEnd'>;
   readonly tryOut: DestinationActionDependencies['tryOut'];
   readonly judgeEndpoints: EndpointCheckDependencies['judgeEndpoints'];
   readonly clock: Clock;
@@ -89,9 +90,20 @@ export function controlOperations({
     ...eventOperations({ settings, search }),
     ...deliveryOperations({ settings, search }),
     ...redeliveryOperations({
-      ...{ log, history, deadLetters, settings, clock, newId: uuidv7, ...replays },
-      backlog: store.queue,
-      parked: (lane, at) => lanes.parked(lane, at),
+      settings,
+      clock,
+      newId: uuidv7,
+      ...replays,
+      redeliverNamed: (request) =>
+        redeliverNamed(request, {
+          log,
+          history,
+          deadLetters,
+          backlog: store.queue,
+          clock,
+          newId: uuidv7,
+          parked: (destination, at) => lanes.parked(destination, at),
+        }),
     }),
     ...replayOperations({ settings, clock, newId: uuidv7, ...replays }),
     ...configOperations(records),

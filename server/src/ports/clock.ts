@@ -70,3 +70,44 @@ export function arrivalOf(receivedAt: Time, clock: Pick<Clock, 'monotonic' | 'st
   const at = receivedAt - clock.steps().at(-1)!.ahead;
   return at > now || at < now - MAX_ARRIVAL_AGE ? now : at;
 }
+
+/** Resolves when the promise does, or after `limit`. Rejects when the promise does before. */
+export async function waitAtMost(
+  promise: Promise<unknown>,
+  limit: Duration,
+  clock: Pick<Clock, 'after'>,
+): Promise<void> {
+  const timeout = Promise.withResolvers<void>();
+  const cancel = clock.after(limit, timeout.resolve);
+  try {
+    await Promise.race([promise, timeout.promise]);
+  } finally {
+    cancel();
+  }
+}
+
+/** Waits between two tries that a stop or a change of the settings can cut short. One wait at a time. */
+export class InterruptibleSleep {
+  readonly #clock: Pick<Clock, 'after'>;
+  #wake: (() => void) | undefined;
+
+  constructor(clock: Pick<Clock, 'after'>) {
+    this.#clock = clock;
+  }
+
+  /** Resolves after `delay`, or at `interrupt`. */
+  sleep(delay: Duration): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#clock.after(delay, resolve);
+      this.#wake = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+
+  /** Ends the wait. Without one it does nothing; it does not shorten the next. */
+  interrupt(): void {
+    this.#wake?.();
+  }
+}

@@ -2,12 +2,12 @@ import { expect, it } from 'vitest';
 import { openMemoryStore } from '../../test/memory-store/store.ts';
 import type { EventLog } from '../ports/event-log.ts';
 import { CURSOR_END, LogCursor, type ReplayFilter } from './cursor.ts';
-import { estimate, previewOf } from './preview.ts';
+import { estimate, previewReplay } from './preview.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const RANGE = { from: START, to: START + 1000 };
 
-/** So many events, one each millisecond. */
+/** A log with one event a millisecond. */
 async function logOf(count: number): Promise<EventLog> {
   const { log } = openMemoryStore();
   for (let n = 0; n < count; n++) {
@@ -19,16 +19,16 @@ async function logOf(count: number): Promise<EventLog> {
   return log;
 }
 
-async function walkAll(
-  walk: LogCursor,
-  most: number,
+async function readAll(
+  reader: LogCursor,
+  max: number,
   cursor = 0,
 ): Promise<{ ids: string[]; cursors: number[] }> {
   const ids: string[] = [];
   const cursors = [cursor];
   while (cursors.at(-1) !== CURSOR_END) {
-    const { events, to } = await walk.next(cursors.at(-1)!, most, ({ event }) => event.type === 'track');
-    expect(events.length).toBeLessThanOrEqual(most);
+    const { events, to } = await reader.next(cursors.at(-1)!, max, ({ event }) => event.type === 'track');
+    expect(events.length).toBeLessThanOrEqual(max);
     ids.push(...events.map(({ stored }) => stored.event.messageId));
     cursors.push(to);
   }
@@ -38,21 +38,21 @@ async function walkAll(
 it('gives the wanted events of a range, the oldest first, each once, in slices as large as asked', async () => {
   const log = await logOf(1100);
   const wanted = Array.from({ length: 500 }, (_, n) => `m${2 * n}`);
-  for (const most of [7, 100, Number.POSITIVE_INFINITY]) {
-    expect((await walkAll(new LogCursor(log, RANGE), most)).ids).toEqual(wanted);
+  for (const max of [7, 100, Number.POSITIVE_INFINITY]) {
+    expect((await readAll(new LogCursor(log, RANGE), max)).ids).toEqual(wanted);
   }
 });
 
 it('goes on from every cursor it ever gave, also another time', async () => {
   const log = await logOf(40);
-  const { ids, cursors } = await walkAll(new LogCursor(log, RANGE), 3);
+  const { ids, cursors } = await readAll(new LogCursor(log, RANGE), 3);
   for (const [nth, cursor] of cursors.slice(0, -1).entries()) {
-    const rest = await walkAll(new LogCursor(log, RANGE), 3, cursor);
+    const rest = await readAll(new LogCursor(log, RANGE), 3, cursor);
     expect(rest.ids).toEqual(ids.slice(nth * 3));
   }
   const same = new LogCursor(log, RANGE);
-  await walkAll(same, 5);
-  expect((await walkAll(same, 5, cursors[1]!)).ids).toEqual(ids.slice(3));
+  await readAll(same, 5);
+  expect((await readAll(same, 5, cursors[1]!)).ids).toEqual(ids.slice(3));
 });
 
 it('leaves out what was erased, and ends at once where there is nothing', async () => {
@@ -64,17 +64,17 @@ it('leaves out what was erased, and ends at once where there is nothing', async 
   });
 });
 
-/** As `Replays.preview` looks. */
-const lookIn = (log: EventLog, wanted: ReplayFilter) => {
-  const walk = new LogCursor(log, RANGE);
-  return (cursor: number) => walk.next(cursor, Number.POSITIVE_INFINITY, wanted);
+/** Reads slices as `Replayer.preview` does. */
+const sliceReader = (log: EventLog, isWanted: ReplayFilter) => {
+  const reader = new LogCursor(log, RANGE);
+  return (cursor: number) => reader.next(cursor, Number.POSITIVE_INFINITY, isWanted);
 };
 
-it('previews a range by walking through it', async () => {
+it('previews a range by reading all of it', async () => {
   const log = await logOf(20);
   const isPage: ReplayFilter = ({ event }) => event.type === 'page';
-  const tools = { log, clock: { monotonic: () => 0 }, look: lookIn(log, isPage) };
-  const { count, bytes, isExact } = await previewOf({ destination: 'crm', ...RANGE }, tools);
+  const dependencies = { log, clock: { monotonic: () => 0 }, readSlice: sliceReader(log, isPage) };
+  const { count, bytes, isExact } = await previewReplay(RANGE, dependencies);
   expect({ count, isExact }).toEqual({ count: 10, isExact: true });
   const { events } = await new LogCursor(log, RANGE).next(0, 1, isPage);
   expect(bytes).toBeGreaterThanOrEqual(10 * JSON.stringify(events[0]!.stored.event).length);
@@ -85,14 +85,18 @@ it('estimates the rest of a range that takes too long to look through, and never
   for (const [wanted, least, most] of [
     [() => true, 1000, 1000],
     [({ event }) => event.type === 'page', 450, 550],
-    // All of them at the beginning: what comes later is unlike what was seen.
+    // All of them at the beginning: the rest of the range is unlike the part that is read.
     [({ event }) => Number(event.messageId.slice(1)) < 500, 500, 1000],
     [() => false, 0, 0],
   ] as [ReplayFilter, number, number][]) {
     let time = 0;
-    // A second passes with every look at the clock: there is time for 500 events.
-    const tools = { log, clock: { monotonic: () => (time += 1000) }, look: lookIn(log, wanted) };
-    const preview = await previewOf({ destination: 'crm', ...RANGE }, tools);
+    // Every reading of the clock is a second later: there is time for 500 events.
+    const dependencies = {
+      log,
+      clock: { monotonic: () => (time += 1000) },
+      readSlice: sliceReader(log, wanted),
+    };
+    const preview = await previewReplay(RANGE, dependencies);
     expect(preview.isExact).toBe(false);
     expect(preview.count).toBeGreaterThanOrEqual(least);
     expect(preview.count).toBeLessThanOrEqual(most);
@@ -104,8 +108,8 @@ it('estimates the rest of a range that takes too long to look through, and never
 it('estimates by what is stored, however unevenly it arrived', () => {
   const seen = { count: 10, bytes: 1000 };
   const left = { events: 30, bytes: 2500 };
-  expect(estimate(seen, { looked: 20, left })).toEqual({ count: 25, bytes: 2500, isExact: false });
-  expect(estimate(seen, { looked: 10, left })).toEqual({ count: 40, bytes: 3500, isExact: false });
-  expect(estimate(seen, { looked: 0, left })).toMatchObject({ count: 40 });
-  expect(estimate({ count: 0, bytes: 0 }, { looked: 20, left })).toMatchObject({ count: 0, bytes: 0 });
+  expect(estimate(seen, { scanned: 20, left })).toEqual({ count: 25, bytes: 2500, isExact: false });
+  expect(estimate(seen, { scanned: 10, left })).toEqual({ count: 40, bytes: 3500, isExact: false });
+  expect(estimate(seen, { scanned: 0, left })).toMatchObject({ count: 40 });
+  expect(estimate({ count: 0, bytes: 0 }, { scanned: 20, left })).toMatchObject({ count: 0, bytes: 0 });
 });

@@ -15,7 +15,7 @@ const replay: Replay = {
   ...{ id: 'r', destination: 'crm', from: 0, to: 9, rate: 1000, state: 'running', createdAt: 0, by: 'ci' },
   preview: { count: 5, bytes: 500, isExact: true },
 };
-const owing = (pending: readonly [number, number][] = [], cursor = 4) => ({
+const progress = (pending: readonly [number, number][] = [], cursor = 4) => ({
   ...{ cursor, events: 1, pending: new Map(pending) },
 });
 
@@ -25,16 +25,16 @@ describe('a replay', () => {
     [7, 2],
     [1000, 200],
     [10_000, 500],
-  ])('of %d events a second owes slices of %d', (rate, most) => {
-    expect(nextStep({ ...replay, rate }, crm, owing())).toEqual({ kind: 'owe', most });
+  ])('of %d events a second owes slices of %d', (rate, max) => {
+    expect(nextStep({ ...replay, rate }, crm, progress())).toEqual({ kind: 'enqueue', max });
   });
 
   it('waits while its destination is paused or disabled, and while that is far behind', () => {
     const waits = (reason: string) => ({ kind: 'wait', reason });
-    expect(nextStep(replay, { ...crm, paused: true }, owing())).toEqual(waits('destination_paused'));
-    expect(nextStep(replay, { ...crm, enabled: false }, owing())).toEqual(waits('destination_disabled'));
-    expect(nextStep(replay, crm, owing([[3, MAX_AHEAD - 1]])).kind).toBe('owe');
-    expect(nextStep(replay, crm, owing([[3, MAX_AHEAD]]))).toEqual({
+    expect(nextStep(replay, { ...crm, paused: true }, progress())).toEqual(waits('destination_paused'));
+    expect(nextStep(replay, { ...crm, enabled: false }, progress())).toEqual(waits('destination_disabled'));
+    expect(nextStep(replay, crm, progress([[3, MAX_AHEAD - 1]])).kind).toBe('enqueue');
+    expect(nextStep(replay, crm, progress([[3, MAX_AHEAD]]))).toEqual({
       kind: 'wait',
       reason: 'destination_behind',
     });
@@ -42,12 +42,12 @@ describe('a replay', () => {
 
   it('goes by the quickest of endpoints that are a delivery each', () => {
     const [one, two] = lanesOf(each).map(({ id }) => id);
-    expect(nextStep(replay, each, owing([[one!, MAX_AHEAD * 2]])).kind).toBe('owe');
+    expect(nextStep(replay, each, progress([[one!, MAX_AHEAD * 2]])).kind).toBe('enqueue');
     expect(
       nextStep(
         replay,
         each,
-        owing([
+        progress([
           [one!, MAX_AHEAD],
           [two!, MAX_AHEAD],
         ]),
@@ -56,11 +56,11 @@ describe('a replay', () => {
   });
 
   it('ends where its range ends, and when its destination is gone', () => {
-    expect(nextStep(replay, crm, owing([[3, MAX_AHEAD]], CURSOR_END))).toEqual({
+    expect(nextStep(replay, crm, progress([[3, MAX_AHEAD]], CURSOR_END))).toEqual({
       kind: 'end',
       state: 'done',
     });
-    expect(nextStep(replay, undefined, owing())).toEqual({
+    expect(nextStep(replay, undefined, progress())).toEqual({
       ...{ kind: 'end', state: 'failed', reason: 'destination_removed' },
     });
   });

@@ -1,45 +1,83 @@
+import type { Destination } from '../model/destination.ts';
 import type { ReplayPreview, ReplayRequest } from '../model/replay.ts';
 import { type Duration, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { EventLog, RangeSize } from '../ports/event-log.ts';
 import { CURSOR_END, type CursorRange, type EventSlice } from './cursor.ts';
+import {
+  countDeadLetters,
+  deadLetterQuery,
+  LETTERS_AT_ONCE,
+  type RedeliveryDependencies,
+  selectLetters,
+  takesEveryEvent,
+} from './redelivery.ts';
 
-/** Somebody waits for the preview: what was not looked at by then is estimated. */
+/** An operator waits for the preview. The part that was not read within this time is estimated. */
 const PREVIEW_TIME_LIMIT: Duration = SECOND;
 
 export interface PreviewDependencies {
   readonly log: Pick<EventLog, 'rangeSize'>;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Looks at the next part of the range, as the replay itself will. */
-  readonly look: (cursor: number) => Promise<EventSlice>;
+  /** Reads the slice at a cursor, as the replay itself will. */
+  readonly readSlice: (cursor: number) => Promise<EventSlice>;
 }
 
-/** Looks through the range: how many events there are, and how large. */
-export async function previewOf(
-  wish: ReplayRequest,
-  { log, clock, look }: PreviewDependencies,
+/** Counts the wanted events of a range, and their bytes. */
+export async function previewReplay(
+  range: CursorRange,
+  { log, clock, readSlice }: PreviewDependencies,
 ): Promise<ReplayPreview> {
   const end = clock.monotonic() + PREVIEW_TIME_LIMIT;
   const seen = { count: 0, bytes: 0 };
   for (let cursor = 0; cursor !== CURSOR_END; ) {
-    const walked = await look(cursor);
-    cursor = walked.to;
-    seen.count += walked.events.length;
-    seen.bytes += bytesOf(walked);
+    const slice = await readSlice(cursor);
+    cursor = slice.to;
+    seen.count += slice.events.length;
+    seen.bytes += bytesOf(slice);
     if (cursor !== CURSOR_END && clock.monotonic() >= end) {
-      const [whole, left] = [await extentOf(log, wish, 0), await extentOf(log, wish, cursor)];
-      return estimate(seen, { looked: whole.events - left.events, left });
+      const [whole, left] = [await storedFrom(log, range, 0), await storedFrom(log, range, cursor)];
+      return estimate(seen, { scanned: whole.events - left.events, left });
     }
   }
   return { ...seen, isExact: true };
 }
 
-/** As if as many of the events that are still to be looked at were wanted as of those before; never more than there are. */
+/**
+ * Counts the dead letters that a redelivery finds. Where it names a source or types, their events must be read: then a
+ * part of them may be estimated.
+ */
+export async function previewRedelivery(
+  request: ReplayRequest,
+  destination: Destination,
+  dependencies: RedeliveryDependencies,
+): Promise<ReplayPreview> {
+  const { clock, deadLetters } = dependencies;
+  const query = deadLetterQuery(request, destination);
+  const whole = await countDeadLetters(query, deadLetters);
+  if (takesEveryEvent(request)) return { count: whole, bytes: 0, isExact: true };
+  const end = clock.monotonic() + PREVIEW_TIME_LIMIT;
+  let [scanned, count] = [0, 0];
+  let from: string | undefined;
+  do {
+    const page = await deadLetters.list(query, LETTERS_AT_ONCE, from);
+    scanned += page.letters.length;
+    count += (await selectLetters(page, request, dependencies)).length;
+    from = page.next;
+    if (from !== undefined && clock.monotonic() >= end) {
+      const rest = Math.round((Math.max(0, whole - scanned) * count) / Math.max(1, scanned));
+      return { count: count + rest, bytes: 0, isExact: false };
+    }
+  } while (from !== undefined);
+  return { count, bytes: 0, isExact: true };
+}
+
+/** Assumes that the share of wanted events stays the same. Never more than is stored. */
 export function estimate(
   seen: { readonly count: number; readonly bytes: number },
-  { looked, left }: { readonly looked: number; readonly left: Pick<RangeSize, 'events' | 'bytes'> },
+  { scanned, left }: { readonly scanned: number; readonly left: Pick<RangeSize, 'events' | 'bytes'> },
 ): ReplayPreview {
-  const share = Math.min(1, seen.count / Math.max(1, looked));
+  const share = Math.min(1, seen.count / Math.max(1, scanned));
   const count = Math.round(left.events * share);
   const bytes = seen.count === 0 ? 0 : Math.round((seen.bytes / seen.count) * count);
   return {
@@ -49,14 +87,14 @@ export function estimate(
   };
 }
 
-/** How much is stored of a range from a position on. */
-export async function extentOf(
+/** How much is stored of a range, from a cursor on. */
+export async function storedFrom(
   log: Pick<EventLog, 'rangeSize'>,
   { from, to }: CursorRange,
-  start: number,
+  cursor: number,
 ): Promise<Pick<RangeSize, 'events' | 'bytes'>> {
   let [events, bytes] = [0, 0];
-  for (let at: number | undefined = start; at !== undefined && at !== CURSOR_END; ) {
+  for (let at: number | undefined = cursor; at !== undefined && at !== CURSOR_END; ) {
     const part: RangeSize = await log.rangeSize({ from, to }, at);
     events += part.events;
     bytes += part.bytes;

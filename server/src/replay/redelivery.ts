@@ -1,58 +1,70 @@
-import { type Destination, everyLaneIdOf } from '../model/destination.ts';
-import type { Replay, ReplayPreview, ReplayRequest } from '../model/replay.ts';
-import { type Duration, SECOND } from '../model/time.ts';
+import { type Destination, destinationOfLane, everyLaneIdOf, lanesOf } from '../model/destination.ts';
+import type { Position } from '../model/event.ts';
+import type { Replay, ReplayRequest } from '../model/replay.ts';
+import type { Monotonic } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { DeadLetterPage, DeadLetterQuery, DeadLetterQueue } from '../ports/delivery-queue.ts';
-import type { EventLog } from '../ports/event-log.ts';
+import type {
+  DeadLetterPage,
+  DeadLetterQuery,
+  DeadLetterQueue,
+  DeliveryHistories,
+  DeliveryQueue,
+  EventHistory,
+  RedeliverySlice,
+} from '../ports/delivery-queue.ts';
+import type { EventLog, StoredEvent } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
-import type { ReplayFilter } from './cursor.ts';
-import type { ReplayFilterFor } from './selection.ts';
+import type { NamedDelivery, NamedRedelivery, NamedRedeliveryResult } from './contract.ts';
+import { CURSOR_END } from './cursor.ts';
+import type { ReplayFilterFactory } from './selection.ts';
 
 /** Dead letters whose events are read at once. */
-const LETTERS_AT_ONCE = 500;
-
-/** Somebody waits for the preview: what was not looked at by then is estimated. */
-const PREVIEW_TIME_LIMIT: Duration = SECOND;
+export const LETTERS_AT_ONCE = 500;
 
 export interface RedeliveryDependencies {
   readonly log: Pick<EventLog, 'read'>;
   readonly deadLetters: Pick<DeadLetterQueue, 'list' | 'count' | 'redeliver'>;
   readonly settings: { now(): SettingsSnapshot };
   readonly clock: Pick<Clock, 'monotonic'>;
-  readonly wantedBy: ReplayFilterFor;
+  readonly filterFor: ReplayFilterFactory;
 }
 
 /**
- * Dead letters of one destination, slice by slice. What was revived is no longer dead, and what dies again has died since the
- * redelivery was made: so after a crash it begins anew and finds what is left, each letter once.
+ * Redelivers the dead letters of one destination, slice by slice. After a crash it begins again and finds each letter
+ * once: a redelivered letter is no longer dead, and one that has died again did so after the redelivery was made.
  */
 export class DeadLetterRedelivery {
   readonly #replay: Replay;
-  readonly #tools: RedeliveryDependencies;
+  readonly #dependencies: RedeliveryDependencies;
   #from: string | undefined;
 
-  constructor(replay: Replay, tools: RedeliveryDependencies) {
+  constructor(replay: Replay, dependencies: RedeliveryDependencies) {
     this.#replay = replay;
-    this.#tools = tools;
+    this.#dependencies = dependencies;
   }
 
+  /** Redelivers the next slice. `count` may be 0 before the last one. */
   async next(destination: Destination): Promise<{ readonly count: number; readonly isLast: boolean }> {
-    const { deadLetters, clock } = this.#tools;
+    const { deadLetters, clock } = this.#dependencies;
     const query = deadLetterQuery(this.#replay, destination);
     const now = clock.monotonic();
     const slice = { now, before: this.#replay.redelivers?.before ?? now, origin: this.#replay.id };
-    if (isAnyEvent(this.#replay)) {
+    if (takesEveryEvent(this.#replay)) {
       const { count, next } = await deadLetters.redeliver({ ...slice, query, ...fromOf(this.#from) });
       this.#from = next;
       return { count, isLast: next === undefined };
     }
     const page = await deadLetters.list(query, LETTERS_AT_ONCE, this.#from);
-    const only = await selectLetters(page, this.#replay, this.#tools);
+    const only = await selectLetters(page, this.#replay, this.#dependencies);
     let count = 0;
     for (let from = this.#from; only.length > 0; ) {
-      const revived = await deadLetters.redeliver({ ...slice, query: { ...query, only }, ...fromOf(from) });
-      count += revived.count;
-      from = revived.next;
+      const { count: redelivered, next } = await deadLetters.redeliver({
+        ...slice,
+        query: { ...query, only },
+        ...fromOf(from),
+      });
+      count += redelivered;
+      from = next;
       if (from === undefined || count >= only.length) break;
     }
     this.#from = page.next;
@@ -60,38 +72,16 @@ export class DeadLetterRedelivery {
   }
 }
 
-/** How many there are, in the time that somebody waits; where their events must be read, a part and an estimate of the rest. */
-export async function redeliveryPreview(
-  wish: ReplayRequest,
+export function deadLetterQuery(
+  { redelivers, from, to }: ReplayRequest,
   destination: Destination,
-  tools: RedeliveryDependencies,
-): Promise<ReplayPreview> {
-  const { clock, deadLetters } = tools;
-  const query = deadLetterQuery(wish, destination);
-  const whole = await countDeadLetters(query, deadLetters);
-  if (isAnyEvent(wish)) return { count: whole, bytes: 0, isExact: true };
-  const end = clock.monotonic() + PREVIEW_TIME_LIMIT;
-  let [looked, count] = [0, 0];
-  let from: string | undefined;
-  do {
-    const page = await deadLetters.list(query, LETTERS_AT_ONCE, from);
-    looked += page.letters.length;
-    count += (await selectLetters(page, wish, tools)).length;
-    from = page.next;
-    if (from !== undefined && clock.monotonic() >= end) {
-      const rest = Math.round((Math.max(0, whole - looked) * count) / Math.max(1, looked));
-      return { count: count + rest, bytes: 0, isExact: false };
-    }
-  } while (from !== undefined);
-  return { count, bytes: 0, isExact: true };
-}
-
-function deadLetterQuery({ redelivers, from, to }: ReplayRequest, destination: Destination): DeadLetterQuery {
+): DeadLetterQuery {
   const reason = redelivers?.reason;
   return { destinations: everyLaneIdOf(destination), from, to, ...(reason === undefined ? {} : { reason }) };
 }
 
-function isAnyEvent({ source, types }: ReplayRequest): boolean {
+/** Whether the letters alone tell which of them are wanted, without their events. */
+export function takesEveryEvent({ source, types }: ReplayRequest): boolean {
   return source === undefined && types === undefined;
 }
 
@@ -99,18 +89,18 @@ function fromOf(from: string | undefined): { readonly from?: string } {
   return from === undefined ? {} : { from };
 }
 
-/** Those whose events are wanted. Of an event that is gone nothing can be said, so it is not. */
-async function selectLetters(
+/** The letters whose events are wanted. A letter whose event is gone is not. */
+export async function selectLetters(
   { letters }: DeadLetterPage,
-  wish: ReplayRequest,
-  { log, settings, wantedBy }: RedeliveryDependencies,
+  request: ReplayRequest,
+  { log, settings, filterFor }: RedeliveryDependencies,
 ) {
-  const isWanted: ReplayFilter = wantedBy(wish, settings.now());
+  const isWanted = filterFor(request, settings.now());
   const events = await log.read(letters.map(({ position }) => position));
-  return letters.filter((_, nth) => events[nth] !== undefined && isWanted(events[nth]));
+  return letters.filter((_, index) => events[index] !== undefined && isWanted(events[index]));
 }
 
-async function countDeadLetters(
+export async function countDeadLetters(
   query: DeadLetterQuery,
   deadLetters: Pick<DeadLetterQueue, 'count'>,
 ): Promise<number> {
@@ -122,4 +112,167 @@ async function countDeadLetters(
     from = slice.next;
   } while (from !== undefined);
   return count;
+}
+
+export interface NamedRedeliveryDependencies {
+  readonly log: Pick<EventLog, 'find' | 'read'>;
+  readonly history: Pick<DeliveryHistories, 'read'>;
+  readonly backlog: Pick<DeliveryQueue, 'enqueue'>;
+  readonly deadLetters: Pick<DeadLetterQueue, 'count' | 'redeliver'>;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly newId: () => string;
+  /** Deliveries of a destination, or of one of its endpoints, are due on disk. */
+  readonly parked: (destination: number, at: Monotonic) => void;
+}
+
+/**
+ * Makes the few deliveries again that an operator has named. Dead letters are redelivered, delivered events and events
+ * that were never owed to the destination are enqueued, pending deliveries are left alone.
+ */
+export async function redeliverNamed(
+  request: NamedRedelivery,
+  dependencies: NamedRedeliveryDependencies,
+): Promise<NamedRedeliveryResult> {
+  const { backlog, clock, deadLetters, newId, parked } = dependencies;
+  const { dead, settled, pending, missing } = await classifyAll(request, dependencies);
+  const now = clock.monotonic();
+  const query = namedDeadLetters(request, dead);
+  const deadCount = dead.length === 0 ? 0 : await countDeadLetters(query, deadLetters);
+  const found = deadCount + settled.length;
+  if (request.dryRun || found === 0) return { count: found, pending, missing };
+  const id = newId();
+  const redelivered = dead.length === 0 ? 0 : await redeliverAll({ query, now, origin: id }, deadLetters);
+  if (settled.length > 0) {
+    await backlog.enqueue({ origin: id, ...positionsByDestination(settled), from: 0, to: CURSOR_END, now });
+  }
+  for (const endpoint of everyLaneIdOf(request.destination)) parked(endpoint, now);
+  return { id, count: redelivered + settled.length, pending, missing };
+}
+
+/** The named deliveries by their state. */
+interface ClassifiedDeliveries {
+  readonly dead: DeliveryKey[];
+  /** Delivered, or never owed to the destination. */
+  readonly settled: DeliveryKey[];
+  pending: number;
+  readonly missing: string[];
+}
+
+type DeliveryKey = Omit<NamedDelivery, 'id'>;
+
+async function classifyAll(
+  request: NamedRedelivery,
+  { log, history }: Pick<NamedRedeliveryDependencies, 'log' | 'history'>,
+): Promise<ClassifiedDeliveries> {
+  const classified: ClassifiedDeliveries = { dead: [], settled: [], pending: 0, missing: [] };
+  const byPosition = await namesByPosition(request, log, classified.missing);
+  const positions = [...byPosition.keys()];
+  const [events, histories] = await Promise.all([log.read(positions), history.read(positions)]);
+  for (const [index, position] of positions.entries()) {
+    const [stored, eventHistory] = [events[index], histories[index]];
+    const { destinations, names } = byPosition.get(position)!;
+    if (stored === undefined || eventHistory === undefined) classified.missing.push(...names);
+    else if (isOfSourceAndType(stored, request)) {
+      const all = destinations.size > 0 ? destinations : owedTo(eventHistory, request.destination);
+      for (const destination of all)
+        classify({ destination, position }, { request, stored, eventHistory }, classified);
+    }
+  }
+  return classified;
+}
+
+/** The positions that a request names, each with the ids that named it. No destination stands for all endpoints. */
+async function namesByPosition(
+  { ids, messageIds }: NamedRedelivery,
+  log: Pick<EventLog, 'find'>,
+  missing: string[],
+) {
+  const byPosition = new Map<Position, { destinations: Set<number>; names: string[] }>();
+  const at = (position: Position) => {
+    const entry = byPosition.get(position) ?? { destinations: new Set<number>(), names: [] };
+    byPosition.set(position, entry);
+    return entry;
+  };
+  for (const { id, destination, position } of ids) {
+    at(position).destinations.add(destination);
+    at(position).names.push(id);
+  }
+  for (const messageId of new Set(messageIds)) {
+    const { positions } = await log.find({ messageId });
+    if (positions.length === 0) missing.push(messageId);
+    for (const position of positions) at(position).names.push(messageId);
+  }
+  return byPosition;
+}
+
+function isOfSourceAndType({ source, event }: StoredEvent, { sourceId, type }: NamedRedelivery): boolean {
+  return (sourceId ?? source) === source && (type ?? event.type) === event.type;
+}
+
+/** The endpoints that an event was owed to, or those of the settings where it was owed to none. */
+function owedTo({ deliveries }: EventHistory, destination: Destination): readonly number[] {
+  const owed = deliveries
+    .map((one) => one.destination)
+    .filter((id) => destinationOfLane(id) === destination.id);
+  return owed.length > 0 ? owed : lanesOf(destination).map(({ id }) => id);
+}
+
+function classify(
+  delivery: DeliveryKey,
+  {
+    request,
+    stored,
+    eventHistory,
+  }: {
+    readonly request: NamedRedelivery;
+    readonly stored: StoredEvent;
+    readonly eventHistory: EventHistory;
+  },
+  classified: ClassifiedDeliveries,
+): void {
+  const { state, reason, from = 0, to = CURSOR_END } = request;
+  const arrivedAt = Date.parse(stored.event.receivedAt);
+  const found = eventHistory.deliveries.find(({ destination }) => destination === delivery.destination);
+  if (found?.state === 'pending' || found?.state === 'retrying') classified.pending++;
+  else if (found?.state === 'dead') {
+    if (state !== 'delivered') classified.dead.push(delivery);
+  } else if (reason === undefined && state !== 'dead' && arrivedAt >= from && arrivedAt < to) {
+    // An event that was never owed to the destination is not delivered either.
+    if (found !== undefined || state === undefined) classified.settled.push(delivery);
+  }
+}
+
+function namedDeadLetters(
+  { destination, reason, from, to }: NamedRedelivery,
+  only: readonly DeliveryKey[],
+): DeadLetterQuery {
+  return {
+    destinations: everyLaneIdOf(destination),
+    only,
+    ...(reason === undefined ? {} : { reason }),
+    ...(from === undefined ? {} : { from }),
+    ...(to === undefined ? {} : { to }),
+  };
+}
+
+async function redeliverAll(
+  slice: Omit<RedeliverySlice, 'from'>,
+  deadLetters: Pick<DeadLetterQueue, 'redeliver'>,
+): Promise<number> {
+  let count = 0;
+  let from: string | undefined;
+  do {
+    const { count: redelivered, next } = await deadLetters.redeliver({ ...slice, ...fromOf(from) });
+    count += redelivered;
+    from = next;
+  } while (from !== undefined);
+  return count;
+}
+
+function positionsByDestination(deliveries: readonly DeliveryKey[]) {
+  const byDestination = Map.groupBy(deliveries, ({ destination }) => destination);
+  const ascending = (some: readonly DeliveryKey[]) =>
+    [...new Set(some.map(({ position }) => position))].sort((a, b) => a - b);
+  const only = new Map([...byDestination].map(([destination, some]) => [destination, ascending(some)]));
+  return { destinations: [...only.keys()], positions: ascending(deliveries), only };
 }

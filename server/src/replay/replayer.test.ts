@@ -40,7 +40,8 @@ async function open(): Promise<void> {
     ...{ log: store.log, backlog: { enqueue: owe }, history: store.history, deadLetters: store.deadLetters },
     ...{ settings, clock, logger: QUIET },
     parked: (lane) => parked.push(lane),
-    goesTo: (_, sources) => (event, source) => sources.includes(source.name) && event.event !== 'Filtered',
+    routingPredicate: (_, sources) => (event, source) =>
+      sources.includes(source.name) && event.event !== 'Filtered',
   });
   replays.start();
 }
@@ -109,7 +110,7 @@ it('owes the events of the sources its destination is connected to, or of the on
     const id = await begin(parts);
     await untilItEnds(id);
     expect(stateOf(id)).toMatchObject({ state: 'done', endedAt: expect.any(Number) });
-    expect(await replays.standing(stateOf(id))).toEqual({ events, pending: events });
+    expect(await replays.status(stateOf(id))).toEqual({ events, pending: events });
     expect(await replays.preview({ ...stateOf(id), destination: 'crm' })).toMatchObject({ count: events });
   }
   expect(new Set(parked)).toEqual(new Set([1]));
@@ -120,7 +121,7 @@ it('owes no more than its rate', async () => {
   const began = clock.now();
   const id = await begin({ rate: 10 });
   await clock.pass(SECOND);
-  const { events } = await replays.standing(stateOf(id));
+  const { events } = await replays.status(stateOf(id));
   expect(events).toBeGreaterThan(5);
   expect(events).toBeLessThanOrEqual(12);
   await untilItEnds(id);
@@ -131,7 +132,7 @@ it('keeps just ahead of a destination that does not keep up, and goes on as it d
   await write(2 * MAX_AHEAD, 1);
   const id = await begin({ rate: 10_000 });
   await clock.pass(5 * SECOND);
-  const { events, waiting } = await replays.standing(stateOf(id));
+  const { events, waiting } = await replays.status(stateOf(id));
   expect(waiting).toBe('destination_behind');
   expect(events).toBeGreaterThanOrEqual(MAX_AHEAD);
   expect(events).toBeLessThan(MAX_AHEAD + 500);
@@ -142,7 +143,7 @@ it('keeps just ahead of a destination that does not keep up, and goes on as it d
     })),
   );
   await untilItEnds(id);
-  expect((await replays.standing(stateOf(id))).events).toBe(2 * MAX_AHEAD);
+  expect((await replays.status(stateOf(id))).events).toBe(2 * MAX_AHEAD);
 });
 
 it('waits while its destination is paused, and fails when it is removed', async () => {
@@ -151,7 +152,7 @@ it('waits while its destination is paused, and fails when it is removed', async 
   const [crm] = settings.now().destinations;
   await change({ destinations: [{ ...crm!, paused: true }] });
   await clock.pass(SECOND);
-  expect((await replays.standing(stateOf(id))).waiting).toBe('destination_paused');
+  expect((await replays.status(stateOf(id))).waiting).toBe('destination_paused');
   await change({ removed: [{ kind: 'destination', name: 'crm' }] });
   await untilItEnds(id);
   expect(stateOf(id)).toMatchObject({ state: 'failed', reason: 'destination_removed' });
@@ -163,9 +164,9 @@ it('owes nothing more when it is cancelled', async () => {
   await clock.pass(SECOND);
   await change({ replays: [{ ...stateOf(id), state: 'cancelled' }] });
   await clock.settle();
-  const { events } = await replays.standing(stateOf(id));
+  const { events } = await replays.status(stateOf(id));
   await clock.pass(10 * SECOND);
-  expect(await replays.standing(stateOf(id))).toMatchObject({ events });
+  expect(await replays.status(stateOf(id))).toMatchObject({ events });
   expect(stateOf(id).state).toBe('cancelled');
 });
 
@@ -177,7 +178,7 @@ it.each(['before', 'after'] as const)(
     await clock.pass(SECOND / 2);
     broken = moment;
     await clock.pass(1.5 * SECOND);
-    expect((await replays.standing(stateOf(id))).waiting).toBe('storage_unavailable');
+    expect((await replays.status(stateOf(id))).waiting).toBe('storage_unavailable');
     broken = undefined;
     await untilItEnds(id);
     const { deliveries } = await store.queue.claim(1, 5000, clock.now());
@@ -192,11 +193,11 @@ it('goes on where it was in another process', async () => {
   await clock.pass(SECOND / 2);
   const crashed = replays;
   await open();
-  const before = (await replays.standing(stateOf(id))).events;
+  const before = (await replays.status(stateOf(id))).events;
   expect(before).toBeGreaterThan(0);
   expect(before).toBeLessThan(1000);
   await untilItEnds(id);
-  expect(await replays.standing(stateOf(id))).toEqual({ events: 1000, pending: 1000 });
+  expect(await replays.status(stateOf(id))).toEqual({ events: 1000, pending: 1000 });
   await crashed.stop();
 });
 
@@ -207,7 +208,7 @@ it('owes to every endpoint that is a delivery of its own', async () => {
   await change({ destinations: [each] });
   const id = await begin();
   await untilItEnds(id);
-  expect(await replays.standing(stateOf(id))).toEqual({ events: 3, pending: 6 });
+  expect(await replays.status(stateOf(id))).toEqual({ events: 3, pending: 6 });
   expect(new Set(parked)).toEqual(new Set(lanesOf(each).map((lane) => lane.id)));
 });
 
@@ -247,7 +248,7 @@ it('redelivers what was delivered and nothing else, each once, though it is deli
   await open();
   await untilItEnds(id);
   await crashed.stop();
-  expect((await replays.standing(stateOf(id))).events).toBe(600);
+  expect((await replays.status(stateOf(id))).events).toBe(600);
   expect(await counts()).toMatchObject({ owed: 1500, dead: { status_410: 300 } });
 });
 
@@ -263,7 +264,7 @@ it('redelivers dead letters in the background, each once across a restart, and t
     expect(await replays.preview({ ...wish, destination: 'crm' })).toMatchObject({ count, isExact: true });
     const id = await begin(wish);
     await untilItEnds(id);
-    expect(await replays.standing(stateOf(id))).toMatchObject({ events: count });
+    expect(await replays.status(stateOf(id))).toMatchObject({ events: count });
     expect(await counts()).toMatchObject({ owed: 900, pending: count });
   }
   await settleAll(() => ({ kind: 'dead', reason: 'status_500' }));
@@ -279,7 +280,7 @@ it('knows better with time what is left of a replay whose preview was an estimat
   const preview = { count: 1_700_000, bytes: 1, isExact: false };
   const id = await begin({ types: ['track', 'screen'], preview, rate: 1000 });
   await clock.pass(SECOND / 2);
-  const { events, left } = await replays.standing(stateOf(id));
+  const { events, left } = await replays.status(stateOf(id));
   expect(events).toBeGreaterThan(0);
   expect(left).toBeLessThanOrEqual(2000 - events);
 });

@@ -1,7 +1,7 @@
 import { type Destination, everyLaneIdOf, lanesOf } from '../model/destination.ts';
 import type { Replay, ReplayPreview, ReplayRequest, ReplayStatus } from '../model/replay.ts';
-import { type Duration, SECOND, type Time } from '../model/time.ts';
-import type { Clock } from '../ports/clock.ts';
+import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
+import { type Clock, InterruptibleSleep, waitAtMost } from '../ports/clock.ts';
 import type {
   DeadLetterQueue,
   DeliveryHistories,
@@ -13,121 +13,116 @@ import type { Logger } from '../ports/logger.ts';
 import type { SettingsChanges, SettingsSnapshot } from '../ports/settings-store.ts';
 import { type EventSlice, LogCursor } from './cursor.ts';
 import { nextStep, pauseAfter, ThroughputMeter } from './policy.ts';
-import { extentOf, previewOf } from './preview.ts';
-import { DeadLetterRedelivery, redeliveryPreview } from './redelivery.ts';
+import { previewRedelivery, previewReplay, storedFrom } from './preview.ts';
+import { DeadLetterRedelivery } from './redelivery.ts';
 import {
   cursorRangeOf,
-  type ReplayFilterFor,
-  type RoutingPredicate,
+  type ReplayFilterFactory,
+  type RoutingPredicateFactory,
   replayFilters,
   selectDelivered,
 } from './selection.ts';
 
-export interface ReplayerDependencies extends Omit<ReplayJobDependencies, 'log' | 'wantedBy'> {
+export interface ReplayerDependencies extends Omit<ReplayJobDependencies, 'log' | 'filterFor'> {
   readonly log: Pick<EventLog, 'find' | 'read' | 'rangeSize'>;
   readonly settings: ReplayJobDependencies['settings'] & {
     follow(tell: (snapshot: SettingsSnapshot) => void): void;
   };
-  readonly goesTo: RoutingPredicate;
+  readonly routingPredicate: RoutingPredicateFactory;
 }
 
-/** Runs every replay that the settings say is running: those an operator has just started, and those of before a restart. */
+/** Runs every replay whose record says `running`: new ones, and those that a restart has interrupted. */
 export class Replayer {
-  readonly #tools: ReplayerDependencies & ReplayJobDependencies;
+  readonly #dependencies: ReplayerDependencies & ReplayJobDependencies;
   readonly #jobs = new Map<string, ReplayJob>();
   #isStopped = false;
 
-  constructor(options: ReplayerDependencies) {
-    this.#tools = { ...options, wantedBy: replayFilters(options.goesTo) };
+  constructor(dependencies: ReplayerDependencies) {
+    this.#dependencies = { ...dependencies, filterFor: replayFilters(dependencies.routingPredicate) };
   }
 
   start(): void {
-    this.#tools.settings.follow(({ replays }) => this.#startJobs(replays));
+    this.#dependencies.settings.follow(({ replays }) => this.#startJobs(replays));
   }
 
-  /** Begins nothing new and waits for the slices under way. Idempotent. */
+  /** Starts nothing new and waits for the slices under way. Idempotent. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    await Promise.all([...this.#jobs.values()].map((run) => run.stop()));
+    await Promise.all([...this.#jobs.values()].map((job) => job.stop()));
   }
 
-  /** What a replay would come to; `wish.destination` must exist. */
-  readonly preview = async (wish: ReplayRequest): Promise<ReplayPreview> => {
-    const { settings, wantedBy, log, clock, history } = this.#tools;
+  /** Counts the events that a replay would enqueue; `request.destination` must exist. */
+  readonly preview = async (request: ReplayRequest): Promise<ReplayPreview> => {
+    const { settings, filterFor, log, clock, history } = this.#dependencies;
     const snapshot = settings.now();
-    const destination = snapshot.destinations.find(({ name }) => name === wish.destination);
+    const destination = snapshot.destinations.find(({ name }) => name === request.destination);
     if (destination === undefined) return { count: 0, bytes: 0, isExact: true };
-    if (wish.redelivers?.state === 'dead') return await redeliveryPreview(wish, destination, this.#tools);
-    const walk = new LogCursor(log, cursorRangeOf(wish, snapshot));
-    const look = async (cursor: number): Promise<EventSlice> => {
-      const walked = await walk.next(cursor, Number.POSITIVE_INFINITY, wantedBy(wish, snapshot));
-      if (wish.redelivers === undefined) return walked;
-      const positions = walked.events.map(({ position }) => position);
-      const wanted = new Set((await selectDelivered(positions, destination, history)).positions);
-      return { ...walked, events: walked.events.filter(({ position }) => wanted.has(position)) };
+    if (request.redelivers?.state === 'dead')
+      return await previewRedelivery(request, destination, this.#dependencies);
+    const logCursor = new LogCursor(log, cursorRangeOf(request, snapshot));
+    const readSlice = async (cursor: number): Promise<EventSlice> => {
+      const slice = await logCursor.next(cursor, Number.POSITIVE_INFINITY, filterFor(request, snapshot));
+      if (request.redelivers === undefined) return slice;
+      const all = slice.events.map(({ position }) => position);
+      const delivered = new Set((await selectDelivered(all, destination, history)).positions);
+      return { ...slice, events: slice.events.filter(({ position }) => delivered.has(position)) };
     };
-    return await previewOf(wish, { log, clock, look });
+    return await previewReplay(request, { log, clock, readSlice });
   };
 
-  readonly standing = async (replay: Replay): Promise<ReplayStatus> => {
-    const { events, pending, cursor } = await this.#tools.history.progress(replay.id);
-    const run = this.#jobs.get(replay.id);
-    const [waiting, speed] = [run?.waiting, run?.speed];
-    const sum = [...pending.values()].reduce((total, n) => total + n, 0);
+  /** Progress of a replay, also of one that has ended. */
+  readonly status = async (replay: Replay): Promise<ReplayStatus> => {
+    const { events, pending, cursor } = await this.#dependencies.history.progress(replay.id);
+    const job = this.#jobs.get(replay.id);
+    const [waiting, speed] = [job?.waiting, job?.speed];
     return {
       events,
-      pending: sum,
+      pending: [...pending.values()].reduce((sum, n) => sum + n, 0),
       ...(await this.#remainingOf(replay, { events, cursor })),
       ...(speed === undefined ? {} : { speed }),
       ...(waiting === undefined ? {} : { waiting }),
     };
   };
 
-  /** Resolves when a replay has ended, or after this long. */
-  readonly ended = async (id: string, patience: Duration): Promise<void> => {
-    const run = this.#jobs.get(id);
-    if (run === undefined) return;
-    let cancel = () => {};
-    const over = new Promise<void>((resolve) => {
-      cancel = this.#tools.clock.after(patience, resolve);
-    });
-    await Promise.race([run.finished, over]);
-    cancel();
+  /** Resolves when a replay has ended, or after `limit`. */
+  readonly waitForEnd = async (id: string, limit: Duration): Promise<void> => {
+    const job = this.#jobs.get(id);
+    if (job !== undefined) await waitAtMost(job.finished, limit, this.#dependencies.clock);
   };
 
-  /** Better than the preview where that is an estimate: by what was wanted of all that was looked at so far. */
+  /** Improves on an estimated preview, by the share of wanted events among those read so far. */
   async #remainingOf(replay: Replay, { events, cursor }: Pick<ReplayProgress, 'events' | 'cursor'>) {
     if (replay.state !== 'running' || replay.preview.isExact || replay.redelivers?.state === 'dead')
       return {};
-    const { log } = this.#tools;
-    const [whole, left] = [await extentOf(log, replay, 0), await extentOf(log, replay, cursor)];
-    const looked = whole.events - left.events;
+    const { log } = this.#dependencies;
+    const [whole, left] = [await storedFrom(log, replay, 0), await storedFrom(log, replay, cursor)];
+    const scanned = whole.events - left.events;
     const guess = Math.max(0, replay.preview.count - events);
-    return { left: Math.min(left.events, looked <= 0 ? guess : Math.round((left.events * events) / looked)) };
+    const expected = scanned <= 0 ? guess : Math.round((left.events * events) / scanned);
+    return { left: Math.min(left.events, expected) };
   }
 
   #startJobs(replays: readonly Replay[]): void {
     if (this.#isStopped) return;
     const running = replays.filter(({ state }) => state === 'running');
-    for (const run of this.#jobs.values()) run.settingsChanged();
+    for (const job of this.#jobs.values()) job.settingsChanged();
     for (const replay of running) {
       const { id } = replay;
       if (this.#jobs.has(id)) continue;
-      this.#tools.logger.info({ replay: id, destination: replay.destination }, 'replay.running');
-      const run = new ReplayJob(replay, this.#tools);
-      this.#jobs.set(id, run);
-      void run.finished.then(() => this.#jobs.delete(id));
+      this.#dependencies.logger.info({ replay: id, destination: replay.destination }, 'replay.running');
+      const job = new ReplayJob(replay, this.#dependencies);
+      this.#jobs.set(id, job);
+      void job.finished.then(() => this.#jobs.delete(id));
     }
   }
 }
 
-/** How soon a destination that is behind is looked at again. */
+/** How soon a destination that is behind is checked again. */
 const WAIT_INTERVAL: Duration = SECOND / 5;
 
-/** A store that does not answer is asked again after this long, for as long as it takes. */
+/** A failed call of the store is repeated after this delay, without a limit. */
 const STORAGE_RETRY: Duration = SECOND;
 
-/** What a replay works with. */
 export interface ReplayJobDependencies {
   readonly log: Pick<EventLog, 'find' | 'read'>;
   readonly backlog: Pick<DeliveryQueue, 'enqueue'>;
@@ -139,58 +134,59 @@ export interface ReplayJobDependencies {
   };
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Something of a lane waits on disk, due at this time. */
-  readonly parked: (lane: number, at: Time) => void;
-  readonly wantedBy: ReplayFilterFor;
+  /** Deliveries of a destination, or of one of its endpoints, are due on disk. */
+  readonly parked: (destination: number, at: Monotonic) => void;
+  readonly filterFor: ReplayFilterFactory;
 }
 
 /**
- * One replay on its way: a slice, a pause, a slice. It holds nothing that it could not find again: where it stands is
- * written with what it owes, so after a crash the next process goes on behind the last slice that is on disk.
+ * Runs one replay: slice, pause, slice. Its cursor is committed with the deliveries of each slice, so after a crash the
+ * next process goes on behind the last slice on disk.
  */
 export class ReplayJob {
   readonly #id: string;
-  readonly #tools: ReplayJobDependencies;
+  readonly #dependencies: ReplayJobDependencies;
   readonly #cursor: LogCursor;
   readonly #throughput = new ThroughputMeter();
-  /** Of a redelivery of dead letters. */
+  readonly #pause: InterruptibleSleep;
+  /** Present for a redelivery of dead letters. */
   readonly #redelivery: DeadLetterRedelivery | undefined;
-  /** Resolves when it has nothing more to do. */
+  /** Resolves when the job has ended. Never rejects. */
   readonly finished: Promise<void>;
-  /** Absent when it is to be asked for. */
+  /** Absent until it has been read from the store. */
   #progress: ReplayProgress | undefined;
   #waiting: ReplayStatus['waiting'];
   #isOver = false;
-  #wake: (() => void) | undefined;
 
-  constructor(replay: Replay, tools: ReplayJobDependencies) {
+  constructor(replay: Replay, dependencies: ReplayJobDependencies) {
     this.#id = replay.id;
-    this.#tools = tools;
-    this.#cursor = new LogCursor(tools.log, cursorRangeOf(replay, tools.settings.now()));
+    this.#dependencies = dependencies;
+    this.#cursor = new LogCursor(dependencies.log, cursorRangeOf(replay, dependencies.settings.now()));
+    this.#pause = new InterruptibleSleep(dependencies.clock);
     this.#redelivery =
-      replay.redelivers?.state === 'dead' ? new DeadLetterRedelivery(replay, tools) : undefined;
+      replay.redelivers?.state === 'dead' ? new DeadLetterRedelivery(replay, dependencies) : undefined;
     this.finished = this.#run();
   }
 
-  /** Events a second that it has owed of late. */
+  /** Recent throughput in events a second; absent while it is not known. */
   get speed(): number | undefined {
-    return this.#throughput.perSecond(this.#tools.clock.monotonic());
+    return this.#throughput.perSecond(this.#dependencies.clock.monotonic());
   }
 
-  /** Why it owes nothing just now. */
+  /** Why nothing is enqueued at the moment. */
   get waiting(): ReplayStatus['waiting'] {
     return this.#waiting;
   }
 
-  /** The settings have changed: what it waits for may be there. */
+  /** Cuts the pause short: a change of the settings may end what the job waits for. */
   settingsChanged(): void {
-    this.#wake?.();
+    this.#pause.interrupt();
   }
 
-  /** Begins no further slice; resolves when none is under way. Idempotent. */
+  /** Starts no further slice and waits for the one under way. Idempotent. */
   async stop(): Promise<void> {
     this.#isOver = true;
-    this.#wake?.();
+    this.#pause.interrupt();
     await this.finished;
   }
 
@@ -200,74 +196,77 @@ export class ReplayJob {
       try {
         pause = await this.#step();
       } catch (error) {
-        // Said once, however often it is tried again.
+        // Logged once for all retries.
         if (this.#waiting !== 'storage_unavailable')
-          this.#tools.logger.error({ error, replay: this.#id }, 'replay.failed');
+          this.#dependencies.logger.error({ error, replay: this.#id }, 'replay.failed');
         this.#progress = undefined;
         this.#waiting = 'storage_unavailable';
       }
-      if (!this.#isOver) await this.#sleep(pause);
+      if (!this.#isOver) await this.#pause.sleep(pause);
     }
   }
 
-  /** @returns how long to wait before the next one */
+  /** @returns the pause before the next step */
   async #step(): Promise<Duration> {
-    const { history, settings } = this.#tools;
+    const { history, settings } = this.#dependencies;
     this.#progress ??= await history.progress(this.#id);
-    this.#throughput.record(this.#progress.events, this.#tools.clock.monotonic());
+    this.#throughput.record(this.#progress.events, this.#dependencies.clock.monotonic());
     const replay = this.#currentReplay();
     if (replay === undefined) return 0;
     const destination = settings.now().destinations.find(({ name }) => name === replay.destination);
     if (this.#redelivery !== undefined && destination !== undefined)
-      return await this.#reviveSlice(this.#redelivery, destination);
+      return await this.#redeliverSlice(this.#redelivery, destination);
     const step = nextStep(replay, destination, this.#progress);
     this.#waiting = step.kind === 'wait' ? step.reason : undefined;
     if (step.kind === 'wait') {
       this.#progress = undefined;
       return WAIT_INTERVAL;
     }
-    if (step.kind === 'end') await this.#finish(step);
-    else return await this.#enqueueSlice(replay, this.#progress.cursor, step.most);
+    if (step.kind === 'enqueue') return await this.#enqueueSlice(replay, this.#progress.cursor, step.max);
+    await this.#finish(step);
     return 0;
   }
 
-  /** A slice of dead letters. They were owed before, so they wait where everything waits, whatever its destination does. */
-  async #reviveSlice(revival: DeadLetterRedelivery, destination: Destination): Promise<Duration> {
-    const { clock, parked } = this.#tools;
-    const began = clock.monotonic();
-    const { count, isLast } = await revival.next(destination);
+  /** Dead letters were owed before, so they are redelivered whatever the state of the destination. */
+  async #redeliverSlice(redelivery: DeadLetterRedelivery, destination: Destination): Promise<Duration> {
+    const { clock, parked } = this.#dependencies;
+    const startedAt = clock.monotonic();
+    const { count, isLast } = await redelivery.next(destination);
     this.#progress = undefined;
-    if (count > 0) for (const lane of everyLaneIdOf(destination)) parked(lane, clock.monotonic());
+    if (count > 0) for (const id of everyLaneIdOf(destination)) parked(id, clock.monotonic());
     if (isLast) await this.#finish({ state: 'done' });
-    return clock.monotonic() - began;
+    return clock.monotonic() - startedAt;
   }
 
-  async #enqueueSlice(replay: Replay, cursor: number, most: number): Promise<Duration> {
-    const { backlog, clock, history, parked, settings, wantedBy } = this.#tools;
-    const began = clock.monotonic();
-    const { events, to } = await this.#cursor.next(cursor, most, wantedBy(replay, settings.now()));
-    // It may have been cancelled meanwhile, or its destination have other endpoints: what is owed goes by what holds now.
+  async #enqueueSlice(replay: Replay, cursor: number, max: number): Promise<Duration> {
+    const { backlog, clock, history, parked, settings, filterFor } = this.#dependencies;
+    const startedAt = clock.monotonic();
+    const { events, to } = await this.#cursor.next(cursor, max, filterFor(replay, settings.now()));
+    // Meanwhile the replay may have been cancelled, or the endpoints changed: the settings of now decide.
     const destination = settings.now().destinations.find(({ name }) => name === replay.destination);
     if (destination === undefined || this.#currentReplay() === undefined) return 0;
     const now = clock.monotonic();
     const all = events.map(({ position }) => position);
-    const owed =
+    const selected =
       replay.redelivers === undefined ? { positions: all } : await selectDelivered(all, destination, history);
     this.#progress = await backlog.enqueue({
-      ...{ origin: this.#id, from: cursor, to, now },
+      origin: this.#id,
+      from: cursor,
+      to,
+      now,
       destinations: lanesOf(destination).map(({ id }) => id),
-      ...owed,
+      ...selected,
     });
     if (events.length > 0) for (const { id } of lanesOf(destination)) parked(id, now);
-    return pauseAfter(events.length, replay.rate, clock.monotonic() - began);
+    return pauseAfter(events.length, replay.rate, clock.monotonic() - startedAt);
   }
 
-  /** The replay as it is wanted now; nothing when it is over. */
+  /** The record of the replay. Ends the job when the record says that the replay is over, or is gone. */
   #currentReplay(): Replay | undefined {
-    const replay = this.#tools.settings.now().replays.find(({ id }) => id === this.#id);
+    const replay = this.#dependencies.settings.now().replays.find(({ id }) => id === this.#id);
     if (replay?.state === 'running') return replay;
     this.#isOver = true;
-    this.#tools.logger.info(
+    this.#dependencies.logger.info(
       { replay: this.#id, state: replay?.state, events: this.#progress?.events },
       'replay.ended',
     );
@@ -275,26 +274,16 @@ export class ReplayJob {
   }
 
   async #finish({ state, reason }: Pick<Replay, 'state' | 'reason'>): Promise<void> {
-    const { clock, logger, settings } = this.#tools;
+    const { clock, logger, settings } = this.#dependencies;
     const endedAt = clock.now();
     await settings.change(({ replays }) => ({
-      ...{ sources: [], destinations: [] },
+      sources: [],
+      destinations: [],
       replays: replays
         .filter((one) => one.id === this.#id && one.state === 'running')
         .map((one) => ({ ...one, state, endedAt, ...(reason === undefined ? {} : { reason }) })),
     }));
     this.#isOver = true;
     logger.info({ replay: this.#id, state, reason, events: this.#progress?.events }, 'replay.ended');
-  }
-
-  #sleep(pause: Duration): Promise<void> {
-    const { clock } = this.#tools;
-    return new Promise((resolve) => {
-      const cancel = clock.after(pause, resolve);
-      this.#wake = () => {
-        cancel();
-        resolve();
-      };
-    });
   }
 }

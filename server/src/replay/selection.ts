@@ -8,45 +8,45 @@ import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type { CursorRange, ReplayFilter } from './cursor.ts';
 
 /**
- * Whether events of these sources go to a destination, by its filter and their integrations objects, whatever sources it
- * is connected to and whether or not it is enabled.
+ * Makes the predicate that says whether an event of these sources is routed to a destination: by the destination's filter
+ * and the event's integrations object. It ignores the sources the destination is connected to, and whether it is enabled.
  */
-export type RoutingPredicate = (
+export type RoutingPredicateFactory = (
   destination: Destination,
   sources: readonly string[],
 ) => (event: Event, source: Source) => boolean;
 
-/** By the settings as they are in a snapshot. */
-export type ReplayFilterFor = (wish: ReplayRequest, snapshot: SettingsSnapshot) => ReplayFilter;
+/** Makes the filter of a replay, by the settings of a snapshot. */
+export type ReplayFilterFactory = (request: ReplayRequest, snapshot: SettingsSnapshot) => ReplayFilter;
 
 /**
- * Which events a replay is about: those of its source, or else of the sources its destination is connected to; of its types;
- * and that the destination's filter and the event's own integrations object let through. Made once per version of the
- * settings, because it is asked for with every slice.
+ * Makes filters of replays. A replay is about the events of its source (or else of the sources its destination is
+ * connected to), of its types, that are routed to the destination. Each filter is cached for its version of the settings,
+ * because every slice asks for it.
  */
-export function replayFilters(goesTo: RoutingPredicate): ReplayFilterFor {
-  const made = new WeakMap<SettingsSnapshot, Map<string, ReplayFilter>>();
-  return (wish, snapshot) => {
-    const ofSnapshot = made.get(snapshot) ?? new Map<string, ReplayFilter>();
-    made.set(snapshot, ofSnapshot);
-    const key = JSON.stringify([wish.destination, wish.source, wish.types, wish.redelivers]);
-    const known = ofSnapshot.get(key) ?? makeReplayFilter(wish, snapshot, goesTo);
-    ofSnapshot.set(key, known);
-    return known;
+export function replayFilters(routingPredicate: RoutingPredicateFactory): ReplayFilterFactory {
+  const cache = new WeakMap<SettingsSnapshot, Map<string, ReplayFilter>>();
+  return (request, snapshot) => {
+    const ofSnapshot = cache.get(snapshot) ?? new Map<string, ReplayFilter>();
+    cache.set(snapshot, ofSnapshot);
+    const key = JSON.stringify([request.destination, request.source, request.types, request.redelivers]);
+    const filter = ofSnapshot.get(key) ?? makeReplayFilter(request, snapshot, routingPredicate);
+    ofSnapshot.set(key, filter);
+    return filter;
   };
 }
 
-/** The range that a replay walks through, and what of it need not be looked at. */
+/** The range of a replay, with a prefilter that lets the log skip what cannot be wanted. */
 export function cursorRangeOf(
-  wish: ReplayRequest,
+  request: ReplayRequest,
   { sources, destinations, gone }: SettingsSnapshot,
 ): CursorRange {
-  const { from, to, source, types } = wish;
-  const destination = destinations.find(({ name }) => name === wish.destination);
+  const { from, to, source, types } = request;
+  const destination = destinations.find(({ name }) => name === request.destination);
   const sourceId = [...sources, ...gone.sources].find(({ name }) => name === source)?.id;
   const [type, ...others] = types ?? [];
   const like = {
-    ...(destination === undefined ? {} : likenessOf(wish, destination)),
+    ...(destination === undefined ? {} : prefilterOf(request, destination)),
     ...(source === undefined || sourceId === undefined ? {} : { source: sourceId }),
     ...(type === undefined || others.length > 0 ? {} : { type }),
   };
@@ -56,19 +56,19 @@ export function cursorRangeOf(
 function makeReplayFilter(
   { destination: name, source, types, redelivers }: ReplayRequest,
   { sources, destinations, gone }: SettingsSnapshot,
-  goesTo: RoutingPredicate,
+  routingPredicate: RoutingPredicateFactory,
 ): ReplayFilter {
   const destination = destinations.find((one) => one.name === name);
   if (destination === undefined) return () => false;
-  // What was delivered or given up once may be sent again, whatever the destination takes today.
+  // A redelivery repeats a delivery that was due once, whatever the destination takes today.
   if (redelivers !== undefined) return isFromSource(source, types, [...gone.sources, ...sources]);
-  const goes = goesTo(destination, source === undefined ? destination.sources : [source]);
+  const isRouted = routingPredicate(destination, source === undefined ? destination.sources : [source]);
   // A source that was removed may still have events, and a replay may name it.
   const byId = new Map([...gone.sources, ...sources].map((one) => [one.id, one]));
   return (stored) => {
     const from = byId.get(stored.source);
     if (from === undefined) return false;
-    return (types === undefined || types.includes(stored.event.type)) && goes(stored.event, from);
+    return (types === undefined || types.includes(stored.event.type)) && isRouted(stored.event, from);
   };
 }
 
@@ -82,11 +82,8 @@ function isFromSource(
     (name === undefined || ids.includes(source)) && (types === undefined || types.includes(event.type));
 }
 
-/** Histories asked for at once. Each is a few small reads, and commits wait meanwhile. */
-const HISTORIES_AT_ONCE = 100;
-
-/** What need not be looked at for a redelivery of what was delivered. */
-function likenessOf(
+/** A redelivery of delivered events needs only events that the destination has. */
+function prefilterOf(
   { redelivers }: Pick<Replay, 'redelivers'>,
   destination: Destination,
 ): EventPrefilter | undefined {
@@ -94,31 +91,34 @@ function likenessOf(
   return { owedTo: everyLaneIdOf(destination), isDelivered: true };
 }
 
-/** Whom an event is owed to once more: the lanes that have it, or all of them where those are no longer there. */
-function lanesToRedeliver({ deliveries }: EventHistory, destination: Destination): number[] {
-  const all = lanesOf(destination).map(({ id }) => id);
-  const delivered = deliveries
-    .filter((one) => one.state === 'delivered' && destinationOfLane(one.destination) === destination.id)
-    .map((one) => one.destination);
-  const those = all.filter((lane) => delivered.includes(lane));
-  return delivered.length === 0 || those.length > 0 ? those : all;
-}
+/** Histories read at once. Each is a few small reads, and commits wait meanwhile. */
+const HISTORIES_AT_ONCE = 100;
 
-/** The events of these that a destination has, and what each of its lanes is owed of them once more. */
+/** The events of these that were delivered to a destination, and which of them each of its endpoints gets again. */
 export async function selectDelivered(
   positions: readonly Position[],
   destination: Destination,
   history: Pick<DeliveryHistories, 'read'>,
 ): Promise<Required<Pick<ReplaySlice, 'positions' | 'only'>>> {
   const only = new Map<number, Position[]>(lanesOf(destination).map(({ id }) => [id, []]));
-  const wanted: Position[] = [];
+  const delivered: Position[] = [];
   for (let from = 0; from < positions.length; from += HISTORIES_AT_ONCE) {
-    const some = positions.slice(from, from + HISTORIES_AT_ONCE);
-    for (const [nth, known] of (await history.read(some)).entries()) {
-      const lanes = known === undefined ? [] : lanesToRedeliver(known, destination);
-      if (lanes.length > 0) wanted.push(some[nth]!);
-      for (const lane of lanes) only.get(lane)?.push(some[nth]!);
+    const batch = positions.slice(from, from + HISTORIES_AT_ONCE);
+    for (const [index, eventHistory] of (await history.read(batch)).entries()) {
+      const targets = eventHistory === undefined ? [] : targetsOf(eventHistory, destination);
+      if (targets.length > 0) delivered.push(batch[index]!);
+      for (const id of targets) only.get(id)?.push(batch[index]!);
     }
   }
-  return { positions: wanted, only };
+  return { positions: delivered, only };
+}
+
+/** Ids of the endpoints that a delivered event goes to again: those that have it, or all where those are no longer there. */
+function targetsOf({ deliveries }: EventHistory, destination: Destination): number[] {
+  const all = lanesOf(destination).map(({ id }) => id);
+  const delivered = deliveries
+    .filter((one) => one.state === 'delivered' && destinationOfLane(one.destination) === destination.id)
+    .map((one) => one.destination);
+  const stillThere = all.filter((id) => delivered.includes(id));
+  return delivered.length === 0 || stillThere.length > 0 ? stillThere : all;
 }

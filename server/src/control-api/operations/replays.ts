@@ -14,7 +14,7 @@ export interface ReplayOperationDependencies extends Pick<RecordDependencies, 's
   /** Gives ids in rising order. */
   readonly newId: () => string;
   readonly preview: (wish: ReplayRequest) => Promise<ReplayPreview>;
-  readonly standing: (replay: Replay) => Promise<ReplayStatus>;
+  readonly status: (replay: Replay) => Promise<ReplayStatus>;
 }
 
 export const DEFAULT_RATE = 1000;
@@ -228,10 +228,10 @@ export function auditView(replay: Replay): JsonObject {
 
 async function replayView(
   replay: Replay,
-  { clock, settings, standing }: ReplayOperationDependencies,
+  { clock, settings, status }: ReplayOperationDependencies,
 ): Promise<object> {
   const { preview, createdAt, by, rate, state } = replay;
-  const { events, pending, waiting, left, speed } = await standing(replay);
+  const { events, pending, waiting, left, speed } = await status(replay);
   const isRunning = state === 'running';
   const still = left ?? Math.max(0, preview.count - events);
   // What was estimated is known better the further it comes, and exactly at its end.

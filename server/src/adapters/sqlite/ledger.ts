@@ -1,6 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { DestinationCounts, Ledger, SourceCounts } from '../../model/ledger.ts';
-import type { LedgerAnswer } from './rpc.ts';
 
 export type LedgerScope = 'source' | 'destination';
 
@@ -65,6 +64,12 @@ export class LedgerTable {
   all(): LedgerAnswer['counters'] {
     return this.#all.all() as unknown as LedgerAnswer['counters'];
   }
+}
+
+/** Rows of (scope, id, name, value) and of (destination, pending). */
+export interface LedgerAnswer {
+  readonly counters: readonly { scope: string; id: number; name: string; value: number }[];
+  readonly pending: readonly { destination: number; n: number }[];
 }
 
 /** Rows of counters as the ledger of model/ledger.ts; `pending` comes from the pending sets, not from a counter. */

@@ -39,9 +39,10 @@ import type { Store } from '../../ports/store.ts';
 import { BackupRunner } from './backup/backup.ts';
 import { FolderStatus } from './data-folder/folder.ts';
 import { ledgerOf } from './ledger.ts';
-import { decodeAppended } from './log/dedupe.ts';
+import { type AppendMessage, decodeAppended } from './log/dedupe.ts';
 import { hashIds, type KeyHash, keyHash } from './log/key-hash.ts';
-import { type AppendMessage, DELIVERED_FIELDS, type ReadAnswer, type SettleMessage } from './rpc.ts';
+import type { ReadAnswer } from './log/log-tables.ts';
+import { encodeResults } from './queue/result-codec.ts';
 import { WriterThread } from './writer-thread.ts';
 
 export interface SqliteStoreOptions {
@@ -83,8 +84,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
     history: historyOf(thread),
     deadLetters: deadLettersOf(thread),
     endpointHealth: {
-      load: () => thread.request({ kind: 'loadHealth' }),
-      save: (healths) => thread.request({ kind: 'keepHealth', healths }),
+      load: () => thread.request('loadHealth'),
+      save: (healths) => thread.request('saveHealth', healths),
     },
     ...(lastMark === undefined ? {} : { lastClockMark: lastMark }),
     backup: (folder, progress) => backups.make(folder, progress),
@@ -115,9 +116,7 @@ class SqliteEventLog implements EventLog {
 
   async append(batch: Batch): Promise<AppendResult> {
     const append = this.#encode(batch);
-    return decodeAppended(
-      await this.#thread.request({ kind: 'append', append }, [append.lines.buffer as ArrayBuffer]),
-    );
+    return decodeAppended(await this.#thread.request('append', append, [append.lines.buffer as ArrayBuffer]));
   }
 
   #encode(batch: Batch): AppendMessage {
@@ -151,19 +150,16 @@ class SqliteEventLog implements EventLog {
 
   async read(positions: readonly Position[]): Promise<(StoredEvent | undefined)[]> {
     if (positions.length === 0) return [];
-    const message = await this.#thread.request({ kind: 'read', positions: Float64Array.from(positions) });
+    const message = await this.#thread.request('read', Float64Array.from(positions));
     return decodeEvents(message, positions.length);
   }
 
   damaged(positions: readonly Position[]): Promise<readonly Position[]> {
-    return this.#thread.request({ kind: 'damaged', positions });
+    return this.#thread.request('damaged', positions);
   }
 
   async find(query: LogQuery, below?: Position): Promise<PositionPage> {
-    return await this.#thread.request({
-      kind: 'find',
-      find: below === undefined ? { query } : { query, below },
-    });
+    return await this.#thread.request('find', below === undefined ? { query } : { query, below });
   }
 
   async erase(userId: string): Promise<number> {
@@ -174,25 +170,25 @@ class SqliteEventLog implements EventLog {
       // In slices, so that commits do not wait for a user who was here a million times.
       for (let from = 0; from < found.positions.length; from += ERASE_BATCH) {
         const positions = Float64Array.from(found.positions.slice(from, from + ERASE_BATCH));
-        events += await this.#thread.request({ kind: 'erase', positions });
+        events += await this.#thread.request('erase', positions);
       }
       below = found.next;
     } while (below !== undefined);
-    await this.#thread.request({ kind: 'scrub' });
+    await this.#thread.scrub();
     return events;
   }
 
   maintain(now: Monotonic, retention: Retention, budget: Duration, mark?: ClockMark): Promise<boolean> {
-    const maintain = { now, retention, budget, ...(mark === undefined ? {} : { mark }) };
-    return this.#thread.request({ kind: 'maintain', maintain });
+    const message = { now, retention, budget, ...(mark === undefined ? {} : { mark }) };
+    return this.#thread.request('maintain', message);
   }
 
   size(): Promise<LogSize> {
-    return this.#thread.request({ kind: 'size' });
+    return this.#thread.request('size');
   }
 
   rangeSize(range: { readonly from: Monotonic; readonly to: Monotonic }, from: Position): Promise<RangeSize> {
-    return this.#thread.request({ kind: 'extent', range, from });
+    return this.#thread.request('rangeSize', { range, from });
   }
 }
 
@@ -244,11 +240,11 @@ class SqliteDeliveryQueue implements DeliveryQueue {
   }
 
   stats(): Promise<readonly QueueStats[]> {
-    return this.#thread.request({ kind: 'lanes' });
+    return this.#thread.request('stats');
   }
 
   async claim(destination: number, max: number, now: number): Promise<Claim> {
-    const claimed = await this.#thread.request({ kind: 'claim', destination, max, now });
+    const claimed = await this.#thread.request('claim', { destination, max, now });
     const { fresh, tried, origins, nextDueAt } = claimed;
     const deliveries: HeldDelivery[] = [];
     for (let at = 0; at < fresh.length; at += 2) {
@@ -260,28 +256,28 @@ class SqliteDeliveryQueue implements DeliveryQueue {
   }
 
   settle(results: readonly DeliveryResult[]): Promise<SettleResult> {
-    const settle = encodeResults(results);
-    return this.#thread.request({ kind: 'settle', settle }, [settle.delivered.buffer as ArrayBuffer]);
+    const message = encodeResults(results);
+    return this.#thread.request('settle', message, [message.delivered.buffer as ArrayBuffer]);
   }
 
   makeDue(destination: number, now: number): Promise<number> {
-    return this.#thread.request({ kind: 'release', destination, now });
+    return this.#thread.request('makeDue', { destination, now });
   }
 
   expire(destination: number, before: number, reason: string): Promise<number> {
-    return this.#thread.request({ kind: 'expire', destination, before, reason });
+    return this.#thread.request('expire', { destination, before, reason });
   }
 
   enqueue(slice: ReplaySlice): Promise<ReplayProgress> {
-    return this.#thread.request({ kind: 'owe', slice });
+    return this.#thread.request('enqueue', slice);
   }
 
   recoverOrphans(): Promise<number> {
-    return this.#thread.request({ kind: 'adopt' });
+    return this.#thread.request('recoverOrphans');
   }
 
   async ledger(): Promise<Ledger> {
-    return ledgerOf(await this.#thread.request({ kind: 'ledger' }));
+    return ledgerOf(await this.#thread.request('ledger'));
   }
 }
 
@@ -295,47 +291,13 @@ function withOrigins(
   });
 }
 
-function encodeResults(results: readonly DeliveryResult[]): SettleMessage {
-  const delivered = new Float64Array(results.length * DELIVERED_FIELDS);
-  const endpoints: string[] = [];
-  const others: DeliveryResult[] = [];
-  let at = 0;
-  for (const result of results) {
-    const { set, position, destination, attempts, decision } = result;
-    const [attempt] = attempts;
-    const isPlain = attempts.length <= 1 && (attempt === undefined || attempt.outcome.kind === 'accepted');
-    if (decision.kind !== 'delivered' || !isPlain) {
-      others.push(result);
-      continue;
-    }
-    delivered[at] = set;
-    delivered[at + 1] = position;
-    delivered[at + 2] = destination;
-    delivered[at + 3] = attempt === undefined ? -1 : endpointIndex(attempt.endpoint, endpoints);
-    delivered[at + 4] = attempt?.startedAt ?? 0;
-    delivered[at + 5] = attempt?.latencyMs ?? 0;
-    delivered[at + 6] = attempt?.outcome.status ?? 0;
-    at += DELIVERED_FIELDS;
-  }
-  return { delivered: delivered.subarray(0, at), endpoints, others };
-}
-
-/** One settle is about few endpoints, so looking from the end is the quickest. */
-function endpointIndex(endpoint: string, endpoints: string[]): number {
-  const known = endpoints.lastIndexOf(endpoint);
-  return known >= 0 ? known : endpoints.push(endpoint) - 1;
-}
-
 /** The main thread's end of ports/delivery-queue.ts: what became of events. */
 function historyOf(thread: WriterThread): DeliveryHistories {
   return {
-    read: (positions) => thread.request({ kind: 'history', positions: Float64Array.from(positions) }),
+    read: (positions) => thread.request('readHistories', Float64Array.from(positions)),
     findPending: (query, max, below) =>
-      thread.request({
-        kind: 'pending',
-        pending: { query, max, ...(below === undefined ? {} : { below }) },
-      }),
-    progress: (origin) => thread.request({ kind: 'owing', origin }),
+      thread.request('findPending', below === undefined ? { query, max } : { query, max, below }),
+    progress: (origin) => thread.request('progress', origin),
   };
 }
 
@@ -343,22 +305,19 @@ function historyOf(thread: WriterThread): DeliveryHistories {
 function deadLettersOf(thread: WriterThread): DeadLetterQueue {
   return {
     list: (query, limit, from) =>
-      thread.request({
-        kind: 'deadLetters',
-        deadLetters: { query, limit, ...(from === undefined ? {} : { from }) },
-      }),
+      thread.request('listDeadLetters', from === undefined ? { query, limit } : { query, limit, from }),
     count: (query, from) =>
-      thread.request({ kind: 'countDead', deadLetters: from === undefined ? { query } : { query, from } }),
-    redeliver: (slice) => thread.request({ kind: 'revive', slice }),
+      thread.request('countDeadLetters', from === undefined ? { query } : { query, from }),
+    redeliver: (slice) => thread.request('redeliver', slice),
   };
 }
 
 /** The settings of the store behind a writer thread; see `Records` for what that one does. */
 function settingsOf(thread: WriterThread): SettingsStore {
   return {
-    load: () => thread.request({ kind: 'load' }),
-    apply: (changes) => thread.request({ kind: 'apply', changes }),
+    load: () => thread.request('load'),
+    apply: (changes) => thread.request('apply', changes),
     audit: (query, limit, from) =>
-      thread.request({ kind: 'audit', audit: { query, limit, ...(from === undefined ? {} : { from }) } }),
+      thread.request('audit', from === undefined ? { query, limit } : { query, limit, from }),
   };
 }

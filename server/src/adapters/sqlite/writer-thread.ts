@@ -1,25 +1,28 @@
 import { Worker } from 'node:worker_threads';
 import { StorageError } from '../../ports/event-log.ts';
-import type { RpcAnswers, RpcKind, RpcMessage, RpcRequest, WriterReply } from './rpc.ts';
-import type { WriterOptions } from './writer.ts';
+import type { RpcAnswer, RpcMessage } from './rpc.ts';
+import type { StoreHandlers } from './tables.ts';
+import type { WriterOptions, WriterReply } from './writer.ts';
 
 type Ready = Extract<WriterReply, { kind: 'ready' }>;
 
-/** The main thread's end of the writer: operations go out in order, answers come back by number. */
+/** Operations whose handler takes nothing. */
+type BareName = {
+  [Name in keyof StoreHandlers]: undefined extends RpcMessage<StoreHandlers[Name]> ? Name : never;
+}[keyof StoreHandlers];
+
+/** The main thread's end of the writer: requests go out in order, replies come back by number. */
 export class WriterThread {
   readonly #worker: Worker;
-  readonly #waiting = new Map<
-    number,
-    { resolve(answer: RpcAnswers[RpcKind]): void; reject(error: Error): void }
-  >();
+  readonly #waiting = new Map<number, { resolve(answer: unknown): void; reject(error: Error): void }>();
   #lastId = 0;
   #closed: StorageError | undefined;
   #stopping: Promise<void> | undefined;
   /** Resolves to what the file says of itself when it is open; rejects when it cannot be. */
   readonly ready: Promise<Ready>;
 
-  /** `amiss` is told when the open files are no longer those of the folder, and with nothing when they are again. */
-  constructor(options: WriterOptions, amiss: (reason: string | undefined) => void) {
+  /** `filesChanged` is told why the open files are no longer those of the folder, and `undefined` when they are again. */
+  constructor(options: WriterOptions, filesChanged: (problem: string | undefined) => void) {
     // The published package is compiled, the repository runs from its sources: the writer is whatever we are.
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
     this.#worker = new Worker(new URL(`./writer.${extension}`, import.meta.url), {
@@ -30,8 +33,7 @@ export class WriterThread {
       this.#worker.on('message', (reply: WriterReply) => {
         if (reply.kind === 'ready') resolve(reply);
         else if (reply.kind === 'refused') reject(new StorageError(reply.reason));
-        else if (reply.kind === 'amiss') amiss(reply.reason);
-        else if (reply.kind === 'intact') amiss(undefined);
+        else if (reply.kind === 'files') filesChanged(reply.problem);
         else this.#settle(reply);
       });
       this.#worker.on('error', (error) => {
@@ -49,16 +51,31 @@ export class WriterThread {
     });
   }
 
-  /** `given` are buffers inside the operation that move to the writer and are empty here afterwards. */
-  request<Kind extends RpcKind>(
-    operation: Extract<RpcMessage, { kind: Kind }>,
-    given: readonly ArrayBuffer[] = [],
-  ): Promise<RpcAnswers[Kind]> {
+  /**
+   * Calls a handler of the tables. `moved` are buffers inside the message that move to the writer and are empty here
+   * afterwards. Rejects with a `StorageError`.
+   */
+  request<Name extends BareName>(name: Name): Promise<RpcAnswer<StoreHandlers[Name]>>;
+  request<Name extends keyof StoreHandlers>(
+    name: Name,
+    message: RpcMessage<StoreHandlers[Name]>,
+    moved?: readonly ArrayBuffer[],
+  ): Promise<RpcAnswer<StoreHandlers[Name]>>;
+  request(name: string, message?: unknown, moved: readonly ArrayBuffer[] = []): Promise<unknown> {
+    return this.#post(name, message, moved);
+  }
+
+  /** Resolves when no byte of what was erased before is left in the files. */
+  async scrub(): Promise<void> {
+    await this.#post('scrub');
+  }
+
+  #post(name: string, message?: unknown, moved: readonly ArrayBuffer[] = []): Promise<unknown> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed);
     const id = ++this.#lastId;
     return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { resolve: resolve as (answer: RpcAnswers[RpcKind]) => void, reject });
-      this.#worker.postMessage({ id, ...operation } as RpcRequest, [...given]);
+      this.#waiting.set(id, { resolve, reject });
+      this.#worker.postMessage({ id, name, message }, moved);
     });
   }
 
@@ -71,7 +88,7 @@ export class WriterThread {
   async #stop(): Promise<void> {
     if (this.#closed !== undefined) return;
     const exited = new Promise((resolve) => this.#worker.once('exit', resolve));
-    await this.request({ kind: 'stop' });
+    await this.#post('stop');
     await exited;
   }
 

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Duration } from '../../model/time.ts';
+import type { ClockMark } from '../../ports/clock.ts';
 import type { PendingSetId } from '../../ports/delivery-queue.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import {
@@ -22,8 +23,8 @@ import {
 } from './data-folder/high-water-mark.ts';
 import { asStorageError, openDatabase } from './database.ts';
 import { readClocks, readProgress, startEpoch } from './installation.ts';
-import type { RpcAnswers, RpcKind, RpcRequest, WriterReply } from './rpc.ts';
-import { dispatch, Tables } from './tables.ts';
+import type { RpcReply, RpcRequest } from './rpc.ts';
+import { type StoreAnswer, type StoreHandlers, Tables } from './tables.ts';
 import { Checkpoints } from './wal/checkpoints.ts';
 
 /**
@@ -38,21 +39,29 @@ export interface WriterOptions {
   readonly filterMemory: number;
 }
 
-const WRITES: ReadonlySet<RpcKind> = new Set([
-  'append',
-  'settle',
-  'claim',
-  'release',
-  'expire',
-  'adopt',
-  'revive',
-  'owe',
-  'apply',
-  'keepHealth',
-  'maintain',
-  'erase',
-  'scrub',
-]);
+/** A call of a handler, or an operation of the writer itself. */
+export type WriterRequest =
+  | RpcRequest<StoreHandlers>
+  /** Answered when no byte of what was erased before is left in the files. */
+  | { readonly id: number; readonly name: 'scrub' }
+  /** Answered when every earlier request is and the files are closed. */
+  | { readonly id: number; readonly name: 'stop' };
+
+export type WriterReply =
+  | RpcReply<StoreHandlers>
+  | {
+      readonly kind: 'ready';
+      readonly keySecret: Uint8Array;
+      readonly lastMark: ClockMark | undefined;
+      /** The high-water mark was damaged and has been made anew. */
+      readonly isMarkDamaged: boolean;
+    }
+  | { readonly kind: 'refused'; readonly reason: string }
+  /** Why the open files are no longer those of the folder; without a problem they are again. */
+  | { readonly kind: 'files'; readonly problem: string | undefined };
+
+type TableRequest = Exclude<WriterRequest, { name: 'scrub' | 'stop' }>;
+type WriteRequest = Exclude<WriterRequest, { name: 'stop' }>;
 
 /** Milliseconds until the write-ahead log is tried again when the checkpointer is at it. */
 const BUSY_RETRY = 20;
@@ -66,9 +75,11 @@ class Writer {
   readonly #id: string;
   readonly #mark: HighWaterMark;
   readonly #fileWatcher: FileWatcher;
+  /** Names of the handlers that change the tables; the same for every file. */
+  readonly #writes: ReadonlySet<string>;
   #database: DatabaseSync;
   #tables: Tables | undefined;
-  #requests: RpcRequest[] = [];
+  #requests: WriterRequest[] = [];
   /** Answers to erasures whose bytes are not gone yet. */
   readonly #scrubbing: WriterReply[] = [];
   #checkpoints: Checkpoints;
@@ -95,20 +106,21 @@ class Writer {
     this.#keySecret = keySecret;
     this.#id = id;
     this.#tables = this.#loadFirst();
+    this.#writes = this.#tables.writes();
     this.#mark = openMark(options.folder, { id, commits: this.#tables.commits });
     this.#fileWatcher = new FileWatcher(options.folder, {
       mark: this.#mark,
       checkpoints: this.#checkpoints,
       isOpen: () => this.#tables !== undefined,
-      report: (reply) => this.#reply(reply),
+      report: (problem) => this.#reply({ kind: 'files', problem }),
     });
-    port.on('message', (request: RpcRequest) => this.#receive(request));
+    port.on('message', (request: WriterRequest) => this.#receive(request));
     this.#reply({ kind: 'ready', keySecret, lastMark: readClocks(this.#database), isMarkDamaged });
   }
 
   #loadTables(): Tables {
     const options = { ...this.#options, epoch: this.#epoch, keySecret: this.#keySecret };
-    return new Tables(this.#database, { ...options, avoided: this.#quarantine });
+    return new Tables(this.#database, { ...options, quarantine: this.#quarantine });
   }
 
   /** At the start nobody waits for a second handle to show that damage is damage. */
@@ -168,7 +180,7 @@ class Writer {
     }
   }
 
-  #receive(request: RpcRequest): void {
+  #receive(request: WriterRequest): void {
     // Not at once: first whatever else has arrived, so that it shares the commit.
     if (this.#requests.length === 0) setImmediate(() => this.#run());
     this.#requests.push(request);
@@ -177,16 +189,17 @@ class Writer {
   #run(): void {
     const requests = this.#requests;
     this.#requests = [];
-    const amiss = this.#fileWatcher.amiss();
-    const {
-      stops = [],
-      writes = [],
-      reads = [],
-    } = Object.groupBy(requests, ({ kind }) =>
-      kind === 'stop' ? 'stops' : WRITES.has(kind) ? 'writes' : 'reads',
-    );
-    if (amiss !== undefined) {
-      for (const { id } of [...writes, ...reads]) this.#reply({ kind: 'failed', id, reason: amiss });
+    const writes: WriteRequest[] = [];
+    const reads: TableRequest[] = [];
+    const stops: WriterRequest[] = [];
+    for (const request of requests) {
+      if (request.name === 'stop') stops.push(request);
+      else if (request.name === 'scrub' || this.#writes.has(request.name)) writes.push(request);
+      else reads.push(request);
+    }
+    const problem = this.#fileWatcher.problem();
+    if (problem !== undefined) {
+      for (const { id } of [...writes, ...reads]) this.#reply({ kind: 'failed', id, reason: problem });
     } else {
       if (writes.length > 0) this.#commit(writes);
       for (const request of reads) this.#answerRead(request);
@@ -195,20 +208,21 @@ class Writer {
   }
 
   /** One transaction for all of them: they are stored together or fail together. */
-  #commit(writes: readonly RpcRequest[]): void {
-    const answers: RpcAnswers[RpcKind][] = [];
-    let contents: Tables | undefined;
+  #commit(writes: readonly WriteRequest[]): void {
+    const answers: StoreAnswer[] = [];
+    let tables: Tables | undefined;
     try {
-      contents = this.#openTables();
-      const before = contents.commits;
+      tables = this.#openTables();
+      const before = tables.commits;
       this.#database.exec('begin immediate');
       // Upkeep that finds nothing to do once a second must not cost a sync once a second.
-      const mayBeIdle = !this.#isSuspect && writes.every(({ kind }) => kind === 'maintain');
+      const mayBeIdle = !this.#isSuspect && writes.every(({ name }) => name === 'maintain');
       const state = mayBeIdle ? this.#state() : '';
-      for (const request of writes) answers.push(dispatch(contents, request));
+      for (const request of writes)
+        answers.push(request.name === 'scrub' ? undefined : tables.handle(request));
       if (mayBeIdle && this.#state() === state) this.#database.exec('rollback');
       else {
-        contents.beforeCommit();
+        tables.beforeCommit();
         try {
           this.#database.exec('commit');
         } catch (error) {
@@ -217,26 +231,26 @@ class Writer {
           if (this.#openTables().commits !== before + 1) throw error;
         }
       }
-      contents.drainNewlyHeld();
-      this.#mark.record(contents.commits);
+      tables.drainNewlyHeld();
+      this.#mark.record(tables.commits);
       this.#isSuspect = false;
     } catch (error) {
       if (this.#canRetry(error)) {
         this.#commit(writes);
         return;
       }
-      if (isConfirmedDamage(error)) this.#quarantine.addStep(writes.map(({ kind }) => kind).join(' or '));
+      if (isConfirmedDamage(error)) this.#quarantine.addStep(writes.map(({ name }) => name).join(' or '));
       const { reason } = asStorageError(error, this.#options.folder);
       this.#isSuspect = true;
       // Should it turn out to have happened, its callers have been told otherwise.
-      if (contents !== undefined) this.#setsInDoubt.push(...contents.drainNewlyHeld());
+      if (tables !== undefined) this.#setsInDoubt.push(...tables.drainNewlyHeld());
       this.#closeHandle();
       for (const { id } of writes) this.#reply({ kind: 'failed', id, reason });
       return;
     }
-    writes.forEach(({ id, kind }, index) => {
+    writes.forEach(({ id, name }, index) => {
       const reply: WriterReply = { kind: 'done', id, answer: answers[index] };
-      if (kind === 'scrub') this.#scrubbing.push(reply);
+      if (name === 'scrub') this.#scrubbing.push(reply);
       else this.#reply(reply);
     });
     this.#checkpoints.afterCommit();
@@ -250,10 +264,10 @@ class Writer {
   #scrub(): void {
     if (this.#scrubbing.length === 0) return;
     try {
-      const contents = this.#openTables();
-      if (contents.freePages() > 0) {
+      const tables = this.#openTables();
+      if (tables.freePages() > 0) {
         this.#database.exec('begin immediate');
-        contents.vacuum();
+        tables.vacuum();
         this.#database.exec('commit');
         setImmediate(() => this.#scrub());
         return;
@@ -273,16 +287,17 @@ class Writer {
     }
   }
 
-  #answerRead(request: RpcRequest): void {
+  #answerRead(request: TableRequest): void {
     try {
-      const answer = dispatch(this.#openTables(), request);
-      this.#reply({ kind: 'done', id: request.id, answer });
+      const tables = this.#openTables();
+      const answer = tables.handle(request);
+      this.#reply({ kind: 'done', id: request.id, answer }, tables.buffersOf(request.name, answer));
     } catch (error) {
       if (this.#canRetry(error)) {
         this.#answerRead(request);
         return;
       }
-      if (isConfirmedDamage(error)) this.#quarantine.addStep(request.kind);
+      if (isConfirmedDamage(error)) this.#quarantine.addStep(request.name);
       if (isDamageError(error)) this.#closeHandle();
       this.#reply({
         kind: 'failed',
@@ -298,7 +313,7 @@ class Writer {
     return JSON.stringify(this.#database.prepare(sql).get());
   }
 
-  /** The contents, opened anew if the last handle was given up. */
+  /** The tables, opened anew if the last handle was given up. */
   #openTables(): Tables {
     if (this.#tables === undefined) this.#reopen();
     return this.#tables!;
@@ -322,16 +337,16 @@ class Writer {
     this.#database = this.#openAgain();
     // Shows that the disk writes and syncs again, and leaves a short log for the next time it does not.
     this.#database.exec('pragma wal_checkpoint(truncate)');
-    const contents = this.#loadTables();
+    const tables = this.#loadTables();
     if (this.#setsInDoubt.length > 0) {
       this.#database.exec('begin immediate');
-      contents.park(this.#setsInDoubt);
+      tables.park(this.#setsInDoubt);
       this.#database.exec('commit');
       this.#setsInDoubt = [];
     }
     this.#checkpoints.resume(this.#database);
     this.#fileWatcher.resume();
-    this.#tables = contents;
+    this.#tables = tables;
   }
 
   /** Only what was open before: never an empty store in its place, nor one that has lost a commit. */
@@ -355,10 +370,9 @@ class Writer {
     this.#port.close();
   }
 
-  #reply(reply: WriterReply): void {
-    const answer = reply.kind === 'done' ? reply.answer : undefined;
-    const given = typeof answer === 'object' && 'lines' in answer ? [answer.lines.buffer as ArrayBuffer] : [];
-    this.#port.postMessage(reply, given);
+  /** `moved`: buffers inside the reply that move to the main thread instead of being copied. */
+  #reply(reply: WriterReply, moved: readonly ArrayBuffer[] = []): void {
+    this.#port.postMessage(reply, moved);
   }
 }
 

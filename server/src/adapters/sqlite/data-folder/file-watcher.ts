@@ -1,6 +1,5 @@
 import { type BigIntStats, closeSync, openSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { WriterReply } from '../rpc.ts';
 import type { Checkpoints } from '../wal/checkpoints.ts';
 import { DATABASE_FILE, WAL_FILE, WAL_MAGIC, walPath } from './files.ts';
 import type { HighWaterMark } from './high-water-mark.ts';
@@ -13,8 +12,8 @@ export interface FileWatcherDependencies {
   readonly checkpoints: Checkpoints;
   /** Whether the writer has a handle. Without one the next request opens the files anew, and looks whether they are ours. */
   readonly isOpen: () => boolean;
-  /** Told when the open files are no longer those of the folder, and when they are again. */
-  readonly report: (reply: Extract<WriterReply, { kind: 'amiss' | 'intact' }>) => void;
+  /** Told why the open files are no longer those of the folder, and `undefined` when they are again. */
+  readonly report: (problem: string | undefined) => void;
 }
 
 /** Sees to it that nothing is written and nothing read while the files that are open are not those in the folder. */
@@ -55,7 +54,7 @@ export class FileWatcher {
   }
 
   /** Why nothing can be stored or read now. */
-  amiss(): string | undefined {
+  problem(): string | undefined {
     if (performance.now() - this.#checkedAt > CHECK_INTERVAL) this.#check();
     return this.#problem;
   }
@@ -64,12 +63,12 @@ export class FileWatcher {
     this.#checkedAt = performance.now();
     const { mark, checkpoints, isOpen, report } = this.#dependencies;
     if (!isOpen()) return;
-    const amiss = this.#files.check();
-    if (amiss === undefined) mark.restoreIfMissing();
-    if (amiss?.isRecoverable === true) checkpoints.copyPages();
-    if (amiss?.reason === this.#problem) return;
-    this.#problem = amiss?.reason;
-    report(amiss === undefined ? { kind: 'intact' } : { kind: 'amiss', reason: amiss.reason });
+    const problem = this.#files.check();
+    if (problem === undefined) mark.restoreIfMissing();
+    if (problem?.isRecoverable === true) checkpoints.copyPages();
+    if (problem?.reason === this.#problem) return;
+    this.#problem = problem?.reason;
+    report(this.#problem);
   }
 }
 

@@ -1,13 +1,33 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
-import type { Duration } from '../../../model/time.ts';
-import type { AppendResult } from '../../../ports/event-log.ts';
+import type { Duration, Monotonic } from '../../../model/time.ts';
+import type { AppendResult, CallCounts } from '../../../ports/event-log.ts';
 import { unlessDamaged } from '../damage.ts';
-import type { AppendMessage } from '../rpc.ts';
 import type { BatchAnswer, ChunkEvents } from './chunk-codec.ts';
 import { type Chunks, storedLine } from './chunks.ts';
 import { idsOf } from './key-hash.ts';
 import type { KeyIndex } from './key-index.ts';
+import type { PlannedBatch } from './plans.ts';
+
+/** A batch as it crosses to the writer thread; `lines` is moved, not copied. */
+export interface AppendMessage extends PlannedBatch {
+  readonly batch: string;
+  readonly receivedAt: Monotonic;
+  /** The events as compact JSON, one a line. */
+  readonly lines: Uint8Array;
+  /** Where each line begins, and one more: see `findLineOffsets`. */
+  readonly starts: Uint32Array;
+  /** Source id of each event. */
+  readonly sources: Uint32Array;
+  /** Key hash of each event: high word, low word. */
+  readonly keys: Uint32Array;
+  /** Dedupe window of each event in milliseconds; absent when all have the store's own. */
+  readonly windows?: Float64Array;
+  /** Hash of the userId of each event in the same form; two zeros where it has none. */
+  readonly users: Uint32Array;
+  readonly owed: readonly { destination: number; held: boolean; indexes: Uint32Array }[];
+  readonly received: readonly CallCounts[];
+}
 
 /**
  * Finds events whose (source, messageId) is already in the log. Exact: the hash only proposes, and every proposal is

@@ -1,10 +1,21 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { AppendMessage } from '../rpc.ts';
 
 /** Who was to get an event, and who was not and why, by id of the destination. */
 export interface StoredPlan {
   readonly owed: readonly number[];
   readonly skipped: readonly { readonly destination: number; readonly reason: string }[];
+}
+
+/** The plans of the events of a batch: per destination the indexes of the events it is owed, or not, and why. */
+export interface PlannedBatch {
+  /** How many events the batch has. */
+  readonly events: number;
+  readonly owed: readonly { readonly destination: number; readonly indexes: Uint32Array }[];
+  readonly skipped: readonly {
+    readonly destination: number;
+    readonly reason: string;
+    readonly indexes: Uint32Array;
+  }[];
 }
 
 /** The plan of an event that no destination has anything to do with. */
@@ -29,7 +40,7 @@ export class PlanTable {
   }
 
   /** The number of the plan of each event of a batch. */
-  numbersOf({ events, owed, skipped }: AppendMessage): Uint32Array {
+  numbersOf({ events, owed, skipped }: PlannedBatch): Uint32Array {
     const numbers = new Uint32Array(events);
     const isForAll = ({ indexes }: { indexes: Uint32Array }) => indexes.length === events;
     if (owed.every(isForAll) && skipped.every(isForAll)) return numbers.fill(this.#numberOf(owed, skipped));

@@ -9,7 +9,6 @@ import type {
   RedeliverySlice,
 } from '../../../ports/delivery-queue.ts';
 import type { LedgerTable } from '../ledger.ts';
-import type { DeadLetterCountMessage, DeadLetterListMessage } from '../rpc.ts';
 import { decodeSet, encodeSet, rangeOf, setOrEmpty, withSetChecksum } from './delivery-set-codec.ts';
 import type { PendingTable } from './pending.ts';
 import type { ReplayCursors } from './replay-cursors.ts';
@@ -21,20 +20,31 @@ const SLICE_ROWS = 256;
 /** Rows of a lane looked at in one slice, without what they hold. */
 const SLICE_HEADERS = 1024;
 
+export interface DeadLetterListMessage {
+  readonly query: DeadLetterQuery;
+  readonly limit: number;
+  readonly from?: string;
+}
+
+export interface DeadLetterCountMessage {
+  readonly query: DeadLetterQuery;
+  readonly from?: string;
+}
+
 interface DeadLetterDependencies {
   readonly pending: PendingTable;
-  readonly counters: LedgerTable;
-  readonly owings: ReplayCursors;
+  readonly ledger: LedgerTable;
+  readonly replayCursors: ReplayCursors;
 }
 
 /** The rows of table "dead_letter", read the newest first and taken apart when some of them are owed again. */
 export class DeadLetterTable {
   readonly #sql: ReturnType<typeof statements>;
-  readonly #parts: DeadLetterDependencies;
+  readonly #dependencies: DeadLetterDependencies;
 
-  constructor(database: DatabaseSync, parts: DeadLetterDependencies) {
+  constructor(database: DatabaseSync, dependencies: DeadLetterDependencies) {
     this.#sql = statements(database);
-    this.#parts = parts;
+    this.#dependencies = dependencies;
   }
 
   list({ query, limit, from }: DeadLetterListMessage): DeadLetterPage {
@@ -80,7 +90,7 @@ export class DeadLetterTable {
       if (n > 0) revived++;
     }
     for (const { destination, positions, origin } of going.values())
-      this.#parts.pending.requeue(
+      this.#dependencies.pending.requeue(
         destination,
         [...positions].sort((a, b) => a - b),
         now,
@@ -90,7 +100,7 @@ export class DeadLetterTable {
   }
 
   #counted(slice: DeadLetterCount, origin: string | undefined): DeadLetterCount {
-    if (origin !== undefined && slice.count > 0) this.#parts.owings.count(origin, slice.count);
+    if (origin !== undefined && slice.count > 0) this.#dependencies.replayCursors.count(origin, slice.count);
     return slice;
   }
 
@@ -105,7 +115,7 @@ export class DeadLetterTable {
     const { destination, reason } = row;
     const { origin, refs } = this.#contentOf(row);
     this.#take(row, refs, new Set(positions));
-    this.#parts.counters.add('destination', destination, `dead:${reason}`, -positions.length);
+    this.#dependencies.ledger.add('destination', destination, `dead:${reason}`, -positions.length);
     // An event that is owed twice is dead twice: a set holds a position once, so the second is in a set of its own.
     for (let nth = 0; ; nth++) {
       const key = `${destination}/${nth}/${origin}`;

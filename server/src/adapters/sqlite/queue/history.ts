@@ -6,11 +6,11 @@ import type {
   DeliveryHistory,
   EventHistory,
   PendingPage,
+  PendingQuery,
   QueueStats,
 } from '../../../ports/delivery-queue.ts';
 import { type Chunks, eventLine } from '../log/chunks.ts';
 import { NO_PLAN, type PlanTable } from '../log/plans.ts';
-import type { PendingMessage } from '../rpc.ts';
 import type { DestinationAttempt, FailureTables, SuccessfulAttempts } from './attempts.ts';
 import { deliveryIn, positionsBelow, positionsBetween, setOrEmpty } from './delivery-set-codec.ts';
 import type { HeldSets } from './held-sets.ts';
@@ -80,6 +80,13 @@ export class EventHistories {
     const reason = failures.reasonOf(destination, position);
     return reason === undefined ? { state: 'delivered' } : { state: 'dead', reason };
   }
+}
+
+export interface PendingMessage {
+  readonly query: PendingQuery;
+  readonly max: number;
+  /** Only positions below this one. */
+  readonly below?: Position;
 }
 
 /** What the rows of table "pending" say, without changing any. */

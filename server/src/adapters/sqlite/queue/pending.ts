@@ -3,7 +3,8 @@ import type { Delivery } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import type { HeldDelivery, PendingSetId } from '../../../ports/delivery-queue.ts';
-import type { ClaimAnswer } from '../rpc.ts';
+import type { DamageTable } from '../damage.ts';
+import type { LedgerTable } from '../ledger.ts';
 import type { DeadDeliveries } from './attempts.ts';
 import {
   decodeSet,
@@ -144,7 +145,8 @@ const PARKED_SPAN: Time = 1000;
 /** The rows of table "pending", and in memory what this process holds of them. */
 export class PendingTable {
   readonly #epoch: number;
-  readonly #onLost: (lost: DamagedSet) => void;
+  readonly #ledger: LedgerTable;
+  readonly #damage: DamageTable;
   /** Set ids are never used twice: each start of the program counts in a range of its own. */
   #nextId: PendingSetId;
   readonly #sql: PendingStatements;
@@ -154,10 +156,10 @@ export class PendingTable {
   /** The parked row of each destination that still grows. */
   readonly #growing = new Map<number, { id: PendingSetId; since: Time; runs: RunEncoder }>();
 
-  /** `onLost`: the deliveries of a damaged set were given up; only their number is known. */
-  constructor(database: DatabaseSync, epoch: number, onLost: (lost: DamagedSet) => void) {
+  constructor(database: DatabaseSync, { epoch, ledger, damage }: PendingTableDependencies) {
     this.#epoch = epoch;
-    this.#onLost = onLost;
+    this.#ledger = ledger;
+    this.#damage = damage;
     const last = database.prepare('select max(id) as id from pending').get() as { id: number | null };
     this.#nextId = Math.max(epoch * SETS_PER_EPOCH, (last.id ?? 0) + 1);
     this.#sql = statements(database);
@@ -391,7 +393,9 @@ export class PendingTable {
     if (tried === 0 && n === last - first + 1 && n <= PARKED_MAX)
       return encodePositions(Array.from({ length: n }, (_, index) => first + index));
     this.#sql.delete.run(id);
-    this.#onLost({ id, destination, n });
+    // Only the number of its deliveries is known.
+    this.#ledger.add('destination', destination, 'dead:event_damaged', n);
+    this.#damage.note('pending', id, n);
     return undefined;
   }
 
@@ -435,11 +439,21 @@ export class PendingTable {
   }
 }
 
-/** A damaged set whose deliveries were given up. */
-export interface DamagedSet {
-  readonly id: PendingSetId;
-  readonly destination: number;
-  readonly n: number;
+/** A claim as bytes; objects only for deliveries that were tried before, which are few. */
+export interface ClaimAnswer {
+  /** Never tried: two numbers each (set, position). */
+  readonly fresh: Float64Array;
+  readonly tried: readonly HeldDelivery[];
+  /** Of the sets that are owed once more: on whose behalf. */
+  readonly origins: readonly (readonly [set: PendingSetId, origin: string])[];
+  readonly nextDueAt?: Time;
+}
+
+export interface PendingTableDependencies {
+  /** Number of this start of the program. */
+  readonly epoch: number;
+  readonly ledger: LedgerTable;
+  readonly damage: DamageTable;
 }
 
 /** Undefined where the set is damaged: it is given up, or made anew, when it is claimed. */

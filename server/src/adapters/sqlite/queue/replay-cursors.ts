@@ -9,15 +9,12 @@ import type { PendingTable } from './pending.ts';
  */
 export class ReplayCursors {
   readonly #pending: PendingTable;
-  readonly #counters: LedgerTable;
+  readonly #ledger: LedgerTable;
   readonly #sql: Readonly<Record<'begin' | 'move' | 'count' | 'standing' | 'pending', StatementSync>>;
 
-  constructor(
-    database: DatabaseSync,
-    { pending, counters }: { pending: PendingTable; counters: LedgerTable },
-  ) {
+  constructor(database: DatabaseSync, { pending, ledger }: { pending: PendingTable; ledger: LedgerTable }) {
     this.#pending = pending;
-    this.#counters = counters;
+    this.#ledger = ledger;
     this.#sql = {
       begin: database.prepare(
         'insert into origin(id, cursor, events) values (?, 0, 0) on conflict do nothing',
@@ -38,7 +35,7 @@ export class ReplayCursors {
       for (const destination of destinations) {
         const own = only?.get(destination) ?? positions;
         if (own.length === 0) continue;
-        this.#counters.add('destination', destination, 'owed', own.length);
+        this.#ledger.add('destination', destination, 'owed', own.length);
         this.#pending.requeue(destination, own, now, origin);
       }
     }

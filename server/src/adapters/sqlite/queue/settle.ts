@@ -2,26 +2,27 @@ import type { Decision, Delivery } from '../../../model/delivery.ts';
 import type { Time } from '../../../model/time.ts';
 import type { DeliveryResult, PendingSetId, SettleResult } from '../../../ports/delivery-queue.ts';
 import type { LedgerTable } from '../ledger.ts';
-import { DELIVERED_FIELDS, type SettleMessage } from '../rpc.ts';
+import type { KeyIndex } from '../log/key-index.ts';
 import type { DeadLetterSet, FailureTables, SuccessfulAttempts } from './attempts.ts';
 import { encodePositions } from './delivery-set-codec.ts';
 import { PendingTable } from './pending.ts';
+import { DELIVERED_FIELDS, type SettleMessage } from './result-codec.ts';
 
 export interface SettlerDependencies {
   readonly pending: PendingTable;
-  readonly counters: LedgerTable;
+  readonly ledger: LedgerTable;
   readonly accepted: SuccessfulAttempts;
   readonly failures: FailureTables;
   /** When the youngest event arrived: the best guess of what time it is. */
-  readonly youngest: () => Time;
+  readonly keys: Pick<KeyIndex, 'youngest'>;
 }
 
 /** Writes what became of deliveries: out of their sets, into the counters, each request into its place. */
 export class DeliverySettler {
-  readonly #parts: SettlerDependencies;
+  readonly #dependencies: SettlerDependencies;
 
-  constructor(parts: SettlerDependencies) {
-    this.#parts = parts;
+  constructor(dependencies: SettlerDependencies) {
+    this.#dependencies = dependencies;
   }
 
   settle({ delivered, endpoints, others }: SettleMessage): SettleResult {
@@ -30,50 +31,50 @@ export class DeliverySettler {
     let ignored = 0;
     for (let at = 0; at < delivered.length; at += DELIVERED_FIELDS) {
       const [set, position, destination] = [delivered[at]!, delivered[at + 1]!, delivered[at + 2]!];
-      if (!this.#parts.pending.take({ set, position, destination })) ignored++;
+      if (!this.#dependencies.pending.take({ set, position, destination })) ignored++;
       else {
         touched.add(set);
         successes.set(destination, (successes.get(destination) ?? 0) + 1);
         const endpoint = endpoints[delivered[at + 3]!];
         const [startedAt, latencyMs, status] = [delivered[at + 4]!, delivered[at + 5]!, delivered[at + 6]!];
         if (endpoint !== undefined)
-          this.#parts.accepted.add(destination, endpoint, { position, startedAt, latencyMs, status });
+          this.#dependencies.accepted.add(destination, endpoint, { position, startedAt, latencyMs, status });
       }
     }
     for (const [destination, n] of successes)
-      this.#parts.counters.add('destination', destination, 'delivered', n);
-    const groups = new ResultGroups(this.#parts.youngest());
+      this.#dependencies.ledger.add('destination', destination, 'delivered', n);
+    const groups = new ResultGroups(this.#dependencies.keys.youngest);
     for (const result of others) {
-      if (!this.#parts.pending.take(result)) ignored++;
+      if (!this.#dependencies.pending.take(result)) ignored++;
       else {
         touched.add(result.set);
         this.#conclude(result, groups);
       }
     }
     for (const { destination, at, deliveries, origin } of groups.waiting())
-      this.#parts.pending.scheduleRetry(destination, at, deliveries, origin);
+      this.#dependencies.pending.scheduleRetry(destination, at, deliveries, origin);
     for (const dead of groups.dead()) this.deadLetter(dead);
-    this.#parts.accepted.write();
-    this.#parts.pending.writeSets(touched);
+    this.#dependencies.accepted.write();
+    this.#dependencies.pending.writeSets(touched);
     return { ignored };
   }
 
   #conclude(result: DeliveryResult, groups: ResultGroups): void {
     const { destination, position } = result;
-    this.#parts.failures.insertFailed(result);
+    this.#dependencies.failures.insertFailed(result);
     for (const { endpoint, startedAt, latencyMs, outcome } of result.attempts) {
       const { kind, status = 0 } = outcome;
       if (kind === 'accepted')
-        this.#parts.accepted.add(destination, endpoint, { position, startedAt, latencyMs, status });
+        this.#dependencies.accepted.add(destination, endpoint, { position, startedAt, latencyMs, status });
     }
     if (result.decision.kind === 'delivered')
-      this.#parts.counters.add('destination', result.destination, 'delivered', 1);
-    else groups.add(result, result.decision, this.#parts.pending.originOf(result.set));
+      this.#dependencies.ledger.add('destination', result.destination, 'delivered', 1);
+    else groups.add(result, result.decision, this.#dependencies.pending.originOf(result.set));
   }
 
   deadLetter(dead: DeadLetterSet): void {
-    this.#parts.counters.add('destination', dead.destination, `dead:${dead.reason}`, dead.n);
-    this.#parts.failures.deadLetter(dead);
+    this.#dependencies.ledger.add('destination', dead.destination, `dead:${dead.reason}`, dead.n);
+    this.#dependencies.failures.deadLetter(dead);
   }
 }
 

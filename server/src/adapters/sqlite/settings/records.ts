@@ -14,6 +14,22 @@ import type {
   SettingsSnapshot,
 } from '../../../ports/settings-store.ts';
 import { checksumOf } from '../damage.ts';
+import { read, write } from '../rpc.ts';
+
+/** The operations of the settings store (ports/settings-store.ts). */
+export function settingsHandlers(records: RecordTable) {
+  return {
+    load: read(() => records.load()),
+    apply: write((changes: SettingsChanges) => records.apply(changes)),
+    audit: read(({ query, limit, from }: AuditMessage) => records.audit.page(query, limit, from)),
+  };
+}
+
+export interface AuditMessage {
+  readonly query: AuditQuery;
+  readonly limit: number;
+  readonly from?: number;
+}
 
 /** The operator's records as JSON documents under stable ids. There are few of them; they are read whole. */
 export class RecordTable {

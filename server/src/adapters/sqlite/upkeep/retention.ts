@@ -2,14 +2,13 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
 import type { Duration, Time } from '../../../model/time.ts';
 import type { Retention } from '../../../ports/event-log.ts';
-import type { Quarantine } from '../damage.ts';
+import type { DamageTable, Quarantine } from '../damage.ts';
 import type { Watermarks } from '../installation.ts';
 import type { Chunk } from '../log/chunk-codec.ts';
 import { type ChunkFacts, type Chunks, IDS_ONLY, REMNANT } from '../log/chunks.ts';
 import type { RecentBatches } from '../log/dedupe.ts';
 import type { KeyIndex } from '../log/key-index.ts';
-import type { DeadDeliveries, FailureTables, SuccessfulAttempts } from '../queue/attempts.ts';
-import type { PendingTable } from '../queue/pending.ts';
+import type { QueueTables } from '../queue/queue-tables.ts';
 import { reduceToIds } from './compaction.ts';
 
 /** Chunks that go in one slice. */
@@ -21,19 +20,14 @@ const SLICE_HEADERS = 256;
 export interface RetentionDependencies {
   readonly chunks: Chunks;
   readonly keys: KeyIndex;
-  readonly pending: PendingTable;
-  readonly failures: FailureTables;
-  readonly accepted: SuccessfulAttempts;
+  readonly queue: QueueTables;
   readonly batches: RecentBatches;
   readonly marks: Watermarks;
   readonly space: FileSpace;
+  readonly damage: DamageTable;
   readonly avoided: Quarantine;
   /** How long a messageId is remembered where nobody says. */
   readonly dedupeWindow: Duration;
-  /** Of chunks that end there or before. */
-  readonly forgetDamage: (position: Position) => void;
-  /** Writes dead letters and counts them. */
-  readonly deadLetter: (sets: readonly DeadDeliveries[], reason: string, at: Time) => void;
 }
 
 /**
@@ -55,7 +49,7 @@ export class RetentionSweep {
 
   /** Does one slice inside the caller's transaction. False when there is nothing to let go of now. */
   step(now: Time, retention: Retention): boolean {
-    const { keys, accepted, failures, marks } = this.#parts;
+    const { keys, queue, marks } = this.#parts;
     const idsSince = now - (retention.messageIds ?? this.#parts.dedupeWindow);
     const { avoided } = this.#parts;
     const oldDeadLetters = now - retention.deadLetters;
@@ -64,20 +58,20 @@ export class RetentionSweep {
       ['limits.disk', () => this.#dropForSpace(now, retention.disk, idsSince)],
       ['retention of messageIds', () => this.#dropIds(idsSince)],
       ['retention of keys', () => keys.dropOldestRun(Math.min(this.#idsFrom, marks.retainedFrom))],
-      ['retention of attempts', () => accepted.dropBelow(marks.retainedFrom)],
+      ['retention of attempts', () => queue.accepted.dropBelow(marks.retainedFrom)],
       ['retention of dead letters', () => this.#dropRemnants(now, oldDeadLetters, idsSince)],
-      ['retention of failures', () => failures.dropBefore(oldDeadLetters, marks.retainedFrom)],
+      ['retention of failures', () => queue.failures.dropBefore(oldDeadLetters, marks.retainedFrom)],
     ];
     return steps.some(([name, step]) => avoided.guard(name, step));
   }
 
   #dropOld(now: Time, events: Duration, idsSince: Time): boolean {
-    const { chunks, marks, failures } = this.#parts;
+    const { chunks, marks, queue } = this.#parts;
     const candidates = chunks.factsFrom(marks.retainedFrom, SLICE_CHUNKS);
     // The first that must stay ends it: what is behind is younger, or the clock was set back and it waits its turn.
     const stays = candidates.findIndex(({ until }) => until >= now - events);
     return this.#letGo(stays < 0 ? candidates : candidates.slice(0, stays), now, (chunk) => {
-      this.#reduce(chunk, failures.deadBetween(chunk.first, chunk.first + chunk.n), idsSince);
+      this.#reduce(chunk, queue.failures.deadBetween(chunk.first, chunk.first + chunk.n), idsSince);
     });
   }
 
@@ -95,14 +89,14 @@ export class RetentionSweep {
 
   /** Buries what is still owed of these chunks and lets `drop` remove them. */
   #letGo(candidates: readonly ChunkFacts[], now: Time, drop: (chunk: Chunk) => void): boolean {
-    const { chunks, marks, pending, batches, deadLetter: bury } = this.#parts;
+    const { chunks, marks, queue, batches } = this.#parts;
     // What this process is delivering from memory goes first to its end. The newest row stays: it says where to go on.
-    const end = Math.min(pending.held.lowestFrom(marks.retainedFrom), chunks.firstOfBatches(1));
+    const end = Math.min(queue.pending.held.lowestFrom(marks.retainedFrom), chunks.firstOfBatches(1));
     const going = candidates.filter(({ first, n }) => first + n <= end);
     const last = going.at(-1);
     if (last === undefined) return false;
     const cut = last.first + last.n;
-    bury(pending.removeBetween(marks.retainedFrom, cut), 'retention_over', now);
+    this.#deadLetterBetween(marks.retainedFrom, cut, now);
     for (const { first, isDamaged } of going) {
       const chunk = isDamaged ? undefined : chunks.at(first);
       // A damaged row stays: to delete it SQLite would follow its pages, and they may lead into others.
@@ -111,8 +105,15 @@ export class RetentionSweep {
       drop(chunk);
     }
     marks.retainedFrom = cut;
-    this.#parts.forgetDamage(cut);
+    this.#parts.damage.forgetBelow(cut);
     return true;
+  }
+
+  /** Makes dead letters of what is owed from a position on and below another. */
+  #deadLetterBetween(from: Position, end: Position, at: Time): void {
+    const { pending, settler } = this.#parts.queue;
+    for (const set of pending.removeBetween(from, end))
+      settler.deadLetter({ ...set, reason: 'retention_over', at });
   }
 
   /** Leaves of a chunk the events of dead letters, and the messageIds that a duplicate may still come for. */
@@ -131,13 +132,13 @@ export class RetentionSweep {
 
   /** What was owed of their events once more, and is not delivered yet, dies with them. */
   #dropRemnants(now: Time, before: Time, idsSince: Time): boolean {
-    const { chunks, marks, pending, deadLetter: bury } = this.#parts;
+    const { chunks, marks } = this.#parts;
     for (const facts of chunks.factsFrom(this.#remnantsFrom, SLICE_HEADERS)) {
       if (facts.first >= marks.retainedFrom) return false;
       if (facts.stage === REMNANT && !facts.isDamaged) {
         if (facts.until >= before) return false;
         const end = facts.first + facts.n;
-        bury(pending.removeBetween(facts.first, end), 'retention_over', now);
+        this.#deadLetterBetween(facts.first, end, now);
         const chunk = chunks.at(facts.first);
         if (chunk !== undefined) this.#reduce(chunk, new Set(), idsSince);
         this.#remnantsFrom = end;

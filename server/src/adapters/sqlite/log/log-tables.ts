@@ -1,0 +1,249 @@
+import type { DatabaseSync } from 'node:sqlite';
+import type { Position } from '../../../model/event.ts';
+import type { Duration, Monotonic } from '../../../model/time.ts';
+import type { PendingSetId } from '../../../ports/delivery-queue.ts';
+import type { LogQuery, LogSize, PositionPage } from '../../../ports/event-log.ts';
+import type { DamageTable, Quarantine } from '../damage.ts';
+import type { Watermarks } from '../installation.ts';
+import type { LedgerTable } from '../ledger.ts';
+import type { QueueTables } from '../queue/queue-tables.ts';
+import { read, write } from '../rpc.ts';
+import { redactEvents } from '../upkeep/compaction.ts';
+import type { MaintainMessage, Maintenance } from '../upkeep/maintenance.ts';
+import type { FileSpace } from '../upkeep/retention.ts';
+import { type Chunks, eventLine, eventLines, REMNANT } from './chunks.ts';
+import {
+  type AppendMessage,
+  Dedupe,
+  dropDuplicates,
+  encodeAppended,
+  positionsAt,
+  RecentBatches,
+} from './dedupe.ts';
+import type { KeyHash } from './key-hash.ts';
+import type { KeyIndex } from './key-index.ts';
+import type { PlanTable } from './plans.ts';
+import { LogSearch } from './search.ts';
+import { UserIndex } from './user-index.ts';
+
+/** The operations of the event log (ports/event-log.ts). */
+export function logHandlers(log: LogTables, maintenance: Maintenance) {
+  return {
+    append: write((message: AppendMessage) => log.append(message)),
+    read: read(
+      (positions: Float64Array) => log.read(positions),
+      ({ lines }) => [lines.buffer as ArrayBuffer],
+    ),
+    damaged: read((positions: readonly Position[]) => log.damaged(positions)),
+    find: read((message: FindMessage) => log.find(message)),
+    erase: write((positions: Float64Array) => log.erase(positions)),
+    maintain: write((message: MaintainMessage) => maintenance.maintain(message)),
+    size: read(() => log.size()),
+    rangeSize: read(({ range, from }: RangeSizeMessage) => log.search.rangeSize(range, from)),
+  };
+}
+
+export interface FindMessage {
+  readonly query: LogQuery;
+  /** Only positions below this one. */
+  readonly below?: Position;
+}
+
+export interface RangeSizeMessage {
+  readonly range: { readonly from: Monotonic; readonly to: Monotonic };
+  readonly from: Position;
+}
+
+export interface ReadAnswer {
+  /** The events asked for as compact JSON, one a line; an empty line where there is none. */
+  readonly lines: Uint8Array;
+  readonly sources: Uint32Array;
+  /** When each arrived. */
+  readonly times: Float64Array;
+}
+
+export interface LogTablesDependencies {
+  readonly chunks: Chunks;
+  readonly keys: KeyIndex;
+  readonly plans: PlanTable;
+  readonly queue: QueueTables;
+  readonly ledger: LedgerTable;
+  readonly watermarks: Watermarks;
+  readonly damage: DamageTable;
+  readonly quarantine: Quarantine;
+  readonly space: FileSpace;
+  readonly hash: KeyHash;
+  readonly dedupeWindow: Duration;
+}
+
+/** The tables of the event log, and what each operation does to them inside the caller's transaction. */
+export class LogTables {
+  readonly batches: RecentBatches;
+  readonly users: UserIndex;
+  readonly search: LogSearch;
+  readonly #dependencies: LogTablesDependencies;
+  readonly #dedupe: Dedupe;
+
+  constructor(database: DatabaseSync, dependencies: LogTablesDependencies) {
+    const { chunks, keys, plans, queue, watermarks, hash, dedupeWindow } = dependencies;
+    this.#dependencies = dependencies;
+    this.#dedupe = new Dedupe(chunks, keys, dedupeWindow);
+    this.batches = new RecentBatches(database);
+    this.users = new UserIndex(database, chunks, watermarks);
+    const parts = {
+      plans,
+      pending: queue.pendingQueries,
+      accepted: queue.accepted,
+      failures: queue.failures,
+    };
+    this.search = new LogSearch(chunks, keys, { users: this.users, hash, parts });
+  }
+
+  /** The answer is as `encodeAppended` writes it. */
+  append(message: AppendMessage): string {
+    const known = this.batches.answerTo(message.batch);
+    if (known !== undefined) return known;
+    const { chunks, plans, ledger } = this.#dependencies;
+    const places = this.#dedupe.assignPositions(message, chunks.next);
+    const answer = encodeAppended({
+      positions: Array.from(places, (place) => (place < 0 ? undefined : place)),
+      held: message.owed.map((owed) => this.#enqueue(owed, places, message.receivedAt)),
+    });
+    for (const { destination, reason, indexes } of message.skipped) {
+      const n = positionsAt(indexes, places).length;
+      ledger.add('destination', destination, `skipped:${reason}`, n);
+    }
+    this.#count(message, places);
+    const kept = dropDuplicates(message, places, plans.numbersOf(message));
+    if (kept.n > 0) chunks.append(kept, { batch: message.batch, answer });
+    this.batches.remember(message.batch, answer, kept.n > 0);
+    return answer;
+  }
+
+  #enqueue(
+    { destination, held, indexes }: AppendMessage['owed'][number],
+    places: Float64Array,
+    receivedAt: Monotonic,
+  ): PendingSetId | undefined {
+    const { ledger, queue } = this.#dependencies;
+    const positions = positionsAt(indexes, places);
+    if (positions.length === 0) return undefined;
+    ledger.add('destination', destination, 'owed', positions.length);
+    if (held) return queue.pending.insertHeld(destination, positions, receivedAt);
+    queue.pending.insertParked(destination, positions, receivedAt);
+    return undefined;
+  }
+
+  #count(message: AppendMessage, places: Float64Array): void {
+    const { ledger } = this.#dependencies;
+    for (let index = 0; index < places.length; ) {
+      const source = message.sources[index]!;
+      const duplicate = places[index]! < 0;
+      const from = index;
+      while (index < places.length && message.sources[index] === source && places[index]! < 0 === duplicate)
+        index++;
+      ledger.add('source', source, duplicate ? 'duplicates' : 'accepted', index - from);
+    }
+    for (const { source, calls, discarded } of message.received) {
+      ledger.add('source', source, 'received', calls);
+      for (const [reason, n] of Object.entries(discarded))
+        ledger.add('source', source, `discarded:${reason}`, n);
+    }
+  }
+
+  read(positions: Float64Array): ReadAnswer {
+    return readLines(this.#dependencies.chunks, positions);
+  }
+
+  damaged(positions: readonly Position[]): Position[] {
+    const { chunks } = this.#dependencies;
+    return positions.filter((position) => chunks.at(position) === undefined && chunks.isDamaged(position));
+  }
+
+  /** One slice of a search, and how far it has come. */
+  find({ query, below }: FindMessage): PositionPage {
+    return this.search.find(query, below, this.#dependencies.ledger.sources());
+  }
+
+  /** Takes these events out of everything; how many there were. */
+  erase(positions: Float64Array): number {
+    const { chunks, ledger, queue } = this.#dependencies;
+    const gone = new Set(positions);
+    let events = 0;
+    for (const position of gone) {
+      const chunk = chunks.at(position);
+      if (chunk === undefined) {
+        // What is left of it may still show what a person did, and nobody can read the rest of it either.
+        if (chunks.isDamaged(position)) chunks.wipe(position);
+        continue;
+      }
+      if (eventLine(chunk, position).length === 0) continue;
+      const goes = (one: Position) => gone.has(one);
+      for (let one = chunk.first; one < chunk.first + chunk.n; one++) {
+        if (gone.has(one) && eventLine(chunk, one).length > 0) events++;
+      }
+      chunks.put(chunk.first, redactEvents(chunk, goes), chunk.stage, chunk.batchAnswer);
+    }
+    for (const [destination, n] of queue.pending.erase(gone))
+      ledger.add('destination', destination, 'erased', n);
+    queue.failures.eraseAttempts(gone);
+    return events;
+  }
+
+  size(): LogSize {
+    const { chunks, watermarks, damage: damageTable, quarantine, space } = this.#dependencies;
+    const { retainedFrom } = watermarks;
+    const oldestAt = chunks.factsFrom(retainedFrom, 1)[0]?.at;
+    const damage = damageTable.summary(quarantine.steps);
+    return {
+      events: chunks.next - retainedFrom,
+      bytes: space.fileBytes(),
+      ...(oldestAt === undefined ? {} : { oldestAt }),
+      ...(damage === undefined ? {} : { damage }),
+    };
+  }
+}
+
+const LINE_FEED = Uint8Array.of(10);
+
+/** The events at these positions, a line each; an empty line where there is none that can be read. */
+function readLines(chunks: Chunks, positions: Float64Array): ReadAnswer {
+  const pieces: Uint8Array[] = [];
+  const sources = new Uint32Array(positions.length);
+  const times = new Float64Array(positions.length);
+  for (let index = 0; index < positions.length; ) {
+    const position = positions[index]!;
+    const chunk = chunks.at(position);
+    if (index > 0) pieces.push(LINE_FEED);
+    if (chunk === undefined) {
+      index++;
+      continue;
+    }
+    // What is claimed lies side by side, so that its lines can be taken as one piece.
+    const from = index;
+    const end = chunk.first + chunk.n;
+    do index++;
+    while (
+      chunk.stage < REMNANT &&
+      positions[index]! < end &&
+      positions[index] === positions[index - 1]! + 1
+    );
+    const n = index - from;
+    pieces.push(n === 1 ? eventLine(chunk, position) : eventLines(chunk, position, n));
+    const place = position - chunk.first;
+    sources.set(chunk.sources.subarray(place, place + n), from);
+    times.set(chunk.times.subarray(place, place + n), from);
+  }
+  return { lines: concatToTransfer(pieces), sources, times };
+}
+
+/** In a buffer of its own, because it is given away to the other thread. */
+function concatToTransfer(pieces: readonly Uint8Array[]): Uint8Array {
+  const bytes = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.byteLength, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.byteLength;
+  }
+  return bytes;
+}

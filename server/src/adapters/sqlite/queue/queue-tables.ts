@@ -1,0 +1,129 @@
+import type { DatabaseSync } from 'node:sqlite';
+import type { Time } from '../../../model/time.ts';
+import type { DestinationHealth, RedeliverySlice, ReplaySlice } from '../../../ports/delivery-queue.ts';
+import type { DamageTable } from '../damage.ts';
+import type { LedgerAnswer, LedgerTable } from '../ledger.ts';
+import type { Chunks } from '../log/chunks.ts';
+import type { KeyIndex } from '../log/key-index.ts';
+import type { PlanTable } from '../log/plans.ts';
+import { read, write } from '../rpc.ts';
+import { FailureTables, SuccessfulAttempts } from './attempts.ts';
+import { type DeadLetterCountMessage, type DeadLetterListMessage, DeadLetterTable } from './dead-letters.ts';
+import { EndpointHealthTable } from './endpoint-health.ts';
+import { EventHistories, type PendingMessage, PendingQueries } from './history.ts';
+import { PendingTable } from './pending.ts';
+import { ReplayCursors } from './replay-cursors.ts';
+import type { SettleMessage } from './result-codec.ts';
+import { DeliverySettler } from './settle.ts';
+
+/** The operations of the delivery queue, of what became of deliveries, and of the health of endpoints (ports/delivery-queue.ts). */
+export function queueHandlers(queue: QueueTables) {
+  return {
+    stats: read(() => queue.pendingQueries.stats()),
+    claim: write(({ destination, max, now }: ClaimMessage) => queue.pending.claim(destination, max, now)),
+    settle: write((message: SettleMessage) => queue.settler.settle(message)),
+    makeDue: write(({ destination, now }: MakeDueMessage) => queue.pending.makeDue(destination, now)),
+    expire: write((message: ExpireMessage) => queue.expire(message)),
+    enqueue: write((slice: ReplaySlice) => queue.replayCursors.enqueue(slice)),
+    recoverOrphans: write(() => queue.pending.recoverOrphans()),
+    ledger: read(() => queue.ledger()),
+
+    readHistories: read((positions: Float64Array) => queue.histories.of(positions)),
+    findPending: read((message: PendingMessage) => queue.pendingQueries.page(message)),
+    progress: read((origin: string) => queue.replayCursors.progress(origin)),
+
+    listDeadLetters: read((message: DeadLetterListMessage) => queue.deadLetters.list(message)),
+    countDeadLetters: read((message: DeadLetterCountMessage) => queue.deadLetters.count(message)),
+    redeliver: write((slice: RedeliverySlice) => queue.deadLetters.redeliver(slice)),
+
+    loadHealth: read(() => queue.endpointHealth.load()),
+    saveHealth: write((healths: readonly DestinationHealth[]) => queue.endpointHealth.save(healths)),
+  };
+}
+
+export interface ClaimMessage {
+  readonly destination: number;
+  readonly max: number;
+  readonly now: Time;
+}
+
+export interface MakeDueMessage {
+  readonly destination: number;
+  readonly now: Time;
+}
+
+export interface ExpireMessage {
+  readonly destination: number;
+  readonly before: Time;
+  readonly reason: string;
+}
+
+export interface QueueTablesDependencies {
+  /** Number of this start of the program. Sets that an earlier start held are orphans. */
+  readonly epoch: number;
+  readonly chunks: Chunks;
+  readonly keys: KeyIndex;
+  readonly plans: PlanTable;
+  readonly ledger: LedgerTable;
+  readonly damage: DamageTable;
+}
+
+/** The tables of the delivery queue, and what each operation does to them inside the caller's transaction. */
+export class QueueTables {
+  readonly pending: PendingTable;
+  /** Reads of table "pending" that change nothing. */
+  readonly pendingQueries: PendingQueries;
+  readonly accepted: SuccessfulAttempts;
+  readonly failures: FailureTables;
+  readonly histories: EventHistories;
+  readonly replayCursors: ReplayCursors;
+  readonly deadLetters: DeadLetterTable;
+  readonly settler: DeliverySettler;
+  readonly endpointHealth: EndpointHealthTable;
+  readonly #ledger: LedgerTable;
+
+  constructor(
+    database: DatabaseSync,
+    { epoch, chunks, keys, plans, ledger, damage }: QueueTablesDependencies,
+  ) {
+    this.#ledger = ledger;
+    this.pending = new PendingTable(database, { epoch, ledger, damage });
+    this.pendingQueries = new PendingQueries(database, this.pending.held, chunks);
+    this.accepted = new SuccessfulAttempts(database);
+    this.failures = new FailureTables(database);
+    this.histories = new EventHistories(chunks, {
+      plans,
+      pending: this.pendingQueries,
+      accepted: this.accepted,
+      failures: this.failures,
+    });
+    this.replayCursors = new ReplayCursors(database, { pending: this.pending, ledger });
+    this.deadLetters = new DeadLetterTable(database, {
+      pending: this.pending,
+      ledger,
+      replayCursors: this.replayCursors,
+    });
+    this.settler = new DeliverySettler({
+      pending: this.pending,
+      ledger,
+      accepted: this.accepted,
+      failures: this.failures,
+      keys,
+    });
+    this.endpointHealth = new EndpointHealthTable(database);
+  }
+
+  /** Gives up one slice of the deliveries whose retry window is over; how many. */
+  expire({ destination, before, reason }: ExpireMessage): number {
+    let n = 0;
+    for (const set of this.pending.expire(destination, before)) {
+      this.settler.deadLetter({ destination, at: before, reason, ...set });
+      n += set.n;
+    }
+    return n;
+  }
+
+  ledger(): LedgerAnswer {
+    return { counters: this.#ledger.all(), pending: this.pendingQueries.sums() };
+  }
+}

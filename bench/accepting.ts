@@ -43,7 +43,7 @@ const intake = new IngestService({
   sourceName: () => name,
 });
 const listener = createHttpServer({
-  ...{ receiver: intake.handle, clock: systemClock, logger, tallies, readiness: () => [] },
+  ...{ receiver: intake.handle, clock: systemClock, logger, discards: tallies, readiness: () => [] },
   ...{ host: '127.0.0.1', port: 0, bounds: { connections: 1000, requests: 1000, bytes: 64 * 1024 * 1024 } },
 });
 const { host, port } = await listener.start();

@@ -136,7 +136,7 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     const { token, ...kept } = adminToken(config.admin.token, config.data);
     const doors = { adminToken: token, tokens: () => settings.now().tokens, clock, logger };
     const listeners = await startServers(config, {
-      ...{ receiver: intake.handle, tallies: intake.discardCounters, measures: watched.measures },
+      ...{ receiver: intake.handle, discards: intake.discardCounters, recorder: watched.measures },
       ...{ clock, logger, readiness: problemsOfAll(store, upkeep, intake), degraded: upkeep.degraded },
       metrics: createMetricsHandler({ ...doors, ...metricsPage(config, metrics) }),
       control: await createControlApi({

@@ -12,8 +12,8 @@ const ANSWERING: ServerHandlers = {
   receiver: (_call, answer) => answer({ kind: 'stored' }),
   ...{ control: nobody, metrics: nobody, readiness: () => [], clock: stillClock },
   logger: { debug: quiet, info: quiet, warn: quiet, error: quiet },
-  tallies: { discarded: quiet, refused: quiet, clockErrors: quiet },
-  measures: { requestAnswered: quiet, committed: quiet, forDestination: () => ({ attemptEnded: quiet }) },
+  discards: { discarded: quiet, refused: quiet, clockErrors: quiet },
+  recorder: { requestAnswered: quiet, committed: quiet, forDestination: () => ({ attemptEnded: quiet }) },
 };
 
 const config = (text: string) =>

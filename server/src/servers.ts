@@ -10,8 +10,8 @@ export interface ServerHandlers
   readonly receiver: IngestHandler;
   readonly control: ControlHandler;
   readonly metrics: ControlHandler;
-  readonly tallies: DiscardCounters;
-  readonly measures: MetricsRecorder;
+  readonly discards: DiscardCounters;
+  readonly recorder: MetricsRecorder;
 }
 
 export interface RunningServers {
@@ -28,9 +28,9 @@ export interface RunningServers {
  * then listens to nothing.
  */
 export async function startServers(config: Config, answering: ServerHandlers): Promise<RunningServers> {
-  const { receiver, control, metrics, tallies, measures, ...shared } = answering;
+  const { receiver, control, metrics, discards, recorder, ...shared } = answering;
   const settings = { ...shared, ...serverOptions(config) };
-  const calls = { receiver, tallies, measures };
+  const calls = { receiver, discards, recorder };
   const { port } = config.admin;
   let adminPort = port;
   const first = createHttpServer({

@@ -1,56 +1,53 @@
 import type { Socket } from 'node:net';
+import { LinkedList, type ListEntry } from '../model/linked-list.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { LogFields, Logger } from '../ports/logger.ts';
 
-/** How much may be under way at once, over all connections. spec/specification.md, "Overload". */
+/** Bounds on what is under way at once, over all connections. spec/specification.md, "Overload". */
 export interface AdmissionBounds {
   /** Requests from their head to their answer. */
   readonly requests: number;
-  /** Bytes of their bodies, as they arrived or inflated, whichever is more. */
+  /** Bytes of their bodies, as received or inflated, whichever is more. */
   readonly bytes: number;
 }
 
-/** Bounds of the listener as a whole; `connections` more are closed as they come. */
+/** Bounds of a server. Connections beyond `connections` are closed as they come. */
 export interface ServerBounds extends AdmissionBounds {
   readonly connections: number;
 }
 
-/** What one process on a small machine bears. */
+/** Bounds that one process on a small machine can bear. */
 export const DEFAULT_SERVER_BOUNDS: ServerBounds = {
   connections: 16_000,
   requests: 10_000,
   bytes: 64 * 2 ** 20,
 };
 
-/** What one request takes of the bounds, and its place in the queue of those that are arriving. `AdmissionController` keeps it. */
-export interface InFlightRequest {
+/** One admitted request. It is an entry in the list of uploads until its body is complete. */
+export interface InFlightRequest extends ListEntry<InFlightRequest> {
+  /** Bytes reserved for its body. Only `AdmissionController` changes this. */
   bytes: number;
-  isUploading: boolean;
-  older: InFlightRequest | undefined;
-  younger: InFlightRequest | undefined;
   readonly startedAt: Monotonic;
-  /** Its place is needed: answers the client that it may come again, and closes the connection. */
+  /** Gives its slot to another request: tells the client to try again later, and closes the connection. */
   evict(): void;
 }
 
 /**
- * A body that takes longer may lose its place to another request. A phone on a bad network takes longer too, so this
- * happens only when everything is full; until then the time limit of the listener counts.
+ * An upload older than this may lose its slot to another request, but only when a bound is reached: a phone on a bad
+ * network takes longer too. Until then the server's own time limit applies.
  */
 const SLOW_UPLOAD: Duration = 5 * SECOND;
 
 /**
- * Counts what is under way, so that memory is bounded whatever clients do. When everything is taken, bodies that have
- * been arriving for a long time make room, the oldest first: a thousand connections that send a byte now and then cannot
- * keep others out.
+ * Bounds the requests in flight and the bytes of their bodies, and with them memory. When a bound is reached, slow uploads
+ * are evicted, the oldest first. A thousand connections that send a byte now and then cannot keep others out.
  */
 export class AdmissionController {
   readonly #bounds: AdmissionBounds;
   readonly #clock: Clock;
-  /** Bodies that are arriving are linked by age: entering and leaving cost nothing then, and both happen for every call. */
-  #oldest: InFlightRequest | undefined;
-  #youngest: InFlightRequest | undefined;
+  /** The oldest first. */
+  readonly #uploads = new LinkedList<InFlightRequest>();
   #requests = 0;
   #bytes = 0;
 
@@ -67,98 +64,86 @@ export class AdmissionController {
     return this.#bytes;
   }
 
-  /** False when there is no place. With true, `leave` must follow. */
-  admit(place: InFlightRequest): boolean {
-    if (this.#requests >= this.#bounds.requests && !this.#evictOldest(place)) return false;
+  /** Takes a slot. False when there is none. After true, `release` must be called once. */
+  admit(request: InFlightRequest): boolean {
+    if (this.#requests >= this.#bounds.requests && !this.#evictOldest(request)) return false;
     this.#requests++;
-    place.isUploading = true;
-    place.older = this.#youngest;
-    if (this.#youngest === undefined) this.#oldest = place;
-    else this.#youngest.younger = place;
-    this.#youngest = place;
+    this.#uploads.push(request);
     return true;
   }
 
-  /** More of its body is here. False when there is no room for it: nothing was added. */
-  reserve(place: InFlightRequest, bytes: number): boolean {
-    while (this.#bytes + bytes > this.#bounds.bytes) if (!this.#evictOldest(place)) return false;
+  /** Adds bytes to the request's body. False, and nothing is added, when there is no room for them. */
+  reserve(request: InFlightRequest, bytes: number): boolean {
+    while (this.#bytes + bytes > this.#bounds.bytes) if (!this.#evictOldest(request)) return false;
     this.#bytes += bytes;
-    place.bytes += bytes;
+    request.bytes += bytes;
     return true;
   }
 
-  /** Its body is complete: from now on it waits for us and not for its client, and keeps its place. */
-  bodyReceived(place: InFlightRequest): void {
-    if (!place.isUploading) return;
-    place.isUploading = false;
-    const { older, younger } = place;
-    if (older === undefined) this.#oldest = younger;
-    else older.younger = younger;
-    if (younger === undefined) this.#youngest = older;
-    else younger.older = older;
-    place.older = undefined;
-    place.younger = undefined;
+  /** The request's body is complete. From now on it waits for us, not for its client, and is never evicted. */
+  bodyReceived(request: InFlightRequest): void {
+    this.#uploads.remove(request);
   }
 
-  /** To be called exactly once for every `enter`. */
-  release(place: InFlightRequest): void {
-    this.bodyReceived(place);
+  /** Gives the slot and the bytes back. Must be called exactly once for every `admit` that returned true. */
+  release(request: InFlightRequest): void {
+    this.#uploads.remove(request);
     this.#requests--;
-    this.#bytes -= place.bytes;
-    place.bytes = 0;
+    this.#bytes -= request.bytes;
+    request.bytes = 0;
   }
 
-  /** `cutOff` ends in `leave`, so each round frees something. */
-  #evictOldest(wanting: InFlightRequest): boolean {
-    const oldest = this.#oldest;
-    if (oldest === undefined || oldest === wanting) return false;
+  /** False when no upload is slow enough. `evict` ends in `release`, so each call that returns true frees something. */
+  #evictOldest(newcomer: InFlightRequest): boolean {
+    const oldest = this.#uploads.first;
+    if (oldest === undefined || oldest === newcomer) return false;
     if (this.#clock.monotonic() - oldest.startedAt < SLOW_UPLOAD) return false;
     oldest.evict();
     return true;
   }
 }
 
-/** Whoever turns away ten thousand calls a second must not write ten thousand lines. */
+/** A server that turns away ten thousand calls a second must not write ten thousand lines. */
 const LOG_INTERVAL: Duration = 10 * SECOND;
 
 export interface OverloadLogOptions {
-  /** What is under way now, for the log. */
+  /** The load now, as fields of the log line. */
   readonly load: () => LogFields;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** Says in the log that calls are turned away, in one line for all of the last seconds. */
+/** Logs that calls are turned away, one line for all of the last ten seconds. */
 export class OverloadLog {
   readonly #options: OverloadLogOptions;
   #turnedAway = 0;
   #nextLineAt: Monotonic = Number.NEGATIVE_INFINITY;
 
-  constructor(tools: OverloadLogOptions) {
-    this.#options = tools;
+  constructor(options: OverloadLogOptions) {
+    this.#options = options;
   }
 
   rejected(): void {
     this.#turnedAway++;
-    const { clock, logger, load: measured } = this.#options;
+    const { clock, logger, load } = this.#options;
     const now = clock.monotonic();
     if (now < this.#nextLineAt) return;
     this.#nextLineAt = now + LOG_INTERVAL;
-    logger.warn({ turnedAway: this.#turnedAway, ...measured() }, 'listener.overloaded');
+    logger.warn({ turnedAway: this.#turnedAway, ...load() }, 'listener.overloaded');
     this.#turnedAway = 0;
   }
 }
 
 /**
- * Requests that one connection may have in one turn of the event loop. Clients wait for an answer before they send the
- * next request; whoever sends hundreds behind each other would have them all handled before anybody else's.
+ * Requests of one connection that are handled in one turn of the event loop. Ordinary clients wait for an answer before
+ * the next request. Hundreds of pipelined requests would all be handled before those of any other connection.
  */
 const MAX_PIPELINED = 150;
 
-/** So many of one connection in a row, and it is looked whether they come in one turn: asking at each would cost. */
+/** Requests in a row after which the guard asks for the end of the turn. Asking at each request would cost too much. */
 const CHECK_AFTER = 50;
 
-/** Notices connections whose requests come without end. Those of one turn come behind each other, nobody's in between. */
+/** Finds connections that pipeline too many requests. Requests of one turn follow each other, with no other in between. */
 export class PipeliningGuard {
   #last: Socket | undefined;
   #consecutive = 0;
@@ -167,8 +152,8 @@ export class PipeliningGuard {
     this.#last = undefined;
   };
 
-  /** `flood`: this one is too many, `rest`: what comes behind it. At least a hundred at once are ordinary. */
-  observe(socket: Socket): 'ordinary' | 'flood' | 'rest' {
+  /** `exceeded`: this request is the first too many. `ignored`: it comes behind that one. At least a hundred are ordinary. */
+  observe(socket: Socket): 'ordinary' | 'exceeded' | 'ignored' {
     if (socket !== this.#last) {
       this.#last = socket;
       this.#consecutive = 1;
@@ -177,6 +162,6 @@ export class PipeliningGuard {
     this.#consecutive++;
     if (this.#consecutive === CHECK_AFTER) setImmediate(this.#endTurn);
     if (this.#consecutive <= MAX_PIPELINED) return 'ordinary';
-    return this.#consecutive === MAX_PIPELINED + 1 ? 'flood' : 'rest';
+    return this.#consecutive === MAX_PIPELINED + 1 ? 'exceeded' : 'ignored';
   }
 }

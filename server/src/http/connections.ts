@@ -4,30 +4,29 @@ import type { Duplex } from 'node:stream';
 import type { MetricsRecorder } from '../ports/telemetry.ts';
 import { type ErrorCode, errorResponse, serializeClosingResponse } from './responses.ts';
 
-/** What is arriving on a connection now and wants to know when the client is gone. */
-export const INCOMING_BODY = Symbol('arriving');
+/** The request whose body is being received on a connection. It is told when the client disconnects. */
+export const INCOMING_BODY = Symbol('incomingBody');
 
-/** The request that `node:http` read last on a connection, of which the head is here at least. */
-export const CURRENT_REQUEST = Symbol('asked');
+/** The last request on a connection whose head `node:http` has read. */
+export const CURRENT_REQUEST = Symbol('currentRequest');
 
-/** The notes stand on the connection itself: a listener for every request would cost as much as the rest of this folder. */
+/** Both are properties of the socket: a listener for every request would cost as much as the rest of this folder. */
 export type TrackedSocket = Socket & {
   [INCOMING_BODY]?: { onDisconnect(): void } | undefined;
   [CURRENT_REQUEST]?: { readonly hasEarlyResponse: boolean } | undefined;
 };
 
 /**
- * Every open connection of a server, those too that Node's HTTP server does not count: a TLS handshake under way, and a
- * connection on which nothing has been sent yet (browsers open some in advance). Without this each of them would hold up
- * a stop until the grace is over.
+ * Every open connection of a server, also those that Node's HTTP server does not count: TLS handshakes, and connections on
+ * which nothing has been sent yet (browsers open some in advance). Any of them could hold up a stop until the grace is over.
  */
 export class ConnectionTracker {
   readonly #open = new Set<TrackedSocket>();
-  /** With TLS, what speaks HTTP on one of `#open` after its handshake. */
+  /** With TLS, the decrypting socket of each connection in `#open` whose handshake is done. */
   readonly #secure = new Set<TrackedSocket>();
   readonly #isTls: boolean;
-  /** How many bytes each had taken at the last look, where more were waiting. */
-  #bytesTaken = new Map<Socket, number>();
+  /** Bytes that the client had read at the last check, for connections with more to read. */
+  #bytesRead = new Map<Socket, number>();
 
   constructor(server: Server, isTls: boolean) {
     this.#isTls = isTls;
@@ -39,7 +38,7 @@ export class ConnectionTracker {
     return this.#open.size;
   }
 
-  /** Closes those on which the client has not begun a request. */
+  /** Closes connections on which the client has not begun a request. */
   closeUnused(): void {
     for (const socket of this.#httpSockets()) if (socket.bytesRead === 0) socket.destroy();
     if (!this.#isTls) return;
@@ -47,17 +46,17 @@ export class ConnectionTracker {
     for (const socket of this.#open) if (!shaken.has(peerKey(socket))) socket.destroy();
   }
 
-  /** Closes those whose client has read nothing of what waits for it since this was called the last time. */
+  /** Closes connections whose client has read none of its waiting bytes since the last call. */
   closeStalled(): void {
-    const taken = new Map<Socket, number>();
+    const read = new Map<Socket, number>();
     for (const socket of this.#httpSockets()) {
       const { writableLength } = socket;
       if (writableLength === 0) continue;
       const bytes = socket.bytesWritten - writableLength;
-      if (this.#bytesTaken.get(socket) === bytes) socket.destroy();
-      else taken.set(socket, bytes);
+      if (this.#bytesRead.get(socket) === bytes) socket.destroy();
+      else read.set(socket, bytes);
     }
-    this.#bytesTaken = taken;
+    this.#bytesRead = read;
   }
 
   closeAll(): void {
@@ -78,7 +77,7 @@ function track(set: Set<TrackedSocket>, socket: TrackedSocket): void {
   });
 }
 
-/** Which connection it is; the same for its two ends of the encryption. */
+/** Identifies a connection; the same for its encrypted and its decrypted socket. */
 function peerKey({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
@@ -88,7 +87,7 @@ const ERROR_CODES: Readonly<Record<string, ErrorCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 };
 
-/** Connections that are only waiting for the answers they are still owed. */
+/** Connections that stay open only until the pending answers are written. */
 const CLOSING_SOCKETS = new WeakSet<Duplex>();
 
 /**
@@ -100,9 +99,9 @@ const CLOSING_SOCKETS = new WeakSet<Duplex>();
 export function rejectUnreadable(
   code: string | undefined,
   socket: Duplex,
-  measures: MetricsRecorder | undefined,
+  recorder: MetricsRecorder | undefined,
 ): void {
-  // Without a handshake there is nobody to answer: what spoke was no TLS.
+  // Without a handshake no answer can be sent: the client did not speak TLS.
   if (code === 'ECONNRESET' || /^ERR_(SSL|TLS)_/.test(code ?? '')) {
     socket.destroy();
     return;
@@ -115,7 +114,7 @@ export function rejectUnreadable(
     return;
   }
   const answer = errorResponse(ERROR_CODES[code ?? ''] ?? 'malformed_request');
-  measures?.requestAnswered(answer.status, answer.code);
+  recorder?.requestAnswered(answer.status, answer.code);
   const text = serializeClosingResponse(answer);
   afterPendingResponses(socket, () => {
     if (socket.writable) socket.end(text, () => socket.destroy());
@@ -123,15 +122,15 @@ export function rejectUnreadable(
   });
 }
 
-/** Calls `then` when every answer that is owed or begun is written; never when the connection breaks before. */
+/** Calls `then` when every pending answer is written. It is never called when the connection breaks before. */
 function afterPendingResponses(socket: Duplex, then: () => void): void {
   const response = currentResponse(socket);
   if (response === undefined || !(response.req.complete || response.headersSent)) then();
-  // By then Node has put the next answer in its place.
+  // By then Node has moved on to the next answer.
   else response.once('finish', () => afterPendingResponses(socket, then));
 }
 
-/** The answer whose turn it is on this connection. Node keeps it there and nowhere else. */
+/** The answer that is being written on this connection. Only a private field of Node has it. */
 function currentResponse(socket: Duplex): ServerResponse | undefined {
   return (socket as Duplex & { readonly _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
 }

@@ -1,3 +1,4 @@
+import type { LinkedList } from '../model/linked-list.ts';
 import type { Monotonic } from '../model/time.ts';
 import type { ControlHandler, ControlResponse } from '../ports/control-api.ts';
 import type { InFlightRequest } from './admission.ts';
@@ -18,20 +19,20 @@ const MAX_BODY_BYTES = 1024 * 1024;
 export function handleControlRequest(
   exchange: NodeHttpExchange,
   control: ControlHandler,
-  means: RequestDependencies,
+  dependencies: RequestDependencies,
 ): void {
-  const asked = new PendingControlRequest(exchange, control, means);
-  if (means.inFlight.admit(asked)) {
+  const asked = new PendingControlRequest(exchange, control, dependencies);
+  if (dependencies.admission.admit(asked)) {
     exchange.writeContinue();
     asked.read();
-  } else rejectOverloaded(exchange, means);
+  } else rejectOverloaded(exchange, dependencies);
 }
 
 class PendingControlRequest implements InFlightRequest {
   bytes = 0;
-  isUploading = false;
-  older: InFlightRequest | undefined;
-  younger: InFlightRequest | undefined;
+  list: LinkedList<InFlightRequest> | undefined;
+  previous: InFlightRequest | undefined;
+  next: InFlightRequest | undefined;
   readonly startedAt: Monotonic;
   readonly #exchange: NodeHttpExchange;
   readonly #control: ControlHandler;
@@ -40,11 +41,11 @@ class PendingControlRequest implements InFlightRequest {
   readonly #drained = new DrainedBody();
   #state: 'arriving' | 'too_large' | 'over' = 'arriving';
 
-  constructor(exchange: NodeHttpExchange, control: ControlHandler, means: RequestDependencies) {
-    this.startedAt = means.clock.monotonic();
+  constructor(exchange: NodeHttpExchange, control: ControlHandler, dependencies: RequestDependencies) {
+    this.startedAt = dependencies.clock.monotonic();
     this.#exchange = exchange;
     this.#control = control;
-    this.#dependencies = means;
+    this.#dependencies = dependencies;
   }
 
   read(): void {
@@ -66,7 +67,7 @@ class PendingControlRequest implements InFlightRequest {
     if (this.#state !== 'arriving') {
       if (this.#drained.exceedsLimit(piece)) this.#exchange.request.destroy();
     } else if (this.#body.size + piece.length > MAX_BODY_BYTES) this.#state = 'too_large';
-    else if (!this.#dependencies.inFlight.reserve(this, piece.length) || !this.#body.append(piece))
+    else if (!this.#dependencies.admission.reserve(this, piece.length) || !this.#body.append(piece))
       this.#rejectOverloaded();
   }
 
@@ -116,6 +117,6 @@ class PendingControlRequest implements InFlightRequest {
     if (this.#state === 'over') return;
     this.#state = 'over';
     (this.#exchange.request.socket as TrackedSocket)[INCOMING_BODY] = undefined;
-    this.#dependencies.inFlight.release(this);
+    this.#dependencies.admission.release(this);
   }
 }

@@ -8,54 +8,54 @@ import { type PreparedResponse, writeResponse, writeStream } from './responses.t
 import { isReceivingPath, requestTarget } from './routes.ts';
 
 /**
- * What a call needs of the request it comes in, and of the way to answer it. There are two of them: `Exchange`, whose request
- * `node:http` has read, and `FastPathConnection`, which has read it itself.
+ * A request of the receiving API and the way to answer it. `NodeHttpExchange` has its request from `node:http`;
+ * `FastPathConnection` reads it itself.
  */
 export interface HttpExchange {
-  /** Bytes of the body as announced; NaN when nothing is. */
+  /** Bytes of the body as announced; NaN when no length is. */
   readonly contentLength: number;
   readonly contentEncoding: string | undefined;
-  /** Of the Authorization header; see `parseWriteKey`. */
+  /** From the Authorization header; see `parseWriteKey`. */
   readonly writeKey: string | undefined;
-  /** As the client sent it, whatever it is. */
+  /** As the client sent it, unchecked. */
   readonly traceparent: string | undefined;
-  /** The `X-Forwarded-For` of the request, several of them joined with commas; anybody may have written it. */
+  /** The `X-Forwarded-For` headers, joined with commas. Untrusted: any client can send it. */
   readonly forwardedFor: string | undefined;
   /** The connection it came over. */
   readonly peer: Socket;
-  /** The client learns that it must not send another request on this connection. */
+  /** Makes the answer the last of its connection, and tells the client. */
   closeAfterResponse(): void;
   reply(answer: PreparedResponse): void;
   /** Closes the connection at once, answered or not. */
   abort(): void;
 }
 
-/** Whether the server is about to stop: then every answer is the last of its connection. */
+/** While the server is stopping, every answer is the last of its connection. */
 export interface ServerShutdown {
   isClosing: boolean;
 }
 
-/** One request that `node:http` has read, and the way to answer it. */
+/** A request that `node:http` has read, and the way to answer it. */
 export class NodeHttpExchange implements HttpExchange {
   readonly request: IncomingMessage;
-  /** What the request asks for: a path and its query, also where the request line has a whole URL. */
+  /** The path and its query, also where the request line has a whole URL. */
   readonly target: string;
   readonly #response: ServerResponse;
   readonly #shutdown: ServerShutdown;
-  readonly #measures: MetricsRecorder | undefined;
+  readonly #recorder: MetricsRecorder | undefined;
   #awaitsContinue = false;
 
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
-    closing: ServerShutdown,
-    measures: MetricsRecorder | undefined,
+    shutdown: ServerShutdown,
+    recorder: MetricsRecorder | undefined,
   ) {
     this.request = request;
     this.target = requestTarget(request.url ?? '');
     this.#response = response;
-    this.#shutdown = closing;
-    this.#measures = measures;
+    this.#shutdown = shutdown;
+    this.#recorder = recorder;
     (request.socket as TrackedSocket)[CURRENT_REQUEST] = this;
   }
 
@@ -73,7 +73,7 @@ export class NodeHttpExchange implements HttpExchange {
   }
 
   get traceparent(): string | undefined {
-    // Node joins what is there more than once, and gives a list for cookies only.
+    // Node joins repeated headers, and gives a list for cookies only.
     return this.request.headers['traceparent'] as string | undefined;
   }
 
@@ -85,12 +85,12 @@ export class NodeHttpExchange implements HttpExchange {
     return this.request.socket;
   }
 
-  /** The client sends the body only when it is told to. */
+  /** The client waits for `100 Continue` before it sends the body. */
   expectContinue(): void {
     this.#awaitsContinue = true;
   }
 
-  /** The client may send the body. A client that is refused by the head alone is spared sending it. */
+  /** Lets the client send the body. A request that is refused by its head alone needs no body. */
   writeContinue(): void {
     if (this.#awaitsContinue) this.#response.writeContinue();
   }
@@ -107,21 +107,21 @@ export class NodeHttpExchange implements HttpExchange {
     return this.#response.headersSent;
   }
 
-  /** It has its answer before all of it is here. What is wrong with the rest is not worth another one. */
+  /** Whether the answer was sent before the whole request was here. An error in the rest gets no second answer. */
   get hasEarlyResponse(): boolean {
     return this.isResponseSent && !this.request.complete;
   }
 
-  /** Browsers may read every answer of the receiving API, the refusals too; everybody else is spared the headers. */
+  /** Sends the answer. Requests of browsers to the receiving API get CORS headers, so that pages can read refusals too. */
   reply(answer: PreparedResponse): void {
     if (this.#shutdown.isClosing) this.closeAfterResponse();
     const isReceiving = isReceivingPath(this.target);
-    if (isReceiving) this.#measures?.requestAnswered(answer.status, answer.code);
+    if (isReceiving) this.#recorder?.requestAnswered(answer.status, answer.code);
     const toBrowser = isReceiving && this.request.headers.origin !== undefined;
     writeResponse(this.#response, toBrowser ? withCorsHeaders(answer) : answer);
   }
 
-  /** An answer that goes on. It is the last of its connection, so that nothing is left open when the server stops. */
+  /** Sends a streaming answer. It is the last of its connection, so that nothing stays open when the server stops. */
   replyStream(head: Pick<PreparedResponse, 'status' | 'headers'>, body: ResponseStream): void {
     this.closeAfterResponse();
     writeStream(this.#response, head, body);
@@ -131,9 +131,8 @@ export class NodeHttpExchange implements HttpExchange {
 const BASIC_CREDENTIALS = /^basic +([\w+/-]+={0,2}) *$/i;
 
 /**
- * The write key in an Authorization header: the user name of Basic authorization, with or without a colon behind it; the
- * password is ignored. Anything else, also `Bearer` (whose write key is in the body), carries no key.
- * spec/specification.md, "Write key".
+ * The write key in an Authorization header: the user name of Basic authorization, with or without a colon behind it. The
+ * password is ignored. Other schemes carry no key; with `Bearer` it is in the body. spec/specification.md, "Write key".
  */
 export function parseWriteKey(header: string): string | undefined {
   const encoded = BASIC_CREDENTIALS.exec(header)?.[1];

@@ -1,4 +1,5 @@
 import type { CallType } from '../model/call.ts';
+import type { LinkedList } from '../model/linked-list.ts';
 import type { Monotonic } from '../model/time.ts';
 import type { AdmissionController, InFlightRequest } from './admission.ts';
 import type { NodeHttpExchange } from './exchange.ts';
@@ -13,27 +14,27 @@ import { targetQuery } from './routes.ts';
 export function handlePixel(
   exchange: NodeHttpExchange,
   type: CallType | undefined,
-  means: RequestDependencies,
+  dependencies: RequestDependencies,
 ): void {
-  const { receiver, clock, inFlight, tallies, overload, logger } = means;
+  const { receiver, clock, admission, discards, overload, logger } = dependencies;
   // HEAD asks what an answer would look like, and must not change anything.
   if (exchange.request.method === 'HEAD') exchange.reply(PIXEL_RESPONSE);
   else if (type === undefined) {
-    tallies?.discarded({ unknown_type: 1 });
+    discards?.discarded({ unknown_type: 1 });
     exchange.reply(PIXEL_RESPONSE);
   } else {
     const receivedAt = clock.now();
-    const call = new PixelCall(exchange, inFlight, clock.monotonic());
-    if (!inFlight.admit(call)) {
-      tallies?.refused('overloaded');
+    const call = new PixelCall(exchange, admission, clock.monotonic());
+    if (!admission.admit(call)) {
+      discards?.refused('overloaded');
       overload.rejected();
       exchange.reply(PIXEL_RESPONSE);
       return;
     }
-    inFlight.bodyReceived(call);
+    admission.bodyReceived(call);
     try {
       const body = bodyFromQuery(targetQuery(exchange.target));
-      receiver(buildIngestRequest(exchange, { type, body, receivedAt }, means), () => call.finish());
+      receiver(buildIngestRequest(exchange, { type, body, receivedAt }, dependencies), () => call.finish());
     } catch (error) {
       logger.error({ error, type }, 'request.failed');
       call.finish();
@@ -44,18 +45,18 @@ export function handlePixel(
 /** Its place is counted as a request; its few bytes came with the head, which has a limit of its own. */
 class PixelCall implements InFlightRequest {
   bytes = 0;
-  isUploading = false;
-  older: InFlightRequest | undefined;
-  younger: InFlightRequest | undefined;
+  list: LinkedList<InFlightRequest> | undefined;
+  previous: InFlightRequest | undefined;
+  next: InFlightRequest | undefined;
   readonly startedAt: Monotonic;
   readonly #exchange: NodeHttpExchange;
-  readonly #inFlight: AdmissionController;
+  readonly #admission: AdmissionController;
   #isOver = false;
 
-  constructor(exchange: NodeHttpExchange, inFlight: AdmissionController, since: Monotonic) {
+  constructor(exchange: NodeHttpExchange, admission: AdmissionController, since: Monotonic) {
     this.startedAt = since;
     this.#exchange = exchange;
-    this.#inFlight = inFlight;
+    this.#admission = admission;
   }
 
   /** Never asked: it arrived whole. */
@@ -66,7 +67,7 @@ class PixelCall implements InFlightRequest {
   finish(): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#inFlight.release(this);
+    this.#admission.release(this);
     this.#exchange.reply(PIXEL_RESPONSE);
   }
 }

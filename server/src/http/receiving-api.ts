@@ -1,3 +1,4 @@
+import type { LinkedList } from '../model/linked-list.ts';
 import type { Monotonic, Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { IngestHandler, IngestRequest, IngestResult } from '../ports/ingest.ts';
@@ -24,23 +25,27 @@ import type { CallAction } from './routes.ts';
 import { parseTraceparent } from './traceparent.ts';
 import type { ClientPeer, TrustedProxies } from './trusted-proxies.ts';
 
-/** What calls need on their way in. */
+/** The parts that requests of the receiving API are handled with. */
 export interface RequestDependencies {
   readonly receiver: IngestHandler;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Gets what is refused here, before a receiver sees it. */
-  readonly tallies: DiscardCounters | undefined;
-  readonly inFlight: AdmissionController;
+  /** Counts requests that are refused here, before the receiver sees them. */
+  readonly discards: DiscardCounters | undefined;
+  readonly admission: AdmissionController;
   readonly overload: OverloadLog;
-  /** Absent when nobody's `X-Forwarded-For` is believed. */
+  /** Absent when no proxy is trusted. */
   readonly proxies: TrustedProxies | undefined;
 }
 
-/** Collects the body of a call within the bounds, hands it to the receiver, and answers with its verdict. */
-export function handleCall(exchange: NodeHttpExchange, action: CallAction, means: RequestDependencies): void {
+/** Collects the body of a call within the bounds, hands it to the receiver, and answers with the result. */
+export function handleCall(
+  exchange: NodeHttpExchange,
+  action: CallAction,
+  dependencies: RequestDependencies,
+): void {
   const { request } = exchange;
-  const call = admitCall(exchange, action, means);
+  const call = admitCall(exchange, action, dependencies);
   if (call === undefined) {
     drainRequest(request);
     return;
@@ -54,63 +59,69 @@ export function handleCall(exchange: NodeHttpExchange, action: CallAction, means
   (request.socket as TrackedSocket)[INCOMING_BODY] = call;
 }
 
-/** A call that has a place. Otherwise it has its answer already; what is still to come of its body is to be thrown away. */
+/** Admits a call. Undefined when it was refused: then it is answered already, and its body is to be drained. */
 export function admitCall(
   exchange: HttpExchange,
   action: CallAction,
-  means: RequestDependencies,
+  dependencies: RequestDependencies,
 ): IncomingCall | undefined {
   const body = createRequestBody(exchange, action.limit);
   if (typeof body === 'string') {
     rejectCall(
       exchange,
       errorCodeOf(body, action),
-      means,
+      dependencies,
       body === 'too_large' ? declaredSizeDetail(exchange, action) : undefined,
     );
     return undefined;
   }
-  const call = new IncomingCall(exchange, action, body, means);
-  if (means.inFlight.admit(call)) return call;
-  rejectCall(exchange, 'overloaded', means);
+  const call = new IncomingCall(exchange, action, body, dependencies);
+  if (dependencies.admission.admit(call)) return call;
+  rejectCall(exchange, 'overloaded', dependencies);
   return undefined;
 }
 
 /**
+ * An admitted call, from its head to its answer.
+ *
  * ```
- * arriving ──end──▶ waiting ──verdict──▶ over
- *    └─── refused, cut off, client gone ──▶ over
+ * uploading ──body complete──▶ waiting ──result of the receiver──▶ done
+ *     └─── refused, evicted, client disconnected ──▶ done
  * ```
- * It has a place in flight until it is over, also when its client is gone before the verdict: the receiver still holds
- * the body then.
+ * It keeps its slot until it is done, also when its client disconnects while it waits: the receiver still holds the body.
  */
 export class IncomingCall implements InFlightRequest {
   bytes = 0;
-  isUploading = false;
-  older: InFlightRequest | undefined;
-  younger: InFlightRequest | undefined;
+  list: LinkedList<InFlightRequest> | undefined;
+  previous: InFlightRequest | undefined;
+  next: InFlightRequest | undefined;
   readonly startedAt: Monotonic;
   readonly #receivedAt: Time;
   readonly #exchange: HttpExchange;
   readonly #action: CallAction;
   readonly #body: RequestBody;
   readonly #dependencies: RequestDependencies;
-  #state: 'arriving' | 'waiting' | 'over' = 'arriving';
+  #state: 'uploading' | 'waiting' | 'done' = 'uploading';
   #drained: DrainedBody | undefined;
 
-  constructor(exchange: HttpExchange, action: CallAction, body: RequestBody, means: RequestDependencies) {
-    // A client's clock is corrected by the time between sending and arriving, so arriving is now and not after the body.
-    this.#receivedAt = means.clock.now();
-    this.startedAt = means.clock.monotonic();
+  constructor(
+    exchange: HttpExchange,
+    action: CallAction,
+    body: RequestBody,
+    dependencies: RequestDependencies,
+  ) {
+    // The clock of the client is corrected by the time of arrival, which is that of the head and not of the body's end.
+    this.#receivedAt = dependencies.clock.now();
+    this.startedAt = dependencies.clock.monotonic();
     this.#exchange = exchange;
     this.#action = action;
     this.#body = body;
-    this.#dependencies = means;
+    this.#dependencies = dependencies;
   }
 
-  /** The client went away before its body was here. */
+  /** The client disconnected. */
   onDisconnect(): void {
-    if (this.#state === 'arriving') this.#release();
+    if (this.#state === 'uploading') this.#release();
   }
 
   evict(): void {
@@ -118,31 +129,31 @@ export class IncomingCall implements InFlightRequest {
     this.#reject('overloaded');
   }
 
-  /** More of its body. */
+  /** Adds a piece of the body. */
   append(piece: Buffer): void {
-    if (this.#state !== 'arriving') {
+    if (this.#state !== 'uploading') {
       this.#drained ??= new DrainedBody();
       if (this.#drained.exceedsLimit(piece)) this.#exchange.abort();
       return;
     }
     if (this.#body.size + piece.length > this.#body.maxBytes)
       this.#reject(this.#action.tooLarge, sizeLimitDetail(this.#action));
-    else if (!this.#dependencies.inFlight.reserve(this, piece.length)) this.#reject('overloaded');
+    else if (!this.#dependencies.admission.reserve(this, piece.length)) this.#reject('overloaded');
     else if (!this.#body.append(piece)) {
       this.#exchange.closeAfterResponse();
       this.#reject('malformed_request', TINY_CHUNKS_DETAIL);
     }
   }
 
-  /** Its body is complete. */
+  /** The body is complete. */
   finish(): void {
-    if (this.#state !== 'arriving') return;
-    const { inFlight } = this.#dependencies;
-    inFlight.bodyReceived(this);
+    if (this.#state !== 'uploading') return;
+    const { admission } = this.#dependencies;
+    admission.bodyReceived(this);
     const body = this.#body.decode(this.#action.limit);
     if (body === 'too_large') this.#reject(this.#action.tooLarge, sizeLimitDetail(this.#action));
     else if (typeof body === 'string') this.#reject(errorCodeOf(body, this.#action));
-    else if (body.length > this.bytes && !inFlight.reserve(this, body.length - this.bytes)) {
+    else if (body.length > this.bytes && !admission.reserve(this, body.length - this.bytes)) {
       this.#reject('overloaded');
     } else this.#dispatch(body);
   }
@@ -156,20 +167,20 @@ export class IncomingCall implements InFlightRequest {
         { type, body, receivedAt: this.#receivedAt },
         this.#dependencies,
       );
-      this.#dependencies.receiver(call, (verdict) => this.#onResult(verdict));
+      this.#dependencies.receiver(call, (result) => this.#onResult(result));
     } catch (error) {
-      // An error of ours: one request may not end the process and everybody else's with it.
+      // A bug of ours. One request must not end the process.
       this.#dependencies.logger.error({ error, type }, 'request.failed');
-      if (this.#isOver()) return;
+      if (this.#isDone()) return;
       this.#release();
       this.#exchange.reply(errorResponse('internal_error'));
     }
   }
 
-  #onResult(verdict: IngestResult): void {
-    if (this.#state === 'over') return;
+  #onResult(result: IngestResult): void {
+    if (this.#state === 'done') return;
     this.#release();
-    this.#exchange.reply(ingestResponse(verdict));
+    this.#exchange.reply(ingestResponse(result));
   }
 
   #reject(code: ErrorCode, detail?: string): void {
@@ -178,17 +189,17 @@ export class IncomingCall implements InFlightRequest {
   }
 
   /** The receiver may have answered before it threw. */
-  #isOver(): boolean {
-    return this.#state === 'over';
+  #isDone(): boolean {
+    return this.#state === 'done';
   }
 
   #release(): void {
-    this.#state = 'over';
-    this.#dependencies.inFlight.release(this);
+    this.#state = 'done';
+    this.#dependencies.admission.release(this);
   }
 }
 
-/** What the receiver is given. */
+/** Builds the request that the receiver gets. */
 export function buildIngestRequest(
   exchange: HttpExchange,
   { type, body, receivedAt }: Pick<IngestRequest, 'type' | 'body' | 'receivedAt'>,
@@ -198,12 +209,12 @@ export function buildIngestRequest(
   const peer = clientOf(exchange, proxies);
   const call =
     writeKey === undefined ? { type, body, receivedAt, peer } : { type, writeKey, body, receivedAt, peer };
-  // Few clients send one, so the others are spared the look at it.
+  // Few clients send one; the regular expression runs for these only.
   const trace = traceparent === undefined ? undefined : parseTraceparent(traceparent);
   return trace === undefined ? call : { ...call, traceparent: trace };
 }
 
-/** Who sent the request, as far as it can be believed. */
+/** The sender of the request, as far as its address can be trusted. */
 export function clientOf(
   { peer, forwardedFor }: Pick<HttpExchange, 'peer' | 'forwardedFor'>,
   proxies: TrustedProxies | undefined,
@@ -211,31 +222,31 @@ export function clientOf(
   return proxies === undefined ? peer : proxies.clientBehind(peer, forwardedFor);
 }
 
-/** Asks the client to come again. */
-export function rejectOverloaded(exchange: HttpExchange, { tallies, overload }: RequestDependencies): void {
-  tallies?.refused('overloaded');
+/** Asks the client to try again later. */
+export function rejectOverloaded(exchange: HttpExchange, { discards, overload }: RequestDependencies): void {
+  discards?.refused('overloaded');
   overload.rejected();
   exchange.reply(ingestResponse(OVERLOADED_RESULT));
 }
 
-/** `detail`: a sentence that says more than the code. */
+/** `detail` is a sentence that says more than the code. */
 function rejectCall(
   exchange: HttpExchange,
   code: ErrorCode,
-  means: RequestDependencies,
+  dependencies: RequestDependencies,
   detail?: string,
 ): void {
   if (code === 'overloaded') {
-    rejectOverloaded(exchange, means);
+    rejectOverloaded(exchange, dependencies);
     return;
   }
-  means.tallies?.refused(code, { writeKey: exchange.writeKey, detail });
+  dependencies.discards?.refused(code, { writeKey: exchange.writeKey, detail });
   exchange.reply(errorResponse(code, detail));
 }
 
 const TINY_CHUNKS_DETAIL = 'Its body comes in pieces of a few bytes.';
 
-/** How large a body is that was refused by its head. */
+/** Says how large a body is that was refused by its head. */
 function declaredSizeDetail({ contentLength, contentEncoding }: HttpExchange, { limit }: CallAction): string {
   const [size, most] = [contentLength, limit].map((bytes) => bytes.toLocaleString('en-US'));
   return contentEncoding === undefined
@@ -243,35 +254,35 @@ function declaredSizeDetail({ contentLength, contentEncoding }: HttpExchange, { 
     : `It has ${size} bytes before it is inflated, the limit is ${most} after it.`;
 }
 
-/** How large a body is at least that was not read to its end. */
+/** Says how large a body is at least that was not read to its end. */
 function sizeLimitDetail({ limit }: CallAction): string {
   return `It has more than ${limit.toLocaleString('en-US')} bytes, which is the limit.`;
 }
 
-/** A place is free again as soon as one commit is done, so a second is long enough. */
+/** Slots are free again after one commit, so a second is long enough. */
 const OVERLOADED_RESULT: IngestResult = { kind: 'unavailable', code: 'overloaded', retryAfter: 1 };
 
 function errorCodeOf(refusal: BodyError, action: CallAction): ErrorCode {
   return refusal === 'too_large' ? action.tooLarge : refusal;
 }
 
-/** Browsers ask at every page load; a change of the public address reaches them within this time. */
+/** Browsers ask at every page load. A change of the public address reaches them within five minutes. */
 const CACHE_HEADERS = ['Cache-Control', 'public, max-age=300', 'Access-Control-Allow-Origin', '*'];
 
 /**
- * What browsers and mobile clients want to know before they send. Exactly one integration: without it a client accepts
- * calls and sends none, with a second one it loads code from elsewhere (spec/specification.md, "Project settings"). The same
- * for every key, so that nobody can find out which exist; a wrong one is refused with the first call.
+ * The settings that browsers and mobile clients ask for before they send. There is exactly one integration: without it a
+ * client accepts calls and sends none, and with a second one it loads code from elsewhere (spec/specification.md, "Project
+ * settings"). Every key gets the same answer, so that keys cannot be guessed here; a wrong key is refused with its first call.
  *
- * `publicUrl` is where clients reach this server. Without it they send where their own settings say: guessing it from the
- * request would announce the name a proxy uses.
+ * `publicUrl` is the address by which clients reach this server. Without it the answer names none, and clients use their own
+ * setting: an address guessed from the request could be the internal one of a proxy.
  */
 export function projectSettingsResponse(writeKey: string, publicUrl: string | undefined): PreparedResponse {
   const own = { apiKey: writeKey, ...(publicUrl === undefined ? {} : apiAddress(publicUrl)) };
   const settings = {
     integrations: { 'Segment.io': own },
     plan: { track: { __default: { enabled: true, integrations: {} } } },
-    // No reports about themselves: nobody here would read them.
+    // Switches off the clients' own telemetry, which is not used here.
     metrics: { sampleRate: 0 },
   };
   const { status, headers, body } = jsonResponse(200, JSON.stringify(settings));

@@ -58,11 +58,11 @@ export class RequestRouter {
   route(exchange: NodeHttpExchange): void {
     const { request } = exchange;
     const { socket } = request;
-    const turn = this.#pipelining.observe(socket);
-    // The client takes the end of the connection for no answer, and sends it again.
-    if (turn === 'rest') return;
-    if (turn === 'flood') {
-      // Nothing more is read; what is in memory already comes as the rest.
+    const pipelining = this.#pipelining.observe(socket);
+    // The connection ends without an answer to this one, so the client sends it again.
+    if (pipelining === 'ignored') return;
+    if (pipelining === 'exceeded') {
+      // Nothing more is read. Requests that are in memory already come as `ignored`.
       socket.pause();
       exchange.closeAfterResponse();
       rejectOverloaded(exchange, this.#options);
@@ -83,7 +83,7 @@ export class RequestRouter {
     drainRequest(request);
     if (action === undefined && this.#options.isReceiving && isReceivingPath(exchange.target)) {
       // A client with a wrong base URL drops its events without a word: this is where an operator can see it.
-      this.#options.tallies?.refused(path === undefined ? 'not_found' : 'method_not_allowed', {
+      this.#options.discards?.refused(path === undefined ? 'not_found' : 'method_not_allowed', {
         // What asks for something brings no call.
         writeKey: request.method === 'GET' || request.method === 'HEAD' ? undefined : exchange.writeKey,
       });

@@ -5,7 +5,7 @@ import { STATUS_TEXT } from '../model/http-syntax.ts';
 import type { ResponseStream } from '../ports/control-api.ts';
 import type { IngestResult } from '../ports/ingest.ts';
 
-/** Every code the receiving API can answer with: a wrong one does not compile. */
+/** The codes that the receiving API can answer with. A wrong one does not compile. */
 export type ErrorCode = keyof typeof catalogue.request | keyof typeof catalogue.discard;
 
 export interface CatalogueEntry {
@@ -19,10 +19,7 @@ interface CatalogueRow {
   readonly message: string;
 }
 
-/**
- * Status and message of every code. A discard that is never an answer has no status in the catalogue; should one reach a
- * client all the same, it is the client's to mend.
- */
+/** Status and message of every code. Discards that are never an answer have no status in the catalogue; they get 400. */
 export const ERRORS: ReadonlyMap<string, CatalogueEntry> = new Map(
   Object.entries<CatalogueRow>({ ...catalogue.request, ...catalogue.discard }).map(
     ([code, { status = 400, message }]) => [code, { status, message }],
@@ -40,26 +37,26 @@ export function errorEntry(code: ErrorCode): CatalogueEntry {
 type UnavailableResult = Extract<IngestResult, { kind: 'unavailable' }>;
 type RefusedResult = Extract<IngestResult, { kind: 'refused' }>;
 
-/** A whole answer, ready to be written as often as needed. */
+/** A complete answer that can be written any number of times. */
 export interface PreparedResponse {
   readonly status: number;
   /** Names and values in turn, as `writeHead` takes them. */
   readonly headers: string[];
   readonly body: string | Buffer;
-  /** Of the catalogue, where something was wrong. */
+  /** The error code of the catalogue; absent for a success. */
   readonly code?: string;
 }
 
-/** Clients wait no longer than this, whatever is asked. spec/specification.md, "Overload". */
+/** Clients wait no longer than this, whatever the header says. spec/specification.md, "Overload". */
 const MAX_RETRY_AFTER_SECONDS = 300;
 
 /**
- * Nothing but these exact bytes with status 200 means success to every client. spec/specification.md, "Facts about
+ * Every client takes these exact bytes with status 200, and only these, for success. spec/specification.md, "Facts about
  * unmodified clients", rule 1.
  */
 const SUCCESS_RESPONSE = jsonResponse(200, '{"success":true}');
 
-/** Answers without detail, ready made. */
+/** Error answers without detail, by code. */
 const ERROR_RESPONSES: ReadonlyMap<string, PreparedResponse> = new Map(
   Array.from(ERRORS, ([code, { status, message }]) => [code, buildErrorResponse(status, code, message)]),
 );
@@ -68,7 +65,7 @@ export function successResponse(): PreparedResponse {
   return SUCCESS_RESPONSE;
 }
 
-/** The answer of the receiving API to a verdict. A code that is not in the catalogue is our error, not the client's. */
+/** The answer to a call. A code that is not in the catalogue is a bug of ours and answered with 500. */
 export function ingestResponse(verdict: IngestResult): PreparedResponse {
   switch (verdict.kind) {
     case 'stored':
@@ -80,7 +77,7 @@ export function ingestResponse(verdict: IngestResult): PreparedResponse {
   }
 }
 
-/** With the calls that were wrong, where a batch was refused for some of its calls. */
+/** A batch that was refused for some of its calls is answered with a list of them. */
 function refusedResponse({ code, detail, invalid }: RefusedResult): PreparedResponse {
   const known = isErrorCode(code) ? code : 'internal_error';
   if (invalid === undefined) return errorResponse(known, detail);
@@ -93,8 +90,8 @@ function refusedResponse({ code, detail, invalid }: RefusedResult): PreparedResp
 }
 
 /**
- * An error: always `success`, `code` and `message`, as several clients read all three. `detail` is a sentence that says
- * more than the catalogue does.
+ * An error always has `success`, `code` and `message`, because several clients read all three. `detail` is a sentence that
+ * is added to the catalogue's message.
  */
 export function errorResponse(code: ErrorCode, detail?: string): PreparedResponse {
   if (detail === undefined) return ERROR_RESPONSES.get(code)!;
@@ -102,7 +99,7 @@ export function errorResponse(code: ErrorCode, detail?: string): PreparedRespons
   return buildErrorResponse(status, code, `${message} ${detail}`);
 }
 
-/** 429 and 503 say when to come back, in both headers that clients look at. */
+/** 429 and 503 say when to try again, in both headers that clients read. */
 function retryLaterResponse({ code, retryAfter }: UnavailableResult): PreparedResponse {
   const seconds = String(Math.min(Math.max(Math.ceil(retryAfter), 1), MAX_RETRY_AFTER_SECONDS));
   const answer = errorResponse(code);
@@ -118,7 +115,7 @@ export function jsonResponse(status: number, body: string): PreparedResponse {
   return { status, headers: ['Content-Type', 'application/json', 'Content-Length', length], body };
 }
 
-/** A longer body is written piece by piece: only then can be seen whether a slow client takes any of it. */
+/** A longer body is written in pieces, so that `ConnectionTracker.closeStalled` sees whether a slow client reads any of it. */
 const PIECE_BYTES = 64 * 1024;
 
 /** Writes the answer, unless the client is gone. */
@@ -133,16 +130,28 @@ function* piecesOf(body: Buffer): Iterable<Buffer> {
   for (let at = 0; at < body.length; at += PIECE_BYTES) yield body.subarray(at, at + PIECE_BYTES);
 }
 
-/** An answer for a connection on which no request could be read, so that there is no response to write it to. */
-export function serializeClosingResponse({ status, headers, body }: PreparedResponse): string {
-  let head = `HTTP/1.1 ${status} ${STATUS_TEXT[status]}\r\nConnection: close\r\n`;
+/** The header with which an answer is the last of its connection. */
+export const CONNECTION_CLOSE = 'Connection: close\r\n';
+
+/** An answer for a connection on which no request could be read, so that there is no `ServerResponse` to write it to. */
+export function serializeClosingResponse(answer: PreparedResponse): string {
+  return serializeResponse(answer, CONNECTION_CLOSE, '');
+}
+
+/** The bytes of an answer. `before` and `after` are whole header lines, put around those of the answer. */
+export function serializeResponse(
+  { status, headers, body }: PreparedResponse,
+  before: string,
+  after: string,
+): string {
+  let head = `HTTP/1.1 ${status} ${STATUS_TEXT[status]}\r\n${before}`;
   for (let at = 0; at < headers.length; at += 2) head += `${headers[at]}: ${headers[at + 1]}\r\n`;
-  return `${head}\r\n${body}`;
+  return `${head}${after}\r\n${body}`;
 }
 
 /**
- * Writes an answer that goes on until one of the two sides ends it. `gone` of its body is called in every case: also when
- * the client is gone already, and when it only wants the head.
+ * Writes an answer that goes on until one of the two sides ends it. `gone` of its body is called in every case, also when
+ * the client has left already or wants the head only.
  */
 export function writeStream(
   response: ServerResponse,
@@ -164,7 +173,7 @@ export function writeStream(
   body.begin({
     write: (text) => response.write(text),
     end: () => {
-      // What a client has not read by now would hold up a stop; it is a stream, so there is no whole to be cut short.
+      // Unread bytes would hold up a stop. A stream has no fixed length, so cutting it leaves no broken answer.
       if (response.writableNeedDrain) response.destroy();
       else response.end();
     },

@@ -16,24 +16,27 @@ import { RequestRouter } from './request-router.ts';
 import { CertificateReloader, type KeyPair, readKeyPair, type TlsFiles } from './tls.ts';
 import { TrustedProxies } from './trusted-proxies.ts';
 
-/** Not imported, for the reason that `STATUS_TEXT` gives. */
+/** Not imported: see `STATUS_TEXT`. */
 const { createServer } = process.getBuiltinModule('node:http');
 
 export interface ServerTimeouts {
-  /** A client whose head or body arrives more slowly is cut off with 408. */
+  /** A client whose head or body takes longer gets 408, and the connection is closed. */
   readonly head: Duration;
   readonly request: Duration;
   /** How long a connection may be idle between two requests. */
   readonly idle: Duration;
-  /** A client that reads nothing of its answers between two looks, so far apart, is cut off. */
+  /** A client that reads nothing of its answers between two checks, this far apart, is disconnected. */
   readonly stalled: Duration;
-  /** How often the limits of head and request are looked at. */
+  /** How often the limits of head and request are checked. */
   readonly checkInterval: Duration;
-  /** How long `stop` lets requests under way finish. */
+  /** How long `stop` lets requests in flight finish. */
   readonly grace: Duration;
 }
 
-/** Idle is longer than common clients and load balancers wait (60 s): they close first, never we into their next request. */
+/**
+ * `idle` is longer than common clients and load balancers wait (60 s). They close first, so that we never close a connection
+ * just as a request is sent on it.
+ */
 const DEFAULT_TIMEOUTS: ServerTimeouts = {
   head: 15 * SECOND,
   request: 60 * SECOND,
@@ -43,85 +46,85 @@ const DEFAULT_TIMEOUTS: ServerTimeouts = {
   grace: 5 * SECOND,
 };
 
-/** Connections the system keeps while we are busy; the system's own limit may be lower. A burst of browsers is many. */
+/** Connections that the system queues while we are busy. Its own limit may be lower. */
 const BACKLOG = 4096;
 
 export interface HttpServerOptions {
-  /** Takes calls; without it there is nothing below `/v1`. */
+  /** Takes calls. Without it nothing is served below `/v1`. */
   readonly receiver?: IngestHandler;
-  /** Answers everything below `/api`; without it there is nothing. */
+  /** Answers everything below `/api`. Without it nothing is served there. */
   readonly control?: ControlHandler;
-  /** Answers at `/metrics`; without it there is nothing. */
+  /** Answers at `/metrics`. Without it nothing is served there. */
   readonly metrics?: ControlHandler;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Gets what is refused before a source is known. */
-  readonly tallies?: DiscardCounters;
-  /** Gets every answer of the receiving API. */
-  readonly measures?: MetricsRecorder;
+  /** Counts requests that are refused before a source is known. */
+  readonly discards?: DiscardCounters;
+  /** Counts every answer of the receiving API. */
+  readonly recorder?: MetricsRecorder;
   /** Why calls cannot be accepted now; empty when they can. */
   readonly readiness: () => readonly string[];
-  /** What is not well though calls are accepted; empty, or absent, when everything is. */
+  /** Problems that do not keep calls from being accepted; empty, or absent, when there are none. */
   readonly degraded?: () => readonly string[];
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  /** The port of control API and metrics, where this one takes calls only: who asks here for them is told. */
+  /** The port of control API and metrics, where this server takes calls only. A 404 for their paths names it. */
   readonly adminPort?: () => number;
-  /** What the port is set with, for whoever has to choose another; `--port` when absent. */
+  /** The setting of the port, for the message that it is taken; `--port` when absent. */
   readonly portKey?: string;
-  /** Serves https and nothing else. */
+  /** With these files the server speaks https and nothing else. */
   readonly tls?: TlsFiles;
-  /** Where clients reach this server, such as `https://collect.example.com`. */
+  /** The address by which clients reach this server, such as `https://collect.example.com`. */
   readonly publicUrl?: string;
-  /** Address ranges in CIDR form of the proxies whose `X-Forwarded-For` is believed; none by default. */
+  /** Address ranges in CIDR form of the proxies whose `X-Forwarded-For` is trusted; none by default. */
   readonly trustedProxies?: readonly string[];
   readonly bounds?: ServerBounds;
   readonly timeouts?: Partial<ServerTimeouts>;
 }
 
 export interface HttpServer {
-  /** Resolves to where it listens. Rejects with an error whose message is one line that says what to do. */
+  /** Resolves to the address it listens on. Rejects with an error whose message is one line that says what to do. */
   start(): Promise<{ readonly host: string; readonly port: number }>;
-  /** Takes no more connections, lets requests under way finish for some seconds, then closes what is left. Idempotent. */
+  /** Takes no more connections, lets requests in flight finish for some seconds, then closes the rest. Idempotent. */
   stop(): Promise<void>;
 }
 
-/** The one port: the receiving API, and the control API behind it. */
+/** One port: the receiving API, the control API and the metrics, as far as the options name them. */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { tls, clock, logger } = options;
   const limits = { ...DEFAULT_TIMEOUTS, ...options.timeouts };
-  const closing: ServerShutdown = { isClosing: false };
+  const shutdown: ServerShutdown = { isClosing: false };
   let open: OpenServer | undefined;
-  let renewal: CertificateReloader | undefined;
-  let looks: NodeJS.Timeout[] = [];
+  let reloader: CertificateReloader | undefined;
+  let timers: NodeJS.Timeout[] = [];
   let stopped: Promise<void> | undefined;
   return {
     async start() {
       const pair = tls === undefined ? undefined : await readKeyPair(tls);
       const server = createNodeServer(limits, pair);
-      open = attachHandlers(server, { ...options, limits }, closing);
+      open = attachHandlers(server, { ...options, limits }, shutdown);
       await listen(server, options);
-      const { connections, plain } = open;
-      // On the same clock as Node's own limits of time.
-      looks = [
+      const { connections, fastPath } = open;
+      // Timers of Node, like the time limits of `node:http`, and not of the clock that tests stop.
+      timers = [
         setInterval(() => connections.closeStalled(), limits.stalled).unref(),
-        setInterval(() => plain?.checkTimeouts(), limits.checkInterval).unref(),
+        setInterval(() => fastPath?.checkTimeouts(), limits.checkInterval).unref(),
       ];
       server.on('error', (error) => logger.error({ error }, 'listener.failed'));
       if (tls !== undefined && pair !== undefined) {
-        // Only what handshakes need: the connections that are open keep what they have.
-        const renewed = (next: KeyPair) => (server as TlsServer).setSecureContext(next);
-        renewal = new CertificateReloader({ files: tls, pair, clock, logger, onReload: renewed });
-        renewal.start();
+        // Only new handshakes use it. Open connections keep the certificate they have.
+        const onReload = (next: KeyPair) => (server as TlsServer).setSecureContext(next);
+        reloader = new CertificateReloader({ files: tls, pair, clock, logger, onReload });
+        reloader.start();
       }
       const { address, port } = server.address() as AddressInfo;
       return { host: address, port };
     },
     stop() {
-      closing.isClosing = true;
-      renewal?.stop();
-      for (const look of looks) clearInterval(look);
+      shutdown.isClosing = true;
+      reloader?.stop();
+      for (const timer of timers) clearInterval(timer);
       stopped ??= open === undefined ? Promise.resolve() : closeServer(open, clock, limits.grace);
       return stopped;
     },
@@ -135,8 +138,8 @@ interface ResolvedServerOptions extends HttpServerOptions {
 interface OpenServer {
   readonly server: Server | TlsServer;
   readonly connections: ConnectionTracker;
-  /** Where calls are taken. */
-  readonly plain: FastPathConnections | undefined;
+  /** Absent where no calls are taken. */
+  readonly fastPath: FastPathConnections | undefined;
 }
 
 function createNodeServer(limits: ServerTimeouts, pair: KeyPair | undefined): Server | TlsServer {
@@ -145,9 +148,9 @@ function createNodeServer(limits: ServerTimeouts, pair: KeyPair | undefined): Se
     requestTimeout: limits.request,
     keepAliveTimeout: limits.idle,
     connectionsCheckingInterval: limits.checkInterval,
-    // Node's own answer to a request without Host is no JSON, and several clients take that for a passing error.
+    // Node's own answer to a request without Host is no JSON, and several clients would try again.
     requireHostHeader: false,
-    // Finds out about peers that are gone without a word.
+    // Detects peers that have disappeared without closing the connection.
     keepAlive: true,
     keepAliveInitialDelay: limits.idle,
   };
@@ -156,38 +159,38 @@ function createNodeServer(limits: ServerTimeouts, pair: KeyPair | undefined): Se
     : createTlsServer({ ...settings, cert: pair.cert, key: pair.key, handshakeTimeout: limits.head });
 }
 
-/** Everything that can happen on the server's connections. */
+/** Handles every event of the server's connections. */
 function attachHandlers(
   server: Server | TlsServer,
   options: ResolvedServerOptions,
-  closing: ServerShutdown,
+  shutdown: ServerShutdown,
 ): OpenServer {
   const {
     bounds = DEFAULT_SERVER_BOUNDS,
     clock,
     logger,
-    tallies,
+    discards,
     control,
     metrics,
     publicUrl,
     adminPort,
   } = options;
-  const { receiver = noReceiver, measures, limits, trustedProxies } = options;
+  const { receiver = noReceiver, recorder, limits, trustedProxies } = options;
   const isTls = options.tls !== undefined;
   const connections = new ConnectionTracker(server, isTls);
-  const inFlight = new AdmissionController(bounds, clock);
-  const measured = () => ({
-    requests: inFlight.requests,
-    bytes: inFlight.bytes,
+  const admission = new AdmissionController(bounds, clock);
+  const load = () => ({
+    requests: admission.requests,
+    bytes: admission.bytes,
     connections: connections.size,
   });
-  const overload = new OverloadLog({ load: measured, clock, logger });
+  const overload = new OverloadLog({ load, clock, logger });
   const proxies = trustedProxies === undefined ? undefined : new TrustedProxies(trustedProxies);
-  const means = { receiver, clock, logger, tallies, inFlight, overload, proxies };
+  const dependencies = { receiver, clock, logger, discards, admission, overload, proxies };
   const isReceiving = receiver !== noReceiver;
-  const reception = new RequestRouter({
+  const router = new RequestRouter({
     ...options,
-    ...means,
+    ...dependencies,
     control,
     metrics,
     publicUrl,
@@ -195,35 +198,35 @@ function attachHandlers(
     isReceiving,
   });
   const receive = (request: IncomingMessage, response: ServerResponse) =>
-    reception.route(new NodeHttpExchange(request, response, closing, measures));
+    router.route(new NodeHttpExchange(request, response, shutdown, recorder));
   server.on('request', receive);
   server.on('checkContinue', (request, response) => {
-    const exchange = new NodeHttpExchange(request, response, closing, measures);
+    const exchange = new NodeHttpExchange(request, response, shutdown, recorder);
     exchange.expectContinue();
-    reception.route(exchange);
+    router.route(exchange);
   });
-  // An expectation nobody knows may be ignored (RFC 9110 section 10.1.1); refusing it would lose the call.
+  // An unknown expectation may be ignored (RFC 9110 section 10.1.1); refusing it would lose the call.
   server.on('checkExpectation', receive);
   server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) =>
-    rejectUnreadable(code, socket, measures),
+    rejectUnreadable(code, socket, recorder),
   );
   server.maxConnections = bounds.connections;
   server.on('drop', () => overload.rejected());
-  const texts = new ResponseWriter(limits.idle);
-  const plain = isReceiving
+  const responses = new ResponseWriter(limits.idle);
+  const fastPath = isReceiving
     ? new FastPathConnections(server, {
-        dependencies: means,
-        responses: texts,
-        shutdown: closing,
-        measures,
+        dependencies,
+        responses,
+        shutdown,
+        recorder,
         limits,
         isTls,
       })
     : undefined;
-  return { server, connections, plain };
+  return { server, connections, fastPath };
 }
 
-/** Stands where calls are not taken, and is never asked. */
+/** The receiver of a server that takes no calls. It is never called. */
 const noReceiver: IngestHandler = (_call, answer) => answer({ kind: 'refused', code: 'not_found' });
 
 function listen(server: Server, { host, port, portKey: key = '--port' }: HttpServerOptions): Promise<void> {
@@ -238,9 +241,9 @@ function listen(server: Server, { host, port, portKey: key = '--port' }: HttpSer
   });
 }
 
-/** Idle connections go at once; the others when their answer is written, or when the grace is over. */
+/** Closes idle connections at once, the others when their answer is written or the grace is over. */
 async function closeServer(
-  { server, connections, plain }: OpenServer,
+  { server, connections, fastPath }: OpenServer,
   clock: Clock,
   grace: Duration,
 ): Promise<void> {
@@ -249,12 +252,12 @@ async function closeServer(
   await new Promise<void>((resolve) => {
     server.close(() => resolve());
     connections.closeUnused();
-    plain?.closeIdle();
+    fastPath?.closeIdle();
   });
   cancel();
 }
 
-/** What an operator can do about a listener that could not start, in one line. `key`: what the port is set with. */
+/** One line that tells the operator why the server could not start and what to do. `key` is the setting of the port. */
 function listenErrorMessage(
   error: NodeJS.ErrnoException,
   host: string,

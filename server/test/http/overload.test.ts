@@ -75,12 +75,12 @@ function tallied(): DiscardCounters & { readonly codes: string[] } {
 
 describe('the bound on requests', () => {
   test('turns away what is beyond it, counts and logs it, and takes the next when one is over', async () => {
-    const tallies = tallied();
-    await start({ bounds: BOUNDS, tallies });
+    const discards = tallied();
+    await start({ bounds: BOUNDS, discards });
     const hanging = await Promise.all(Array.from({ length: 20 }, () => hang()));
     for (let nth = 0; nth < 5; nth++) expectOverloaded(await ask());
     expect(running!.calls).toEqual([]);
-    expect(tallies.codes).toEqual(Array(5).fill('overloaded'));
+    expect(discards.codes).toEqual(Array(5).fill('overloaded'));
     // One line for all of the last seconds.
     expect(running!.logged).toMatchObject([
       { event: 'listener.overloaded', facts: { turnedAway: 1, requests: 20, connections: 21 } },
@@ -124,13 +124,13 @@ describe('the bound on requests', () => {
   });
 
   test('gives an image to a pixel all the same, and keeps health and preflights out of it', async () => {
-    const tallies = tallied();
-    await start({ bounds: BOUNDS, tallies });
+    const discards = tallied();
+    await start({ bounds: BOUNDS, discards });
     await Promise.all(Array.from({ length: 20 }, () => hang()));
     const client = await connect();
     await client.send('GET /v1/pixel/track?userId=u1&event=E HTTP/1.1\r\nHost: a\r\n\r\n');
     expect((await client.nextResponse()).headers.get('content-type')).toBe('image/gif');
-    expect([running!.calls, tallies.codes]).toEqual([[], ['overloaded']]);
+    expect([running!.calls, discards.codes]).toEqual([[], ['overloaded']]);
     await client.send('GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n', 'OPTIONS /v1/t HTTP/1.1\r\nHost: a\r\n\r\n');
     expect((await client.nextResponse()).status).toBe(200);
     expect((await client.nextResponse()).status).toBe(204);
@@ -340,8 +340,8 @@ async function untilTaken<T>(attempt: () => Promise<T>): Promise<T> {
 }
 
 test('what finds no path is counted, where clients with a wrong base URL end up', async () => {
-  const tallies = tallied();
-  await start({ tallies });
+  const discards = tallied();
+  await start({ discards });
   expect((await ask('{}', '/v1/v1/track')).status).toBe(404);
   const client = await connect();
   await client.send(
@@ -351,7 +351,7 @@ test('what finds no path is counted, where clients with a wrong base URL end up'
   expect((await client.nextResponse()).status).toBe(405);
   expect((await client.nextResponse()).status).toBe(404);
   expect((await ask('x'.repeat(600_000))).status).toBe(400);
-  expect(tallies.codes).toEqual(['not_found', 'method_not_allowed', 'batch_too_large']);
+  expect(discards.codes).toEqual(['not_found', 'method_not_allowed', 'batch_too_large']);
 });
 
 describe('the bound on connections', () => {

@@ -322,7 +322,7 @@ describe('a client that has closed its side', () => {
 });
 
 describe('the limits of time', () => {
-  const limits = { head: 300, request: 300, checked: 20 };
+  const limits = { head: 300, request: 300, checkInterval: 20 };
 
   test.each([
     ['has sent nothing', ''],
@@ -330,12 +330,12 @@ describe('the limits of time', () => {
     ['does not send all of its body', `${postHead('/v1/track', 10)}12345`],
   ])('answer 408 to who %s', async (_, bytes) => {
     const codes: string[] = [];
-    const measures = {
+    const recorder = {
       requestAnswered: (status: number, code?: string) => codes.push(`${status} ${code}`),
       committed: () => {},
       forDestination: () => ({ attemptEnded: () => {} }),
     };
-    const connection = await start({ timeouts: limits, measures });
+    const connection = await start({ timeouts: limits, recorder });
     await connection.send(bytes);
     expect((await connection.nextResponse()).status).toBe(408);
     await connection.closed;

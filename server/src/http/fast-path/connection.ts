@@ -10,34 +10,34 @@ import type { PreparedResponse } from '../responses.ts';
 import { type FastPathRequest, parseFastPathRequest } from './request-parser.ts';
 import type { ResponseWriter } from './response-writer.ts';
 
-export interface FastPathOptions extends Omit<FastPathContext, 'attend' | 'left'> {
+export interface FastPathOptions extends Omit<FastPathContext, 'handOver' | 'onRelease'> {
   readonly limits: FastPathTimeouts;
   readonly isTls: boolean;
 }
 
-/** The connections that are read without `node:http`: every one from its beginning until something is not plain. */
+/** The connections on the fast path. Every connection begins here, and stays until it sends something that is not plain. */
 export class FastPathConnections {
   readonly #open = new Set<FastPathConnection>();
   readonly #limits: FastPathTimeouts;
 
   /**
-   * Stands between the server and Node's own reader of connections, which is called for those that are handed over: in all
-   * else, the bounds, the time limits, the closing, it is the same server for both.
+   * Takes the place of Node's own listener for connections, which is called for those that are handed over. Bounds, handshakes
+   * and closing stay those of the one server.
    */
   constructor(server: Server, { limits, isTls, ...shared }: FastPathOptions) {
     this.#limits = limits;
     const event = isTls ? 'secureConnection' : 'connection';
-    const [read] = server.listeners(event) as ((socket: Socket) => void)[];
-    server.off(event, read!);
-    const tools: FastPathContext = {
+    const [nodeListener] = server.listeners(event) as ((socket: Socket) => void)[];
+    server.off(event, nodeListener!);
+    const context: FastPathContext = {
       ...shared,
-      attend: (socket) => Reflect.apply(read!, server, [socket]),
-      left: (connection) => this.#open.delete(connection),
+      handOver: (socket) => Reflect.apply(nodeListener!, server, [socket]),
+      onRelease: (connection) => this.#open.delete(connection),
     };
-    server.on(event, (socket: Socket) => this.#open.add(new FastPathConnection(socket, tools)));
+    server.on(event, (socket: Socket) => this.#open.add(new FastPathConnection(socket, context)));
   }
 
-  /** To be called every few seconds. */
+  /** Must be called every few seconds. */
   checkTimeouts(): void {
     const now = performance.now();
     for (const connection of this.#open) connection.checkTimeouts(now, this.#limits);
@@ -48,26 +48,26 @@ export class FastPathConnections {
   }
 }
 
-/** What all plain connections share. */
+/** The parts that all connections of the fast path share. */
 export interface FastPathContext {
   readonly dependencies: RequestDependencies;
   readonly responses: ResponseWriter;
   readonly shutdown: ServerShutdown;
-  readonly measures: MetricsRecorder | undefined;
-  /** Begins to read the connection with `node:http`. */
-  readonly attend: (socket: Socket) => void;
-  /** It is none of the plain connections any more. */
-  readonly left: (connection: FastPathConnection) => void;
+  readonly recorder: MetricsRecorder | undefined;
+  /** Lets `node:http` read the connection. */
+  readonly handOver: (socket: Socket) => void;
+  /** The connection has left the fast path: it was handed over or is closed. */
+  readonly onRelease: (connection: FastPathConnection) => void;
 }
 
-/** How long a connection may be in a state; in milliseconds, as in `TimeLimits`. */
+/** Time limits of a connection's states, as in `ServerTimeouts`. */
 export interface FastPathTimeouts {
   readonly head: Duration;
   readonly request: Duration;
   readonly idle: Duration;
 }
 
-/** Idle since the last look at the time; the next one writes down when that was, so that no request asks for it. */
+/** Idle since some moment after the last check of the limits. The next check sets the time, so that no request reads the clock. */
 const UNKNOWN_TIME = Number.NaN;
 
 const EMPTY = Buffer.alloc(0);
@@ -76,41 +76,40 @@ const EMPTY = Buffer.alloc(0);
  * A connection whose requests have all been plain so far, read without `node:http`.
  *
  * ```
- * silent ──plain request──▶ asking ──its body here, answered──▶ idle ──plain request──▶ asking
- *    │                        └── last answer, too slow, broken off, client gone ──▶ over
- *    └── anything else (the same from idle) ──▶ over here: node:http goes on, from the first byte that was not answered
+ * new ──plain request──▶ active ──body read, answered──▶ idle ──plain request──▶ active
+ *  │                       └── last answer, timeout, cut short, client disconnected ──▶ released
+ *  └── anything else (the same from idle) ──▶ released: node:http reads on, from the first byte without an answer
  * ```
- * A plain request is alone: whoever sends more bytes right behind it is handed over with both, as only `node:http` takes
- * requests before the one in front of them is answered. What comes while one is waiting for its verdict is left unread until
- * then. So there is one request at a time, the connection itself is its exchange, and a call costs no closure, listener
- * or timer here.
+ * A plain request has no further bytes behind it: pipelined requests are handed over, as only `node:http` reads a request
+ * before the one in front of it is answered. Bytes that come during a request stay unread until its answer. With one request
+ * at a time the connection itself is the exchange, and a call costs no closure, listener or timer here.
  */
 export class FastPathConnection implements HttpExchange {
   readonly peer: Socket;
   readonly #context: FastPathContext;
-  #state: 'silent' | 'asking' | 'idle' | 'over' = 'silent';
-  /** When the state began that has a limit, on the clock of `performance`. */
+  #state: 'new' | 'active' | 'idle' | 'released' = 'new';
+  /** Begin of the state, where it has a time limit, on the clock of `performance`. */
   #stateSince = performance.now();
-  /** While asking. */
+  /** While active. */
   #request: FastPathRequest | undefined;
-  /** While asking, unless it was refused by its head. It must know when the client goes before its body is here. */
+  /** While active, unless the request was refused by its head. */
   #call: IncomingCall | undefined;
   #drained: DrainedBody | undefined;
-  /** Bytes of the body that are still to come. */
+  /** Bytes of the body that have not come yet. */
   #bodyRemaining = 0;
   #isResponseSent = false;
-  #closesAfter = false;
-  /** Whether the client will send nothing more. */
+  #closesAfterResponse = false;
+  /** The client has closed its side and will send nothing more. */
   #isHalfClosed = false;
-  /** Whether nothing is read because something has to come first. */
+  /** Reading waits for the answer, or for the client to read. */
   #isPaused = false;
-  /** Clients send the same header with every request of a connection. */
+  /** The last Authorization header: clients send the same one with every request of a connection. */
   #authorization = '';
   #writeKey: string | undefined;
 
-  constructor(peer: Socket, tools: FastPathContext) {
+  constructor(peer: Socket, context: FastPathContext) {
     this.peer = peer;
-    this.#context = tools;
+    this.#context = context;
     peer.on('data', this.#onData);
     peer.on('end', this.#onEnd);
     peer.on('close', this.#onClose);
@@ -144,55 +143,55 @@ export class FastPathConnection implements HttpExchange {
   }
 
   closeAfterResponse(): void {
-    this.#closesAfter = true;
+    this.#closesAfterResponse = true;
   }
 
   abort(): void {
-    this.#state = 'over';
+    this.#state = 'released';
     this.peer.destroy();
   }
 
   reply(answer: PreparedResponse): void {
-    const { measures, shutdown: closing, responses: texts } = this.#context;
-    measures?.requestAnswered(answer.status, answer.code);
-    if (this.#state === 'over') return;
+    const { recorder, shutdown, responses } = this.#context;
+    recorder?.requestAnswered(answer.status, answer.code);
+    if (this.#state === 'released') return;
     this.#isResponseSent = true;
     const full = this.#request!.hasOrigin ? withCorsHeaders(answer) : answer;
-    if (this.#closesAfter || closing.isClosing) {
-      this.#state = 'over';
-      this.peer.end(texts.serializeLast(full), () => this.peer.destroy());
+    if (this.#closesAfterResponse || shutdown.isClosing) {
+      this.#state = 'released';
+      this.peer.end(responses.serializeLast(full), () => this.peer.destroy());
       return;
     }
-    if (!this.peer.write(texts.serialize(full))) this.#pauseUntilDrain();
+    if (!this.peer.write(responses.serialize(full))) this.#pauseUntilDrain();
     this.#finishRequest();
   }
 
-  /** Cuts off what takes too long, as `node:http` does; `now` is on the clock of `performance`. */
+  /** Ends the connection when its state lasts too long, as `node:http` does. `now` is on the clock of `performance`. */
   checkTimeouts(now: number, limits: FastPathTimeouts): void {
     if (Number.isNaN(this.#stateSince)) {
       this.#stateSince = now;
       return;
     }
-    const lasted = now - this.#stateSince;
+    const elapsed = now - this.#stateSince;
     if (this.#state === 'idle') {
-      if (lasted >= limits.idle) this.abort();
-    } else if (this.#state === 'silent') {
-      if (lasted >= limits.head) this.#failRequest('ERR_HTTP_REQUEST_TIMEOUT');
-    } else if (this.#state === 'asking' && this.#bodyRemaining > 0) {
-      if (lasted >= limits.request) this.#failRequest('ERR_HTTP_REQUEST_TIMEOUT');
+      if (elapsed >= limits.idle) this.abort();
+    } else if (this.#state === 'new') {
+      if (elapsed >= limits.head) this.#failRequest('ERR_HTTP_REQUEST_TIMEOUT');
+    } else if (this.#state === 'active' && this.#bodyRemaining > 0) {
+      if (elapsed >= limits.request) this.#failRequest('ERR_HTTP_REQUEST_TIMEOUT');
     }
   }
 
-  /** The server is about to stop: closes it unless a client waits here for an answer. */
+  /** Closes the connection unless its client waits for an answer. For the stop of the server. */
   closeIfIdle(): void {
-    if (this.#state === 'idle' || (this.#state === 'asking' && this.#isHalfClosed)) this.abort();
+    if (this.#state === 'idle' || (this.#state === 'active' && this.#isHalfClosed)) this.abort();
   }
 
   readonly #onData = (piece: Buffer): void => {
     switch (this.#state) {
-      case 'over':
+      case 'released':
         return;
-      case 'asking':
+      case 'active':
         if (this.#bodyRemaining > 0) this.#readBody(piece);
         else this.#pushBack(piece);
         return;
@@ -207,7 +206,7 @@ export class FastPathConnection implements HttpExchange {
       this.#handOver(piece);
       return;
     }
-    this.#state = 'asking';
+    this.#state = 'active';
     this.#request = request;
     this.#isResponseSent = false;
     this.#bodyRemaining = request.contentLength;
@@ -238,31 +237,31 @@ export class FastPathConnection implements HttpExchange {
     }
   }
 
-  /** Ready for the next request when there is nothing more to read or write of this one. */
+  /** Becomes idle when the body is read and the answer is sent. */
   #finishRequest(): void {
-    if (this.#state !== 'asking' || !this.#isResponseSent || this.#bodyRemaining > 0) return;
+    if (this.#state !== 'active' || !this.#isResponseSent || this.#bodyRemaining > 0) return;
     if (this.#context.shutdown.isClosing) {
-      // Answered before, and only now rid of its body.
+      // The answer was sent earlier, and only now has the body been read.
       this.abort();
       return;
     }
     this.#state = 'idle';
     this.#stateSince = UNKNOWN_TIME;
-    // A head may hold on to all the bytes that were read with it.
+    // The request may keep the whole buffer that it was read from in memory.
     this.#request = undefined;
     this.#call = undefined;
     this.#drained = undefined;
     if (this.#isPaused) this.#resume();
   }
 
-  /** It came behind a request that waits for its verdict. */
+  /** These bytes came behind a request that has no answer yet. They are read again later. */
   #pushBack(piece: Buffer): void {
     this.#isPaused = true;
     this.peer.pause();
     this.peer.unshift(piece);
   }
 
-  /** A client that does not read its answers is not asked for more requests. */
+  /** No more requests are read from a client that does not read its answers. */
   #pauseUntilDrain(): void {
     this.#isPaused = true;
     this.peer.pause();
@@ -270,57 +269,57 @@ export class FastPathConnection implements HttpExchange {
   }
 
   #resume(): void {
-    const isWaiting = this.#state === 'asking' && this.#bodyRemaining === 0;
-    if (isWaiting || this.#state === 'over' || this.peer.writableNeedDrain) return;
+    const isWaiting = this.#state === 'active' && this.#bodyRemaining === 0;
+    if (isWaiting || this.#state === 'released' || this.peer.writableNeedDrain) return;
     this.#isPaused = false;
     this.peer.resume();
   }
 
   /**
-   * From here on `node:http` reads the connection, beginning with these bytes. They are put back, and read again before
-   * anything else can happen: from then on `node:http` takes what arrives right from the system, past what was put back.
+   * Lets `node:http` read the connection, beginning with these bytes. They are put back and read at once: later `node:http`
+   * reads right from the system, past everything that was put back.
    */
   #handOver(bytes: Buffer): void {
-    this.#state = 'over';
+    this.#state = 'released';
     const { peer } = this;
     peer.off('data', this.#onData);
     peer.off('end', this.#onEnd);
     peer.off('close', this.#onClose);
     peer.off('error', ignoreError);
-    this.#context.left(this);
+    this.#context.onRelease(this);
     peer.unshift(bytes);
-    this.#context.attend(peer);
+    this.#context.handOver(peer);
     peer.read();
   }
 
   /**
-   * The client will send nothing more. It may still read, and gets its answer; or it may be gone, which looks the same, and
-   * a stop does not wait for it.
+   * The client has closed its side. It may still read, and gets its answer. A client that is gone looks the same, so a stop of
+   * the server does not wait for it.
    */
   readonly #onEnd = (): void => {
-    if (this.#state === 'over') return;
+    if (this.#state === 'released') return;
     this.#isHalfClosed = true;
-    if (this.#state !== 'asking') {
-      this.#state = 'over';
+    if (this.#state !== 'active') {
+      this.#state = 'released';
       this.peer.end();
     } else if (this.#bodyRemaining > 0) this.#failRequest('HPE_INVALID_EOF_STATE');
     else if (this.#context.shutdown.isClosing) this.abort();
-    else this.#closesAfter = true;
+    else this.#closesAfterResponse = true;
   };
 
-  /** What is here is no whole request. One that was refused by its head has its answer, and gets no second one. */
+  /** The request stays incomplete. One that was refused by its head has its answer already, and gets no second one. */
   #failRequest(code: string): void {
-    this.#state = 'over';
+    this.#state = 'released';
     if (this.#isResponseSent) this.peer.end(() => this.peer.destroy());
-    else rejectUnreadable(code, this.peer, this.#context.measures);
+    else rejectUnreadable(code, this.peer, this.#context.recorder);
   }
 
   readonly #onClose = (): void => {
-    this.#state = 'over';
-    this.#context.left(this);
+    this.#state = 'released';
+    this.#context.onRelease(this);
     this.#call?.onDisconnect();
   };
 }
 
-/** The close that follows is all there is to know of an error. */
+/** Each error is followed by `close`, which is handled. */
 function ignoreError(): void {}

@@ -1,10 +1,9 @@
-import { STATUS_TEXT } from '../../model/http-syntax.ts';
 import { type Duration, SECOND } from '../../model/time.ts';
-import type { PreparedResponse } from '../responses.ts';
+import { CONNECTION_CLOSE, type PreparedResponse, serializeResponse } from '../responses.ts';
 
 /**
- * Answers as text, byte for byte as `node:http` writes them: a client cannot tell which of the two has read its request. What
- * was asked for last is kept until the second is over, since nearly every answer is the same.
+ * Makes answers byte for byte as `node:http` writes them, so that a client cannot tell which of the two has read its
+ * request. The last answer is cached until the second is over, because nearly every answer is the same.
  */
 export class ResponseWriter {
   readonly #keepAliveHeaders: string;
@@ -12,35 +11,29 @@ export class ResponseWriter {
   #lastResponse: PreparedResponse | undefined;
   #lastText = '';
 
-  /** `idle` is how long a connection may be idle. */
+  /** `idle` is announced to clients as the time that a connection may be idle. */
   constructor(idle: Duration) {
     this.#keepAliveHeaders = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(idle / SECOND)}\r\n`;
   }
 
   serialize(answer: PreparedResponse): string {
     if (answer === this.#lastResponse) return this.#lastText;
-    this.#lastText = this.#format(answer, this.#keepAliveHeaders);
+    this.#lastText = serializeResponse(answer, '', this.#dateHeader() + this.#keepAliveHeaders);
     this.#lastResponse = answer;
     return this.#lastText;
   }
 
-  /** Of an answer that is the last of its connection. */
+  /** Like `serialize`, for an answer that is the last of its connection. */
   serializeLast(answer: PreparedResponse): string {
-    return this.#format(answer, 'Connection: close\r\n');
+    return serializeResponse(answer, '', this.#dateHeader() + CONNECTION_CLOSE);
   }
 
-  #format({ status, headers, body }: PreparedResponse, connection: string): string {
-    let head = `HTTP/1.1 ${status} ${STATUS_TEXT[status]}\r\n`;
-    for (let at = 0; at < headers.length; at += 2) head += `${headers[at]}: ${headers[at + 1]}\r\n`;
-    return `${head}Date: ${this.#currentDate()}\r\n${connection}\r\n${body}`;
-  }
-
-  /** On the clock that `node:http` uses for this header. */
-  #currentDate(): string {
+  /** The wall clock of the process, as `node:http` uses it for this header. */
+  #dateHeader(): string {
     if (this.#date !== undefined) return this.#date;
     const now = new Date();
     setTimeout(() => this.#clear(), SECOND - now.getMilliseconds()).unref();
-    this.#date = now.toUTCString();
+    this.#date = `Date: ${now.toUTCString()}\r\n`;
     return this.#date;
   }
 

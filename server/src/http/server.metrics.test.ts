@@ -17,12 +17,12 @@ async function counted(
   options: TestServerOptions = {},
 ): Promise<string[]> {
   const counts: string[] = [];
-  const measures: MetricsRecorder = {
+  const recorder: MetricsRecorder = {
     requestAnswered: (status, code) => counts.push(`${status} ${code ?? 'fine'}`),
     committed: () => {},
     forDestination: () => ({ attemptEnded: () => {} }),
   };
-  running = await startTestServer({ ...options, measures });
+  running = await startTestServer({ ...options, recorder });
   for (const bytes of sent) {
     const connection: TestConnection = await running.connect();
     await connection.send(bytes);

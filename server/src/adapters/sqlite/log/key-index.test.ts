@@ -16,7 +16,7 @@ const MEMORY = 64 * 1024 * 1024;
 const highOf = (n: number) => Math.imul(n, 0x9e3779b1) >>> 0;
 const lowOf = (n: number) => Math.imul(n, 0x85ebca6b) >>> 0;
 
-describe('keys', () => {
+describe('the key index', () => {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-keys-'));
   const database = openDatabase(folder, { isNew: true });
   const count = MEMTABLE_KEYS + 50_000;
@@ -58,31 +58,31 @@ describe('keys', () => {
   const finds = (all: KeyIndex, n: number, since = Number.NEGATIVE_INFINITY) =>
     all.some(highOf(n), lowOf(n), since, (position) => position === n);
 
-  it('are sealed in many short slices', () => {
+  it('flushes a memtable in many short slices', () => {
     console.log(
-      `${MEMTABLE_KEYS.toLocaleString('en')} keys sealed in ${slices} slices, the longest ${longest.toFixed(1)} ms`,
+      `${MEMTABLE_KEYS.toLocaleString('en')} keys flushed in ${slices} slices, the longest ${longest.toFixed(1)} ms`,
     );
     expect(slices).toBeGreaterThan(60);
   });
 
-  it('are found whether they are sealed or still in memory', () => {
+  it('finds keys of runs and of the memtable', () => {
     for (let n = 0; n < count; n += 97) expect(finds(keys, n), `key ${n}`).toBe(true);
     for (let n = count; n < count + 1000; n++) expect(finds(keys, n)).toBe(false);
   });
 
-  it('are found after a restart, with and without memory for filters', () => {
+  it('finds them after a restart, with and without memory for filters', () => {
     for (const memory of [MEMORY, 0]) {
       const reopened = openKeys(memory);
       for (let n = 0; n < MEMTABLE_KEYS; n += 997) expect(finds(reopened, n), `key ${n}`).toBe(true);
     }
   });
 
-  it('of a run that is too old are not asked for', () => {
+  it('does not read a run that is too old', () => {
     expect(finds(keys, 5, MEMTABLE_KEYS)).toBe(false);
     expect(finds(keys, 5, MEMTABLE_KEYS - 1)).toBe(true);
   });
 
-  it('that were not sealed to the end at a crash are made again from the chunks', () => {
+  it('does a flush that a crash cut off again, from the chunks', () => {
     database.exec('begin');
     database.exec('insert into run(from_position, to_position, youngest, n, form) values (9, 10, 1, 1, 0)');
     database.exec('commit');
@@ -91,7 +91,7 @@ describe('keys', () => {
     expect(database.prepare('select count(*) as n from run').get()).toEqual({ n: 1 });
   });
 
-  it('go when the events of their run are gone, in slices', () => {
+  it('drops a run when its events are gone, in slices', () => {
     expect(keys.dropOldestRun(MEMTABLE_KEYS - 1)).toBe(false);
     let dropped = 0;
     while (keys.dropOldestRun(MEMTABLE_KEYS)) dropped++;

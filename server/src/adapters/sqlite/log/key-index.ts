@@ -8,72 +8,99 @@ import { MEMTABLE_KEYS, Memtable } from './memtable.ts';
 import { RunSet } from './run-set.ts';
 import { PAGE_ENTRIES, SortedRun, SortedRunBuilder, type SortedRunFacts } from './sorted-run.ts';
 
-/** Keys scanned, and parts of a filter written, in one slice: about two milliseconds, and a quarter of a megabyte. */
+/**
+ * The key index is a log-structured merge tree (LSM) without levels. It finds the position of an event by the 64-bit hash
+ * of its source and messageId:
+ *
+ *     append                                      lookup
+ *       │                                           │
+ *       ▼                                           ├─ 1. memtable and frozen memtables
+ *     memtable ──full──▶ frozen memtable            │
+ *                             │ flush, in slices    ├─ 2. filters of the sorted runs: which runs may hold the key
+ *                             ▼                     │
+ *                        sorted run + filter        └─ 3. one page of each such run
+ *                             │ merge, in slices
+ *                             ▼
+ *                        merged filter of 2, 4, 8 or 16 runs
+ *
+ * - The **memtable** (memtable.ts) is a hash table in memory that holds the newest keys, about a million. A full one is
+ *   **frozen**: it is only read, and a new one takes its place.
+ * - A **flush** writes the frozen memtable as a **sorted run** (sorted-run.ts): pages of keys in order, each with its
+ *   position, and a **filter**. A run never changes.
+ * - The **filter** of a run stands in memory as far as `KeyIndexOptions.memory` reaches. A **merge** (run-set.ts) makes one
+ *   filter of two, so that a lookup asks a few filters and not one for each run. Only filters are merged: runs stay as they
+ *   are, because nothing is overwritten and the oldest run goes as a whole when its events are past their retention.
+ * - A **lookup** proposes positions. The caller compares the stored event (dedupe.ts), because two ids may share a hash.
+ *
+ * The chunks hold every key too. After a restart the memtable is filled from them, and a damaged run is rebuilt from them.
+ */
+
+/** Keys flushed in one slice: about two milliseconds. */
 const SLICE_KEYS = 16_384;
+/** Parts of a filter written in one slice: a quarter of a megabyte. */
 const SLICE_FILTER_PARTS = 4;
 const FILTER_PART_BYTES = 65_536;
 
-/** Room for pages and filter parts under the number of a run. */
+/** Pages, and parts of the filter, that one run can have. A page is stored under run · PAGES_PER_RUN + page. */
 const PAGES_PER_RUN = 2 ** 20;
 
 export interface KeyIndexOptions {
   readonly marks: Watermarks;
-  /** Bytes that filters may take. */
+  /** Bytes of memory for filters. */
   readonly memory: number;
   readonly avoided: Quarantine;
 }
 
-/** A full table on its way to disk. It answers questions until its run does. */
+/** A full memtable that waits for its flush. Lookups read it until its run is complete. */
 interface FrozenMemtable {
   readonly memtable: Memtable;
   readonly fromPosition: Position;
   readonly toPosition: Position;
-  readonly youngest: Time;
+  /** When its newest event arrived. */
+  readonly newest: Time;
 }
 
+/** A flush under way. */
 interface MemtableFlush {
   readonly frozen: FrozenMemtable;
   readonly facts: SortedRunFacts;
   readonly builder: SortedRunBuilder;
-  /** Slot to go on from; −1 when all pages are written. */
+  /** The slot of the memtable to go on from; −1 when all pages are written. */
   slot: number;
   /** Parts of the filter written so far. */
   parts: number;
-  /** The filter as it is written, made when the last key has been seen. */
+  /** The bytes of the filter, made after the last key. */
   filter?: Buffer;
 }
 
-/**
- * Where every (source, messageId) is: the newest keys in a table in memory, the others in sealed runs on disk, each with a
- * filter in memory as far as the budget reaches. A table of keys in the database would cost a random page for each event.
- */
+/** Positions by key. A table of keys in SQLite would dirty a random page for each event. */
 export class KeyIndex {
   readonly #sql: ReturnType<typeof statements>;
   readonly #database: DatabaseSync;
-  readonly #avoided: Quarantine;
+  readonly #quarantine: Quarantine;
   readonly #chunks: Chunks;
   readonly #marks: Watermarks;
   #memtable = new Memtable();
   #memtableFrom: Position;
-  #youngest: Time = 0;
+  #newest: Time = 0;
   #frozen: FrozenMemtable[] = [];
   #flushing: MemtableFlush | undefined;
   readonly #runs: RunSet;
-  /** Runs with a page that was found damaged. */
+  /** Ids of runs that have a damaged page. */
   readonly #damagedRuns = new Set<number>();
   #found = new Uint8Array(512);
-  /** Means nothing; kept, so that what was looked at ahead of time is looked at. */
+  /** The result of `Memtable.touch`. It means nothing, but without a use the compiler would drop the reads. */
   touched = 0;
 
   constructor(database: DatabaseSync, chunks: Chunks, { marks, memory, avoided }: KeyIndexOptions) {
     this.#database = database;
-    this.#avoided = avoided;
+    this.#quarantine = avoided;
     this.#sql = statements(database);
     this.#chunks = chunks;
     this.#marks = marks;
     const runs = this.#loadRuns(memory);
     this.#runs = new RunSet(runs, memory);
-    // A run that could not be read leaves a gap between its neighbours; its keys still stand in the chunks.
+    // A run that cannot be read leaves a gap between its neighbours. The chunks still hold its keys.
     let covered = marks.keysFrom;
     for (const { facts } of runs) {
       for (let from = covered; from < facts.fromPosition; )
@@ -92,51 +119,52 @@ export class KeyIndex {
     this.#chunks.keysBetween(from, end, (first, until, keys) => {
       for (let index = 0; index * 2 < keys.length; index++) {
         const [high, low] = [keys[index * 2]!, keys[index * 2 + 1]!];
-        // Two zeros are what erasing leaves of a key: nothing to find, and they would all want the same slot.
+        // Erasure leaves two zeros of a key. Nobody looks them up, and all of them would want the same slot.
         if (high !== 0 || low !== 0) visit(high, low, first + index, until);
       }
     });
   }
 
-  /** Reads the keys of a range again, as many as one table takes; where it ends. */
+  /** Fills a frozen memtable with the keys of a range of chunks, as many as fit. Returns the position to go on from. */
   #rebuildMemtable(fromPosition: Position, end: Position): Position {
     const toPosition = Math.min(end, fromPosition + MEMTABLE_KEYS);
-    const table = new Memtable();
-    let youngest = 0;
+    const memtable = new Memtable();
+    let newest = 0;
     this.#eachKey(fromPosition, toPosition, (high, low, position, until) => {
-      table.add(high, low, position);
-      youngest = Math.max(youngest, until);
+      memtable.add(high, low, position);
+      newest = Math.max(newest, until);
     });
-    this.#frozen.push({ memtable: table, fromPosition, toPosition, youngest });
+    this.#frozen.push({ memtable, fromPosition, toPosition, newest });
     return toPosition;
   }
 
+  /** Adds a key. Positions ascend from call to call. `at`: when the event arrived. */
   add(high: number, low: number, position: Position, at: Time): void {
     if (this.#memtable.isFull) this.#freeze(position);
     this.#memtable.add(high, low, position);
-    if (at > this.#youngest) this.#youngest = at;
+    if (at > this.#newest) this.#newest = at;
   }
 
-  /** Whether `matches` says yes to any position under this key, among events that may be younger than `since`. */
+  /** Whether `matches` accepts any position of this key. Runs whose events all arrived before `since` are not read. */
   some(high: number, low: number, since: Time, matches: (position: Position) => boolean): boolean {
     return this.someInMemory(high, low, matches) || this.#runs.some(high, low, { since, matches });
   }
 
-  /** The same among the newest keys. */
+  /** The same, in the memtables alone. */
   someInMemory(high: number, low: number, matches: (position: Position) => boolean): boolean {
     if (this.#memtable.some(high, low, matches)) return true;
-    for (const { memtable: table } of this.#frozen) if (table.some(high, low, matches)) return true;
+    for (const { memtable } of this.#frozen) if (memtable.some(high, low, matches)) return true;
     return false;
   }
 
-  /** The same among the others. Ask `maySealed` first. */
+  /** The same, in the runs alone. Ask `mayBeOnDisk` first. */
   someOnDisk(high: number, low: number, since: Time, matches: (position: Position) => boolean): boolean {
     return this.#runs.some(high, low, { since, matches });
   }
 
   /**
-   * Which of these keys (pairs of words, high before low) `someSealed` may know: 1 for each that it may, 0 for each that it
-   * does not. Used up with the next call.
+   * Asks the filters for all keys of a batch at once: 1 for a key that a run may hold, 0 for one that no run holds. `keys`
+   * are pairs of words, high before low. The next call overwrites the answer.
    */
   mayBeOnDisk(keys: Uint32Array): Uint8Array {
     const n = keys.length / 2;
@@ -147,25 +175,27 @@ export class KeyIndex {
     return found;
   }
 
-  /** When the youngest event arrived. */
+  /** When the newest event arrived. */
   get youngest(): Time {
-    return this.#youngest;
+    return this.#newest;
   }
 
-  /** Does one slice of sealing inside the caller's transaction. False when there is nothing to seal or to group. */
+  /**
+   * Does one slice of a flush inside the caller's transaction, or of a rebuild or a merge when there is nothing to flush.
+   * False when there is nothing to do.
+   */
   flush(): boolean {
     this.#flushing ??= this.#beginFlush();
-    const sealing = this.#flushing;
-    if (sealing === undefined) return this.#rebuildRun() || this.#runs.mergeFilters();
-    if (sealing.slot >= 0) {
-      const { memtable: table } = sealing.frozen;
-      sealing.slot = table.scan(sealing.slot, SLICE_KEYS, sealing.builder.add);
-      if (sealing.slot < 0) sealing.builder.end();
-    } else if (!this.#writeFilter(sealing)) this.#finishFlush(sealing);
+    const flush = this.#flushing;
+    if (flush === undefined) return this.#rebuildRun() || this.#runs.mergeFilters();
+    if (flush.slot >= 0) {
+      flush.slot = flush.frozen.memtable.scan(flush.slot, SLICE_KEYS, flush.builder.add);
+      if (flush.slot < 0) flush.builder.end();
+    } else if (!this.#writeFilter(flush)) this.#finishFlush(flush);
     return true;
   }
 
-  /** Drops the oldest run when all its events are gone, a slice at a time. False when there is none. */
+  /** Drops the oldest run, a slice at a time, when all its events are below `before`. False when there is no such run. */
   dropOldestRun(before: Position): boolean {
     const { oldest } = this.#runs;
     if (oldest === undefined || oldest.facts.toPosition > before) return false;
@@ -179,7 +209,7 @@ export class KeyIndex {
     return true;
   }
 
-  /** Checks one page of a run, and notes a run that has a damaged one; the next, or undefined behind the last of all runs. */
+  /** Checks one page of a run and marks a damaged run for its rebuild. Returns the next page; undefined after the last run. */
   verifyPage({ run, page }: { run: number; page: number }): { run: number; page: number } | undefined {
     const facts = this.#runs.at(run)?.facts;
     if (facts === undefined) return undefined;
@@ -188,7 +218,7 @@ export class KeyIndex {
     return { run, page: page + 1 };
   }
 
-  /** Reads the keys of a damaged run from the chunks again; they are then sealed like any others. */
+  /** Replaces a damaged run with frozen memtables that are filled from the chunks. */
   #rebuildRun(): boolean {
     for (const id of this.#damagedRuns) {
       this.#damagedRuns.delete(id);
@@ -216,7 +246,7 @@ export class KeyIndex {
       memtable: this.#memtable,
       fromPosition: this.#memtableFrom,
       toPosition: next,
-      youngest: this.#youngest,
+      newest: this.#newest,
     });
     this.#memtable = new Memtable();
     this.#memtableFrom = next;
@@ -225,11 +255,11 @@ export class KeyIndex {
   #beginFlush(): MemtableFlush | undefined {
     const frozen = this.#frozen[0];
     if (frozen === undefined) return undefined;
-    const { fromPosition, toPosition, youngest, memtable: table } = frozen;
+    const { fromPosition, toPosition, newest, memtable } = frozen;
     const id = Number(
-      this.#sql.insertRun.run(fromPosition, toPosition, youngest, table.size).lastInsertRowid,
+      this.#sql.insertRun.run(fromPosition, toPosition, newest, memtable.size).lastInsertRowid,
     );
-    const builder = new SortedRunBuilder(table.size, (page, entries) => {
+    const builder = new SortedRunBuilder(memtable.size, (page, entries) => {
       const key = id * PAGES_PER_RUN + page;
       this.#sql.insertPage.run(key, withChecksum(entries, checksumOf(key)));
     });
@@ -237,24 +267,32 @@ export class KeyIndex {
     return {
       frozen,
       builder,
-      facts: { id, n: table.size, bucketBits, fromPosition, toPosition, youngest, hasSums: true },
+      facts: {
+        id,
+        n: memtable.size,
+        bucketBits,
+        fromPosition,
+        toPosition,
+        youngest: newest,
+        hasSums: true,
+      },
       slot: 0,
       parts: 0,
     };
   }
 
   /** Writes the next parts of the filter; false when all are written. */
-  #writeFilter(sealing: MemtableFlush): boolean {
-    const { facts, builder, parts } = sealing;
-    sealing.filter ??= filterBytes(builder);
-    const bytes = sealing.filter;
+  #writeFilter(flush: MemtableFlush): boolean {
+    const { facts, builder, parts } = flush;
+    flush.filter ??= filterBytes(builder);
+    const bytes = flush.filter;
     for (let nth = 0; nth < SLICE_FILTER_PARTS; nth++) {
       const part = parts + nth;
       if (part * FILTER_PART_BYTES >= bytes.length) break;
       const piece = bytes.subarray(part * FILTER_PART_BYTES, (part + 1) * FILTER_PART_BYTES);
       this.#sql.insertPart.run(facts.id * PAGES_PER_RUN + part, withChecksum(piece, partSeed(facts, part)));
     }
-    sealing.parts += SLICE_FILTER_PARTS;
+    flush.parts += SLICE_FILTER_PARTS;
     return parts * FILTER_PART_BYTES < bytes.length;
   }
 
@@ -265,9 +303,9 @@ export class KeyIndex {
     this.#flushing = undefined;
   }
 
-  /** The oldest first, filters of the youngest as far as the memory reaches. Those that cannot be read are deleted. */
+  /** The runs, the oldest first. The newest get their filters first, as far as `memory` reaches. Unreadable runs are deleted. */
   #loadRuns(memory: number): SortedRun[] {
-    // A run that was not finished is made again: its keys are still in the chunks.
+    // A flush that a crash cut off is done again: the chunks still hold its keys.
     for (const { id } of this.#sql.unfinished.all() as unknown as { id: number }[]) this.#deleteRun(id);
     let bytes = 0;
     const rows = this.#sql.runs.all() as unknown as RunRow[];
@@ -300,14 +338,14 @@ export class KeyIndex {
 
   readonly #readPage = ({ id, hasSums }: SortedRunFacts, page: number): Uint8Array | undefined => {
     const key = id * PAGES_PER_RUN + page;
-    if (this.#avoided.hasPage(key)) {
+    if (this.#quarantine.hasPage(key)) {
       this.#damagedRuns.add(id);
       return undefined;
     }
     const read = unlessDamaged(() => ({
       row: this.#sql.page.get(key) as { entries: Uint8Array } | undefined,
     }));
-    if (read === undefined) this.#avoided.addPage(key, this.#database);
+    if (read === undefined) this.#quarantine.addPage(key, this.#database);
     const row = read?.row;
     const entries = row && hasSums ? withoutChecksum(row.entries, checksumOf(key)) : row?.entries;
     if (entries === undefined) this.#damagedRuns.add(id);
@@ -315,12 +353,12 @@ export class KeyIndex {
   };
 }
 
-/** Of a run that is whole, in column "form"; format 1 wrote 1. */
+/** Column "form" of a complete run whose parts carry checksums. Format 1 wrote 1; 0 is a run that is not complete. */
 const WITH_SUMS = 2;
 
 type RunRow = Omit<SortedRunFacts, 'bucketBits' | 'hasSums'> & { readonly form: number };
 
-/** The first part of a filter vouches for the row of the run too. */
+/** The seed of the checksum of a filter's part. The first part covers the row of the run too. */
 function partSeed({ id, n, fromPosition, toPosition, youngest }: SortedRunFacts, part: number): number {
   return part === 0 ? checksumOf(id, n, fromPosition, toPosition, youngest) : checksumOf(id, part);
 }

@@ -28,7 +28,7 @@ describe('keyHash', () => {
     expect(new Set(hashes).size).toBe(hashes.length);
   });
 
-  // Of the reference implementation: the key is the bytes 0 to 7, the message as many bytes from 0 on.
+  // Vectors of the reference implementation: the key is the bytes 0 to 7, the message is that many bytes from 0 on.
   it.each([
     [4, 'd5e78a175be52ea1'],
     [5, 'cb9d7c3f2f3db580'],
@@ -67,29 +67,29 @@ describe('keyHash', () => {
   });
 });
 
-describe('KeyTable', () => {
-  it('finds every position under its key, also where keys are the same, and through its growing', () => {
+describe('a memtable', () => {
+  it('finds every position of a key, also when keys are equal and while it grows', () => {
     const key = fc.tuple(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 0xffffffff }));
     fc.assert(
       fc.property(fc.array(key, { maxLength: 400 }), (keys) => {
-        const table = new Memtable();
+        const memtable = new Memtable();
         keys.forEach(([high, low], position) => {
-          table.add(high, low, position);
+          memtable.add(high, low, position);
         });
         keys.forEach(([high, low], position) => {
-          expect(table.some(high, low, (found) => found === position)).toBe(true);
+          expect(memtable.some(high, low, (found) => found === position)).toBe(true);
         });
-        expect(table.size).toBe(keys.length);
+        expect(memtable.size).toBe(keys.length);
       }),
     );
   });
 
-  it('asks about nothing but positions of the same key', () => {
-    const table = new Memtable();
-    table.add(1, 7, 100);
-    table.add(2, 7, 200);
+  it('proposes only positions of the same key', () => {
+    const memtable = new Memtable();
+    memtable.add(1, 7, 100);
+    memtable.add(2, 7, 200);
     const asked: number[] = [];
-    table.some(2, 7, (position) => {
+    memtable.some(2, 7, (position) => {
       asked.push(position);
       return false;
     });

@@ -1,32 +1,32 @@
 import type { Position } from '../../../model/event.ts';
 
-/** Sizes a table goes through; the last one holds as many keys as one sealed run. */
+/** Sizes of a memtable as it grows, as bits of the number of slots. The last one holds the keys of one sorted run. */
 const SIZES = [14, 16, 18, 21] as const;
 
-/** Slots behind the last home, so that probing never wraps around and the order of slots stays the order of keys. */
+/** Slots after the last home slot. Probing never wraps around, so the order of slots is the order of keys. */
 const TAIL = 4096;
 
-/** Keys of one table when it is full; then it is sealed and a new one begins. */
+/** Keys of a full memtable. */
 export const MEMTABLE_KEYS = 2 ** (SIZES.at(-1)! - 1);
 
-/** 32-bit words of a slot: high word, low word, position + 1 as a double; a position of 0 marks a free slot. */
+/** 32-bit words of a slot: high word, low word, and position + 1 as a double; 0 there marks a free slot. */
 const SLOT_WORDS = 4;
 const LOW = 1;
-/** The same in doubles. */
+/** Doubles of a slot, and the place of the position among them. */
 const SLOT_DOUBLES = 2;
 const POSITION = 1;
 
 /**
- * An open-addressing table from 64-bit keys to positions, in one flat piece of memory: 16 bytes a slot, so that a look at
- * one is one visit to memory, at most half full, no object per key. The same key may stand in it more than once (different
- * events whose hashes collide).
+ * An open-addressing hash table from 64-bit keys to positions. It is one flat piece of memory, 16 bytes a slot and at most
+ * half full, so that a lookup is one visit to memory and no key costs an object. A key may stand in it more than once,
+ * because different events may share a hash.
  *
- * A key's home is given by its highest bits, so a walk over the slots meets the keys nearly in order: sealing a table is
- * a scan that can stop anywhere, not a sort of a million keys that stalls everything.
+ * The highest bits of a key give its home slot, so a scan over the slots meets the keys almost in order. Writing the
+ * memtable as a sorted run is therefore a scan that can stop anywhere, not a sort of a million keys that blocks the thread.
  */
 export class Memtable {
+  /** `#words` and `#doubles` are two views of the same memory. */
   #words: Uint32Array;
-  /** The same memory. */
   #doubles: Float64Array;
   #step = 0;
   #size = 0;
@@ -50,21 +50,21 @@ export class Memtable {
     this.#size++;
   }
 
-  /** Whether `matches` says yes to any of the positions kept under this key; asks until the first yes. */
+  /** Whether `matches` accepts any position of this key. Stops at the first one it accepts. */
   some(high: number, low: number, matches: (position: Position) => boolean): boolean {
     const words = this.#words;
     const doubles = this.#doubles;
     for (let slot = this.#home(high); ; slot++) {
-      const kept = doubles[slot * SLOT_DOUBLES + POSITION];
-      if (kept === 0 || kept === undefined) return false;
+      const stored = doubles[slot * SLOT_DOUBLES + POSITION];
+      if (stored === 0 || stored === undefined) return false;
       const at = slot * SLOT_WORDS;
-      if (words[at + LOW] === low && words[at] === high && matches(kept - 1)) return true;
+      if (words[at + LOW] === low && words[at] === high && matches(stored - 1)) return true;
     }
   }
 
   /**
-   * Looks at the homes of so many keys, to have them in the caches when they are asked for one by one: the processor makes
-   * many such visits at once. The result means nothing. `keys` are pairs of words, high before low.
+   * Reads the home slots of many keys at once, so that they are in the processor's cache when the keys are looked up one by
+   * one: independent reads overlap. The result means nothing. `keys` are pairs of words, high before low.
    */
   touch(keys: Uint32Array): number {
     const words = this.#words;
@@ -74,8 +74,8 @@ export class Memtable {
   }
 
   /**
-   * Entries in the order of their keys, from a slot on. `visit` gets at least `atLeast` of them, unless the end comes
-   * first. Returns the slot to go on from; the end is −1.
+   * Visits the entries in the order of their keys, from the slot `from` on: at least `atLeast` of them, unless the table ends
+   * first. Returns the slot to go on from; −1 at the end.
    */
   scan(
     from: number,
@@ -87,24 +87,45 @@ export class Memtable {
     let visited = 0;
     let slot = from;
     while (slot < slots) {
-      if (this.#kept(slot) === 0) {
+      if (this.#stored(slot) === 0) {
         slot++;
         continue;
       }
       if (visited >= atLeast) return slot;
       let end = slot;
-      while (end < slots && this.#kept(end) !== 0) end++;
-      // Keys are out of order only within a stretch of slots without a gap, and such stretches are short.
-      const stretch = Array.from({ length: end - slot }, (_, index) => (slot + index) * SLOT_WORDS);
-      stretch.sort((a, b) => words[a]! - words[b]! || words[a + LOW]! - words[b + LOW]!);
-      for (const at of stretch) visit(words[at]!, words[at + LOW]!, this.#kept(at / SLOT_WORDS) - 1);
-      visited += stretch.length;
-      slot = end;
+      while (end < slots && this.#stored(end) !== 0) end++;
+      // Keys are out of order only within a stretch of used slots without a gap. Such stretches are short.
+      if (end - slot > 1) this.#sort(slot, end);
+      visited += end - slot;
+      for (; slot < end; slot++)
+        visit(words[slot * SLOT_WORDS]!, words[slot * SLOT_WORDS + LOW]!, this.#stored(slot) - 1);
     }
     return -1;
   }
 
-  #kept(slot: number): number {
+  /** Sorts a stretch of slots in place, by insertion. Every key of it is still found: no slot between it and its home is free. */
+  #sort(from: number, end: number): void {
+    const words = this.#words;
+    const doubles = this.#doubles;
+    for (let slot = from + 1; slot < end; slot++) {
+      const high = words[slot * SLOT_WORDS]!;
+      const low = words[slot * SLOT_WORDS + LOW]!;
+      const stored = this.#stored(slot);
+      let at = slot;
+      for (; at > from; at--) {
+        const before = (at - 1) * SLOT_WORDS;
+        if (words[before]! < high || (words[before] === high && words[before + LOW]! <= low)) break;
+        words[at * SLOT_WORDS] = words[before]!;
+        words[at * SLOT_WORDS + LOW] = words[before + LOW]!;
+        doubles[at * SLOT_DOUBLES + POSITION] = this.#stored(at - 1);
+      }
+      words[at * SLOT_WORDS] = high;
+      words[at * SLOT_WORDS + LOW] = low;
+      doubles[at * SLOT_DOUBLES + POSITION] = stored;
+    }
+  }
+
+  #stored(slot: number): number {
     return this.#doubles[slot * SLOT_DOUBLES + POSITION]!;
   }
 
@@ -120,7 +141,7 @@ export class Memtable {
     const doubles = this.#doubles;
     let slot = this.#home(high);
     while (doubles[slot * SLOT_DOUBLES + POSITION] !== 0) {
-      if (++slot >= this.#slots()) throw new RangeError('the key table has no room behind its last slot');
+      if (++slot >= this.#slots()) throw new RangeError('the memtable has no room after its last slot');
     }
     this.#words[slot * SLOT_WORDS] = high;
     this.#words[slot * SLOT_WORDS + LOW] = low;
@@ -134,8 +155,8 @@ export class Memtable {
     this.#doubles = new Float64Array(this.#slots() * SLOT_DOUBLES);
     this.#words = new Uint32Array(this.#doubles.buffer);
     for (let at = 0; at < words.length; at += SLOT_WORDS) {
-      const kept = doubles[at / 2 + POSITION]!;
-      if (kept !== 0) this.#insert(words[at]!, words[at + LOW]!, kept);
+      const stored = doubles[at / 2 + POSITION]!;
+      if (stored !== 0) this.#insert(words[at]!, words[at + LOW]!, stored);
     }
   }
 }

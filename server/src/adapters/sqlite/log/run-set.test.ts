@@ -8,8 +8,8 @@ const MEMORY = 64 * 1024 * 1024;
 const highOf = (n: number) => Math.imul(n ^ (n >>> 15), 0x9e3779b1) >>> 0;
 const lowOf = (n: number) => Math.imul(n, 0x85ebca6b) >>> 0;
 
-/** The keys from `id * KEYS` on, bucketed like a million. */
-function seal(id: number): { readonly builder: SortedRunBuilder; readonly pages: Uint8Array[] } {
+/** The keys from `id * KEYS` on, in as many buckets as a full run has. */
+function build(id: number): { readonly builder: SortedRunBuilder; readonly pages: Uint8Array[] } {
   const pages: Uint8Array[] = [];
   const builder = new SortedRunBuilder(2 ** 20, (page, bytes) => {
     pages[page] = bytes;
@@ -21,18 +21,18 @@ function seal(id: number): { readonly builder: SortedRunBuilder; readonly pages:
   return { builder, pages };
 }
 
-const SEALED = Array.from({ length: 40 }, (_, id) => seal(id));
+const BUILT = Array.from({ length: 40 }, (_, id) => build(id));
 
-/** Runs lose their filters to groups, so every try has its own. */
+/** A merge takes the filters of its runs, so every try has its own runs. */
 function runOf(id: number): SortedRun {
-  const { builder, pages } = SEALED[id]!;
+  const { builder, pages } = BUILT[id]!;
   const { bucketBits, starts, remainders } = builder;
   const [fromPosition, toPosition] = [id * KEYS, (id + 1) * KEYS];
   const facts = { id, n: KEYS, bucketBits, fromPosition, toPosition, youngest: toPosition, hasSums: true };
   return new SortedRun(facts, starts, remainders.slice(0, KEYS), (_run, page) => pages[page]!);
 }
 
-it('sealed runs are known, whatever is brought together, halved, dropped and given up for want of memory', () => {
+it('every key is found, whichever filters are merged, halved, or dropped for want of memory', () => {
   const step = fc.oneof(
     { weight: 3, arbitrary: fc.constant('add' as const) },
     { weight: 4, arbitrary: fc.integer({ min: 1, max: 200 }) },
@@ -46,7 +46,7 @@ it('sealed runs are known, whatever is brought together, halved, dropped and giv
         const runs = new RunSet([], memory);
         let [first, next] = [0, 0];
         for (const one of steps) {
-          if (one === 'add' && next < SEALED.length) runs.add(runOf(next++));
+          if (one === 'add' && next < BUILT.length) runs.add(runOf(next++));
           else if (one === 'drop' && first < next) {
             runs.drop(runs.oldest!);
             first++;

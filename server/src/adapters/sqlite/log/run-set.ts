@@ -9,27 +9,28 @@ import {
   type SortedRun,
 } from './sorted-run.ts';
 
-/** A group in the making, and what it stands for when it is made. */
+/** A merge under way. */
 interface FilterMerge {
+  /** The filters that the merged one replaces. */
   readonly parts: readonly FilterPart[];
   readonly slices: Generator<undefined, MergedFilter>;
 }
 
 /**
- * All sealed runs and how they are asked: each by a filter of its own, or by one that it shares with others, as far as
- * the memory reaches. Filters of one size are brought together as soon as there are two: of 23 runs, 16 share one, 4
- * another, 2 a third.
+ * All sorted runs, each with a filter of its own or with a share in a merged one, as far as memory reaches. Two filters of one
+ * size are merged as soon as there are two. Of 23 runs, 16 share one filter, 4 share another, 2 share a third, and 1 has its
+ * own.
  */
 export class RunSet {
   readonly #memory: number;
-  /** The oldest first. */
+  /** All runs, the oldest first. */
   #runs: SortedRun[];
-  /** Those of them that have a filter of their own, or none at all. */
+  /** The runs that have a filter of their own, or none. */
   #unmerged: SortedRun[];
   #merged: MergedFilter[] = [];
   #merging: FilterMerge | undefined;
 
-  /** `runs`: the oldest first. `memory`: bytes that filters may take. */
+  /** `runs`: the oldest first. `memory`: bytes of memory for filters. */
   constructor(runs: readonly SortedRun[], memory: number) {
     this.#memory = memory;
     this.#runs = [...runs];
@@ -44,7 +45,7 @@ export class RunSet {
     return this.#runs.at(-1);
   }
 
-  /** Adds a run: mostly the newest, now and then one that was made anew. */
+  /** Adds a run: the newest one as a rule, or a rebuilt one from somewhere in between. */
   add(run: SortedRun): void {
     const byAge = (a: SortedRun, b: SortedRun) => a.facts.fromPosition - b.facts.fromPosition;
     this.#runs = [...this.#runs, run].sort(byAge);
@@ -52,7 +53,7 @@ export class RunSet {
     this.#keepToBudget();
   }
 
-  /** By its place, the oldest first. */
+  /** The run at a place in the order of age; 0 is the oldest. */
   at(place: number): SortedRun | undefined {
     return this.#runs[place];
   }
@@ -64,30 +65,30 @@ export class RunSet {
   drop(run: SortedRun): void {
     this.#runs = this.#runs.filter((other) => other !== run);
     this.#unmerged = this.#unmerged.filter((other) => other !== run);
-    // What is being made would still lead to the run; it is soon begun again.
+    // The merged filter would still lead to the run. The merge begins again with the next slice.
     if (this.#merging?.parts.some(({ places }) => places.includes(run))) this.#merging = undefined;
-    for (const group of this.#merged) group.drop(run);
+    for (const filter of this.#merged) filter.drop(run);
     this.#merged = this.#merged.filter(({ runs }) => runs.length > 0);
   }
 
-  /** Sets `found[n]` to 1 for each key that may be in one of the runs. `keys` are pairs of words, high before low. */
+  /** Sets `found[n]` to 1 for each key that some run may hold. `keys` are pairs of words, high before low. */
   markPossible(keys: Uint32Array, found: Uint8Array): void {
     for (const run of this.#unmerged) run.markPossible(keys, found);
-    for (const group of this.#merged) group.markPossible(keys, found);
+    for (const filter of this.#merged) filter.markPossible(keys, found);
   }
 
-  /** Whether `matches` says yes to any position under this key, among events that may be younger than `since`. */
+  /** Whether `matches` accepts any position of this key. Runs whose events all arrived before `since` are not read. */
   some(high: number, low: number, { since, matches }: RecentKeyQuery): boolean {
     for (let nth = this.#unmerged.length - 1; nth >= 0; nth--) {
       const run = this.#unmerged[nth]!;
       if (run.facts.youngest >= since && run.some(high, low, matches)) return true;
     }
     if (this.#merged.length === 0) return false;
-    const question = { mayAsk: (run: SortedRun) => run.facts.youngest >= since, matches };
-    return this.#merged.some((group) => group.some(high, low, question));
+    const query = { isEligible: (run: SortedRun) => run.facts.youngest >= since, matches };
+    return this.#merged.some((filter) => filter.some(high, low, query));
   }
 
-  /** Does one slice of bringing filters together. False when there is nothing to do. */
+  /** Does one slice of a merge. False when there is nothing to merge. */
   mergeFilters(): boolean {
     this.#merging ??= this.#beginMerge();
     if (this.#merging === undefined) return false;
@@ -95,18 +96,18 @@ export class RunSet {
     const slice = slices.next();
     if (slice.done !== true) return true;
     this.#merging = undefined;
-    const grouped = new Set(parts.flatMap(({ places }) => places));
-    this.#merged = this.#merged.filter((group) => !parts.includes(group));
+    const covered = new Set(parts.flatMap(({ places }) => places));
+    this.#merged = this.#merged.filter((filter) => !parts.includes(filter));
     this.#merged.push(slice.value);
-    this.#unmerged = this.#unmerged.filter((run) => !grouped.has(run));
+    this.#unmerged = this.#unmerged.filter((run) => !covered.has(run));
     for (const run of slice.value.runs) run.dropFilter();
     return true;
   }
 
-  /** Halves what is half empty, else brings together the two smallest that are of one size. */
+  /** Halves a sparse filter if there is one; otherwise merges the two smallest of one size. */
   #beginMerge(): FilterMerge | undefined {
-    const halfEmpty = this.#merged.find((group) => group.isSparse);
-    if (halfEmpty !== undefined) return { parts: [halfEmpty], slices: halfEmpty.halve() };
+    const sparse = this.#merged.find((filter) => filter.isSparse);
+    if (sparse !== undefined) return { parts: [sparse], slices: sparse.halve() };
     const parts: FilterPart[] = this.#unmerged.map(filterPartOf).filter((part) => part !== undefined);
     parts.push(...this.#merged.toSorted((a, b) => a.filter.runBits - b.filter.runBits));
     for (let nth = 1; nth < parts.length; nth++) {
@@ -117,7 +118,7 @@ export class RunSet {
     return undefined;
   }
 
-  /** The filters of the oldest runs go first: they are asked as often, but their events leave the window soonest. */
+  /** Drops the filters of the oldest runs first. They are asked as often, but their events leave the dedupe window soonest. */
   #keepToBudget(): void {
     let room = this.#memory;
     for (const { filterBytes } of this.#unmerged) room -= filterBytes;
@@ -126,16 +127,16 @@ export class RunSet {
       room += run.filterBytes;
       run.dropFilter();
     }
-    for (const group of this.#merged.toSorted((a, b) => firstOf(b) - firstOf(a))) {
-      room -= group.filterBytes;
+    for (const filter of this.#merged.toSorted((a, b) => firstOf(b) - firstOf(a))) {
+      room -= filter.filterBytes;
       if (room >= 0) continue;
-      this.#merged = this.#merged.filter((other) => other !== group);
-      this.#unmerged = [...group.runs, ...this.#unmerged];
+      this.#merged = this.#merged.filter((other) => other !== filter);
+      this.#unmerged = [...filter.runs, ...this.#unmerged];
     }
   }
 }
 
-/** Where the oldest events of a group begin. */
+/** The position at which the oldest run of a merged filter begins. */
 function firstOf({ runs: [oldest] }: MergedFilter): Position {
   return oldest!.facts.fromPosition;
 }
@@ -145,29 +146,29 @@ interface RecentKeyQuery {
   readonly matches: (position: Position) => boolean;
 }
 
-/** At most 2⁴ runs share a filter: with each bit for the number of the run, twice as many questions are answered wrongly. */
+/** At most 2⁴ runs share a filter. Each bit for the number of the run doubles the share of wrong answers. */
 const MAX_RUN_BITS = 4;
 
-/** Buckets gone through in one slice: about two milliseconds. */
+/** Buckets merged in one slice: about two milliseconds. */
 const SLICE_BUCKETS = 16_384;
 
-/** What can be brought together: a run with a filter of its own, or a group. Its entries name runs by their places. */
+/** A filter that can be merged: of one run, or a merged one. Its entries name a run by its index in `places`. */
 export interface FilterPart {
   readonly filter: KeyFilter;
   readonly places: readonly (SortedRun | undefined)[];
 }
 
-/** A run as a part; undefined when it has no filter, or is bucketed like a small one. */
+/** The filter of one run; undefined when it has none, or too few buckets because the run is small. */
 export function filterPartOf(run: SortedRun): FilterPart | undefined {
   const { filter } = run;
   return filter?.bucketBits === MAX_BUCKET_BITS ? { filter, places: [run] } : undefined;
 }
 
 /**
- * The filters of 2, 4, 8 or 16 runs as one, made of two of half the size. A new key is asked of every filter, and with a
- * day of keys in a few dozen runs that would be most of what an append costs.
+ * One filter for 2, 4, 8 or 16 runs, made of two filters of half the size. A new key is looked up in every filter; with a day
+ * of keys in a few dozen runs that would be most of the cost of an append.
  *
- * A filter for sixteen runs is wrong for one key in two hundred and fifty, which then costs the reading of a page.
+ * A filter for sixteen runs is wrong for one key in two hundred and fifty. A wrong answer costs the reading of a page.
  */
 export class MergedFilter implements FilterPart {
   readonly filter: KeyFilter;
@@ -178,21 +179,21 @@ export class MergedFilter implements FilterPart {
     this.#places = Array.from({ length: 2 ** filter.runBits }, (_, place) => places[place]);
   }
 
-  /** Whether the two can be brought together. */
+  /** Whether two filters can be merged. */
   static canMerge({ filter: one }: FilterPart, { filter: other }: FilterPart): boolean {
     return one.runBits === other.runBits && one.runBits < MAX_RUN_BITS;
   }
 
-  /** Brings two together, a slice for each `next`; the last one returns the group. */
+  /** Merges two filters, a slice for each `next`. The last one returns the merged filter. */
   static *merge(one: FilterPart, other: FilterPart): Generator<undefined, MergedFilter> {
     const { runBits } = one.filter;
     const filters = [one.filter, other.filter];
-    const maker = new FilterBuilder(runBits + 1, one.filter.entries.length + other.filter.entries.length);
-    /** The first of the kept bits chooses the bucket from now on. */
+    const builder = new FilterBuilder(runBits + 1, one.filter.entries.length + other.filter.entries.length);
+    /** A mask without the first kept bit, which now belongs to the bucket. */
     const rest = 2 ** (15 - runBits) - 1;
     for (let bucket = 0; bucket < 2 ** (MAX_BUCKET_BITS + runBits); bucket++) {
       for (let half = 0; half < 2; half++) {
-        maker.nextBucket();
+        builder.nextBucket();
         for (let side = 0; side < 2; side++) {
           const { starts, entries } = filters[side]!;
           const end = starts[bucket + 1]!;
@@ -200,20 +201,20 @@ export class MergedFilter implements FilterPart {
             const entry = entries[at]!;
             if (entry >>> 15 !== half) continue;
             const place = (entry & (2 ** runBits - 1)) | (side << runBits);
-            maker.put((entry >>> runBits) & rest, place);
+            builder.put((entry >>> runBits) & rest, place);
           }
         }
       }
       if (bucket % SLICE_BUCKETS === SLICE_BUCKETS - 1) yield;
     }
-    return new MergedFilter(maker.end(), [...one.places, ...other.places]);
+    return new MergedFilter(builder.end(), [...one.places, ...other.places]);
   }
 
   get places(): readonly (SortedRun | undefined)[] {
     return this.#places;
   }
 
-  /** The runs that are left of it. */
+  /** Its runs, without the dropped ones. */
   get runs(): SortedRun[] {
     return this.#places.filter((run) => run !== undefined);
   }
@@ -222,46 +223,46 @@ export class MergedFilter implements FilterPart {
     return this.filter.entries.byteLength;
   }
 
-  /** Forgets a run; its entries stay and lead nowhere. */
+  /** Forgets a run. Its entries stay and lead nowhere. */
   drop(run: SortedRun): void {
     const place = this.#places.indexOf(run);
     if (place >= 0) this.#places[place] = undefined;
   }
 
-  /** So many runs have been dropped that one of half the size would do. */
+  /** Whether so many runs were dropped that a filter of half the size would do. */
   get isSparse(): boolean {
     return this.filter.runBits > 1 && this.runs.length <= this.#places.length / 2;
   }
 
-  /** Makes one of half the size of what is left, a slice for each `next`; the last one returns it. */
+  /** Makes a filter of half the size for the runs that are left, a slice for each `next`. The last one returns it. */
   *halve(): Generator<undefined, MergedFilter> {
     const { starts, entries, runBits } = this.filter;
     const left = this.runs;
-    /** The new place of each run by its old one; −1 where none is left. */
+    /** The new place of each run by its old one; −1 for a dropped run. */
     const newPlaces = Int8Array.from(this.#places, (run) => (run === undefined ? -1 : left.indexOf(run)));
-    const maker = new FilterBuilder(runBits - 1, entries.length);
+    const builder = new FilterBuilder(runBits - 1, entries.length);
     for (let bucket = 0; bucket < 2 ** (MAX_BUCKET_BITS + runBits); bucket++) {
-      if (bucket % 2 === 0) maker.nextBucket();
-      // The last bit that chose the bucket is the first of those that are kept again.
+      if (bucket % 2 === 0) builder.nextBucket();
+      // The last bit of the bucket becomes the first kept bit again.
       const first = (bucket & 1) << (16 - runBits);
       const end = starts[bucket + 1]!;
       for (let at = starts[bucket]!; at < end; at++) {
         const entry = entries[at]!;
         const place = newPlaces[entry & (2 ** runBits - 1)]!;
-        if (place >= 0) maker.put(first | (entry >>> runBits), place);
+        if (place >= 0) builder.put(first | (entry >>> runBits), place);
       }
       if (bucket % SLICE_BUCKETS === SLICE_BUCKETS - 1) yield;
     }
-    return new MergedFilter(maker.end(), left);
+    return new MergedFilter(builder.end(), left);
   }
 
-  /** Sets `found[n]` to 1 for each key that may be in one of its runs. */
+  /** Sets `found[n]` to 1 for each key that one of its runs may hold. */
   markPossible(keys: Uint32Array, found: Uint8Array): void {
     markPossible(this.filter, keys, found);
   }
 
-  /** Whether `matches` says yes to any of the positions kept under this key, in a run that may be asked. */
-  some(high: number, low: number, { mayAsk, matches }: RunQuery): boolean {
+  /** Whether `matches` accepts any position of this key in an eligible run. */
+  some(high: number, low: number, { isEligible, matches }: RunQuery): boolean {
     const { starts, entries, bucketBits, runBits } = this.filter;
     const bucket = bucketOf(high, bucketBits);
     const remainder = remainderOf(high, bucketBits, runBits);
@@ -270,18 +271,18 @@ export class MergedFilter implements FilterPart {
       const entry = entries[at]!;
       if (entry >>> runBits !== remainder) continue;
       const run = this.#places[entry & (2 ** runBits - 1)];
-      if (run !== undefined && mayAsk(run) && run.someWithoutFilter(high, low, matches)) return true;
+      if (run !== undefined && isEligible(run) && run.someWithoutFilter(high, low, matches)) return true;
     }
     return false;
   }
 }
 
 export interface RunQuery {
-  readonly mayAsk: (run: SortedRun) => boolean;
+  readonly isEligible: (run: SortedRun) => boolean;
   readonly matches: (position: Position) => boolean;
 }
 
-/** Takes entries bucket by bucket. */
+/** Builds a filter. Entries come bucket by bucket. */
 class FilterBuilder {
   readonly #runBits: number;
   readonly #starts: Uint32Array;
@@ -289,11 +290,11 @@ class FilterBuilder {
   #bucket = 0;
   #n = 0;
 
-  /** `most`: entries there may be. */
-  constructor(runBits: number, most: number) {
+  /** `capacity`: the most entries that can come. */
+  constructor(runBits: number, capacity: number) {
     this.#runBits = runBits;
     this.#starts = new Uint32Array(2 ** (MAX_BUCKET_BITS + runBits) + 1);
-    this.#entries = new Uint16Array(most);
+    this.#entries = new Uint16Array(capacity);
   }
 
   nextBucket(): void {

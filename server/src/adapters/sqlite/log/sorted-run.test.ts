@@ -4,8 +4,8 @@ import { SortedRun, SortedRunBuilder } from './sorted-run.ts';
 
 type Entry = readonly [high: number, low: number, position: number];
 
-/** A run of these entries, kept in memory. */
-function seal(entries: readonly Entry[], withFilter = true): SortedRun {
+/** A run of these entries, with its pages in memory. */
+function makeRun(entries: readonly Entry[], withFilter = true): SortedRun {
   const pages: Uint8Array[] = [];
   const builder = new SortedRunBuilder(entries.length, (page, bytes) => {
     pages[page] = bytes;
@@ -37,11 +37,11 @@ function positionsOf(run: SortedRun, high: number, low: number): number[] {
 const word = fc.oneof(fc.integer({ min: 0, max: 0xffffffff }), fc.integer({ min: 0, max: 5 }));
 const entry = fc.tuple(word, word, fc.nat({ max: 2 ** 48 - 1 }));
 
-describe('a sealed run', () => {
+describe('a sorted run', () => {
   it.each([true, false])('finds every key and only the keys it has (filter in memory: %s)', (withFilter) => {
     fc.assert(
       fc.property(fc.array(entry, { maxLength: 1200 }), fc.array(entry), (entries, others) => {
-        const run = seal(entries, withFilter);
+        const run = makeRun(entries, withFilter);
         for (const [high, low] of [...entries, ...others]) {
           const expected = entries.filter((one) => one[0] === high && one[1] === low).map((one) => one[2]);
           expect(positionsOf(run, high, low)).toEqual(expected.sort((a, b) => a - b));
@@ -55,8 +55,8 @@ describe('a sealed run', () => {
     let reads = 0;
     const random = (n: number) => (Math.imul(n, 0x9e3779b1) ^ (n >>> 7)) >>> 0;
     const entries = Array.from({ length: 100_000 }, (_, n): Entry => [random(n), n, n]);
-    const sealed = seal(entries);
-    const counting = new SortedRun(sealed.facts, ...partsOf(entries), () => {
+    const run = makeRun(entries);
+    const counting = new SortedRun(run.facts, ...partsOf(entries), () => {
       reads++;
       return new Uint8Array(256 * 14);
     });

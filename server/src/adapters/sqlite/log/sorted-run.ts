@@ -1,17 +1,18 @@
 import type { Position } from '../../../model/event.ts';
 
 /**
- * A sealed run: a million keys in order, on disk, with the position of each. Entries are kept in pages of 256, each a row
- * that fits a page of the file: high word (4), low word (4), position (6), little endian.
+ * Entries of one page. A sorted run is up to a million keys on disk, in order, each with its position (key-index.ts). Each
+ * page of it is a row, small enough for one page of the file. An entry is high word (4 bytes), low word (4) and position (6),
+ * little endian.
  *
- * Its filter is not a Bloom filter but the high words themselves. It says no for all but one key in many thousands, it says
- * *where* the entry is when it says yes, and it costs two bytes a key. Without the entries (over the memory budget) the
- * buckets alone still lead to the right page.
+ * The filter of a run is not a Bloom filter: it holds 16 bits of every high word, in order, in buckets. It rejects all but one
+ * in many thousands of keys that the run does not hold, it leads to the entry of a key that the run may hold, and it costs two
+ * bytes a key. Over the memory budget a run keeps only the bounds of its buckets, which still lead to the right page.
  */
 export const PAGE_ENTRIES = 256;
 const ENTRY_BYTES = 14;
 
-/** Keys in a bucket on average, at most. */
+/** The most keys that a bucket holds on average. */
 const BUCKET_KEYS = 16;
 export const MAX_BUCKET_BITS = 16;
 
@@ -26,20 +27,20 @@ export interface SortedRunFacts {
   /** Positions of its events: from (inclusive) to (exclusive). */
   readonly fromPosition: Position;
   readonly toPosition: Position;
-  /** When the youngest of its events arrived. */
+  /** When the newest of its events arrived. */
   readonly youngest: number;
-  /** Whether its pages and its filter carry checksums; not in what format 1 wrote. */
+  /** Whether its pages and its filter carry checksums. Those of format 1 have none. */
   readonly hasSums: boolean;
 }
 
-/** Reads one page of entries of a run; undefined where it is damaged. */
+/** Reads one page of a run; undefined when the page is damaged. */
 export type ReadPage = (run: SortedRunFacts, page: number) => Uint8Array | undefined;
 
 export class SortedRun {
   readonly facts: SortedRunFacts;
-  /** Rank of the first key of each bucket, and one more: the number of keys. */
+  /** The rank of the first key of each bucket, and the number of keys at the end. */
   readonly starts: Uint32Array;
-  /** Bits 16…31 below the bucket bits of each high word, by rank; absent over the memory budget, or in a group. */
+  /** The 16 bits after the bucket bits of each high word, by rank. Absent over the memory budget, or in a merged filter. */
   #remainders: Uint16Array | undefined;
   readonly #readPage: ReadPage;
 
@@ -55,12 +56,12 @@ export class SortedRun {
     this.#readPage = readPage;
   }
 
-  /** Bytes of memory the array takes. */
+  /** Bytes of memory that the filter takes. */
   get filterBytes(): number {
     return this.#remainders?.byteLength ?? 0;
   }
 
-  /** Absent over the memory budget, or in a group. */
+  /** Undefined over the memory budget, or when a merged filter took its place. */
   get filter(): KeyFilter | undefined {
     if (this.#remainders === undefined) return undefined;
     return {
@@ -75,14 +76,14 @@ export class SortedRun {
     this.#remainders = undefined;
   }
 
-  /** Sets `found[n]` to 1 for each key that may be in it: every one when there is no filter to say no. */
+  /** Sets `found[n]` to 1 for each key that the run may hold. Without a filter that is every key. */
   markPossible(keys: Uint32Array, found: Uint8Array): void {
     const { filter } = this;
     if (filter === undefined) found.fill(1);
     else markPossible(filter, keys, found);
   }
 
-  /** Whether `matches` says yes to any of the positions kept under this key. */
+  /** Whether `matches` accepts any position of this key. */
   some(high: number, low: number, matches: (position: Position) => boolean): boolean {
     const remainders = this.#remainders;
     if (remainders === undefined) return this.someWithoutFilter(high, low, matches);
@@ -95,7 +96,7 @@ export class SortedRun {
     return false;
   }
 
-  /** The same by the pages alone: those of the bucket, which is one or two. */
+  /** The same without the filter: reads the one or two pages of the key's bucket. */
   someWithoutFilter(high: number, low: number, matches: (position: Position) => boolean): boolean {
     const bucket = bucketOf(high, this.facts.bucketBits);
     return this.#someOf(this.starts[bucket]!, this.starts[bucket + 1]!, { high, low, matches });
@@ -109,7 +110,7 @@ export class SortedRun {
         const page = this.#readPage(this.facts, Math.floor(rank / PAGE_ENTRIES));
         view = page && new DataView(page.buffer, page.byteOffset, page.byteLength);
       }
-      // A damaged page knows no key until its run has been made anew.
+      // The keys of a damaged page are unknown until the run is rebuilt.
       if (view === undefined) continue;
       const at = nth * ENTRY_BYTES;
       if (view.getUint32(at, true) !== high || view.getUint32(at + 4, true) !== low) continue;
@@ -125,7 +126,7 @@ interface KeyQuery {
   readonly matches: (position: Position) => boolean;
 }
 
-/** Collects the entries of a run in order and hands out full pages. */
+/** Takes the entries of a run in order, hands out its pages as they fill, and makes its filter. */
 export class SortedRunBuilder {
   readonly bucketBits: number;
   readonly starts: Uint32Array;
@@ -166,18 +167,18 @@ export class SortedRunBuilder {
 }
 
 /**
- * The keys of runs in memory, as far as it takes to say where one may be: bucketed by the first bits of their high words,
- * with sixteen bits more of each. In the filter of one run those are the next bits of the word; in one that stands for
- * 2, 4, 8 or 16 runs, as many bits fewer, and behind them the number of the run. So a filter for many runs takes no more
- * memory than one for each of them, and has as long buckets, since it has as many bits more to tell them apart.
+ * Keys in memory, in part: the first bits of the high word choose a bucket, and an entry keeps the next ones. The filter of
+ * one run keeps sixteen. A merged filter for 2, 4, 8 or 16 runs has 1, 2, 3 or 4 more bucket bits; its entries keep as many
+ * bits fewer and have the number of the run in their place. It therefore takes no more memory than a filter for each run,
+ * and its buckets are as long.
  */
 export interface KeyFilter {
-  /** Where each bucket begins in `entries`, and one more: how many there are. */
+  /** Where each bucket begins in `entries`, and the number of entries at the end. */
   readonly starts: Uint32Array;
   readonly entries: Uint16Array;
   /** Bits of the high word that choose the bucket. */
   readonly bucketBits: number;
-  /** Bits of an entry that say which run it is of. */
+  /** Bits of an entry that name its run. */
   readonly runBits: number;
 }
 
@@ -185,19 +186,19 @@ export function bucketOf(high: number, bits: number): number {
   return bits === 0 ? 0 : high >>> (32 - bits);
 }
 
-/** The bits of the high word that an entry keeps. */
+/** The bits of a high word that an entry keeps. */
 export function remainderOf(high: number, bucketBits: number, runBits: number): number {
   return ((high << bucketBits) >>> 16) >>> runBits;
 }
 
-/** For each key where its bucket begins, where it ends, and the first entry in it; used again and again. */
+/** For each key: the start of its bucket, its end, and its first entry. Reused by every call. */
 let scratch = new Uint32Array(3 * 1024);
 
 /**
- * Sets `found[n]` to 1 for each key that may be among those of the filter. `keys` are pairs of words, high before low.
+ * Sets `found[n]` to 1 for each key that the filter may hold. `keys` are pairs of words, high before low.
  *
- * Each question costs two visits to memory that no cache holds. Asked one key after the other, an append would wait for
- * each of them in turn; in steps over all keys, the processor makes many visits at once.
+ * A lookup is two reads from memory that no cache holds. Key by key, an append would wait for each of them; in passes over
+ * all keys, the reads overlap.
  */
 export function markPossible(filter: KeyFilter, keys: Uint32Array, found: Uint8Array): void {
   const { starts, entries, bucketBits, runBits } = filter;

@@ -1,33 +1,36 @@
 import { DatabaseSync } from 'node:sqlite';
 import { workerData } from 'node:worker_threads';
 import { databaseUri } from '../data-folder/files.ts';
-import { COMMAND, COPIED_PAGES, PAUSED_BY, RUN, STOP, WAL_PAGES } from './checkpoint-signals.ts';
+import {
+  type CheckpointerOptions,
+  COMMAND,
+  COPIED_PAGES,
+  PAUSED_BY,
+  RUN,
+  STOP,
+  WAL_PAGES,
+} from './checkpoints.ts';
 
 /** Milliseconds between two checkpoints. */
 const CHECKPOINT_INTERVAL = 100;
 
-export interface CheckpointerOptions {
-  readonly folder: string;
-  /** As many words as `checkpoint-words.ts` says. */
-  readonly shared: SharedArrayBuffer;
-}
-
 /**
- * The thread that copies committed pages from the write-ahead log into the file, all the time, so that no commit has to.
- * When it fails (a full disk, an I/O error) nothing is lost: the pages are in the log. It then tries again on a new handle.
+ * The checkpointer's thread: copies committed pages from the write-ahead log into the file, so that no commit has to. The
+ * file runs on import, so nothing may import it. After an error (a full disk, an I/O error) it tries again on a new handle;
+ * nothing is lost, because the pages are still in the log.
  */
 function run({ folder, shared }: CheckpointerOptions): void {
-  const seen = new Int32Array(shared);
+  const signals = new Int32Array(shared);
   let database: DatabaseSync | undefined;
   for (;;) {
-    const wish = Atomics.load(seen, COMMAND);
-    if (wish === STOP) break;
-    if (wish !== RUN) {
+    const command = Atomics.load(signals, COMMAND);
+    if (command === STOP) break;
+    if (command !== RUN) {
       database?.close();
       database = undefined;
-      Atomics.store(seen, PAUSED_BY, wish);
-      Atomics.notify(seen, PAUSED_BY);
-      Atomics.wait(seen, COMMAND, wish);
+      Atomics.store(signals, PAUSED_BY, command);
+      Atomics.notify(signals, PAUSED_BY);
+      Atomics.wait(signals, COMMAND, command);
       continue;
     }
     try {
@@ -35,13 +38,13 @@ function run({ folder, shared }: CheckpointerOptions): void {
       const { log, checkpointed } = database
         .prepare('pragma wal_checkpoint(passive)')
         .get() as unknown as Checkpoint;
-      Atomics.store(seen, WAL_PAGES, log);
-      Atomics.store(seen, COPIED_PAGES, checkpointed);
+      Atomics.store(signals, WAL_PAGES, log);
+      Atomics.store(signals, COPIED_PAGES, checkpointed);
     } catch {
       database?.close();
       database = undefined;
     }
-    Atomics.wait(seen, COMMAND, RUN, CHECKPOINT_INTERVAL);
+    Atomics.wait(signals, COMMAND, RUN, CHECKPOINT_INTERVAL);
   }
   database?.close();
 }

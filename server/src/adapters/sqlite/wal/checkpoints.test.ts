@@ -29,7 +29,7 @@ describe('the checkpointer', () => {
     checkpoints.afterCommit();
   }
 
-  /** Pages of the log that are not copied yet. */
+  /** Pages in the log that are not copied yet. */
   function pagesLeft(): number {
     const row = database.prepare('pragma wal_checkpoint(noop)').get() as {
       log: number;
@@ -38,16 +38,16 @@ describe('the checkpointer', () => {
     return row.log - row.checkpointed;
   }
 
-  it('runs from when there is something worth copying, and copies it', async () => {
+  it('starts when there is enough to copy, and copies it', async () => {
     commit(250_000);
     expect(checkpoints.isRunning).toBe(false);
     commit(300_000);
     expect(checkpoints.isRunning).toBe(true);
     expect(pagesLeft()).toBeGreaterThan(100);
-    await expect.poll(pagesLeft).toBe(0);
+    await expect.poll(pagesLeft, { timeout: 10_000 }).toBe(0);
   });
 
-  it('gives up the file each time it is told to, however soon after it was told to go on', () => {
+  it('closes the file at every pause, however soon after a resume', () => {
     commit(1_200_000);
     for (let nth = 0; nth < 5000; nth++) {
       checkpoints.pause();
@@ -58,7 +58,7 @@ describe('the checkpointer', () => {
     checkpoints.resume(database);
   });
 
-  it('need not run for the log to be emptied, nor for the file to be opened anew', () => {
+  it('need not run when the log is emptied or the file is reopened', () => {
     commit(1000);
     checkpoints.pause();
     checkpoints.resume(database);

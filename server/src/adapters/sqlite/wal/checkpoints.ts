@@ -3,36 +3,55 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
 import { StorageError } from '../../../ports/event-log.ts';
 import { walPath } from '../data-folder/files.ts';
-import { COMMAND, COPIED_PAGES, PAUSED_BY, RUN, SIGNALS, STOP, WAL_PAGES } from './checkpoint-signals.ts';
-import type { CheckpointerOptions } from './checkpointer.ts';
 
-/** There is no thread while the log is shorter: a server without traffic is spared one, and the memory it takes. */
+/** 32-bit words in the memory that the writer and the checkpointer share. */
+const SIGNALS = 4;
+/** The pages in the write-ahead log and the pages copied, as the checkpointer saw them last. */
+export const WAL_PAGES = 0;
+export const COPIED_PAGES = 1;
+/** The command of the writer: `RUN`, `STOP`, or the number of a pause. */
+export const COMMAND = 2;
+/**
+ * The number of the pause that the checkpointer keeps. Every pause has a number of its own, above 0, so that a late answer
+ * to one pause is not taken for an answer to the next.
+ */
+export const PAUSED_BY = 3;
+
+export const RUN = 0;
+export const STOP = -1;
+
+/** Given to the checkpointer's thread (checkpointer.ts). */
+export interface CheckpointerOptions {
+  readonly folder: string;
+  /** The shared words, `SIGNALS` of them. */
+  readonly shared: SharedArrayBuffer;
+}
+
+/** The thread starts when the log is this long. A server without traffic is spared the thread and its memory. */
 const THREAD_FROM_BYTES = 512 * 1024;
-/** The write-ahead log starts again from its beginning once it is longer than this… */
+/** The log starts again from its beginning when it is longer than this and at most `FEW_PAGES` are not copied. */
 const RESTART_FROM_BYTES = 16 * 1024 * 1024;
-/** …and so few of its pages are left to be copied that doing it between two commits goes unnoticed. */
+/** So few pages are copied between two commits without a noticeable delay. */
 const FEW_PAGES = 256;
-/** Commits between two looks at it. */
-const LOOK_EVERY = 64;
-/** Milliseconds the thread has to give up the file; it may be in the middle of a slow sync. */
+/** Commits between two checks for a restart of the log. */
+const CHECK_EVERY = 64;
+/** Milliseconds the thread has to close the file. It may be in the middle of a slow sync. */
 const PAUSE_LIMIT = 2000;
-/** Milliseconds between two attempts to start the thread. It may fail for want of open files, which pass. */
+/** Milliseconds between two attempts to start the thread. A start may fail while files are short. */
 const RESTART_DELAY = 5000;
 
 /**
- * The writer's side of checkpoints. The copying of pages from the write-ahead log into the file is done on a thread of its
- * own, started when there is something worth copying. That thread never quite catches up while commits go on, and only
- * a log that is copied to the last page can start again from its beginning; so now and then the writer copies the last few
- * pages itself. Without the thread it would copy all of them, which commits feel and nothing else.
+ * The writer's side of checkpoints. A thread copies pages from the write-ahead log into the file; it starts when there is
+ * enough to copy. It never quite catches up while commits go on, and only a log that is copied to its last page can start
+ * again from its beginning. The writer therefore copies the last few pages itself now and then. If the thread is missing,
+ * the writer copies all of them: commits become slower, and nothing is lost.
  */
 export class Checkpoints {
   readonly #folder: string;
-  /** The path of the log. */
-  readonly #log: string;
+  readonly #walPath: string;
   readonly #shared = new SharedArrayBuffer(4 * SIGNALS);
-  /** Pages in the log and pages copied, as the thread saw them last. */
-  readonly #seen = new Int32Array(this.#shared);
-  /** Of the thread, while there is one: resolves when it is gone. */
+  readonly #signals = new Int32Array(this.#shared);
+  /** Resolves when the thread has ended; undefined while there is none. */
   #exited: Promise<void> | undefined;
   #startedAt = Number.NEGATIVE_INFINITY;
   #copyRest: StatementSync;
@@ -42,63 +61,63 @@ export class Checkpoints {
 
   constructor(database: DatabaseSync, folder: string) {
     this.#folder = folder;
-    this.#log = walPath(folder);
+    this.#walPath = walPath(folder);
     [this.#copyRest, this.#truncate] = prepare(database);
   }
 
-  /** Until `resume` the thread has no handle on the file. Throws when it does not come to an end of its work. */
+  /** Makes the thread close the file until `resume`. Throws a `StorageError` when it does not within `PAUSE_LIMIT`. */
   pause(): void {
     if (this.#exited === undefined) return;
     const pause = ++this.#pauses;
-    Atomics.store(this.#seen, COMMAND, pause);
-    Atomics.notify(this.#seen, COMMAND);
+    Atomics.store(this.#signals, COMMAND, pause);
+    Atomics.notify(this.#signals, COMMAND);
     const until = performance.now() + PAUSE_LIMIT;
     for (;;) {
-      const answered = Atomics.load(this.#seen, PAUSED_BY);
+      const answered = Atomics.load(this.#signals, PAUSED_BY);
       if (answered === pause) return;
       const left = until - performance.now();
       if (left <= 0) throw new StorageError('the disk is too slow to be opened anew: see what else uses it');
-      Atomics.wait(this.#seen, PAUSED_BY, answered, left);
+      Atomics.wait(this.#signals, PAUSED_BY, answered, left);
     }
   }
 
-  /** The writer has a new handle. */
+  /** Lets the thread go on. `database`: the writer's new handle. */
   resume(database: DatabaseSync): void {
     [this.#copyRest, this.#truncate] = prepare(database);
-    Atomics.store(this.#seen, COMMAND, RUN);
-    Atomics.notify(this.#seen, COMMAND);
+    Atomics.store(this.#signals, COMMAND, RUN);
+    Atomics.notify(this.#signals, COMMAND);
   }
 
   /** Call after every commit. */
   afterCommit(): void {
-    if (this.#exited === undefined && this.#bytes() >= THREAD_FROM_BYTES) this.#start();
-    if (++this.#commits % LOOK_EVERY !== 0) return;
-    const left = Atomics.load(this.#seen, WAL_PAGES) - Atomics.load(this.#seen, COPIED_PAGES);
-    if (left > FEW_PAGES || this.#bytes() < RESTART_FROM_BYTES) return;
+    if (this.#exited === undefined && this.#walBytes() >= THREAD_FROM_BYTES) this.#start();
+    if (++this.#commits % CHECK_EVERY !== 0) return;
+    const left = Atomics.load(this.#signals, WAL_PAGES) - Atomics.load(this.#signals, COPIED_PAGES);
+    if (left > FEW_PAGES || this.#walBytes() < RESTART_FROM_BYTES) return;
     this.#copyRest.get();
   }
 
-  /** Empties the write-ahead log; false when the thread is at work in it and it must be tried again. */
+  /** Empties the write-ahead log. False when the thread is using it; try again later. */
   truncateWal(): boolean {
     return (this.#truncate.get() as { busy: number }).busy === 0;
   }
 
-  /** Copies what it can of the log into the file; what it cannot now, the thread or the next call does. */
+  /** Copies as much of the log into the file as it can. The thread or the next call copies the rest. */
   copyPages(): void {
     try {
       this.#copyRest.get();
     } catch {
-      // The pages stay in the log, which is open.
+      // The pages stay in the log.
     }
   }
 
   async stop(): Promise<void> {
-    Atomics.store(this.#seen, COMMAND, STOP);
-    Atomics.notify(this.#seen, COMMAND);
+    Atomics.store(this.#signals, COMMAND, STOP);
+    Atomics.notify(this.#signals, COMMAND);
     await this.#exited;
   }
 
-  /** Whether there is a thread. */
+  /** Whether the thread is running. */
   get isRunning(): boolean {
     return this.#exited !== undefined;
   }
@@ -113,20 +132,20 @@ export class Checkpoints {
       name: 'millrace-checkpointer',
     });
     thread.unref();
-    // Its end is all there is to know of an error.
+    // An error ends the thread, and its end is handled below.
     thread.on('error', () => {});
     this.#exited = new Promise((resolve) => {
       thread.once('exit', () => {
         this.#exited = undefined;
-        // What it saw last says nothing of the log of now.
-        Atomics.store(this.#seen, COPIED_PAGES, Atomics.load(this.#seen, WAL_PAGES));
+        // Its last numbers do not describe the log any more.
+        Atomics.store(this.#signals, COPIED_PAGES, Atomics.load(this.#signals, WAL_PAGES));
         resolve();
       });
     });
   }
 
-  #bytes(): number {
-    return statSync(this.#log, { throwIfNoEntry: false })?.size ?? 0;
+  #walBytes(): number {
+    return statSync(this.#walPath, { throwIfNoEntry: false })?.size ?? 0;
   }
 }
 

@@ -11,7 +11,7 @@ import { wallClockStore } from './adapters/system/wall-clock-store.ts';
 import { applyConfigFile, type ProblemFormatter, SettingsError } from './config/apply.ts';
 import type { Config } from './config/load.ts';
 import { adminToken } from './control-api/auth.ts';
-import { createControlApi, createMetricsHandler } from './control-api/server.ts';
+import { createControlApi } from './control-api/server.ts';
 import { type ControlOperationDependencies, controlOperations } from './control-operations.ts';
 import { byDestination } from './delivery/destination-totals.ts';
 import { Dispatcher } from './delivery/dispatcher.ts';
@@ -138,9 +138,10 @@ export async function startApp(config: Config, options: AppOptions): Promise<App
     const listeners = await startServers(config, {
       ...{ receiver: intake.handle, discards: intake.discardCounters, recorder: watched.measures },
       ...{ clock, logger, readiness: problemsOfAll(store, upkeep, intake), degraded: upkeep.degraded },
-      metrics: createMetricsHandler({ ...doors, ...metricsPage(config, metrics) }),
       control: await createControlApi({
-        ...{ ...doors, version: manifest.version },
+        ...doors,
+        version: manifest.version,
+        metrics: metricsPage(config, metrics),
         operations: controlOperations({
           ...{ store: shown, lanes, settings, observation, tail, replays, clock, logger },
           ...outboundDependencies(config, { transport, clock }),

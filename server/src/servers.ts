@@ -1,6 +1,6 @@
 import type { Config } from './config/load.ts';
+import type { ControlHandler } from './control-api/contract.ts';
 import { createHttpServer, type HttpServer, type HttpServerOptions } from './http/server.ts';
-import type { ControlHandler } from './ports/control-api.ts';
 import type { IngestHandler } from './ports/ingest.ts';
 import type { DiscardCounters, MetricsRecorder } from './ports/telemetry.ts';
 
@@ -9,7 +9,6 @@ export interface ServerHandlers
   extends Pick<HttpServerOptions, 'clock' | 'logger' | 'readiness' | 'degraded'> {
   readonly receiver: IngestHandler;
   readonly control: ControlHandler;
-  readonly metrics: ControlHandler;
   readonly discards: DiscardCounters;
   readonly recorder: MetricsRecorder;
 }
@@ -28,7 +27,7 @@ export interface RunningServers {
  * then listens to nothing.
  */
 export async function startServers(config: Config, answering: ServerHandlers): Promise<RunningServers> {
-  const { receiver, control, metrics, discards, recorder, ...shared } = answering;
+  const { receiver, control, discards, recorder, ...shared } = answering;
   const settings = { ...shared, ...serverOptions(config) };
   const calls = { receiver, discards, recorder };
   const { port } = config.admin;
@@ -36,11 +35,11 @@ export async function startServers(config: Config, answering: ServerHandlers): P
   const first = createHttpServer({
     ...settings,
     ...calls,
-    ...(adminPort === undefined ? { control, metrics } : { adminPort: () => adminPort ?? 0 }),
+    ...(adminPort === undefined ? { control } : { adminPort: () => adminPort ?? 0 }),
   });
   const url = urlOf(await first.start(), config);
   if (port === undefined) return { url, stop: () => first.stop() };
-  const second = createHttpServer({ ...settings, control, metrics, port, portKey: 'admin.port' });
+  const second = createHttpServer({ ...settings, control, port, portKey: 'admin.port' });
   try {
     const address = await second.start();
     adminPort = address.port;

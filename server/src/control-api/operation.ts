@@ -14,22 +14,6 @@ export class StreamResult {
   }
 }
 
-const STREAM = Symbol('stream');
-
-type StreamHolder = object & { [STREAM]?: ResponseStream };
-
-/**
- * The framework answers with whole texts only. A stream goes round it: it is noted on the raw response, which whoever asked
- * the framework gets back.
- */
-export function attachStream(raw: object, body: ResponseStream): void {
-  (raw as StreamHolder)[STREAM] = body;
-}
-
-export function attachedStream(raw: object): ResponseStream | undefined {
-  return (raw as StreamHolder)[STREAM];
-}
-
 /** One thing that the control API can be asked, and all that its description says of it. */
 export interface ApiOperation {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';

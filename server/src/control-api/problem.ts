@@ -1,7 +1,6 @@
 import catalogue from '../../../spec/errors.json' with { type: 'json' };
 import { STATUS_TEXT } from '../model/http-syntax.ts';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
-import type { ControlResponse } from '../ports/control-api.ts';
 import { StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 
@@ -40,7 +39,7 @@ const MAX_PATH = 300;
 export class Problem extends Error {
   readonly code: ProblemCode;
   readonly hint: string | undefined;
-  /** At most `MOST_PROBLEMS`. */
+  /** At most `MAX_PROBLEMS`. */
   readonly errors: readonly Fault[] | undefined;
   /** More is wrong than `errors` says. */
   readonly isCut: boolean;
@@ -85,16 +84,24 @@ function truncatePath(path: string): string {
   return path.length <= MAX_PATH ? path : `${path.slice(0, MAX_PATH)}…`;
 }
 
-/** What went wrong, as a problem; what is not the client's fault is logged. */
+/** A problem as a response. */
+interface ProblemResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** Describes an error as a problem, and logs it unless the client has caused it. */
 export function problemResponse(
   error: unknown,
   { path, method }: { readonly path: string; readonly method: string },
   logger: Logger,
-): ControlResponse {
+): ProblemResponse {
   const problem = error instanceof Problem ? error : internalProblem(error, method);
   if (problem !== error) logger.error({ error, path }, 'control.failed');
   const headers = {
-    ...{ 'Content-Type': 'application/problem+json', 'Cache-Control': 'no-store' },
+    'Content-Type': 'application/problem+json',
+    'Cache-Control': 'no-store',
     ...(problem.retryAfter === undefined ? {} : { 'Retry-After': String(problem.retryAfter) }),
   };
   return { status: problem.status, headers, body: problemBody(problem) };

@@ -1,85 +1,116 @@
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
-import type {
-  ControlHandler,
-  ControlRequest,
-  ControlResponse,
-  ResponseStream,
-} from '../ports/control-api.ts';
+import type { Role } from '../model/settings.ts';
+import type { ResponseStream } from '../ports/control-api.ts';
 import type { Logger } from '../ports/logger.ts';
 import { Authenticator, type AuthenticatorDependencies, type Caller } from './auth.ts';
+import type { ControlHandler, ReceivedRequest } from './contract.ts';
+import { EventStream } from './event-stream.ts';
 import { IdempotencyCache } from './idempotency.ts';
 import { openApi } from './openapi.ts';
-import {
-  type ApiOperation,
-  attachedStream,
-  attachStream,
-  DryRunResult,
-  inputParser,
-  StreamResult,
-  TaggedResult,
-} from './operation.ts';
+import { type ApiOperation, DryRunResult, inputParser, StreamResult, TaggedResult } from './operation.ts';
 import { Problem, problemResponse } from './problem.ts';
 
 export interface ControlApiOptions extends AuthenticatorDependencies {
   readonly operations: readonly ApiOperation[];
+  /** The page at `/metrics`; without it there is none. */
+  readonly metrics?: MetricsRoute;
   readonly logger: Logger;
-  /** Of the program, for the description of the API. */
+  /** The version of the program, for the description of the API. */
   readonly version: string;
+}
+
+export interface MetricsRoute {
+  /** No token is needed. */
+  readonly isPublic: boolean;
+  readonly contentType: string;
+  readonly text: () => Promise<string>;
 }
 
 const API_ROOT = '/api/v1/';
 const DESCRIPTION_PATH = '/api/openapi.json';
+const METRICS_PATH = '/metrics';
 
-/** The listener bounds bodies and heads; the framework is not to refuse what has come through. */
+/** The listener limits the length of paths. */
 const NO_LIMIT = Number.MAX_SAFE_INTEGER;
 
-/** Operations check by themselves what they are given. Not said, the framework loads two compilers of schemas at each start. */
+/** Operations check their input themselves. Without this the framework loads two schema compilers at each start. */
 const NO_SCHEMAS = { compilersFactory: { buildValidator: refuseSchema, buildSerializer: refuseSchema } };
 
 function refuseSchema(): never {
   throw new Error('routes of the control API have no schemas');
 }
 
-/** What an operation has to say, as it goes out. */
+/** The response of an operation. Repeated requests get it again. */
 interface OperationResult {
   readonly status: number;
-  readonly text: string | undefined;
-  readonly tag: string | undefined;
+  /** Absent for 204. */
+  readonly text?: string;
+  /** The ETag. */
+  readonly tag?: string | undefined;
   readonly stream?: ResponseStream;
 }
 
-/** The operations as routes. It listens to nothing: the listener hands requests in. */
-async function createFastifyApi(options: ControlApiOptions): Promise<FastifyInstance> {
+/**
+ * The control API (spec/contract.md, "Control API") and the metrics page. It is complete before the first request: to load it
+ * later would hold up every call for a tenth of a second.
+ */
+export async function createControlApi(options: ControlApiOptions): Promise<ControlHandler> {
+  const received: ReceivedRequests = new WeakMap();
+  const api = createRoutes(options, received);
+  await api.ready();
+  return (request, response, parts) => {
+    received.set(request, parts);
+    // A body is JSON, whatever the client calls it.
+    request.headers['content-type'] = 'application/json';
+    api.routing(request, response);
+  };
+}
+
+/** What the listener knows of the requests that are under way. */
+type ReceivedRequests = WeakMap<IncomingMessage, ReceivedRequest>;
+
+/** The routes of an instance that listens to nothing: the listener hands requests to its `routing`. */
+function createRoutes(options: ControlApiOptions, received: ReceivedRequests): FastifyInstance {
   const { operations, logger } = options;
   const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const { status, headers, body } = problemResponse(error, pathOf(request), logger);
-    return reply.status(status).headers(headers).send(body);
+    return reply.status(status).headers(headers).send(responseBody(body, reply));
   };
   const api = fastify({
-    bodyLimit: NO_LIMIT,
-    exposeHeadRoutes: false,
     schemaController: NO_SCHEMAS,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: NO_LIMIT },
     // A path that cannot be decoded, such as /%zz.
     frameworkErrors: (_error, request, reply) => void fail(new Problem('not_found'), request, reply),
   });
-  // A body is read by the operation that takes one; the others do not look at it.
+  // The listener has read the body. An operation that takes one parses it; the others do not look at it.
   api.removeAllContentTypeParsers();
-  api.addContentTypeParser('*', { parseAs: 'string' }, (_request, text, done) => done(null, text));
+  api.addContentTypeParser('*', (request, _payload, done) => done(null, received.get(request.raw)!.body));
   api.setErrorHandler(fail);
-  const paths = servedPaths(operations);
-  const served = `The control API serves ${paths.map(({ path }) => path).join(', ')}.`;
-  // A path that does not exist is 404 even without a token: the paths are public, and whoever mistypes one must not look
-  // for the mistake in the token.
-  api.setNotFoundHandler((request, reply) => {
-    const found = paths.find(({ pattern }) => pattern.test(pathOf(request).path));
-    if (found === undefined) throw new Problem('not_found', { hint: served });
-    reply.header('Allow', found.allow);
-    throw new Problem('method_not_allowed');
-  });
-  serveDescription(api, options);
+  const refuseLargeBody = async ({ raw }: FastifyRequest) => {
+    if (received.get(raw)!.body === 'too_large') throw new Problem('body_too_large');
+  };
+  const routes = { api, received, refuseLargeBody };
+  handleUnknownPaths(routes, operations);
+  serveDescription(routes, options);
+  serveOperations(routes, options);
+  if (options.metrics !== undefined) serveMetrics(routes, options.metrics, options);
+  return api;
+}
 
-  const signIn = new Authenticator(options);
+/** What every group of routes is made with. */
+interface Routes {
+  readonly api: FastifyInstance;
+  readonly received: ReceivedRequests;
+  readonly refuseLargeBody: (request: FastifyRequest) => Promise<void>;
+}
+
+function serveOperations(
+  { api, received, refuseLargeBody }: Routes,
+  { operations, ...options }: ControlApiOptions,
+): void {
+  const authenticator = new Authenticator(options);
   const repeats = new IdempotencyCache<OperationResult>(options.clock);
   const callers = new WeakMap<FastifyRequest, Caller>();
   for (const one of operations) {
@@ -87,29 +118,61 @@ async function createFastifyApi(options: ControlApiOptions): Promise<FastifyInst
     api.route({
       method: one.method,
       url: API_ROOT + one.path,
-      // Before the body is looked at.
-      onRequest: async (request, reply) => {
-        try {
-          callers.set(request, signIn.authenticate(request.headers.authorization, request.ip, one.role));
-        } catch (error) {
-          challenge(error, reply);
-          throw error;
-        }
-      },
+      onRequest: [
+        refuseLargeBody,
+        async (request, reply) => {
+          callers.set(request, authenticate(authenticator, { request, reply, role: one.role, received }));
+        },
+      ],
       handler: async (request, reply) => {
         const { name } = callers.get(request)!;
-        const { status, text, tag, stream } = await runOperation(one, { request, read, by: name, repeats });
-        if (stream !== undefined) {
-          attachStream(reply.raw, stream);
-          return reply.type('text/event-stream').send('');
-        }
-        if (tag !== undefined) reply.header('ETag', tag);
-        return reply.status(status).type('application/json').send(text);
+        return sendResult(await runOperation(one, { request, read, by: name, repeats }), reply);
       },
     });
   }
-  await api.ready();
-  return api;
+}
+
+/** Throws a `Problem` for a caller who may not do this, and tells in a header how to sign in. RFC 6750 section 3. */
+function authenticate(
+  authenticator: Authenticator,
+  { request, reply, role, received }: AuthenticationRequest,
+): Caller {
+  const { address } = received.get(request.raw)!;
+  try {
+    return authenticator.authenticate(request.headers.authorization, address, role);
+  } catch (error) {
+    if (error instanceof Problem && error.status === 401) {
+      const wrong = error.code === 'token_invalid' ? ', error="invalid_token"' : '';
+      reply.header('WWW-Authenticate', `Bearer realm="millrace"${wrong}`);
+    }
+    throw error;
+  }
+}
+
+interface AuthenticationRequest extends Pick<Routes, 'received'> {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly role: Role;
+}
+
+/**
+ * A path that does not exist is 404 even without a token: the paths are public, and a mistake in one must not look like a
+ * mistake in the token.
+ */
+function handleUnknownPaths({ api, refuseLargeBody }: Routes, operations: readonly ApiOperation[]): void {
+  const paths = servedPaths(operations);
+  const served = `The control API serves ${paths.map(({ path }) => path).join(', ')}.`;
+  const all = [
+    ...paths,
+    { path: METRICS_PATH, pattern: new RegExp(`^${METRICS_PATH}/?$`), allow: 'GET, HEAD' },
+  ];
+  api.setNotFoundHandler(async (request, reply) => {
+    await refuseLargeBody(request);
+    const found = all.find(({ pattern }) => pattern.test(pathOf(request).path));
+    if (found === undefined) throw new Problem('not_found', { hint: served });
+    reply.header('Allow', found.allow);
+    throw new Problem('method_not_allowed');
+  });
 }
 
 /** Every path with the methods it takes; `pattern` finds it in a request. */
@@ -125,16 +188,10 @@ function servedPaths(operations: readonly ApiOperation[]) {
   }));
 }
 
-/** What a client is to do about a 401. RFC 6750 section 3. */
-function challenge(error: unknown, reply: FastifyReply): void {
-  if (!(error instanceof Problem) || error.status !== 401) return;
-  const wrong = error.code === 'token_invalid' ? ', error="invalid_token"' : '';
-  reply.header('WWW-Authenticate', `Bearer realm="millrace"${wrong}`);
-}
-
 interface OperationCall {
   readonly request: FastifyRequest;
   readonly read: ReturnType<typeof inputParser>;
+  /** The name of the token. */
   readonly by: string;
   readonly repeats: IdempotencyCache<OperationResult>;
 }
@@ -148,10 +205,9 @@ async function runOperation(
     const names = request.params as Record<string, string>;
     const input = { names, ...read({ query: request.query, body }), by };
     const value = await one.run({ ...input, ifMatch: request.headers['if-match'] });
-    if (value === undefined) return { status: 204, text: undefined, tag: undefined };
-    if (value instanceof StreamResult) return { status: 200, text: '', tag: undefined, stream: value.body };
-    if (value instanceof DryRunResult)
-      return { status: 200, text: JSON.stringify(value.value), tag: undefined };
+    if (value === undefined) return { status: 204 };
+    if (value instanceof StreamResult) return { status: 200, stream: value.body };
+    if (value instanceof DryRunResult) return { status: 200, text: JSON.stringify(value.value) };
     const { value: shown, tag } = value instanceof TaggedResult ? value : { value, tag: undefined };
     return { status: one.status ?? 200, text: JSON.stringify(shown), tag };
   };
@@ -160,121 +216,72 @@ async function runOperation(
   return await repeats.runOnce(JSON.stringify([by, request.url, key]), body, run);
 }
 
-/** Both APIs in one document, for everybody: it says what there is and nothing about what is in it. */
-function serveDescription(api: FastifyInstance, { operations, version }: ControlApiOptions): void {
+function sendResult({ status, text, tag, stream }: OperationResult, reply: FastifyReply): FastifyReply {
+  if (stream !== undefined) return sendEvents(stream, reply);
+  if (tag !== undefined) reply.header('ETag', tag);
+  reply.status(status).header('Cache-Control', 'no-store');
+  if (text === undefined) return reply.send();
+  return reply.header('Content-Type', 'application/json').send(responseBody(text, reply));
+}
+
+/** Server-sent events. The response is the last of its connection, so that nothing is left open when the server stops. */
+function sendEvents(stream: ResponseStream, reply: FastifyReply): FastifyReply {
+  const events = new EventStream(stream);
+  // The framework would read the stream to its end, which never comes.
+  if (reply.request.method === 'HEAD') events.destroy();
+  return reply
+    .headers({
+      'Content-Type': 'text/event-stream',
+      'Cache-Control': 'no-store',
+      // nginx would keep the lines back until there are many.
+      'X-Accel-Buffering': 'no',
+      Connection: 'close',
+    })
+    .send(events);
+}
+
+/** A longer body is written piece by piece: only then does the listener see whether a slow client takes any of it. */
+const PIECE_BYTES = 64 * 1024;
+
+/** A text as the framework sends it unchanged: to the type of a string it would add a charset. */
+function responseBody(text: string, reply: FastifyReply): Buffer | Readable {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= PIECE_BYTES || reply.request.method === 'HEAD') return bytes;
+  reply.header('Content-Length', bytes.length);
+  return Readable.from(piecesOf(bytes));
+}
+
+function* piecesOf(bytes: Buffer): Iterable<Buffer> {
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
+}
+
+/** Describes both APIs in one document. Everybody may read it, because it holds no data. */
+function serveDescription(
+  { api, refuseLargeBody }: Routes,
+  { operations, version }: ControlApiOptions,
+): void {
   let text: string | undefined;
-  api.get(DESCRIPTION_PATH, async (_request, reply) => {
+  api.get(DESCRIPTION_PATH, { onRequest: refuseLargeBody }, async (_request, reply) => {
     text ??= JSON.stringify(openApi(operations, version));
-    return reply.type('application/json').send(text);
+    return sendResult({ status: 200, text }, reply);
+  });
+}
+
+/** The metrics page, for a token of any role. spec/contract.md, "Paths of the server". */
+function serveMetrics(
+  { api, received }: Routes,
+  { isPublic, contentType, text }: MetricsRoute,
+  options: AuthenticatorDependencies,
+): void {
+  // Guesses are counted apart from those at the control API; both counts are small.
+  const authenticator = new Authenticator(options);
+  api.get(METRICS_PATH, async (request, reply) => {
+    if (!isPublic) authenticate(authenticator, { request, reply, role: 'viewer', received });
+    reply.headers({ 'Content-Type': contentType, 'Cache-Control': 'no-store' });
+    return reply.send(responseBody(await text(), reply));
   });
 }
 
 function pathOf({ url, method }: FastifyRequest): { path: string; method: string } {
   return { path: url.split('?')[0]!, method };
-}
-
-/**
- * The control API (spec/contract.md, "Control API"), complete before anything is asked: to load it later would hold up every
- * call for a tenth of a second.
- */
-export async function createControlApi(options: ControlApiOptions): Promise<ControlHandler> {
-  const api = await createFastifyApi(options);
-  return async ({ method, path, query, body, address, ...headers }) => {
-    try {
-      if (body === 'too_large') throw new Problem('body_too_large');
-      const answer = await api.inject({
-        method: methodFor(method),
-        url: query === '' ? path : `${path}?${query}`,
-        remoteAddress: address,
-        headers: {
-          ...optionalHeader('authorization', headers.authorization),
-          ...optionalHeader('if-match', headers.ifMatch),
-          ...optionalHeader('idempotency-key', headers.idempotencyKey),
-          ...(body === '' ? {} : { 'content-type': 'application/json' }),
-        },
-        ...(body === '' ? {} : { payload: body }),
-      });
-      const stream = attachedStream(answer.raw.res);
-      const said = responseHeaders(answer.headers);
-      return stream === undefined
-        ? { status: answer.statusCode, headers: said, body: answer.body }
-        : { status: answer.statusCode, headers: { ...said, ...UNBUFFERED }, body: stream };
-    } catch (error) {
-      return problemResponse(error, { path, method }, options.logger);
-    }
-  };
-}
-
-/**
- * The method as the framework is asked: it answers 500 to those that it does not know, such as QUERY, so they go as one that no
- * operation has. HEAD is GET without the body, which the listener leaves out, so the length is that of the body.
- */
-function methodFor(method: string): 'GET' {
-  if (method === 'HEAD') return 'GET';
-  return (KNOWN_METHODS.includes(method) ? method : 'OPTIONS') as 'GET';
-}
-
-const KNOWN_METHODS: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
-
-/** nginx and those who learned from it would keep the lines back until there are many. */
-const UNBUFFERED = { 'X-Accel-Buffering': 'no' };
-
-/** Those that say something; lengths and connections are the listener's. JSON is UTF-8 and its type has no parameters. */
-function responseHeaders(headers: Readonly<Record<string, unknown>>): Record<string, string> {
-  const type = headers['content-type'];
-  const answer: Record<string, string> = {
-    ...(typeof type === 'string' ? { 'Content-Type': type.replace(/;.*/, '') } : {}),
-    'Cache-Control': 'no-store',
-  };
-  for (const name of ['Allow', 'WWW-Authenticate', 'ETag', 'Retry-After']) {
-    const value = headers[name.toLowerCase()];
-    if (typeof value === 'string') answer[name] = value;
-  }
-  return answer;
-}
-
-function optionalHeader(name: string, value: string | undefined): Record<string, string> {
-  return value === undefined ? {} : { [name]: value };
-}
-
-export interface MetricsHandlerOptions extends AuthenticatorDependencies {
-  readonly logger: Logger;
-  /** Nobody needs a token. */
-  readonly isPublic: boolean;
-  readonly contentType: string;
-  readonly text: () => Promise<string>;
-}
-
-/**
- * `/metrics`, for any token there is, whatever its role. spec/contract.md, "Paths of the server". It goes without the
- * framework of the control API: whoever is only scraped every 15 seconds need not load it.
- */
-export function createMetricsHandler(options: MetricsHandlerOptions): ControlHandler {
-  // Whoever guesses tokens here is counted apart from the control API; both counts are small.
-  const signIn = new Authenticator(options);
-  return async (request) => {
-    try {
-      return await metricsResponse(request, signIn, options);
-    } catch (error) {
-      const { status, headers, body } = problemResponse(error, request, options.logger);
-      const more = error instanceof Problem ? problemHeaders(error) : {};
-      return { status, headers: { ...headers, ...more }, body };
-    }
-  };
-}
-
-async function metricsResponse(
-  { method, authorization, address }: ControlRequest,
-  signIn: Authenticator,
-  { isPublic, contentType, text }: MetricsHandlerOptions,
-): Promise<ControlResponse> {
-  if (method !== 'GET' && method !== 'HEAD') throw new Problem('method_not_allowed');
-  if (!isPublic) signIn.authenticate(authorization, address, 'viewer');
-  const headers = { 'Content-Type': contentType, 'Cache-Control': 'no-store' };
-  return { status: 200, headers, body: await text() };
-}
-
-function problemHeaders({ status }: Problem): Record<string, string> {
-  if (status === 405) return { Allow: 'GET, HEAD' };
-  return status === 401 ? { 'WWW-Authenticate': 'Bearer realm="millrace"' } : {};
 }

@@ -1,11 +1,14 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import {
+  type ControlTestRequest,
+  type ControlTestResponse,
+  controlHandler,
   post,
   startTestServer,
   type TestConnection,
   type TestServer,
 } from '../../test/support/http-server.ts';
-import type { ControlHandler, ControlRequest, ControlResponse } from '../ports/control-api.ts';
+import type { ControlHandler } from '../control-api/contract.ts';
 
 let running: TestServer | undefined;
 
@@ -22,15 +25,16 @@ afterEach(async () => {
 const get = (path: string, headers: readonly string[] = [], method = 'GET') =>
   `${[`${method} ${path} HTTP/1.1`, 'Host: test', ...headers].join('\r\n')}\r\n\r\n`;
 
-const ANSWER: ControlResponse = { status: 200, headers: { 'Content-Type': 'text/x' }, body: 'grün' };
+const ANSWER: ControlTestResponse = { status: 200, headers: { 'Content-Type': 'text/x' }, body: 'grün' };
 
 describe('paths below /api', () => {
   test('are handed over with method, path, query and authorization, and answered as they are told', async () => {
-    const asked: ControlRequest[] = [];
-    const connection = await start(async (request) => {
+    const asked: ControlTestRequest[] = [];
+    const control = controlHandler((request) => {
       asked.push(request);
       return { ...ANSWER, status: 418, headers: { ...ANSWER.headers, 'X-A': 'b' } };
     });
+    const connection = await start(control);
     await connection.send(get('/api/v1/x/?a=1&b=?', ['Authorization: Bearer t']), get('/api', [], 'PATCH'));
     const { status, headers, body } = await connection.nextResponse();
     expect([status, headers.get('content-type'), headers.get('x-a'), body]).toEqual([
@@ -42,18 +46,19 @@ describe('paths below /api', () => {
     expect(headers.get('content-length')).toBe('5');
     expect((await connection.nextResponse()).status).toBe(418);
     expect(asked).toMatchObject([
-      { method: 'GET', path: '/api/v1/x/', query: 'a=1&b=?', authorization: 'Bearer t', body: '' },
-      { method: 'PATCH', path: '/api', query: '', authorization: undefined, body: '' },
+      { method: 'GET', url: '/api/v1/x/?a=1&b=?', authorization: 'Bearer t', body: '' },
+      { method: 'PATCH', url: '/api', authorization: undefined, body: '' },
     ]);
     expect(running!.calls).toEqual([]);
   });
 
   test('are handed over with their body, up to a megabyte', async () => {
     const bodies: string[] = [];
-    const connection = await start(async ({ body }) => {
+    const control = controlHandler(({ body }) => {
       bodies.push(body);
       return ANSWER;
     });
+    const connection = await start(control);
     const large = 'ü'.repeat(512 * 1024);
     await connection.send(
       post('/api/v1/x', '{"a":"ü"}'),
@@ -65,7 +70,10 @@ describe('paths below /api', () => {
   });
 
   test('are only those: others stay with the receiving API', async () => {
-    const connection = await start(() => Promise.reject(new Error('asked')));
+    const control: ControlHandler = () => {
+      throw new Error('asked');
+    };
+    const connection = await start(control);
     for (const path of ['/apis', '/', '/v1/api', '//api/v1/ledger']) {
       await connection.send(get(path));
       const { status, body } = await connection.nextResponse();
@@ -84,11 +92,12 @@ describe('paths below /api', () => {
 
   test('answer 500 for an error of ours, which is logged, and the connection serves on', async () => {
     let failing = true;
-    const connection = await start(async () => {
+    const control = controlHandler(() => {
       if (!failing) return ANSWER;
       failing = false;
       throw new Error('bug');
     });
+    const connection = await start(control);
     await connection.send(get('/api/v1/ledger'));
     const { status, body } = await connection.nextResponse();
     expect([status, JSON.parse(body).code]).toEqual([500, 'internal_error']);
@@ -100,17 +109,17 @@ describe('paths below /api', () => {
 
   /** A control API that answers when the test says so; `asked` resolves when it has the request. */
   function slow() {
-    let finish = (_: ControlResponse) => {};
+    let finish = (_: ControlTestResponse) => {};
     let begin = () => {};
     const asked = new Promise<void>((resolve) => {
       begin = resolve;
     });
-    const control: ControlHandler = () => {
+    const control = controlHandler(() => {
       begin();
       return new Promise((resolve) => {
         finish = resolve;
       });
-    };
+    });
     return { control, asked, finish: () => finish(ANSWER) };
   }
 

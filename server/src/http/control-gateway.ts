@@ -1,20 +1,20 @@
+import type { ControlHandler } from '../control-api/contract.ts';
 import type { LinkedList } from '../model/linked-list.ts';
 import type { Monotonic } from '../model/time.ts';
-import type { ControlHandler, ControlResponse } from '../ports/control-api.ts';
 import type { InFlightRequest } from './admission.ts';
 import { INCOMING_BODY, type TrackedSocket } from './connections.ts';
 import type { NodeHttpExchange } from './exchange.ts';
 import { clientOf, type RequestDependencies, rejectOverloaded } from './receiving-api.ts';
 import { DrainedBody, RequestBody } from './request-body.ts';
 import { errorResponse } from './responses.ts';
-import { targetPath, targetQuery } from './routes.ts';
+import { targetPath } from './routes.ts';
 
-/** Bytes of a body of the control API; more are thrown away, and the control API is told. */
+/** Bytes of a body of the control API. More are thrown away, and the handler is told `too_large`. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
 /**
- * Collects the body of a request to the control API within the bounds, and answers as the control API says. Who sends it is
- * not known yet, so it is bounded like a call: it has a place in flight until its body is here.
+ * Collects the body of a request to the control API within the bounds, and hands the request over. The sender is
+ * not known yet, so the request is bounded like a call: it has a place in flight until its body is here.
  */
 export function handleControlRequest(
   exchange: NodeHttpExchange,
@@ -78,33 +78,15 @@ class PendingControlRequest implements InFlightRequest {
     this.#dispatch(body);
   }
 
-  /** Not on the hot path, so a promise does no harm here. */
   #dispatch(body: string): void {
-    const { method = '', headers } = this.#exchange.request;
-    const { remoteAddress = '' } = clientOf(this.#exchange, this.#dependencies.proxies);
-    const path = targetPath(this.#exchange.target);
-    const query = targetQuery(this.#exchange.target);
-    const idempotencyKey = headers['idempotency-key'];
-    this.#control({
-      ...{ method, path, query, body, address: remoteAddress },
-      ...{ authorization: headers.authorization, ifMatch: headers['if-match'] },
-      idempotencyKey: typeof idempotencyKey === 'string' ? idempotencyKey : undefined,
-    })
-      .then((answer) => this.#reply(answer))
-      .catch((error: unknown) => {
-        this.#dependencies.logger.error({ error, path }, 'request.failed');
-        if (!this.#exchange.isResponseSent) this.#exchange.reply(errorResponse('internal_error'));
-      });
-  }
-
-  #reply({ status, headers, body }: ControlResponse): void {
-    const flat = Object.entries(headers).flat();
-    if (typeof body !== 'string') {
-      this.#exchange.replyStream({ status, headers: flat }, body);
-      return;
+    const { remoteAddress: address = '' } = clientOf(this.#exchange, this.#dependencies.proxies);
+    try {
+      this.#exchange.delegate((request, response) => this.#control(request, response, { address, body }));
+    } catch (error) {
+      const path = targetPath(this.#exchange.target);
+      this.#dependencies.logger.error({ error, path }, 'request.failed');
+      if (!this.#exchange.isResponseSent) this.#exchange.reply(errorResponse('internal_error'));
     }
-    flat.push('Content-Length', String(Buffer.byteLength(body)));
-    this.#exchange.reply({ status, headers: flat, body });
   }
 
   #rejectOverloaded(): void {

@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { ResponseStream } from '../ports/control-api.ts';
 import type { MetricsRecorder } from '../ports/telemetry.ts';
 import { CURRENT_REQUEST, type TrackedSocket } from './connections.ts';
 import { withCorsHeaders } from './cors.ts';
-import { type PreparedResponse, writeResponse, writeStream } from './responses.ts';
+import { type PreparedResponse, writeResponse } from './responses.ts';
 import { isReceivingPath, requestTarget } from './routes.ts';
 
 /**
@@ -30,9 +29,28 @@ export interface HttpExchange {
   abort(): void;
 }
 
-/** While the server is stopping, every answer is the last of its connection. */
-export interface ServerShutdown {
-  isClosing: boolean;
+/** Whether the server is stopping. While it is, every answer is the last of its connection. */
+export class ServerShutdown {
+  readonly #delegated = new Set<ServerResponse>();
+  #isClosing = false;
+
+  get isClosing(): boolean {
+    return this.#isClosing;
+  }
+
+  begin(): void {
+    this.#isClosing = true;
+    for (const response of this.#delegated) response.shouldKeepAlive = false;
+  }
+
+  /** Adds a response that somebody else writes, now or after the stop has begun. */
+  delegate(response: ServerResponse): void {
+    if (this.#isClosing) response.shouldKeepAlive = false;
+    else {
+      this.#delegated.add(response);
+      response.once('close', () => this.#delegated.delete(response));
+    }
+  }
 }
 
 /** A request that `node:http` has read, and the way to answer it. */
@@ -121,10 +139,11 @@ export class NodeHttpExchange implements HttpExchange {
     writeResponse(this.#response, toBrowser ? withCorsHeaders(answer) : answer);
   }
 
-  /** Sends a streaming answer. It is the last of its connection, so that nothing stays open when the server stops. */
-  replyStream(head: Pick<PreparedResponse, 'status' | 'headers'>, body: ResponseStream): void {
-    this.closeAfterResponse();
-    writeStream(this.#response, head, body);
+  /** Lets somebody else write the response. The request asks for `target` from then on. */
+  delegate(handler: (request: IncomingMessage, response: ServerResponse) => void): void {
+    this.request.url = this.target;
+    this.#shutdown.delegate(this.#response);
+    handler(this.request, this.#response);
   }
 }
 

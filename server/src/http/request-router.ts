@@ -1,4 +1,4 @@
-import type { ControlHandler } from '../ports/control-api.ts';
+import type { ControlHandler } from '../control-api/contract.ts';
 import { PipeliningGuard } from './admission.ts';
 import { handleControlRequest } from './control-gateway.ts';
 import { optionsResponse } from './cors.ts';
@@ -24,10 +24,8 @@ import {
 } from './routes.ts';
 
 export interface RequestRouterOptions extends RequestDependencies {
-  /** Answers everything below `/api`; without it there is nothing. */
+  /** Answers everything below `/api`, and `/metrics`; without it there is nothing. */
   readonly control: ControlHandler | undefined;
-  /** Answers at `/metrics`; without it there is nothing. */
-  readonly metrics: ControlHandler | undefined;
   /** The port of everything that is not answered here, because only calls are taken. */
   readonly adminPort: (() => number) | undefined;
   /** Whether calls are taken here. */
@@ -107,8 +105,7 @@ export class RequestRouter {
 
   /** What answers for a path that is not of the receiving API. */
   #controlFor(target: string): ControlHandler | undefined {
-    if (isControlPath(target)) return this.#options.control;
-    return isMetricsPath(target) ? this.#options.metrics : undefined;
+    return isControlPath(target) || isMetricsPath(target) ? this.#options.control : undefined;
   }
 
   /** Everything but calls. `allow` lists the methods of the path. */

@@ -1,8 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { Readable } from 'node:stream';
 import catalogue from '../../../spec/errors.json' with { type: 'json' };
 import { STATUS_TEXT } from '../model/http-syntax.ts';
-import type { ResponseStream } from '../ports/control-api.ts';
 import type { IngestResult } from '../ports/ingest.ts';
 
 /** The codes that the receiving API can answer with. A wrong one does not compile. */
@@ -115,19 +113,11 @@ export function jsonResponse(status: number, body: string): PreparedResponse {
   return { status, headers: ['Content-Type', 'application/json', 'Content-Length', length], body };
 }
 
-/** A longer body is written in pieces, so that `ConnectionTracker.closeStalled` sees whether a slow client reads any of it. */
-const PIECE_BYTES = 64 * 1024;
-
 /** Writes the answer, unless the client is gone. */
 export function writeResponse(response: ServerResponse, { status, headers, body }: PreparedResponse): void {
   if (response.destroyed) return;
   response.writeHead(status, headers);
-  if (body.length <= PIECE_BYTES) response.end(body);
-  else Readable.from(piecesOf(typeof body === 'string' ? Buffer.from(body) : body)).pipe(response);
-}
-
-function* piecesOf(body: Buffer): Iterable<Buffer> {
-  for (let at = 0; at < body.length; at += PIECE_BYTES) yield body.subarray(at, at + PIECE_BYTES);
+  response.end(body);
 }
 
 /** The header with which an answer is the last of its connection. */
@@ -147,35 +137,4 @@ export function serializeResponse(
   let head = `HTTP/1.1 ${status} ${STATUS_TEXT[status]}\r\n${before}`;
   for (let at = 0; at < headers.length; at += 2) head += `${headers[at]}: ${headers[at + 1]}\r\n`;
   return `${head}${after}\r\n${body}`;
-}
-
-/**
- * Writes an answer that goes on until one of the two sides ends it. `gone` of its body is called in every case, also when
- * the client has left already or wants the head only.
- */
-export function writeStream(
-  response: ServerResponse,
-  { status, headers }: Pick<PreparedResponse, 'status' | 'headers'>,
-  body: ResponseStream,
-): void {
-  if (response.destroyed) {
-    body.gone();
-    return;
-  }
-  response.once('close', () => body.gone());
-  response.writeHead(status, headers);
-  if (response.req.method === 'HEAD') {
-    response.end();
-    return;
-  }
-  response.flushHeaders();
-  response.on('drain', () => body.drained());
-  body.begin({
-    write: (text) => response.write(text),
-    end: () => {
-      // Unread bytes would hold up a stop. A stream has no fixed length, so cutting it leaves no broken answer.
-      if (response.writableNeedDrain) response.destroy();
-      else response.end();
-    },
-  });
 }

@@ -1,15 +1,15 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import type { ControlHandler } from '../control-api/contract.ts';
 import { type Duration, MINUTE, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { ControlHandler } from '../ports/control-api.ts';
 import type { IngestHandler } from '../ports/ingest.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { DiscardCounters, MetricsRecorder } from '../ports/telemetry.ts';
 import { AdmissionController, DEFAULT_SERVER_BOUNDS, OverloadLog, type ServerBounds } from './admission.ts';
 import { ConnectionTracker, rejectUnreadable } from './connections.ts';
-import { NodeHttpExchange, type ServerShutdown } from './exchange.ts';
+import { NodeHttpExchange, ServerShutdown } from './exchange.ts';
 import { FastPathConnections } from './fast-path/connection.ts';
 import { ResponseWriter } from './fast-path/response-writer.ts';
 import { RequestRouter } from './request-router.ts';
@@ -52,10 +52,8 @@ const BACKLOG = 4096;
 export interface HttpServerOptions {
   /** Takes calls. Without it nothing is served below `/v1`. */
   readonly receiver?: IngestHandler;
-  /** Answers everything below `/api`. Without it nothing is served there. */
+  /** Answers everything below `/api`, and `/metrics`. Without it nothing is served there. */
   readonly control?: ControlHandler;
-  /** Answers at `/metrics`. Without it nothing is served there. */
-  readonly metrics?: ControlHandler;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Counts requests that are refused before a source is known. */
@@ -94,7 +92,7 @@ export interface HttpServer {
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { tls, clock, logger } = options;
   const limits = { ...DEFAULT_TIMEOUTS, ...options.timeouts };
-  const shutdown: ServerShutdown = { isClosing: false };
+  const shutdown = new ServerShutdown();
   let open: OpenServer | undefined;
   let reloader: CertificateReloader | undefined;
   let timers: NodeJS.Timeout[] = [];
@@ -122,7 +120,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       return { host: address, port };
     },
     stop() {
-      shutdown.isClosing = true;
+      shutdown.begin();
       reloader?.stop();
       for (const timer of timers) clearInterval(timer);
       stopped ??= open === undefined ? Promise.resolve() : closeServer(open, clock, limits.grace);
@@ -165,16 +163,7 @@ function attachHandlers(
   options: ResolvedServerOptions,
   shutdown: ServerShutdown,
 ): OpenServer {
-  const {
-    bounds = DEFAULT_SERVER_BOUNDS,
-    clock,
-    logger,
-    discards,
-    control,
-    metrics,
-    publicUrl,
-    adminPort,
-  } = options;
+  const { bounds = DEFAULT_SERVER_BOUNDS, clock, logger, discards, control, publicUrl, adminPort } = options;
   const { receiver = noReceiver, recorder, limits, trustedProxies } = options;
   const isTls = options.tls !== undefined;
   const connections = new ConnectionTracker(server, isTls);
@@ -192,7 +181,6 @@ function attachHandlers(
     ...options,
     ...dependencies,
     control,
-    metrics,
     publicUrl,
     adminPort,
     isReceiving,

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { post, startTestServer, type TestServer } from '../../test/support/http-server.ts';
+import { controlHandler, post, startTestServer, type TestServer } from '../../test/support/http-server.ts';
 import { TrustedProxies } from './trusted-proxies.ts';
 
 const proxies = new TrustedProxies(['10.0.0.0/8', '192.0.2.7/32', 'fd00::/8']);
@@ -95,10 +95,10 @@ describe('behind a proxy', () => {
     const asked: string[] = [];
     running = await startTestServer({
       trustedProxies: ['127.0.0.1/32'],
-      control: async ({ address }) => {
+      control: controlHandler(({ address }) => {
         asked.push(address);
         return { status: 200, headers: {}, body: '{}' };
-      },
+      }),
     });
     const connection = await running.connect();
     await connection.send('GET /api/v1/ledger HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 203.0.113.9\r\n\r\n');

@@ -1,10 +1,12 @@
 import { once } from 'node:events';
 import { connect as connectTcp } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { ControlHandler } from '../../src/ports/control-api.ts';
+import type { ControlHandler } from '../../src/control-api/contract.ts';
+import { createControlApi } from '../../src/control-api/server.ts';
 import type { IngestResult } from '../../src/ports/ingest.ts';
 import type { DiscardCounters } from '../../src/ports/telemetry.ts';
 import {
+  controlHandler,
   post,
   postHead,
   startTestServer,
@@ -167,11 +169,7 @@ describe('the bound on bytes', () => {
 });
 
 describe('bodies of the control API', () => {
-  const control: ControlHandler = async ({ body }) => ({
-    status: 200,
-    headers: {},
-    body: String(body.length),
-  });
+  const control = controlHandler(({ body }) => ({ status: 200, headers: {}, body: String(body.length) }));
 
   test('are bounded like those of calls, whoever sends them', async () => {
     await start({ bounds: BOUNDS, control });
@@ -280,12 +278,12 @@ describe('bodies in pieces of a few bytes', () => {
 test('a client that reads nothing of its answer between two looks is cut off; one that reads has all of it', async () => {
   // Larger than what the system takes off the server's hands.
   const body = 'x'.repeat(30_000_000);
-  const control: ControlHandler = async () => ({ status: 200, headers: {}, body });
+  const control = await pageOf(body);
   await start({ control, timeouts: { stalled: 400 }, bounds: { ...BOUNDS, connections: 1 } });
   const ask30MB = async () => {
     const socket = connectTcp(running!.port, '127.0.0.1');
     socket.on('error', () => {});
-    socket.write('GET /api/v1/x HTTP/1.1\r\nHost: a\r\n\r\n');
+    socket.write('GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n');
     await once(socket, 'readable');
     if (socket.readableLength === 0) throw new Error('closed as it came');
     return socket;
@@ -306,14 +304,14 @@ test('a client that reads nothing of its answer between two looks is cut off; on
 
 test('a client that reads a large answer slowly, at many looks, has all of it', async () => {
   const body = 'x'.repeat(20_000_000);
-  const control: ControlHandler = async () => ({ status: 200, headers: {}, body });
+  const control = await pageOf(body);
   await start({ control, timeouts: { stalled: 400 } });
   const socket = connectTcp(running!.port, '127.0.0.1');
   let failure: Error | undefined;
   socket.on('error', (error) => {
     failure = error;
   });
-  socket.write('GET /api/v1/x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+  socket.write('GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
   const [head] = await once(socket, 'data');
   let bytes = (head as Buffer).length;
   let next = 0;
@@ -329,6 +327,20 @@ test('a client that reads a large answer slowly, at many looks, has all of it', 
   expect(failure).toBeUndefined();
   expect(bytes).toBeGreaterThan(body.length);
 });
+
+/** The control API with this text as its page of metrics. */
+function pageOf(text: string): Promise<ControlHandler> {
+  const log = () => {};
+  return createControlApi({
+    operations: [],
+    metrics: { isPublic: true, contentType: 'text/plain', text: async () => text },
+    adminToken: 's3cret',
+    tokens: () => [],
+    clock: stillClock,
+    logger: { debug: log, info: log, warn: log, error: log },
+    version: '1.2.3',
+  });
+}
 
 /** Tries until a connection is taken: one beyond the bound is closed as it comes. */
 async function untilTaken<T>(attempt: () => Promise<T>): Promise<T> {

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
+import type { ControlHandler, ReceivedRequest } from '../../src/control-api/contract.ts';
 import { createHttpServer, type HttpServer, type HttpServerOptions } from '../../src/http/server.ts';
 import type { Clock } from '../../src/ports/clock.ts';
 import type { IngestHandler, IngestRequest, IngestResult } from '../../src/ports/ingest.ts';
@@ -113,6 +114,32 @@ export async function startTestServer({
     return new TestConnection(socket);
   };
   return { listener, port, calls, logged, connect };
+}
+
+/** A request that a control API made up by a test is asked. */
+export interface ControlTestRequest extends ReceivedRequest {
+  readonly method: string | undefined;
+  readonly url: string | undefined;
+  readonly authorization: string | undefined;
+}
+
+export interface ControlTestResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** A control API that answers as the test says; an error thrown before the first `await` reaches the listener. */
+export function controlHandler(
+  answer: (asked: ControlTestRequest) => ControlTestResponse | Promise<ControlTestResponse>,
+): ControlHandler {
+  return ({ method, url, headers }, response, received) => {
+    const { authorization } = headers;
+    const answered = answer({ ...received, method, url, authorization });
+    void Promise.resolve(answered).then(({ status, headers: said, body }) =>
+      response.writeHead(status, { ...said, 'Content-Length': Buffer.byteLength(body) }).end(body),
+    );
+  };
 }
 
 /** A clock that stands at 1,000 and wakes nobody. */

@@ -2,7 +2,10 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startTestServer, type TestServer } from '../../test/support/http-server.ts';
+import { systemClock } from '../adapters/system/clock.ts';
 import type { ResponseStream, StreamClient } from '../ports/control-api.ts';
+import { defineOperation, StreamResult } from './operation.ts';
+import { createControlApi } from './server.ts';
 
 /** A body that notes what happens to it. */
 class Body implements ResponseStream {
@@ -49,8 +52,25 @@ describe('an answer that goes on', () => {
 
   beforeEach(async () => {
     body = new Body();
-    const headers = { 'Content-Type': 'text/event-stream' };
-    running = await startTestServer({ control: async () => ({ status: 200, headers, body }) });
+    const log = () => {};
+    const control = await createControlApi({
+      operations: [
+        defineOperation({
+          method: 'GET',
+          path: 'tail',
+          role: 'viewer',
+          summary: 'Does it',
+          isStream: true,
+          run: async () => new StreamResult(body),
+        }),
+      ],
+      adminToken: 's3cret',
+      tokens: () => [],
+      clock: systemClock,
+      logger: { debug: log, info: log, warn: log, error: log },
+      version: '1.2.3',
+    });
+    running = await startTestServer({ control });
   });
 
   afterEach(async () => {
@@ -67,7 +87,7 @@ describe('an answer that goes on', () => {
       text += part;
     });
     socket.on('error', () => {});
-    socket.write(`${method} /api/v1/tail HTTP/1.1\r\nHost: test\r\n\r\n`);
+    socket.write(`${method} /api/v1/tail HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer s3cret\r\n\r\n`);
     return { socket, text: () => text };
   }
 
@@ -79,7 +99,7 @@ describe('an answer that goes on', () => {
     body.client!.write('two\n');
     body.client!.end();
     await once(socket, 'close');
-    expect(text()).toMatch(/^HTTP\/1\.1 200 OK\r\nContent-Type: text\/event-stream\r\n/);
+    expect(text()).toMatch(/^HTTP\/1\.1 200 OK\r\nContent-Type: text\/event-stream\r\n/i);
     expect(text()).toMatch(/\r\nConnection: close\r\n/i);
     expect(text()).toMatch(/one\n[\s\S]*two\n/);
     expect(body.notes).toEqual(['begun', 'gone']);

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '../server/src/adapters/system/clock.ts';
 import { createHttpServer } from '../server/src/http/server.ts';
-import { indexWriteKeys } from '../server/src/ingest/parse.ts';
 import { IngestService } from '../server/src/ingest/service.ts';
+import { indexWriteKeys } from '../server/src/ingest/write-key-auth.ts';
 import {
   DiscardSamples,
   UnattributedCallCounters,

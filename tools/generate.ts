@@ -12,7 +12,7 @@ import { type ControlOperationDependencies, controlOperations } from '../server/
 import { webhookSettingsSchema } from '../server/src/destinations/webhooks/settings.ts';
 import { cliReference } from './cli-reference.ts';
 import { configurationReference } from './configuration-reference.ts';
-import { encoder } from './encoder.ts';
+import { encoder, encoderLayout } from './encoder.ts';
 import { errorsReference } from './errors-reference.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -47,6 +47,8 @@ const GENERATED: Readonly<Record<string, () => unknown>> = {
   // Without the references to variables, which every text may hold.
   'docs/reference/configuration.md': () =>
     configurationReference(jsonSchema(configFileSchema, { title: '', description: '' })),
+  // Before the module that is compiled with it.
+  'server/src/ingest/fast-path/assembly/layout.ts': encoderLayout,
   'server/src/ingest/fast-path/encoder.wasm': encoder,
 };
 
@@ -65,7 +67,7 @@ for (const [path, make] of Object.entries(GENERATED)) {
   }
 }
 
-/** Code is written as it is, a text too, and anything else as JSON. */
+/** Bytes and texts are written as they are, anything else as JSON. */
 function bytesOf(made: unknown): Buffer {
   if (made instanceof Uint8Array) return Buffer.from(made);
   return Buffer.from(typeof made === 'string' ? made : `${print(made)}\n`);

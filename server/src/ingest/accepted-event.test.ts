@@ -7,12 +7,14 @@ import { parseRequest } from './parse.ts';
 import { indexWriteKeys } from './write-key-auth.ts';
 
 const SOURCE = sourceWith({ writeKeys: ['k'] });
-const KNOWN = { userFrom: 0, userTo: 0, isUndirected: true };
+const NO_USER = { userFrom: 0, userTo: 0, isUserEscaped: false };
+const MARKS = { hasNoIntegrations: true, isSkewed: false };
 
 it('an event that waits does not keep the lines of others in memory', () => {
   const text = '{"messageId":"m","type":"track"}';
   const bytes = Buffer.from(`${'x'.repeat(500)}${text}${'y'.repeat(500)}`);
-  const one = new AcceptedEvent(SOURCE, { ...KNOWN, bytes, from: 500, to: 500 + text.length, idTo: 515 });
+  const line = { ...NO_USER, ...MARKS, bytes, from: 500, to: 500 + text.length, idFrom: 514, idTo: 515 };
+  const one = new AcceptedEvent(SOURCE, line);
   const alone = one.detached(5);
   expect(alone.line!.bytes).toHaveLength(text.length);
   expect(alone.line!.bytes.toString()).toBe(text);
@@ -21,7 +23,8 @@ it('an event that waits does not keep the lines of others in memory', () => {
 
 it('an event with a line nearly of its own is left as it is', () => {
   const bytes = Buffer.from('{"messageId":"m"}  ');
-  const one = new AcceptedEvent(SOURCE, { ...KNOWN, bytes, from: 0, to: 17, idTo: 15 });
+  const line = { ...NO_USER, ...MARKS, bytes, from: 0, to: 17, idFrom: 14, idTo: 15 };
+  const one = new AcceptedEvent(SOURCE, line);
   expect(one.detached(5)).toBe(one);
 });
 

@@ -3,67 +3,49 @@ import type { JsonLine, SerializedEvent } from '../model/serialized-event.ts';
 import type { Source } from '../model/source.ts';
 import type { Duration, Monotonic } from '../model/time.ts';
 import type { IdRanges, NewEvent } from '../ports/event-log.ts';
-import type { EncodedEvent } from './fast-path/encoder.ts';
 
-/** Where an event is written, and what is known of it without reading its line. */
-interface SerializedParts extends JsonLine {
-  /** Where its messageId ends, both ids being ASCII without escapes; 0 where they are given as texts. */
+/** The line of an event, and facts about it that would otherwise need the parsed event. */
+export interface EventLine extends JsonLine, IdRanges {
+  readonly bytes: Buffer;
+  /** Unknown when 0: the event then exists as an object, and its ids are read from that. */
   readonly idTo: number;
-  /** Where its userId begins and ends; 0 where it has none. */
-  readonly userFrom: number;
-  readonly userTo: number;
-  /** Its call said nothing of where it may go: no word on integrations. */
-  readonly isUndirected: boolean;
+  /** The userId is escaped or not ASCII. Its text must then be read with `JSON.parse`. */
+  readonly isUserEscaped: boolean;
+  /** Neither the call nor its batch has an `integrations` object with a key in it. False when nobody has looked. */
+  readonly hasNoIntegrations: boolean;
+  /** Its timestamp is not corrected, because the client's clock is too far off. */
+  readonly isSkewed: boolean;
 }
 
-interface Ids {
+interface EventIds {
   readonly messageId: string;
   readonly userId?: string | undefined;
 }
 
-/** As many times its own length may be kept for the sake of one line. */
+/** A buffer may be up to so many times as long as the line for whose sake it is kept in memory. */
 const MAX_BUFFER_RATIO = 4;
 
-/** Where the messageId begins in every line. */
-const ID_FROM = '{"messageId":"'.length;
+/** Offset of the messageId in every line. */
+export const MESSAGE_ID_OFFSET = '{"messageId":"'.length;
 
 /**
- * A call that became an event, as the line that is stored. The event as an object is made when somebody looks: parsing costs
- * more than all the rest of receiving, and an event that no destination takes is never looked at. So are texts of its ids.
+ * A call that became an event, as the line that is stored. The object and the texts of its ids are made when first read:
+ * parsing costs more than the rest of receiving, and an event that no destination takes is never read.
  */
-export class AcceptedEvent implements NewEvent, SerializedEvent, JsonLine, IdRanges {
+export class AcceptedEvent implements NewEvent, SerializedEvent {
   /** Where the call came from. */
   readonly origin: Source;
-  /** Known when it is handed over for its commit. */
+  readonly line: EventLine;
+  /** Set when the event is committed. */
   arrivedAt: Monotonic = 0;
-  readonly isUndirected: boolean;
-  /** Its line, and those of others. */
-  readonly bytes: Buffer;
-  readonly from: number;
-  readonly to: number;
-  readonly idTo: number;
-  readonly userFrom: number;
-  readonly userTo: number;
-  #ids: Ids | undefined;
+  #ids: EventIds | undefined;
   #event: Event | undefined;
 
-  constructor(origin: Source, written: SerializedParts, ids?: Ids) {
+  constructor(origin: Source, line: EventLine, event?: Event) {
     this.origin = origin;
-    this.isUndirected = written.isUndirected;
-    this.bytes = written.bytes;
-    this.from = written.from;
-    this.to = written.to;
-    this.idTo = written.idTo;
-    this.userFrom = written.userFrom;
-    this.userTo = written.userTo;
-    this.#ids = ids;
-  }
-
-  /** Of an event that has been made as an object. */
-  static fromEvent(origin: Source, written: SerializedParts, event: Event): AcceptedEvent {
-    const accepted = new AcceptedEvent(origin, written, event);
-    accepted.#event = event;
-    return accepted;
+    this.line = line;
+    this.#ids = event;
+    this.#event = event;
   }
 
   get source(): number {
@@ -75,61 +57,40 @@ export class AcceptedEvent implements NewEvent, SerializedEvent, JsonLine, IdRan
   }
 
   get messageId(): string {
-    return this.#namedIds.messageId;
+    this.#ids ??= idsIn(this.line);
+    return this.#ids.messageId;
   }
 
   get userId(): string | undefined {
-    return this.#namedIds.userId;
-  }
-
-  get #namedIds(): Ids {
-    this.#ids ??= {
-      messageId: this.bytes.toString('latin1', this.idFrom, this.idTo),
-      userId: this.userTo === 0 ? undefined : this.bytes.toString('latin1', this.userFrom, this.userTo),
-    };
-    return this.#ids;
-  }
-
-  get idFrom(): number {
-    return this.from + ID_FROM;
+    this.#ids ??= idsIn(this.line);
+    return this.#ids.userId;
   }
 
   get idRanges(): IdRanges | undefined {
-    return this.idTo === 0 ? undefined : this;
+    const { line } = this;
+    return line.idTo === 0 || line.isUserEscaped ? undefined : line;
   }
 
-  /** Itself: one object less for each event. */
-  get line(): JsonLine {
-    return this;
-  }
-
-  /** The same with a copy of its line where that stands among many: what waits for an endpoint must not keep them in memory. */
+  /** The same event for a delivery. Copies the line out of a much larger buffer, which a waiting event would keep in memory. */
   detached(arrivedAt: Monotonic): SerializedEvent {
     this.arrivedAt = arrivedAt;
-    if (this.bytes.length <= MAX_BUFFER_RATIO * this.length) return this;
-    const written = {
-      bytes: Buffer.from(this.bytes.subarray(this.from, this.to)),
-      from: 0,
-      to: this.length,
-      idTo: this.idTo === 0 ? 0 : this.idTo - this.from,
-      userFrom: this.userTo === 0 ? 0 : this.userFrom - this.from,
-      userTo: this.userTo === 0 ? 0 : this.userTo - this.from,
-      isUndirected: this.isUndirected,
-    };
-    const alone = new AcceptedEvent(this.origin, written, this.#ids);
-    alone.arrivedAt = arrivedAt;
-    alone.#event = this.#event;
-    return alone;
+    if (this.line.bytes.length <= MAX_BUFFER_RATIO * this.length) return this;
+    const copy = new AcceptedEvent(this.origin, copyOf(this.line));
+    copy.arrivedAt = arrivedAt;
+    copy.#ids = this.#ids;
+    copy.#event = this.#event;
+    return copy;
   }
 
   /** Bytes of the line. */
   get length(): number {
-    return this.to - this.from;
+    return this.line.to - this.line.from;
   }
 
   /** `JSON.stringify(event)`: a fixed point, parsing and writing it again gives the same text. */
   get json(): string {
-    return this.bytes.toString('utf8', this.from, this.to);
+    const { bytes, from, to } = this.line;
+    return bytes.toString('utf8', from, to);
   }
 
   get event(): Event {
@@ -138,20 +99,44 @@ export class AcceptedEvent implements NewEvent, SerializedEvent, JsonLine, IdRan
   }
 }
 
-/** An event that has been made as an object. `json` is its text. */
+/** An event that exists as an object already. `json` is its text. */
 export function acceptEvent(source: Source, event: Event, json: string): AcceptedEvent {
   const bytes = Buffer.from(json);
-  const line = { bytes, from: 0, to: bytes.length };
-  return AcceptedEvent.fromEvent(source, { ...line, ...NO_ID_RANGES, isUndirected: false }, event);
+  const line = {
+    bytes,
+    from: 0,
+    to: bytes.length,
+    idFrom: 0,
+    idTo: 0,
+    userFrom: 0,
+    userTo: 0,
+    isUserEscaped: false,
+    hasNoIntegrations: false,
+    isSkewed: false,
+  };
+  return new AcceptedEvent(source, line, event);
 }
 
-const NO_ID_RANGES = { idTo: 0, userFrom: 0, userTo: 0 };
+function idsIn({ bytes, idFrom, idTo, userFrom, userTo, isUserEscaped }: EventLine): EventIds {
+  const messageId = bytes.toString('latin1', idFrom, idTo);
+  if (userTo === 0) return { messageId, userId: undefined };
+  if (!isUserEscaped) return { messageId, userId: bytes.toString('latin1', userFrom, userTo) };
+  return { messageId, userId: JSON.parse(bytes.toString('utf8', userFrom - 1, userTo + 1)) as string };
+}
 
-/** An event that was transcribed. */
-export function acceptEncoded(source: Source, written: EncodedEvent): AcceptedEvent {
-  if (!written.isUserEscaped) return new AcceptedEvent(source, written);
-  const { bytes, from, idTo, userFrom, userTo } = written;
-  const messageId = bytes.toString('latin1', from + ID_FROM, idTo);
-  const userId = JSON.parse(bytes.toString('utf8', userFrom - 1, userTo + 1)) as string;
-  return new AcceptedEvent(source, { ...written, ...NO_ID_RANGES }, { messageId, userId });
+/** The line in a buffer of its own. */
+function copyOf(line: EventLine): EventLine {
+  const { bytes, from, to, idFrom, idTo, userFrom, userTo } = line;
+  return {
+    bytes: Buffer.from(bytes.subarray(from, to)),
+    from: 0,
+    to: to - from,
+    idFrom: idTo === 0 ? 0 : idFrom - from,
+    idTo: idTo === 0 ? 0 : idTo - from,
+    userFrom: userTo === 0 ? 0 : userFrom - from,
+    userTo: userTo === 0 ? 0 : userTo - from,
+    isUserEscaped: line.isUserEscaped,
+    hasNoIntegrations: line.hasNoIntegrations,
+    isSkewed: line.isSkewed,
+  };
 }

@@ -1,10 +1,17 @@
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import type { Source } from '../model/source.ts';
 import { type AcceptedEvent, acceptEvent } from './accepted-event.ts';
-import type { DiscardReason, RefusalCode } from './discard-codes.ts';
 import { findSyntaxError } from './json-syntax-error.ts';
 import { isTooDeep, isTooLarge, MAX_BATCH_CALLS } from './limits.ts';
-import { batchEnvelope, type Envelope, normalize, type RequestText, singleEnvelope } from './normalize.ts';
+import {
+  batchEnvelope,
+  type DiscardReason,
+  type Envelope,
+  normalize,
+  type RefusalCode,
+  type RequestText,
+  singleEnvelope,
+} from './normalize.ts';
 import { writeKeyOf } from './write-key-auth.ts';
 
 /** The calls of one request, read in one of two ways that give the same: parsed here, or scanned. */

@@ -279,7 +279,7 @@ function planBatch(events: readonly AcceptedEvent[], planner: Planner): BatchPla
 
 /** Most events are planned without being parsed. */
 function planOf(event: AcceptedEvent, { plan, commonPlan }: Planner): Plan {
-  const common = event.isUndirected ? commonPlan?.(event.origin) : undefined;
+  const common = event.line.hasNoIntegrations ? commonPlan?.(event.origin) : undefined;
   return common ?? plan(event.event, event.origin);
 }
 

@@ -9,7 +9,7 @@ import type {
   DiscardSampler,
   RefusedRequest,
 } from '../ports/telemetry.ts';
-import type { DiscardReason, RefusalCode } from './discard-codes.ts';
+import type { DiscardReason, RefusalCode } from './normalize.ts';
 import type { WriteKeyLookup } from './write-key-auth.ts';
 
 const NO_DISCARDS: CallCounts['discarded'] = Object.freeze({});

@@ -1,11 +1,17 @@
+import type catalogue from '../../../spec/errors.json';
 import { type CallType, isCallType } from '../model/call.ts';
 import type { Event } from '../model/event.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import type { Time } from '../model/time.ts';
 import type { IngestRequest } from '../ports/ingest.ts';
-import type { DiscardReason } from './discard-codes.ts';
-import { NumberLiterals, readId, readMessageId } from './identifiers.ts';
+import type { ClockErrorCounts } from '../ports/telemetry.ts';
 import { correctedTime, formatTime, readCanonical, readTime } from './timestamps.ts';
+
+/** Why a call was not accepted. It counts in the ledger under this name; alone in its request it is also the answer. */
+export type DiscardReason = keyof typeof catalogue.discard;
+
+/** Why a request as a whole was refused. */
+export type RefusalCode = keyof typeof catalogue.request | DiscardReason;
 
 const EMPTY: JsonObject = Object.freeze({});
 
@@ -197,14 +203,6 @@ function isKnown(key: string): boolean {
   }
 }
 
-/** Times that clients sent and that were not used; a client with a broken clock shows here. */
-export interface ClockCounts {
-  /** Times that could not be read. */
-  readonly unparseable: number;
-  /** Events whose time was not corrected, because their client's clock is more than 24 hours off. */
-  readonly skewed: number;
-}
-
 /** What all calls of one request share. */
 export interface Envelope {
   readonly type: CallType | 'batch';
@@ -220,7 +218,7 @@ export interface Envelope {
   readonly peer: IngestRequest['peer'];
   readonly numbers: NumberLiterals;
   /** Counts what was met so far. */
-  readonly clock: { unparseable: number; skewed: number };
+  readonly clock: { -readonly [Count in keyof ClockErrorCounts]: ClockErrorCounts[Count] };
 }
 
 export interface RequestText {
@@ -313,4 +311,96 @@ export function channelOf(said: Json | undefined, context: JsonObject): string {
   if (typeof said === 'string' && said !== '') return said;
   const { library } = context;
   return (isObject(library) && CHANNELS.get(library.name)) || 'server';
+}
+
+/** The fields that name somebody or something. */
+type IdField = 'userId' | 'anonymousId' | 'previousId' | 'groupId' | 'messageId';
+
+const ID_FIELDS: ReadonlySet<string> = new Set<IdField>([
+  'userId',
+  'anonymousId',
+  'previousId',
+  'groupId',
+  'messageId',
+]);
+
+/** Longer message ids are replaced. spec/specification.md, "Message ids". */
+export const MAX_MESSAGE_ID_LENGTH = 100;
+
+/**
+ * An id as it is stored: a string with at least one character is kept as it is, a number becomes its decimal digits,
+ * `null` is absent. `false` when it is nothing of these. spec/specification.md, "Ids".
+ */
+function readId(
+  value: Json | undefined,
+  field: IdField,
+  written: NumberLiterals,
+): string | undefined | false {
+  if (typeof value === 'string') return value !== '' && value;
+  if (value === undefined || value === null) return undefined;
+  return typeof value === 'number' && digitsOf(value, field, written);
+}
+
+/** The client's id of the message, without blanks around it, or `undefined` when one must be assigned. */
+function readMessageId(value: Json | undefined, written: NumberLiterals): string | undefined {
+  if (typeof value !== 'string' && typeof value !== 'number') return undefined;
+  const id = typeof value === 'string' ? value.trim() : digitsOf(value, 'messageId', written) || '';
+  return id.length > 0 && id.length <= MAX_MESSAGE_ID_LENGTH ? id : undefined;
+}
+
+function digitsOf(value: number, field: IdField, written: NumberLiterals): string | false {
+  if (Number.isSafeInteger(value) || !Number.isInteger(value)) return Number.isFinite(value) && String(value);
+  return written.digitsOf(field) ?? false;
+}
+
+/**
+ * The numbers of a body as they were written. `JSON.parse` rounds integers beyond 2^53, and two users whose 64-bit ids
+ * differ in the last digits would become one. Such ids are rare, so the body is parsed a second time only when one is met,
+ * and only once per request.
+ */
+export class NumberLiterals {
+  readonly #text: string;
+  #ids: Map<unknown, Map<string, string>> | undefined;
+  #root: Json = null;
+  /** The place in `batch` of the call being read; −1 when the body itself is the call. */
+  index = -1;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** Decimal digits of an integer id of the call at `index`; `undefined` when it is written with a fraction or exponent. */
+  digitsOf(field: IdField): string | undefined {
+    this.#ids ??= this.#read();
+    return this.#ids.get(this.#call())?.get(field);
+  }
+
+  #call(): Json | undefined {
+    if (this.index < 0 || !isObject(this.#root)) return this.#root;
+    const { batch } = this.#root;
+    return Array.isArray(batch) ? batch[this.index] : undefined;
+  }
+
+  #read(): Map<unknown, Map<string, string>> {
+    const ids = new Map<unknown, Map<string, string>>();
+    try {
+      this.#root = JSON.parse(
+        this.#text,
+        function (this: unknown, key, value, ...[context]: { source?: string }[]) {
+          if (isIdField(key) && typeof value === 'number' && /^-?\d+$/.test(context?.source ?? '')) {
+            ids.set(this, (ids.get(this) ?? new Map()).set(key, context?.source));
+          }
+          return value;
+        },
+      );
+    } catch {
+      // The body was parsed before, so this is a nesting too deep for a second look; its ids stay unread.
+      ids.clear();
+    }
+    return ids;
+  }
+}
+
+function isIdField(key: string): boolean {
+  return ID_FIELDS.has(key);
 }

@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 import type { CallType } from '../model/call.ts';
 import type { Json } from '../model/json.ts';
 import type { Source } from '../model/source.ts';
-import { indexWriteKeys, type ParsedRequest, parseRequest, type WriteKeyLookup } from './parse.ts';
+import { type ParsedRequest, parseRequest } from './parse.ts';
+import { indexWriteKeys, type WriteKeyLookup } from './write-key-auth.ts';
 
 /** `spec/fixtures/ingest`: one request each, and what becomes of it. */
 interface Fixture {

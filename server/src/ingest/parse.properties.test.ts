@@ -5,7 +5,8 @@ import { CALL_TYPES } from '../model/call.ts';
 import type { Json, JsonObject } from '../model/json.ts';
 import { isTooLarge } from './limits.ts';
 import { batchEnvelope, normalize } from './normalize.ts';
-import { indexWriteKeys, type ParsedRequest, parseRequest } from './parse.ts';
+import { type ParsedRequest, parseRequest } from './parse.ts';
+import { indexWriteKeys } from './write-key-auth.ts';
 
 const website = sourceWith();
 const keys = indexWriteKeys([website], 'refuse');

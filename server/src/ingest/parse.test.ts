@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { sourceWith } from '../../test/support/sources.ts';
 import type { CallType } from '../model/call.ts';
 import { MAX_NESTING } from './limits.ts';
-import { indexWriteKeys, type ParsedRequest, parseRequest } from './parse.ts';
+import { type ParsedRequest, parseRequest } from './parse.ts';
+import { indexWriteKeys } from './write-key-auth.ts';
 
 const website = sourceWith();
 const keys = indexWriteKeys([website], 'refuse');

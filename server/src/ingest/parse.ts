@@ -2,17 +2,13 @@ import type { Json } from '../model/json.ts';
 import type { Source } from '../model/source.ts';
 import type { CallCounts } from '../ports/event-log.ts';
 import type { IngestRequest } from '../ports/ingest.ts';
+import type { ClockErrorCounts } from '../ports/telemetry.ts';
 import type { AcceptedEvent } from './accepted-event.ts';
 import { type ParseFailure, parseCalls, type RequestCalls } from './calls.ts';
 import { countOneCall, RequestCounts } from './counters.ts';
-import type { RefusalCode } from './discard-codes.ts';
 import { parseCallsFast } from './fast-path/parser.ts';
-import type { ClockCounts, Envelope } from './normalize.ts';
-import type { WriteKeyLookup } from './write-key-auth.ts';
-import { authorizeKey, type KeyAuthorization } from './write-key-auth.ts';
-
-export type { AcceptedEvent } from './accepted-event.ts';
-export { indexWriteKeys, type WriteKeyLookup } from './write-key-auth.ts';
+import type { Envelope, RefusalCode } from './normalize.ts';
+import { authorizeKey, type KeyAuthorization, type WriteKeyLookup } from './write-key-auth.ts';
 
 /**
  * What a batch shares with its calls is stored with each of them. Without a limit, half a megabyte of shared context and
@@ -42,7 +38,7 @@ export type ParsedRequest =
       readonly counts: readonly CallCounts[];
       /** Discarded calls that belong to no source, by reason. */
       readonly unattributed: Readonly<Record<string, number>>;
-      readonly clock: ClockCounts;
+      readonly clock: ClockErrorCounts;
       readonly discards: readonly Discard[];
     };
 

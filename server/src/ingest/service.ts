@@ -6,7 +6,8 @@ import type { CurrentObserver, DiscardCounters, DiscardSampler } from '../ports/
 import { CommitQueue, type CommitQueueTools, type CommitResult } from './commit-queue.ts';
 import { LedgerCounter, RefusalCounters } from './counters.ts';
 import { loadEncoder } from './fast-path/parser.ts';
-import { type ParsedRequest, parseRequest, type WriteKeyLookup } from './parse.ts';
+import { type ParsedRequest, parseRequest } from './parse.ts';
+import type { WriteKeyLookup } from './write-key-auth.ts';
 
 /** What a client is asked to wait when its call could not be stored; whole seconds. */
 const OVERLOAD_RETRY_AFTER = 1;

@@ -1,6 +1,6 @@
 import { isObject, type Json } from '../model/json.ts';
 import type { Source } from '../model/source.ts';
-import type { DiscardReason, RefusalCode } from './discard-codes.ts';
+import type { DiscardReason, RefusalCode } from './normalize.ts';
 
 /** What a write key entitles to. */
 export interface KeyAuthorization {

@@ -1,89 +1,50 @@
 import { readFileSync } from 'node:fs';
 import { CALL_TYPES } from '../../model/call.ts';
-import { MAX_MESSAGE_ID_LENGTH } from '../identifiers.ts';
+import { type EventLine, MESSAGE_ID_OFFSET } from '../accepted-event.ts';
 import { MAX_BATCH_CALL_BYTES, MAX_BATCH_CALLS } from '../limits.ts';
-import type { Envelope } from '../normalize.ts';
-import { channelOf } from '../normalize.ts';
+import { channelOf, type Envelope, MAX_MESSAGE_ID_LENGTH } from '../normalize.ts';
 import { readTime } from '../timestamps.ts';
+import { CHANNELS, DESCRIPTOR, FIELD_NAMES, IN_BATCH, MARK_BITS } from './layout.ts';
 
 /**
- * The part of receiving that is WebAssembly, compiled from `assembly/`: it scans the bytes of a body, and writes the lines
- * of its events from pieces of them. It has one memory, used again for every body: what it says is to be read before the next
- * one comes. Reading never waits, so nobody gets in between.
+ * Runs the WebAssembly module compiled from `assembly/`. The module scans the bytes of a body and writes the lines of its events
+ * from pieces of them. It has one memory, which the next body overwrites: a scan is used up before the next one begins.
  */
 
-/** The names it recognises, in the order of `server/src/ingest/fast-path/assembly/names.ts`; `undefined` where a number is no name. */
-const NAMES = [
-  ...['messageId', 'type', 'channel', 'userId', 'anonymousId', 'previousId', 'groupId', 'event'],
-  ...['name', 'category', 'properties', 'traits', 'context', 'integrations', 'timestamp'],
-  ...['originalTimestamp', 'sentAt', 'receivedAt', 'writeKey', undefined, 'library', 'direct', 'batch'],
-];
+const { CALL_FROM, CALL_TO, MARKS, LINE_FROM, LINE_TO, ID_TO, USER_FROM, USER_TO } = DESCRIPTOR;
+const { HAS_WRITE_KEY, NON_CANONICAL, ENCODED, NO_INTEGRATIONS, SKEWED, ESCAPED_USER } = MARK_BITS;
+const DESCRIPTOR_WORDS = Object.keys(DESCRIPTOR).length;
 
-/** All that `channelOf` can say of a library, in the order of `server/src/ingest/fast-path/assembly/library.ts`. */
-const CHANNELS = ['server', 'browser', 'mobile'];
-
-/** In place of the type of a single call. */
-const IN_BATCH = -1;
-
-/** What is said of each call, as places among eight numbers: `server/src/ingest/fast-path/assembly/accounts.ts`. */
-const DESCRIPTOR_WORDS = 8;
-const CALL_FROM = 0;
-const CALL_TO = 1;
-const MARKS = 2;
-const LINE_FROM = 3;
-const LINE_TO = 4;
-const ID_TO = 5;
-const USER_FROM = 6;
-const USER_TO = 7;
-const HAS_WRITE_KEY = 1;
-const NON_CANONICAL = 2;
-const ENCODED = 4;
-const NO_INTEGRATIONS = 8;
-const SKEWED = 16;
-const ESCAPED_USER = 32;
-
-/** Bytes that may be touched behind the end of a body or of the lines, and that are zeros behind a body. */
+/**
+ * Bytes that the module may read or write behind the end of a body and of the lines. Behind a body they must be zeros.
+ */
 const PADDING = 64;
 
-/** Larger bodies are left to `JSON.parse`, and those whose lines might be larger: this memory is never given back. */
+/** Larger bodies, and bodies whose lines might be larger, go to `JSON.parse`: the memory of the module is never given back. */
 const MAX_BODY_BYTES = 1024 * 1024;
 const MAX_LINES_BYTES = 8 * 1024 * 1024;
 
-/** Bytes of a record for each byte of a call: `"a":1,` takes 12. What is shorter has no field, and there are few calls. */
-const RECORD_BYTES = 2;
-const MIN_RECORDS_BYTES = 16 * 1024;
+/** Bytes of field index for each byte of a call: `"a":1,` takes 12. Shorter calls have no field; few of them fit in a batch. */
+const INDEX_BYTES = 2;
+const MIN_INDEX_BYTES = 16 * 1024;
 
-/** Bytes a line may have that its call has not, beside what is inherited: names of fields, four times, an assigned id. */
+/** Bytes that a line may have more than its call, beside the shared fields: names of fields, four times, an assigned id. */
 const MAX_ADDED_BYTES = 400;
 
 const PAGE_BYTES = 65_536;
 
-/** Whole fields, `"context":{…}`. `merges`: a call's own must be merged with what its batch shares. */
+/** What a batch shares with its calls, as whole fields: `"context":{…}`. */
 export interface SharedFields {
   readonly context: Buffer;
+  /** A context of a call's own must be merged with this one. */
   readonly mergesContext: boolean;
   readonly integrations: Buffer;
   readonly mergesIntegrations: boolean;
-  /** Whether there is any word in them. */
+  /** Whether the integrations have any key. */
   readonly hasIntegrations: boolean;
   readonly channel: Buffer;
-  /** The time of arrival, behind that of sending where the batch has one, from the quote before it to the one behind it. */
+  /** `receivedAt`, behind `sentAt` where the batch has one, without the first quote. */
   readonly times: Buffer;
-}
-
-/** Where the line of one call stands, and what is known of it. */
-export interface EncodedEvent {
-  readonly bytes: Buffer;
-  readonly from: number;
-  readonly to: number;
-  /** Where its messageId ends. */
-  readonly idTo: number;
-  /** Where its userId begins and ends; 0 where it has none. */
-  readonly userFrom: number;
-  readonly userTo: number;
-  readonly isUserEscaped: boolean;
-  readonly isUndirected: boolean;
-  readonly isSkewed: boolean;
 }
 
 /** The types that come with Node do not have it. */
@@ -104,28 +65,30 @@ interface EncoderExports {
   readonly nonCanonicalCalls: WasmGlobal;
   readonly listFrom: WasmGlobal;
   readonly listTo: WasmGlobal;
-  readonly setLimits: (calls: number, item: number, messageId: number) => number;
+  readonly setLimits: (calls: number, call: number, messageId: number) => number;
   readonly clearNames: () => void;
   readonly nameAddress: (name: number) => number;
   readonly registerName: (name: number, length: number) => number;
-  readonly scanOne: (body: number, records: number) => number;
-  readonly scanBatch: (body: number, limit: number, records: number) => number;
+  readonly scanOne: (body: number, fieldIndex: number) => number;
+  readonly scanBatch: (body: number, limit: number, fieldIndex: number) => number;
   readonly setRequest: (type: number, receivedAt: number, sentAt: number) => void;
   readonly setShared: (mergesContext: boolean, mergesIntegrations: boolean, hasIntegrations: boolean) => void;
-  readonly encode: (records: number, lines: number) => number;
+  readonly encode: (fieldIndex: number, lines: number) => number;
 }
 
 export class Encoder {
   readonly #exports: EncoderExports;
-  /** Where a body is put. */
+  /** Address of the body. */
   readonly #body: number;
+  /** Index of the first descriptor among `#words`. */
   readonly #descriptors: number;
   #bytes: Buffer;
   #words: Uint32Array;
-  /** Where the records of the body are. */
-  #records = 0;
-  /** Where they end at most. */
-  #behind = 0;
+  /** Address of the field index of the body. */
+  #fieldIndex = 0;
+  /** The highest address at which the field index may end. */
+  #fieldIndexEnd = 0;
+  /** Bytes of the body. */
   #size = 0;
   #newMessageId: () => string = () => '';
 
@@ -150,22 +113,23 @@ export class Encoder {
   /** Whether the first `length` bytes of a body are one canonical call. */
   scanOne(body: Buffer, length: number): boolean {
     if (!this.#load(body)) return false;
-    return this.#exports.scanOne(this.#body, this.#records) === this.#body + length;
+    return this.#exports.scanOne(this.#body, this.#fieldIndex) === this.#body + length;
   }
 
-  /** Where in the body the list of calls is, if the first `length` bytes of it have a canonical one. */
+  /** Offsets of the list of calls in the body; undefined when the first `length` bytes have no canonical one. */
   scanBatch(body: Buffer, length: number): { readonly from: number; readonly to: number } | undefined {
     if (!this.#load(body)) return undefined;
     const { scanBatch, listFrom, listTo } = this.#exports;
-    if (scanBatch(this.#body, this.#body + length, this.#records) === 0) return undefined;
+    if (scanBatch(this.#body, this.#body + length, this.#fieldIndex) === 0) return undefined;
     return { from: listFrom.value - this.#body, to: listTo.value - this.#body };
   }
 
+  /** How many calls the scanned body has. */
   get calls(): number {
     return this.#exports.calls.value;
   }
 
-  /** How many of them are not canonical. Whether they are valid at all must be asked of `JSON.parse`. */
+  /** How many of them are not canonical. They may even be no JSON: `JSON.parse` must look at each. */
   get nonCanonicalCalls(): number {
     return this.#exports.nonCanonicalCalls.value;
   }
@@ -179,92 +143,94 @@ export class Encoder {
     return (this.#descriptor(index, MARKS) & HAS_WRITE_KEY) !== 0;
   }
 
-  /** The text of one call. */
+  /** The text of one call of the scanned body. */
   textOf(index: number): string {
     return this.#bytes.toString('utf8', this.#descriptor(index, CALL_FROM), this.#descriptor(index, CALL_TO));
   }
 
-  /** Whether there is room for the lines of all calls. */
+  /** Whether memory has room for the lines of all calls. It grows when needed. */
   hasRoom({ context, integrations, channel, times }: SharedFields): boolean {
     const pieces = context.length + integrations.length + channel.length + times.length;
     const lines = this.#size + this.calls * (MAX_ADDED_BYTES + context.length + integrations.length);
-    return lines <= MAX_LINES_BYTES && this.#grow(this.#behind + pieces + lines + PADDING);
+    return lines <= MAX_LINES_BYTES && this.#grow(this.#fieldIndexEnd + pieces + lines + PADDING);
   }
 
   /**
-   * Writes the lines of all calls that can be transcribed: in a buffer of their own, with a line feed behind each. To be asked
-   * when there is room.
+   * The lines of the scanned calls, by index, all in one new buffer with a line feed behind each; undefined for a call that must
+   * be parsed. Call it only after `hasRoom` has said yes.
    */
-  encode(envelope: Envelope, inherited: SharedFields): Buffer {
+  encode(envelope: Envelope, shared: SharedFields): readonly (EventLine | undefined)[] {
     const { setRequest, setShared, encode } = this.#exports;
     const type = envelope.type === 'batch' ? IN_BATCH : CALL_TYPES.indexOf(envelope.type);
     setRequest(type, envelope.receivedAt, envelope.sentAt);
-    setShared(inherited.mergesContext, inherited.mergesIntegrations, inherited.hasIntegrations);
-    const lines = this.#putPieces(inherited);
+    setShared(shared.mergesContext, shared.mergesIntegrations, shared.hasIntegrations);
     this.#newMessageId = envelope.newMessageId;
-    this.#lines = lines;
-    const end = encode(this.#records, lines);
-    const copy = Buffer.allocUnsafe(end - lines);
-    this.#bytes.copy(copy, 0, lines, end);
-    return copy;
+    const from = this.#putPieces(shared);
+    const to = encode(this.#fieldIndex, from);
+    const bytes = Buffer.allocUnsafe(to - from);
+    this.#bytes.copy(bytes, 0, from, to);
+    const { calls } = this;
+    const lines: (EventLine | undefined)[] = [];
+    for (let index = 0; index < calls; index++) lines.push(this.#lineOf(index, bytes, from));
+    return lines;
   }
 
-  #lines = 0;
-
-  /** What was written of a call into the lines; `undefined` when it is to be parsed. */
-  encodedEvent(index: number, bytes: Buffer): EncodedEvent | undefined {
+  /** `start`: the address in memory of the first of these bytes. */
+  #lineOf(index: number, bytes: Buffer, start: number): EventLine | undefined {
     const marks = this.#descriptor(index, MARKS);
     if ((marks & ENCODED) === 0) return undefined;
-    const lines = this.#lines;
+    const from = this.#descriptor(index, LINE_FROM) - start;
     const userTo = this.#descriptor(index, USER_TO);
     return {
       bytes,
-      from: this.#descriptor(index, LINE_FROM) - lines,
-      to: this.#descriptor(index, LINE_TO) - lines,
-      idTo: this.#descriptor(index, ID_TO) - lines,
-      userFrom: userTo === 0 ? 0 : this.#descriptor(index, USER_FROM) - lines,
-      userTo: userTo === 0 ? 0 : userTo - lines,
+      from,
+      to: this.#descriptor(index, LINE_TO) - start,
+      idFrom: from + MESSAGE_ID_OFFSET,
+      idTo: this.#descriptor(index, ID_TO) - start,
+      userFrom: userTo === 0 ? 0 : this.#descriptor(index, USER_FROM) - start,
+      userTo: userTo === 0 ? 0 : userTo - start,
       isUserEscaped: (marks & ESCAPED_USER) !== 0,
-      isUndirected: (marks & NO_INTEGRATIONS) !== 0,
+      hasNoIntegrations: (marks & NO_INTEGRATIONS) !== 0,
       isSkewed: (marks & SKEWED) !== 0,
     };
   }
 
-  #descriptor(index: number, what: number): number {
-    return this.#words[this.#descriptors + index * DESCRIPTOR_WORDS + what]!;
+  #descriptor(index: number, word: number): number {
+    return this.#words[this.#descriptors + index * DESCRIPTOR_WORDS + word]!;
   }
 
   /** Copies a body into memory; false when it is too large. */
   #load(body: Buffer): boolean {
     const size = body.length;
     if (size > MAX_BODY_BYTES) return false;
-    const records = (this.#body + size + PADDING + 3) & ~3;
-    const behind = records + size * RECORD_BYTES + MIN_RECORDS_BYTES;
-    if (!this.#grow(behind)) return false;
+    const fieldIndex = (this.#body + size + PADDING + 3) & ~3;
+    const fieldIndexEnd = fieldIndex + size * INDEX_BYTES + MIN_INDEX_BYTES;
+    if (!this.#grow(fieldIndexEnd)) return false;
     this.#bytes.set(body, this.#body);
     this.#bytes.fill(0, this.#body + size, this.#body + size + PADDING);
     this.#size = size;
-    this.#records = records;
-    this.#behind = behind;
+    this.#fieldIndex = fieldIndex;
+    this.#fieldIndexEnd = fieldIndexEnd;
     return true;
   }
 
-  /** Writes what is inherited behind the records, and where it is; the place behind it. */
+  /** Writes the shared fields behind the field index, and their addresses to `PIECES`; gives the address behind them. */
   #putPieces({ context, integrations, channel, times }: SharedFields): number {
-    let piece = this.#exports.PIECES.value / 4;
-    let at = this.#behind;
+    let word = this.#exports.PIECES.value / 4;
+    let at = this.#fieldIndexEnd;
+    // In the order of `PIECE`.
     for (const bytes of [context, integrations, channel, times]) {
       this.#bytes.set(bytes, at);
-      this.#words[piece++] = at;
+      this.#words[word++] = at;
       at += bytes.length;
-      this.#words[piece++] = at;
+      this.#words[word++] = at;
     }
     return at;
   }
 
-  /** Makes memory reach as far as a place; false when there is no more. */
-  #grow(place: number): boolean {
-    const missing = place - this.#bytes.length;
+  /** Grows memory up to an address; false when the machine has no more. */
+  #grow(address: number): boolean {
+    const missing = address - this.#bytes.length;
     if (missing <= 0) return true;
     const { memory } = this.#exports;
     try {
@@ -280,7 +246,7 @@ export class Encoder {
   #registerNames(): void {
     const { clearNames, nameAddress, registerName } = this.#exports;
     clearNames();
-    for (const [number, name] of NAMES.entries()) {
+    for (const [number, name] of Object.values(FIELD_NAMES).entries()) {
       if (name === undefined) continue;
       this.#bytes.write(name, nameAddress(number), 'latin1');
       if (registerName(number, name.length) === 0) throw new Error(`two names share the slot of ${name}`);

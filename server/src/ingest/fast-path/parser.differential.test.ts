@@ -7,8 +7,8 @@ import { type ParseFailure, parseCalls, type RequestCalls } from '../calls.ts';
 import { parseCallsFast } from './parser.ts';
 
 /**
- * A body is read in one of two ways: scanned, where it is canonical JSON, or parsed. Whatever is read in the first way must
- * come to the same in the second, byte for byte.
+ * A body is read in one of two ways: scanned, where it is canonical JSON, or parsed. Both ways must give the same events, byte
+ * for byte.
  */
 
 const website = sourceWith();
@@ -38,9 +38,9 @@ function readingOf(calls: RequestCalls): Reading {
     const key = calls.keyOf(index);
     const value = JSON.stringify(calls.valueOf(index));
     if (typeof accepted === 'string') return { key, value, reason: accepted };
-    const { json, length, messageId, userId, event, isUndirected } = accepted;
-    if (isUndirected) {
-      undirected++;
+    const { json, length, messageId, userId, event, line } = accepted;
+    if (line.hasNoIntegrations) {
+      withoutIntegrations++;
       expect([event.integrations, 'integrations' in event.context]).toEqual([{}, false]);
     }
     // The object as well as the text, as one of the two was made from the other.
@@ -49,8 +49,8 @@ function readingOf(calls: RequestCalls): Reading {
   return { sharedKey: calls.sharedKey, calls: all, clock: { ...calls.envelope.clock } };
 }
 
-/** How many were said to have no word on integrations. */
-let undirected = 0;
+/** How many were marked as having no integrations. */
+let withoutIntegrations = 0;
 
 /** Of the calls given since the last question, how many were accepted, and how many of those without parsing them. */
 let accepted = 0;
@@ -175,21 +175,21 @@ test.each([' ', '\n', '\r\n\t', '\u0000', '\u000b', '\ufeff', 'x'])('%j behind t
 });
 
 test('a call is known to say nothing of integrations', () => {
-  const isUndirected = (type: CallType | 'batch', body: string) => {
+  const hasNoIntegrations = (type: CallType | 'batch', body: string) => {
     const accepted = parseCallsFast({ type, body: Buffer.from(body), receivedAt }, newMessageId)!.accept(
       0,
       website,
     );
-    return typeof accepted !== 'string' && accepted.isUndirected;
+    return typeof accepted !== 'string' && accepted.line.hasNoIntegrations;
   };
-  expect(undirected).toBeGreaterThan(100);
-  expect(isUndirected('track', `{${base}}`)).toBe(true);
-  expect(isUndirected('track', `{${base},"integrations":{}}`)).toBe(true);
-  expect(isUndirected('track', `{${base},"integrations":{"All":false}}`)).toBe(false);
+  expect(withoutIntegrations).toBeGreaterThan(100);
+  expect(hasNoIntegrations('track', `{${base}}`)).toBe(true);
+  expect(hasNoIntegrations('track', `{${base},"integrations":{}}`)).toBe(true);
+  expect(hasNoIntegrations('track', `{${base},"integrations":{"All":false}}`)).toBe(false);
   expect(scanned('track', Buffer.from(`{${base},"context":{"integrations":{"All":false}}}`))).toBeUndefined();
   const call = `{"type":"track",${base}}`;
-  expect(isUndirected('batch', `{"batch":[${call}],"integrations":{}}`)).toBe(true);
-  expect(isUndirected('batch', `{"batch":[${call}],"integrations":{"All":false}}`)).toBe(false);
+  expect(hasNoIntegrations('batch', `{"batch":[${call}],"integrations":{}}`)).toBe(true);
+  expect(hasNoIntegrations('batch', `{"batch":[${call}],"integrations":{"All":false}}`)).toBe(false);
   expect(scanned('batch', Buffer.from(`{"batch":[${call}],"context":{"integrations":{}}}`))).toBeUndefined();
 });
 

@@ -2,20 +2,25 @@ import { isUtf8 } from 'node:buffer';
 import { isObject, type Json } from '../../model/json.ts';
 import type { Source } from '../../model/source.ts';
 import type { IngestRequest } from '../../ports/ingest.ts';
-import { type AcceptedEvent, acceptEncoded } from '../accepted-event.ts';
+import { AcceptedEvent, type EventLine } from '../accepted-event.ts';
 import { acceptValue, type RequestCalls } from '../calls.ts';
-import type { DiscardReason } from '../discard-codes.ts';
-import { NumberLiterals } from '../identifiers.ts';
 import { isTooDeep } from '../limits.ts';
-import { batchEnvelope, channelOf, type Envelope, singleEnvelope } from '../normalize.ts';
+import {
+  batchEnvelope,
+  channelOf,
+  type DiscardReason,
+  type Envelope,
+  NumberLiterals,
+  singleEnvelope,
+} from '../normalize.ts';
 import { writeKeyOf } from '../write-key-auth.ts';
 import { Encoder, type SharedFields } from './encoder.ts';
 
 /**
- * The calls of a body that is canonical JSON, as most libraries send it, without parsing them. `undefined` when the body is
- * left to `parseCalls`: what is wrong with a request is found out there and nowhere else.
+ * Reads the calls of a body that is canonical JSON, as most libraries send it, without parsing them. Undefined for every
+ * other body: `parseCalls` reads it, and only `parseCalls` finds out what is wrong with one.
  *
- * What this gives is to be used up before the next body is read.
+ * The calls are valid until the next body is read, because the encoder has one memory. Their events are valid for good.
  */
 export function parseCallsFast(request: IngestRequest, newMessageId: () => string): RequestCalls | undefined {
   const { body, type } = request;
@@ -35,24 +40,24 @@ export function parseCallsFast(request: IngestRequest, newMessageId: () => strin
     if (!isObject(around)) return undefined;
     const envelope = batchEnvelope(around, { request, text: '', newMessageId });
     if (typeof envelope === 'string') return undefined;
-    const inherited = sharedFieldsOf(envelope);
-    return inherited && callsOf(encoder, envelope, inherited, writeKeyOf(around));
+    const shared = sharedFieldsOf(envelope);
+    return shared && callsOf(encoder, envelope, shared, writeKeyOf(around));
   } catch (error) {
-    // Not JSON after all, or too deep to be written; parsing the whole body will tell.
+    // The body is no JSON after all, or too deep to be written. Parsing it as a whole will tell.
     if (error instanceof SyntaxError || error instanceof RangeError) return undefined;
     throw error;
   }
 }
 
-/** One for the whole process: a body is read without a pause. */
+/** One for the whole process: a body is read in one go. */
 let encoder: Encoder | undefined;
 
-/** Loads what scanning needs, so that a program whose files are not all there fails when it starts and not at its first call. */
+/** Loads the WebAssembly module, so that a program without its file fails when it starts and not at its first call. */
 export function loadEncoder(): void {
   encoder ??= new Encoder();
 }
 
-/** What JSON allows around values: space, tab, line feed, carriage return. */
+/** The blanks that JSON allows around values: space, tab, line feed, carriage return. */
 const BLANKS = [0x20, 0x09, 0x0a, 0x0d];
 
 /** The body without its calls. */
@@ -69,7 +74,7 @@ const NOTHING_SHARED: Omit<SharedFields, 'times'> = {
   channel: Buffer.from('"channel":"server"'),
 };
 
-/** `undefined` when it needs more than copying. */
+/** Undefined when the lines need more than copies of them. */
 function sharedFieldsOf(envelope: Envelope): SharedFields | undefined {
   const { context, integrations } = envelope;
   if (context === undefined && integrations === undefined)
@@ -97,11 +102,11 @@ function timesOf({ sentAtText, receivedAtText }: Envelope): Buffer {
 function callsOf(
   encoder: Encoder,
   envelope: Envelope,
-  inherited: SharedFields,
+  shared: SharedFields,
   sharedKey?: string,
 ): RequestCalls | undefined {
-  if (!encoder.hasRoom(inherited)) return undefined;
-  const calls = new EncodedCalls(encoder, envelope, inherited, sharedKey);
+  if (!encoder.hasRoom(shared)) return undefined;
+  const calls = new EncodedCalls(encoder, envelope, shared, sharedKey);
   if (encoder.nonCanonicalCalls > 0) {
     for (let index = 0; index < calls.length; index++)
       if (encoder.isNotCanonical(index)) calls.valueOf(index);
@@ -115,16 +120,17 @@ class EncodedCalls implements RequestCalls {
   readonly sharedKey: string | undefined;
   readonly #encoder: Encoder;
   readonly #shared: SharedFields;
-  #lines: Buffer | undefined;
-  /** Calls that had to be parsed, with what they were written as. */
-  #parsed: Map<number, { readonly value: Json; readonly text: string }> | undefined;
+  /** Written when the first call is accepted. */
+  #lines: readonly (EventLine | undefined)[] | undefined;
+  /** The calls that had to be parsed, with their text. */
+  #parsed: Map<number, ParsedCall> | undefined;
 
-  constructor(encoder: Encoder, envelope: Envelope, inherited: SharedFields, sharedKey: string | undefined) {
+  constructor(encoder: Encoder, envelope: Envelope, shared: SharedFields, sharedKey: string | undefined) {
     this.envelope = envelope;
     this.length = encoder.calls;
     this.sharedKey = sharedKey;
     this.#encoder = encoder;
-    this.#shared = inherited;
+    this.#shared = shared;
   }
 
   keyOf(index: number): string | undefined {
@@ -134,10 +140,10 @@ class EncodedCalls implements RequestCalls {
   accept(index: number, source: Source): AcceptedEvent | DiscardReason {
     const { envelope } = this;
     this.#lines ??= this.#encoder.encode(envelope, this.#shared);
-    const transcribed = this.#encoder.encodedEvent(index, this.#lines);
-    if (transcribed !== undefined) {
-      if (transcribed.isSkewed) envelope.clock.skewed++;
-      return acceptEncoded(source, transcribed);
+    const line = this.#lines[index];
+    if (line !== undefined) {
+      if (line.isSkewed) envelope.clock.skewed++;
+      return new AcceptedEvent(source, line);
     }
     const { value, text } = this.#parse(index);
     return acceptValue(value, source, { ...envelope, numbers: new NumberLiterals(text) });
@@ -147,7 +153,7 @@ class EncodedCalls implements RequestCalls {
     return this.#parse(index).value;
   }
 
-  #parse(index: number): { readonly value: Json; readonly text: string } {
+  #parse(index: number): ParsedCall {
     this.#parsed ??= new Map();
     let parsed = this.#parsed.get(index);
     if (parsed === undefined) {
@@ -157,4 +163,9 @@ class EncodedCalls implements RequestCalls {
     }
     return parsed;
   }
+}
+
+interface ParsedCall {
+  readonly value: Json;
+  readonly text: string;
 }

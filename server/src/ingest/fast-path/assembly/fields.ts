@@ -9,7 +9,7 @@ export const EMPTY_TEXT: u8 = 2;
 export const OBJECT: u8 = 3;
 const OTHER_KIND: u8 = 4;
 
-/** What a field of the call being written holds, where it begins, with its key, and where it ends. */
+/** Of each field of the call being written: the kind of its value, the address of its key, and the address behind its value. */
 const KINDS = memory.data(32, 16);
 const STARTS = memory.data(32 * 4, 16);
 const ENDS = memory.data(32 * 4, 16);
@@ -28,12 +28,12 @@ export function fieldTo(field: i32): usize {
   return load<u32>(ENDS + (field << 2));
 }
 
-/** Where the value of a field begins. */
+/** The address of a field's value. */
 export function valueFrom(field: i32): usize {
   return fieldFrom(field) + keyLength(field);
 }
 
-/** Reads a record; false when it has no fields, because the call is not canonical. */
+/** Reads the field index of one call; false when it has no fields, because the call is not canonical. */
 export function readFieldIndex(fieldIndex: usize): bool {
   const end = fieldIndex + load<u32>(fieldIndex);
   let at = fieldIndex + INDEX_HEAD;

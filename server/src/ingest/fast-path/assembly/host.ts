@@ -1,46 +1,38 @@
-import { DESCRIPTOR, DESCRIPTORS } from './layout';
+import { CALL_FROM, CALL_TO, DESCRIPTOR, MARKS, PIECES_SIZE } from './layout';
 
-/** What is left to the program, because it is rare and JavaScript has it already: `../encoder.ts`. */
+/** What passes between this module and the program: `../encoder.ts`. */
 
-/** Whether JavaScript writes the number between two places like that. */
+/** Rare things are asked of the program, because JavaScript has them already. */
+
+/** Whether JavaScript writes the number between two addresses like that. */
 export declare function isCanonicalNumber(from: usize, to: usize): bool;
 
-/** A client's time between two places, in any form; `NaN` when it cannot be read. */
+/** A client's time between two addresses, in any form; `NaN` when it cannot be read. */
 export declare function parseTime(from: usize, to: usize): f64;
 
-/** The number of the channel of the library whose JSON stands between two places. */
+/** The number of the channel of the library whose JSON stands between two addresses. */
 export declare function channelOf(from: usize, to: usize): i32;
 
-/** Writes the id of a call that has none to a place; its length. */
+/** Writes the id of a call that has none to an address and gives its length. */
 export declare function newMessageId(at: usize): usize;
 
-/** What all calls of one request share. The program says so before it has them transcribed. */
+/** Facts that all calls of one request share. The program sets them before it calls `encode`. */
 
-/** The type of a single call, as its place in `CALL_TYPES`; `IN_BATCH` where each call has its own. */
+/** The type of a single call, as its index in `CALL_TYPES`; `IN_BATCH` where each call has its own. */
 export let type: i32 = 0;
-export const IN_BATCH: i32 = -1;
 
 export let receivedAt: f64 = 0;
 /** For calls without their own; `NaN` when there is none. */
 export let sentAt: f64 = NaN;
 
-/** A call's own must be merged with what its batch shares, which is more than copying. */
+/** A call's own must be merged with the batch's, which takes more than copying. */
 export let mergesContext: bool = false;
 export let mergesIntegrations: bool = false;
-/** Whether there is any word in the integrations of the batch. */
+/** Whether the integrations of the batch have any key. */
 export let hasIntegrations: bool = false;
 
-/**
- * What goes into lines where the call has no such field of its own: whole fields, `"context":{…}`, and the time of arrival,
- * behind that of sending where the batch has one, from the quote before it to the one behind it.
- */
-export const CONTEXT_PIECE: usize = 0;
-export const INTEGRATIONS_PIECE: usize = 8;
-export const CHANNEL_PIECE: usize = 16;
-export const TIMES_PIECE: usize = 24;
-
-/** For each of them two 32-bit numbers: where it begins and where it ends. The program writes them. */
-export const PIECES = memory.data(32, 16);
+/** Begin and end of each piece, as two 32-bit addresses that the program writes. */
+export const PIECES = memory.data(PIECES_SIZE, 16);
 
 export function pieceFrom(piece: usize): usize {
   return load<u32>(PIECES + piece);
@@ -56,25 +48,34 @@ export function setRequest(typeOfCalls: i32, received: f64, sent: f64): void {
   sentAt = sent;
 }
 
-export function setShared(
-  contextMerges: bool,
-  integrationsMerge: bool,
-  integrationsSaySomething: bool,
-): void {
+export function setShared(contextMerges: bool, integrationsMerge: bool, integrationsHaveKeys: bool): void {
   mergesContext = contextMerges;
   mergesIntegrations = integrationsMerge;
-  hasIntegrations = integrationsSaySomething;
+  hasIntegrations = integrationsHaveKeys;
 }
 
-/** Calls a batch may have, bytes of one of them, and characters of a messageId. The program says so. */
+/** Limits that the program sets: calls of a batch, bytes of one call, characters of a messageId. */
 export let maxCalls: i32 = 0;
 export let maxCallBytes: u32 = 0;
 export let maxMessageIdLength: usize = 0;
 
-/** Where memory begins that is the program's, behind the accounts of so many calls and one more. */
-export function setLimits(calls: i32, item: u32, messageId: usize): usize {
+/** Gives the address from which on memory is the program's, behind the descriptors of so many calls and one more. */
+export function setLimits(calls: i32, call: u32, messageId: usize): usize {
   maxCalls = calls;
-  maxCallBytes = item;
+  maxCallBytes = call;
   maxMessageIdLength = messageId;
   return DESCRIPTORS + <usize>(calls + 1) * DESCRIPTOR;
+}
+
+/** The descriptors of all calls, which the program reads. They stand behind all static memory. */
+export const DESCRIPTORS: usize = (__heap_base + 15) & ~15;
+
+export function beginDescriptor(descriptor: usize, from: usize, to: usize): void {
+  store<u32>(descriptor, <u32>from, CALL_FROM);
+  store<u32>(descriptor, <u32>to, CALL_TO);
+  store<u32>(descriptor, 0, MARKS);
+}
+
+export function mark(descriptor: usize, marks: u32): void {
+  store<u32>(descriptor, load<u32>(descriptor, MARKS) | marks, MARKS);
 }

@@ -1,7 +1,6 @@
-/** All that the program sees of this module: `../encoder.ts` says what it means there. */
+/** Everything that the program sees of this module. `../encoder.ts` says what it means there. */
 
-export { PIECES, setLimits, setRequest, setShared } from './host';
+export { DESCRIPTORS, PIECES, setLimits, setRequest, setShared } from './host';
 export { clearNames, nameAddress, registerName } from './json';
-export { DESCRIPTORS } from './layout';
 export { calls, listFrom, listTo, nonCanonicalCalls, scanBatch, scanOne } from './scan';
 export { encode } from './write';

@@ -1,7 +1,9 @@
 import { isCanonicalNumber } from './host';
-import { FAILED } from './layout';
 
-/** Bytes that mean something in JSON. */
+/** Not canonical. Every function that gives an address gives this instead. */
+export const FAILED: usize = 0;
+
+/** The bytes of JSON's syntax. */
 export const QUOTE: u8 = 0x22;
 export const COMMA: u8 = 0x2c;
 export const COLON: u8 = 0x3a;
@@ -30,7 +32,7 @@ export function endOfPlainText(at: usize): usize {
   return at + ctz(ends);
 }
 
-/** Of sixteen bytes, a bit for each that ends a run of plain characters. */
+/** One bit for each of sixteen bytes that ends a run of plain characters. */
 function endsIn(at: usize): i32 {
   const bytes = v128.load(at);
   const quotes = i8x16.eq(bytes, i8x16.splat(QUOTE));
@@ -39,7 +41,7 @@ function endsIn(at: usize): i32 {
   return i8x16.bitmask(v128.or(v128.or(quotes, backslashes), controls));
 }
 
-/** Whether what is written between two places means exactly that: ASCII without escapes. */
+/** Whether the text between two addresses is ASCII without escapes, so that it means what it says. */
 export function isPlain(at: usize, end: usize): bool {
   for (; at < end; at++) {
     const byte = load<u8>(at);
@@ -48,7 +50,7 @@ export function isPlain(at: usize, end: usize): bool {
   return true;
 }
 
-/** Whole numbers of so few digits are written as they are read. */
+/** JavaScript writes whole numbers of so few digits as it reads them. */
 const SAFE_DIGITS: usize = 15;
 
 /** JavaScript writes no number with more characters, such as `-1.7976931348623157e+308`. */
@@ -60,7 +62,7 @@ export function endOfNumber(from: usize): usize {
   while (isDigit(load<u8>(at))) at++;
   if (at === first) return FAILED;
   const byte = load<u8>(at);
-  // Only a number above 0, so that neither `-0` nor a 0 before other digits nor a small fraction passes here.
+  // Numbers from 1 on: `-0`, a 0 before other digits and small fractions do not pass here.
   if (load<u8>(first) > ZERO && at - first <= SAFE_DIGITS) {
     if (byte !== DOT && !isExponent(byte)) return at;
     if (byte === DOT) {
@@ -73,7 +75,7 @@ export function endOfNumber(from: usize): usize {
   return endOfRareNumber(from);
 }
 
-/** A number that is not just some digits: it stays when JavaScript writes it like that. */
+/** The end of a number that is more than some digits. It is canonical when JavaScript writes it like that. */
 function endOfRareNumber(from: usize): usize {
   let at = from;
   while (at - from <= MAX_NUMBER_LENGTH && isInNumber(load<u8>(at))) at++;
@@ -92,22 +94,22 @@ function isExponent(byte: u8): bool {
 export const MAX_KEYS: usize = 64;
 
 /**
- * Hashes of the keys of every object that is being read, four bytes each, the outermost first. They only tell keys apart:
- * two with the same hash count as equal, which costs time and nothing else.
+ * Hashes of the keys of every object being read, four bytes each, the outermost object first. Two keys with the same hash count
+ * as equal, which only costs time: the body is then parsed.
  */
 export const HASHES = memory.data(34 * 64 * 4, 16);
 
 /** A quote and a colon. */
 const END_OF_KEY: u16 = 0x3a22;
 
-/** Of the key read last: its hash, and where its name begins and ends. */
+/** Hash, begin and end of the key read last. */
 let lastHash: u32 = 0;
 let lastFrom: usize = 0;
 let lastEnd: usize = 0;
 
 /**
- * The place behind the colon of the key whose quote is at `at`. The keys of the same object have their hashes from `first`
- * to `top`. Keys that begin with a digit are refused, because JavaScript moves whole numbers to the front.
+ * The address behind the colon of the key whose quote is at `at`. The hashes of the object's other keys stand from `first` to
+ * `top`. Refuses a key that begins with a digit, because JavaScript moves whole numbers to the front.
  */
 export function endOfKey(at: usize, first: usize, top: usize): usize {
   if (load<u8>(at) !== QUOTE || top - first >= MAX_KEYS * 4 || isDigit(load<u8>(at + 1))) return FAILED;
@@ -123,7 +125,7 @@ export function endOfKey(at: usize, first: usize, top: usize): usize {
   return end + 2;
 }
 
-/** Eight bytes at a time; of the last ones only those that belong to the name. */
+/** Hashes eight bytes at a time, and of the last ones only those that belong to the name. */
 function hashOf(at: usize, length: usize): u32 {
   let hash: u64 = length;
   for (; length > 8; length -= 8, at += 8) hash = mixed(hash ^ load<u64>(at));
@@ -140,16 +142,16 @@ function lowBytes(at: usize, length: usize): u64 {
   return length === 0 ? 0 : load<u64>(at) & (u64.MAX_VALUE >>> (64 - ((<u64>length) << 3)));
 }
 
-/** Names to be recognised, 24 bytes each, the rest of it zeros. No name is longer. */
+/** The names that are recognised, 24 bytes each, filled up with zeros. No name is longer. */
 const NAME_SIZE: usize = 24;
 const NAMES = memory.data(32 * 24, 16);
 const LENGTHS = memory.data(32);
 
-/** The number of a name by the low bits of its hash, `UNKNOWN` where there is none. */
+/** Numbers of names by the low bits of their hashes; `UNKNOWN` where there is none. */
 const SLOTS = memory.data(256);
 export const UNKNOWN: u8 = 0xff;
 
-/** Where the program writes the name with this number before it calls `learn`. */
+/** The address to which the program writes the name with this number before it calls `registerName`. */
 export function nameAddress(name: i32): usize {
   return NAMES + <usize>name * NAME_SIZE;
 }
@@ -179,19 +181,19 @@ export function lastName(): i32 {
   return lowBytes(at, length) === load<u64>(own) ? name : UNKNOWN;
 }
 
-/** From the quote before a name to the value: the name, two quotes and a colon. */
+/** Bytes from the quote before a name to the value: the name, two quotes and a colon. */
 export function keyLength(name: i32): usize {
   return <usize>load<u8>(LENGTHS + name) + 3;
 }
 
 /**
- * Reads over JSON in memory without making values of it, and makes sure that the bytes are what `JSON.stringify` would write:
- * such bytes can be stored as they are.
+ * The functions below read over JSON without making values of it. They check that the bytes are canonical, which means what
+ * `JSON.stringify` would write: such bytes can be stored as they are.
  *
- * One-sided: what passes is exactly the text that parsing and writing would give back. What is refused may be valid all the
- * same (blanks between tokens, `1.0`, `\u0041`, keys that occur twice or begin with a digit, unusual depth) and is left to
- * `JSON.parse`. The bytes must be valid UTF-8, which the caller has looked at, with zeros behind the last one: a zero ends
- * every loop here, and sixteen bytes are looked at together.
+ * The check is one-sided. Text that passes is exactly what parsing and writing would give back. Text that fails may be valid
+ * all the same (blanks between tokens, `1.0`, `\u0041`, keys that occur twice or begin with a digit, unusual depth) and is left
+ * to `JSON.parse`. The bytes must be valid UTF-8, which the caller has checked, with zeros behind the last one: a zero ends
+ * every loop here, and sixteen bytes are read together.
  */
 
 /** Values nested deeper are left to `JSON.parse`. */
@@ -202,7 +204,7 @@ const RUE: u32 = 0x657572;
 const ALSE: u32 = 0x65736c61;
 const NULL: u32 = 0x6c6c756e;
 
-/** The end of the value that begins at `at`. `depth` levels are around it, whose keys have their hashes below `top`. */
+/** The end of the value at `at`. `depth` levels are around it; the hashes of their keys stand below `top`. */
 export function endOfValue(at: usize, depth: i32, top: usize): usize {
   switch (load<u8>(at)) {
     case QUOTE:
@@ -250,14 +252,14 @@ function endOfList(at: usize, depth: i32, top: usize): usize {
   return load<u8>(at) === CLOSE_LIST ? at + 1 : FAILED;
 }
 
-/** `at` is behind the opening quote. Of the escapes, `\u` is left to `JSON.parse`. */
+/** `at` is behind the opening quote. The escape `\u` is left to `JSON.parse`. */
 function endOfText(at: usize): usize {
   at = endOfPlainText(at);
   while (load<u8>(at) === BACKSLASH && isEscape(load<u8>(at + 1))) at = endOfPlainText(at + 2);
   return load<u8>(at) === QUOTE ? at + 1 : FAILED;
 }
 
-/** What follows the backslash in the escapes that `JSON.stringify` writes. */
+/** Whether `JSON.stringify` writes this byte behind a backslash. */
 function isEscape(byte: u8): bool {
   return (
     byte === QUOTE ||
@@ -271,8 +273,7 @@ function isEscape(byte: u8): bool {
 }
 
 /**
- * The end of the value that begins at `at`, provided that it is valid: only quotes and brackets are looked at. `NOWHERE`
- * when it breaks off.
+ * The end of the value at `at`, provided that it is valid: only quotes and brackets are read. `FAILED` when it breaks off.
  */
 export function endOfAny(at: usize, limit: usize): usize {
   let depth = 0;

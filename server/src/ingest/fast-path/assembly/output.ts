@@ -1,9 +1,9 @@
-/** The lines of the events of one request, written one behind the other. Whoever begins knows that there is room. */
+/** Writes the lines of the events of one request, one behind the other. The program makes sure that there is room. */
 
-/** Where the next byte goes. */
+/** The address of the next byte. */
 export let end: usize = 0;
 
-/** Longer pieces are copied by a function of the machine, whose call costs as much as this many bytes. */
+/** Longer pieces are copied by `memory.copy`, whose call costs as much as this many bytes. */
 const LONG_PIECE: usize = 192;
 
 export function beginAt(place: usize): void {
@@ -14,7 +14,7 @@ export function putByte(byte: u8): void {
   store<u8>(end++, byte);
 }
 
-/** What is between two places. Up to fifteen bytes more are touched, which the next piece overwrites. */
+/** Copies the bytes between two addresses. Writes up to fifteen bytes more, which the next piece overwrites. */
 export function put(from: usize, to: usize): void {
   let at = end;
   end += to - from;
@@ -22,13 +22,13 @@ export function put(from: usize, to: usize): void {
   else for (; from < to; from += 16, at += 16) v128.store(at, v128.load(from));
 }
 
-/** Words that are put into every line, as ASCII, each in a room of 32 bytes. */
+/** Texts that go into every line, as ASCII, 32 bytes each. */
 const CONSTANTS = memory.data(32 * 32, 16);
 const CONSTANT_SIZE: usize = 32;
 const LENGTHS = memory.data(32);
 let constantCount: usize = 0;
 
-/** The number of a word of at most 32 characters. */
+/** Registers a text of at most 32 characters and gives its number. */
 export function constant(text: string): usize {
   const number = constantCount++;
   for (let at = 0; at < text.length; at++)
@@ -44,7 +44,7 @@ export function putConstant(number: usize): void {
   end += load<u8>(LENGTHS + number);
 }
 
-/** Whether what is between two places is the same as a word from a character on to another one before its end. */
+/** Whether the bytes between two addresses are those of a constant from its character `first` on. */
 export function matchesConstant(from: usize, to: usize, number: usize, first: usize): bool {
   const own = CONSTANTS + number * CONSTANT_SIZE + first;
   for (let at = from; at < to; at++) if (load<u8>(at) !== load<u8>(own + at - from)) return false;

@@ -1,4 +1,4 @@
-import { maxCalls } from './host';
+import { beginDescriptor, DESCRIPTORS, mark, maxCalls } from './host';
 import {
   CLOSE_LIST,
   CLOSE_OBJECT,
@@ -6,6 +6,7 @@ import {
   endOfAny,
   endOfKey,
   endOfValue,
+  FAILED,
   HASHES,
   lastName,
   OPEN_LIST,
@@ -13,37 +14,34 @@ import {
 } from './json';
 import {
   BATCH,
-  beginDescriptor,
   CONTEXT,
   DESCRIPTOR,
-  DESCRIPTORS,
   DIRECT,
-  FAILED,
   HAS_WRITE_KEY,
   INTEGRATIONS,
   LIBRARY,
-  mark,
   NON_CANONICAL,
   OTHER,
   WRITE_KEY,
 } from './layout';
 
 /**
- * The record of a call is a run of 32-bit numbers: its own length in bytes, then three for each field: its number, where its
- * key begins (of a library: where its value begins) and where its value ends. A call that is not canonical has no fields there.
+ * The field index of a call is a row of 32-bit numbers: its own length in bytes, then three for each field: the field's number,
+ * the address of its key (of a library: of its value) and the address behind its value. A call that is not canonical has no
+ * fields in it. The indexes of a batch stand one behind the other.
  */
 
 export const INDEX_HEAD: usize = 4;
 export const INDEX_ENTRY: usize = 12;
 
-/** So many calls that are not canonical may be in any batch, and one more for every four; else scanning is given up. */
+/** Any batch may have so many calls that are not canonical, and one more for every four. With more, scanning gives up. */
 const MAX_NON_CANONICAL: i32 = 3;
 
-/** How many calls there are, and how many of them are not canonical. */
+/** How many calls were scanned, and how many of them are not canonical. */
 export let calls: i32 = 0;
 export let nonCanonicalCalls: i32 = 0;
 
-/** The end of the single call that begins at `at`, its record being written at `record`. */
+/** The address behind the single call at `at`. Writes its field index. */
 export function scanOne(at: usize, fieldIndex: usize): usize {
   calls = 1;
   nonCanonicalCalls = 0;
@@ -51,9 +49,9 @@ export function scanOne(at: usize, fieldIndex: usize): usize {
 }
 
 /**
- * The end of the list of calls that begins at `at`. Whether a call that is not canonical is valid at all must be asked of
- * `JSON.parse`. `NOWHERE` when it is no list, when it breaks off, has blanks between its calls, more calls than a batch may
- * have, or many that are not canonical.
+ * The address behind the list of calls at `at`. `FAILED` when it is no list, breaks off, has blanks between its calls, more
+ * calls than a batch may have, or many that are not canonical. A call that is not canonical may be no JSON: the program has
+ * to ask `JSON.parse`.
  */
 export function scanList(at: usize, limit: usize, fieldIndex: usize): usize {
   calls = 0;
@@ -116,9 +114,9 @@ function addField(fieldIndex: usize, field: i32, from: usize, to: usize): void {
 }
 
 /**
- * As `endOfValue` of an object, and the field `library` is written down at `record`, or that there is none. A context with
- * the field `direct` may get an address from us, so it is not stored as it is; one with `integrations` may say where the
- * event goes, which is rare and looked at elsewhere.
+ * The end of an object, as `endOfValue` gives it. Adds the field `library` to the field index, or `OTHER` when there is none.
+ * Fails at the field `direct`, with which a context may get an address from us and is not stored as it is, and at
+ * `integrations`, which may say where the event goes: both are rare, and `normalize` handles them.
  */
 function endOfContext(at: usize, top: usize, fieldIndex: usize): usize {
   store<u32>(fieldIndex, OTHER);
@@ -140,11 +138,11 @@ function endOfContext(at: usize, top: usize, fieldIndex: usize): usize {
   return load<u8>(end) === CLOSE_OBJECT ? end + 1 : FAILED;
 }
 
-/** Where the list of calls begins and ends. */
+/** Begin and end of the list of calls. */
 export let listFrom: usize = FAILED;
 export let listTo: usize = FAILED;
 
-/** Whether the body from `body` to `limit` has one canonical list named `batch`. What is around it is only stepped over. */
+/** Whether the body from `body` to `limit` has one canonical list named `batch`. Steps over everything around it. */
 export function scanBatch(body: usize, limit: usize, fieldIndex: usize): bool {
   listFrom = FAILED;
   if (load<u8>(body) !== OPEN_OBJECT) return false;
@@ -153,7 +151,7 @@ export function scanBatch(body: usize, limit: usize, fieldIndex: usize): bool {
     const value = endOfKey(at + 1, HASHES, HASHES);
     if (value === FAILED) return false;
     if (lastName() === BATCH) {
-      // A second list of this name would count, and not the first.
+      // Of two lists with this name, the second would count.
       if (listFrom !== FAILED) return false;
       listFrom = value;
       at = listTo = scanList(value, limit, fieldIndex);

@@ -12,13 +12,13 @@ const DAY: i64 = 24 * HOUR;
 const EARLIEST: f64 = -62_167_219_200_000;
 const LATEST: f64 = 253_402_300_799_999;
 
-/** Length of `YYYY-MM-DDTHH:mm:ss.sssZ`, which most clients send and which we emit. */
+/** Length of `YYYY-MM-DDTHH:mm:ss.sssZ`, the form that most clients send and that we write. */
 export const CANONICAL_LENGTH: usize = 24;
 
 /** Larger than every limit it is compared with. */
 const NOT_DIGITS: i32 = 100_000;
 
-/** The time written between two places. */
+/** Reads the time between two addresses. */
 export function readTime(from: usize, to: usize): f64 {
   const time = to - from === CANONICAL_LENGTH ? readCanonical(from) : NaN;
   return F64.isNaN(time) ? parseTime(from, to) : time;
@@ -78,10 +78,7 @@ function daysSinceEpoch(year: i32, month: i32, day: i32): i32 {
 const DAYS_BEFORE_EPOCH: i32 = 719_468 + 146_097;
 
 /**
- * When something happened, by our clock: `original` moved by how much the client's clock was off when it sent the call. Less
- * than a second is the network and not the clock: a correction would shift every historical time by it.
- * `NaN` where the two clocks are more than 24 hours apart, as the correction is then worth less than the client's own word,
- * and where the result would leave the years that four digits can write.
+ * As `correctedTime` in `timestamps.ts`.
  */
 export function correctedTime(original: f64, sentAt: f64, receivedAt: f64): f64 {
   const correction = receivedAt - sentAt;
@@ -90,11 +87,11 @@ export function correctedTime(original: f64, sentAt: f64, receivedAt: f64): f64 
   return abs(correction) > <f64>DAY || time < EARLIEST || time > LATEST ? NaN : time;
 }
 
-/** The time written last, and when its day began: events of one day are the rule. */
+/** The text of the time written last, and the begin of its day: most events are of one day. */
 const WRITTEN = memory.data(32, 16);
 let dayBegan: i64 = i64.MAX_VALUE - DAY;
 
-/** Puts `YYYY-MM-DDTHH:mm:ss.sssZ`; `time` is a whole number between the years 0000 and 9999. */
+/** Writes `YYYY-MM-DDTHH:mm:ss.sssZ`; `time` is a whole number between the years 0000 and 9999. */
 export function putTime(time: f64): void {
   const whole = <i64>time;
   if (whole < dayBegan || whole >= dayBegan + DAY) {
@@ -121,9 +118,9 @@ function writeTwo(at: usize, number: i32): void {
   store<u8>(WRITTEN + at + 1, ZERO + <u8>(number % 10));
 }
 
-/** `day` is counted from 0000-01-01. The reverse of `daysSinceEpoch`, in cycles of 400 years. */
+/** Reverses `daysSinceEpoch`, in cycles of 400 years. `day` is counted from 0000-01-01. */
 function writeDate(day: i32): void {
-  // From the first of March 400 years before.
+  // Counted from the first of March 400 years before.
   const days = day + 146_097 - 60;
   const cycle = days / 146_097;
   const ofCycle = days - cycle * 146_097;

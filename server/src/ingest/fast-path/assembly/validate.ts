@@ -1,5 +1,5 @@
 import { ABSENT, EMPTY_TEXT, fieldTo, kindOf, OBJECT, readFieldIndex, TEXT, valueFrom } from './fields';
-import { IN_BATCH, maxCallBytes, maxMessageIdLength, mergesContext, mergesIntegrations, type } from './host';
+import { maxCallBytes, maxMessageIdLength, mergesContext, mergesIntegrations, type } from './host';
 import { BLANK, isPlain } from './json';
 import {
   ANONYMOUS_ID,
@@ -9,6 +9,7 @@ import {
   CONTEXT,
   EVENT,
   GROUP_ID,
+  IN_BATCH,
   INTEGRATIONS,
   MESSAGE_ID,
   ORIGINAL_TIMESTAMP,
@@ -22,24 +23,24 @@ import {
 import { constant, matchesConstant } from './output';
 import { readTime } from './times';
 
-/** Words in the order of `CALL_TYPES`. */
+/** Types in the order of `CALL_TYPES`. */
 const IDENTIFY = constant(',"type":"identify",');
 const TRACK = constant(',"type":"track",');
 const PAGE = constant(',"type":"page",');
 const SCREEN = constant(',"type":"screen",');
 const GROUP = constant(',"type":"group",');
 const ALIAS = constant(',"type":"alias",');
-/** Where the name of the type begins in them. */
+/** Offset of the type's name in them. */
 const TYPE_FROM: usize = 9;
 
 const NO_TYPE: usize = 0xff;
 
-/** What is known of the call looked at last: the word for its type, when it happened by the client's clock, and when it was sent. */
+/** Of the call checked last: the constant for its type, and when it happened and was sent by the client's clock. */
 export let typeOfCall: usize = 0;
 export let originalAt: f64 = NaN;
 export let sentAt: f64 = NaN;
 
-/** Whether the call whose record is given can be transcribed; its fields are read then. */
+/** Whether a line can be written of the call with this field index. Its fields are read then. */
 export function isValid(fieldIndex: usize, descriptor: usize): bool {
   if (!readFieldIndex(fieldIndex) || isTooLarge(descriptor)) return false;
   typeOfCall = type === IN_BATCH ? ownType() : IDENTIFY + type;
@@ -47,7 +48,7 @@ export function isValid(fieldIndex: usize, descriptor: usize): bool {
   return kindOf(MESSAGE_ID) === ABSENT || isPlainId();
 }
 
-/** As `isTooLarge` of a value: what is canonical is its own compact JSON. */
+/** As `isTooLarge` in `limits.ts`: a canonical call is its own compact JSON. */
 function isTooLarge(descriptor: usize): bool {
   return (
     type === IN_BATCH && load<u32>(descriptor, CALL_TO) - load<u32>(descriptor, CALL_FROM) > maxCallBytes
@@ -79,7 +80,7 @@ function lengthOf(found: usize): usize {
   return found === SCREEN ? 6 : 5;
 }
 
-/** As `whatIsMissing`, and every field is of its kind. */
+/** Whether every field has the right kind of value, and none is missing: as `missingField` in `normalize.ts`. */
 function hasRequiredFields(): bool {
   for (let field = USER_ID; field <= GROUP_ID; field++) if (kindOf(field) > TEXT) return false;
   for (let field = EVENT; field <= CATEGORY; field++) if (kindOf(field) > EMPTY_TEXT) return false;
@@ -100,7 +101,7 @@ function needsNoMerge(): bool {
   );
 }
 
-/** False when a time cannot be read here: `takeTimes` counts those. */
+/** False when a time cannot be read. `takeTimes` in `normalize.ts` counts those. */
 function readTimes(): bool {
   const happened = kindOf(TIMESTAMP) === ABSENT ? ORIGINAL_TIMESTAMP : TIMESTAMP;
   originalAt = timeOfField(happened);

@@ -1,36 +1,36 @@
 import { ABSENT, fieldFrom, fieldTo, kindOf, OBJECT, TEXT, valueFrom } from './fields';
 import {
-  CHANNEL_PIECE,
-  CONTEXT_PIECE,
   channelOf,
+  DESCRIPTORS,
   hasIntegrations,
-  INTEGRATIONS_PIECE,
+  mark,
   newMessageId,
   pieceFrom,
   pieceTo,
   receivedAt,
   sentAt as sharedSentAt,
-  TIMES_PIECE,
 } from './host';
 import { CLOSE_OBJECT, COMMA, isPlain, LINE_FEED, OPEN_OBJECT, QUOTE } from './json';
 import {
   CHANNEL,
+  CHANNEL_PIECE,
   CONTEXT,
+  CONTEXT_PIECE,
   DESCRIPTOR,
-  DESCRIPTORS,
   ENCODED,
   ESCAPED_USER,
   ID_TO,
   INTEGRATIONS,
+  INTEGRATIONS_PIECE,
   LIBRARY,
   LINE_FROM,
   LINE_TO,
   MESSAGE_ID,
-  mark,
   NO_INTEGRATIONS,
   OTHER,
   SENT_AT,
   SKEWED,
+  TIMES_PIECE,
   TRAITS,
   USER_FROM,
   USER_ID,
@@ -41,7 +41,7 @@ import { calls, INDEX_ENTRY, INDEX_HEAD } from './scan';
 import { correctedTime, putTime } from './times';
 import { isValid, originalAt, sentAt, typeOfCall } from './validate';
 
-/** Of the call being written. */
+/** Marks and descriptor of the call being written. */
 let marks: u32 = 0;
 let descriptor: usize = DESCRIPTORS;
 
@@ -52,9 +52,9 @@ const SENT_AT_NAME = constant('","sentAt":"');
 const RECEIVED_AT_NAME = constant('","receivedAt":"');
 
 /**
- * Writes the events of calls from pieces of the body, one a line: byte for byte what `normalise` and `JSON.stringify` make of
- * them. No line where they are to be asked: for every call that is to be discarded, and for what is too rare to be worth a
- * second way. Gives where the lines end.
+ * Writes the events of the scanned calls from pieces of the body, one a line, and gives the address behind the last line. A
+ * line is byte for byte what `normalize` and `JSON.stringify` make of the call. Calls that they would discard get no line, nor
+ * do calls too rare to be worth a second way.
  */
 export function encode(fieldIndex: usize, lines: usize): usize {
   beginAt(lines);
@@ -99,7 +99,7 @@ function writeLine(fieldIndex: usize): void {
   putByte(CLOSE_OBJECT);
 }
 
-/** Key and value. */
+/** Writes key and value. */
 function putField(field: i32): void {
   put(fieldFrom(field), fieldTo(field));
 }
@@ -134,7 +134,7 @@ function putShared(): void {
   if (kindOf(CONTEXT) === OBJECT) putField(CONTEXT);
   else putPiece(CONTEXT_PIECE);
   putByte(COMMA);
-  // A context that says where the event goes is not canonical.
+  // Scanning has refused a context with integrations.
   let hasNoIntegrations = !hasIntegrations;
   if (kindOf(INTEGRATIONS) === OBJECT) {
     putField(INTEGRATIONS);
@@ -146,7 +146,7 @@ function putShared(): void {
 /** Bytes of `{}`. */
 const EMPTY_OBJECT: usize = 2;
 
-/** As `takeTimes`. Each name begins with the quote that closes the time before it. */
+/** As `takeTimes` in `normalize.ts`. Each name begins with the quote that closes the time before it. */
 function putTimes(): void {
   const isSent = kindOf(SENT_AT) !== ABSENT;
   const sent = isSent ? sentAt : sharedSentAt;
@@ -174,7 +174,7 @@ function putTimes(): void {
   putByte(QUOTE);
 }
 
-/** The fields the protocol does not know, in the client's order. */
+/** Writes the fields that the protocol does not know, in the client's order. */
 function putOthers(fieldIndex: usize): void {
   const to = fieldIndex + load<u32>(fieldIndex);
   for (let at = fieldIndex + INDEX_HEAD; at < to; at += INDEX_ENTRY) {
@@ -184,23 +184,23 @@ function putOthers(fieldIndex: usize): void {
   }
 }
 
-/** Words in the order of those numbers. */
+/** In the order of `CHANNELS` in `../layout.ts`. */
 const SERVER = constant('"channel":"server"');
 constant('"channel":"browser"');
 constant('"channel":"mobile"');
 
-/** The library met last as JSON, and its channel: one application sends with one library. */
+/** The JSON of the library met last, and its channel: one application sends with one library. */
 const MAX_CACHED_LIBRARY: usize = 256;
 const LAST_LIBRARY = memory.data(256, 16);
 let lastLength: usize = 0;
 let lastChannel: usize = SERVER;
 
-/** The word for calls whose `context` names no library. */
+/** The constant for calls whose `context` names no library. */
 export function defaultChannel(): usize {
   return SERVER;
 }
 
-/** The word for calls with the `context.library` whose JSON stands between two places. */
+/** The constant for calls whose `context.library` stands as JSON between two addresses. */
 export function channelOfLibrary(from: usize, to: usize): usize {
   const length = to - from;
   if (length !== lastLength || memory.compare(LAST_LIBRARY, from, length) !== 0) {

@@ -49,6 +49,9 @@ export async function main(argv: readonly string[]): Promise<void> {
     code = error.exitCode === 0 ? 0 : 2;
   }
   process.exitCode = code;
+  // Left to itself, Node gives the signals back to the system while it takes its heap apart, and a second SIGINT of the same
+  // key press would then end the process with the signal instead of the code. `exit` keeps the handlers to the end.
+  process.on('beforeExit', () => process.exit());
   setTimeout(() => process.exit(), LINGER_MS).unref();
 }
 

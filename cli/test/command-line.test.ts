@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { millrace as launch, type Program } from './program.ts';
@@ -104,6 +105,18 @@ describe('millrace listen', () => {
     const { program } = await listening();
     program.child.kill('SIGINT');
     program.child.kill('SIGINT');
+    expect((await program.ended).code).toBe(0);
+  });
+
+  it('keeps its exit code when the second SIGINT arrives during the very end', async () => {
+    const { program } = await listening();
+    const { child } = program;
+    const startedAt = performance.now();
+    // All within the time of one key press: later ones would rightly end the program at once.
+    while (child.exitCode === null && child.signalCode === null && performance.now() - startedAt < 200) {
+      child.kill('SIGINT');
+      await setTimeout(1);
+    }
     expect((await program.ended).code).toBe(0);
   });
 

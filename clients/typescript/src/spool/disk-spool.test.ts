@@ -135,6 +135,8 @@ describe('a spool on the disk', () => {
       });
     }
     status = 200;
+    // Without a limit of time: `close` gives up after some seconds.
+    await client.flush();
     await client.close();
     expect(stored).toBe(2_500);
   });

@@ -20,7 +20,7 @@ export interface MaintainMessage {
   readonly mark?: ClockMark;
 }
 
-export interface MaintenanceDependencies {
+export interface SqliteMaintenanceDependencies {
   readonly chunks: Chunks;
   readonly keys: KeyIndex;
   readonly users: UserIndex;
@@ -36,12 +36,12 @@ export interface MaintenanceDependencies {
 
 /** The background work on the tables, a slice at a time inside the caller's transaction. */
 export class Maintenance {
-  readonly #dependencies: MaintenanceDependencies;
+  readonly #dependencies: SqliteMaintenanceDependencies;
   readonly #compaction: Compaction;
   readonly #retention: RetentionSweep;
   readonly #verifier: Verifier;
 
-  constructor(dependencies: MaintenanceDependencies) {
+  constructor(dependencies: SqliteMaintenanceDependencies) {
     const { chunks, keys, batches, queue, watermarks, damage, quarantine, space, dedupeWindow } =
       dependencies;
     this.#dependencies = dependencies;

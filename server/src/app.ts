@@ -241,7 +241,16 @@ function makeLanes(
 ): Dispatcher {
   const { logger, clock, watching, sourceName, measures, traceparents } = watched;
   return new Dispatcher({
-    ...{ log, backlog, healths, transport, clock, logger, watching, sourceName, measures, traceparents },
+    log,
+    backlog,
+    healths,
+    transport,
+    clock,
+    logger,
+    currentObserver: watching,
+    sourceName,
+    measures,
+    traceparents,
     random: Math.random,
     types: { webhooks },
   });

@@ -8,19 +8,19 @@ import type { Activity, TraceContexts } from '../ports/telemetry.ts';
 import type { EndpointTracker } from './endpoint-health.ts';
 import { type EndpointOutcome, outcomeOf } from './retry-policy.ts';
 
-/** What one round of requests came to. */
+/** The result of one round of requests. */
 export interface RoundResult {
   readonly outcomes: readonly EndpointOutcome[];
   readonly attempts: readonly Attempt[];
 }
 
-/** Keeps count of the requests that have no answer yet, by the place of their endpoint. */
+/** Counts the requests that have no answer yet, by the place of their endpoint. */
 export interface OpenRequests {
-  /** The endpoint owes so many answers that it should get no further request. */
+  /** The endpoint has so many open requests that it should get no further one. */
   isBusy(place: number): boolean;
-  /** `isFirst`: of its round. */
+  /** `isFirst`: the first request of its round. */
   requestBegan(place: number, isFirst: boolean): void;
-  /** `isLast`: none of its round is open any more. `isLate`: its round had ended before. */
+  /** `isLast`: no request of its round is open any more. `isLate`: its round had ended before. */
   requestEnded(place: number, isLast: boolean, isLate: boolean): void;
 }
 
@@ -28,92 +28,94 @@ export interface RoundDependencies {
   readonly type: DestinationType;
   readonly transport: HttpClient;
   readonly clock: Clock;
-  readonly open: OpenRequests;
-  /** The endpoint at a place of the round's settings: it is told of every request. Absent: nobody is. */
+  readonly openRequests: OpenRequests;
+  /** The endpoint at a place of the settings; it records every request. Absent: requests are not recorded. */
   readonly endpointAt?: ((place: number) => EndpointTracker | undefined) | undefined;
   readonly traceparents?: Pick<TraceContexts, 'get'> | undefined;
 }
 
-/** Of an endpoint that was left out of a round: nothing was sent, so nothing is recorded, and it may be asked later. */
+/** Outcome of an endpoint that was left out of a round. There is no attempt, and a later round may ask it. */
 const ENDPOINT_BUSY: Outcome = { kind: 'retryable', reason: 'endpoint_busy' };
 
 /**
  * Sends one round: the same bytes to every endpoint that is still to be tried, all at once.
  *
- * `ended` is called once: at the first acceptance, since the delivery is then done whatever the others say, or when all
- * have answered. Answers that come later are not waited for, so a hanging endpoint does not hold up its siblings; they count
- * for their endpoint, and are not kept as attempts of the delivery: nothing follows from them, and each would cost a write
- * of its own after the delivery is settled. A round without a request ends at once, without an outcome.
+ * `onEnd` is called once: at the first acceptance, because that delivers, or when all endpoints have answered. The round
+ * does not wait for later answers, so a hanging endpoint does not delay its siblings. A late answer counts for the health
+ * of its endpoint. It is not recorded as an attempt: it changes nothing, and would cost a write of its own after the
+ * delivery is settled. A round without a request ends at once, without an outcome.
  */
 export function sendRound(
-  work: ReadyDelivery,
+  ready: ReadyDelivery,
   destination: Destination,
-  tools: RoundDependencies,
-  ended: (round: RoundResult) => void,
+  dependencies: RoundDependencies,
+  onEnd: (round: RoundResult) => void,
 ): void {
-  const startedAt = tools.clock.monotonic();
-  const now = tools.clock.now();
-  const wanted = { endpoints: endpointsToTry(work, destination), now, origin: work.origin };
-  const all = tools.type.requests(work.serialized, destination, wanted);
+  const { clock, openRequests } = dependencies;
+  const startedAt = clock.monotonic();
+  const all = dependencies.type.requests(ready.serialized, destination, {
+    endpoints: endpointsToTry(ready, destination),
+    now: clock.now(),
+    origin: ready.origin,
+  });
   const outcomes: EndpointOutcome[] = [];
   const attempts: Attempt[] = [];
-  const spare = all.length > 1 ? leaveOutBusy(all, tools.open, outcomes) : all;
-  const requests = withTraceparent(tools.traceparents?.get(work.delivery.position), spare);
-  let over = false;
+  const chosen = all.length > 1 ? leaveOutBusy(all, openRequests, outcomes) : all;
+  const requests = withTraceparent(dependencies.traceparents?.get(ready.delivery.position), chosen);
+  let isOver = false;
   let open = requests.length;
-  // Not at once: whoever sends is not ready for the end of a round before this returns.
-  if (requests.length === 0) queueMicrotask(() => ended({ outcomes, attempts }));
-  for (const placed of requests) {
-    const { endpoint: place, request } = placed;
-    const endpoint = tools.endpointAt?.(place);
-    tools.open.requestBegan(place, placed === requests[0]);
-    tools.transport.send(request, (answer) => {
+  // In a microtask, because the caller expects that a round ends after this function has returned.
+  if (requests.length === 0) queueMicrotask(() => onEnd({ outcomes, attempts }));
+  for (const endpointRequest of requests) {
+    const { endpoint: place, request } = endpointRequest;
+    const endpoint = dependencies.endpointAt?.(place);
+    openRequests.requestBegan(place, endpointRequest === requests[0]);
+    dependencies.transport.send(request, (answer) => {
       open--;
-      const outcome = outcomeOf(answer, tools.clock);
-      endpoint?.record(outcome, answer, tools.clock.now());
-      tools.open.requestEnded(place, open === 0, over);
-      if (over) return;
+      const outcome = outcomeOf(answer, clock);
+      endpoint?.record(outcome, answer, clock.now());
+      openRequests.requestEnded(place, open === 0, isOver);
+      if (isOver) return;
       outcomes.push({ place, outcome });
       attempts.push(attemptOf(request, startedAt, answer, outcome));
-      over = outcome.kind === 'accepted' || open === 0;
-      if (over) ended({ outcomes, attempts });
+      isOver = outcome.kind === 'accepted' || open === 0;
+      if (isOver) onEnd({ outcomes, attempts });
     });
   }
 }
 
 /**
- * Leaves out the endpoints that are busy, as long as one is left to take the event: an endpoint that swallows requests
- * would otherwise hold up what its siblings accept. They count as retryable, so that they are asked later if it must be.
+ * Leaves out the busy endpoints, as long as another one is left: an endpoint that does not answer must not hold up events
+ * that its siblings accept. A busy endpoint counts as retryable, so that a retry asks it too.
  */
 function leaveOutBusy(
   all: readonly EndpointRequest[],
-  open: OpenRequests,
+  openRequests: OpenRequests,
   outcomes: EndpointOutcome[],
 ): readonly EndpointRequest[] {
-  const spare = all.filter(({ endpoint: place }) => !open.isBusy(place));
-  if (spare.length === all.length || spare.length === 0) return all;
+  const free = all.filter(({ endpoint: place }) => !openRequests.isBusy(place));
+  if (free.length === all.length || free.length === 0) return all;
   for (const request of all) {
-    if (!spare.includes(request)) outcomes.push({ place: request.endpoint, outcome: ENDPOINT_BUSY });
+    if (!free.includes(request)) outcomes.push({ place: request.endpoint, outcome: ENDPOINT_BUSY });
   }
-  return spare;
+  return free;
 }
 
-/** The same requests as part of the trace their event came in, unless an endpoint's own settings name another. */
+/** Adds the trace context of the event's own request, unless the headers of the endpoint name another. */
 function withTraceparent(
   traceparent: string | undefined,
   requests: readonly EndpointRequest[],
 ): readonly EndpointRequest[] {
   if (traceparent === undefined) return requests;
-  return requests.map((placed) => {
-    const { headers } = placed.request;
-    const isTraced = Object.keys(headers).some((name) => name.toLowerCase() === 'traceparent');
-    return isTraced
-      ? placed
-      : { ...placed, request: { ...placed.request, headers: { ...headers, traceparent } } };
+  return requests.map((endpointRequest) => {
+    const { request } = endpointRequest;
+    const isTraced = Object.keys(request.headers).some((name) => name.toLowerCase() === 'traceparent');
+    if (isTraced) return endpointRequest;
+    return { ...endpointRequest, request: { ...request, headers: { ...request.headers, traceparent } } };
   });
 }
 
-/** The endpoints of the last decision, or all of them when the settings have changed since: repaired URLs get their try. */
+/** The endpoints of the last decision. All of them when the settings have changed since: a repaired URL gets its try. */
 function endpointsToTry({ delivery }: ReadyDelivery, destination: Destination): number {
   const all = (1 << destination.settings.endpoints.length) - 1;
   const { endpoints = 0, settingsVersion = -1 } = delivery;
@@ -121,7 +123,7 @@ function endpointsToTry({ delivery }: ReadyDelivery, destination: Destination): 
   return sameSettings && (endpoints & all) !== 0 ? endpoints & all : all;
 }
 
-/** Stores keep the version in two bytes; this many changes within one retry window do not happen. */
+/** Stores keep the version in two bytes. Settings do not change this often within one retry window. */
 export const SETTINGS_VERSION_MODULUS = 0x10000;
 
 function attemptOf(
@@ -137,14 +139,14 @@ function attemptOf(
 
 type ResultNotice = Extract<Activity, { kind: 'settled' }>;
 
-/** What became of a delivery, for those who watch: with times of the wall clock. */
+/** The result of a delivery as observers get it, with times of the wall clock. */
 export function resultOnWallClock(
-  { attempts, decision, ...of }: Omit<ResultNotice, 'kind'>,
+  { attempts, decision, ...rest }: Omit<ResultNotice, 'kind'>,
   clock: Clock,
 ): ResultNotice {
   return {
     kind: 'settled',
-    ...of,
+    ...rest,
     attempts: attempts.map((attempt) => attemptOnWallClock(attempt, clock)),
     decision: decisionOnWallClock(decision, clock),
   };

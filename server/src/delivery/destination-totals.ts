@@ -4,8 +4,8 @@ import type { DeliveryQueue, QueueStats } from '../ports/delivery-queue.ts';
 import type { WorkerState } from './contract.ts';
 
 /**
- * The store keeps and counts what is owed by lane; people and programs ask by destination. Every sum stays a sum: with
- * `success: each` the counts of a destination are those of its endpoints together (spec/contract.md, "Ledger").
+ * The queue with its counts by destination. The store counts each endpoint by itself where each is a delivery of its own
+ * (`success: each`); the counts of a destination are their sums (spec/contract.md, "Ledger").
  */
 export function byDestination(backlog: DeliveryQueue): Pick<DeliveryQueue, 'ledger' | 'stats'> {
   return {
@@ -14,7 +14,7 @@ export function byDestination(backlog: DeliveryQueue): Pick<DeliveryQueue, 'ledg
   };
 }
 
-/** How the lanes of a destination do, as one: as bad as the worst of them, with the newest error. */
+/** The workers of each destination as one: with the worst state among them and the newest error. */
 export function statesByDestination(states: readonly WorkerState[]): readonly WorkerState[] {
   return foldByDestination(states, (one, other) => {
     const lastError = newest(one.lastError, other.lastError);
@@ -34,7 +34,7 @@ export function statesByDestination(states: readonly WorkerState[]): readonly Wo
   });
 }
 
-/** From good to bad. All lanes of a destination are paused or disabled, or none is. */
+/** From good to bad. The workers of a destination are paused or disabled together. */
 const STATES: readonly WorkerState['state'][] = ['healthy', 'failing', 'paused', 'disabled'];
 const BREAKERS: readonly WorkerState['breaker'][] = ['closed', 'probing', 'open'];
 
@@ -43,16 +43,16 @@ function worse<Word>(order: readonly Word[], one: Word, other: Word): Word {
 }
 
 function ledgerByDestination({ sources, destinations }: Ledger): Ledger {
-  const sums = new Map<number, DestinationCounts>();
-  for (const [lane, counts] of destinations) {
-    const id = destinationOfLane(lane);
-    const before = sums.get(id);
-    sums.set(id, before === undefined ? counts : sumOf(before, counts));
+  const totals = new Map<number, DestinationCounts>();
+  for (const [worker, counts] of destinations) {
+    const id = destinationOfLane(worker);
+    const before = totals.get(id);
+    totals.set(id, before === undefined ? counts : addCounts(before, counts));
   }
-  return { sources, destinations: sums };
+  return { sources, destinations: totals };
 }
 
-function sumOf(a: DestinationCounts, b: DestinationCounts): DestinationCounts {
+function addCounts(a: DestinationCounts, b: DestinationCounts): DestinationCounts {
   return {
     owed: a.owed + b.owed,
     delivered: a.delivered + b.delivered,
@@ -64,9 +64,9 @@ function sumOf(a: DestinationCounts, b: DestinationCounts): DestinationCounts {
 }
 
 function addCountsByReason(a: Readonly<Record<string, number>>, b: Readonly<Record<string, number>>) {
-  const sum = { ...a };
-  for (const [reason, n] of Object.entries(b)) sum[reason] = (sum[reason] ?? 0) + n;
-  return sum;
+  const total = { ...a };
+  for (const [reason, n] of Object.entries(b)) total[reason] = (total[reason] ?? 0) + n;
+  return total;
 }
 
 function mergeStats(one: QueueStats, other: QueueStats): QueueStats {
@@ -82,16 +82,16 @@ function mergeStats(one: QueueStats, other: QueueStats): QueueStats {
   };
 }
 
-/** In the order in which the destinations first occur, under their own ids. */
-function foldByDestination<Of extends { readonly destination: number }>(
-  lanes: readonly Of[],
-  fold: (one: Of, other: Of) => Of,
-): readonly Of[] {
-  const byId = new Map<number, Of>();
-  for (const lane of lanes) {
-    const id = destinationOfLane(lane.destination);
+/** Joins the items of each destination, under its id and in the order in which the destinations first occur. */
+function foldByDestination<Item extends { readonly destination: number }>(
+  items: readonly Item[],
+  fold: (one: Item, other: Item) => Item,
+): readonly Item[] {
+  const byId = new Map<number, Item>();
+  for (const item of items) {
+    const id = destinationOfLane(item.destination);
     const before = byId.get(id);
-    byId.set(id, { ...(before === undefined ? lane : fold(before, lane)), destination: id });
+    byId.set(id, { ...(before === undefined ? item : fold(before, item)), destination: id });
   }
   return [...byId.values()];
 }

@@ -22,94 +22,100 @@ import { ResultWriter } from './result-writer.ts';
 import { DestinationWorker, type WorkerDependencies } from './worker.ts';
 
 export interface DispatcherDependencies
-  extends Omit<WorkerDependencies, 'type' | 'measures' | 'settle' | 'total' | 'watched'> {
+  extends Omit<WorkerDependencies, 'type' | 'measures' | 'settle' | 'total' | 'endpoints'> {
   readonly types: Readonly<Record<Destination['type'], DestinationType>>;
   readonly measures?: Pick<MetricsRecorder, 'forDestination'> | undefined;
   readonly healths: EndpointHealthStore;
 }
 
-/** One lane per destination, or one per endpoint where each is a delivery of its own; see `lanesOf`. */
+/**
+ * Gives every delivery to its worker. There is one worker for each destination, or for each of its endpoints where each is
+ * a delivery of its own (`lanesOf`).
+ */
 export class Dispatcher implements LiveDelivery {
-  readonly #tools: DispatcherDependencies;
+  readonly #dependencies: DispatcherDependencies;
   readonly #resultWriter: ResultWriter;
   readonly #endpoints: EndpointRegistry;
   readonly #workers = new Map<number, DestinationWorker>();
   readonly #destinations = new Map<number, Destination>();
-  /** Kept as a sum, because it is asked for with every commit and destination. */
+  /** A running total, because every commit asks for it once for each destination. */
   readonly #total = { held: 0 };
 
-  constructor(tools: DispatcherDependencies) {
-    this.#tools = tools;
-    this.#endpoints = new EndpointRegistry(tools);
+  constructor(dependencies: DispatcherDependencies) {
+    const { backlog, clock, logger } = dependencies;
+    this.#dependencies = dependencies;
+    this.#endpoints = new EndpointRegistry(dependencies);
     const settle: DeliveryQueue['settle'] = (results) => {
-      const settled = tools.backlog.settle(results);
+      const settled = backlog.settle(results);
       // In the same turn, so that both are one commit.
       this.#endpoints.writeIfDue();
       return settled;
     };
-    this.#resultWriter = new ResultWriter({ settle }, tools.clock, tools.logger, (results) =>
-      this.#scheduleRetries(results),
-    );
+    const onWritten = (results: readonly DeliveryResult[]) => this.#scheduleRetries(results);
+    this.#resultWriter = new ResultWriter({ settle, clock, logger, onWritten });
   }
 
-  /** Makes a lane for each that is new and hands the current settings to the others. */
+  /** Makes a worker for each new destination and passes the current settings to the others. */
   configure(destinations: readonly Destination[]): void {
     for (const destination of destinations) {
       this.#destinations.set(destination.id, destination);
       this.#endpoints.configure(destination);
       for (const { id } of lanesOf(destination)) this.#workerOf(id);
     }
-    // All lanes there are, because an endpoint that is gone may have left something owed at its place.
-    for (const [id, lane] of this.#workers) lane.configure(this.#settingsOf(id)!);
+    // Every worker, because an endpoint that is gone may have left deliveries at its place.
+    for (const [id, worker] of this.#workers) worker.configure(this.#settingsOf(id)!);
   }
 
-  /** The lane with this id, made if need be; nothing when nobody knows its destination. */
+  /** The worker with this id, made if necessary; `undefined` when its destination is not known. */
   #workerOf(id: number): DestinationWorker | undefined {
-    const lane = this.#workers.get(id);
-    if (lane !== undefined) return lane;
+    const worker = this.#workers.get(id);
+    if (worker !== undefined) return worker;
     const settings = this.#settingsOf(id);
     if (settings === undefined) return undefined;
-    const made = this.#createWorker(settings);
-    this.#workers.set(id, made);
-    return made;
+    const created = this.#createWorker(settings);
+    this.#workers.set(id, created);
+    return created;
   }
 
-  #settingsOf(lane: number): Destination | undefined {
-    const destination = this.#destinations.get(destinationOfLane(lane));
-    return destination && laneAt(destination, endpointIndexOfLane(lane));
+  #settingsOf(id: number): Destination | undefined {
+    const destination = this.#destinations.get(destinationOfLane(id));
+    return destination && laneAt(destination, endpointIndexOfLane(id));
   }
 
-  #createWorker(destination: Destination): DestinationWorker {
-    return new DestinationWorker(destination, {
-      ...this.#tools,
-      type: this.#tools.types[destination.type],
-      measures: this.#tools.measures?.forDestination(destinationOfLane(destination.id)),
+  #createWorker(settings: Destination): DestinationWorker {
+    const destination = destinationOfLane(settings.id);
+    return new DestinationWorker(settings, {
+      ...this.#dependencies,
+      type: this.#dependencies.types[settings.type],
+      measures: this.#dependencies.measures?.forDestination(destination),
       settle: (result) => this.#resultWriter.add(result),
       total: this.#total,
-      watched: this.#endpoints.endpointsOf(destinationOfLane(destination.id)),
+      endpoints: this.#endpoints.endpointsOf(destination),
     });
   }
 
-  /** Takes up what an earlier process left owed. Call after `configure`. */
+  /** Recovers what an earlier process left owed. Call after `configure`. Rejects with a `StorageError`. */
   async start(): Promise<void> {
+    const { backlog, logger } = this.#dependencies;
     await this.#endpoints.restore();
-    for (const lane of this.#workers.values()) lane.restore();
-    const adopted = await this.#tools.backlog.recoverOrphans();
-    if (adopted > 0) this.#tools.logger.info({ deliveries: adopted }, 'backlog.adopted');
-    for (const { destination, nextDueAt } of await this.#tools.backlog.stats()) {
+    for (const worker of this.#workers.values()) worker.restore();
+    const recovered = await backlog.recoverOrphans();
+    if (recovered > 0) logger.info({ deliveries: recovered }, 'backlog.adopted');
+    for (const { destination, nextDueAt } of await backlog.stats()) {
       if (nextDueAt !== undefined) this.#workerOf(destination)?.resume(nextDueAt);
     }
   }
 
-  /** Lets what is in flight end, within five seconds, and writes it down; what has not begun stays owed. Idempotent. */
+  /** Waits for the requests in flight, at most five seconds, and writes their results. The rest stays owed. Idempotent. */
   async stop(): Promise<void> {
-    await Promise.all([...this.#workers.values()].map((lane) => lane.stop()));
+    await Promise.all([...this.#workers.values()].map((worker) => worker.stop()));
     await Promise.all([this.#resultWriter.stop(), this.#endpoints.stop()]);
   }
 
-  /** Every destination as it is now, for status screens. */
+  /** State of every destination, for status screens and metrics. */
   states(): readonly DestinationState[] {
-    return statesByDestination([...this.#workers.values()].map((lane) => lane.state())).map((state) => ({
+    const workers = [...this.#workers.values()].map((worker) => worker.state());
+    return statesByDestination(workers).map((state) => ({
       ...state,
       endpoints: this.#endpoints.states(state.destination),
     }));
@@ -131,7 +137,7 @@ export class Dispatcher implements LiveDelivery {
     this.#workerOf(destination)?.noteDue(at);
   }
 
-  /** A retry is on disk now, so its lane may wait for it. */
+  /** The retries are on disk now, so the workers may wait for them. */
   #scheduleRetries(results: readonly DeliveryResult[]): void {
     for (const { destination, decision } of results) {
       if (decision.kind === 'retry') this.#workers.get(destination)?.noteDue(decision.at);

@@ -16,23 +16,23 @@ import type { HttpResult } from '../ports/http-client.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { EndpointState } from './contract.ts';
 
-/** Changes of the state that are kept. */
+/** Length of the history of state changes. */
 const MAX_HISTORY = 20;
 
-/** Of them so many may be of the same minute; further ones are counted in the last. */
+/** Entries of one minute in the history; further changes are counted in the last entry. */
 const MAX_CHANGES_A_MINUTE = 6;
 
-/** Characters of an answer that are kept with the last error. */
+/** Characters of the answer kept with the last error. */
 const ANSWER_EXCERPT = 200;
 
 /**
- * How one endpoint does, by the requests that were sent to it: also by those whose answers nobody waited for any more,
- * because a sibling had accepted the event. Noting one changes a few fields and makes nothing new.
+ * Health of one endpoint, by every request that was sent to it. Late answers count too, which come after a sibling has
+ * accepted the event. Recording a request allocates nothing.
  */
 export class EndpointTracker {
   readonly url: string;
   readonly #onChange: (isTurned: boolean) => void;
-  /** By the places of `RESULTS`: since this program started, and before. */
+  /** Requests by result, in the order of `REQUEST_RESULTS`: since this program started, and before. */
   readonly #counts = new Float64Array(REQUEST_RESULTS.length);
   readonly #countsBefore = new Float64Array(REQUEST_RESULTS.length);
   #state: 'healthy' | 'failing' | undefined;
@@ -41,10 +41,10 @@ export class EndpointTracker {
   #lastFailure: { at: Time; reason: string; status: number | undefined; answer: string } | undefined;
   #history: MutableHealthChange[] = [];
 
-  /** `changed` is called at every request; `isTurned`: its state is another one. */
-  constructor(url: string, changed: (isTurned: boolean) => void) {
+  /** `onChange` is called at every request; `isTurned`: the state has changed. */
+  constructor(url: string, onChange: (isTurned: boolean) => void) {
     this.url = url;
-    this.#onChange = changed;
+    this.#onChange = onChange;
   }
 
   get state(): 'healthy' | 'failing' | undefined {
@@ -60,13 +60,14 @@ export class EndpointTracker {
     if (this.#lastFailure === undefined) return undefined;
     const { at, reason, status, answer } = this.#lastFailure;
     return {
-      ...{ at, reason },
+      at,
+      reason,
       ...(status === undefined ? {} : { status }),
       ...(answer === '' ? {} : { answer: answer.slice(0, ANSWER_EXCERPT) }),
     };
   }
 
-  /** A request has ended, at this time of the wall clock. Runs for every request. */
+  /** Records the end of a request, at a time of the wall clock. Runs for every request. */
   record(outcome: Outcome, answer: HttpResult, at: Time): void {
     this.#counts[resultIndexOf(outcome)]!++;
     const state = outcome.kind === 'accepted' ? 'healthy' : 'failing';
@@ -77,22 +78,22 @@ export class EndpointTracker {
     this.#onChange(isTurned);
   }
 
-  /** Takes up what an earlier process has kept; what was noted since the start goes on from there. */
-  restore(kept: EndpointHealth): void {
-    REQUEST_RESULTS.forEach((result, place) => {
-      this.#countsBefore[place] = kept.attempts[result] ?? 0;
+  /** Adds what an earlier process has saved to what was recorded since the start. */
+  restore(saved: EndpointHealth): void {
+    REQUEST_RESULTS.forEach((result, index) => {
+      this.#countsBefore[index] = saved.attempts[result] ?? 0;
     });
     if (this.#state !== undefined) return;
-    this.#state = kept.state;
-    this.#since = kept.since ?? 0;
-    this.#acceptedAt = kept.lastAcceptedAt;
-    this.#history = kept.history.slice(-MAX_HISTORY).map((change) => ({ flaps: 0, ...change }));
-    if (kept.lastError === undefined) return;
-    const { at, reason, status, answer = '' } = kept.lastError;
+    this.#state = saved.state;
+    this.#since = saved.since ?? 0;
+    this.#acceptedAt = saved.lastAcceptedAt;
+    this.#history = saved.history.slice(-MAX_HISTORY).map((change) => ({ flaps: 0, ...change }));
+    if (saved.lastError === undefined) return;
+    const { at, reason, status, answer = '' } = saved.lastError;
     this.#lastFailure = { at, reason, status, answer };
   }
 
-  /** To be kept. */
+  /** The record that the store keeps. */
   health(): EndpointHealth {
     const { lastError } = this;
     return {
@@ -100,19 +101,20 @@ export class EndpointTracker {
       ...(this.#state === undefined ? {} : { state: this.#state, since: this.#since }),
       ...(this.#acceptedAt === undefined ? {} : { lastAcceptedAt: this.#acceptedAt }),
       ...(lastError === undefined ? {} : { lastError }),
-      attempts: countsByResult((place) => this.#counts[place]! + this.#countsBefore[place]!),
+      attempts: countsByResult((index) => this.#counts[index]! + this.#countsBefore[index]!),
       history: this.#history.map(toHealthChange),
     };
   }
 
-  /** To be shown. `place`: in the settings, from 0. */
+  /** The state that status screens show. `place`: in the settings, from 0. */
   view(place: number): EndpointState {
     const { url, state = 'healthy', ...health } = this.health();
     return {
       endpoint: maskUrl(url),
       label: `${place + 1}/${URL.canParse(url) ? new URL(url).host : ''}`,
-      ...{ state, ...health },
-      attemptsSinceStart: countsByResult((nth) => this.#counts[nth]!),
+      state,
+      ...health,
+      attemptsSinceStart: countsByResult((index) => this.#counts[index]!),
     };
   }
 
@@ -151,26 +153,27 @@ interface MutableHealthChange {
 
 function toHealthChange({ at, state, reason, flaps }: MutableHealthChange): HealthChange {
   return {
-    ...{ at, state },
+    at,
+    state,
     ...(state === 'healthy' || reason === undefined ? {} : { reason }),
     ...(flaps === 0 ? {} : { flaps }),
   };
 }
 
-function countsByResult(read: (place: number) => number): EndpointHealth['attempts'] {
+function countsByResult(read: (index: number) => number): EndpointHealth['attempts'] {
   const counts: Partial<Record<RequestResult, number>> = {};
-  REQUEST_RESULTS.forEach((result, place) => {
-    const n = read(place);
+  REQUEST_RESULTS.forEach((result, index) => {
+    const n = read(index);
     if (n > 0) counts[result] = n;
   });
   return counts;
 }
 
-/** Counts that change are written so often, and a change of the state so soon after the write before. */
+/** Changed counts are written this often. A changed state is written this soon after the write before. */
 const WRITE_INTERVAL: Duration = 10 * SECOND;
 const URGENT_WRITE_DELAY: Duration = SECOND;
 
-/** Destinations written at once: a document of some kilobytes each. */
+/** Destinations written at once: a record of some kilobytes each. */
 const WRITE_BATCH = 200;
 
 export interface EndpointRegistryDependencies {
@@ -181,76 +184,75 @@ export interface EndpointRegistryDependencies {
 
 /** The endpoints of one destination, in the order of its settings. A change of the settings replaces the list. */
 export interface DestinationEndpoints {
-  endpoints: readonly EndpointTracker[];
+  trackers: readonly EndpointTracker[];
 }
 
 /**
- * How every endpoint of every destination does, and the way of that into the store and back. It is written when results
- * of deliveries are written, in their commit, at most once a second; where none are, by itself, every ten seconds as long
- * as something changes. A destination's document is a row; never does a request cost a write.
+ * Health of every endpoint of every destination. It is saved in the commits that write results of deliveries, at most once
+ * a second, and by itself every ten seconds while it changes without such commits. Each destination is one row; a single
+ * request never costs a write.
  */
 export class EndpointRegistry {
-  readonly #tools: EndpointRegistryDependencies;
+  readonly #dependencies: EndpointRegistryDependencies;
   readonly #byDestination = new Map<number, DestinationEndpoints>();
-  /** Whose health is not kept as it is now. */
+  /** Destinations whose health has changed since it was saved. */
   readonly #dirty = new Set<number>();
-  /** A state has changed since the last write. */
+  /** The state of an endpoint has changed since the last write. */
   #isUrgent = false;
   #writtenAt: Monotonic = Number.NEGATIVE_INFINITY;
   #writing: Promise<void> | undefined;
   #cancelTimer: (() => void) | undefined;
-  /** After a change of a state that no result of a delivery may follow. */
+  /** Runs after a change of state, because no result of a delivery may follow it. */
   #cancelUrgentTimer: (() => void) | undefined;
   #hasFailed = false;
   #stopped = false;
 
-  constructor(tools: EndpointRegistryDependencies) {
-    this.#tools = tools;
+  constructor(dependencies: EndpointRegistryDependencies) {
+    this.#dependencies = dependencies;
   }
 
-  /** An endpoint keeps its health as long as its destination has its URL, also when it changes its place. */
+  /** An endpoint keeps its health while its destination has its URL, also at another place of the settings. */
   configure({ id, settings }: Destination): void {
-    const watched = this.#of(id);
-    const left = [...watched.endpoints];
-    const endpoints = settings.endpoints.map(({ url }) => {
-      const known = left.findIndex((one) => one.url === url);
-      if (known >= 0) return left.splice(known, 1)[0]!;
+    const endpoints = this.#of(id);
+    const left = [...endpoints.trackers];
+    endpoints.trackers = settings.endpoints.map(({ url }) => {
+      const index = left.findIndex((one) => one.url === url);
+      if (index >= 0) return left.splice(index, 1)[0]!;
       return new EndpointTracker(url, (isTurned) => this.#markDirty(id, isTurned));
     });
-    watched.endpoints = endpoints;
-    // What is kept of an endpoint that is gone goes too.
+    // The next write removes endpoints that are gone.
     if (left.length > 0) this.#markDirty(id, false);
   }
 
-  /** The same object for as long as the program runs. */
+  /** Always the same object for a destination. */
   endpointsOf(destination: number): Readonly<DestinationEndpoints> {
     return this.#of(destination);
   }
 
   states(destination: number): readonly EndpointState[] {
-    return this.#of(destination).endpoints.map((endpoint, place) => endpoint.view(place));
+    return this.#of(destination).trackers.map((tracker, place) => tracker.view(place));
   }
 
-  /** Takes up what an earlier process has kept. Call after `configure`. Rejects with a `StorageError`. */
+  /** Restores the health that an earlier process has saved. Call after `configure`. Rejects with a `StorageError`. */
   async restore(): Promise<void> {
-    for (const { destination, endpoints } of await this.#tools.healths.load()) {
-      const left = [...this.#of(destination).endpoints];
-      for (const kept of endpoints.filter(isEndpointHealth)) {
-        const known = left.findIndex(({ url }) => url === kept.url);
-        if (known >= 0) left.splice(known, 1)[0]!.restore(kept);
+    for (const { destination, endpoints } of await this.#dependencies.healths.load()) {
+      const left = [...this.#of(destination).trackers];
+      for (const saved of endpoints.filter(isEndpointHealth)) {
+        const index = left.findIndex(({ url }) => url === saved.url);
+        if (index >= 0) left.splice(index, 1)[0]!.restore(saved);
         else this.#markDirty(destination, false);
       }
     }
   }
 
-  /** Results of deliveries are being written now: what is due goes with them. */
+  /** Writes what is due. Called while results of deliveries are written, to share their commit. */
   writeIfDue(): void {
     if (this.#dirty.size === 0) return;
-    const age = this.#tools.clock.monotonic() - this.#writtenAt;
+    const age = this.#dependencies.clock.monotonic() - this.#writtenAt;
     if (age >= (this.#isUrgent ? URGENT_WRITE_DELAY : WRITE_INTERVAL)) this.#write();
   }
 
-  /** Writes what has changed; what is noted later is forgotten. Resolves in any case. Idempotent. */
+  /** Writes what has changed; later changes are lost. Never rejects. Idempotent. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelTimer?.();
@@ -263,12 +265,12 @@ export class EndpointRegistry {
   }
 
   #of(destination: number): DestinationEndpoints {
-    let watched = this.#byDestination.get(destination);
-    if (watched === undefined) {
-      watched = { endpoints: [] };
-      this.#byDestination.set(destination, watched);
+    let endpoints = this.#byDestination.get(destination);
+    if (endpoints === undefined) {
+      endpoints = { trackers: [] };
+      this.#byDestination.set(destination, endpoints);
     }
-    return watched;
+    return endpoints;
   }
 
   /** Runs for every request. */
@@ -284,10 +286,10 @@ export class EndpointRegistry {
     this.#scheduleWrite();
   }
 
-  /** Sees to it that what has changed is written, also when no result of a delivery is. */
+  /** Sets the timers that write changes when no results of deliveries are written. */
   #scheduleWrite(): void {
     if (this.#stopped) return;
-    const { clock } = this.#tools;
+    const { clock } = this.#dependencies;
     this.#cancelTimer ??= clock.after(WRITE_INTERVAL, () => {
       this.#cancelTimer = undefined;
       this.#write();
@@ -306,35 +308,35 @@ export class EndpointRegistry {
     this.#cancelTimer = undefined;
     this.#cancelUrgentTimer = undefined;
     this.#isUrgent = false;
-    this.#writtenAt = this.#tools.clock.monotonic();
+    this.#writtenAt = this.#dependencies.clock.monotonic();
     const slice = [...this.#dirty].slice(0, WRITE_BATCH);
     for (const id of slice) this.#dirty.delete(id);
     const healths = slice.map((destination) => ({
       destination,
-      endpoints: this.#of(destination).endpoints.map((endpoint) => endpoint.health()),
+      endpoints: this.#of(destination).trackers.map((tracker) => tracker.health()),
     }));
-    this.#writing = this.#save(healths).then((isKept) => {
+    this.#writing = this.#save(healths).then((isSaved) => {
       this.#writing = undefined;
-      if (!isKept) for (const id of slice) this.#dirty.add(id);
+      if (!isSaved) for (const id of slice) this.#dirty.add(id);
       if (this.#dirty.size > 0) this.#scheduleWrite();
     });
   }
 
   async #save(healths: Parameters<EndpointHealthStore['save']>[0]): Promise<boolean> {
     try {
-      await this.#tools.healths.save(healths);
+      await this.#dependencies.healths.save(healths);
       this.#hasFailed = false;
       return true;
     } catch (error) {
-      // Said once: what else is written says it too, and nothing is lost but the view of the last seconds.
-      if (!this.#hasFailed) this.#tools.logger.warn({ error }, 'endpoints.not_kept');
+      // Logged once: other writes log the failure too, and only the view of the last seconds is lost.
+      if (!this.#hasFailed) this.#dependencies.logger.warn({ error }, 'endpoints.not_kept');
       this.#hasFailed = true;
       return false;
     }
   }
 }
 
-/** A store may hold what another version wrote. */
+/** The store may hold a record that another version wrote. */
 function isEndpointHealth(value: unknown): value is EndpointHealth {
   if (typeof value !== 'object' || value === null) return false;
   const found = new Map(Object.entries(value));

@@ -27,7 +27,7 @@ import type { LastError } from './contract.ts';
 import type { EndpointTracker } from './endpoint-health.ts';
 import { type EndpointOutcome, latestRetryAfter, type Outage, outageFrom } from './retry-policy.ts';
 
-/** A round under way: what must be known of it to understand how it ends. */
+/** A round under way. Its end is judged by the state at its beginning. */
 export interface RoundTicket {
   /** Counted from 1. */
   readonly nth: number;
@@ -36,19 +36,19 @@ export interface RoundTicket {
   readonly isProbe: boolean;
 }
 
-/** How a round ended. */
+/** The end of a round. */
 export interface RoundReport {
   readonly round: RoundTicket;
   readonly position: Position;
   readonly outcomes: readonly EndpointOutcome[];
-  /** Of its first answer. */
+  /** Latency of the first answer; 0 when there was none. */
   readonly latencyMs: number;
   readonly now: Monotonic;
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: number;
 }
 
-/** What a round has changed, where more than numbers must follow. */
+/** A change of the breaker that the worker must act on. */
 export type BreakerTransition =
   | { readonly kind: 'none' }
   | { readonly kind: 'opened'; readonly breaker: OpenBreaker; readonly outage: Outage }
@@ -56,12 +56,12 @@ export type BreakerTransition =
 
 const NO_TRANSITION: BreakerTransition = { kind: 'none' };
 
-/** How the endpoints of a lane do, as its rounds show it: whether it may send, and how much at once. */
+/** Decides by the results of rounds whether a worker may send, and how much at once. */
 export class HealthTracker {
   #breaker: CircuitBreaker = CLOSED_BREAKER;
   #concurrency: ConcurrencyState = INITIAL_CONCURRENCY;
   readonly #congestion = new CongestionDetector();
-  /** Rounds ever begun. */
+  /** Number of rounds begun since the start. */
   #roundsBegun = 0;
   /** The endpoint has shown life since this program started. */
   #hasBeenAlive = false;
@@ -87,11 +87,11 @@ export class HealthTracker {
     return { nth: ++this.#roundsBegun, limit: this.#concurrency.limit, isProbe };
   }
 
-  record(beat: RoundReport): BreakerTransition {
-    const sign = signOfLife(beat.outcomes);
-    if (sign === 'alive') return this.#recordAlive(beat);
-    if (sign === 'failing') return this.#recordFailure(beat);
-    if (beat.round.isProbe) this.cancelProbe(beat.now);
+  record(report: RoundReport): BreakerTransition {
+    const sign = signOfLife(report.outcomes);
+    if (sign === 'alive') return this.#recordAlive(report);
+    if (sign === 'failing') return this.#recordFailure(report);
+    if (report.round.isProbe) this.cancelProbe(report.now);
     return NO_TRANSITION;
   }
 
@@ -131,15 +131,14 @@ export class HealthTracker {
   }
 }
 
-/** Single failures of a destination are spoken of this often and not once a request. */
+/** A failing destination is logged this often, not once a request. */
 const REPORT_INTERVAL: Duration = 60 * SECOND;
 
-/** What is known of an endpoint. */
 type EndpointSummary = Pick<EndpointTracker, 'url' | 'state' | 'since' | 'lastError'>;
 
 /**
- * Turns the results of one destination into few log lines: that it fails (at most once a minute), that its breaker has
- * opened, that it is back. While the breaker is open nothing more is said until it closes.
+ * Logs the health of one destination in few lines: it fails (at most once a minute), its breaker has opened, it has
+ * recovered. While the breaker is open nothing is logged.
  */
 export class HealthReporter {
   readonly #destination: string;
@@ -149,7 +148,7 @@ export class HealthReporter {
   #dead = 0;
   #failing: { readonly since: Time; readonly from: Monotonic } | undefined;
   #reportedAt: Monotonic = Number.NEGATIVE_INFINITY;
-  /** Only what was reported as failing is reported as recovered. */
+  /** A recovery is logged only after a failure was. */
   #isReported = false;
   #isBreakerOpen = false;
   #lastFailed: { readonly attempt: Attempt; readonly at: Time } | undefined;
@@ -161,8 +160,8 @@ export class HealthReporter {
   }
 
   /**
-   * When the first of the failures was that no delivery has followed; absent while all is well. An endpoint that answers
-   * and refuses everything fails too, although its breaker has no reason to open.
+   * Time of the first failure since the last success; absent while there is none. An endpoint that refuses everything
+   * fails too, although its breaker stays closed.
    */
   get failingSince(): Time | undefined {
     return this.#failing?.since;
@@ -175,8 +174,8 @@ export class HealthReporter {
   }
 
   /**
-   * Takes up what an earlier process has seen of its endpoints: the destination fails when none of them has accepted the
-   * last request that it got.
+   * Restores the state from the health of the endpoints: the destination fails when none of them has accepted its last
+   * request.
    */
   restore(endpoints: readonly EndpointSummary[]): void {
     for (const { url, lastError } of endpoints) {
@@ -194,7 +193,7 @@ export class HealthReporter {
     if (asked.length === 0 || asked.some(({ state }) => state === 'healthy')) return;
     const since = Math.max(...asked.map((one) => one.since));
     this.#failing = { since, from: this.#clock.monotonic() - Math.max(0, this.#clock.now() - since) };
-    // The earlier process has said that it fails.
+    // The earlier process has logged the failure.
     this.#isReported = true;
   }
 
@@ -214,13 +213,13 @@ export class HealthReporter {
     this.#report({ nextAttemptAt: decision.kind === 'retry' ? this.#timestamp(decision.at) : undefined });
   }
 
-  /** The breaker has opened: from now on only probes are sent. */
+  /** Logs that only probes are sent from now on. */
   breakerOpened({ nextProbeAt }: OpenBreaker): void {
     this.#isBreakerOpen = true;
     this.#report({ breaker: 'open', nextProbeAt: this.#timestamp(nextProbeAt) });
   }
 
-  /** The breaker has closed, and what waits is due; so many deliveries are on disk. */
+  /** Logs the recovery. `onDisk`: deliveries that waited for it. */
   breakerClosed(onDisk: number): void {
     this.#isBreakerOpen = false;
     this.#recover({ parked: onDisk });

@@ -5,18 +5,18 @@ import type { OpenRequests } from './attempt.ts';
 import { MAX_CONCURRENCY } from './concurrency-limiter.ts';
 
 /**
- * An endpoint that owes so many answers is left out of further rounds while a sibling can take the event. As many as the
- * transport has connections to one origin: beyond it requests wait for a connection and most are never sent.
+ * An endpoint with so many open requests is left out of rounds while a sibling can take the event. The transport has as
+ * many connections to one origin: more requests would wait for a connection, and most would never be sent.
  */
 const MAX_OPEN_PER_ENDPOINT = 512;
 
-/** Requests of rounds that ended at a sibling's acceptance may still be open; this bounds how many in any case. */
+/** Bounds the requests that stay open after a sibling's acceptance has ended their rounds. */
 const MAX_OPEN_REQUESTS = 16 * MAX_CONCURRENCY;
 
 /**
- * What a lane may send whatever its endpoints could take: the limits of the settings, and bounds on the requests that
- * nobody waits for any more. With a cap, a round counts until the last of its requests has ended, also after a sibling has
- * accepted, so that no URL ever has more than `concurrency` requests at once.
+ * Enforces the limits of the settings, and bounds the open requests of rounds that have ended. With a limit of
+ * `concurrency`, a round counts until its last request has ended, also after a sibling has accepted: no URL ever has more
+ * than `concurrency` requests at once.
  */
 export class DestinationRateLimiter implements OpenRequests {
   readonly #clock: Clock;
@@ -26,27 +26,27 @@ export class DestinationRateLimiter implements OpenRequests {
   readonly #openByPlace: number[] = [];
   #openRequests = 0;
   #openRounds = 0;
-  /** When the next round may begin, as far as the rate goes. */
+  /** When the rate limit allows the next round. */
   #nextRoundAt = 0;
-  /** A round was wanted and had to wait for a request to end. */
+  /** A round waits for a request to end. */
   #isWaiting = false;
   #cancelTimer: (() => void) | undefined;
 
-  /** `again` is called when a round may begin that had to wait. */
-  constructor(clock: Clock, again: () => void) {
+  /** `onAvailable` is called when a round that had to wait may begin. */
+  constructor(clock: Clock, onAvailable: () => void) {
     this.#clock = clock;
-    this.#onAvailable = again;
+    this.#onAvailable = onAvailable;
   }
 
   configure(settings: WebhookSettings): void {
     this.#settings = settings;
-    // A pace of before must not hold up the first request of a new one.
+    // The old rate must not delay the first round at the new one.
     this.#nextRoundAt = Math.min(this.#nextRoundAt, this.#clock.monotonic());
   }
 
-  /** Whether another round may begin now; when not, `again` is called once it may. Runs for every delivery. */
+  /** Whether another round may begin now. If not, `onAvailable` is called once it may. Runs for every delivery. */
   canBeginRound(): boolean {
-    // Without a cap the lane's own limit counts, which does not wait for requests that nobody waits for.
+    // Without a limit of the settings the worker's own concurrency counts. That does not wait for late answers.
     const { rateLimit, concurrency = Number.POSITIVE_INFINITY } = this.#settings;
     if (this.#openRequests >= MAX_OPEN_REQUESTS || this.#openRounds >= concurrency) {
       this.#isWaiting = true;
@@ -80,7 +80,7 @@ export class DestinationRateLimiter implements OpenRequests {
     this.#openRequests--;
     this.#openByPlace[place]!--;
     if (isLast) this.#openRounds--;
-    // Whoever ends in time ends a round, or waits for one that will: then the lane looks by itself.
+    // A request that is not late ends its round or is followed by one that does; the worker sends again at that end.
     if (!this.#isWaiting || !isLate) return;
     this.#isWaiting = false;
     this.#onAvailable();
@@ -88,14 +88,15 @@ export class DestinationRateLimiter implements OpenRequests {
 }
 
 /**
- * A pace that has fallen behind may catch up so much: a timer wakes a little late, and at a high rate several requests are
- * due at once. It keeps a burst after a rest small, at 100 a second three requests.
+ * How far a rate that has fallen behind may catch up: a timer wakes a little late, and at a high rate several requests are
+ * due at once. It also keeps the burst after a rest small: three requests at 100 a second.
  */
 const BURST_TOLERANCE: Duration = 25;
 
 /**
- * When the request after this one may go, at so many a second. `at` is when this one may go, so no later than `now`.
- * Fractions of a millisecond count: they are what rates above 1,000 are made of.
+ * When the next request may go, at a rate of `perSecond`. Fractions of a millisecond count: rates above 1,000 need them.
+ *
+ * @param at when this request was allowed; not after `now`
  */
 export function nextRequestAt(at: number, now: Monotonic, perSecond: number): number {
   return Math.max(at, now - BURST_TOLERANCE) + SECOND / perSecond;

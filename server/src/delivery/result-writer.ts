@@ -3,38 +3,33 @@ import type { Clock } from '../ports/clock.ts';
 import type { DeliveryQueue, DeliveryResult } from '../ports/delivery-queue.ts';
 import type { Logger } from '../ports/logger.ts';
 
-/** Results wait this long for company: it bounds what is delivered twice after a crash. */
+/** How long a result waits for others. Everything within this time is delivered twice after a crash. */
 const GROUP_DELAY: Duration = 20;
-/** …unless so many have gathered. */
+/** A group of this size is written at once. */
 const GROUP_SIZE = 1000;
 const RETRY_DELAY: Duration = SECOND;
 
+export interface ResultWriterDependencies {
+  readonly settle: DeliveryQueue['settle'];
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Called with every group that is on stable storage. */
+  readonly onWritten: (results: readonly DeliveryResult[]) => void;
+}
+
 /**
- * Writes the results of deliveries in groups: a success costs a few bytes of a shared transaction, not a commit.
- * A group that cannot be written is kept and written later; nothing is lost by it, and should the process die meanwhile,
- * its deliveries are made once more.
+ * Writes the results of deliveries in groups: a success costs a few bytes of a shared transaction, not a commit. A group
+ * that cannot be written is kept and written later. If the process dies before, its deliveries are made once more.
  */
 export class ResultWriter {
-  readonly #backlog: Pick<DeliveryQueue, 'settle'>;
-  readonly #clock: Clock;
-  readonly #logger: Logger;
-  readonly #onWritten: (results: readonly DeliveryResult[]) => void;
+  readonly #dependencies: ResultWriterDependencies;
   #pending: DeliveryResult[] = [];
   #writing: Promise<void> | undefined;
   #cancelTimer: (() => void) | undefined;
   #stopped = false;
 
-  /** `written` is told of every group on stable storage. */
-  constructor(
-    backlog: Pick<DeliveryQueue, 'settle'>,
-    clock: Clock,
-    logger: Logger,
-    written: (results: readonly DeliveryResult[]) => void,
-  ) {
-    this.#backlog = backlog;
-    this.#clock = clock;
-    this.#logger = logger;
-    this.#onWritten = written;
+  constructor(dependencies: ResultWriterDependencies) {
+    this.#dependencies = dependencies;
   }
 
   add(result: DeliveryResult): void {
@@ -42,12 +37,12 @@ export class ResultWriter {
     this.#pending.push(result);
     if (this.#writing !== undefined) return;
     if (this.#pending.length >= GROUP_SIZE) this.#write();
-    else this.#cancelTimer ??= this.#clock.after(GROUP_DELAY, () => this.#write());
+    else this.#cancelTimer ??= this.#dependencies.clock.after(GROUP_DELAY, () => this.#write());
   }
 
   /**
-   * Writes what was added so far; what is added later is forgotten, and its deliveries stay owed. A write that fails is
-   * tried once more, since a store that has failed is opened anew for the next one. Resolves in any case. Idempotent.
+   * Writes the results added before. Later ones are dropped, and their deliveries stay owed. A failed write is repeated
+   * once, because a store that has failed is opened anew for the next one. Never rejects. Idempotent.
    */
   async stop(): Promise<void> {
     this.#stopped = true;
@@ -67,19 +62,21 @@ export class ResultWriter {
     this.#pending = [];
     this.#writing = this.#writeGroup(group).then((delay) => {
       this.#writing = undefined;
-      if (this.#pending.length > 0) this.#cancelTimer = this.#clock.after(delay, () => this.#write());
+      if (this.#pending.length > 0)
+        this.#cancelTimer = this.#dependencies.clock.after(delay, () => this.#write());
     });
   }
 
-  /** @returns how long to wait before the next group */
+  /** @returns the delay before the next group */
   async #writeGroup(group: readonly DeliveryResult[]): Promise<Duration> {
+    const { settle, logger, onWritten } = this.#dependencies;
     try {
-      const { ignored } = await this.#backlog.settle(group);
-      if (ignored > 0) this.#logger.warn({ ignored }, 'delivery.settled_twice');
-      this.#onWritten(group);
+      const { ignored } = await settle(group);
+      if (ignored > 0) logger.warn({ ignored }, 'delivery.settled_twice');
+      onWritten(group);
       return this.#pending.length >= GROUP_SIZE ? 0 : GROUP_DELAY;
     } catch (error) {
-      this.#logger.error({ error, results: group.length }, 'delivery.settle_failed');
+      logger.error({ error, results: group.length }, 'delivery.settle_failed');
       this.#pending = [...group, ...this.#pending];
       return RETRY_DELAY;
     }

@@ -1,7 +1,12 @@
-import type { Decision } from '../model/delivery.ts';
-import { type Destination, endpointIndexOfLane, isDelivering } from '../model/destination.ts';
+import { type Decision, RETRY_WINDOW } from '../model/delivery.ts';
+import {
+  type Destination,
+  endpointIndexOfLane,
+  isDelivering,
+  retryWindowStart,
+} from '../model/destination.ts';
 import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
-import { wallTimeOf } from '../ports/clock.ts';
+import { waitAtMost, wallTimeOf } from '../ports/clock.ts';
 import type { DeliveryResult, HeldDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';
 import type { DestinationType } from '../ports/destination-type.ts';
 import type { HttpClient } from '../ports/http-client.ts';
@@ -13,88 +18,91 @@ import {
   SETTINGS_VERSION_MODULUS,
   sendRound,
 } from './attempt.ts';
-import { BacklogLoader, type LoaderDependencies, type LoaderHost } from './backlog-loader.ts';
-import type { CircuitBreaker } from './circuit-breaker.ts';
+import { BacklogLoader, batchOf, type LoaderDependencies } from './backlog-loader.ts';
+import {
+  afterBreakerClosed,
+  afterBreakerOpened,
+  afterClaim,
+  afterFallingBehind,
+  afterParking,
+  afterRelease,
+  EMPTY_BACKLOG,
+  type LoaderAction,
+  nextAction,
+} from './backlog-state.ts';
 import type { WorkerState } from './contract.ts';
 import type { DestinationEndpoints, EndpointTracker } from './endpoint-health.ts';
 import { HealthReporter, HealthTracker, type RoundTicket } from './health.ts';
 import { ReadyQueue, roomForNew, roomToClaim, type TotalInMemory } from './queue.ts';
 import { DestinationRateLimiter } from './rate-limiter.ts';
-import { decide } from './retry-policy.ts';
+import { decide, expiryCutoff } from './retry-policy.ts';
 
-/** Requests end by themselves within their time limit; a lane that is stopped waits no longer than this for them. */
+/** A stop waits this long for the requests in flight. Each also ends by itself, at its own time limit. */
 const STOP_LIMIT: Duration = 5 * SECOND;
 
 export interface WorkerDependencies extends LoaderDependencies, Pick<RoundDependencies, 'traceparents'> {
   readonly transport: HttpClient;
   readonly type: DestinationType;
-  readonly watching: CurrentObserver;
-  /** The name of a source by its id, for those who watch. */
+  readonly currentObserver: CurrentObserver;
+  /** Name of a source by its id, for observers. */
   readonly sourceName: (id: number) => string;
   readonly measures: DeliveryRecorder | undefined;
   readonly settle: (result: DeliveryResult) => void;
-  /** What all lanes have in memory. */
+  /** Deliveries in the memory of all workers. */
   readonly total: TotalInMemory;
-  /** The endpoints of its destination, of which it may have one or all. */
-  readonly watched: Readonly<DestinationEndpoints>;
+  /** All endpoints of the destination; the worker may serve one of them or all. */
+  readonly endpoints: Readonly<DestinationEndpoints>;
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
 }
 
 /**
- * Delivers to one destination, with nothing shared that another destination could be slowed by: its own window in
- * memory, its own number of requests in flight, its own breaker, its own way to its backlog on disk.
+ * Delivers to one destination, or to one of its endpoints where each is a delivery of its own. Workers share nothing that
+ * could slow another down: each has its own prefetch limit, number of requests in flight, circuit breaker and backlog.
  *
  * ```
  *   reserve ─▶ deliver ─▶ ready ─▶ in flight ─▶ settle
  *                           ▲ │
- *   parked, due ─▶ claim ───┘ └─▶ handed back, when the breaker opens or the destination is paused
+ *   parked, due ─▶ claim ───┘ └─▶ back to disk, when the breaker opens or the destination is paused
  * ```
- * While the breaker is open the lane holds nothing but its probe: whatever the length of the outage, it costs no memory.
+ * While the breaker is open a worker holds its probe and nothing else, so an outage of any length costs no memory. How it
+ * stands to its deliveries on disk is the state machine of backlog-state.ts.
  */
-export class DestinationWorker implements LoaderHost {
-  readonly #tools: WorkerDependencies;
-  readonly #roundTools: RoundDependencies;
+export class DestinationWorker {
+  readonly #dependencies: WorkerDependencies;
+  readonly #roundDependencies: RoundDependencies;
   readonly #reporter: HealthReporter;
   readonly #loader: BacklogLoader;
   readonly #queue = new ReadyQueue();
   readonly #tracker = new HealthTracker();
   readonly #rateLimiter: DestinationRateLimiter;
   #destination: Destination;
+  #backlog = EMPTY_BACKLOG;
   /** Deliveries in memory: reserved, ready or in flight. */
   #held = 0;
   #inFlight = 0;
+  /** The action under way. */
+  #loading: Promise<void> | undefined;
+  #wakesAt: Monotonic | undefined;
+  #cancelTimer: (() => void) | undefined;
   #stopping: Promise<void> | undefined;
   #onIdle: (() => void) | undefined;
 
-  constructor(destination: Destination, tools: WorkerDependencies) {
+  constructor(destination: Destination, dependencies: WorkerDependencies) {
     this.#destination = destination;
-    this.#tools = tools;
-    this.#reporter = new HealthReporter(destination.name, tools.logger, tools.clock);
-    this.#loader = new BacklogLoader(tools, this);
-    this.#rateLimiter = new DestinationRateLimiter(tools.clock, () => this.#sendReady());
+    this.#dependencies = dependencies;
+    this.#reporter = new HealthReporter(destination.name, dependencies.logger, dependencies.clock);
+    this.#loader = new BacklogLoader(destination, dependencies);
+    this.#rateLimiter = new DestinationRateLimiter(dependencies.clock, () => this.#sendReady());
     this.#rateLimiter.configure(destination.settings);
-    this.#roundTools = {
-      type: tools.type,
-      transport: tools.transport,
-      clock: tools.clock,
-      open: this.#rateLimiter,
+    this.#roundDependencies = {
+      type: dependencies.type,
+      transport: dependencies.transport,
+      clock: dependencies.clock,
+      openRequests: this.#rateLimiter,
       endpointAt: (place) => this.#endpointAt(place),
-      traceparents: tools.traceparents,
+      traceparents: dependencies.traceparents,
     };
-  }
-
-  get destination(): Destination {
-    return this.#destination;
-  }
-
-  get breaker(): CircuitBreaker {
-    return this.#tracker.breaker;
-  }
-
-  get room(): number {
-    const { isBehind } = this.#loader;
-    return roomToClaim({ held: this.#held, isBehind, limit: this.#tracker.limit }, this.#tools.total);
   }
 
   state(): WorkerState {
@@ -108,62 +116,70 @@ export class DestinationWorker implements LoaderHost {
       limit,
       breaker: breaker.state,
       ...(breaker.state === 'open'
-        ? { nextProbeAt: wallTimeOf(breaker.nextProbeAt, this.#tools.clock) }
+        ? { nextProbeAt: wallTimeOf(breaker.nextProbeAt, this.#dependencies.clock) }
         : {}),
       ...(failingSince === undefined ? {} : { failingSince }),
       ...(lastError === undefined ? {} : { lastError }),
     };
   }
 
-  /** The settings that attempts use from now on. */
+  /** Sets the settings of the next rounds; rounds under way keep theirs. */
   configure(destination: Destination): void {
     const isChanged = destination.version !== this.#destination.version;
     this.#destination = destination;
     if (isChanged) this.#rateLimiter.configure(destination.settings);
-    if (isChanged) this.#tracker.settingsChanged(this.#tools.clock.monotonic());
+    if (isChanged) this.#tracker.settingsChanged(this.#dependencies.clock.monotonic());
     this.#sendReady();
-    this.#loader.advance();
+    this.#load();
   }
 
-  /** Takes up how its endpoints did under an earlier process. */
+  /** Restores the health of the endpoints from an earlier process. */
   restore(): void {
     const { endpoints } = this.#destination.settings;
     this.#reporter.restore(endpoints.flatMap((_, place) => this.#endpointAt(place) ?? []));
   }
 
-  /** What an earlier process left on disk is due at this time. */
+  /** An earlier process left deliveries on disk; the first is due at `at`. */
   resume(at: Monotonic): void {
-    this.#loader.isBehind = at <= this.#tools.clock.monotonic();
-    this.#loader.noteDue(at);
+    if (at <= this.#dependencies.clock.monotonic()) this.#backlog = afterFallingBehind(this.#backlog);
+    this.noteDue(at);
   }
 
-  /** The others must wait on disk: there is no room, or some are waiting there already and go first. Runs for each commit. */
+  /**
+   * Reserves memory for new deliveries. The others must wait on disk: there is no room, or older ones wait there and go
+   * first. Runs for each commit.
+   *
+   * @returns how many of them may be held
+   */
   reserve(deliveries: number): number {
-    const serves = this.#tracker.isClosed && this.#isServing() && !this.#loader.isBehind;
-    const taken = serves ? Math.min(deliveries, roomForNew(this.#held, this.#tools.total)) : 0;
-    if (taken > 0) this.addHeld(taken);
-    if (taken < deliveries) this.#loader.isBehind = true;
-    return taken;
+    const takesNew = this.#backlog.phase === 'caught_up' && this.#isServing();
+    const reserved = takesNew ? Math.min(deliveries, roomForNew(this.#held, this.#dependencies.total)) : 0;
+    if (reserved > 0) this.#addHeld(reserved);
+    if (reserved < deliveries) this.#backlog = afterFallingBehind(this.#backlog);
+    return reserved;
   }
 
+  /** Gives reserved memory back. */
   release(deliveries: number): void {
-    this.addHeld(-deliveries);
-    this.#loader.advance();
+    this.#addHeld(-deliveries);
+    this.#load();
   }
 
+  /** Takes deliveries for which memory was reserved. */
   deliver(deliveries: readonly ReadyDelivery[]): void {
     this.#queue.enqueue(deliveries);
     this.#sendReady();
   }
 
-  /** Something on disk is due at this time. */
+  /** Deliveries on disk are due at `at`. */
   noteDue(at: Monotonic): void {
-    this.#loader.noteDue(at);
+    this.#backlog = afterParking(this.#backlog, at);
+    this.#load();
   }
 
   /**
-   * Starts nothing new and resolves when nothing is in flight, at the latest after five seconds. What is ready stays owed:
-   * the store counts it as held by this process, and the next one adopts it.
+   * Starts nothing new. Resolves when nothing is in flight, after five seconds at the latest. The store counts what is
+   * still in the queue as held by this process, and the next process recovers it. Idempotent.
    */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop();
@@ -171,52 +187,29 @@ export class DestinationWorker implements LoaderHost {
   }
 
   async #stop(): Promise<void> {
-    const landed = new Promise<void>((resolve) => {
+    const idle = new Promise<void>((resolve) => {
       this.#onIdle = resolve;
       if (this.#inFlight === 0) resolve();
     });
-    const limit = Promise.withResolvers<void>();
-    const cancel = this.#tools.clock.after(STOP_LIMIT, limit.resolve);
-    await Promise.race([Promise.all([landed, this.#loader.stop()]), limit.promise]);
-    cancel();
+    this.#cancelTimer?.();
+    this.#loader.stop();
+    await waitAtMost(Promise.all([idle, this.#loading]), STOP_LIMIT, this.#dependencies.clock);
   }
 
-  addHeld(deliveries: number): void {
+  #addHeld(deliveries: number): void {
     this.#held += deliveries;
-    this.#tools.total.held += deliveries;
-  }
-
-  onLoaded(works: readonly ReadyDelivery[]): void {
-    const [probe] = works;
-    if (this.#tracker.isProbing && this.#isServing() && probe !== undefined) this.#send(probe, true);
-    else this.deliver(works);
-  }
-
-  beginProbe(): void {
-    this.#tracker.beginProbe();
-  }
-
-  cancelProbe(): void {
-    this.#tracker.cancelProbe(this.#tools.clock.monotonic());
-  }
-
-  deadLetter({ set, delivery: { position } }: HeldDelivery, reason: string): void {
-    this.addHeld(-1);
-    const decision = { kind: 'dead', reason } as const;
-    this.#tools.settle({ set, destination: this.#destination.id, position, attempts: [], decision });
-  }
-
-  onReleased(onDisk: number): void {
-    this.#reporter.breakerClosed(onDisk);
+    this.#dependencies.total.held += deliveries;
   }
 
   #endpointAt(place: number): EndpointTracker | undefined {
-    return this.#tools.watched.endpoints[endpointIndexOfLane(this.#destination.id) + place];
+    return this.#dependencies.endpoints.trackers[endpointIndexOfLane(this.#destination.id) + place];
   }
 
   #isServing(): boolean {
     return this.#stopping === undefined && isDelivering(this.#destination);
   }
+
+  // Sending
 
   #sendReady(): void {
     if (this.#stopping !== undefined) return;
@@ -231,79 +224,198 @@ export class DestinationWorker implements LoaderHost {
   }
 
   /**
-   * What is only ready goes back to disk, into the place it came from: no later than what is there, and where an outage
-   * counts its window from its parking, at the time of its parking.
+   * Parks the queue again, at its old place: before everything else on disk. During an outage a delivery is parked at the
+   * time at which it would have been parked, because its retry window counts from there.
    */
   #returnToDisk(): void {
-    const works = this.#queue.drain();
-    if (works.length === 0) return;
-    this.addHeld(-works.length);
-    this.#loader.isBehind = true;
-    const { outage, nextDueAt = Number.POSITIVE_INFINITY } = this.#loader;
-    const now = Math.min(this.#tools.clock.monotonic(), nextDueAt);
-    for (const { set, delivery, serialized: written } of works) {
-      const parkedAt = outage === undefined ? now : Math.max(outage.since, written.arrivedAt);
-      const decision = { kind: 'retry', at: Math.min(parkedAt, now), next: delivery } as const;
-      const { position } = delivery;
-      this.#tools.settle({ set, destination: this.#destination.id, position, attempts: [], decision });
+    const deliveries = this.#queue.drain();
+    if (deliveries.length === 0) return;
+    this.#addHeld(-deliveries.length);
+    this.#backlog = afterFallingBehind(this.#backlog);
+    const { outage, nextDueAt = Number.POSITIVE_INFINITY } = this.#backlog;
+    const now = Math.min(this.#dependencies.clock.monotonic(), nextDueAt);
+    for (const { set, delivery, serialized } of deliveries) {
+      const parkedAt = outage === undefined ? now : Math.max(outage.since, serialized.arrivedAt);
+      this.#dependencies.settle({
+        set,
+        destination: this.#destination.id,
+        position: delivery.position,
+        attempts: [],
+        decision: { kind: 'retry', at: Math.min(parkedAt, now), next: delivery },
+      });
     }
   }
 
-  #send(work: ReadyDelivery, isProbe: boolean): void {
+  #send(ready: ReadyDelivery, isProbe: boolean): void {
     const destination = this.#destination;
-    const begun = this.#tracker.beginRound(isProbe);
+    const ticket = this.#tracker.beginRound(isProbe);
     this.#inFlight++;
-    sendRound(work, destination, this.#roundTools, (round) => {
+    sendRound(ready, destination, this.#roundDependencies, (round) => {
       this.#inFlight--;
-      this.#finishRound(work, round, { destination, begun });
+      this.#finishRound(ready, round, { destination, ticket });
       if (this.#inFlight === 0) this.#onIdle?.();
       this.#sendReady();
-      this.#loader.advance();
+      this.#load();
     });
   }
 
   #finishRound(
-    work: ReadyDelivery,
+    ready: ReadyDelivery,
     { outcomes, attempts }: RoundResult,
-    { destination, begun }: RoundContext,
+    { destination, ticket }: RoundContext,
   ): void {
-    const { clock, random } = this.#tools;
+    const { clock, measures, random } = this.#dependencies;
     const now = clock.monotonic();
-    const settingsVersion = destination.version % SETTINGS_VERSION_MODULUS;
-    const { pauses = NO_PAUSES } = this.#destination;
-    const { isProbe } = begun;
-    const round = { outcomes, now, settingsVersion, pauses, isProbe, random: random() };
-    const decision = decide(work.delivery, round);
-    this.#reporter.record(decision, attempts);
-    this.#tools.measures?.attemptEnded(work.serialized.arrivedAt, attempts, decision, now);
-    this.#settle(work, attempts, decision);
-    const { position } = work.delivery;
-    const { latencyMs = 0 } = attempts[0] ?? {};
-    const change = this.#tracker.record({
-      round: begun,
-      position,
+    const decision = decide(ready.delivery, {
       outcomes,
-      latencyMs,
+      now,
+      settingsVersion: destination.version % SETTINGS_VERSION_MODULUS,
+      pauses: this.#destination.pauses ?? NO_PAUSES,
+      isProbe: ticket.isProbe,
+      random: random(),
+    });
+    this.#reporter.record(decision, attempts);
+    measures?.attemptEnded(ready.serialized.arrivedAt, attempts, decision, now);
+    this.#settle(ready, attempts, decision);
+    const transition = this.#tracker.record({
+      round: ticket,
+      position: ready.delivery.position,
+      outcomes,
+      latencyMs: attempts[0]?.latencyMs ?? 0,
       now,
       random: random(),
     });
-    if (change.kind === 'closed') this.#loader.breakerClosed();
-    else if (change.kind === 'opened') {
-      this.#loader.breakerOpened(change.outage);
-      this.#reporter.breakerOpened(change.breaker);
+    if (transition.kind === 'closed') {
+      this.#backlog = afterBreakerClosed(this.#backlog);
+      this.#load();
+    } else if (transition.kind === 'opened') {
+      this.#backlog = afterBreakerOpened(this.#backlog, transition.outage, now);
+      this.#reporter.breakerOpened(transition.breaker);
     }
   }
 
-  #settle(work: ReadyDelivery, attempts: DeliveryResult['attempts'], decision: Decision): void {
-    this.addHeld(-1);
+  #settle(ready: ReadyDelivery, attempts: DeliveryResult['attempts'], decision: Decision): void {
+    this.#addHeld(-1);
     const { id, name } = this.#destination;
-    const { set, delivery, serialized: written } = work;
-    this.#tools.settle({ set, destination: id, position: delivery.position, attempts, decision });
-    const observer = this.#tools.watching();
+    const { set, delivery, serialized } = ready;
+    this.#dependencies.settle({ set, destination: id, position: delivery.position, attempts, decision });
+    const observer = this.#dependencies.currentObserver();
     if (observer === undefined) return;
-    const source = this.#tools.sourceName(work.source);
-    const happened = { source, destination: name, event: written.event, attempts, decision };
-    observer(resultOnWallClock(happened, this.#tools.clock));
+    const source = this.#dependencies.sourceName(ready.source);
+    const result = { source, destination: name, event: serialized.event, attempts, decision };
+    observer(resultOnWallClock(result, this.#dependencies.clock));
+  }
+
+  // Loading the backlog
+
+  /** Starts the next action on the backlog, or a timer for it. Called after every round, so it must be cheap. */
+  #load(): void {
+    if (this.#backlog.nextDueAt === undefined && this.#backlog.phase !== 'releasing') return;
+    if (this.#loading !== undefined || !this.#isServing()) return;
+    const now = this.#dependencies.clock.monotonic();
+    const action = nextAction(this.#backlog, this.#tracker.breaker, this.#room(), now);
+    if (action.kind === 'none') return;
+    if (action.kind === 'full') this.#backlog = afterFallingBehind(this.#backlog);
+    else if (action.kind === 'wait') this.#wakeAt(action.until);
+    else {
+      this.#loading = this.#run(action).then(() => {
+        this.#loading = undefined;
+        this.#load();
+      });
+    }
+  }
+
+  /** How many deliveries may be claimed; 0 when a claim is not worth its commit. */
+  #room(): number {
+    const isBehind = this.#backlog.phase !== 'caught_up';
+    return roomToClaim({ held: this.#held, isBehind, limit: this.#tracker.limit }, this.#dependencies.total);
+  }
+
+  #wakeAt(at: Monotonic): void {
+    if (this.#wakesAt === at || at === Number.POSITIVE_INFINITY) return;
+    this.#cancelTimer?.();
+    this.#wakesAt = at;
+    const { clock } = this.#dependencies;
+    this.#cancelTimer = clock.after(at - clock.monotonic(), () => {
+      this.#wakesAt = undefined;
+      this.#load();
+    });
+  }
+
+  /** Never rejects: after a failure it waits, and `#load` decides anew. */
+  async #run(action: LoaderAction): Promise<void> {
+    try {
+      if (action.kind === 'claim') await this.#claim(action.max, this.#dependencies.clock.monotonic());
+      else if (action.kind === 'probe') await this.#probe();
+      else if (action.kind === 'release') await this.#release();
+      else await this.#expire();
+    } catch (error) {
+      await this.#loader.backOff(error, action.kind);
+    }
+  }
+
+  /** @returns how many deliveries were loaded */
+  async #claim(max: number, dueAt: Monotonic): Promise<number> {
+    const { outage } = this.#backlog;
+    const { deliveries, nextDueAt } = await this.#loader.claim(max, dueAt);
+    // In the turn of the answer: a later note of a due time must not be overwritten.
+    this.#backlog = afterClaim(this.#backlog, nextDueAt, dueAt);
+    this.#addHeld(deliveries.length);
+    if (deliveries.length === 0) return 0;
+    const events = await this.#loader.read(deliveries);
+    if (events === undefined) return 0;
+    const { ready, dead } = batchOf(deliveries, events, outage, this.#windowStart());
+    for (const { held, reason } of dead) this.#deadLetter(held, reason);
+    const [probe] = ready;
+    if (this.#tracker.isProbing && this.#isServing() && probe !== undefined) this.#send(probe, true);
+    else this.deliver(ready);
+    return ready.length;
+  }
+
+  #deadLetter({ set, delivery: { position } }: HeldDelivery, reason: string): void {
+    this.#addHeld(-1);
+    const decision = { kind: 'dead', reason } as const;
+    this.#dependencies.settle({ set, destination: this.#destination.id, position, attempts: [], decision });
+  }
+
+  /** Expiry goes first, because the probe would take the delivery that has waited longest. */
+  async #probe(): Promise<void> {
+    const { clock } = this.#dependencies;
+    this.#tracker.beginProbe();
+    let loaded = 0;
+    try {
+      await this.#expire();
+      loaded = await this.#claim(1, Math.max(clock.monotonic(), this.#backlog.nextDueAt ?? 0));
+    } finally {
+      if (loaded === 0) this.#tracker.cancelProbe(clock.monotonic());
+    }
+  }
+
+  async #release(): Promise<void> {
+    await this.#expire();
+    const { at, released, onDisk } = await this.#loader.release();
+    if (released > 0) this.#backlog = afterParking(this.#backlog, at);
+    // The breaker may have opened again meanwhile. Then the next recovery releases what has failed since.
+    if (this.#backlog.phase !== 'releasing') return;
+    this.#backlog = afterRelease(this.#backlog, at);
+    this.#reporter.breakerClosed(onDisk);
+  }
+
+  async #expire(): Promise<void> {
+    this.#backlog = { ...this.#backlog, expiryCheckedAt: this.#dependencies.clock.monotonic() };
+    const { outage, nextDueAt } = this.#backlog;
+    if (outage === undefined || nextDueAt === undefined) return;
+    const before = expiryCutoff(outage, nextDueAt, this.#windowStart());
+    if (before !== undefined) await this.#loader.expire(before);
+  }
+
+  /** Start of the retry window that ends now. */
+  #windowStart(): Monotonic {
+    return retryWindowStart(
+      this.#destination.pauses ?? NO_PAUSES,
+      RETRY_WINDOW,
+      this.#dependencies.clock.monotonic(),
+    );
   }
 }
 
@@ -319,8 +431,8 @@ function workerStateOf(
 
 const NO_PAUSES: NonNullable<Destination['pauses']> = [];
 
-/** The settings a round was sent with, and its place among the others. */
+/** The settings a round was sent with, and its ticket. */
 interface RoundContext {
   readonly destination: Destination;
-  readonly begun: RoundTicket;
+  readonly ticket: RoundTicket;
 }

@@ -74,7 +74,7 @@ export async function courseOf(
       },
       stop: async () => {},
     },
-    watching: () => (happening) => {
+    currentObserver: () => (happening) => {
       if (happening.kind !== 'settled') return;
       attempts.push(...happening.attempts);
       roundEnded.resolve(happening.decision);

@@ -5,6 +5,7 @@ import { MAX_PROBLEMS } from '../model/input-limits.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import { weakSecretWarning } from '../model/secrets.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { EgressVerdict } from '../ports/http-client.ts';
 import type {
   AuditEntry,
   DestinationRecord,
@@ -151,15 +152,9 @@ export const maskSchema = z
   .object({ set: z.literal(true), hint: z.string().exactOptional() })
   .meta({ description: 'A secret: that there is one, and its last characters where it is long enough.' });
 
-/** What the egress rules say of a URL now, in the words of `millrace egress explain`. */
-export interface EndpointVerdict {
-  readonly verdict: 'allowed' | 'refused' | 'unresolved' | 'invalid';
-  readonly message: string;
-}
-
 export interface EndpointCheckDependencies {
   /** Looks names up, so it may take seconds; not longer, whatever it is asked. */
-  readonly judgeEndpoints: (urls: readonly string[]) => Promise<ReadonlyMap<string, EndpointVerdict>>;
+  readonly judgeEndpoints: (urls: readonly string[]) => Promise<ReadonlyMap<string, EgressVerdict>>;
 }
 
 /** A destination that somebody wants, and its path in the body. */
@@ -194,7 +189,7 @@ export async function checkEndpoints(
   const errors: Fault[] = [];
   const found: Fault[] = [];
   for (const { path, url } of added) {
-    const { verdict, message } = verdicts.get(url) as EndpointVerdict;
+    const { verdict, message } = verdicts.get(url) as EgressVerdict;
     if (verdict === 'refused') errors.push({ path, message });
     else if (verdict !== 'allowed')
       found.push({ path, message: `${message}: nothing is sent until it does` });

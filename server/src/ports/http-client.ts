@@ -1,14 +1,14 @@
 import type { Duration } from '../model/time.ts';
 
-/** Sends one HTTP request to one endpoint and says what came of it. It never retries and never follows a redirect. */
+/** Sends HTTP requests to endpoints. It never retries a request and never follows a redirect. */
 export interface HttpClient {
   /**
-   * Calls `done` exactly once, never before `send` returns, and never throws: every failure is an `Answer`.
-   * The time limit runs from this call to the end of the answer's head, over name lookup, connecting and TLS.
+   * Calls `done` exactly once, never before `send` returns, and never throws: every failure is an `HttpResult`.
+   * The time limit runs from this call to the end of the answer's head, and includes name lookup, connecting and TLS.
    */
   send(request: OutboundRequest, done: (answer: HttpResult) => void): void;
 
-  /** Closes every connection; requests under way end as `connection_closed`. */
+  /** Closes every connection. Requests in flight end as `connection_closed`. */
   stop(): Promise<void>;
 }
 
@@ -19,8 +19,8 @@ export interface OutboundRequest {
   readonly body: Buffer;
   readonly timeout: Duration;
   /**
-   * Whose request it is. Requests of different pools never share a connection, wherever they go: what goes wrong on a
-   * connection can harm the requests of its own pool only.
+   * The endpoint of a destination that the request belongs to. Requests of different pools never share a connection, even to
+   * the same address: a fault on a connection can harm the requests of its own pool only.
    */
   readonly pool: number;
 }
@@ -38,10 +38,18 @@ export type HttpResult =
   | {
       readonly kind: 'failed';
       readonly reason: FailureReason;
-      /** What the network said, for the operator. */
+      /** The message of the network error, for the operator. */
       readonly detail: string;
       readonly latencyMs: number;
     };
+
+/** Whether the egress rules let a request to a URL be sent now, in the words of `millrace egress explain`. */
+export interface EgressVerdict {
+  /** `unresolved` may be better later, so it is no reason to refuse settings. spec/specification.md, "Network safety". */
+  readonly verdict: 'allowed' | 'refused' | 'unresolved' | 'invalid';
+  /** One sentence for the operator. */
+  readonly message: string;
+}
 
 export type FailureReason =
   | 'timeout'

@@ -1,212 +1,196 @@
 import type { Socket } from 'node:net';
 import { type Duration, SECOND } from '../../model/time.ts';
 import type { Connect, ConnectTarget } from './connector.ts';
-import { HttpClientError, type RequestFailure } from './errors.ts';
-import type { PendingRequest, RequestConnection } from './request.ts';
+import { HttpClientError } from './errors.ts';
+import type { PendingRequest } from './request.ts';
 import { ResponseParser } from './response-parser.ts';
 import type { TimeoutEntry, TimeoutList, TimeoutQueue } from './timeouts.ts';
 
 /** Closed this long before the time a receiver has announced, so that a request does not cross the closing. */
 const KEEP_ALIVE_MARGIN: Duration = 500;
 
-/** The pool that gives a connection its exchanges. */
-export interface ConnectionOwner {
-  /** How long a connection may lie idle, as far as the receiver has shown. */
-  readonly longestIdle: Duration;
-  /** It is free for the next exchange. */
-  released(connection: Connection): void;
-  /** It is closed. */
-  discarded(connection: Connection): void;
-  /** It is closed, and this exchange wants another one. */
-  replaced(connection: Connection, exchange: PendingRequest): void;
-  /** The receiver has closed it without a word, so long after its last answer; `isLoss`: under a request. */
-  closedByReceiver(connection: Connection, idle: Duration, isLoss: boolean): void;
-  /** It has lain idle for so long without being closed by the receiver. */
-  idleExpired(idle: Duration): void;
-}
+/**
+ * News of a connection for the pool that owns it. `complete`: the answer is complete. `closed`: it was closed here, by its
+ * request or because of stray bytes. `idle_expired`: it was idle for too long. An `Error`: it failed, or the receiver closed it.
+ */
+export type ConnectionEvent = 'complete' | 'closed' | 'idle_expired' | Error;
 
 export interface ConnectionOptions {
   readonly connect: Connect;
-  /** How long it may lie idle. */
+  /** How long a connection may be idle. */
   readonly idleTimeout: Duration;
-  /** Where that is counted. */
+  /** The time limits of idle connections. */
   readonly idle: TimeoutQueue;
 }
 
 /**
- * One connection and its HTTP/1.1: never more than one request at a time, each written in one piece.
+ * One connection and its HTTP/1.1. It carries one request at a time, each written in one piece. It knows nothing of other
+ * connections: the pool decides what becomes of it.
  *
  * ```
- *   connecting ──▶ busy ⇄ idle         any ──▶ closed, at the end of the socket, of the idle time, or of a request
- *        with its first exchange                        that cannot be told apart from the next one
+ *   connecting ──▶ busy ⇄ idle         any ──▶ closed
+ *        with its first request
  * ```
  */
-export class Connection implements RequestConnection, TimeoutEntry {
+export class Connection implements TimeoutEntry {
   deadline = 0;
-  row: TimeoutList | undefined = undefined;
-  before: TimeoutEntry | undefined = undefined;
-  after: TimeoutEntry | undefined = undefined;
+  list: TimeoutList | undefined = undefined;
+  previous: TimeoutEntry | undefined = undefined;
+  next: TimeoutEntry | undefined = undefined;
 
   /** Requests that were answered over it. */
   carried = 0;
+  /** The request that it carries now. */
+  request: PendingRequest | undefined;
+  /** A byte of the answer to `request` has come. */
+  hasResponseBytes = false;
 
-  readonly #owner: ConnectionOwner;
+  readonly #onEvent: (connection: Connection, event: ConnectionEvent) => void;
   readonly #options: ConnectionOptions;
   readonly #parser = new ResponseParser();
   readonly #abortConnect: () => void;
   #socket: Socket | undefined;
-  #request: PendingRequest | undefined;
-  /** Since when it lies idle, or lay before the request it carries; infinite when that came right behind an answer. */
+  /** Start of the idle time that lasts or preceded the request; infinite when that came right behind an answer. */
   #idleSince = Number.POSITIVE_INFINITY;
   #isClosed = false;
 
   constructor(
     target: ConnectTarget,
-    exchange: PendingRequest,
     options: ConnectionOptions,
-    owner: ConnectionOwner,
+    onEvent: (connection: Connection, event: ConnectionEvent) => void,
   ) {
-    this.#owner = owner;
+    this.#onEvent = onEvent;
     this.#options = options;
-    this.#request = exchange;
-    exchange.assignTo(this);
     this.#abortConnect = options.connect(
       target,
       (...[error, socket]) => {
-        if (error === null) this.#connected(socket);
-        else this.#failed(error);
+        if (error === null) this.#onConnect(socket);
+        else this.#fail(error);
       },
-      (bytes, length) => this.#read(bytes, length),
+      (bytes, length) => this.#onRead(bytes, length),
     );
   }
 
-  get reused(): boolean {
-    return this.carried > 0;
-  }
-
-  /** Resolves when its socket is gone. */
+  /** Resolves when its socket is closed. */
   async closed(): Promise<void> {
     const socket = this.#socket;
     if (socket === undefined || socket.closed) return;
     await new Promise<void>((resolve) => socket.once('close', () => resolve()));
   }
 
-  send(exchange: PendingRequest): void {
+  /** Sends a request as soon as it is connected. It must carry none. */
+  send(request: PendingRequest): void {
     this.#options.idle.remove(this);
-    this.#request = exchange;
-    exchange.assignTo(this);
-    this.#write(this.#socket!, exchange);
+    this.request = request;
+    this.hasResponseBytes = false;
+    request.onAssigned(this.#closeForRequest);
+    if (this.#socket !== undefined) this.#write(this.#socket, request);
   }
 
-  release(): void {
-    this.#request = undefined;
+  /** Takes the answered request off. */
+  finish(): PendingRequest {
+    const request = this.request!;
+    this.request = undefined;
     this.carried += 1;
     this.#idleSince = Number.POSITIVE_INFINITY;
-    // What is still being written belongs to a request whose answer came early: receivers close after that.
-    if (this.#parser.keepAlive && this.#idleTime() > 0 && this.#socket!.writableLength === 0) {
-      this.#owner.released(this);
-    } else this.discard();
+    return request;
   }
 
-  /** There is nothing for it to carry now. */
-  markIdle(): void {
+  /** Whether it may carry another request. `longestIdle` is the idle time that the receiver bears, as far as it has shown. */
+  isReusable(longestIdle: Duration): boolean {
+    // An answer may come before its request is written; receivers close after that.
+    return this.#parser.keepAlive && this.#idleTime(longestIdle) > 0 && this.#socket!.writableLength === 0;
+  }
+
+  /** There is no request for it now. It expires when the idle time is over. */
+  markIdle(longestIdle: Duration): void {
     this.#idleSince = performance.now();
-    this.#options.idle.add(this, this.#idleSince, this.#idleTime());
+    this.#options.idle.add(this, this.#idleSince, this.#idleTime(longestIdle));
   }
 
-  /** For how long it has lain idle at this time, on the clock of `performance.now`. */
+  /** How long it had been idle at this time, on the clock of `performance.now`. */
   idleAt(now: number): Duration {
     return Math.max(0, now - this.#idleSince);
   }
 
-  /** It has lain idle for too long. */
+  /** The idle time is over. */
   expire(): void {
-    this.#owner.idleExpired(this.idleAt(performance.now()));
-    this.discard();
+    this.#onEvent(this, 'idle_expired');
   }
 
-  discard(): void {
-    if (this.#isClosed) return;
-    this.close();
-    this.#owner.discarded(this);
-  }
-
-  replace(exchange: PendingRequest): void {
-    this.close();
-    this.#owner.closedByReceiver(this, this.idleAt(exchange.startedAt), true);
-    this.#owner.replaced(this, exchange);
-  }
-
-  /** Closes it without telling the pool. */
+  /** Closes it without an event. */
   close(): void {
     this.#isClosed = true;
-    this.#request = undefined;
+    this.request = undefined;
     this.#options.idle.remove(this);
-    // Both: the connector knows what is still connecting, the socket is what has become of it.
+    // Both: the connector knows the socket that is still connecting, and this object the connected one.
     this.#abortConnect();
     this.#socket?.destroy();
   }
 
-  stop(failure: RequestFailure): void {
-    if (this.#request === undefined) this.discard();
-    else this.#request.end(failure);
-  }
+  readonly #closeForRequest = (): void => {
+    if (this.#isClosed) return;
+    this.close();
+    this.#onEvent(this, 'closed');
+  };
 
-  #connected(socket: Socket): void {
+  #onConnect(socket: Socket): void {
     this.#socket = socket;
-    socket.on('error', (error) => this.#failed(error));
-    socket.on('end', () => this.#ended());
-    socket.on('close', () => this.#ended());
-    if (this.#request !== undefined) this.#write(socket, this.#request);
+    socket.on('error', (error) => this.#fail(error));
+    socket.on('end', () => this.#onEnd());
+    socket.on('close', () => this.#onEnd());
+    if (this.request !== undefined) this.#write(socket, this.request);
   }
 
   /** In one piece: a second write costs as much as all the rest of a request. */
-  #write(socket: Socket, { requestHead, request: { body } }: PendingRequest): void {
+  #write(socket: Socket, request: PendingRequest): void {
+    const {
+      requestHead,
+      request: { body },
+    } = request;
     this.#parser.reset();
     const bytes = Buffer.allocUnsafe(requestHead.length + body.length);
     bytes.write(requestHead, 'latin1');
     body.copy(bytes, requestHead.length);
-    this.#request!.markWritten();
+    request.onWrite();
     socket.write(bytes);
   }
 
-  #read(bytes: Buffer, length: number): void {
-    const exchange = this.#request;
+  #onRead(bytes: Buffer, length: number): void {
+    const { request } = this;
     if (this.#isClosed) return;
-    // Nobody has asked for them: whatever comes next on it cannot be told from the answer to another request.
-    if (exchange === undefined) this.discard();
-    else {
-      const progress = this.#parser.parse(bytes, length, exchange);
-      if (progress === 'complete') exchange.complete();
-      else if (progress === 'more') exchange.heard();
-      else
-        this.#failed(
-          new HttpClientError(
-            'protocol_error',
-            `the answer is not as HTTP wants it: ${this.#parser.problem}`,
-          ),
-        );
+    // Bytes without a request: the answer to the next request could not be told from what follows them.
+    if (request === undefined) {
+      this.#closeForRequest();
+      return;
+    }
+    const progress = this.#parser.parse(bytes, length, request);
+    // The request may have ended while its answer was read.
+    if (this.#isClosed) return;
+    if (progress === 'complete') this.#onEvent(this, 'complete');
+    else if (progress === 'more') {
+      this.hasResponseBytes = true;
+      request.onPartial();
+    } else {
+      this.#fail(
+        new HttpClientError('protocol_error', `the answer is not as HTTP wants it: ${this.#parser.problem}`),
+      );
     }
   }
 
-  /** The other side has closed it. */
-  #ended(): void {
+  /** The receiver has closed it. */
+  #onEnd(): void {
     if (this.#isClosed) return;
-    if (this.#request !== undefined && this.#parser.endsWithConnection) this.#request.complete();
-    else this.#failed(new HttpClientError('connection_closed', 'the receiver closed the connection'));
+    if (this.request !== undefined && this.#parser.endsWithConnection) this.#onEvent(this, 'complete');
+    else this.#fail(new HttpClientError('connection_closed', 'the receiver closed the connection'));
   }
 
-  #failed(error: Error): void {
-    if (this.#isClosed) return;
-    if (this.#request !== undefined) this.#request.failed(error);
-    else {
-      this.#owner.closedByReceiver(this, this.idleAt(performance.now()), false);
-      this.discard();
-    }
+  #fail(error: Error): void {
+    if (!this.#isClosed) this.#onEvent(this, error);
   }
 
-  #idleTime(): Duration {
-    const longest = Math.min(this.#options.idleTimeout, this.#owner.longestIdle);
+  #idleTime(longestIdle: Duration): Duration {
+    const longest = Math.min(this.#options.idleTimeout, longestIdle);
     const announced = this.#parser.keepAliveSeconds;
     return Number.isNaN(announced) ? longest : Math.min(announced * SECOND - KEEP_ALIVE_MARGIN, longest);
   }

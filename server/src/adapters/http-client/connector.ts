@@ -19,22 +19,22 @@ import {
 import { certificateFailure, HttpClientError } from './errors.ts';
 import { type EgressProxy, openTunnel } from './proxy-tunnel.ts';
 
-/** Where to connect: `protocol` with its colon, `hostname` without the brackets of IPv6, `port` empty for the usual one. */
+/** `protocol` has its colon, `hostname` no brackets of IPv6, and `port` is empty for the default one. */
 export interface ConnectTarget {
   readonly protocol: string;
   readonly hostname: string;
   readonly port: string;
 }
 
-/** Called once, never before `Connect` returns, and not at all after a cancellation. */
+/** Called once, never before `Connect` returns, and never after a cancellation. */
 export type ConnectCallback = (
   ...result: [error: null, socket: Socket] | [error: Error, socket: null]
 ) => void;
 
-/** Hears what comes: the first `length` bytes of a buffer that is read into again as soon as this returns. */
+/** Gets the first `length` bytes of a buffer, which is reused as soon as this returns. */
 export type ReadCallback = (bytes: Buffer, length: number) => void;
 
-/** Opens one connection; the returned function gives it up, connected or not. */
+/** Opens one connection. The returned function cancels it, connected or not. */
 export type Connect = (target: ConnectTarget, connected: ConnectCallback, read: ReadCallback) => () => void;
 
 export interface ConnectorOptions {
@@ -42,40 +42,39 @@ export interface ConnectorOptions {
   readonly lookup?: DnsLookup;
   /** Certificates (PEM) of authorities to trust beside the system's. */
   readonly ca?: string;
-  /** Where every connection goes through; absent: none. The environment has no say in it. */
+  /** For every connection; none if absent. The environment is not looked at. */
   readonly proxy?: EgressProxy;
 }
 
 /**
- * How long one of several addresses may take before the next is tried as well. Node's 250 ms would give up on addresses
- * that are merely far away.
+ * How long one of several addresses may take before the next is tried. Node's default of 250 ms would skip addresses that
+ * are only far away.
  */
 const ADDRESS_ATTEMPT_TIMEOUT = 1000;
 
-/** What one read takes at most: what libuv would take into a new buffer for every read. */
+/** Most bytes of one read, as in libuv, which would make a new buffer of this size for every read. */
 const READ_BUFFER_BYTES = 64 * 1024;
 
-/** How long a silent connection stands before the system asks whether the other side is still there. */
+/** Time without traffic after which the system sends a TCP keep-alive probe, in milliseconds. */
 const KEEP_ALIVE_PROBE = 60_000;
 
 /**
- * Makes connections to checked addresses only. What is still connecting can be given up: an address that swallows packets
- * would keep a socket for two minutes per request otherwise. All connections read into one buffer, as nothing waits between a
- * read and its end.
+ * Connects to checked addresses only. A connection attempt can be cancelled: an address that drops packets would keep a socket
+ * for two minutes otherwise. All connections read into one buffer, because each read is handled before the next.
  */
 export function createConnector({ egress, lookup = systemLookup, ca, proxy }: ConnectorOptions): Connect {
-  let built: SecureContext | undefined;
+  let trustStore: SecureContext | undefined;
   // Built once: reading every root certificate takes milliseconds.
   const trust = (): SecureContext => {
-    built ??= createTrustStore(ca);
-    return built;
+    trustStore ??= createTrustStore(ca);
+    return trustStore;
   };
   const lookups = new Map<string, Promise<EgressResolution>>();
 
-  /** One lookup per name at a time: each holds one of the few threads that the whole process looks names up with. */
+  /** One lookup per name at a time: each takes one of the few threads that the process has for them. */
   const resolve = (hostname: string): Promise<EgressResolution> => {
-    const under = lookups.get(hostname);
-    if (under !== undefined) return under;
+    const running = lookups.get(hostname);
+    if (running !== undefined) return running;
     const resolution = resolveAllowed(hostname, egress, lookup).finally(() => lookups.delete(hostname));
     lookups.set(hostname, resolution);
     return resolution;
@@ -84,7 +83,7 @@ export function createConnector({ egress, lookup = systemLookup, ca, proxy }: Co
   const buffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES);
 
   return (target, connected, read) => {
-    let giveUp = () => {};
+    let cancel = () => {};
     let cancelled = false;
     void resolve(target.hostname).then((resolution) => {
       if (cancelled) return;
@@ -93,17 +92,17 @@ export function createConnector({ egress, lookup = systemLookup, ca, proxy }: Co
         connected(new HttpClientError(reason, resolution.message), null);
         return;
       }
-      const way: ConnectRoute = { target, addresses: resolution.addresses, trust, read, buffer };
-      giveUp = proxy === undefined ? openDirect(way, connected) : openThroughProxy(proxy, way, connected);
+      const route: ConnectRoute = { target, addresses: resolution.addresses, trust, read, buffer };
+      cancel = proxy === undefined ? openDirect(route, connected) : openThroughProxy(proxy, route, connected);
     });
     return () => {
       cancelled = true;
-      giveUp();
+      cancel();
     };
   };
 }
 
-/** Whom to connect to, over which addresses, and whom to believe. */
+/** A target with its checked addresses and the trusted certificates. */
 interface ConnectRoute {
   readonly target: ConnectTarget;
   readonly addresses: readonly CheckedAddress[];
@@ -112,23 +111,23 @@ interface ConnectRoute {
   readonly buffer: Buffer;
 }
 
-function openDirect(way: ConnectRoute, connected: ConnectCallback): () => void {
-  const { target, trust } = way;
+function openDirect(route: ConnectRoute, connected: ConnectCallback): () => void {
+  const { target, trust } = route;
   const socket =
     target.protocol === 'https:'
-      ? openTls(target, { ...socketOptions(way), port: portOf(target) }, { trust: trust(), connected })
-      : openTcp(way, connected);
+      ? openTls(target, { ...socketOptions(route), port: portOf(target) }, { trust: trust(), connected })
+      : openTcp(route, connected);
   return () => socket.destroy();
 }
 
-/** One address after the other: only the proxy can tell whether one takes connections. */
+/** Tries one address after the other: only the proxy can tell whether one accepts connections. */
 function openThroughProxy(
   proxy: EgressProxy,
   { target, addresses, trust, read }: ConnectRoute,
   connected: ConnectCallback,
 ): () => void {
-  // Through a tunnel what comes is read as a stream: the proxy's own answer was read from it before.
-  const hear: ConnectCallback = (...result) => {
+  // The socket of a tunnel is read as a stream, as the proxy's own answer was before.
+  const onTunnel: ConnectCallback = (...result) => {
     const [, tunnelled] = result;
     tunnelled?.on('data', (bytes: Buffer) => read(bytes, bytes.length));
     connected(...result);
@@ -140,12 +139,12 @@ function openThroughProxy(
       const [next, ...rest] = others;
       if (cancelled) return;
       if (error !== null) {
-        if (next === undefined) hear(error, null);
+        if (next === undefined) onTunnel(error, null);
         else open(next, rest);
       } else if (target.protocol === 'https:') {
-        socket = openTls(target, { socket: tunnelled }, { trust: trust(), connected: hear });
+        socket = openTls(target, { socket: tunnelled }, { trust: trust(), connected: onTunnel });
       } else {
-        hear(null, tunnelled);
+        onTunnel(null, tunnelled);
       }
     });
   };
@@ -161,16 +160,16 @@ function portOf({ protocol, port }: ConnectTarget): number {
   return Number(port || (protocol === 'https:' ? 443 : 80));
 }
 
-function openTcp(way: ConnectRoute, connected: ConnectCallback): Socket {
-  const socket = tcpConnect({ ...socketOptions(way), port: portOf(way.target) });
+function openTcp(route: ConnectRoute, connected: ConnectCallback): Socket {
+  const socket = tcpConnect({ ...socketOptions(route), port: portOf(route.target) });
   reportConnection(socket, 'connect', connected, (error) => error);
   return socket;
 }
 
 /**
- * The certificate must be valid for the host of the URL, whatever `Host` header is sent. `rejectUnauthorized` is given
- * because NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment would switch the check off otherwise (spec/specification.md,
- * "Certificates"). Sessions are not resumed: a resumed one is not checked again, and would outlive the certificate.
+ * The certificate must be valid for the host of the URL, whatever `Host` header is sent. `rejectUnauthorized` is set because
+ * NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment would switch the check off otherwise (spec/specification.md,
+ * "Certificates"). Sessions are not resumed: a resumed session is not checked again, and could outlive the certificate.
  */
 function openTls(
   { hostname }: ConnectTarget,
@@ -181,20 +180,20 @@ function openTls(
     ...over,
     // RFC 6066: neither an address nor the final dot of an absolute name is sent as a server name.
     servername: isIP(hostname) === 0 ? hostname.replace(/\.$/, '') : '',
-    // Without it the name to check would be `localhost` when the connection comes through a proxy.
+    // Without it the name that is checked would be `localhost` when the connection goes through a proxy.
     host: hostname,
     secureContext: trust,
     rejectUnauthorized: true,
     ALPNProtocols: ['http/1.1'],
   });
-  // `authorizationError` is set by Node when, and only when, the chain or the name was the reason.
+  // Node sets `authorizationError` only when the chain or the name was the reason.
   reportConnection(socket, 'secureConnect', connected, (error) => {
     return socket.authorizationError ? certificateFailure(error) : error;
   });
   return socket;
 }
 
-/** From the moment it is connected the socket's errors are for others to hear. */
+/** Reports the connection or its failure. Errors of the connected socket are left to the caller. */
 function reportConnection(
   socket: Socket,
   event: string,
@@ -209,7 +208,7 @@ function reportConnection(
   });
 }
 
-/** `lookup` hands out what was checked: the name is never asked for again between the check and the connection. */
+/** `lookup` returns the checked addresses: the name is not looked up again between the check and the connection. */
 function socketOptions({ target: { hostname }, addresses, read, buffer }: ConnectRoute) {
   const lookup: LookupFunction = (_hostname, options, done) => {
     const [first] = addresses;
@@ -237,8 +236,8 @@ function socketOptions({ target: { hostname }, addresses, read, buffer }: Connec
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
- * The certificates (PEM) of a file that `egress.ca` names. Throws an `Error` for the operator when there are none, or when
- * one of them is damaged: TLS would pass over it in silence, and every endpoint it vouches for would fail.
+ * Reads the certificates (PEM) of the file that `egress.ca` names. Throws an `Error` for the operator when there are none, or
+ * when one is damaged: TLS would ignore it silently, and every endpoint that needs it would fail.
  */
 export function readAuthorities(path: string): string {
   let text: string;
@@ -260,7 +259,7 @@ export function readAuthorities(path: string): string {
   return certificates.join('\n');
 }
 
-/** Everybody this machine trusts, and these (PEM). Reads every root certificate, which takes milliseconds. */
+/** The authorities that this machine trusts, and `ca` (PEM). Reads every root certificate, which takes milliseconds. */
 function createTrustStore(ca: string | undefined): SecureContext {
   return createSecureContext(ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] });
 }

@@ -4,31 +4,29 @@ import { isIP } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { Destination, Endpoint } from '../../model/destination.ts';
 import { type Duration, SECOND } from '../../model/time.ts';
+import type { EgressVerdict } from '../../ports/http-client.ts';
 import { type ConnectCallback, createConnector, readAuthorities } from './connector.ts';
 import { checkAddresses, type DnsLookup, egressRules, resolveAllowed } from './egress.ts';
 import { failureOf } from './errors.ts';
 import { parseProxyUrl } from './proxy-tunnel.ts';
 
-/** What the configuration says about outbound requests. */
+/** The configuration of outbound requests. */
 export interface EgressSettings {
   readonly allow: readonly string[];
   readonly proxy?: string;
 }
 
-/** Which rule decides about each address of a URL, and what follows for a request to it. */
-export interface EgressExplanation {
+/** The verdict on a URL, with the rule that decided about each of its addresses. */
+export interface EgressExplanation extends EgressVerdict {
   readonly url: string;
-  /** As it is looked up; empty when the URL cannot be used. */
+  /** The host as it is looked up; empty when the URL is invalid. */
   readonly host: string;
   readonly port: number;
-  readonly verdict: 'allowed' | 'refused' | 'unresolved' | 'invalid';
   readonly addresses: readonly AddressRuling[];
   /** The address that is tried first; only when the verdict is `allowed`. */
   readonly used?: string;
   /** Host and port of the proxy that the request goes through. */
   readonly proxy?: string;
-  /** One sentence for the operator. */
-  readonly message: string;
 }
 
 export interface AddressRuling {
@@ -38,7 +36,7 @@ export interface AddressRuling {
   readonly rule: string;
 }
 
-/** Decides as a request would, by the same rules and the same lookup, and sends nothing. Never rejects. */
+/** Decides by the rules and the lookup that a request would use, and sends nothing. Never rejects. */
 export async function explainEgress(
   text: string,
   settings: EgressSettings,
@@ -54,8 +52,8 @@ export async function explainEgress(
   const found = await addressesOf(host, lookup);
   const addresses = found.map(({ address }) => ({ address, ...rules.check(address) }));
   const resolution = await resolveAllowed(host, rules, (_host, _options, done) => done(null, found));
-  const place = {
-    // Without what a URL may carry that has no place on a screen.
+  const common = {
+    // Credentials and query are left out: the result is printed.
     url: `${url.origin}${url.pathname}`,
     host,
     port: Number(url.port || (url.protocol === 'https:' ? 443 : 80)),
@@ -65,25 +63,23 @@ export async function explainEgress(
   if (resolution.kind === 'allowed') {
     const [first] = resolution.addresses;
     const message = 'requests are sent';
-    return { ...place, verdict: 'allowed', used: first!.address, message };
+    return { ...common, verdict: 'allowed', used: first!.address, message };
   }
-  if (resolution.kind === 'refused') return { ...place, verdict: 'refused', message: resolution.message };
-  return { ...place, verdict: 'unresolved', message: `${host} does not resolve` };
+  if (resolution.kind === 'refused') return { ...common, verdict: 'refused', message: resolution.message };
+  return { ...common, verdict: 'unresolved', message: `${host} does not resolve` };
 }
 
 /** An endpoint that no request would reach now. */
 export interface EndpointProblem {
   readonly destination: string;
-  /** Its place in the settings. */
+  /** Its index in the settings. */
   readonly place: number;
-  /**
-   * `unresolved` may be better later, so that it is no reason to refuse settings. spec/specification.md, "Network safety".
-   */
+  /** See `EgressVerdict`. */
   readonly verdict: 'refused' | 'unresolved';
   readonly message: string;
 }
 
-/** Looks at every endpoint as a request would. For settings that are about to be used; it sends nothing. Never rejects. */
+/** Finds the endpoints of settings that no request would reach, before the settings are used. Sends nothing. Never rejects. */
 export async function endpointProblems(
   destinations: readonly Pick<Destination, 'name' | 'settings'>[],
   settings: EgressSettings,
@@ -91,7 +87,7 @@ export async function endpointProblems(
 ): Promise<EndpointProblem[]> {
   const problems: EndpointProblem[] = [];
   for (const { name, settings: own } of destinations) {
-    // One destination after the other: each lookup holds one of the few threads the process looks names up with.
+    // One destination after the other: each lookup takes one of the few threads that the process has for them.
     const explained = await Promise.all(
       own.endpoints.map(({ url }: Endpoint) => explainEgress(url, settings, lookup)),
     );
@@ -103,22 +99,15 @@ export async function endpointProblems(
   return problems;
 }
 
-/** What the rules say of a URL that somebody wants to send to. See `EndpointProblem`. */
-export interface EgressVerdict {
-  readonly verdict: 'allowed' | 'refused' | 'unresolved' | 'invalid';
-  /** One sentence for the operator. */
-  readonly message: string;
-}
-
-/** Names looked up at the same time: each holds one of the few threads that the process looks names up with. */
+/** Names looked up at the same time. Each lookup takes one of the few threads that the process has for them. */
 const MAX_LOOKUPS = 2;
 
-/** In all: whoever saves settings waits for it. */
+/** Time for all names together, because the user who saves settings waits for it. */
 const LOOKUP_TIMEOUT: Duration = 3 * SECOND;
 
 /**
- * Judges URLs as requests to them would be, and sends nothing. Each name is looked up once; those that have not been looked up
- * when the patience is over count as unresolved. Never rejects.
+ * The verdict on each URL. Sends nothing. Each name is looked up once; names without an answer when `patience` is over count as
+ * unresolved. Never rejects.
  */
 export async function judgeEndpoints(
   urls: Iterable<string>,
@@ -133,15 +122,15 @@ export async function judgeEndpoints(
   const deadline = new AbortController();
   const over = once(deadline.signal, 'abort').then(() => undefined);
   const timer = setTimeout(() => deadline.abort(), patience);
-  // Literal addresses first: they cost nothing, and slow names must not keep them from being refused.
+  // Literal addresses first: slow names must not keep them from being refused.
   const isName = (host: string) => (isIP(host.replace(/^\[|\]$/g, '')) === 0 ? 1 : 0);
   const hosts = [...byHost].sort(([one], [other]) => isName(one) - isName(other)).values();
   const judge = async () => {
-    for (const [host, those] of hosts) {
+    for (const [host, urlsOfHost] of hosts) {
       const late = { verdict: 'unresolved', message: `${host} was not looked up in time` } as const;
-      const explained = deadline.signal.aborted ? undefined : explainEgress(those[0]!, settings, lookup);
+      const explained = deadline.signal.aborted ? undefined : explainEgress(urlsOfHost[0]!, settings, lookup);
       const { verdict, message } = (await Promise.race([explained, over])) ?? late;
-      for (const url of those) verdicts.set(url, { verdict, message });
+      for (const url of urlsOfHost) verdicts.set(url, { verdict, message });
     }
   };
   await Promise.all(Array.from({ length: MAX_LOOKUPS }, judge));
@@ -149,7 +138,7 @@ export async function judgeEndpoints(
   return verdicts;
 }
 
-/** Why no request would ever be sent to a URL, whatever names resolve to: it has an address that is refused. */
+/** The refusal of a URL whose host is a refused address; undefined for names, whose address may change. */
 export function literalRefusal(url: string, settings: EgressSettings): string | undefined {
   const host = URL.parse(url)?.hostname.replace(/^\[|\]$/g, '') ?? '';
   const family = isIP(host);
@@ -171,24 +160,24 @@ function hostAndPort(proxy: string): string {
   return `${isIP(hostname) === 6 ? `[${hostname}]` : hostname}:${port}`;
 }
 
-/** Whether a connection to an endpoint can be made, as a request would make it. */
+/** The result of a connection to an endpoint. */
 export type ReachabilityResult =
   | {
       readonly kind: 'connected';
       /** Milliseconds from the lookup of the name to the end of the handshake. */
       readonly ms: number;
-      /** Of the receiver's certificate, in milliseconds since 1970; absent for http. */
+      /** End of the receiver's certificate, in milliseconds since 1970; absent for http. */
       readonly certificateEndsAt?: number;
     }
   /** `reason` as deliveries have it; `detail` is a sentence for the operator. */
   | { readonly kind: 'failed'; readonly reason: string; readonly detail: string };
 
-/** As long as a request may take. spec/specification.md, "Timeout". */
+/** The same as for a request. spec/specification.md, "Timeout". */
 const CONNECT_TIMEOUT = 5000;
 
 /**
- * Connects to an endpoint by the rules, the proxy and the authorities that requests go by, and hangs up: no request is
- * sent. Never rejects.
+ * Connects to an endpoint by the rules, proxy and authorities that apply to requests, and closes the connection without
+ * sending a request. Never rejects.
  */
 export function checkReachability(
   text: string,
@@ -220,12 +209,12 @@ export function checkReachability(
         resolve({ kind: 'failed', ...failureOf(error) });
         return;
       }
-      // A reset while hanging up is of no interest, but without a listener it would end the process.
+      // Without a listener, a reset during the close would end the process.
       socket.on('error', () => {});
       resolve({ kind: 'connected', ms: performance.now() - began, ...certificateOf(socket) });
       socket.destroy();
     };
-    // What a receiver says before it is asked is of no interest.
+    // Bytes that a receiver sends by itself are ignored.
     const giveUp = connect(target, connected, () => {});
     const timer = setTimeout(() => {
       giveUp();

@@ -2,27 +2,27 @@ import type { LookupAddress } from 'node:dns';
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
-/** Says which addresses requests may go to. spec/specification.md, "Network safety". */
+/** The addresses that requests may go to. spec/specification.md, "Network safety". */
 export interface EgressRules {
   check(address: string): EgressRuling;
 }
 
-/** `rule` names what decided: `public`, `egress.allow 10.20.0.0/16`, or the range that is refused, such as `loopback`. */
+/** `rule` is `public`, `egress.allow 10.20.0.0/16`, or the range that is refused, such as `loopback`. */
 export interface EgressRuling {
   readonly allowed: boolean;
   readonly rule: string;
 }
 
-/** The shape of `dns.lookup` with `all`. */
+/** The signature of `dns.lookup` with `all`. */
 export type DnsLookup = (
   hostname: string,
   options: { readonly all: true },
   done: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
-/** Where the requests to a host may go; `refused` and `unresolved` carry a sentence for the operator. */
+/** The addresses of a host that requests may go to. The messages are sentences for the operator. */
 export type EgressResolution =
-  /** The allowed addresses alone: nothing may connect to any other that the name has. */
+  /** Only the allowed addresses: no connection may be made to the other addresses of the name. */
   | { readonly kind: 'allowed'; readonly addresses: readonly CheckedAddress[] }
   | { readonly kind: 'refused'; readonly address: string; readonly rule: string; readonly message: string }
   | { readonly kind: 'unresolved'; readonly message: string };
@@ -40,10 +40,10 @@ interface AllowedRange {
   readonly bits: number;
 }
 
-/** Of all IPv6 only 2000::/3 is given out for public use; ipaddr.js calls what is not given out `unicast` too. */
+/** The part of IPv6 that is assigned for public use. ipaddr.js calls the unassigned part `unicast` too. */
 const PUBLIC_IPV6: [ipaddr.IPv6, number] = [new ipaddr.IPv6([0x2000, 0, 0, 0, 0, 0, 0, 0]), 3];
 
-/** How the ranges are called in messages, where ipaddr.js abbreviates. */
+/** Names of the ranges in messages, where those of ipaddr.js are abbreviations. */
 const RANGE_NAMES: Readonly<Record<string, string>> = {
   linkLocal: 'link-local',
   carrierGradeNat: 'carrier-grade NAT',
@@ -63,8 +63,8 @@ const RANGE_NAMES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Everything that is not a public unicast address is refused, unless it lies in one of the `allow` ranges (CIDR).
- * Throws an `Error` that quotes the range it cannot read.
+ * Refuses every address that is not public unicast, unless it is in one of the `allow` ranges (CIDR). Throws an `Error` that
+ * quotes a range it cannot read.
  */
 export function egressRules(allow: readonly string[]): EgressRules {
   const ranges = allow.map(parseRange);
@@ -74,7 +74,7 @@ export function egressRules(allow: readonly string[]): EgressRules {
 function parseRange(text: string): AllowedRange {
   const slash = text.indexOf('/');
   const address = slash === -1 ? text : text.slice(0, slash);
-  // isIP first: ipaddr.js also reads octal, hexadecimal and shortened forms, which nobody means in a rule.
+  // isIP first: ipaddr.js also reads octal, hexadecimal and shortened forms, which are mistakes in a rule.
   const family = isIP(address);
   if (family !== 0 && slash === -1) {
     throw new Error(
@@ -85,7 +85,7 @@ function parseRange(text: string): AllowedRange {
     throw new Error(`egress.allow: "${text}" is not a range of addresses such as 10.20.0.0/16`);
   }
   const [network, bits] = ipaddr.parseCIDR(text);
-  // Mapped addresses are judged as the IPv4 address they carry, so such a range would never match.
+  // Mapped addresses are judged as IPv4 addresses, so such a range would never match.
   if (network instanceof ipaddr.IPv6 && network.isIPv4MappedAddress()) {
     throw new Error(`egress.allow: "${text}" is a range of IPv4 addresses; write it as one`);
   }
@@ -99,8 +99,8 @@ function checkAddress(text: string, ranges: readonly AllowedRange[]): EgressRuli
 }
 
 /**
- * ipaddr.js takes `::8.8.8.8` for the mapped address `::ffff:8.8.8.8`, which is another one, and does not know every zone
- * (`fe80::1%eth0.1`); the form that `URL` gives leaves it no choice.
+ * ipaddr.js takes `::8.8.8.8` for the mapped address `::ffff:8.8.8.8`, which is another address, and cannot read every zone
+ * (`fe80::1%eth0.1`). The form that `URL` gives is unambiguous.
  */
 function inHexadecimal(address: string): string {
   return new URL(`http://[${address.replace(/%.*/, '')}]`).hostname.slice(1, -1);
@@ -111,7 +111,7 @@ function judge(address: IpAddress, ranges: readonly AllowedRange[]): EgressRulin
     return network.kind() === address.kind() && address.match(network, bits);
   });
   if (range === undefined) return judgeByKind(address);
-  // Who allows a translation prefix as a whole does not mean to open the way to 127.0.0.1 behind it.
+  // A rule that allows a translation prefix as a whole must not allow 127.0.0.1 behind it.
   const embedded = address instanceof ipaddr.IPv6 ? embeddedIPv4(address) : undefined;
   const ruling = embedded && judge(embedded, ranges);
   if (ruling?.allowed === false) return { allowed: false, rule: `${ruling.rule} (${embedded})` };
@@ -129,8 +129,8 @@ function judgeByKind(address: IpAddress): EgressRuling {
 }
 
 /**
- * The IPv4 address that a translating or tunnelling network would send to, by the place each scheme keeps it in.
- * Undefined for addresses of no such scheme, among them `::` and `::1`, which look like `::0.0.0.0` and `::0.0.0.1`.
+ * The IPv4 address that a translating or tunnelling network would send to. Undefined for addresses of no such scheme, among
+ * them `::` and `::1`, which look like `::0.0.0.0` and `::0.0.0.1`.
  */
 function embeddedIPv4(address: ipaddr.IPv6): ipaddr.IPv4 | undefined {
   const [, b = 0, c = 0, , , , g = 0, h = 0] = address.parts;
@@ -141,7 +141,7 @@ function embeddedIPv4(address: ipaddr.IPv6): ipaddr.IPv4 | undefined {
     case 'rfc6145':
       return ipv4(g, h);
     case 'rfc6052':
-      // Behind 64:ff9b:1::/48 (RFC 8215) the place depends on a prefix length nobody can see; the last is usual.
+      // In 64:ff9b:1::/48 (RFC 8215) the position depends on an unknown prefix length; the end is usual.
       return ipv4(g, h);
     case '6to4':
       return ipv4(b, c);
@@ -167,12 +167,11 @@ function ipv4(high: number, low: number): ipaddr.IPv4 {
 }
 
 /**
- * The addresses of a host that requests may go to. A literal address is checked as it stands. Of the addresses of a name the
- * refused ones are left out, and the name is refused when none is left: `localhost` is often both `::1` and `127.0.0.1` of
- * which one is allowed, and an address that is left out is never connected to. `hostname` is as `URL` gives it, brackets of
- * IPv6 allowed. Never rejects.
+ * Resolves a host to the addresses that requests may go to. A literal address is checked as it is. The refused addresses of a
+ * name are left out, and the name is refused when none is left: `localhost` is often both `::1` and `127.0.0.1`, of which one
+ * is allowed. `hostname` is as `URL` gives it; brackets of IPv6 are allowed. Never rejects.
  *
- * The caller must connect to the addresses given here and not look the name up again: it may answer otherwise the next time.
+ * The caller must connect to the addresses given here and not look the name up again: the next answer may be another one.
  */
 export function resolveAllowed(
   hostname: string,
@@ -194,7 +193,7 @@ export function resolveAllowed(
   });
 }
 
-/** As `resolveAllowed`, of the addresses found; there is at least one. */
+/** Checks the addresses of a host. There must be at least one. */
 export function checkAddresses(
   hostname: string,
   found: readonly LookupAddress[],

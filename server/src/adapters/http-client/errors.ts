@@ -1,12 +1,12 @@
 import type { FailureReason } from '../../ports/http-client.ts';
 
-/** Why no answer came: a reason for the rules, a sentence for the operator. */
+/** Why there is no answer: a reason for the retry policy, and a sentence for the operator. */
 export interface RequestFailure {
   readonly reason: FailureReason;
   readonly detail: string;
 }
 
-/** A failure that is already understood, on a way that passes on nothing but an `Error`. */
+/** A failure whose reason is known, for interfaces that pass on an `Error`. */
 export class HttpClientError extends Error {
   readonly reason: FailureReason;
 
@@ -17,16 +17,21 @@ export class HttpClientError extends Error {
   }
 }
 
+/** The failure of a request that must not be sent as it is. */
+export function invalidRequest(detail: string): RequestFailure {
+  return { reason: 'invalid_request', detail };
+}
+
 const REASONS: ReadonlyMap<string, FailureReason> = new Map([
   ['ECONNREFUSED', 'connection_refused'],
   ['ECONNRESET', 'connection_closed'],
   ['ECONNABORTED', 'connection_closed'],
   ['EPIPE', 'connection_closed'],
-  // The system gave up connecting, or waiting for an acknowledgement, before our own limit was over.
+  // The system stopped waiting for the connection, or for an acknowledgement, before our own time limit.
   ['ETIMEDOUT', 'timeout'],
 ]);
 
-/** What certificate errors mean; others keep the words of the TLS library. */
+/** Certificate errors in plain words. Others keep the message of the TLS library. */
 const CERTIFICATE_ERRORS: ReadonlyMap<string, string> = new Map([
   ['DEPTH_ZERO_SELF_SIGNED_CERT', 'self-signed certificate'],
   ['SELF_SIGNED_CERT_IN_CHAIN', 'certificate from an authority that is not trusted'],
@@ -38,10 +43,10 @@ const CERTIFICATE_ERRORS: ReadonlyMap<string, string> = new Map([
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'certificate is for another host'],
 ]);
 
-/** Sorts whatever net or tls reports. What nobody foresaw counts as `connection_failed`, which is tried again. */
+/** Classifies an error of `net` or `tls`. An unknown one counts as `connection_failed`, which is retried. */
 export function failureOf(error: Error): RequestFailure {
   if (error instanceof HttpClientError) return { reason: error.reason, detail: error.message };
-  // Several addresses were tried; the last one was given the most time.
+  // Several addresses were tried. The last one had the most time.
   const last: unknown = error instanceof AggregateError ? error.errors.at(-1) : undefined;
   if (last instanceof Error) return failureOf(last);
   const code = codeOf(error);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { type ClosedConnection, ReusePolicy } from './pool.ts';
 
 const lost = (carried: number, more: Partial<ClosedConnection> = {}) => ({
-  ...{ carried, idle: 0, isLoss: true, isTest: true },
+  ...{ carried, idle: 0, isLoss: true, isProbe: true },
   ...more,
 });
 
@@ -54,7 +54,7 @@ test('a restart of the receiver that closes many connections at once counts once
   const policy = new ReusePolicy();
   for (let nth = 0; nth < 3; nth++) {
     policy.answered(64);
-    for (let carried = 63; carried > 10; carried--) policy.closed(lost(carried, { isTest: false }));
+    for (let carried = 63; carried > 10; carried--) policy.closed(lost(carried, { isProbe: false }));
     expect([policy.mayReuse(10), policy.mayReuse(11), priceOf(policy)]).toEqual([true, false, 20]);
   }
 });

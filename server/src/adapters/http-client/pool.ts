@@ -1,148 +1,192 @@
+import { LinkedList, type ListEntry } from '../../model/linked-list.ts';
 import type { Duration } from '../../model/time.ts';
-import { Connection, type ConnectionOptions, type ConnectionOwner } from './connection.ts';
+import { Connection, type ConnectionEvent, type ConnectionOptions } from './connection.ts';
 import type { ConnectTarget } from './connector.ts';
-import type { RequestFailure } from './errors.ts';
+import { failureOf, type RequestFailure } from './errors.ts';
 import type { PendingRequest } from './request.ts';
 import type { TimeoutQueue } from './timeouts.ts';
 
 export interface ConnectionPoolOptions extends ConnectionOptions {
-  /** Connections of one pool; more requests than this wait in order of arrival. */
+  /** Connections of one pool. Requests beyond them wait in order of arrival. */
   readonly maximum: number;
   /** Shared by all pools. */
   readonly budget: ConnectionBudget;
-  /** The pools that have a connection. */
+  /** The pools that have a connection. Each pool enters and leaves by itself. */
   readonly active: Set<ConnectionPool>;
 }
 
+/** A request that waits for a connection. */
+interface WaitingRequest extends ListEntry<WaitingRequest> {
+  readonly request: PendingRequest;
+}
+
 /**
- * How long the first connection that might be used again is watched before that: receivers that close after each answer
- * do so with it or within a moment.
+ * How long the first connection that might be reused is watched before that. Receivers that close after each answer do so
+ * with it or within a moment.
  */
 const FIRST_REUSE_DELAY: Duration = 5;
 
 /** The connections of one pool to one origin (scheme, host and port), and the requests that wait for one. */
-export class ConnectionPool implements ConnectionOwner {
+export class ConnectionPool {
   readonly #target: ConnectTarget;
   readonly #options: ConnectionPoolOptions;
   readonly #policy = new ReusePolicy();
   readonly #open = new Set<Connection>();
-  /** Last in, first out: the busiest stay warm, the surplus grows old at the bottom and is closed. */
+  /** Last in, first out: the busiest stay warm, and the surplus at the bottom expires. */
   readonly #idle: Connection[] = [];
-  /** The connection that carries more requests than any has before, or is watched before that. */
+  /** The connection that is to carry, or carries, more requests than any has before. */
   #probe: Connection | undefined;
-  /** Whether it is watched; nothing else is done meanwhile. */
+  /** While the probe is watched, no request is dispatched. */
   #isProbeWatched = false;
   #isDispatching = false;
-  #firstWaiting: PendingRequest | undefined;
-  #lastWaiting: PendingRequest | undefined;
+  readonly #waiting = new LinkedList<WaitingRequest>();
 
   constructor(target: ConnectTarget, options: ConnectionPoolOptions) {
     this.#target = target;
     this.#options = options;
   }
 
-  get longestIdle(): Duration {
-    return this.#policy.longestIdle;
-  }
-
-  send(exchange: PendingRequest): void {
+  send(request: PendingRequest): void {
     if (this.#policy.isTrusted && this.#idle.length > 0) {
-      this.#idle.pop()!.send(exchange);
+      this.#idle.pop()!.send(request);
       return;
     }
-    this.#enqueue(exchange);
+    this.#waiting.push({ request, list: undefined, previous: undefined, next: undefined });
     this.#dispatch();
   }
 
-  /** Ends everything under way with `failure`; resolves when every connection is closed. */
+  /** Ends every request with `failure`. Resolves when every connection is closed. */
   async stop(failure: RequestFailure): Promise<void> {
-    for (let waiting = this.#dequeue(); waiting !== undefined; waiting = this.#dequeue())
-      waiting.end(failure);
+    for (let first = this.#takeWaiting(); first !== undefined; first = this.#takeWaiting()) {
+      first.end(failure);
+    }
     const open = [...this.#open];
-    for (const connection of open) connection.stop(failure);
+    for (const connection of open) {
+      if (connection.request === undefined) this.#discard(connection);
+      else connection.request.end(failure);
+    }
     await Promise.all(open.map((connection) => connection.closed()));
   }
 
-  released(connection: Connection): void {
+  /** One function for all connections. */
+  readonly #onEvent = (connection: Connection, event: ConnectionEvent): void => {
+    if (event === 'complete') this.#onComplete(connection);
+    else if (event === 'closed') {
+      this.#remove(connection);
+      this.#dispatch();
+    } else if (event === 'idle_expired') {
+      this.#policy.idleExpired(connection.idleAt(performance.now()));
+      this.#discard(connection);
+    } else this.#onError(connection, event);
+  };
+
+  /** The connection is free before the answer is reported, so that it can carry the request that follows from that. */
+  #onComplete(connection: Connection): void {
+    const request = connection.finish();
+    if (connection.isReusable(this.#policy.longestIdle)) this.#release(connection);
+    else this.#discard(connection);
+    request.onComplete();
+  }
+
+  /**
+   * A kept connection may be closed by the receiver at any moment, and a request written just then is lost without anybody's
+   * fault. It is sent again over a new connection, and so at most once, if no byte of an answer came. The receiver may have
+   * got it all the same: delivery is at least once, and a retry would do the same.
+   */
+  #onError(connection: Connection, error: Error): void {
+    const { request } = connection;
+    if (request === undefined) {
+      this.#learnFromClosing(connection, { idle: connection.idleAt(performance.now()), isLoss: false });
+      this.#discard(connection);
+      return;
+    }
+    const failure = failureOf(error);
+    const isLost = failure.reason === 'connection_closed' && !connection.hasResponseBytes;
+    if (isLost && connection.carried > 0) this.#resend(connection, request);
+    else request.end(failure);
+  }
+
+  /** Over a new connection: those that were idle as long as the dead one are likely dead as well. */
+  #resend(connection: Connection, request: PendingRequest): void {
+    connection.close();
+    this.#learnFromClosing(connection, { idle: connection.idleAt(request.startedAt), isLoss: true });
+    this.#remove(connection);
+    this.#connectFor(request);
+  }
+
+  /** The connection is free for the next request. */
+  #release(connection: Connection): void {
     const policy = this.#policy;
-    if (!policy.isTrusted) this.#learnFrom(connection);
-    const next = policy.mayReuse(connection.carried) ? this.#dequeue() : undefined;
+    if (!policy.isTrusted) {
+      if (this.#probe === connection) this.#probe = undefined;
+      policy.answered(connection.carried);
+    }
+    const next = policy.mayReuse(connection.carried) ? this.#takeWaiting() : undefined;
     if (next !== undefined) {
       connection.send(next);
       return;
     }
-    connection.markIdle();
+    connection.markIdle(policy.longestIdle);
     if (policy.isUnproven && this.#mayProbe()) this.#watchProbe(connection);
     else this.#idle.push(connection);
     this.#dispatch();
   }
 
-  discarded(connection: Connection): void {
+  #discard(connection: Connection): void {
+    connection.close();
     this.#remove(connection);
     this.#dispatch();
   }
 
-  /** A new connection, not a free one: what has lain as long as the dead one is likely dead as well. */
-  replaced(connection: Connection, exchange: PendingRequest): void {
-    this.#remove(connection);
-    this.#connectFor(exchange);
+  /** The receiver has closed the connection without saying so before. */
+  #learnFromClosing(
+    connection: Connection,
+    { idle, isLoss }: Pick<ClosedConnection, 'idle' | 'isLoss'>,
+  ): void {
+    this.#policy.closed({
+      carried: connection.carried,
+      idle,
+      isLoss,
+      isProbe: this.#probe === connection,
+    });
   }
 
-  closedByReceiver(connection: Connection, idle: Duration, isLoss: boolean): void {
-    const isTest = this.#probe === connection;
-    this.#policy.closed({ carried: connection.carried, idle, isLoss, isTest });
-  }
-
-  idleExpired(idle: Duration): void {
-    this.#policy.idleExpired(idle);
-  }
-
-  /** Gives those that wait what there is. Closing a connection may lead here again, and the loop sees what that has changed. */
+  /** Gives waiting requests the connections there are. Closing one may lead here again; the running loop sees the change. */
   #dispatch(): void {
     if (this.#isDispatching) return;
     this.#isDispatching = true;
     while (!this.#isProbeWatched) {
-      const next = this.#dequeue();
-      if (next === undefined) break;
-      if (this.#reuseFor(next)) continue;
-      if (this.#mayOpen()) this.#connectFor(next);
-      else {
-        this.#requeue(next);
-        break;
-      }
+      const first = this.#firstWaiting();
+      if (first === undefined) break;
+      const reused = this.#takeReusable();
+      if (reused === undefined && !this.#mayOpen()) break;
+      this.#waiting.remove(first);
+      if (reused === undefined) this.#connectFor(first.request);
+      else reused.send(first.request);
     }
     this.#isDispatching = false;
-  }
-
-  #learnFrom(connection: Connection): void {
-    if (this.#probe === connection) this.#probe = undefined;
-    this.#policy.answered(connection.carried);
   }
 
   #mayProbe(): boolean {
     return this.#probe === undefined && this.#policy.mayProbe;
   }
 
-  /** Carries it over a free connection, if one may be used again: a test first, as everything else gains by it. */
-  #reuseFor(exchange: PendingRequest): boolean {
+  /** Takes an idle connection that may be reused. Probes come first, because every later request gains by them. */
+  #takeReusable(): Connection | undefined {
     const newest = this.#idle.at(-1);
-    if (newest === undefined) return false;
+    if (newest === undefined) return undefined;
     const policy = this.#policy;
-    let reused: Connection | undefined;
-    if (policy.mayReuse(newest.carried)) reused = this.#idle.pop();
-    else if (this.#mayProbe()) {
-      reused = this.#idle.pop();
-      this.#probe = reused;
-    } else {
-      const proven = this.#idle.findLastIndex(({ carried }) => policy.mayReuse(carried));
-      if (proven !== -1) [reused] = this.#idle.splice(proven, 1);
-      else if (policy.isRested(this.#idle[0]!.idleAt(performance.now()))) reused = this.#idle.shift();
+    if (policy.mayReuse(newest.carried)) return this.#idle.pop();
+    if (this.#mayProbe()) {
+      this.#probe = this.#idle.pop();
+      return this.#probe;
     }
-    reused?.send(exchange);
-    return reused !== undefined;
+    const proven = this.#idle.findLastIndex(({ carried }) => policy.mayReuse(carried));
+    if (proven !== -1) return this.#idle.splice(proven, 1)[0];
+    return policy.isRested(this.#idle[0]!.idleAt(performance.now())) ? this.#idle.shift() : undefined;
   }
 
-  /** Closes an idle one when there is no room, as it may not be used again yet; the others will have rested before it. */
+  /** At the maximum the newest idle connection, which may not be reused yet, is closed; older ones are usable sooner. */
   #mayOpen(): boolean {
     const { maximum, budget } = this.#options;
     if (this.#open.size >= maximum) {
@@ -154,10 +198,12 @@ export class ConnectionPool implements ConnectionOwner {
     return budget.mayOpen(this.#open.size);
   }
 
-  #connectFor(exchange: PendingRequest): void {
+  #connectFor(request: PendingRequest): void {
     const { budget, active } = this.#options;
     const isFirst = this.#open.size === 0;
-    this.#open.add(new Connection(this.#target, exchange, this.#options, this));
+    const connection = new Connection(this.#target, this.#options, this.#onEvent);
+    connection.send(request);
+    this.#open.add(connection);
     budget.opened(isFirst);
     if (isFirst) active.add(this);
   }
@@ -172,96 +218,87 @@ export class ConnectionPool implements ConnectionOwner {
       this.#probe = undefined;
       this.#isProbeWatched = false;
     }
-    const place = this.#idle.indexOf(connection);
-    if (place !== -1) this.#idle.splice(place, 1);
+    const index = this.#idle.indexOf(connection);
+    if (index !== -1) this.#idle.splice(index, 1);
   }
 
   #watchProbe(connection: Connection): void {
     this.#probe = connection;
     this.#isProbeWatched = true;
-    const seen = () => {
+    const endWatch = () => {
       if (this.#probe !== connection || !this.#isProbeWatched) return;
       this.#probe = undefined;
       this.#isProbeWatched = false;
       this.#idle.push(connection);
       this.#dispatch();
     };
-    // What has arrived while this process was busy is read before an immediate runs.
-    setTimeout(() => setImmediate(seen), FIRST_REUSE_DELAY).unref();
+    // An immediate runs after everything that arrived while this process was busy has been read.
+    setTimeout(() => setImmediate(endWatch), FIRST_REUSE_DELAY).unref();
   }
 
-  #enqueue(exchange: PendingRequest): void {
-    if (this.#lastWaiting === undefined) this.#firstWaiting = exchange;
-    else this.#lastWaiting.nextWaiting = exchange;
-    this.#lastWaiting = exchange;
+  /** The request that has waited longest. Requests that timed out meanwhile are dropped here. */
+  #firstWaiting(): WaitingRequest | undefined {
+    let { first } = this.#waiting;
+    for (; first?.request.isEnded; { first } = this.#waiting) this.#waiting.remove(first);
+    return first;
   }
 
-  /** It goes on waiting, in front of all others. */
-  #requeue(exchange: PendingRequest): void {
-    exchange.nextWaiting = this.#firstWaiting;
-    this.#firstWaiting = exchange;
-    this.#lastWaiting ??= exchange;
-  }
-
-  /** Those whose time was over while they waited are still in the row, and are passed over here. */
-  #dequeue(): PendingRequest | undefined {
-    let next = this.#firstWaiting;
-    while (next?.ended) next = next.nextWaiting;
-    this.#firstWaiting = next?.nextWaiting;
-    if (this.#firstWaiting === undefined) this.#lastWaiting = undefined;
-    // Else one that is carried for long would keep every later one in memory.
-    if (next !== undefined) next.nextWaiting = undefined;
-    return next;
+  #takeWaiting(): PendingRequest | undefined {
+    const first = this.#firstWaiting();
+    if (first !== undefined) this.#waiting.remove(first);
+    return first?.request;
   }
 }
 
 /** Receivers that do not keep connections close them with their answer or a moment later. */
 const REST_TIME: Duration = 250;
 
-/** One connection has carried so many requests: losing one in as many is borne, and nothing more is to be learned. */
+/** One connection that has carried so many requests ends the learning: one loss in as many requests is acceptable. */
 const TRUSTED_REQUESTS = 64;
 
-/** So many answers must come after a loss before another request is risked; twice as many after each one that is lost again. */
+/** Answers after a loss before the next probe. The number doubles with each probe that is lost, up to the maximum. */
 const FIRST_PENALTY = 20;
 const MAX_PENALTY = 2560;
 
-/** Learned limits are multiples of it, so that there are few different ones. */
+/** Learned limits are multiples of it, which keeps the number of different limits small. */
 const LIMIT_STEP: Duration = 250;
 
-/** A receiver closes an idle connection at its time, give or take what its clock and the way to it take. */
+/** Tolerance for the receiver's clock and the network when an idle limit is learned. */
 const LIMIT_MARGIN: Duration = 500;
 
-/** A connection that the receiver has closed without a word. */
+/** A connection that the receiver has closed without announcing it. */
 export interface ClosedConnection {
-  /** Requests that it answered. */
+  /** Requests that were answered over it. */
   readonly carried: number;
-  /** Time between its last answer and its end, or the request that was lost. */
+  /** Time from its last answer to its end, or to the request that was lost. */
   readonly idle: Duration;
   /** Whether a request had been written to it. */
   readonly isLoss: boolean;
-  /** Whether it was the one that was to carry more than any other. */
-  readonly isTest: boolean;
+  /** Whether it was the one that was to carry more requests than any other. */
+  readonly isProbe: boolean;
 }
 
 /**
- * Learns how many requests a connection to an endpoint carries, and how long it may lie idle. A request written to a connection
- * that the receiver is closing is lost or, worse, read and not answered: it goes out again and arrives twice. Receivers that
- * close without saying so do it after each answer or after some.
+ * Learns how many requests a connection to an endpoint can carry, and how long it may be idle. A request written to a
+ * connection that the receiver is closing is lost or, worse, read and not answered: it is sent again and arrives twice.
+ * Some receivers close connections after one or several answers without announcing it.
  *
- * A connection may carry another request at once when some connection has carried more. Going further is tested by one
- * connection at a time, so that what there is to learn costs one request; a loss puts off the next test. One connection that
- * has carried 64 proves that they are kept. All of this is about using a connection *at once*, behind its last answer: one
- * that has rested is used in any case, as it would be closed by now.
+ * A connection may be reused at once when some connection has carried more requests. One connection at a time, the probe, goes
+ * beyond that, so that learning costs at most one request; a loss delays the next probe. One connection that has carried 64
+ * requests proves that connections are kept. All of this is about reuse *right behind* an answer: a connection that has
+ * been idle for 250 ms is used in any case, because such a receiver would have closed it by now.
  */
 export class ReusePolicy {
   /** The most requests that one connection has carried, as far as it matters. */
   #proven = 1;
-  /** Answers since the last loss, as far as they matter. */
+  /** Answers since the last loss, up to the penalty. */
   #answers = 0;
+  /** Answers that must come before the next probe. */
   #penalty = 0;
+  /** How long a connection may be idle. */
   #limit = Number.POSITIVE_INFINITY;
 
-  /** Every connection may be used again at once. */
+  /** Every connection may be reused at once. */
   get isTrusted(): boolean {
     return this.#proven === TRUSTED_REQUESTS;
   }
@@ -271,27 +308,27 @@ export class ReusePolicy {
     return this.#proven === 1;
   }
 
-  /** Whether a connection may be tried that has carried as many requests as any. */
+  /** Whether a connection that has carried as many requests as any other may be tried with one more. */
   get mayProbe(): boolean {
     return this.#answers >= this.#penalty;
   }
 
-  /** How long an idle connection is of use. */
+  /** How long a connection may be idle and still be reused. */
   get longestIdle(): Duration {
     return this.#limit;
   }
 
-  /** Whether a connection that has carried so many requests may carry another one at once. */
+  /** Whether a connection that has carried so many requests may be reused at once. */
   mayReuse(carried: number): boolean {
     return carried < this.#proven || this.isTrusted;
   }
 
-  /** Whether a connection may be used again whatever else is known, after lying idle for so long. */
+  /** Whether a connection has been idle for so long that it may be reused in any case. */
   isRested(idle: Duration): boolean {
     return idle >= REST_TIME;
   }
 
-  /** A connection has answered, and carried so many requests now. */
+  /** A connection has been answered, and has carried so many requests now. */
   answered(carried: number): void {
     if (this.#answers < this.#penalty) this.#answers++;
     if (carried <= this.#proven) return;
@@ -299,18 +336,19 @@ export class ReusePolicy {
     if (this.isTrusted) this.#penalty = 0;
   }
 
-  closed({ carried, idle, isLoss, isTest }: ClosedConnection): void {
+  /** The receiver has closed a connection without announcing it. */
+  closed({ carried, idle, isLoss, isProbe }: ClosedConnection): void {
     if (idle >= REST_TIME) this.#limitTo(Math.max(idle - LIMIT_MARGIN, idle / 2));
     if ((idle >= REST_TIME && !isLoss) || carried >= TRUSTED_REQUESTS) return;
     this.#proven = Math.max(1, Math.min(this.#proven, carried));
     this.#answers = 0;
     if (this.#penalty === 0) this.#penalty = FIRST_PENALTY;
-    else if (isTest) this.#penalty = Math.min(2 * this.#penalty, MAX_PENALTY);
+    else if (isProbe) this.#penalty = Math.min(2 * this.#penalty, MAX_PENALTY);
   }
 
-  /** A connection was closed here, after lying idle for so long. */
+  /** A connection was closed by us after being idle for so long. */
   idleExpired(idle: Duration): void {
-    // A restart of the receiver closes connections early once; the limit finds back.
+    // A restart of the receiver closes connections early once. The limit recovers step by step.
     if (idle >= this.#limit) this.#limitTo(1.25 * idle + LIMIT_STEP);
   }
 
@@ -319,17 +357,17 @@ export class ReusePolicy {
   }
 }
 
-/** However many endpoints there are, each may have so many connections. */
+/** Each pool may have so many connections, however many pools there are. */
 const MIN_SHARE = 8;
 
-/** Connections that are open, over all pools, and a bound on them. */
+/** Counts and bounds the open connections of all pools. */
 export class ConnectionBudget {
   readonly #maximum: number;
   readonly #idle: TimeoutQueue;
   #open = 0;
   #pools = 0;
 
-  /** `idle` holds the idle connections of all pools, and nothing else. */
+  /** `idle` has the idle connections of all pools, and nothing else. */
   constructor(maximum: number, idle: TimeoutQueue) {
     this.#maximum = maximum;
     this.#idle = idle;
@@ -337,8 +375,8 @@ export class ConnectionBudget {
 
   /**
    * Whether a pool that has `own` connections may open another one. At the bound the oldest idle connection is closed for it.
-   * When all are busy, a pool may still have its share: endpoints that take long to answer must not keep the others
-   * from being asked. So there are twice as many connections as the bound says at most.
+   * When all are busy, a pool may still have its share, because slow endpoints must not keep requests from the others. There
+   * are at most twice as many connections as the bound.
    */
   mayOpen(own: number): boolean {
     if (this.#open < this.#maximum) return true;
@@ -349,13 +387,13 @@ export class ConnectionBudget {
     return true;
   }
 
-  /** `isFirst`: its pool had none before. */
+  /** `isFirst`: its pool had no connection before. */
   opened(isFirst: boolean): void {
     this.#open++;
     if (isFirst) this.#pools++;
   }
 
-  /** `isLast`: its pool has none any more. */
+  /** `isLast`: its pool has no connection any more. */
   closed(isLast: boolean): void {
     this.#open--;
     if (isLast) this.#pools--;

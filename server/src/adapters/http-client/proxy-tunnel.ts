@@ -3,7 +3,7 @@ import { type SecureContext, connect as tlsConnect } from 'node:tls';
 import type { CheckedAddress } from './egress.ts';
 import { HttpClientError } from './errors.ts';
 
-/** A proxy as `egress.proxy` names it. */
+/** The proxy of `egress.proxy`. */
 export interface EgressProxy {
   readonly isSecure: boolean;
   readonly hostname: string;
@@ -12,7 +12,7 @@ export interface EgressProxy {
   readonly authorization?: string;
 }
 
-/** One way through a proxy. */
+/** One connection through a proxy. */
 export interface TunnelOptions {
   readonly proxy: EgressProxy;
   readonly to: CheckedAddress;
@@ -21,7 +21,7 @@ export interface TunnelOptions {
   readonly trust: SecureContext;
 }
 
-/** Called once, never before the call that it is handed to returns. */
+/** Called once, never before `openTunnel` returns. */
 export type TunnelCallback = (
   ...result: [error: null, socket: Socket] | [error: HttpClientError, socket: null]
 ) => void;
@@ -45,15 +45,16 @@ export function parseProxyUrl(text: string): EgressProxy {
 }
 
 /**
- * Asks a proxy for a connection to an address with CONNECT. To the address, not the name: the proxy would look the name up
- * again, and where that ends nobody has checked. The proxy's own address is the operator's choice and is not checked.
+ * Asks a proxy for a connection to an address with CONNECT. It names the address and not the host: the proxy would look the
+ * host up again and could get an address that was not checked. The proxy's own address is the operator's choice, and is not
+ * checked.
  *
- * @returns the socket to the proxy, to give up the attempt with
+ * @returns the socket to the proxy; destroying it cancels the attempt
  */
-export function openTunnel(passage: TunnelOptions, tunnelled: TunnelCallback): Socket {
-  const { proxy, to, port } = passage;
+export function openTunnel(options: TunnelOptions, tunnelled: TunnelCallback): Socket {
+  const { proxy, to, port } = options;
   const authority = `${to.family === 6 ? `[${to.address}]` : to.address}:${port}`;
-  const socket = connectToProxy(passage);
+  const socket = connectToProxy(options);
   let head = Buffer.allocUnsafe(1024);
   let size = 0;
   const end = (error: HttpClientError | null) => {
@@ -62,7 +63,7 @@ export function openTunnel(passage: TunnelOptions, tunnelled: TunnelCallback): S
       tunnelled(null, socket);
       return;
     }
-    // What comes after it is of no interest, but without a listener it would end the process.
+    // Without a listener a later error would end the process.
     socket.on('error', () => {});
     socket.destroy();
     tunnelled(error, null);
@@ -77,7 +78,7 @@ export function openTunnel(passage: TunnelOptions, tunnelled: TunnelCallback): S
     },
     readable: () => {
       for (let chunk: unknown = socket.read(); chunk instanceof Buffer; chunk = socket.read()) {
-        // Only what is new is searched, and room is doubled: a head may come byte by byte.
+        // Only new bytes are searched, and the buffer is doubled: a head may come byte by byte.
         const from = Math.max(size - HEAD_END.length + 1, 0);
         if (size + chunk.length > head.length) head = Buffer.concat([head], 2 * (size + chunk.length));
         size += chunk.copy(head, size);
@@ -87,7 +88,7 @@ export function openTunnel(passage: TunnelOptions, tunnelled: TunnelCallback): S
         const refusal = isTooLong
           ? 'the head of its answer to CONNECT is longer than 16 KB'
           : connectRefusal(head.toString('latin1', 0, after), authority);
-        // The other side of the tunnel may have spoken already; those bytes are the connection's.
+        // The other side of the tunnel may have sent bytes already. They belong to the connection.
         const rest = head.subarray(after + HEAD_END.length, size);
         if (refusal === undefined && rest.length > 0) socket.unshift(rest);
         end(refusal === undefined ? null : proxyError(proxy, refusal));
@@ -101,14 +102,14 @@ export function openTunnel(passage: TunnelOptions, tunnelled: TunnelCallback): S
 
 function connectToProxy({ proxy, trust }: TunnelOptions): Socket {
   const { hostname: host, port } = proxy;
-  const kept = { noDelay: true, keepAlive: true } as const;
-  if (!proxy.isSecure) return tcpConnect({ host, port, autoSelectFamily: true, ...kept });
+  const options = { noDelay: true, keepAlive: true } as const;
+  if (!proxy.isSecure) return tcpConnect({ host, port, autoSelectFamily: true, ...options });
   const servername = isIP(host) === 0 ? host : '';
   const secured = { secureContext: trust, rejectUnauthorized: true, ALPNProtocols: ['http/1.1'] };
-  return tlsConnect({ host, port, servername, ...secured, ...kept });
+  return tlsConnect({ host, port, servername, ...secured, ...options });
 }
 
-/** Why there is no tunnel; `undefined` when there is one. */
+/** Why the proxy refused the tunnel; undefined when it did not. */
 function connectRefusal(head: string, authority: string): string | undefined {
   const status = /^HTTP\/1\.[01] (\d{3})(?:[ \r]|$)/.exec(head)?.[1];
   if (status === undefined) return 'what it answered to CONNECT is not HTTP';
@@ -117,7 +118,7 @@ function connectRefusal(head: string, authority: string): string | undefined {
   return `it answered ${status} to CONNECT ${authority}${hint}`;
 }
 
-/** Without the credentials, which have no place in a log. */
+/** The message has no credentials, because it is logged. */
 function proxyError({ hostname, port }: EgressProxy, what: string): HttpClientError {
   return new HttpClientError(
     'connection_failed',

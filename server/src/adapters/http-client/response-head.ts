@@ -1,26 +1,32 @@
-import { COLON, CR, isFieldValueByte, isTokenByte, LF, SPACE } from '../../model/http-syntax.ts';
+import {
+  COLON,
+  CR,
+  equalsIgnoreCase,
+  isFieldValueByte,
+  isTokenByte,
+  LF,
+  SPACE,
+} from '../../model/http-syntax.ts';
 
-/** What `ResponseHead.read` gives instead of a place. */
+/** Results of `ResponseHead.parse` in place of a position. */
 export const INCOMPLETE = -1;
 export const MALFORMED = -2;
 
 const ZERO = 0x30;
 
 const VERSION = Buffer.from('HTTP/1.');
-const [CONNECTION, KEEP_ALIVE, RETRY_AFTER, CONTENT_LENGTH, TRANSFER_ENCODING] = [
-  'connection',
-  'keep-alive',
-  'retry-after',
-  'content-length',
-  'transfer-encoding',
-].map((name) => Buffer.from(name)) as [Buffer, Buffer, Buffer, Buffer, Buffer];
+const CONNECTION = Buffer.from('connection');
+const KEEP_ALIVE = Buffer.from('keep-alive');
+const RETRY_AFTER = Buffer.from('retry-after');
+const CONTENT_LENGTH = Buffer.from('content-length');
+const TRANSFER_ENCODING = Buffer.from('transfer-encoding');
 
 const CHUNKED = 'chunked';
 
-/** Longer lengths are no lengths: nobody sends a petabyte. */
+/** A length with more digits, a petabyte and more, is malformed. */
 const MAX_LENGTH_DIGITS = 15;
 
-/** Where the status ends in the first line, which is `HTTP/1.x nnn` up to there. */
+/** The end of the status in the first line, which begins with `HTTP/1.x nnn`. */
 const STATUS_END = VERSION.length + 5;
 
 const SWITCHING_PROTOCOLS = 101;
@@ -28,44 +34,44 @@ const NO_CONTENT = 204;
 const NOT_MODIFIED = 304;
 
 /**
- * The head of an answer, as far as a client that only posts needs it: RFC 9112 sections 4 to 6, read strictly, because two readings
- * of where an answer ends would give one request the answer of another. One object reads one head after the other. A head
- * may come in any number of pieces: `read` remembers how far it got and looks at no byte of the head again.
+ * The head of an answer, as far as a client that only posts needs it (RFC 9112 sections 4 to 6). It is read strictly: two
+ * readings of where an answer ends would give one request the answer of another. One object reads one head after the other. A
+ * head may come in any number of pieces: `parse` remembers how far it got and reads no byte twice.
  */
 export class ResponseHead {
   status = 0;
-  /** Bytes of the body; `NaN` when it ends with the connection, and of no meaning when it comes in chunks. */
+  /** Bytes of the body; `NaN` when it ends with the connection, and without meaning when it is chunked. */
   length = 0;
   isChunked = false;
-  /** Whether the connection may carry another request when the body is over. */
+  /** Whether the connection may carry another request after the body. */
   keepAlive = false;
-  /** How long the receiver says it keeps an idle connection, in seconds; `NaN` when it says nothing. */
+  /** The time that the receiver announces to keep an idle connection, in seconds; `NaN` without an announcement. */
   keepAliveSeconds = Number.NaN;
-  /** The first there is, as it came. */
+  /** The first such header, as it came. */
   retryAfter: string | undefined;
-  /** What is wrong with a malformed head. */
+  /** The problem of a malformed head, as the end of a sentence. */
   problem = '';
   #hasLength = false;
   #hasEncoding = false;
   /** Whether the answer is of HTTP/1.0. */
   #isHttp10 = false;
-  /** Whether the connection ends with this answer, whatever else the head says of that. */
+  /** Whether the connection ends with this answer, whatever other headers say. */
   #mustClose = false;
-  /** Where the head begins in the bytes that are being read. The places below are counted from there. */
+  /** Where the head begins in the bytes that are being read. The positions below are relative to it. */
   #start = 0;
-  /** The line that is being read; 0 is the first one. */
+  /** Start of the line that is being read. */
   #line = 0;
-  /** How far that line has been looked at, when the bytes ended within it. */
+  /** End of the part of that line that was read, when the bytes ended within it. */
   #scanned = 0;
   /** The end of the name in that line; 0 while it is not known. */
   #colon = 0;
 
-  /** An interim answer: the one that counts follows. RFC 9110 section 15.2. */
+  /** An interim answer is followed by the final one. RFC 9110 section 15.2. */
   get isInterim(): boolean {
     return this.status < 200;
   }
 
-  /** Must be called before the first `read` of each head. */
+  /** Must be called before the first `parse` of each head. */
   reset(): void {
     this.#hasLength = false;
     this.#hasEncoding = false;
@@ -80,8 +86,8 @@ export class ResponseHead {
   }
 
   /**
-   * The place behind the head that begins at `from`; `INCOMPLETE` when it goes on behind `end`, or `MALFORMED`. After
-   * `INCOMPLETE` it is called again with the same bytes and more behind them.
+   * Returns the position behind the head that begins at `from`; `INCOMPLETE` when the head goes on behind `end`; or
+   * `MALFORMED`. After `INCOMPLETE` it is called again with the same bytes and more behind them.
    */
   parse(bytes: Buffer, from: number, end: number): number {
     this.#start = from;
@@ -95,7 +101,7 @@ export class ResponseHead {
     return at;
   }
 
-  /** The status line; what is not HTTP is seen at its first byte, as it may never have an end. */
+  /** Reads the status line. A protocol other than HTTP is refused at its first byte, as its line may never end. */
   #readStatus(bytes: Buffer, end: number): number {
     const from = this.#start;
     const minor = from + VERSION.length;
@@ -111,7 +117,7 @@ export class ResponseHead {
     }
     if (bytes[minor]! > ZERO + 1) return this.#malformed('it is not HTTP/1.0 or HTTP/1.1');
     this.#isHttp10 = bytes[minor] === ZERO;
-    // An older receiver must say that it keeps the connection.
+    // A receiver that speaks HTTP/1.0 must say that it keeps the connection.
     this.keepAlive = !this.#isHttp10;
     this.status = (bytes[code]! - ZERO) * 100 + (bytes[code + 1]! - ZERO) * 10 + bytes[code + 2]! - ZERO;
     if (this.status < 100) return this.#malformed('its status is none');
@@ -121,7 +127,7 @@ export class ResponseHead {
     return this.#endOfLine(bytes, Math.max(reason, from + this.#scanned), end);
   }
 
-  /** One header line: the place behind it. */
+  /** Reads one header line, and returns the position behind it. */
   #readField(bytes: Buffer, from: number, end: number): number {
     let colon = this.#start + this.#colon;
     if (this.#colon === 0) {
@@ -137,13 +143,13 @@ export class ResponseHead {
     return problem === undefined ? next : this.#malformed(problem);
   }
 
-  /** The bytes end here; the next ones are looked at from this place on. */
+  /** The bytes end here. Reading goes on at this position. */
   #suspendAt(at: number): number {
     this.#scanned = at - this.#start;
     return INCOMPLETE;
   }
 
-  /** The place behind the line that goes on at `at`; nothing but visible characters, blanks and tabs may be in it. */
+  /** Returns the position behind the line that goes on at `at`. Control characters other than tabs are malformed. */
   #endOfLine(bytes: Buffer, at: number, end: number): number {
     for (; at < end; at++) {
       const byte = bytes[at]!;
@@ -158,13 +164,13 @@ export class ResponseHead {
     return this.#suspendAt(at);
   }
 
-  /** Keeps what matters of the header from `from` to `colon` whose value ends at `to`; gives what is wrong with it. */
+  /** Records the header whose name is from `from` to `colon` and whose value ends at `to`. Returns its problem, if any. */
   #recordHeader(bytes: Buffer, from: number, colon: number, to: number): string | undefined {
     switch (colon - from) {
       case CONNECTION.length:
-        if (equalsIgnoreCase(bytes, from, CONNECTION))
+        if (equalsIgnoreCase(bytes, from, CONNECTION)) {
           this.#recordConnection(fieldValue(bytes, colon, to).toLowerCase());
-        else if (equalsIgnoreCase(bytes, from, KEEP_ALIVE)) {
+        } else if (equalsIgnoreCase(bytes, from, KEEP_ALIVE)) {
           const seconds = /(?:^|[,;\s])timeout\s*=\s*"?(\d{1,9})/i.exec(fieldValue(bytes, colon, to))?.[1];
           if (seconds !== undefined) this.keepAliveSeconds = Number(seconds);
         }
@@ -202,8 +208,8 @@ export class ResponseHead {
   }
 
   /**
-   * `chunked` alone, in HTTP/1.1, is what all readers read in one way. After any other coding the connection carries nothing
-   * more, so that no reading of it can reach another answer.
+   * All parsers agree about `chunked` alone in HTTP/1.1. After any other coding the connection is closed, so that no reading of
+   * it can reach another answer.
    */
   #recordTransferEncoding(value: string): string | undefined {
     if (this.#hasEncoding) return 'it has two transfer encodings';
@@ -223,7 +229,7 @@ export class ResponseHead {
     if (this.#hasLength && this.#hasEncoding)
       return this.#malformed('it has a length and a transfer encoding');
     if (this.isInterim || status === NO_CONTENT || status === NOT_MODIFIED) {
-      // A body that must not be there: whether it comes is anybody's guess, and it would be read as the next answer.
+      // A body is not allowed here. If one came all the same, it would be read as the next answer.
       if (this.#hasEncoding || this.length > 0) this.#mustClose = true;
       this.length = 0;
       this.isChunked = false;
@@ -242,12 +248,6 @@ export class ResponseHead {
 
 function isDigit(byte: number): boolean {
   return byte >= ZERO && byte <= ZERO + 9;
-}
-
-/** Whether the bytes at `at` are this name, which is in small letters; the length is known to be the same. */
-function equalsIgnoreCase(bytes: Buffer, at: number, name: Buffer): boolean {
-  for (let nth = 0; nth < name.length; nth++) if ((bytes[at + nth]! | 0x20) !== name[nth]) return false;
-  return true;
 }
 
 function fieldValue(bytes: Buffer, colon: number, to: number): string {

@@ -25,11 +25,11 @@ function read(...pieces: readonly string[]): Read {
   let heard: { status?: number; retryAfter?: string } = {};
   let body = '';
   const hearer = {
-    head(status: number, retryAfter: string | undefined) {
+    onHead(status: number, retryAfter: string | undefined) {
       if (heard.status !== undefined) throw new Error('two heads');
       heard = { status, ...(retryAfter === undefined ? {} : { retryAfter }) };
     },
-    body(bytes: Buffer, from: number, to: number) {
+    onBody(bytes: Buffer, from: number, to: number) {
       body += bytes.toString('latin1', from, to);
     },
   };
@@ -205,13 +205,13 @@ describe('an answer', () => {
     const bytes = Buffer.from(`${OK}Keep-Alive: max=9, timeout=5\r\nContent-Length: 2\r\n\r\nab`);
     for (let nth = 0; nth < 3; nth++) {
       reader.reset();
-      expect(reader.parse(bytes, bytes.length, { head: () => {}, body: () => {} })).toBe('complete');
+      expect(reader.parse(bytes, bytes.length, { onHead: () => {}, onBody: () => {} })).toBe('complete');
       expect(reader.keepAlive).toBe(true);
       expect(reader.keepAliveSeconds).toBe(5);
     }
     reader.reset();
     const silent = Buffer.from(`${OK}Content-Length: 0\r\n\r\n`);
-    reader.parse(silent, silent.length, { head: () => {}, body: () => {} });
+    reader.parse(silent, silent.length, { onHead: () => {}, onBody: () => {} });
     expect(reader.keepAliveSeconds).toBeNaN();
   });
 });
@@ -247,7 +247,7 @@ describe('a head that comes byte by byte', () => {
     try {
       for (const byte of bytes) {
         buffer[0] = byte;
-        progress = reader.parse(buffer, 1, { head: () => {}, body: () => {} });
+        progress = reader.parse(buffer, 1, { onHead: () => {}, onBody: () => {} });
       }
     } finally {
       for (const spy of spies) spy.mockRestore();

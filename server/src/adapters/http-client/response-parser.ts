@@ -1,39 +1,39 @@
 import { COLON, CR, isFieldValueByte, isTokenByte, LF } from '../../model/http-syntax.ts';
 import { INCOMPLETE, MALFORMED, ResponseHead } from './response-head.ts';
 
-/** Longer heads are refused; Node's own limit. */
+/** Longer heads are refused. Node has the same limit. */
 const MAX_HEAD_BYTES = 16 * 1024;
 
-/** Interim answers to one request, and bytes of them: an endpoint could send nothing else, as fast as they are read. */
+/** Bounds on the interim answers to one request: an endpoint could send nothing else, as fast as they are read. */
 export const MAX_INTERIM_RESPONSES = 10;
 const MAX_INTERIM_BYTES = 64 * 1024;
 
 const EMPTY = Buffer.alloc(0);
 
-/** Hears an answer as it is read. */
+/** Gets an answer while it is read. */
 export interface ResponseHandler {
-  /** Once, and not for interim answers. */
-  head(status: number, retryAfter: string | undefined): void;
-  body: BodyCallback;
+  /** Called once, and not for interim answers. */
+  onHead(status: number, retryAfter: string | undefined): void;
+  onBody: BodyCallback;
 }
 
-/** How far an answer has come: there is more of it to come, it is complete, or it is not HTTP. */
+/** `more`: the answer goes on. `malformed`: it is not HTTP. */
 export type ParseProgress = 'more' | 'complete' | 'malformed';
 
 /**
- * Reads the answers of one connection, one after the other, from whatever pieces the network makes of them.
+ * Reads the answers of one connection, one after the other, in pieces of any size.
  *
  * ```
- *   head ──▶ counted ──▶ complete          interim answers (100, 103 …) are passed over: head ──▶ head
+ *   head ──▶ counted ──▶ complete          interim answers (100, 103 …) are skipped: head ──▶ head
  *     ├────▶ chunked ──▶ complete
- *     ├────▶ rest, which ends with the connection
+ *     ├────▶ until_close                   the body ends with the connection
  *     └────▶ complete                      without a body
  * ```
  */
 export class ResponseParser {
   readonly #head = new ResponseHead();
-  #state: 'head' | 'counted' | 'chunked' | 'rest' | 'complete' = 'head';
-  /** The beginning of a head whose end is not here yet, in its first `#heldLength` bytes. */
+  #state: 'head' | 'counted' | 'chunked' | 'until_close' | 'complete' = 'head';
+  /** The beginning of a head whose end is not here yet, in its first `#partialLength` bytes. */
   #partialHead: Buffer = EMPTY;
   #partialLength = 0;
   #interim = 0;
@@ -43,7 +43,7 @@ export class ResponseParser {
   #keeps = false;
   #problem = '';
 
-  /** The next answer is that to a request which is sent now. */
+  /** Must be called when a request is sent: the next bytes are its answer. */
   reset(): void {
     this.#state = 'head';
     this.#keeps = false;
@@ -52,19 +52,19 @@ export class ResponseParser {
     this.#head.reset();
   }
 
-  /** Whether the connection may carry another request; true only when the answer is complete, and nothing came behind it. */
+  /** Whether the connection may carry another request: the answer is complete, and nothing came behind it. */
   get keepAlive(): boolean {
     return this.#keeps;
   }
 
-  /** How long the receiver says it keeps the idle connection, in seconds; `NaN` when it says nothing. */
+  /** The time that the receiver announces to keep the idle connection, in seconds; `NaN` without an announcement. */
   get keepAliveSeconds(): number {
     return this.#head.keepAliveSeconds;
   }
 
   /** Whether the end of the connection is the end of the answer. */
   get endsWithConnection(): boolean {
-    return this.#state === 'rest';
+    return this.#state === 'until_close';
   }
 
   /** What is wrong with a malformed answer, as the end of a sentence. */
@@ -72,15 +72,15 @@ export class ResponseParser {
     return this.#problem;
   }
 
-  /** Reads the first `length` bytes of a buffer, which belongs to somebody else again when this returns. */
-  parse(bytes: Buffer, length: number, hearer: ResponseHandler): ParseProgress {
-    if (this.#state !== 'head') return this.#readBody(bytes, 0, length, hearer);
-    if (this.#partialLength === 0) return this.#readHead(bytes, length, hearer);
+  /** Reads the first `length` bytes of a buffer. The buffer is reused by others when this returns. */
+  parse(bytes: Buffer, length: number, handler: ResponseHandler): ParseProgress {
+    if (this.#state !== 'head') return this.#readBody(bytes, 0, length, handler);
+    if (this.#partialLength === 0) return this.#readHead(bytes, length, handler);
     this.#appendPartial(bytes, length);
-    return this.#readHead(this.#partialHead, this.#partialLength, hearer);
+    return this.#readHead(this.#partialHead, this.#partialLength, handler);
   }
 
-  #readHead(bytes: Buffer, length: number, hearer: ResponseHandler): ParseProgress {
+  #readHead(bytes: Buffer, length: number, handler: ResponseHandler): ParseProgress {
     const head = this.#head;
     let at = 0;
     for (;;) {
@@ -102,11 +102,11 @@ export class ResponseParser {
     }
     this.#dropPartial();
     this.#state = this.#bodyKind();
-    hearer.head(head.status, head.retryAfter);
-    return this.#readBody(bytes, at, length, hearer);
+    handler.onHead(head.status, head.retryAfter);
+    return this.#readBody(bytes, at, length, handler);
   }
 
-  /** A copy of the beginning of a head, from `at` to `length`: the buffer is read into again. */
+  /** Copies the beginning of a head, from `at` to `length`, because the buffer is reused for the next read. */
   #savePartial(bytes: Buffer, at: number, length: number): void {
     if (at === length) this.#dropPartial();
     else if (bytes !== this.#partialHead) this.#partialHead = Buffer.from(bytes.subarray(at, length));
@@ -114,7 +114,7 @@ export class ResponseParser {
     this.#partialLength = length - at;
   }
 
-  /** Twice the room whenever it runs out, so that no byte is copied more than a few times, however small the pieces are. */
+  /** Doubles the buffer when it is full, so that no byte is copied more than a few times, however small the pieces are. */
   #appendPartial(bytes: Buffer, length: number): void {
     const size = this.#partialLength + length;
     if (size > this.#partialHead.length) {
@@ -131,39 +131,39 @@ export class ResponseParser {
     this.#partialLength = 0;
   }
 
-  #bodyKind(): 'counted' | 'chunked' | 'rest' {
+  #bodyKind(): 'counted' | 'chunked' | 'until_close' {
     const { isChunked, length } = this.#head;
     if (isChunked) {
       this.#chunks ??= new ChunkedBodyParser();
       this.#chunks.reset();
       return 'chunked';
     }
-    if (Number.isNaN(length)) return 'rest';
+    if (Number.isNaN(length)) return 'until_close';
     this.#remaining = length;
     return 'counted';
   }
 
-  #readBody(bytes: Buffer, from: number, end: number, hearer: ResponseHandler): ParseProgress {
+  #readBody(bytes: Buffer, from: number, end: number, handler: ResponseHandler): ParseProgress {
     let at = from;
     switch (this.#state) {
       case 'counted':
         at = Math.min(from + this.#remaining, end);
         this.#remaining -= at - from;
-        if (at > from) hearer.body(bytes, from, at);
+        if (at > from) handler.onBody(bytes, from, at);
         return this.#remaining > 0 ? 'more' : this.#complete(at === end);
       case 'chunked': {
         const chunks = this.#chunks!;
-        at = chunks.parse(bytes, from, end, (...piece) => hearer.body(...piece));
+        at = chunks.parse(bytes, from, end, (...piece) => handler.onBody(...piece));
         if (at === MALFORMED) return this.#malformed('its body is not in chunks as its head says');
         return chunks.isComplete ? this.#complete(at === end) : 'more';
       }
       default:
-        if (end > from) hearer.body(bytes, from, end);
+        if (end > from) handler.onBody(bytes, from, end);
         return 'more';
     }
   }
 
-  /** Bytes behind an answer are none that anybody asked for: they must not become the answer to the next request. */
+  /** Bytes behind an answer belong to no request. They must not become the answer to the next one. */
   #complete(isLast: boolean): ParseProgress {
     this.#state = 'complete';
     this.#keeps = isLast && this.#head.keepAlive;
@@ -178,21 +178,21 @@ export class ResponseParser {
 
 const SEMICOLON = 0x3b;
 
-/** Digits of a chunk's size: more than any body has bytes. */
+/** Digits of a chunk's size; no body is longer. */
 const MAX_SIZE_DIGITS = 12;
 
-/** Bytes of chunk extensions and trailers, which nobody here reads. */
+/** Bytes of chunk extensions and trailers, which are skipped. */
 const MAX_EXTENSION_BYTES = 16 * 1024;
 
-/** Takes the bytes from `from` to `to` of a body; they are gone when this returns. */
+/** Takes the bytes of a body from `from` to `to`. The buffer is reused by others when this returns. */
 export type BodyCallback = (bytes: Buffer, from: number, to: number) => void;
 
 /**
- * A body that comes in chunks, read over as many pieces as it takes. RFC 9112 section 7.1.
+ * Reads a body in chunks, in pieces of any size. RFC 9112 section 7.1.
  *
  * ```
  *   size ──▶ extension ──▶ size-lf ──▶ data ──▶ data-cr ──▶ data-lf ──▶ size …
- *    └────────────────────────▲ └─(size 0)─▶ trailer ──▶ last-lf ──▶ over
+ *    └────────────────────────▲ └─(size 0)─▶ trailer ──▶ last-lf ──▶ end
  *                                              ▲ └▶ trailer-name ──▶ trailer-value ─┐
  *                                              └──────────── trailer-lf ◀───────────┘
  * ```
@@ -210,7 +210,7 @@ export class ChunkedBodyParser {
     | 'trailer-value'
     | 'trailer-lf'
     | 'last-lf'
-    | 'over' = 'size';
+    | 'end' = 'size';
   #size = 0;
   #digits = 0;
   #extensionBytes = 0;
@@ -223,13 +223,13 @@ export class ChunkedBodyParser {
   }
 
   get isComplete(): boolean {
-    return this.#state === 'over';
+    return this.#state === 'end';
   }
 
-  /** The place behind what was read, which is `end` unless the body is over; or `MALFORMED`. */
+  /** Returns the place behind the bytes it has read, which is `end` unless the body ends before; or `MALFORMED`. */
   parse(bytes: Buffer, from: number, end: number, take: BodyCallback): number {
     let at = from;
-    while (at < end && this.#state !== 'over') {
+    while (at < end && this.#state !== 'end') {
       if (this.#state === 'data') {
         const to = Math.min(at + this.#size, end);
         take(bytes, at, to);
@@ -241,7 +241,7 @@ export class ChunkedBodyParser {
     return at;
   }
 
-  /** False when the byte has no place here. */
+  /** False when the byte is not allowed here. */
   #step(byte: number): boolean {
     switch (this.#state) {
       case 'size':
@@ -270,7 +270,7 @@ export class ChunkedBodyParser {
         this.#state = 'trailer';
         return byte === LF;
       default:
-        this.#state = 'over';
+        this.#state = 'end';
         return byte === LF;
     }
   }

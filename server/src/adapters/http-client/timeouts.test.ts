@@ -10,7 +10,7 @@ afterEach(() => {
 });
 
 function entry(expire: () => void): TimeoutEntry {
-  return { deadline: 0, row: undefined, before: undefined, after: undefined, expire };
+  return { deadline: 0, list: undefined, previous: undefined, next: undefined, expire };
 }
 
 test('ends what is over, in order, none early and none more than two steps late', () => {

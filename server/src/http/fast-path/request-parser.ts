@@ -1,14 +1,14 @@
-import { COLON, CR, LF, SPACE, TOKEN_BYTES } from '../../model/http-syntax.ts';
+import { COLON, CR, equalsIgnoreCase, LF, SPACE, TOKEN_BYTES } from '../../model/http-syntax.ts';
 import { type CallAction, findCallRoute } from '../routes.ts';
 
 /**
- * Reads the head of a plain request: a call as nearly every client sends it.
+ * The head of a plain request: a call as nearly every client sends it.
  *
- * One-sided: what passes has one reading only, and every HTTP parser has the same. What is refused may be valid all the
- * same (other methods and paths, chunks, bytes beyond ASCII, a head that is not all here) and is left to `node:http`. The
- * rules are narrower than RFC 9112 in everything that two parsers have ever read in two ways: lines end in CR LF; a name is a
- * token with its colon right behind it; no line is folded; the length is there once, in plain digits, and nothing else says how
- * long the body is. So no request can hide in the body of another.
+ * The parser is one-sided. A head that it accepts has one reading only, in every HTTP parser. A head that it rejects may be
+ * valid (other methods and paths, chunks, bytes beyond ASCII, a head that is not complete) and is left to `node:http`. Its
+ * rules are narrower than RFC 9112 wherever two parsers have been known to disagree: lines end in CR LF; a name is a token with
+ * its colon right behind it; no line is folded; the length is there once, in plain digits, and no other header says how long
+ * the body is. No request can hide in the body of another.
  */
 export interface FastPathRequest {
   readonly action: CallAction;
@@ -35,7 +35,7 @@ const MAX_HEAD_BYTES = 8192;
 /** More headers are left to `node:http`, which counts them and refuses more than 1,000. Clients send a dozen. */
 const MAX_HEADERS = 100;
 
-/** So many digits are a number whatever the parser. */
+/** Digits that every parser reads as a number. */
 const MAX_DIGITS = 9;
 
 const REQUEST_START = Buffer.from('POST /v1/');
@@ -44,14 +44,14 @@ const KEEP_ALIVE = Buffer.from('keep-alive');
 
 /** 1 for the bytes of a value. */
 const PRINTABLE = byteTable(/[ -~]/);
-/** 1 for the bytes of a target that have no meaning to anybody but us. */
+/** 1 for the bytes of a target that every proxy passes on unchanged. */
 const IN_TARGET = byteTable(/[\w!$%&'()*+,\-./:;=?@~]/);
 
 function byteTable(pattern: RegExp): Uint8Array {
   return Uint8Array.from({ length: 256 }, (_, byte) => (pattern.test(String.fromCharCode(byte)) ? 1 : 0));
 }
 
-/** Headers that are looked at. A bit each, as none of them may be there twice. */
+/** Headers that are read, one bit each: none may be there twice. */
 const CONTENT_LENGTH = 1;
 const CONTENT_ENCODING = 2;
 const AUTHORIZATION = 4;
@@ -59,10 +59,10 @@ const TRACEPARENT = 8;
 const ORIGIN = 16;
 const CONNECTION = 32;
 const FORWARDED_FOR = 64;
-/** Nobody looks at their values, but two of them are no plain request. */
+/** The values of these two are not read, but a repeated one is not plain. */
 const HOST = 128;
 const CONTENT_TYPE = 256;
-/** They change how the request is read, or what is answered and when. */
+/** Headers that change how the request is read, or how and when it is answered. */
 const UNSUPPORTED_HEADER = 512;
 
 const HEADER_NAMES: readonly (readonly [name: string, field: number])[] = [
@@ -93,10 +93,10 @@ const HEADERS_BY_LENGTH: readonly (readonly KnownHeader[])[] = Array.from({ leng
   })),
 );
 
-/** What has been read so far. */
+/** The part of the head that has been read. */
 interface HeadState {
   seen: number;
-  /** Where the value is that was read last. */
+  /** The position of the last value. */
   from: number;
   to: number;
   contentLength: number;
@@ -106,7 +106,7 @@ interface HeadState {
   forwardedFor: string | undefined;
 }
 
-/** The plain request that begins with the first of these bytes; its body need not be here. */
+/** Reads the plain request that begins with the first of these bytes; undefined when it is not plain. Its body may follow later. */
 export function parseFastPathRequest(bytes: Buffer): FastPathRequest | undefined {
   if (!startsWithAt(bytes, 0, REQUEST_START)) return undefined;
   const targetEnd = skipWhile(IN_TARGET, bytes, REQUEST_START.length);
@@ -146,7 +146,7 @@ function pathOfTarget(bytes: Buffer, targetEnd: number): string {
   return bytes.toString('latin1', 'POST '.length, end);
 }
 
-/** The place behind the empty line; `at` is the first line behind the request line. */
+/** Returns the position behind the empty line. `at` is the first line behind the request line. */
 function readHead(bytes: Buffer, at: number, head: HeadState): number {
   for (let headers = 0; bytes[at] !== CR; headers++) {
     at = readHeaderLine(bytes, at, head);
@@ -155,7 +155,7 @@ function readHead(bytes: Buffer, at: number, head: HeadState): number {
   return bytes[at + 1] === LF && at + 2 <= MAX_HEAD_BYTES ? at + 2 : UNSUPPORTED;
 }
 
-/** The place behind the line that begins at `at`. A byte behind the last one is `undefined`, which ends every loop here. */
+/** Returns the position behind the line that begins at `at`. A byte behind the last one is `undefined`, which ends every loop. */
 function readHeaderLine(bytes: Buffer, at: number, head: HeadState): number {
   const colon = skipWhile(TOKEN_BYTES, bytes, at);
   if (colon === at || bytes[colon] !== COLON) return UNSUPPORTED;
@@ -172,7 +172,7 @@ function readHeaderLine(bytes: Buffer, at: number, head: HeadState): number {
   return readValue(bytes, field, head) ? to + 2 : UNSUPPORTED;
 }
 
-/** Which header it is whose name is from `at` to `end`; 0 when it is none of those that are looked at. */
+/** The bit of the header whose name is from `at` to `end`; 0 for a header that is not read. */
 function headerAt(bytes: Buffer, at: number, end: number): number {
   const known = HEADERS_BY_LENGTH[end - at];
   if (known === undefined) return 0;
@@ -180,7 +180,7 @@ function headerAt(bytes: Buffer, at: number, end: number): number {
   return 0;
 }
 
-/** False when the request is not plain with this value. */
+/** False when this value makes the request not plain. */
 function readValue(bytes: Buffer, field: number, head: HeadState): boolean {
   const { from, to } = head;
   switch (field) {
@@ -225,11 +225,5 @@ function skipWhile(kind: Uint8Array, bytes: Buffer, at: number): number {
 
 function startsWithAt(bytes: Buffer, at: number, expected: Uint8Array): boolean {
   for (let nth = 0; nth < expected.length; nth++) if (bytes[at + nth] !== expected[nth]) return false;
-  return true;
-}
-
-/** Whether this name is there, in whatever letters. Of the bytes of tokens, only capital letters become others. */
-function equalsIgnoreCase(bytes: Buffer, at: number, name: Uint8Array): boolean {
-  for (let nth = 0; nth < name.length; nth++) if ((bytes[at + nth]! | SPACE) !== name[nth]) return false;
   return true;
 }

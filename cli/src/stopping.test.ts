@@ -28,7 +28,7 @@ describe('stopping', () => {
   it('is asked for by the program itself', async () => {
     const { requested, request } = stopping();
     request();
-    await requested;
+    await expect(requested).resolves.toBeUndefined();
   });
 
   it('is abandoned at a second signal', () => {

@@ -50,7 +50,7 @@ describe('the examples of the README', () => {
   });
 
   it('has an example of a spool that ends with an empty one', async () => {
-    await play(examples('js')[2]!);
+    expect(await play(examples('js')[2]!)).toMatchObject({ stderr: '' });
   });
 
   it('has an example of a signal that ends the program after its calls', async () => {

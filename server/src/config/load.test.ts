@@ -3,31 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { DAY } from '../model/time.ts';
 import { ConfigError, type ConfigInputs, loadConfig } from './load.ts';
 
-/** spec/contract.md, "Configuration file", to the letter. */
-const CONTRACT = `host: 0.0.0.0
-port: 8080
-data: ./data                       # embedded engine; or:  database: postgres://…   for a cluster
-admin: { token: \${MILLRACE_ADMIN_TOKEN} }
-retention: { events: 7d, deadLetters: 30d }
-unknownWriteKeys: refuse           # discard
-egress: { allow: [10.20.0.0/16] }  # private ranges that endpoints may resolve to; default none
-sources:
-  - name: website
-    writeKeys: [wk_web_1]
-    mode: standard                 # strict
-    whenDisabled: refuse           # discard
-destinations:
-  - name: crm
-    type: webhooks
-    sources: [website]
-    enabled: true
-    settings:
-      endpoints:
-        - { url: https://example.com/hook, headers: { X-Team: growth } }
-      sharedSecret: \${CRM_SECRET}
-      format: documented           # canonical
-      success: any                 # each
-`;
+/** The file of spec/contract.md, "Configuration file". */
+const CONTRACT = (() => {
+  const page = readFileSync(new URL('../../../spec/contract.md', import.meta.url), 'utf8');
+  const [, yaml] = /^## Configuration file\n\n```yaml\n([\s\S]*?)^```$/m.exec(page) ?? [];
+  if (yaml === undefined) throw new Error('spec/contract.md shows no configuration file');
+  return yaml;
+})();
 
 function load(text?: string, rest: Partial<ConfigInputs> = {}) {
   const file = text === undefined ? {} : { file: { path: 'millrace.yaml', text } };

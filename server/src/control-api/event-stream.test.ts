@@ -141,5 +141,6 @@ describe('an answer that goes on', () => {
     body.client!.end();
     await running.listener.stop();
     await body.has('gone');
+    expect(body.notes).not.toContain('drained');
   });
 });

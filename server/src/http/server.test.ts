@@ -180,8 +180,9 @@ describe('stop', () => {
 
   test('may be called again, and before a start', async () => {
     running = await startTestServer();
-    await Promise.all([running.listener.stop(), running.listener.stop()]);
-    await running.listener.stop();
+    const stops = [running.listener.stop(), running.listener.stop()];
+    expect(await Promise.all(stops)).toEqual([undefined, undefined]);
+    await expect(running.listener.stop()).resolves.toBeUndefined();
     const { listener } = await startTestServer();
     const never = createHttpServer({
       receiver: () => {},
@@ -191,7 +192,7 @@ describe('stop', () => {
       host: '127.0.0.1',
       port: 0,
     });
-    await never.stop();
+    await expect(never.stop()).resolves.toBeUndefined();
     await listener.stop();
   });
 });

@@ -340,6 +340,7 @@ describe('a receiver that closes after its answers and does not say so', () => {
       onOne = connection === last ? onOne + 1 : 0;
       last = connection;
     }
+    expect(server.requests.slice(-50).map(({ connection }) => connection)).toEqual(Array(50).fill(last));
   });
 });
 

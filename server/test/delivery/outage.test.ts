@@ -27,6 +27,7 @@ describe('an outage', () => {
     const world = await World.open({ behave: () => HANGS });
     await world.accept(500);
     await world.clock.passUntil(() => world.stateOf(CRM).breaker === 'open', MINUTE);
+    expect(world.stateOf(CRM)).toMatchObject({ state: 'failing', breaker: 'open' });
   });
 
   it('holds nothing in memory while it lasts, and loses nothing of what was there', async () => {

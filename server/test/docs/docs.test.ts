@@ -37,7 +37,7 @@ describe('the documentation', () => {
   it.each(ofLanguage('json').map((block) => [whereOf(block), block] as const))(
     'has JSON at %s',
     (_, { text }) => {
-      JSON.parse(text);
+      expect(() => JSON.parse(text)).not.toThrow();
     },
   );
 

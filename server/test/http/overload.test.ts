@@ -271,7 +271,9 @@ describe('bodies in pieces of a few bytes', () => {
       const client = await connect();
       await client.send(head(path), dust(5000));
       await client.closed;
+      expect([path, client.isGone]).toEqual([path, true]);
     }
+    expect(running!.calls).toEqual([]);
   });
 });
 

@@ -167,6 +167,7 @@ describe('the listener', () => {
     // The clock of these tests stands still: the grace never ends.
     await running.listener.stop();
     await Promise.all([handshaking.closed, silent.closed]);
+    expect([handshaking.isGone, silent.isGone, running.calls]).toEqual([true, true, []]);
   });
 
   test('lets a request under way finish when it stops', async () => {

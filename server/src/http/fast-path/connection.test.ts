@@ -318,6 +318,7 @@ describe('a client that has closed its side', () => {
     connection.destroy();
     // The clock of these tests stands still: the grace never ends.
     await running!.listener.stop();
+    expect(running!.calls).toHaveLength(1);
   });
 });
 

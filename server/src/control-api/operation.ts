@@ -60,44 +60,82 @@ export interface OperationInput {
   readonly ifMatch: string | undefined;
 }
 
-/** What would be done; see `Operation.dryRun`. */
-export class DryRunResult {
-  readonly value: object;
+/** The answer to a request that only asks what would be done; see `ApiOperation.dryRun`. */
+export class DryRunResult<Value extends object = object> {
+  readonly value: Value;
 
-  constructor(value: object) {
+  constructor(value: Value) {
     this.value = value;
   }
 }
 
 /** An answer with its ETag. */
-export class TaggedResult {
-  readonly value: object;
+export class TaggedResult<Value extends object = object> {
+  readonly value: Value;
   readonly tag: string;
 
-  constructor(value: object, tag: string) {
+  constructor(value: Value, tag: string) {
     this.value = value;
     this.tag = tag;
   }
 }
 
-/** An operation whose input has the types of its schemas. */
-export function defineOperation<Query extends z.ZodType, Body extends z.ZodType>(
-  one: Omit<ApiOperation, 'query' | 'body' | 'run'> & {
+/**
+ * A schema for every key of a type that another stage publishes. `satisfies Shape<Report>` does not compile when a key of the
+ * report is renamed or missing, an optional one too. The types of the values are compared where an operation returns the report.
+ */
+export type Shape<Report> = { readonly [Key in keyof Report]-?: z.ZodType };
+
+/** The values that a schema describes, read-only. A loose object may have further keys. */
+export type Described<Value> = Value extends readonly (infer Entry)[]
+  ? readonly Described<Entry>[]
+  : Value extends object
+    ? string extends keyof Value
+      ? unknown extends Value[string & keyof Value]
+        ? { readonly [Key in keyof Value as string extends Key ? never : Key]: Described<Value[Key]> }
+        : Readonly<Record<string, Described<Value[string & keyof Value]>>>
+      : { readonly [Key in keyof Value]: Described<Value[Key]> }
+    : Value;
+
+/** The values that an operation may return, by its schemas. */
+type OperationValue<Answer extends z.ZodType, DryRun extends z.ZodType> =
+  | Described<z.output<Answer>>
+  | TaggedResult<Described<z.output<Answer>> & object>
+  | DryRunResult<Described<z.output<DryRun>> & object>
+  | StreamResult
+  | undefined;
+
+/** An operation whose input and answers have the types of its schemas. */
+export function defineOperation<
+  Query extends z.ZodType,
+  Body extends z.ZodType,
+  Answer extends z.ZodType,
+  DryRun extends z.ZodType,
+>(
+  one: Omit<ApiOperation, 'query' | 'body' | 'answer' | 'dryRun' | 'run'> & {
     readonly query?: Query;
     readonly body?: Body;
+    readonly answer?: Answer;
+    readonly dryRun?: DryRun;
     readonly run: (
       input: Omit<OperationInput, 'query' | 'body'> & {
         readonly query: z.output<Query>;
         readonly body: z.output<Body>;
       },
-    ) => Promise<object | undefined>;
+    ) => Promise<OperationValue<Answer, DryRun>>;
   },
 ): ApiOperation {
   const { run, ...rest } = one;
   return {
     ...rest,
-    run: (input) =>
-      run({ ...input, query: input.query as z.output<Query>, body: input.body as z.output<Body> }),
+    run: async (input) => {
+      const value = await run({
+        ...input,
+        query: input.query as z.output<Query>,
+        body: input.body as z.output<Body>,
+      });
+      return value as object | undefined;
+    },
   };
 }
 

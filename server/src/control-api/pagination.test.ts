@@ -4,11 +4,11 @@ import * as z from 'zod';
 import {
   decodeCursor,
   encodeCursor,
-  formatLogPlace,
+  formatPageStart,
   pageByName,
   pageQuery,
-  parseLogPlace,
   parseNumberCursor,
+  parsePageStart,
   timeParameter,
 } from './pagination.ts';
 import { Problem } from './problem.ts';
@@ -45,7 +45,7 @@ describe('a cursor', () => {
   it.each([{ below: 0 }, { below: 2 ** 52 }, { below: 13, after: 0 }, { below: 13, after: 2 ** 26 + 5 }])(
     'can be of a place in the log: %o',
     (place) => {
-      expect(parseLogPlace(formatLogPlace(place))).toEqual({ from: place });
+      expect(parsePageStart(formatPageStart(place))).toEqual({ from: place });
     },
   );
 });

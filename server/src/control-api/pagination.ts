@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
+import type { PageStart } from '../reporting/contract.ts';
 import { Problem } from './problem.ts';
 
 /**
@@ -30,18 +31,12 @@ function checksumOf(place: string, asked: object): string {
     .slice(0, CHECKSUM_LENGTH);
 }
 
-/** A place in a log. */
-export interface LogPlace {
-  readonly below: number;
-  readonly after?: number;
-}
-
-export function formatLogPlace({ below, after }: LogPlace): string {
+export function formatPageStart({ below, after }: PageStart): string {
   return after === undefined ? String(below) : `${below}-${after}`;
 }
 
 /** Of a text that was checked. */
-export function parseLogPlace(text: string | undefined): { readonly from?: LogPlace } {
+export function parsePageStart(text: string | undefined): { readonly from?: PageStart } {
   if (text === undefined) return {};
   const [below, after] = text.split('-').map(Number);
   return { from: after === undefined ? { below: below! } : { below: below!, after } };

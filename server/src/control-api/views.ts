@@ -29,7 +29,11 @@ export function formatDuration(duration: Duration): string {
 export type SourceView = Omit<SourceRecord, 'dedupeWindow'> & { readonly dedupeWindow?: string };
 
 /** A destination as the configuration file has it, with something in the place of its secrets. */
-export type DestinationView<Secret = SecretMask> = Omit<DestinationRecord, 'settings' | 'pauses'> & {
+export type DestinationView<Secret = SecretMask> = Omit<
+  DestinationRecord,
+  'settings' | 'pauses' | 'paused'
+> & {
+  readonly paused?: true;
   readonly settings: MaskedSettings<Secret>;
 };
 

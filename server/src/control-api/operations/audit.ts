@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { isObject, type Json } from '../../model/json.ts';
+import { isObject, type Json, type JsonObject } from '../../model/json.ts';
 import { maskUrl } from '../../model/secrets.ts';
 import type { AuditEntry } from '../../ports/settings-store.ts';
 import { type ApiOperation, defineOperation } from '../operation.ts';
@@ -40,9 +40,14 @@ export function auditOperations({ settings }: Pick<RecordDependencies, 'settings
 
 function entryView({ at, by, action, kind, name, before, after }: AuditEntry) {
   return {
-    ...{ at: new Date(at).toISOString(), by, action, kind, name },
-    ...(before === undefined ? {} : { before: withMaskedUrls(before) }),
-    ...(after === undefined ? {} : { after: withMaskedUrls(after) }),
+    at: new Date(at).toISOString(),
+    by,
+    action,
+    kind,
+    name,
+    // Records are objects.
+    ...(before === undefined ? {} : { before: withMaskedUrls(before) as JsonObject }),
+    ...(after === undefined ? {} : { after: withMaskedUrls(after) as JsonObject }),
   };
 }
 

@@ -148,6 +148,6 @@ function startBackup(
   return promise;
 }
 
-function backupView({ began, took, at, ...record }: BackupRecord, now: Monotonic): object {
+function backupView({ began, took, at, ...record }: BackupRecord, now: Monotonic) {
   return { ...record, at: new Date(at).toISOString(), seconds: (took ?? now - began) / SECOND };
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { Destination } from '../../model/destination.ts';
 import { isObject, type JsonObject } from '../../model/json.ts';
-import type { AuditEntry, RecordName, SettingsSnapshot } from '../../ports/settings-store.ts';
+import type { AuditEntry, RecordKind, RecordName, SettingsSnapshot } from '../../ports/settings-store.ts';
 import { type DesiredRecords, diffRecords } from '../changes.ts';
 import { type ApiOperation, defineOperation } from '../operation.ts';
 import { type Fault, Problem } from '../problem.ts';
@@ -54,7 +54,7 @@ export function configOperations(tools: DestinationOperationDependencies): ApiOp
       }),
       problems: ['confirmation_needed'],
       run: async ({ query, body, by }) => {
-        let said = {};
+        let planned: PlannedChanges = { changes: [], kept: [], disconnects: [] };
         const first = desiredRecords(body, settings.now(), { ...tools, prune: query.prune });
         // Outside of the change, because other changes would wait while names are looked up.
         const found = await checkEndpoints(destinationsWithPaths(first), settings.now(), tools);
@@ -62,7 +62,7 @@ export function configOperations(tools: DestinationOperationDependencies): ApiOp
           const wish = desiredRecords(body, now, { ...tools, prune: query.prune });
           const changes = diffRecords(wish, now, { by, clock });
           const cut = disconnectedBy(wish, now);
-          said = {
+          planned = {
             changes: (changes.audit ?? []).map(changeView),
             kept: keptRecords(body, now, query.prune),
             disconnects: await pendingDeliveries(cut, tools),
@@ -71,10 +71,16 @@ export function configOperations(tools: DestinationOperationDependencies): ApiOp
           if (!query.confirm) await refuseDisconnecting(cut, tools);
           return changes;
         });
-        return { applied: !query.dryRun, ...said, warnings: found };
+        return { applied: !query.dryRun, ...planned, warnings: found };
       },
     }),
   ];
+}
+
+interface PlannedChanges {
+  readonly changes: readonly ReturnType<typeof changeView>[];
+  readonly kept: readonly string[];
+  readonly disconnects: readonly { readonly destination: string; readonly owed: number }[];
 }
 
 /** By name, so that two servers with the same records say the same. */
@@ -160,7 +166,10 @@ async function pendingDeliveries(
 
 function changeView({ action, kind, name, before, after }: AuditEntry) {
   return {
-    ...{ action, kind, name },
+    action,
+    // A configuration file has no replays.
+    kind: kind as Exclude<RecordKind, 'replay'>,
+    name,
     ...(isObject(before) ? { before } : {}),
     ...(isObject(after) ? { after } : {}),
   };

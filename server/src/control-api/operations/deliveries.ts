@@ -1,40 +1,31 @@
 import * as z from 'zod';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
-import { type ApiOperation, defineOperation } from '../operation.ts';
+import type {
+  DeliveryQuery,
+  DeliverySummary,
+  Page,
+  PageRequest,
+  PageStart,
+} from '../../reporting/contract.ts';
+import { type ApiOperation, defineOperation, type Shape } from '../operation.ts';
 import {
   decodeCursor,
   encodeCursor,
-  formatLogPlace,
-  type LogPlace,
+  formatPageStart,
   pageQuery,
-  parseLogPlace,
+  parsePageStart,
   timeParameter,
 } from '../pagination.ts';
 import { Problem } from '../problem.ts';
-import {
-  type EventSearchFilter,
-  eventFilterFields,
-  type SearchPage,
-  type SearchPageOptions,
-  searchPageSchema,
-  searchPageView,
-  sourceFilter,
-} from './events.ts';
+import { eventFilterFields, searchPageSchema, searchPageView, sourceFilter } from './events.ts';
 import { attemptSchema } from './reports.ts';
-
-export interface DeliverySearchFilter extends EventSearchFilter {
-  /** Id of the destination. */
-  readonly destination?: number;
-  readonly state?: 'pending' | 'retrying' | 'delivered' | 'dead';
-  readonly reason?: string;
-}
 
 export interface DeliveryOperationDependencies {
   readonly settings: { now(): SettingsSnapshot };
   readonly search: {
-    deliveries(wish: DeliverySearchFilter, page: SearchPageOptions<LogPlace>): Promise<SearchPage<LogPlace>>;
+    deliveries(query: DeliveryQuery, page: PageRequest<PageStart>): Promise<Page<DeliverySummary>>;
     /** `from` and `to` are about when they were given up. */
-    dead(wish: DeliverySearchFilter, page: SearchPageOptions<string>): Promise<SearchPage<string>>;
+    dead(query: DeliveryQuery, page: PageRequest<string>): Promise<Page<DeliverySummary, string>>;
   };
 }
 
@@ -71,7 +62,7 @@ const deliverySchema = z.object({
   type: z.string().exactOptional(),
   receivedAt: z.string().exactOptional(),
   attempts: z.array(attemptSchema),
-});
+} satisfies Shape<DeliverySummary>);
 
 /** spec/contract.md, "Operations on deliveries". */
 export function deliveryOperations({ settings, search }: DeliveryOperationDependencies): ApiOperation[] {
@@ -97,8 +88,8 @@ export function deliveryOperations({ settings, search }: DeliveryOperationDepend
             encodeCursor(next, list),
           );
         }
-        const page = await search.deliveries(wish, { limit, ...parseLogPlace(place) });
-        return searchPageView(page, (next) => encodeCursor(formatLogPlace(next), list));
+        const page = await search.deliveries(wish, { limit, ...parsePageStart(place) });
+        return searchPageView(page, (next) => encodeCursor(formatPageStart(next), list));
       },
     }),
   ];

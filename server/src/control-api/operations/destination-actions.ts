@@ -6,6 +6,7 @@ import type { Event } from '../../model/event.ts';
 import { maskUrl, type SecretMask } from '../../model/secrets.ts';
 import type { Time } from '../../model/time.ts';
 import type { OutboundRequest } from '../../ports/http-client.ts';
+import type { DestinationStatus } from '../../reporting/contract.ts';
 import { diffRecords } from '../changes.ts';
 import { type ApiOperation, defineOperation, type OperationInput } from '../operation.ts';
 import { destinationByName, maskSchema, type RecordDependencies } from '../records.ts';
@@ -42,14 +43,9 @@ export interface DestinationActionDependencies extends Pick<RecordDependencies, 
   /** Sends an event to every endpoint once, the way of every delivery, owed to nobody. */
   readonly tryOut: (event: Event, destination: Destination) => Promise<readonly TestRequestResult[]>;
   readonly newMessageId: () => string;
-  readonly statusOf: (destination: Destination) => Promise<PendingSummary>;
-}
-
-/** What of a destination waits. Times are ISO 8601. */
-interface PendingSummary {
-  readonly pending: number;
-  readonly oldestPendingAt?: string;
-  readonly oldestKeptUntil?: string;
+  readonly statusOf: (
+    destination: Destination,
+  ) => Promise<Pick<DestinationStatus, 'pending' | 'oldestPendingAt' | 'oldestKeptUntil'>>;
 }
 
 /** How it stands after the switch, and how much waits. */
@@ -163,12 +159,12 @@ async function switchTo(
 function testResultView(
   { request, attempt }: TestRequestResult,
   configured: Readonly<Record<string, string | SecretMask>>,
-): object {
+) {
   const masks = Object.entries(configured).filter(([, value]) => typeof value !== 'string');
   const headers = { ...request.headers, ...Object.fromEntries(masks) };
   const { startedAt, latencyMs, outcome, answer } = attempt;
   return {
-    request: { method: 'POST', url: maskUrl(request.url), headers, body: request.body.toString() },
+    request: { method: 'POST' as const, url: maskUrl(request.url), headers, body: request.body.toString() },
     ...{
       startedAt: new Date(startedAt).toISOString(),
       latencyMs,

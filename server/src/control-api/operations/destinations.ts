@@ -2,8 +2,15 @@ import * as z from 'zod';
 import type { Destination } from '../../model/destination.ts';
 import type { JsonObject } from '../../model/json.ts';
 import type { DestinationRecord, SettingsSnapshot } from '../../ports/settings-store.ts';
+import type { DestinationStatus, EndpointStatus, HealthChangeView } from '../../reporting/contract.ts';
 import { diffRecords } from '../changes.ts';
-import { type ApiOperation, defineOperation, type OperationInput, TaggedResult } from '../operation.ts';
+import {
+  type ApiOperation,
+  defineOperation,
+  type OperationInput,
+  type Shape,
+  TaggedResult,
+} from '../operation.ts';
 import { pageByName, pageQuery, pageSchema } from '../pagination.ts';
 import { type Fault, Problem } from '../problem.ts';
 import {
@@ -20,14 +27,14 @@ import {
   warningsSchema,
 } from '../records.ts';
 import { destinationView, toJson, unmaskSecrets } from '../views.ts';
-import { endpointFields } from './reports.ts';
+import { destinationErrorSchema, endpointFields } from './reports.ts';
 import { refuseRenaming } from './sources.ts';
 
 export interface DestinationOperationDependencies extends RecordDependencies, EndpointCheckDependencies {
   /** Reads the ledger, which costs as much for one destination as for all; gives the deliveries pending for any. */
   readonly pending: () => Promise<(destination: Destination) => number>;
   /** How a destination does, by its id. */
-  readonly statusOf: (destination: Destination) => Promise<object>;
+  readonly statusOf: (destination: Destination) => Promise<DestinationStatus>;
 }
 
 const destinationSchema = z.object({
@@ -65,7 +72,7 @@ const destinationStatusSchema = z.object({
   oldestKeptUntil: z.string().exactOptional(),
   nextAttemptAt: z.string().exactOptional(),
   failingSince: z.string().exactOptional(),
-  lastError: z.object({ reason: z.string(), endpoint: z.string(), at: z.string() }).exactOptional(),
+  lastError: destinationErrorSchema.exactOptional(),
   endpoints: z.array(
     z.object({
       ...endpointFields,
@@ -77,11 +84,11 @@ const destinationStatusSchema = z.object({
           state: z.enum(['healthy', 'failing']),
           reason: z.string().exactOptional(),
           flaps: z.int().exactOptional(),
-        }),
+        } satisfies Shape<HealthChangeView>),
       ),
-    }),
+    } satisfies Shape<EndpointStatus>),
   ),
-});
+} satisfies Shape<DestinationStatus>);
 
 /** spec/contract.md, "Operations on destinations". */
 export function destinationOperations(tools: DestinationOperationDependencies): ApiOperation[] {

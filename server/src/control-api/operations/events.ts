@@ -1,50 +1,24 @@
 import * as z from 'zod';
 import { CALL_TYPES } from '../../model/call.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
+import type { EventQuery, EventTrace, Page, PageRequest, PageStart } from '../../reporting/contract.ts';
 import { type ApiOperation, defineOperation } from '../operation.ts';
 import {
   decodeCursor,
   encodeCursor,
-  formatLogPlace,
-  type LogPlace,
+  formatPageStart,
   pageQuery,
   pageSchema,
-  parseLogPlace,
+  parsePageStart,
   timeParameter,
 } from '../pagination.ts';
 import { Problem } from '../problem.ts';
 import { tracedCallSchema } from './reports.ts';
 
-/** What an event must be like; whatever is absent may be anything. Times are milliseconds. */
-export interface EventSearchFilter {
-  /** Id of the source. */
-  readonly source?: number;
-  readonly type?: string;
-  readonly userId?: string;
-  readonly anonymousId?: string;
-  readonly event?: string;
-  readonly from?: number;
-  readonly to?: number;
-}
-
-export interface SearchPageOptions<From> {
-  readonly limit: number;
-  readonly from?: From;
-}
-
-export interface SearchPage<From> {
-  readonly data: readonly object[];
-  readonly next?: From;
-  /** Entries looked at. */
-  readonly searched: number;
-  /** Back to when, in milliseconds; absent at the end. */
-  readonly searchedTo?: number;
-}
-
 export interface EventOperationDependencies {
   readonly settings: { now(): SettingsSnapshot };
   readonly search: {
-    events(wish: EventSearchFilter, page: SearchPageOptions<LogPlace>): Promise<SearchPage<LogPlace>>;
+    events(query: EventQuery, page: PageRequest<PageStart>): Promise<Page<EventTrace>>;
   };
 }
 
@@ -67,10 +41,10 @@ export function searchPageSchema<Entry extends z.ZodType>(entry: Entry) {
 }
 
 /** How a page is answered. */
-export function searchPageView<From>(
-  { data, next, searched, searchedTo }: SearchPage<From>,
+export function searchPageView<Entry, From>(
+  { data, next, searched, searchedTo }: Page<Entry, From>,
   cursor: (next: From) => string,
-): object {
+) {
   return {
     data,
     next: next === undefined ? null : cursor(next),
@@ -101,12 +75,12 @@ export function eventOperations({ settings, search }: EventOperationDependencies
       answer: searchPageSchema(tracedCallSchema),
       problems: ['unknown_name'],
       run: async ({ query: { limit, cursor, ...asked } }) => {
-        const place = parseLogPlace(decodeCursor(cursor, { list: 'events', ...asked }));
+        const place = parsePageStart(decodeCursor(cursor, { list: 'events', ...asked }));
         const { source, ...rest } = asked;
         const wish = { ...rest, ...sourceFilter(source, settings.now()) };
         const page = await search.events(wish, { limit, ...place });
         return searchPageView(page, (next) =>
-          encodeCursor(formatLogPlace(next), { list: 'events', ...asked }),
+          encodeCursor(formatPageStart(next), { list: 'events', ...asked }),
         );
       },
     }),

@@ -5,7 +5,7 @@ import type { Replay, ReplayPreview, ReplayRequest, ReplayStatus } from '../../m
 import { type Duration, type Monotonic, SECOND, type Time } from '../../model/time.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import type { NamedRedelivery, NamedRedeliveryResult } from '../../replay/contract.ts';
-import { type ApiOperation, defineOperation } from '../operation.ts';
+import { type ApiOperation, type Described, defineOperation } from '../operation.ts';
 import { timeParameter } from '../pagination.ts';
 import { Problem } from '../problem.ts';
 import { destinationByName, type RecordDependencies } from '../records.ts';
@@ -65,6 +65,7 @@ const redeliveryInput = z.strictObject({
 });
 
 type RedeliveryInput = z.output<typeof redeliveryInput>;
+type RedeliveryAnswer = Described<z.output<typeof redeliverySchema>>;
 
 const redeliverySchema = z.object({
   id: z
@@ -130,7 +131,7 @@ function parseDeliveryId(id: string, { id: destination, name }: Destination) {
 async function redeliverByName(
   request: NamedRedelivery,
   { redeliverNamed }: RedeliveryOperationDependencies,
-): Promise<object> {
+): Promise<RedeliveryAnswer> {
   const { id, count, pending, missing } = await redeliverNamed(request);
   return {
     ...(id === undefined ? {} : { id }),
@@ -147,7 +148,7 @@ async function redeliverByFilter(
   body: RedeliveryInput,
   by: string,
   tools: RedeliveryOperationDependencies,
-): Promise<object> {
+): Promise<RedeliveryAnswer> {
   const { settings, clock, preview: look } = tools;
   const createdAt = clock.now();
   const asked = replayRequestOf(body, createdAt, clock.monotonic());

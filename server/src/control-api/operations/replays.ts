@@ -1,10 +1,9 @@
 import * as z from 'zod';
 import { CALL_TYPES } from '../../model/call.ts';
-import type { JsonObject } from '../../model/json.ts';
 import type { Replay, ReplayPreview, ReplayRequest, ReplayStatus } from '../../model/replay.ts';
 import { isoTime, SECOND, type Time } from '../../model/time.ts';
 import type { SettingsChanges, SettingsSnapshot } from '../../ports/settings-store.ts';
-import { type ApiOperation, DryRunResult, defineOperation } from '../operation.ts';
+import { type ApiOperation, type Described, DryRunResult, defineOperation } from '../operation.ts';
 import { pageQuery, pageSchema, timeParameter } from '../pagination.ts';
 import { Problem } from '../problem.ts';
 import type { RecordDependencies } from '../records.ts';
@@ -121,7 +120,7 @@ async function createReplay(
   { dryRun, rate, ...wanted }: z.output<typeof replayInput>,
   by: string,
   tools: ReplayOperationDependencies,
-): Promise<object> {
+) {
   const { settings, clock } = tools;
   const createdAt = clock.now();
   const asked: ReplayRequest = { ...wanted, to: Math.min(wanted.to, createdAt) };
@@ -209,12 +208,12 @@ function expectedRate(
   return Math.min(rate, found?.settings.rateLimit ?? rate);
 }
 
-function redeliveryView({ state, reason }: NonNullable<Replay['redelivers']>): JsonObject {
+function redeliveryView({ state, reason }: NonNullable<Replay['redelivers']>) {
   return reason === undefined ? { state } : { state, reason };
 }
 
 /** As the audit trail keeps it: what was asked for and how it stands. */
-export function auditView(replay: Replay): JsonObject {
+export function auditView(replay: Replay) {
   const { id, destination, source, types, redelivers, from, to, rate, state, reason, endedAt } = replay;
   return {
     ...{ id, destination, from: isoTime(from), to: isoTime(to), rate, state },
@@ -229,7 +228,7 @@ export function auditView(replay: Replay): JsonObject {
 async function replayView(
   replay: Replay,
   { clock, settings, status }: ReplayOperationDependencies,
-): Promise<object> {
+): Promise<Described<z.output<typeof replaySchema>>> {
   const { preview, createdAt, by, rate, state } = replay;
   const { events, pending, waiting, left, speed } = await status(replay);
   const isRunning = state === 'running';

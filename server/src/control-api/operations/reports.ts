@@ -1,12 +1,31 @@
 import * as z from 'zod';
-import { type ApiOperation, defineOperation } from '../operation.ts';
+import type { DestinationCounts, SourceCounts } from '../../model/ledger.ts';
+import type {
+  AttemptTrace,
+  DamageTrace,
+  DeliveryTrace,
+  DestinationErrorView,
+  DiscardReport,
+  DiscardSample,
+  DiscardTrace,
+  EndpointErrorView,
+  EndpointOverview,
+  EventTrace,
+  LaneOverview,
+  LedgerReport,
+  LogOverview,
+  Overview,
+  Trace,
+  UnattributedCalls,
+} from '../../reporting/contract.ts';
+import { type ApiOperation, defineOperation, type Shape } from '../operation.ts';
 
-/** What can be said about the server without changing it. */
+/** The reports on the server. They change nothing. */
 export interface Reports {
-  ledger(): Promise<object>;
-  overview(): Promise<object>;
-  discards(): Promise<object>;
-  trace(messageId: string, source?: string): Promise<object>;
+  ledger(): Promise<LedgerReport>;
+  overview(): Promise<Overview>;
+  discards(): Promise<DiscardReport>;
+  trace(messageId: string, source?: string): Promise<Trace>;
 }
 
 const countsByReason = z.record(z.string(), z.int());
@@ -14,18 +33,28 @@ const countsByReason = z.record(z.string(), z.int());
 const ledgerFields = {
   sources: z.record(
     z.string(),
-    z.object({ received: z.int(), accepted: z.int(), discarded: countsByReason, duplicates: z.int() }),
+    z.object({
+      received: z.int(),
+      accepted: z.int(),
+      discarded: countsByReason,
+      duplicates: z.int(),
+    } satisfies Shape<SourceCounts>),
   ),
   destinations: z.record(
     z.string(),
     z.object({
-      ...{ owed: z.int(), delivered: z.int(), pending: z.int(), dead: countsByReason, erased: z.int() },
-      ...{ skipped: countsByReason, balance: z.int() },
-    }),
+      owed: z.int(),
+      delivered: z.int(),
+      pending: z.int(),
+      dead: countsByReason,
+      erased: z.int(),
+      skipped: countsByReason,
+      balance: z.int(),
+    } satisfies Shape<DestinationCounts & { readonly balance: number }>),
   ),
   balanced: z.boolean(),
   differences: z.array(z.looseObject({ difference: z.int() })),
-};
+} satisfies Shape<LedgerReport>;
 
 const discardSchema = z.object({
   source: z.string().exactOptional(),
@@ -33,7 +62,7 @@ const discardSchema = z.object({
   at: z.string(),
   call: z.string(),
   cut: z.boolean(),
-});
+} satisfies Shape<DiscardSample>);
 
 /** How one endpoint does. */
 export const endpointFields = {
@@ -46,9 +75,16 @@ export const endpointFields = {
       reason: z.string(),
       status: z.int().exactOptional(),
       answer: z.string().exactOptional(),
-    })
+    } satisfies Shape<EndpointErrorView>)
     .exactOptional(),
-};
+} satisfies Shape<EndpointOverview>;
+
+/** The last failure of a destination. */
+export const destinationErrorSchema = z.object({
+  reason: z.string(),
+  endpoint: z.string(),
+  at: z.string(),
+} satisfies Shape<DestinationErrorView>);
 
 const laneSchema = z.object({
   state: z.enum(['healthy', 'failing', 'paused', 'disabled']),
@@ -60,9 +96,9 @@ const laneSchema = z.object({
   nextDueAt: z.string().exactOptional(),
   nextProbeAt: z.string().exactOptional(),
   failingSince: z.string().exactOptional(),
-  lastError: z.object({ reason: z.string(), endpoint: z.string(), at: z.string() }).exactOptional(),
+  lastError: destinationErrorSchema.exactOptional(),
   endpoints: z.array(z.object(endpointFields)),
-});
+} satisfies Shape<LaneOverview>);
 
 const overviewSchema = z.object({
   at: z.string(),
@@ -73,18 +109,22 @@ const overviewSchema = z.object({
     discarded: countsByReason,
     refused: countsByReason,
     clock: z.object({ unparseable: z.int(), skewed: z.int() }),
-  }),
+  } satisfies Shape<UnattributedCalls>),
   discards: z.array(discardSchema),
   log: z.object({
     events: z.int(),
     bytes: z.int(),
     oldestAt: z.string().exactOptional(),
     damage: z
-      .object({ events: z.int(), deliveries: z.int(), foundAt: z.string().exactOptional() })
+      .object({
+        events: z.int(),
+        deliveries: z.int(),
+        foundAt: z.string().exactOptional(),
+      } satisfies Shape<NonNullable<LogOverview['damage']>>)
       .exactOptional()
       .meta({ description: 'What was stored and cannot be read any more; absent while everything can.' }),
-  }),
-});
+  } satisfies Shape<LogOverview>),
+} satisfies Shape<Overview>);
 
 export const attemptSchema = z.object({
   endpoint: z.string(),
@@ -94,7 +134,7 @@ export const attemptSchema = z.object({
   reason: z.string(),
   status: z.int().exactOptional(),
   answer: z.string().exactOptional(),
-});
+} satisfies Shape<AttemptTrace>);
 
 const tracedDeliverySchema = z.object({
   id: z.string(),
@@ -103,54 +143,59 @@ const tracedDeliverySchema = z.object({
   reason: z.string().exactOptional(),
   nextAttemptAt: z.string().exactOptional(),
   attempts: z.array(attemptSchema),
-});
+} satisfies Shape<DeliveryTrace>);
 
-/** One event of one source, one that cannot be read any more, or a call that was discarded. See `TracedCall`. */
+const eventTraceSchema = z.object({
+  source: z.string(),
+  receivedAt: z.string(),
+  verdict: z.literal('accepted'),
+  event: z.looseObject({ messageId: z.string() }),
+  deliveries: z.array(tracedDeliverySchema),
+  skipped: z.array(z.object({ destination: z.string(), reason: z.string() })),
+} satisfies Shape<EventTrace>);
+
+/** A `TraceEntry`. */
 export const tracedCallSchema = z.union([
+  eventTraceSchema,
   z.object({
-    source: z.string(),
-    receivedAt: z.string(),
-    verdict: z.literal('accepted'),
-    event: z.looseObject({ messageId: z.string() }),
+    verdict: z.literal('damaged'),
     deliveries: z.array(tracedDeliverySchema),
-    skipped: z.array(z.object({ destination: z.string(), reason: z.string() })),
-  }),
-  z.object({ verdict: z.literal('damaged'), deliveries: z.array(tracedDeliverySchema) }),
+  } satisfies Shape<Omit<DamageTrace, 'source' | 'receivedAt'>>),
   z.object({
     source: z.string().exactOptional(),
     receivedAt: z.string(),
     verdict: z.literal('discarded'),
     reason: z.string(),
     call: z.string(),
-  }),
+  } satisfies Shape<DiscardTrace>),
 ]);
 
-export function reportOperations(readings: Reports): ApiOperation[] {
+export function reportOperations(reports: Reports): ApiOperation[] {
   return [
     defineOperation({
       ...{ method: 'GET', path: 'ledger', role: 'viewer' },
       summary: 'Shows the sums of every source and destination, and whether they come out',
       answer: z.object(ledgerFields),
-      run: () => readings.ledger(),
+      run: () => reports.ledger(),
     }),
     defineOperation({
       ...{ method: 'GET', path: 'status', role: 'viewer' },
       summary: 'Shows what somebody on call wants to see at once',
       answer: overviewSchema,
-      run: () => readings.overview(),
+      run: () => reports.overview(),
     }),
     defineOperation({
       ...{ method: 'GET', path: 'discards', role: 'viewer', isInMemory: true },
       summary: 'Shows the last discarded calls of every source and reason',
       answer: z.object({ data: z.array(discardSchema) }),
-      run: () => readings.discards(),
+      run: () => reports.discards(),
     }),
     defineOperation({
       ...{ method: 'GET', path: 'events/:messageId', role: 'viewer' },
       summary: "Shows an event's whole life: received, planned, every attempt, what happens next",
       query: z.object({ source: z.string().exactOptional() }),
       answer: z.object({ data: z.array(tracedCallSchema) }),
-      run: ({ names, query }) => readings.trace(names['messageId'] ?? '', query.source),
+      run: ({ names, query }) => reports.trace(names['messageId'] ?? '', query.source),
     }),
   ];
 }

@@ -1,26 +1,25 @@
 import * as z from 'zod';
-import { CALL_TYPES, type CallType } from '../../model/call.ts';
+import { CALL_TYPES } from '../../model/call.ts';
 import { hasRole } from '../../model/settings.ts';
-import type { ResponseStream } from '../../ports/control-api.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
+import type {
+  AttemptTrace,
+  EventIdentity,
+  OpenTail,
+  TailCall,
+  TailDelivery,
+  TailDiscard,
+  TailEvents,
+  TailFilter,
+} from '../../reporting/contract.ts';
 import { ADMIN_NAME } from '../auth.ts';
-import { type ApiOperation, defineOperation, StreamResult } from '../operation.ts';
+import { type ApiOperation, defineOperation, type Shape, StreamResult } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { destinationByName } from '../records.ts';
 
 export interface TailOperationDependencies {
   readonly settings: { now(): SettingsSnapshot };
-  /** A new viewer; `full` when there are too many. */
-  readonly open: (wish: TailRequest) => ResponseStream | 'full';
-}
-
-interface TailRequest {
-  readonly source?: string;
-  readonly destination?: string;
-  readonly type?: CallType;
-  readonly failed: boolean;
-  readonly body: boolean;
-  readonly mayWatch: () => boolean;
+  readonly open: OpenTail;
 }
 
 /** Seconds. Places are few and their owners come and go by hand. */
@@ -51,7 +50,7 @@ const eventSchema = z.looseObject({
   groupId: z.string().exactOptional(),
   event: z.string().exactOptional(),
   name: z.string().exactOptional(),
-});
+} satisfies Shape<EventIdentity>);
 
 const tailAttemptSchema = z.object({
   endpoint: z.string(),
@@ -60,24 +59,36 @@ const tailAttemptSchema = z.object({
   outcome: z.enum(['accepted', 'retryable', 'refused']),
   reason: z.string(),
   status: z.int().exactOptional(),
-});
+} satisfies Shape<Omit<AttemptTrace, 'answer'>>);
 
-const commonFields = { at: z.string(), source: z.string() };
+const callSchema = z.object({
+  at: z.string(),
+  source: z.string(),
+  event: eventSchema,
+  latencyMs: z.number(),
+} satisfies Shape<TailCall>);
 
 /** The data of each event of the stream, by the event's name. */
 export const TAIL_EVENTS = {
-  accepted: z.object({ ...commonFields, event: eventSchema, latencyMs: z.number() }),
-  duplicate: z.object({ ...commonFields, event: eventSchema, latencyMs: z.number() }),
-  discarded: z.object({ ...commonFields, source: z.string().exactOptional(), reason: z.string() }),
+  accepted: callSchema,
+  duplicate: callSchema,
+  discarded: z.object({
+    at: z.string(),
+    source: z.string().exactOptional(),
+    reason: z.string(),
+  } satisfies Shape<TailDiscard>),
   settled: z.object({
-    ...{ ...commonFields, destination: z.string(), event: eventSchema },
+    at: z.string(),
+    source: z.string(),
+    destination: z.string(),
+    event: eventSchema,
     state: z.enum(['delivered', 'retrying', 'dead']),
     reason: z.string().exactOptional(),
     nextAttemptAt: z.string().exactOptional(),
     attempts: z.array(tailAttemptSchema),
-  }),
-  lost: z.object({ count: z.int() }),
-};
+  } satisfies Shape<TailDelivery>),
+  lost: z.object({ count: z.int() } satisfies Shape<TailEvents['lost']>),
+} satisfies Shape<TailEvents>;
 
 /** spec/contract.md, "Live tail". */
 export function tailOperations({ settings, open }: TailOperationDependencies): ApiOperation[] {
@@ -99,10 +110,7 @@ export function tailOperations({ settings, open }: TailOperationDependencies): A
 }
 
 /** A name that is mistyped would show nothing for ever, and look like peace. */
-function refuseUnknownNames(
-  { source, destination }: Pick<TailRequest, 'source' | 'destination'>,
-  now: SettingsSnapshot,
-) {
+function refuseUnknownNames({ source, destination }: TailFilter, now: SettingsSnapshot) {
   if (destination !== undefined) destinationByName(destination, now);
   if (source === undefined || now.sources.some(({ name }) => name === source)) return;
   const hint = `${JSON.stringify(source)} is no source; GET /api/v1/sources lists them.`;

@@ -14,22 +14,23 @@ import {
 } from './normalize.ts';
 import { writeKeyOf } from './write-key-auth.ts';
 
-/** The calls of one request, read in one of two ways that give the same: parsed here, or scanned. */
+/** The calls of one request. `parseCalls` and `fast-path/parser.ts` read them in two ways with the same results. */
 export interface RequestCalls {
   readonly envelope: Envelope;
   readonly length: number;
-  /** The write key beside the batch; a single call has only its own. */
+  /** The write key of a batch. A single call has only its own. */
   readonly sharedKey: string | undefined;
   /** The write key that a call carries itself. */
   keyOf(index: number): string | undefined;
-  /** Once for each call at most, as times that cannot be used are counted. */
+  /** Call it at most once for each index: it counts times that cannot be used. */
   accept(index: number, source: Source): AcceptedEvent | DiscardReason;
   valueOf(index: number): Json;
 }
 
-/** Why a request cannot be taken apart. `detail` is a sentence for the client. */
+/** Why the calls of a request cannot be read. */
 export interface ParseFailure {
   readonly code: RefusalCode;
+  /** A sentence for the client. */
   readonly detail?: string;
   /** The write key in the body, where one was found. */
   readonly writeKey?: string | undefined;
@@ -37,7 +38,7 @@ export interface ParseFailure {
   readonly calls?: number;
 }
 
-/** The calls of a body by `JSON.parse`. */
+/** Reads the calls of a body with `JSON.parse`. */
 export function parseCalls(request: RequestText): RequestCalls | ParseFailure {
   let body: Json;
   try {
@@ -100,7 +101,7 @@ class ParsedCalls implements RequestCalls {
   }
 }
 
-/** One call as a value → the event to be stored, or why there is none. */
+/** Turns one parsed call into the event to store, or says why there is none. */
 export function acceptValue(call: Json, source: Source, envelope: Envelope): AcceptedEvent | DiscardReason {
   if (!isObject(call)) return 'not_an_object';
   const event = normalize(call, envelope);
@@ -110,13 +111,13 @@ export function acceptValue(call: Json, source: Source, envelope: Envelope): Acc
     if (envelope.type === 'batch' && isTooLarge(call, json)) return 'message_too_large';
     return isTooDeep(json) ? 'too_deeply_nested' : acceptEvent(source, event, json);
   } catch (error) {
-    // Nested so deep that writing it overflowed the stack; nothing else can fail on what JSON.parse made.
+    // The call is nested so deep that writing it overflowed the stack. Nothing else fails on a value of `JSON.parse`.
     if (error instanceof RangeError) return 'too_deeply_nested';
     throw error;
   }
 }
 
-/** `null` is an empty batch: Go's library of version 2.0.0 sends one at each `Close` with an empty queue. */
+/** Gives the list of calls. `null` is an empty one: version 2.0.0 of Go's library sends it at each `Close` with an empty queue. */
 function listIn({ batch }: JsonObject): readonly Json[] | undefined {
   if (batch === null) return [];
   return Array.isArray(batch) ? batch : undefined;

@@ -22,7 +22,7 @@ const crm: Destination = {
 };
 const off: Destination = { ...crm, id: 8, name: 'off', enabled: false };
 
-describe('GroupCommit', () => {
+describe('a commit queue', () => {
   /** Appends the log was asked for and has not answered yet. */
   let asked: { batch: Batch; answer: (appended?: Partial<AppendResult>) => void; fail: () => void }[];
   let commits: CommitQueue;

@@ -18,76 +18,76 @@ import type { AcceptedEvent } from './accepted-event.ts';
 import { CallCountSums } from './counters.ts';
 
 /**
- * A group is closed when it holds so many events or bytes of JSON, so that a commit stays short. Fewer would cost more: what a
- * commit costs besides its events is as much as 70 of them, and with a disk whose sync takes 10 ms there are no 100 commits a second.
+ * A group is full with so many events or bytes of JSON, which keeps a commit short. Smaller groups would cost more: the fixed
+ * cost of a commit is that of 70 events, and a disk whose sync takes 10 ms allows fewer than 100 commits a second.
  */
 const MAX_GROUP_EVENTS = 2000;
 const MAX_GROUP_BYTES = 2 * 1024 * 1024;
 
-/** Commits under way at once: while one runs on the writer's thread, the next is made ready behind it. */
+/** Commits under way at once: the next one is prepared while the writer thread runs the first. */
 const MAX_CONCURRENT_COMMITS = 2;
 
-/** Bytes of JSON that may wait for a commit. Beyond it a call is turned away: memory must not grow with a slow disk. */
+/** Bytes of JSON that may wait for a commit. Beyond it requests are turned away: memory must not grow with a slow disk. */
 const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 
-export interface CommitQueueTools extends Planner {
+export interface CommitQueueDependencies extends Planner {
   readonly log: Pick<EventLog, 'append'>;
   readonly clock: Pick<Clock, 'monotonic' | 'steps'>;
   readonly liveDelivery: LiveDelivery;
   readonly newBatchId: () => string;
   readonly traceContexts?: Pick<TraceContexts, 'set'>;
-  /** Called with every commit, for whatever had better share its sync. */
+  /** Called at every commit, so that other small writes can share its sync. */
   readonly onCommit?: () => void;
 }
 
-/** The events of one request, and whom to tell. */
+/** The events of one request, and the callback for its answer. */
 export interface QueuedRequest {
   readonly events: readonly AcceptedEvent[];
   readonly counts: readonly CallCounts[];
   readonly receivedAt: Time;
   readonly traceparent?: string | undefined;
-  /** Called once: with the answer of the log, or with what went wrong when nothing is stored. */
+  /** Called once: with the result of the commit, or with the error when nothing is stored. */
   readonly committed: (result: CommitResult | { readonly error: unknown }) => void;
 }
 
-/** For each event of the call, whether it was a duplicate. */
 export interface CommitResult {
+  /** Whether the event at this index of the request was a duplicate. */
   readonly isDuplicate: (index: number) => boolean;
 }
 
 /**
- * Makes one commit of everything that arrived while the last commits ran. The group adapts by itself: alone, a call is
- * stored at once; under load or on a slow disk, hundreds share one sync.
+ * Makes one commit of everything that arrived while the last commits ran. Groups adapt by themselves: a request that comes alone
+ * is stored at once; under load or on a slow disk, hundreds of requests share one sync.
  */
 export class CommitQueue {
-  readonly #tools: CommitQueueTools;
+  readonly #dependencies: CommitQueueDependencies;
   #waiting: QueuedRequest[] = [];
   #waitingBytes = 0;
   #running = 0;
   #isScheduled = false;
   #idle: (() => void)[] = [];
 
-  constructor(tools: CommitQueueTools) {
-    this.#tools = tools;
+  constructor(dependencies: CommitQueueDependencies) {
+    this.#dependencies = dependencies;
   }
 
-  /** False when too much is waiting already; the call was not taken. */
-  add(call: QueuedRequest): boolean {
-    const bytes = bytesOf(call);
+  /** False when too much is waiting already: the request is not taken. */
+  add(request: QueuedRequest): boolean {
+    const bytes = bytesOf(request);
     if (this.#waitingBytes + bytes > MAX_WAITING_BYTES) return false;
     this.#waitingBytes += bytes;
-    this.#waiting.push(call);
+    this.#waiting.push(request);
     this.#scheduleCommit();
     return true;
   }
 
-  /** Resolves when everything taken so far has its answer. */
+  /** Resolves when every request taken so far has its answer. */
   async stop(): Promise<void> {
     while (this.#running > 0 || this.#waiting.length > 0)
       await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
-  /** Not at once: first whatever else has arrived by now, so that it shares the commit. */
+  /** Commits after the requests that have arrived by now are read, so that they share the commit. */
   #scheduleCommit(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
@@ -109,58 +109,58 @@ export class CommitQueue {
   }
 
   #takeGroup(): QueuedRequest[] {
-    let calls = 0;
+    let requests = 0;
     let events = 0;
     let bytes = 0;
-    while (calls < this.#waiting.length && events < MAX_GROUP_EVENTS && bytes < MAX_GROUP_BYTES) {
-      const call = this.#waiting[calls++]!;
-      events += call.events.length;
-      bytes += bytesOf(call);
+    while (requests < this.#waiting.length && events < MAX_GROUP_EVENTS && bytes < MAX_GROUP_BYTES) {
+      const request = this.#waiting[requests++]!;
+      events += request.events.length;
+      bytes += bytesOf(request);
     }
-    return this.#waiting.splice(0, calls);
+    return this.#waiting.splice(0, requests);
   }
 
-  async #commitGroup(calls: readonly QueuedRequest[]): Promise<void> {
-    const group = this.#assemble(calls);
-    this.#tools.onCommit?.();
+  async #commitGroup(requests: readonly QueuedRequest[]): Promise<void> {
+    const group = this.#assemble(requests);
+    this.#dependencies.onCommit?.();
     try {
-      const appended = await this.#tools.log.append(group.batch);
-      this.#rememberTraceContexts(calls, appended);
-      // First: what is sent now is stored already, but whoever waits for an answer is kept waiting by every request.
+      const appended = await this.#dependencies.log.append(group.batch);
+      this.#rememberTraceContexts(requests, appended);
+      // Clients come first: every outbound request would keep them waiting, and the events are stored already.
       try {
-        answerAll(calls, appended);
+        answerAll(requests, appended);
       } finally {
-        // Whatever becomes of an answer: nobody else would deliver them before a restart.
+        // Even when answering fails: before a restart nothing else would deliver them.
         this.#handOver(group, appended);
       }
     } catch (error) {
       this.#releaseRoom(group);
-      for (const call of calls) call.committed({ error });
+      for (const request of requests) request.committed({ error });
     }
-    for (const call of calls) this.#waitingBytes -= bytesOf(call);
+    for (const request of requests) this.#waitingBytes -= bytesOf(request);
   }
 
-  #rememberTraceContexts(calls: readonly QueuedRequest[], { positions }: AppendResult): void {
+  #rememberTraceContexts(requests: readonly QueuedRequest[], { positions }: AppendResult): void {
     let offset = 0;
-    for (const { events, traceparent } of calls) {
+    for (const { events, traceparent } of requests) {
       const first = offset;
       offset += events.length;
       if (traceparent === undefined) continue;
       for (const position of positions.slice(first, offset)) {
-        if (position !== undefined) this.#tools.traceContexts?.set(position, traceparent);
+        if (position !== undefined) this.#dependencies.traceContexts?.set(position, traceparent);
       }
     }
   }
 
-  /** Plans every event and asks the lanes for room. */
-  #assemble(calls: readonly QueuedRequest[]): CommitGroup {
-    const events = calls.length === 1 ? calls[0]!.events : calls.flatMap((call) => call.events);
-    const { owed, skipped } = planBatch(events, this.#tools);
+  /** Plans every event, and asks each destination for room in memory. */
+  #assemble(requests: readonly QueuedRequest[]): CommitGroup {
+    const events = requests.length === 1 ? requests[0]!.events : requests.flatMap((one) => one.events);
+    const { owed, skipped } = planBatch(events, this.#dependencies);
     const received = new CallCountSums();
-    for (const call of calls) received.add(call.counts);
+    for (const { counts } of requests) received.add(counts);
     const batch: Batch = {
-      id: this.#tools.newBatchId(),
-      receivedAt: this.#arrivalOf(calls),
+      id: this.#dependencies.newBatchId(),
+      receivedAt: this.#arrivalOf(requests),
       events,
       owed: [...owed].flatMap(([destination, indexes]) => this.#splitByRoom(destination, indexes)),
       skipped,
@@ -169,17 +169,17 @@ export class CommitQueue {
     return { batch, events };
   }
 
-  /** Of the last of them. */
-  #arrivalOf(calls: readonly QueuedRequest[]): Monotonic {
+  /** When the last of the requests arrived. */
+  #arrivalOf(requests: readonly QueuedRequest[]): Monotonic {
     return arrivalOf(
-      calls.reduce((latest, call) => Math.max(latest, call.receivedAt), 0),
-      this.#tools.clock,
+      requests.reduce((latest, { receivedAt }) => Math.max(latest, receivedAt), 0),
+      this.#dependencies.clock,
     );
   }
 
-  /** The first ones in memory, as far as there is room. */
+  /** The first deliveries are held in memory, as many as have room. The others are parked. */
   #splitByRoom(destination: number, indexes: readonly number[]): OwedEvents[] {
-    const room = this.#tools.liveDelivery.reserve(destination, indexes.length);
+    const room = this.#dependencies.liveDelivery.reserve(destination, indexes.length);
     if (room === indexes.length) return [{ destination, state: 'held', indexes }];
     if (room === 0) return [{ destination, state: 'parked', indexes }];
     return [
@@ -188,12 +188,12 @@ export class CommitQueue {
     ];
   }
 
-  /** Stored: what is held goes to the lanes, what is parked is announced, room for duplicates is given back. */
+  /** After a commit: delivers held events, announces parked ones, and gives back the room of duplicates. */
   #handOver({ batch, events }: CommitGroup, { positions, held }: AppendResult): void {
-    const { liveDelivery: deliverer } = this.#tools;
+    const { liveDelivery } = this.#dependencies;
     batch.owed.forEach(({ destination, state, indexes }, nth) => {
       if (state === 'parked') {
-        deliverer.parked(destination, batch.receivedAt);
+        liveDelivery.parked(destination, batch.receivedAt);
         return;
       }
       const set = held[nth];
@@ -202,29 +202,28 @@ export class CommitQueue {
         const position = positions[index];
         if (position === undefined || set === undefined) continue;
         const event = events[index]!;
-        const written = event.detached(batch.receivedAt);
         deliveries.push({
           set,
           delivery: { position, rounds: 0 },
-          serialized: written,
+          serialized: event.detached(batch.receivedAt),
           source: event.source,
         });
       }
       if (deliveries.length < indexes.length)
-        deliverer.release(destination, indexes.length - deliveries.length);
-      deliverer.deliver(destination, deliveries);
+        liveDelivery.release(destination, indexes.length - deliveries.length);
+      liveDelivery.deliver(destination, deliveries);
     });
   }
 
   /**
-   * Not stored, as far as the log could tell: its calls will come again and are counted then.
-   * A log that fails may find out later that it did store the batch, and parks it then: so the lanes look.
+   * After a failed commit: gives back all room. The clients send their calls again, which are counted then. A log that failed
+   * may find out later that it did store the batch, and park it: every destination is therefore told to look.
    */
   #releaseRoom({ batch }: CommitGroup): void {
-    const { liveDelivery: deliverer } = this.#tools;
+    const { liveDelivery } = this.#dependencies;
     for (const { destination, state, indexes } of batch.owed) {
-      if (state === 'held') deliverer.release(destination, indexes.length);
-      deliverer.parked(destination, batch.receivedAt);
+      if (state === 'held') liveDelivery.release(destination, indexes.length);
+      liveDelivery.parked(destination, batch.receivedAt);
     }
   }
 }
@@ -234,31 +233,31 @@ interface CommitGroup {
   readonly events: readonly AcceptedEvent[];
 }
 
-function answerAll(calls: readonly QueuedRequest[], { positions }: AppendResult): void {
+function answerAll(requests: readonly QueuedRequest[], { positions }: AppendResult): void {
   let offset = 0;
-  for (const call of calls) {
+  for (const request of requests) {
     const first = offset;
-    call.committed({ isDuplicate: (index) => positions[first + index] === undefined });
-    offset += call.events.length;
+    request.committed({ isDuplicate: (index) => positions[first + index] === undefined });
+    offset += request.events.length;
   }
 }
 
-function bytesOf(call: QueuedRequest): number {
+function bytesOf({ events }: QueuedRequest): number {
   let bytes = 0;
-  for (const { length } of call.events) bytes += length;
+  for (const { length } of events) bytes += length;
   return bytes;
 }
 
 export interface Planner {
   readonly plan: (event: Event, source: Source) => Plan;
-  /** The plan of every event of this source that says nothing of where it goes; undefined when it depends on the event. */
+  /** The plan of every event of this source without integrations; undefined when plans depend on the event. */
   readonly commonPlan?: (source: Source) => Plan | undefined;
-  /** Whether any destination takes events of this source; where none does, no event of it is planned. */
+  /** Whether any destination takes events of this source. When none does, its events are not planned. */
   readonly hasDestinations?: (source: Source) => boolean;
 }
 
-/** The plans of a batch, by destination: which of its events each is to get, and which not and why. */
-export interface BatchPlan {
+/** The plans of a batch, by destination. */
+interface BatchPlan {
   /** Indexes of events by id of the destination. */
   readonly owed: ReadonlyMap<number, readonly number[]>;
   readonly skipped: readonly SkippedEvents[];
@@ -277,7 +276,7 @@ function planBatch(events: readonly AcceptedEvent[], planner: Planner): BatchPla
   return { owed, skipped: [...skipped.values()] };
 }
 
-/** Most events are planned without being parsed. */
+/** Plans most events without parsing them. */
 function planOf(event: AcceptedEvent, { plan, commonPlan }: Planner): Plan {
   const common = event.line.hasNoIntegrations ? commonPlan?.(event.origin) : undefined;
   return common ?? plan(event.event, event.origin);

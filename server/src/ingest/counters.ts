@@ -14,17 +14,17 @@ import type { WriteKeyLookup } from './write-key-auth.ts';
 
 const NO_DISCARDS: CallCounts['discarded'] = Object.freeze({});
 
-/** Counts one call, without the object below: most requests hold one call, and most calls are accepted. */
+/** Counts one call without a `RequestCounts`: most requests hold one call, and most calls are accepted. */
 export function countOneCall(source: number, reason?: DiscardReason): readonly CallCounts[] {
   return [{ source, calls: 1, discarded: reason === undefined ? NO_DISCARDS : { [reason]: 1 } }];
 }
 
-/** Counts the calls of one batch where they are parsed: every call once, discards by reason too. */
+/** Counts the calls of one batch: every call once, and discards by reason too. */
 export class RequestCounts {
   readonly #sources: { source: number; calls: number; discarded: Record<string, number> }[] = [];
   readonly #unattributed: Record<string, number> = {};
 
-  /** `source` is undefined where no source can be named; such a call was always discarded. */
+  /** `source` is undefined where none can be named; such a call is always discarded. */
   add(source: number | undefined, reason?: RefusalCode): void {
     const discarded = source === undefined ? this.#unattributed : this.#call(source);
     if (reason !== undefined) discarded[reason] = (discarded[reason] ?? 0) + 1;
@@ -38,7 +38,7 @@ export class RequestCounts {
     return this.#unattributed;
   }
 
-  /** Batches of more than one source are rare, so the list is searched and not a map. */
+  /** Searches a list instead of a map, because batches of more than one source are rare. */
   #call(source: number): Record<string, number> {
     let sums = this.#sources.find((entry) => entry.source === source);
     if (sums === undefined) {
@@ -50,7 +50,7 @@ export class RequestCounts {
   }
 }
 
-/** Sums of calls and discards per source that wait to be written to the ledger. */
+/** Sums of calls and discards by source, which wait to be written to the ledger. */
 export class CallCountSums {
   readonly #bySource = new Map<number, { calls: number; discarded: Record<string, number> }>();
 
@@ -71,7 +71,7 @@ export class CallCountSums {
     }
   }
 
-  /** Everything added since the last time. */
+  /** Gives everything added since the last time, and forgets it. */
   take(): CallCounts[] {
     const all = Array.from(this.#bySource, ([source, { calls, discarded }]) => ({
       source,
@@ -83,10 +83,10 @@ export class CallCountSums {
   }
 }
 
-/** How long counts wait at most for others, and for a commit of events to share its sync. */
+/** How long counts wait at most for more of them, and for a commit of events whose sync they can share. */
 const WRITE_INTERVAL: Duration = SECOND;
 
-export interface LedgerCounterTools {
+export interface LedgerCounterDependencies {
   readonly log: Pick<EventLog, 'append'>;
   readonly newBatchId: () => string;
   readonly clock: Pick<Clock, 'after'>;
@@ -94,29 +94,29 @@ export interface LedgerCounterTools {
 }
 
 /**
- * Counts of calls that left no event behind, on their way to the ledger. They go there by themselves and not with a commit of
- * events: what may have been stored although the log could not say so is sent again under the same id, and is not counted twice.
+ * Writes counts of calls that left no event to the ledger. Each batch of counts has an id of its own, apart from commits of
+ * events: after a commit in doubt it is sent again under the same id, and is not counted twice.
  */
 export class LedgerCounter {
-  readonly #tools: LedgerCounterTools;
-  readonly #tally = new CallCountSums();
-  /** What is being written, or must be written again. */
+  readonly #dependencies: LedgerCounterDependencies;
+  readonly #sums = new CallCountSums();
+  /** The batch that is being written, or must be written again. */
   #batch: Batch | undefined;
   #cancelTimer: (() => void) | undefined;
   #writing: Promise<void> | undefined;
 
-  constructor(tools: LedgerCounterTools) {
-    this.#tools = tools;
+  constructor(dependencies: LedgerCounterDependencies) {
+    this.#dependencies = dependencies;
   }
 
   add(counts: readonly CallCounts[]): void {
-    this.#tally.add(counts);
+    this.#sums.add(counts);
     this.#writeSoon();
   }
 
-  /** Writes what is there, together with whatever else the log is asked to write at this moment. */
+  /** Writes all counts now. Called beside a commit of events, it shares the sync of that. */
   readonly write = (): void => {
-    // It fails with the commit beside it, which says so.
+    // The commit beside it fails with it and reports the error.
     if (this.#isWaiting && this.#writing === undefined) this.#begin(() => {});
   };
 
@@ -128,11 +128,11 @@ export class LedgerCounter {
   }
 
   get #isWaiting(): boolean {
-    return this.#batch !== undefined || !this.#tally.isEmpty;
+    return this.#batch !== undefined || !this.#sums.isEmpty;
   }
 
   #writeSoon(): void {
-    const { clock, logger } = this.#tools;
+    const { clock, logger } = this.#dependencies;
     if (this.#cancelTimer !== undefined || this.#writing !== undefined) return;
     this.#cancelTimer = clock.after(WRITE_INTERVAL, () => {
       this.#begin((error) => logger.warn({ error }, 'ledger.counts_not_written'));
@@ -150,68 +150,69 @@ export class LedgerCounter {
       });
   }
 
-  /** What has come meanwhile waits for the next time: else a stream of discarded calls would be a stream of syncs. */
+  /** Counts that come meanwhile wait for the next batch: else a stream of discarded calls would be a stream of syncs. */
   async #writeBatch(): Promise<void> {
     this.#batch ??= this.#newBatch();
-    await this.#tools.log.append(this.#batch);
+    await this.#dependencies.log.append(this.#batch);
     this.#batch = undefined;
   }
 
   #newBatch(): Batch {
-    const received = this.#tally.take();
-    return { id: this.#tools.newBatchId(), receivedAt: 0, events: [], owed: [], skipped: [], received };
+    const received = this.#sums.take();
+    return {
+      id: this.#dependencies.newBatchId(),
+      receivedAt: 0,
+      events: [],
+      owed: [],
+      skipped: [],
+      received,
+    };
   }
 }
 
-export interface RefusalCountersTools {
+export interface RefusalCountersDependencies {
   readonly clock: Pick<Clock, 'now'>;
   readonly currentObserver: CurrentObserver;
-  /** Gets what has no source. */
+  /** Counts refusals without a known source. */
   readonly discardCounters: DiscardCounters;
   readonly discardSampler: DiscardSampler;
   readonly writeKeys: () => WriteKeyLookup;
-  /** Gets what has one. */
+  /** Counts refusals in the ledger of their source. */
   readonly count: (counts: readonly CallCounts[]) => void;
 }
 
 /**
- * The tallies of what stands before the receiver and refuses requests there. Nobody looked at the calls of such a request, so it
- * counts as one discarded call of the source that its key names. Without a known key it is passed on to the tallies.
+ * Counts requests that the HTTP layer refuses before their calls are read. Such a request counts as one discarded call of the
+ * source that its key names. Without a known key it goes to `dependencies.discardCounters`.
  */
 export class RefusalCounters implements DiscardCounters {
-  readonly #tools: RefusalCountersTools;
+  readonly #dependencies: RefusalCountersDependencies;
 
-  constructor(tools: RefusalCountersTools) {
-    this.#tools = tools;
+  constructor(dependencies: RefusalCountersDependencies) {
+    this.#dependencies = dependencies;
   }
 
   refused(code: string, request?: RefusedRequest): void {
-    const {
-      clock,
-      currentObserver: watching,
-      discardCounters: tallies,
-      discardSampler: samples,
-      writeKeys,
-      count,
-    } = this.#tools;
+    const { clock, currentObserver, discardCounters, discardSampler, writeKeys, count } = this.#dependencies;
     const source = request?.writeKey === undefined ? undefined : writeKeys().find(request.writeKey);
     if (source === undefined) {
-      tallies.refused(code);
+      discardCounters.refused(code);
       return;
     }
     count([{ source: source.id, calls: 1, discarded: { [code]: 1 } }]);
     const detail = request?.detail;
     if (detail !== undefined) {
-      samples.add({ source: source.name, reason: code, at: clock.now(), call: () => ({ refused: detail }) });
+      const call = () => ({ refused: detail });
+      discardSampler.add({ source: source.name, reason: code, at: clock.now(), call });
     }
-    watching()?.({ kind: 'discarded', source: source.name, reason: code });
+    currentObserver()?.({ kind: 'discarded', source: source.name, reason: code });
   }
 
   discarded(reasons: Readonly<Record<string, number>>): void {
-    this.#tools.discardCounters.discarded(reasons);
+    this.#dependencies.discardCounters.discarded(reasons);
   }
 
   clockErrors(counts: ClockErrorCounts): void {
-    this.#tools.discardCounters.clockErrors(counts);
+    this.#dependencies.discardCounters.clockErrors(counts);
   }
 }

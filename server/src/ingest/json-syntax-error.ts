@@ -1,53 +1,53 @@
-/** Where a body stops being JSON. */
+import { BACKSLASH, LINE_FEED, QUOTE } from '../model/json.ts';
+
+/** The first fault of a body that is no JSON. */
 export interface JsonSyntaxError {
-  /** A sentence for the client: position, token and field; nothing else of the body. */
+  /** A sentence for the client, with position, token and field and nothing else of the body. */
   readonly sentence: string;
-  /** The write key of the body, or of the first call that has one; found behind the fault too where that can be read. */
+  /** The write key of the body, or of the first call that has one. Also found behind the fault when that can be read. */
   readonly writeKey: string | undefined;
 }
 
 /**
- * Finds the first fault of a body that `JSON.parse` refuses; undefined where there is none. `JSON.parse` itself often gives no
+ * Finds the first fault of a body that `JSON.parse` refuses; undefined when there is none. `JSON.parse` itself often gives no
  * position, and quotes the body, which may hold a write key.
  *
  * One pass over the bytes, without recursion. It goes on behind faults that leave the structure readable (`NaN`, single
- * quotes, a comma too many), because most libraries write their write key behind the calls.
+ * quotes, a comma too many), because most libraries put their write key behind the calls.
  */
 export function findSyntaxError(body: Buffer): JsonSyntaxError | undefined {
   return new SyntaxErrorFinder(body).run();
 }
 
-const QUOTE = 0x22;
 const APOSTROPHE = 0x27;
 const COMMA = 0x2c;
 const COLON = 0x3a;
 const OPEN_LIST = 0x5b;
-const BACKSLASH = 0x5c;
 const CLOSE_LIST = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
 const WRITE_KEY = 'writeKey';
 
-/** What may stand next. */
+/** The tokens that may come next. */
 type ExpectedToken = 'value' | 'first value' | 'key' | 'first key' | 'colon' | 'comma or end';
 
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** Levels there is room for at first. */
+/** Levels for which there is room at first. */
 const INITIAL_LEVELS = 32;
 
 class SyntaxErrorFinder {
   readonly #bytes: Buffer;
   #at = 0;
   #expected: ExpectedToken = 'value';
-  /** For each level that is open: its index in a list, or −1 and where the name of its field begins and ends. */
+  /** Of each open level: its index in a list, or −1 with the begin and end of its field's name. */
   #indexes = new Int32Array(INITIAL_LEVELS);
   #namesFrom = new Int32Array(INITIAL_LEVELS);
   #namesTo = new Int32Array(INITIAL_LEVELS);
   #depth = 0;
   #sentence: string | undefined;
-  /** No write key follows. */
+  /** Stops looking for write keys. */
   #isOver = false;
   #sharedKey: string | undefined;
   #firstKey: string | undefined;
@@ -80,7 +80,7 @@ class SyntaxErrorFinder {
     return false;
   }
 
-  /** Reads one token. False when it is not known how to go on. */
+  /** Reads one token. False when the rest of the body cannot be read. */
   #step(byte: number): boolean {
     switch (this.#expected) {
       case 'value':
@@ -100,7 +100,7 @@ class SyntaxErrorFinder {
     if (byte === OPEN_OBJECT) return this.#open(-1, 'first key');
     if (byte === OPEN_LIST) return this.#open(0, 'first value');
     if (byte === CLOSE_LIST && this.#isIn('list')) {
-      // A comma before it is one too many.
+      // A comma before a closing bracket is one too many.
       if (this.#expected === 'value') this.#fault(this.#at, ']');
       return this.#close();
     }
@@ -180,7 +180,7 @@ class SyntaxErrorFinder {
     return this.#pass('comma or end');
   }
 
-  /** Says where the name of the field of the innermost object stands. */
+  /** Notes where the name of the innermost object's field stands. */
   #name(from: number, to: number): void {
     this.#namesFrom[this.#depth - 1] = from;
     this.#namesTo[this.#depth - 1] = to;
@@ -192,13 +192,13 @@ class SyntaxErrorFinder {
     return true;
   }
 
-  /** A fault behind which the rest may mean anything. */
+  /** Reports a fault behind which the body cannot be read. */
   #stop(): boolean {
     this.#fault(this.#at, this.#wordAt(this.#at) || characterAt(this.#bytes, this.#at));
     return false;
   }
 
-  /** To behind the closing quote; false when there is none. */
+  /** Moves behind the closing quote; false when there is none. */
   #readText(quote: number): boolean {
     const bytes = this.#bytes;
     for (let at = this.#at + 1; at < bytes.length; at++) {
@@ -219,14 +219,14 @@ class SyntaxErrorFinder {
     return false;
   }
 
-  /** Letters, digits and what numbers are made of. */
+  /** Moves behind letters, digits and the other characters of numbers. */
   #wordAt(from: number): string {
     let to = from;
     while (to < this.#bytes.length && IN_WORDS[this.#bytes[to]!] === 1) to++;
     return this.#bytes.toString('latin1', from, to);
   }
 
-  /** Keeps a text if it is a write key: of the body, or of the first call of a batch that has one. */
+  /** Keeps a text if it is the write key of the body, or of the first call of a batch that has one. */
   #keep(from: number, to: number): void {
     const depth = this.#depth;
     if ((depth !== 1 && depth !== 3) || !this.#isIn('object') || !this.#isWriteKey(depth - 1)) return;
@@ -246,14 +246,14 @@ class SyntaxErrorFinder {
     return this.#bytes.toString('utf8', from, Math.min(this.#namesTo[level]!, from + 4 * MAX_NAME_LENGTH));
   }
 
-  /** Only the first one counts. An empty token is the end of the body. */
+  /** Keeps the first fault. An empty token is the end of the body. */
   #fault(at: number, token: string, isEmpty = false): void {
     if (this.#sentence !== undefined) return;
     this.#sentence = describeSyntaxError({ bytes: this.#bytes, at, token, path: this.#path(), isEmpty });
     this.#isOver = this.#bytes.indexOf(WRITE_KEY, at) < 0;
   }
 
-  /** As a program would write it, `batch[3].properties.price`; of a long one its end. */
+  /** The path as a program would write it, `batch[3].properties.price`; only the end of a long one. */
   #path(): string {
     let path = '';
     for (let level = this.#depth - 1; level >= 0; level--) {
@@ -287,21 +287,21 @@ function textIn(bytes: Buffer, from: number, to: number): string | undefined {
   }
 }
 
-/** What is told of a fault. */
+/** The facts about a fault. */
 interface SyntaxErrorFacts {
   /** The whole body. */
   readonly bytes: Buffer;
-  /** In bytes from its beginning. */
+  /** Offset of the fault in bytes. */
   readonly at: number;
-  /** What stands there; empty at the end of the body. */
+  /** The token there; empty at the end of the body. */
   readonly token: string;
-  /** Of the field it stands in; see `written`. */
+  /** Path of the field with the fault, as `#path` writes it. */
   readonly path: string;
-  /** Whether the whole body is nothing but blanks. */
+  /** Whether the body has nothing but blanks. */
   readonly isEmpty: boolean;
 }
 
-/** What to write for words of other languages. */
+/** Corrections for words of other languages. */
 const HINTS: ReadonlyMap<string, string> = new Map([
   ...hintsFor(
     ['NaN', 'nan', 'Infinity', '-Infinity', 'inf', '-inf'],
@@ -317,16 +317,16 @@ function hintsFor(words: readonly string[], hint: string): [string, string][] {
   return words.map((word) => [word, hint]);
 }
 
-/** Of the offending token, and of a field's name. */
+/** Characters shown of the offending token, and of a field's name. */
 const MAX_TOKEN_LENGTH = 20;
 const MAX_NAME_LENGTH = 40;
-/** Of the whole path, from its end. */
+/** Characters shown of the path, counted from its end. */
 const MAX_PATH_LENGTH = 120;
 
-/** Fields whose values are shown to nobody. */
+/** Fields whose values are never shown. */
 const SECRET_NAME = /key|token|secret|passw|auth/i;
 
-/** For the client: no more of the body than a short token and names of fields. */
+/** The sentence for the client. It quotes no more of the body than a short token and names of fields. */
 function describeSyntaxError({ bytes, at, token, path, isEmpty }: SyntaxErrorFacts): string {
   if (isEmpty) return 'It is empty.';
   const place = `byte ${at} (line ${lineOf(bytes, at)})${path === '' ? '' : `, in ${path}`}`;
@@ -343,7 +343,7 @@ function pathPart(name: string): string {
   return /^[\p{L}_$][\p{L}\p{N}_$]*$/u.test(text) ? `.${text}` : `["${text}"]`;
 }
 
-/** Letters of any language stay; what could disturb a screen or a log is written as an escape. */
+/** Keeps letters of any language, and escapes characters that could disturb a screen or a log. */
 function printable(text: string, most: number): string {
   const characters = [...text];
   const shown = characters
@@ -353,16 +353,14 @@ function printable(text: string, most: number): string {
   return characters.length > most ? `${shown}…` : shown;
 }
 
-const LINE_FEED = 0x0a;
-
-/** From 1. */
+/** The line number, from 1. */
 function lineOf(bytes: Buffer, to: number): number {
   let line = 1;
   for (let at = bytes.indexOf(LINE_FEED); at >= 0 && at < to; at = bytes.indexOf(LINE_FEED, at + 1)) line++;
   return line;
 }
 
-/** One character of UTF-8, or as much of one as there is. */
+/** One character of UTF-8, or the part of it that there is. */
 function characterAt(bytes: Buffer, at: number): string {
   const [character = ''] = bytes.toString('utf8', at, at + 4);
   return character;
@@ -370,10 +368,10 @@ function characterAt(bytes: Buffer, at: number): string {
 
 const ESCAPES = Buffer.from('"\\/bfnrt');
 
-/** Whether JSON allows what stands behind a backslash; `at` is where it stands. */
+/** Whether JSON allows the characters behind a backslash, which begin at `at`. */
 function isEscape(bytes: Buffer, at: number): boolean {
   const byte = bytes[at];
-  if (byte === undefined) return true; // The body breaks off, which is said elsewhere.
+  if (byte === undefined) return true; // The body breaks off: reported elsewhere.
   if (byte !== 0x75) return ESCAPES.includes(byte);
   for (let digit = at + 1; digit < at + 5; digit++) if (!isHex(bytes[digit] ?? 0)) return false;
   return true;

@@ -1,43 +1,43 @@
-import type { Json, JsonObject } from '../model/json.ts';
+import { BACKSLASH, type Json, type JsonObject, QUOTE } from '../model/json.ts';
 
-/** More calls in one batch are refused. spec/specification.md, "Size limits". */
+/** Calls that one batch may have. spec/specification.md, "Size limits". */
 export const MAX_BATCH_CALLS = 2_500;
 
-/** Bytes of compact JSON one item of a batch may have. spec/specification.md, "Size limits". */
+/** Bytes of compact JSON that one call of a batch may have. spec/specification.md, "Size limits". */
 export const MAX_BATCH_CALL_BYTES = 32_768;
 
-/** UTF-16 units a value may have that the event does not keep, and still be covered by `SLACK`. */
+/** UTF-16 units that a dropped value may have and still be covered by `SLACK`. */
 const SHORT_LENGTH = 100;
 
 /**
- * Bytes an item may have that its event has not: the 7 fields `isShort` looks at, each up to 100 units of at most 6 bytes
- * (`\u0000`) with a name and punctuation of at most 24 bytes, and at most 18 known fields that are `null` or empty, each
- * at most 26 bytes with its name. That is 7 × 624 + 18 × 26 = 4,836.
+ * Bytes that a call may have more than its event: the 7 fields that `hasShortDroppedFields` checks, each up to 100 units of at
+ * most 6 bytes (`\u0000`) with a name and punctuation of at most 24 bytes, and at most 18 known fields that are `null` or empty,
+ * each at most 26 bytes with its name. That is 7 × 624 + 18 × 26 = 4,836.
  */
 const SLACK = 5_000;
 
 /**
- * Whether an item of a batch is larger than allowed. `json` is its event.
+ * Whether a call of a batch is larger than allowed. `json` is the text of its event.
  *
- * Measuring means making its JSON a second time, so a bound comes first: everything an item has is in its event too,
- * except what `SLACK` covers, and a UTF-16 unit has at most 3 bytes in UTF-8. What the batch shares with its items makes
- * events larger than their items, never smaller.
+ * Measuring the call means writing its JSON a second time, hence the cheaper bound first. The event has everything that the call
+ * has, except what `SLACK` covers, and a UTF-16 unit has at most 3 bytes in UTF-8. Fields shared by the batch make an event
+ * larger than its call, never smaller.
  */
-export function isTooLarge(item: JsonObject, json: string): boolean {
-  if (json.length * 3 + SLACK <= MAX_BATCH_CALL_BYTES && hasShortDroppedFields(item)) return false;
-  return Buffer.byteLength(JSON.stringify(item)) > MAX_BATCH_CALL_BYTES;
+export function isTooLarge(call: JsonObject, json: string): boolean {
+  if (json.length * 3 + SLACK <= MAX_BATCH_CALL_BYTES && hasShortDroppedFields(call)) return false;
+  return Buffer.byteLength(JSON.stringify(call)) > MAX_BATCH_CALL_BYTES;
 }
 
-/** Whether the values that are replaced or left out are short. */
-function hasShortDroppedFields(item: JsonObject): boolean {
+/** Whether the values that are replaced or dropped are short. */
+function hasShortDroppedFields(call: JsonObject): boolean {
   return (
-    isShort(item.writeKey) &&
-    isShort(item.messageId) &&
-    isShort(item.channel) &&
-    isShort(item.timestamp) &&
-    isShort(item.originalTimestamp) &&
-    isShort(item.sentAt) &&
-    isShort(item.receivedAt)
+    isShort(call.writeKey) &&
+    isShort(call.messageId) &&
+    isShort(call.channel) &&
+    isShort(call.timestamp) &&
+    isShort(call.originalTimestamp) &&
+    isShort(call.sentAt) &&
+    isShort(call.receivedAt)
   );
 }
 
@@ -48,22 +48,19 @@ function isShort(value: Json | undefined): boolean {
 }
 
 /**
- * Levels of objects and arrays in an event, itself included. `JSON.stringify` overflows the stack at some 4,000 levels,
- * depending on what is on the stack already; the limit keeps every later use of an accepted event far from that.
+ * Levels of objects and arrays that an event may have, itself included. `JSON.stringify` overflows the stack at some 4,000 levels,
+ * fewer when the stack is in use already. The limit keeps every later use of an event far from that.
  */
 export const MAX_NESTING = 500;
 
-const QUOTE = 34;
-const BACKSLASH = 92;
-
-/** Whether compact JSON is nested deeper than `DEEPEST`. Cheap for nearly every event: it reads only suspicious texts. */
+/** Whether compact JSON is nested deeper than `MAX_NESTING`. Cheap for nearly every event, because few have that many brackets. */
 export function isTooDeep(json: string): boolean {
-  // A level takes two characters, its bracket and the closing one, and one opening bracket.
+  // Every level takes two characters: an opening and a closing bracket.
   if (json.length <= 2 * MAX_NESTING) return false;
   return countBrackets(json) > MAX_NESTING && depthOf(json) > MAX_NESTING;
 }
 
-/** Opening brackets of both kinds, those inside of strings too: at least the depth. Stops soon after the limit. */
+/** Opening brackets of both kinds, also those in strings: at least the depth. Stops soon after the limit. */
 function countBrackets(json: string): number {
   let count = 0;
   for (const bracket of ['{', '[']) {

@@ -7,19 +7,19 @@ import type { IngestRequest } from '../ports/ingest.ts';
 import type { ClockErrorCounts } from '../ports/telemetry.ts';
 import { correctedTime, formatTime, readCanonical, readTime } from './timestamps.ts';
 
-/** Why a call was not accepted. It counts in the ledger under this name; alone in its request it is also the answer. */
+/** Why a call is not accepted: the name in the ledger, and the answer to a request with this call alone. */
 export type DiscardReason = keyof typeof catalogue.discard;
 
-/** Why a request as a whole was refused. */
+/** Why a whole request is refused. */
 export type RefusalCode = keyof typeof catalogue.request | DiscardReason;
 
 const EMPTY: JsonObject = Object.freeze({});
 
 /**
- * One call as the client sent it → the canonical event, or why there is none. Neither the call nor what its batch shares
- * is changed, but values are taken over as they are, not copied.
+ * Turns one call as the client sent it into the canonical event, or says why there is none. It changes neither the call nor the
+ * fields of its batch, but the event shares their values.
  *
- * The fields are written in the order every event has: first those the protocol knows, then the client's others.
+ * Every event has its fields in the same order: first those that the protocol knows, then the client's others.
  * spec/specification.md, "Events" has every rule.
  */
 export function normalize(call: JsonObject, envelope: Envelope): Event | DiscardReason {
@@ -48,7 +48,7 @@ export function normalize(call: JsonObject, envelope: Envelope): Event | Discard
   return draft as Event;
 }
 
-/** What the batch shares with its calls, under what the call says itself; `undefined` when the call's is no object. */
+/** Merges an object of the call's own over that of its batch; undefined when the call's own is no object. */
 function mergeShared(shared: JsonObject | undefined, own: Json | undefined): JsonObject | undefined {
   if (own === undefined || own === null) return shared ?? EMPTY;
   if (!isObject(own)) return undefined;
@@ -56,12 +56,12 @@ function mergeShared(shared: JsonObject | undefined, own: Json | undefined): Jso
   return shared === undefined ? own : { ...shared, ...own };
 }
 
-/** IPv4 addresses of a listener on IPv6. */
+/** The prefix of IPv4 addresses at a listener on IPv6. */
 const MAPPED = /^::ffff:(?=\d+\.)/i;
 
 /**
- * `direct: true` asks for the address the call came from; an address of the client's own stays. spec/specification.md,
- * "Address of the client".
+ * Adds the address from which the call came, which `direct: true` asks for. An address that the client gives stays.
+ * spec/specification.md, "Address of the client".
  */
 function withAddress(context: JsonObject, address: string | undefined): JsonObject {
   if (address === undefined || (context.ip !== undefined && context.ip !== null)) return context;
@@ -87,7 +87,7 @@ function takeIds(
   return undefined;
 }
 
-/** An empty text is as good as none: some clients send `name: ""` for a page without a name. */
+/** Takes an empty text for none: some clients send `name: ""` for a page without a name. */
 function takeTexts(draft: EventDraft, { event, name, category }: JsonObject): DiscardReason | undefined {
   if (event !== undefined && event !== null && event !== '') {
     if (typeof event !== 'string') return 'event_not_string';
@@ -117,8 +117,8 @@ function takeObjects(draft: EventDraft, { properties, traits }: JsonObject): Dis
 }
 
 /**
- * The four times. What cannot be read is left out and counted; `timestamp` is then the time of arrival. A client's clock
- * that is more than 24 hours off is counted and not corrected: then its own word is worth more.
+ * Writes the four times. A time that cannot be read is left out and counted; `timestamp` is then the time of arrival. A client's
+ * clock that is more than 24 hours off is counted and not corrected, because the client's own time is then worth more.
  */
 function takeTimes(draft: EventDraft, call: JsonObject, envelope: Envelope): void {
   draft.timestamp = envelope.receivedAtText;
@@ -144,7 +144,7 @@ function takeTimes(draft: EventDraft, call: JsonObject, envelope: Envelope): voi
   else draft.timestamp = formatTime(corrected);
 }
 
-/** Writes one of the client's times to the event. A text that is canonical already is kept instead of being written anew. */
+/** Writes one of the client's times to the event. Keeps a text that is canonical already. */
 function takeTime(
   draft: EventDraft,
   said: Json | undefined,
@@ -163,14 +163,14 @@ function takeTime(
   return time;
 }
 
-/** Fields the protocol does not know are kept as they are; the write key is a credential and is not. */
+/** Keeps fields that the protocol does not know as they are. Drops the write key, which is a credential. */
 function takeOthers(draft: EventDraft, call: JsonObject): void {
   for (const key in call) {
     if (!isKnown(key)) defineField(draft, key, call[key]);
   }
 }
 
-/** Assigning `__proto__` would replace the prototype of the event instead of giving it a field. */
+/** Defines `__proto__` as a field: assigning it would replace the prototype of the event. */
 function defineField(draft: EventDraft, key: string, value: Json | undefined): void {
   if (key !== '__proto__') draft[key] = value;
   else Object.defineProperty(draft, key, { value, enumerable: true, configurable: true, writable: true });
@@ -203,7 +203,7 @@ function isKnown(key: string): boolean {
   }
 }
 
-/** What all calls of one request share. */
+/** Everything that the calls of one request share. */
 export interface Envelope {
   readonly type: CallType | 'batch';
   readonly receivedAt: Time;
@@ -211,13 +211,13 @@ export interface Envelope {
   /** Merged into each call of the batch. */
   readonly context: JsonObject | undefined;
   readonly integrations: JsonObject | undefined;
-  /** For the calls without their own; `NaN` when there is none. */
+  /** For calls without their own; `NaN` when there is none. */
   readonly sentAt: Time;
   readonly sentAtText: string | undefined;
   readonly newMessageId: () => string;
   readonly peer: IngestRequest['peer'];
   readonly numbers: NumberLiterals;
-  /** Counts what was met so far. */
+  /** Counts of the calls read so far. */
   readonly clock: { -readonly [Count in keyof ClockErrorCounts]: ClockErrorCounts[Count] };
 }
 
@@ -228,7 +228,7 @@ export interface RequestText {
   readonly newMessageId: () => string;
 }
 
-/** The envelope of a single call: it shares nothing with others. */
+/** The envelope of a single call, which shares nothing with others. */
 export function singleEnvelope({ request, text, newMessageId }: RequestText): Envelope {
   return {
     type: request.type,
@@ -245,7 +245,7 @@ export function singleEnvelope({ request, text, newMessageId }: RequestText): En
   };
 }
 
-/** The envelope of a batch, or what is wrong with it. Its `timestamp` and `messageId` mean nothing and are not read. */
+/** The envelope of a batch, or why it is wrong. `timestamp` and `messageId` of a batch mean nothing and are not read. */
 export function batchEnvelope(body: JsonObject, request: RequestText): Envelope | DiscardReason {
   const { context = null, integrations = null, sentAt = null } = body;
   if (context !== null && !isObject(context)) return 'context_not_object';
@@ -263,11 +263,11 @@ export function batchEnvelope(body: JsonObject, request: RequestText): Envelope 
 }
 
 /** An event while it is being made. */
-export type EventDraft = { -readonly [Key in keyof Event]?: Event[Key] };
+type EventDraft = { -readonly [Key in keyof Event]?: Event[Key] };
 
 /**
- * What a call of this type needs and has not, if anything. Somebody it is about is needed by all; an alias may have an
- * anonymousId instead of the new userId. spec/specification.md, "Required fields".
+ * The code for a field that a call of this type lacks. Every call needs a userId or an anonymousId; an alias may have the latter
+ * as its new id. spec/specification.md, "Required fields".
  */
 function missingField(draft: EventDraft): DiscardReason | undefined {
   const anonymous = draft.userId === undefined && draft.anonymousId === undefined;
@@ -287,8 +287,8 @@ function missingField(draft: EventDraft): DiscardReason | undefined {
 }
 
 /**
- * The names client libraries give themselves in `context.library.name`, where it is not a server's.
- * analytics-node, -python, -ruby, -go, -php, -java and everything unknown are servers.
+ * The names of client libraries in `context.library.name` that do not run on servers. analytics-node, -python, -ruby, -go, -php,
+ * -java and all unknown libraries run on servers.
  */
 const CHANNELS: ReadonlyMap<Json | undefined, string> = new Map([
   ['analytics.js', 'browser'],
@@ -306,14 +306,14 @@ const CHANNELS: ReadonlyMap<Json | undefined, string> = new Map([
   ['analytics_flutter', 'mobile'],
 ]);
 
-/** What the client says, else what its library says, else `server`. */
+/** The channel that the client names, else that of its library, else `server`. */
 export function channelOf(said: Json | undefined, context: JsonObject): string {
   if (typeof said === 'string' && said !== '') return said;
   const { library } = context;
   return (isObject(library) && CHANNELS.get(library.name)) || 'server';
 }
 
-/** The fields that name somebody or something. */
+/** The fields with an id. */
 type IdField = 'userId' | 'anonymousId' | 'previousId' | 'groupId' | 'messageId';
 
 const ID_FIELDS: ReadonlySet<string> = new Set<IdField>([
@@ -324,12 +324,12 @@ const ID_FIELDS: ReadonlySet<string> = new Set<IdField>([
   'messageId',
 ]);
 
-/** Longer message ids are replaced. spec/specification.md, "Message ids". */
+/** Longer messageIds are replaced. spec/specification.md, "Message ids". */
 export const MAX_MESSAGE_ID_LENGTH = 100;
 
 /**
- * An id as it is stored: a string with at least one character is kept as it is, a number becomes its decimal digits,
- * `null` is absent. `false` when it is nothing of these. spec/specification.md, "Ids".
+ * An id as it is stored: a text with at least one character stays as it is, a number becomes its decimal digits, `null` counts as
+ * absent. `false` for anything else. spec/specification.md, "Ids".
  */
 function readId(
   value: Json | undefined,
@@ -341,7 +341,7 @@ function readId(
   return typeof value === 'number' && digitsOf(value, field, written);
 }
 
-/** The client's id of the message, without blanks around it, or `undefined` when one must be assigned. */
+/** The client's messageId without blanks around it; undefined when one must be assigned. */
 function readMessageId(value: Json | undefined, written: NumberLiterals): string | undefined {
   if (typeof value !== 'string' && typeof value !== 'number') return undefined;
   const id = typeof value === 'string' ? value.trim() : digitsOf(value, 'messageId', written) || '';
@@ -354,22 +354,21 @@ function digitsOf(value: number, field: IdField, written: NumberLiterals): strin
 }
 
 /**
- * The numbers of a body as they were written. `JSON.parse` rounds integers beyond 2^53, and two users whose 64-bit ids
- * differ in the last digits would become one. Such ids are rare, so the body is parsed a second time only when one is met,
- * and only once per request.
+ * The numbers of a body as they were written. `JSON.parse` rounds integers beyond 2^53, which would make one user of two whose
+ * 64-bit ids differ in the last digits. Such ids are rare: the body is parsed a second time only when one is met, and only once.
  */
 export class NumberLiterals {
   readonly #text: string;
   #ids: Map<unknown, Map<string, string>> | undefined;
   #root: Json = null;
-  /** The place in `batch` of the call being read; −1 when the body itself is the call. */
+  /** The index in `batch` of the call being read; −1 when the body itself is the call. */
   index = -1;
 
   constructor(text: string) {
     this.#text = text;
   }
 
-  /** Decimal digits of an integer id of the call at `index`; `undefined` when it is written with a fraction or exponent. */
+  /** Decimal digits of an integer id of the call at `index`; undefined when it is written with a fraction or an exponent. */
   digitsOf(field: IdField): string | undefined {
     this.#ids ??= this.#read();
     return this.#ids.get(this.#call())?.get(field);
@@ -394,7 +393,7 @@ export class NumberLiterals {
         },
       );
     } catch {
-      // The body was parsed before, so this is a nesting too deep for a second look; its ids stay unread.
+      // The body was parsed before: it is now nested too deep for the reviver. Its large ids stay unread.
       ids.clear();
     }
     return ids;

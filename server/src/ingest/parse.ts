@@ -11,12 +11,12 @@ import type { Envelope, RefusalCode } from './normalize.ts';
 import { authorizeKey, type KeyAuthorization, type WriteKeyLookup } from './write-key-auth.ts';
 
 /**
- * What a batch shares with its calls is stored with each of them. Without a limit, half a megabyte of shared context and
- * two thousand calls would become a gigabyte of events.
+ * The context and integrations of a batch are stored with each of its calls. Without a limit, half a megabyte of context and two
+ * thousand calls would become a gigabyte of events.
  */
 const MAX_REPEATED_BYTES = 16 * 1024 * 1024;
 
-/** What one request came to, before anything is stored. */
+/** The outcome of parsing one request, before anything is stored. */
 export type ParsedRequest =
   | {
       readonly kind: 'refused';
@@ -27,8 +27,8 @@ export type ParsedRequest =
       readonly invalid?: readonly { readonly index: number; readonly code: RefusalCode }[];
       /** Calls of a refused request count as received and discarded, where a source can be named. */
       readonly counts: readonly CallCounts[];
-      /** Its calls were not looked at: nothing of it takes from a rate limit. */
-      readonly isWhole?: true;
+      /** Its calls were not read, and use up nothing of a rate limit. */
+      readonly isUnread?: true;
       readonly discards: readonly Discard[];
     }
   | {
@@ -42,7 +42,7 @@ export type ParsedRequest =
       readonly discards: readonly Discard[];
     };
 
-/** A call that was not accepted, to be shown to whoever looks for it. */
+/** A call that was not accepted, for the samples that operators read. */
 export interface Discard {
   /** Undefined when no source can be named. */
   readonly source: Source | undefined;
@@ -50,8 +50,8 @@ export interface Discard {
   /** Its place in the batch; 0 for a single call. */
   readonly index: number;
   /**
-   * The call as it came, to be read before the next request is received. Of a request that was refused before its calls
-   * were looked at, `refused` and what its client was told.
+   * Gives the call as it came; valid only until the next request is parsed. Of a request whose calls were not read, gives
+   * `refused` with the sentence that its client was told.
    */
   readonly call: () => Json;
 }
@@ -60,7 +60,7 @@ const NO_COUNTS: readonly CallCounts[] = Object.freeze([]);
 const NO_REASONS: Readonly<Record<string, number>> = Object.freeze({});
 const NO_DISCARDS: readonly Discard[] = Object.freeze([]);
 
-/** The bytes of one request → events to be stored, and calls discarded with a reason. Pure but for `newMessageId`. */
+/** Turns the bytes of one request into events to store and calls discarded with a reason. Pure but for `newMessageId`. */
 export function parseRequest(
   request: IngestRequest,
   keys: WriteKeyLookup,
@@ -111,13 +111,13 @@ function parseBatch(calls: RequestCalls, headerKey: string | undefined, keys: Wr
   const { envelope } = calls;
   if (repeatsTooMuch(envelope, calls.length)) {
     const detail = 'Its context and integrations are repeated in every call.';
-    const whole = {
+    const failure = {
       code: 'batch_too_large',
       detail,
       writeKey: calls.sharedKey,
       calls: calls.length,
     } as const;
-    return refuseUnparsed(whole, headerKey, keys);
+    return refuseUnparsed(failure, headerKey, keys);
   }
   const shared = authorizeKey(calls.sharedKey ?? headerKey, keys);
   const refusal = shared.reason === undefined ? undefined : refusalOf(calls, shared, keys);
@@ -132,7 +132,7 @@ function parseBatch(calls: RequestCalls, headerKey: string | undefined, keys: Wr
   const counts = new RequestCounts();
   const events: AcceptedEvent[] = [];
   const discards: Discard[] = [];
-  let strict = false;
+  let isRefused = false;
   for (let index = 0; index < calls.length; index++) {
     const key = calls.keyOf(index);
     const { source = shared.source, reason } = key === undefined ? shared : authorizeKey(key, keys);
@@ -144,17 +144,17 @@ function parseBatch(calls: RequestCalls, headerKey: string | undefined, keys: Wr
     }
     counts.add(source?.id, accepted);
     discards.push({ source, reason: accepted, index, call: () => calls.valueOf(index) });
-    // A call with a key that is not accepted is no invalid event: its batch goes on, whatever the mode.
-    if (reason === undefined && source?.mode === 'strict') strict = true;
+    // A call with a wrong key is not an invalid event, and does not refuse the batch of a strict source.
+    if (reason === undefined && source?.mode === 'strict') isRefused = true;
   }
-  if (strict) return refuseStrict(events, discards);
+  if (isRefused) return refuseStrict(events, discards);
   const { bySource, unattributed } = counts;
   return { kind: 'received', events, counts: bySource, unattributed, clock: envelope.clock, discards };
 }
 
 /**
- * Nothing of the batch is kept, and the client is told of each call what is wrong with it. The valid ones are counted as
- * discarded too, for they were received. spec/specification.md, "Strict sources".
+ * Stores nothing of the batch and tells the client what is wrong with each invalid call. The valid calls were received too, and
+ * count as discarded. spec/specification.md, "Strict sources".
  */
 function refuseStrict(events: readonly AcceptedEvent[], discards: readonly Discard[]): ParsedRequest {
   const counts = new RequestCounts();
@@ -165,8 +165,8 @@ function refuseStrict(events: readonly AcceptedEvent[], discards: readonly Disca
 }
 
 /**
- * A batch is refused as a whole only when no call of it belongs to an enabled source, and the settings want at least one
- * of them refused. So a browser with a wrong key is told, and one stray item does not cost the others.
+ * The code with which a batch is refused as a whole for its keys. It is refused only when no call belongs to an enabled source and
+ * the settings want at least one call refused: a browser with a wrong key is told, and one stray call does not cost the others.
  */
 function refusalOf(
   calls: RequestCalls,
@@ -176,20 +176,20 @@ function refusalOf(
   let refusal = calls.length === 0 ? shared.refusal : undefined;
   for (let index = 0; index < calls.length; index++) {
     const key = calls.keyOf(index);
-    const standing = key === undefined ? shared : authorizeKey(key, keys);
-    if (standing.reason === undefined) return undefined;
-    refusal ??= standing.refusal;
+    const authorization = key === undefined ? shared : authorizeKey(key, keys);
+    if (authorization.reason === undefined) return undefined;
+    refusal ??= authorization.refusal;
   }
   return refusal;
 }
 
-/** A refused batch of a disabled source is counted there; nobody else can be named. */
+/** Counts a refused batch under its disabled source, the only source that can be named. */
 function countsOf({ length }: RequestCalls, { source, reason }: KeyAuthorization): readonly CallCounts[] {
   if (source === undefined || reason === undefined || length === 0) return NO_COUNTS;
   return [{ source: source.id, calls: length, discarded: { [reason]: length } }];
 }
 
-/** Of a batch that is refused for its key, one call tells as much as all. */
+/** Samples one call of a batch that is refused for its key: all calls would say the same. */
 function firstDiscardOf(calls: RequestCalls, { source, reason }: KeyAuthorization): readonly Discard[] {
   if (reason === undefined || calls.length === 0) return NO_DISCARDS;
   return [{ source, reason, index: 0, call: () => calls.valueOf(0) }];
@@ -201,13 +201,13 @@ function repeatsTooMuch({ context, integrations }: Envelope, calls: number): boo
     const bytes = JSON.stringify([context, integrations]).length;
     return bytes * calls > MAX_REPEATED_BYTES;
   } catch {
-    // Too deep to be written: every call will be discarded for that.
+    // The context is too deep to be written. Every call will be discarded for that.
     return false;
   }
 }
 
 /**
- * A request that cannot be taken apart is counted where its key says it belongs, enabled or not: as its calls where they were
+ * Refuses a request whose calls cannot be read. It counts under the source of its key, enabled or not: as many calls as were
  * counted, else as one.
  */
 function refuseUnparsed(
@@ -224,7 +224,7 @@ function refuseUnparsed(
   return {
     kind: 'refused',
     code,
-    isWhole: true,
+    isUnread: true,
     counts: [{ source: source.id, calls, discarded: { [code]: calls } }],
     discards:
       detail === undefined

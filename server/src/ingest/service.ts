@@ -1,124 +1,127 @@
 import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { CallCounts } from '../ports/event-log.ts';
 import type { IngestHandler, IngestRequest, IngestResult, RateLimitCheck } from '../ports/ingest.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { CurrentObserver, DiscardCounters, DiscardSampler } from '../ports/telemetry.ts';
-import { CommitQueue, type CommitQueueTools, type CommitResult } from './commit-queue.ts';
+import { CommitQueue, type CommitQueueDependencies, type CommitResult } from './commit-queue.ts';
 import { LedgerCounter, RefusalCounters } from './counters.ts';
 import { loadEncoder } from './fast-path/parser.ts';
 import { type ParsedRequest, parseRequest } from './parse.ts';
 import type { WriteKeyLookup } from './write-key-auth.ts';
 
-/** What a client is asked to wait when its call could not be stored; whole seconds. */
+/** Seconds after which a client may send its request again. */
 const OVERLOAD_RETRY_AFTER = 1;
 const STORAGE_RETRY_AFTER = 5;
 
-export interface IngestServiceTools extends CommitQueueTools {
+export interface IngestServiceDependencies extends CommitQueueDependencies {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly currentObserver: CurrentObserver;
-  /** Gets what no source's ledger counts. */
+  /** Counts what no source's ledger counts. */
   readonly discardCounters: DiscardCounters;
-  /** Gets every call that is discarded. */
+  /** Is given every call that is discarded. */
   readonly discardSampler: DiscardSampler;
   readonly newMessageId: () => string;
-  /** Asked before anything of a request is stored or counted; without it everything is taken. */
+  /** Called before anything of a request is stored or counted. Absent: no limit. */
   readonly checkRateLimit?: RateLimitCheck;
-  /** The write keys valid now. */
+  /** Gives the write keys that are valid now. */
   readonly writeKeys: () => WriteKeyLookup;
-  /** Whether somebody reads a line for each request. */
+  /** Log a line for each request. */
   readonly logsCalls?: boolean;
-  /** The name of a source by its id. */
+  /** Gives the name of a source by its id. */
   readonly sourceName: (id: number) => string;
 }
 
 type AcceptedRequest = Extract<ParsedRequest, { kind: 'received' }>;
 
-/** How long a call that could not be stored speaks against being ready. */
+/** How long a failed commit makes the server not ready. */
 const FAILURE_MEMORY: Duration = 10 * SECOND;
 
-/** The receiving side whole: bytes in, verdict out, and between them the events on stable storage. */
+/** Receives requests: parses their bytes, stores their events, and answers when the events are on stable storage. */
 export class IngestService {
-  readonly #tools: IngestServiceTools;
+  readonly #dependencies: IngestServiceDependencies;
   readonly #commits: CommitQueue;
   readonly #counts: LedgerCounter;
-  /** For what stands before `receive` and refuses requests there. */
+  /** For the HTTP layer, which refuses some requests before `handle` sees them. */
   readonly discardCounters: DiscardCounters;
   #failure: { readonly reason: string; readonly at: Monotonic } | undefined;
 
-  constructor(tools: IngestServiceTools) {
-    this.#tools = tools;
-    this.#counts = new LedgerCounter(tools);
-    this.discardCounters = new RefusalCounters({ ...tools, count: (counts) => this.#counts.add(counts) });
-    this.#commits = new CommitQueue({ ...tools, onCommit: this.#counts.write });
+  constructor(dependencies: IngestServiceDependencies) {
+    this.#dependencies = dependencies;
+    this.#counts = new LedgerCounter(dependencies);
+    const count = (counts: readonly CallCounts[]) => this.#counts.add(counts);
+    this.discardCounters = new RefusalCounters({ ...dependencies, count });
+    this.#commits = new CommitQueue({ ...dependencies, onCommit: this.#counts.write });
     loadEncoder();
   }
 
   readonly handle: IngestHandler = (request, answer) => {
-    const call = parseRequest(request, this.#tools.writeKeys(), this.#tools.newMessageId);
-    const isWhole = call.kind === 'refused' && call.isWhole === true;
-    const wait = isWhole ? 0 : (this.#tools.checkRateLimit?.(call.counts) ?? 0);
+    const { writeKeys, newMessageId, checkRateLimit, discardCounters, logsCalls } = this.#dependencies;
+    const parsed = parseRequest(request, writeKeys(), newMessageId);
+    const isUnread = parsed.kind === 'refused' && parsed.isUnread === true;
+    const wait = isUnread ? 0 : (checkRateLimit?.(parsed.counts) ?? 0);
     if (wait > 0) {
-      this.#tools.discardCounters.refused('rate_limited');
+      discardCounters.refused('rate_limited');
       answer({ kind: 'unavailable', code: 'rate_limited', retryAfter: wait });
       return;
     }
-    this.#publishDiscards(call);
-    this.#sampleDiscards(call, request.receivedAt);
-    this.#countDiscards(call);
-    if (call.kind === 'refused' && this.#tools.logsCalls) this.#logRefused(call, request);
-    if (call.kind === 'received' && call.events.length > 0) {
-      this.#store(call, request, answer);
+    this.#publishDiscards(parsed);
+    this.#sampleDiscards(parsed, request.receivedAt);
+    this.#countDiscards(parsed);
+    if (parsed.kind === 'refused' && logsCalls) this.#logRefused(parsed, request);
+    if (parsed.kind === 'received' && parsed.events.length > 0) {
+      this.#store(parsed, request, answer);
       return;
     }
-    if (call.counts.length > 0) this.#counts.add(call.counts);
-    answer(call.kind === 'received' ? STORED : refusalOf(call));
+    if (parsed.counts.length > 0) this.#counts.add(parsed.counts);
+    answer(parsed.kind === 'received' ? STORED : refusalOf(parsed));
   };
 
   /**
-   * Why the last call could not be stored; empty when it could. Forgotten after a while: a server that is not ready may be
-   * sent nothing, and would never find out that it is again.
+   * Why the last commit failed; empty when it succeeded. Forgotten after a while: a server that is not ready may be sent no
+   * requests, and would never find out that it could store them again.
    */
   readonly problems = (): readonly string[] => {
     const { reason, at } = this.#failure ?? { reason: '', at: Number.NEGATIVE_INFINITY };
-    return this.#tools.clock.monotonic() - at < FAILURE_MEMORY ? [reason] : [];
+    return this.#dependencies.clock.monotonic() - at < FAILURE_MEMORY ? [reason] : [];
   };
 
-  /** Resolves when every call taken has its answer. Stop the listener first. */
+  /** Resolves when every request taken has its answer. Stop the listener first. */
   async stop(): Promise<void> {
     await this.#commits.stop();
     try {
       await this.#counts.stop();
     } catch (error) {
-      this.#tools.logger.warn({ error }, 'ledger.counts_not_written');
+      this.#dependencies.logger.warn({ error }, 'ledger.counts_not_written');
     }
   }
 
-  #store(call: AcceptedRequest, request: IngestRequest, answer: (verdict: IngestResult) => void): void {
-    const takenAt = this.#tools.clock.monotonic();
-    const taken = this.#commits.add({
-      events: call.events,
-      counts: call.counts,
+  #store(parsed: AcceptedRequest, request: IngestRequest, answer: (result: IngestResult) => void): void {
+    const takenAt = this.#dependencies.clock.monotonic();
+    const isTaken = this.#commits.add({
+      events: parsed.events,
+      counts: parsed.counts,
       receivedAt: request.receivedAt,
       traceparent: request.traceparent,
       committed: (result) => {
         answer('error' in result ? this.#unavailable(result.error) : STORED);
-        if (!('error' in result)) this.#afterCommit(call, request, { result, takenAt });
+        if (!('error' in result)) this.#afterCommit(parsed, request, { result, takenAt });
       },
     });
-    if (!taken) answer({ kind: 'unavailable', code: 'overloaded', retryAfter: OVERLOAD_RETRY_AFTER });
+    if (!isTaken) answer({ kind: 'unavailable', code: 'overloaded', retryAfter: OVERLOAD_RETRY_AFTER });
   }
 
-  #afterCommit(call: AcceptedRequest, request: IngestRequest, { result, takenAt }: StoredCall): void {
-    const latencyMs = this.#tools.clock.monotonic() - takenAt;
+  #afterCommit(parsed: AcceptedRequest, request: IngestRequest, { result, takenAt }: StoredRequest): void {
+    const latencyMs = this.#dependencies.clock.monotonic() - takenAt;
     if (this.#failure !== undefined) {
       this.#failure = undefined;
-      this.#tools.logger.info({}, 'storage.recovered');
+      this.#dependencies.logger.info({}, 'storage.recovered');
     }
-    if (this.#tools.logsCalls) this.#logAccepted(call, request, latencyMs);
-    const observer = this.#tools.currentObserver();
+    if (this.#dependencies.logsCalls) this.#logAccepted(parsed, request, latencyMs);
+    const observer = this.#dependencies.currentObserver();
     if (observer === undefined) return;
-    call.events.forEach(({ origin, event }, index) => {
+    parsed.events.forEach(({ origin, event }, index) => {
       observer({
         kind: result.isDuplicate(index) ? 'duplicate' : 'accepted',
         source: origin.name,
@@ -133,7 +136,7 @@ export class IngestService {
     { body, traceparent }: IngestRequest,
     latencyMs: Duration,
   ): void {
-    const { logger, sourceName } = this.#tools;
+    const { logger, sourceName } = this.#dependencies;
     const source = counts.map((one) => sourceName(one.source)).join(', ');
     const facts = { source, events: events.length, bytes: body.length, latencyMs };
     logger.debug({ ...facts, ...(traceparent === undefined ? {} : { traceparent }) }, 'call.accepted');
@@ -141,66 +144,67 @@ export class IngestService {
 
   #logRefused({ code }: { readonly code: string }, { body, traceparent }: IngestRequest): void {
     const facts = { code, bytes: body.length, ...(traceparent === undefined ? {} : { traceparent }) };
-    this.#tools.logger.debug(facts, 'call.refused');
+    this.#dependencies.logger.debug(facts, 'call.refused');
   }
 
   #unavailable(error: unknown): IngestResult {
-    if (this.#failure === undefined) this.#tools.logger.error({ error }, 'storage.unavailable');
+    if (this.#failure === undefined) this.#dependencies.logger.error({ error }, 'storage.unavailable');
     const reason = error instanceof Error ? error.message : String(error);
-    this.#failure = { reason, at: this.#tools.clock.monotonic() };
+    this.#failure = { reason, at: this.#dependencies.clock.monotonic() };
     return { kind: 'unavailable', code: 'storage_unavailable', retryAfter: STORAGE_RETRY_AFTER };
   }
 
-  #publishDiscards(call: ParsedRequest): void {
-    const observer = this.#tools.currentObserver();
+  #publishDiscards(parsed: ParsedRequest): void {
+    const observer = this.#dependencies.currentObserver();
     if (observer === undefined) return;
-    const { sourceName } = this.#tools;
-    for (const { source, discarded } of call.counts) {
+    const { sourceName } = this.#dependencies;
+    for (const { source, discarded } of parsed.counts) {
       for (const [reason, n] of Object.entries(discarded)) {
         for (let nth = 0; nth < n; nth++) observer({ kind: 'discarded', source: sourceName(source), reason });
       }
     }
-    for (const [reason, n] of Object.entries(unattributedReasons(call))) {
+    for (const [reason, n] of Object.entries(unattributedReasons(parsed))) {
       for (let nth = 0; nth < n; nth++) observer({ kind: 'discarded', reason });
     }
   }
 
   #sampleDiscards({ discards }: ParsedRequest, at: Time): void {
     for (const { source, reason, call } of discards) {
-      this.#tools.discardSampler.add({ source: source?.name, reason, at, call });
+      this.#dependencies.discardSampler.add({ source: source?.name, reason, at, call });
     }
   }
 
-  #countDiscards(call: ParsedRequest): void {
-    const { discardCounters: tallies } = this.#tools;
-    if (call.kind === 'refused') {
-      // With counts, a source was found and its ledger has it.
-      if (call.counts.length === 0) tallies.refused(call.code);
+  #countDiscards(parsed: ParsedRequest): void {
+    const { discardCounters } = this.#dependencies;
+    if (parsed.kind === 'refused') {
+      // Counts mean that a source was found, whose ledger counts the request.
+      if (parsed.counts.length === 0) discardCounters.refused(parsed.code);
       return;
     }
-    tallies.discarded(call.unattributed);
-    tallies.clockErrors(call.clock);
+    discardCounters.discarded(parsed.unattributed);
+    discardCounters.clockErrors(parsed.clock);
   }
 }
 
-interface StoredCall {
+interface StoredRequest {
   readonly result: CommitResult;
-  /** When it was handed over for its commit. */
+  /** When the request was queued for its commit. */
   readonly takenAt: Monotonic;
 }
 
 const STORED: IngestResult = { kind: 'stored' };
 
-/** What no ledger counts, by reason: a request that is refused before its source is known is one. */
-function unattributedReasons(call: ParsedRequest): Readonly<Record<string, number>> {
-  if (call.kind === 'received') return call.unattributed;
-  return call.counts.length === 0 ? { [call.code]: 1 } : {};
+/** Discards that no ledger counts, by reason. A request that is refused before its source is known is one. */
+function unattributedReasons(parsed: ParsedRequest): Readonly<Record<string, number>> {
+  if (parsed.kind === 'received') return parsed.unattributed;
+  return parsed.counts.length === 0 ? { [parsed.code]: 1 } : {};
 }
 
-function refusalOf(call: Extract<ParsedRequest, { kind: 'refused' }>): IngestResult {
-  const { code, detail, invalid } = call;
+function refusalOf(refused: Extract<ParsedRequest, { kind: 'refused' }>): IngestResult {
+  const { code, detail, invalid } = refused;
   return {
-    ...{ kind: 'refused', code },
+    kind: 'refused',
+    code,
     ...(detail === undefined ? {} : { detail }),
     ...(invalid === undefined ? {} : { invalid }),
   };

@@ -5,11 +5,11 @@ import { DAY, HOUR, MINUTE, SECOND, type Time } from '../model/time.ts';
 const EARLIEST: Time = -62_167_219_200_000;
 const LATEST: Time = 253_402_300_799_999;
 
-/** Longer texts are no time; the limit keeps the pattern below cheap whatever is sent. */
+/** Longer texts are no times. The limit keeps the pattern below cheap for every text. */
 const LONGEST_TEXT = 64;
 
 /**
- * ISO 8601 as clients write it: one-digit months and days (Segment's own documentation has `2015-2-02`), any number of
+ * ISO 8601 as clients write it: months and days of one digit (`2015-2-02` stands in Segment's documentation), any number of
  * fractional digits, offsets with and without a colon, a blank instead of `T`, or a date alone. spec/specification.md,
  * "Timestamp formats".
  */
@@ -27,8 +27,8 @@ const UPPER_Z = 90;
 const NOT_DIGITS = 100_000;
 
 /**
- * A client's time: a number is milliseconds since 1970, a text is ISO 8601, and without a zone it is UTC whatever the
- * zone of this machine. `NaN` when it cannot be read or its year has not four digits.
+ * Reads a client's time. A number is milliseconds since 1970, a text is ISO 8601, and a text without a zone is UTC. `NaN` when it
+ * cannot be read or its year does not have four digits.
  */
 export function readTime(value: Json): Time {
   if (typeof value === 'string') {
@@ -38,11 +38,11 @@ export function readTime(value: Json): Time {
   return typeof value === 'number' ? withinRange(Math.floor(value)) : Number.NaN;
 }
 
-/** Exactly `YYYY-MM-DDTHH:mm:ss.sssZ`, which most clients send and which we emit; `NaN` for anything else. */
+/** Reads exactly `YYYY-MM-DDTHH:mm:ss.sssZ`, which most clients send and which we write; `NaN` for anything else. */
 export function readCanonical(text: string): Time {
   if (text.length !== CANONICAL_LENGTH) return Number.NaN;
   for (let at = 0; at < CANONICAL_LENGTH; at++) {
-    // Stored in a byte, a larger unit would look like another character.
+    // A larger unit, stored in a byte, would look like another character.
     const unit = text.charCodeAt(at);
     characters[at] = unit < 128 ? unit : 0;
   }
@@ -74,7 +74,7 @@ function readCharacters(text: Uint8Array): Time {
   return day * DAY + hour * HOUR + minute * MINUTE + second * SECOND + millis;
 }
 
-/** Seconds may be 60, as in a leap second; it becomes the first of the next minute. */
+/** Seconds may be 60, as in a leap second, which becomes the first second of the next minute. */
 function readWritten(text: string): Time {
   const parts = text.length > LONGEST_TEXT ? null : WRITTEN.exec(text.trim());
   if (parts === null) return Number.NaN;
@@ -88,7 +88,7 @@ function readWritten(text: string): Time {
   return withinRange(time - offsetOf(parts[8]));
 }
 
-/** East of Greenwich is positive; `NaN` when it is no offset. */
+/** The offset in milliseconds, positive east of Greenwich; `NaN` when it is none. */
 function offsetOf(zone: string | undefined): number {
   if (zone === undefined || !/^[+-]/.test(zone)) return 0;
   const hours = Number(zone.slice(1, 3));
@@ -111,8 +111,8 @@ function twoDigits(text: Uint8Array, at: number): number {
 }
 
 /**
- * Whole days from 1970-01-01 in the Gregorian calendar; `NaN` for a day that does not exist. Years are counted from March,
- * so that the leap day is the last of its year and a month's first day is a linear formula.
+ * Whole days since 1970-01-01 in the Gregorian calendar; `NaN` for a day that does not exist. Years are counted from March: the
+ * leap day is then the last of its year, and the first day of a month follows from a linear formula.
  */
 function daysSinceEpoch(year: number, month: number, day: number): number {
   if (year > 9999 || month < 1 || month > 12 || day < 1 || day > daysIn(month, year)) return Number.NaN;
@@ -128,8 +128,8 @@ function daysIn(month: number, year: number): number {
 }
 
 /**
- * The beginnings of the last day and the last second written are kept: events of one second are the rule, and even a
- * historical import goes day by day. `toISOString` for every time would cost a fifth of receiving a call.
+ * Cached texts of the last day and the last second written: most events are of one second, and even a historical import goes
+ * day by day. `toISOString` for every time would cost a fifth of receiving a call.
  */
 let lastDay = Number.NaN;
 let lastDate = '';
@@ -138,7 +138,7 @@ let lastPrefix = '';
 const TWO_DIGITS = Array.from({ length: 60 }, (_, n) => String(n).padStart(2, '0'));
 const MILLIS = Array.from({ length: 1000 }, (_, n) => `${String(n).padStart(3, '0')}Z`);
 
-/** `YYYY-MM-DDTHH:mm:ss.sssZ`; `time` is a whole number between the years 0000 and 9999. */
+/** Writes `YYYY-MM-DDTHH:mm:ss.sssZ`; `time` is a whole number between the years 0000 and 9999. */
 export function formatTime(time: Time): string {
   const second = Math.floor(time / SECOND);
   if (second !== lastSecond) {
@@ -157,10 +157,10 @@ export function formatTime(time: Time): string {
 }
 
 /**
- * When something happened, by our clock: `original` moved by how much the client's clock was off when it sent the call. Less
- * than a second is the network and not the clock: a correction would shift every historical time by it.
- * `NaN` where the two clocks are more than 24 hours apart, as the correction is then worth less than the client's own word,
- * and where the result would leave the years that four digits can write.
+ * When something happened by our clock: `original`, moved by how much the client's clock was off when it sent the call. A
+ * difference below a second is the network and not the clock: correcting it would shift every historical time.
+ * `NaN` when the two clocks are more than 24 hours apart, because the client's own time is then worth more than the corrected
+ * one, and when the result would leave the years that four digits can write.
  * spec/specification.md, "Time".
  */
 export function correctedTime(original: Time, sentAt: Time, receivedAt: Time): Time {

@@ -2,13 +2,13 @@ import { isObject, type Json } from '../model/json.ts';
 import type { Source } from '../model/source.ts';
 import type { DiscardReason, RefusalCode } from './normalize.ts';
 
-/** What a write key entitles to. */
+/** The source of a write key, and whether calls with the key are accepted. */
 export interface KeyAuthorization {
   /** Undefined when no source has the key. */
   readonly source: Source | undefined;
   /** Why calls with this key are not accepted; undefined when they are. */
   readonly reason: DiscardReason | undefined;
-  /** What the client is told; undefined when the settings want such calls discarded silently. */
+  /** The code that the client gets; undefined when the settings want such calls discarded silently. */
   readonly refusal: RefusalCode | undefined;
 }
 
@@ -31,8 +31,8 @@ export function authorizeKey(key: string | undefined, keys: WriteKeyLookup): Key
 }
 
 /**
- * The write key a call or a batch carries itself. `null` and an empty text are none; anything but a text is one that no
- * source has.
+ * The write key that a call or a batch carries itself. `null` and an empty text are no key. Anything else that is no text is a
+ * key that no source has.
  */
 export function writeKeyOf(body: Json): string | undefined {
   if (!isObject(body)) return undefined;
@@ -41,15 +41,15 @@ export function writeKeyOf(body: Json): string | undefined {
   return typeof writeKey === 'string' ? writeKey : '';
 }
 
-/** The write keys valid now. */
+/** Finds the sources of write keys. */
 export interface WriteKeyLookup {
   /** The source the key belongs to, enabled or not. */
   find(writeKey: string): Source | undefined;
-  /** What a request with an unknown key gets: 401, or 200 and counted. spec/specification.md, "Write key". */
+  /** Answers a request with an unknown key with 401, or with 200 and counts it. spec/specification.md, "Write key". */
   readonly unknown: 'refuse' | 'discard';
 }
 
-/** A key that two sources claim belongs to the first of them. */
+/** When two sources have the same key, the first one gets its calls. */
 export function indexWriteKeys(
   sources: readonly Source[],
   unknown: WriteKeyLookup['unknown'],

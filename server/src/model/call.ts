@@ -1,12 +1,11 @@
 /**
- * The six calls a client library can make, and the short names some of them use in paths.
- * Source: spec/specification.md, "Purpose" and "Paths".
+ * The six calls that a client library can make. spec/specification.md, "Purpose".
  */
 export const CALL_TYPES = ['identify', 'track', 'page', 'screen', 'group', 'alias'] as const;
 
 export type CallType = (typeof CALL_TYPES)[number];
 
-/** The one-letter paths of browsers and mobile clients: `/v1/t` is `/v1/track`. */
+/** The one-letter paths of browsers and mobile clients: `/v1/t` is `/v1/track`. spec/specification.md, "Paths". */
 export const SHORT_FORMS: Readonly<Record<string, CallType>> = {
   i: 'identify',
   t: 'track',

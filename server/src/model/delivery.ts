@@ -2,8 +2,8 @@ import type { Position } from './event.ts';
 import { type Duration, HOUR, type Monotonic } from './time.ts';
 
 /**
- * How long after its first failure a delivery may still be tried, the time not counted in which its destination was paused
- * or disabled. spec/specification.md, "Retry window".
+ * How long after its first failure a delivery may still be tried. Time in which its destination was paused or disabled does not
+ * count. spec/specification.md, "Retry window".
  */
 export const RETRY_WINDOW: Duration = 4 * HOUR;
 
@@ -22,17 +22,17 @@ export interface Delivery {
   readonly position: Position;
   /** Rounds of attempts that have failed so far. */
   readonly rounds: number;
-  /** When the first round failed; the retry window counts from here. */
+  /** When the first round failed. The retry window begins here. */
   readonly firstFailedAt?: Monotonic;
   /**
-   * The endpoints the next round goes to, as bits by their place in the settings (bit 0 = the first).
-   * Valid only with the settings of `settingsVersion`; with any other version every endpoint is tried.
+   * The endpoints of the next round, as bits by their place in the settings (bit 0 is the first). Valid only with the settings of
+   * `settingsVersion`; with any other version every endpoint is tried.
    */
   readonly endpoints?: number;
   readonly settingsVersion?: number;
 }
 
-/** What one request to one endpoint came to. */
+/** The outcome of one request to one endpoint. */
 export interface Outcome {
   /** `accepted` ends the delivery well; `retryable` may be tried again; `refused` may not. */
   readonly kind: 'accepted' | 'retryable' | 'refused';
@@ -40,22 +40,22 @@ export interface Outcome {
   readonly reason: string;
   /** The HTTP status, when there was an answer. */
   readonly status?: number;
-  /** What the endpoint asked for with `Retry-After`: no attempt before this time. */
+  /** No attempt before this time, as the endpoint asked with `Retry-After`. */
   readonly notBefore?: Monotonic;
 }
 
-/** One request to one endpoint, as it is remembered. */
+/** The record of one request to one endpoint. */
 export interface Attempt {
   /** The URL as it was when the request was sent. */
   readonly endpoint: string;
   readonly startedAt: Monotonic;
   readonly latencyMs: number;
   readonly outcome: Outcome;
-  /** The first 4 KB of what was answered, or what the network said; only for failures. */
+  /** The first 4 KB of the answer, or the message of the network. Only for failures. */
   readonly answer?: string;
 }
 
-/** What becomes of a delivery after a round of attempts. */
+/** The fate of a delivery after a round of attempts. */
 export type Decision =
   | { readonly kind: 'delivered' }
   | { readonly kind: 'retry'; readonly at: Monotonic; readonly next: Delivery }

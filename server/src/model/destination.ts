@@ -1,7 +1,7 @@
 import type { CallType } from './call.ts';
 import type { Duration, Monotonic } from './time.ts';
 
-/** One customer URL with the static headers of its requests. */
+/** A URL of the customer, with the headers that all its requests have. */
 export interface Endpoint {
   /** Absolute, `http:` or `https:`. */
   readonly url: string;
@@ -10,65 +10,64 @@ export interface Endpoint {
 
 /** Settings of a destination of type `webhooks`. spec/specification.md, "Settings". */
 export interface WebhookSettings {
-  /** 1–5. A delivery goes to all of them at once. */
+  /** 1–5 endpoints. A delivery goes to all of them at once. */
   readonly endpoints: readonly Endpoint[];
   /** Signs every request when set (`X-Signature`). */
   readonly sharedSecret?: string;
   /** Standard Webhooks secrets, `whsec_…`; two while one replaces the other. Each adds a signature to every request. */
   readonly signingSecrets?: readonly string[];
   readonly format: 'documented' | 'canonical';
-  /** `any`: one accepted request delivers. `each`: every endpoint is a delivery of its own. */
+  /** `any`: a delivery needs one accepted request. `each`: every endpoint is a delivery of its own. */
   readonly success: 'any' | 'each';
-  /** Which events it gets; all of its sources when absent. */
+  /** Selects events; absent for all events of its sources. */
   readonly filter?: EventFilter;
-  /** Requests a second that each URL gets at most. */
+  /** Requests per second that each URL gets at most. */
   readonly rateLimit?: number;
-  /** Requests that each URL has to answer at once at most. */
+  /** Requests under way at once to each URL at most. */
   readonly concurrency?: number;
 }
 
 /** An event passes when it passes every part that is given. */
 export interface EventFilter {
   readonly types?: readonly CallType[];
-  /** Names of track calls; a `*` at the end stands for any rest. Other calls have no such name and pass. */
+  /** Names of track calls; a `*` at the end stands for any rest. Other calls have no such name, and pass. */
   readonly events?: readonly string[];
 }
 
 /** Where events go. */
 export interface Destination {
-  /** Given by the store at first sight of the name, never reused. */
+  /** Given by the store when it first sees the name; never reused. */
   readonly id: number;
   readonly name: string;
   readonly type: 'webhooks';
-  /** Names of the sources it takes events from. */
+  /** Names of its sources. */
   readonly sources: readonly string[];
-  /** While false, events that arrive are skipped; what is owed waits. */
+  /** While false, new events are skipped, and pending deliveries wait. */
   readonly enabled: boolean;
-  /** While true, everything waits: what is owed, and what arrives. Absent: false. */
+  /** While true, new and pending deliveries wait. Absent: false. */
   readonly paused?: boolean;
-  /** The latest times in which it was paused or disabled, in order: retry windows leave them out. Absent: none. */
+  /** The latest periods in which it was paused or disabled, in order; retry windows leave them out. Absent: none. */
   readonly pauses?: readonly Pause[];
   readonly settings: WebhookSettings;
-  /** Grows with every change of this destination; one attempt uses one version throughout. */
+  /** Grows with every change of the destination. One round of attempts uses one version. */
   readonly version: number;
 }
 
-/** Whether anything is sent to it. */
+/** Whether the destination is sent anything. */
 export function isDelivering({ enabled, paused = false }: Pick<Destination, 'enabled' | 'paused'>): boolean {
   return enabled && !paused;
 }
 
 /**
- * Between the ids of two lanes of one destination. Ids of records stay below it, and a lane's id inside the 32 bits that
- * some stores keep it in.
+ * Distance between the ids of two lanes of one destination. Ids of records stay below it, and ids of lanes fit in the 32 bits that
+ * some stores have for them.
  */
 const LANE_STEP = 2 ** 24;
 
 /**
- * What the lanes of a destination deliver to. With `any` that is the destination itself. With `each` every endpoint is a
- * delivery of its own (spec/specification.md, "Several endpoints"): each has a lane, with an id of its own wherever
- * deliveries are owed, stored and counted, so that one endpoint neither waits for another nor is tried again because of it.
- * The first endpoint's id is that of the destination.
+ * The lanes of a destination. With `any` the only lane is the destination itself. With `each` every endpoint has a lane
+ * (spec/specification.md, "Several endpoints"), with an id of its own under which deliveries are stored and counted: no endpoint
+ * waits for another or is tried again because of another. The id of the first lane is that of the destination.
  */
 export function lanesOf(destination: Destination): readonly Destination[] {
   const { endpoints, success } = destination.settings;
@@ -76,8 +75,8 @@ export function lanesOf(destination: Destination): readonly Destination[] {
 }
 
 /**
- * The lane at a place, also one that the settings have no longer, as what it once was owed may still be pending: it goes
- * on with the endpoint at its place, and without an endpoint when there is none.
+ * The lane at a place. The settings may have lost its endpoint while deliveries are still pending: the lane goes on with the
+ * endpoint that has the place now, and without one when there is none.
  */
 export function laneAt(destination: Destination, place: number): Destination {
   const { settings } = destination;
@@ -93,42 +92,41 @@ export function laneAt(destination: Destination, place: number): Destination {
 /** A destination has at most this many endpoints. spec/specification.md, "Settings". */
 const MAX_ENDPOINTS = 5;
 
-/** Ids of every lane it may ever have had: one that its settings have no longer may have deliveries all the same. */
+/** Ids of all lanes that the destination may ever have had. A lane without an endpoint may still have deliveries. */
 export function everyLaneIdOf(destination: Destination): number[] {
   return Array.from({ length: MAX_ENDPOINTS }, (_, place) => laneAt(destination, place).id);
 }
 
 /**
- * A number that stands for one endpoint of a destination, and for no other of any: the same whether it has a lane of its own or
- * shares one, so that a lane may be given for the destination.
+ * A number for one endpoint, unique among all destinations. It is the same for a destination and for a lane of it.
  */
 export function endpointIdOf({ id }: Pick<Destination, 'id'>, place: number): number {
   return id + place * LANE_STEP;
 }
 
-/** The id of the destination that a lane belongs to. */
+/** The id of the destination of a lane. */
 export function destinationOfLane(lane: number): number {
   return lane % LANE_STEP;
 }
 
-/** The place of the endpoint that a lane delivers to; 0 for a destination that is one lane. */
+/** The place of a lane's endpoint in the settings; 0 for a destination with one lane. */
 export function endpointIndexOfLane(lane: number): number {
   return Math.floor(lane / LANE_STEP);
 }
 
-/** A time in which nothing was sent to a destination because an operator had paused or disabled it. */
+/** A period in which a destination was sent nothing, because an operator had paused or disabled it. */
 export interface Pause {
   readonly from: Monotonic;
-  /** Absent while it lasts. */
+  /** Absent while the pause lasts. */
   readonly to?: Monotonic;
 }
 
-/** More pauses than these within one retry window are joined, the oldest first. */
+/** Pauses kept within one retry window. When there are more, the oldest two become one. */
 const MAX_PAUSES = 50;
 
 /**
- * Retry windows leave pauses out: this is the time since which `window` has passed at `now`, pauses not counted. What
- * first failed before it has had its window.
+ * The time since which `window` has passed at `now`, pauses left out. Deliveries that first failed before it have used up their
+ * retry window.
  */
 export function retryWindowStart(pauses: readonly Pause[], window: Duration, now: Monotonic): Monotonic {
   let left = window;
@@ -144,7 +142,7 @@ export function retryWindowStart(pauses: readonly Pause[], window: Duration, now
   return end - left;
 }
 
-/** How much of the time from `from` to `now` was paused. */
+/** Paused time between `from` and `now`. */
 export function pausedTimeWithin(pauses: readonly Pause[], from: Monotonic, now: Monotonic): Duration {
   let sum = 0;
   for (const pause of pauses) {
@@ -153,7 +151,7 @@ export function pausedTimeWithin(pauses: readonly Pause[], from: Monotonic, now:
   return sum;
 }
 
-/** The pauses after a switch at `at`. Those that no retry window (`window` long) reaches back to are left out. */
+/** The pauses after a switch at `at`, without those too old for any retry window of the length `window`. */
 export function recordSwitch(
   pauses: readonly Pause[],
   { isServed, at, window }: { readonly isServed: boolean; readonly at: Monotonic; readonly window: Duration },

@@ -2,8 +2,8 @@ import type { Outcome } from './delivery.ts';
 import type { Time } from './time.ts';
 
 /**
- * What a request to an endpoint came to: accepted, the class of a status, or why there was no answer. A label of metrics:
- * nothing that an endpoint sends becomes one.
+ * The result of a request to an endpoint: accepted, the class of a status, or why there was no answer. These are labels of
+ * metrics, hence a closed list: nothing that an endpoint sends becomes a label.
  */
 export const REQUEST_RESULTS = [
   'accepted',
@@ -30,7 +30,7 @@ const OTHER_STATUS = REQUEST_RESULTS.indexOf('status_other');
 const OTHER = REQUEST_RESULTS.indexOf('other');
 const RESULT_INDEXES = new Map<string, number>(REQUEST_RESULTS.map((result, place) => [result, place]));
 
-/** The place in `RESULTS` of what a request came to. Runs for every request. */
+/** The index in `REQUEST_RESULTS` of an outcome. Runs for every request. */
 export function resultIndexOf({ kind, reason, status }: Outcome): number {
   if (kind === 'accepted') return 0;
   if (status === undefined) return RESULT_INDEXES.get(reason) ?? OTHER;
@@ -38,36 +38,36 @@ export function resultIndexOf({ kind, reason, status }: Outcome): number {
   return place < 0 ? OTHER_STATUS : place + 1;
 }
 
-/** How one endpoint of a destination has done, as it is kept over restarts. */
+/** The health of one endpoint of a destination, which is kept over restarts. */
 export interface EndpointHealth {
-  /** As it stands in the settings: an endpoint whose URL changes is another one. */
+  /** The URL in the settings. An endpoint with another URL is another endpoint. */
   readonly url: string;
-  /** By the last request that ended; absent before the first. */
+  /** Result of the last request that ended; absent before the first. */
   readonly state?: 'healthy' | 'failing';
   /** When the first request of that state ended. */
   readonly since?: Time;
   readonly lastAcceptedAt?: Time;
   readonly lastError?: EndpointError;
-  /** Requests by what they came to, without those of which there was none. */
+  /** Numbers of requests by result, without zeros. */
   readonly attempts: Readonly<Partial<Record<RequestResult, number>>>;
   /** The last changes of the state, the oldest first. */
   readonly history: readonly HealthChange[];
 }
 
-/** What went wrong last at an endpoint. */
+/** The last failure of an endpoint. */
 export interface EndpointError {
   readonly at: Time;
   readonly reason: string;
   readonly status?: number;
-  /** The beginning of what was answered, or what the network said. */
+  /** The beginning of the answer, or the message of the network. */
   readonly answer?: string;
 }
 
 export interface HealthChange {
   readonly at: Time;
   readonly state: 'healthy' | 'failing';
-  /** Why it fails. */
+  /** Why the endpoint fails. */
   readonly reason?: string;
-  /** It changed so often more, too quickly for an entry each; `at` and `state` are of the last time. */
+  /** Number of further changes too quick for entries of their own; `at` and `state` are of the last one. */
   readonly flaps?: number;
 }

@@ -2,15 +2,15 @@ import type { CallType } from './call.ts';
 import type { Json, JsonObject } from './json.ts';
 
 /**
- * An accepted call, normalised: what is stored, and what every outbound body is made from. It never changes.
+ * An accepted call, normalised. Events are stored, never change, and every outbound body is made from one.
  *
- * Absent fields are left out, never `null`. Times are `YYYY-MM-DDTHH:mm:ss.sssZ`. Fields the protocol does not know
- * are kept as the client sent them (except `writeKey`, which is a credential). spec/specification.md, "Common fields".
+ * Absent fields are left out, never `null`. Times are `YYYY-MM-DDTHH:mm:ss.sssZ`. Fields that the protocol does not know are kept
+ * as the client sent them, except `writeKey`, which is a credential. spec/specification.md, "Common fields".
  */
 export interface Event {
   readonly messageId: string;
   readonly type: CallType;
-  /** `server`, `browser` or `mobile`, or what the client said. */
+  /** `server`, `browser` or `mobile`, or another channel that the client named. */
   readonly channel: string;
   readonly userId?: string;
   readonly anonymousId?: string;
@@ -37,7 +37,7 @@ export interface Event {
 }
 
 /**
- * The place of an event in the event log. Given once, never reused, never moved: sealing and erasing keep it.
- * Opaque outside the adapter that made it; larger means later only among events of one writer.
+ * The place of an event in the event log. It is given once, never reused and never moved, not even by compaction and erasing.
+ * Opaque outside the adapter that made it. Larger means later only among events of one writer.
  */
 export type Position = number;

@@ -1,26 +1,25 @@
 import { isObject } from './json.ts';
 
-/** Bounds of what an operator hands in: a configuration file, or the body of a request to the control API. */
+/** Limits of an operator's input: a configuration file, or the body of a request to the control API. */
 
-/** Entries of one list, and keys of one mapping. Records of a kind in one file are counted by it too. */
+/** Entries of one list, keys of one mapping, and records of one kind in a file. */
 export const MAX_ENTRIES = 1000;
 
-/** Collections inside one another. The deepest setting lies in the seventh. */
+/** Levels of nested collections. The deepest setting is on level seven. */
 export const MAX_DEPTH = 100;
 
-/** Problems that one answer or message tells; beyond them it says that there are more. */
+/** Problems that one answer or message lists. It says when there are more. */
 export const MAX_PROBLEMS = 20;
 
 export interface LimitViolation {
-  /** Of the collection that is too large or too deep. */
+  /** Path of the collection that is too large or too deep. */
   readonly path: readonly (string | number)[];
   readonly message: string;
 }
 
 /**
- * The first collection with more entries than `MOST_ENTRIES`, or inside more others than `MOST_DEPTH`. Called before
- * anything else looks at a value: validation costs far more for each entry than this does, and functions that call
- * themselves would run out of stack.
+ * Finds the first collection with more entries than `MAX_ENTRIES`, or nested deeper than `MAX_DEPTH`. Called before anything else
+ * reads a value: validation costs far more for each entry, and recursive functions would run out of stack.
  */
 export function findLimitViolation(
   value: unknown,
@@ -36,7 +35,7 @@ export function findLimitViolation(
   }
   const entries: Iterable<[string | number, unknown]> = isList ? value.entries() : Object.entries(value);
   for (const [place, entry] of entries) {
-    // A text or a number in it costs nothing.
+    // Texts and numbers cost nothing.
     if (typeof entry !== 'object') continue;
     const excess = findLimitViolation(entry, [...path, place]);
     if (excess !== undefined) return excess;
@@ -44,5 +43,5 @@ export function findLimitViolation(
   return undefined;
 }
 
-/** Of a value with collections inside one another beyond `MOST_DEPTH`. */
+/** The message for a value nested deeper than `MAX_DEPTH`. */
 export const TOO_DEEP = `is nested more than ${MAX_DEPTH} levels deep`;

@@ -8,3 +8,8 @@ export interface JsonObject {
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
+
+/** Bytes of JSON that are looked for in text and in UTF-8 alike. */
+export const LINE_FEED = 0x0a;
+export const QUOTE = 0x22;
+export const BACKSLASH = 0x5c;

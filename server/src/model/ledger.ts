@@ -1,8 +1,8 @@
 /**
- * The promise as sums anybody can check:
+ * Counts of a source, and with `DestinationCounts` the sums by which anybody can check that nothing is lost:
  * per source `received = accepted + duplicates + discarded`, per destination `owed = delivered + pending + dead + erased`.
  *
- * `received` is counted where calls are parsed, not derived from the others, so that a loss would show as a number.
+ * `received` is counted by the parser and not derived from the others: a loss would show as a number.
  */
 export interface SourceCounts {
   readonly received: number;
@@ -15,7 +15,7 @@ export interface SourceCounts {
 export interface DestinationCounts {
   readonly owed: number;
   readonly delivered: number;
-  /** Counted from the pending sets themselves, so that the balance is a check and not a tautology. */
+  /** Counted from the pending sets, which makes the balance a check instead of a tautology. */
   readonly pending: number;
   readonly dead: Readonly<Record<string, number>>;
   readonly erased: number;

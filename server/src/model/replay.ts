@@ -2,12 +2,12 @@ import type { CallType } from './call.ts';
 import type { Monotonic, Time } from './time.ts';
 
 /**
- * Stored events of a range of time as new deliveries to one destination: what an operator has asked for, and how it
- * ended. How far it has come is kept where its deliveries are owed (ports/delivery-queue.ts, `owe`).
+ * Stored events of a range of time as new deliveries to one destination: the request of an operator, and how it ended. Its
+ * progress is stored with its deliveries (`ReplayProgress` in ports/delivery-queue.ts).
  *
  * ```
- *   running ──▶ done        every event of the range was owed, or not wanted
- *      ├──────▶ cancelled   by an operator; what was owed until then stays owed
+ *   running ──▶ done        every event of the range was enqueued, or did not match
+ *      ├──────▶ cancelled   by an operator; deliveries enqueued until then stay
  *      └──────▶ failed      for a reason: its destination was removed
  * ```
  */
@@ -16,59 +16,59 @@ export interface Replay {
   readonly id: string;
   /** Name of the destination. */
   readonly destination: string;
-  /** Name of a source; absent for all sources that the destination takes events from. */
+  /** Name of a source; absent for all sources of the destination. */
   readonly source?: string;
   /** Only events of these types. */
   readonly types?: readonly CallType[];
   /**
-   * Present for a redelivery: only deliveries to the destination that ended so, those that are dead for this reason where one
-   * is given. Delivered ones are owed once more, dead ones are revived; of dead ones `from` and `to` say when they died.
+   * Present for a redelivery: only deliveries in this state, and dead ones only with this reason if one is given. Delivered ones
+   * are enqueued again, dead ones are revived. For dead ones, `from` and `to` are about the time of their death.
    */
   readonly redelivers?: {
     readonly state: 'delivered' | 'dead';
     readonly reason?: string;
-    /** Only what died before it was asked for: what dies again is left to the next redelivery. */
+    /** Only deliveries that died before this time, that of the request: those that die again are left to the next redelivery. */
     readonly before?: Monotonic;
   };
-  /** When they arrived: from (inclusive) to (exclusive). */
+  /** Arrival of the events: from (inclusive) to (exclusive). */
   readonly from: Time;
   readonly to: Time;
   /** Events a second at most. */
   readonly rate: number;
   readonly preview: ReplayPreview;
   readonly state: 'running' | 'done' | 'cancelled' | 'failed';
-  /** Why it failed. */
+  /** Why the replay failed. */
   readonly reason?: string;
   readonly createdAt: Time;
-  /** As in the audit trail. */
+  /** The author's name, as in the audit trail. */
   readonly by: string;
   readonly endedAt?: Time;
 }
 
-/** Which events a replay is about. */
+/** The part of a replay that selects its events. */
 export type ReplayRequest = Pick<Replay, 'destination' | 'source' | 'types' | 'redelivers' | 'from' | 'to'>;
 
-/** What a replay comes to, looked at before it begins. */
+/** The size of a replay, estimated before it begins. */
 export interface ReplayPreview {
   /** Events. */
   readonly count: number;
-  /** Of their JSON. */
+  /** Bytes of JSON. */
   readonly bytes: number;
-  /** False: a part of the range was looked at, and what else is stored of it was taken to be like that part. */
+  /** False when only a part of the range was read and the rest was estimated from that part. */
   readonly isExact: boolean;
 }
 
-/** How far a replay has come. */
+/** The progress of a replay. */
 export interface ReplayStatus {
-  /** Events owed so far. */
+  /** Events enqueued so far. */
   readonly events: number;
-  /** Deliveries of it that are not settled for good yet. */
+  /** Deliveries that are not settled for good yet. */
   readonly pending: number;
-  /** Events that are probably still to be owed, never more than are stored; absent when nobody knows better than the preview. */
+  /** Estimate of events still to be enqueued, never more than are stored. Absent when the preview is the best estimate. */
   readonly left?: number;
-  /** Events a second that it has owed of late; absent when that is not known yet. */
+  /** Events enqueued per second of late; absent when that is not known yet. */
   readonly speed?: number;
-  /** Why it owes nothing just now. */
+  /** Why the replay enqueues nothing at the moment. */
   readonly waiting?:
     | 'destination_paused'
     | 'destination_disabled'

@@ -1,7 +1,7 @@
 import type { Endpoint, WebhookSettings } from './destination.ts';
 
 /**
- * What is shown of a secret: that there is one, and the last four of at least twelve characters. spec/contract.md,
+ * The visible part of a secret: that it is set, and the last four characters when it has at least twelve. spec/contract.md,
  * "Conventions".
  */
 export interface SecretMask {
@@ -9,7 +9,7 @@ export interface SecretMask {
   readonly hint?: string;
 }
 
-/** Settings as they may be shown: every secret is given as what stands for it, in a URL by `maskUrl`. */
+/** Settings that may be shown: every secret is replaced by a `Secret`, and every URL is masked. */
 export type MaskedSettings<Secret> = Omit<
   WebhookSettings,
   'endpoints' | 'sharedSecret' | 'signingSecrets'
@@ -22,7 +22,7 @@ export type MaskedSettings<Secret> = Omit<
   readonly signingSecrets?: readonly Secret[];
 };
 
-/** Where a secret stands: `sharedSecret`, `signingSecrets` and its number, or the header of an endpoint, both from 0. */
+/** The place of a secret: `sharedSecret`; `signingSecrets` and an index; `endpoints`, an index and the name of a header. */
 export type SecretPlace =
   | readonly ['sharedSecret']
   | readonly ['signingSecrets', number]
@@ -31,10 +31,10 @@ export type SecretPlace =
 const HINT_LENGTH = 4;
 const MIN_LENGTH_WITH_HINT = 12;
 
-/** A signature of a guessable secret gives it away: whoever sees one request can try secrets until one fits. */
+/** A shorter secret can be guessed: with one signed request, secrets can be tried until one fits. */
 const MIN_SAFE_LENGTH = 16;
 
-/** What somebody who sets a shared secret should know about it; receivers may have it already, so it is never refused. */
+/** A warning about a weak shared secret. It is never refused, because receivers may have it already. */
 export function weakSecretWarning(secret: string | undefined): string | undefined {
   if (secret === undefined || secret.length >= MIN_SAFE_LENGTH) return undefined;
   return `has fewer than ${MIN_SAFE_LENGTH} characters, and could be guessed from one signed request; take a longer one if the receiver can`;
@@ -46,12 +46,12 @@ export function maskSecret(secret: string): SecretMask {
     : { set: true, hint: secret.slice(-HINT_LENGTH) };
 }
 
-/** A header whose value signs the request in somewhere. Others, such as `X-Team`, are shown as they are. */
+/** Names of headers whose values are credentials. Values of other headers, such as `X-Team`, are shown. */
 const SECRET_HEADER = /auth|cookie|key|pass|secret|signature|token/i;
 
 /**
- * Settings with something in the place of every secret: a mask to show them, the name of a variable to write a file.
- * `urlOf` says how a URL is shown, whose query may hold a secret too.
+ * Replaces every secret of the settings: with a mask to show them, or with the name of a variable to write a file. `urlOf` masks
+ * URLs, whose query may hold a secret too.
  */
 export function replaceSecrets<Secret>(
   settings: WebhookSettings,
@@ -78,27 +78,27 @@ export function replaceSecrets<Secret>(
   };
 }
 
-/** Stands for a value that is not shown. */
+/** The mask of one value. */
 const MASK = '…';
 
-/** Where a value stands in the query of a URL. */
+/** The place of a value in the query of a URL. */
 export interface QueryValuePlace {
-  /** Empty for a value without a name, as in `?value`. */
+  /** Name of the parameter; empty for a value without a name, as in `?value`. */
   readonly name: string;
   /** Among the values of that name, from 0. */
   readonly nth: number;
 }
 
 /**
- * A URL as it may be shown anywhere: `…` stands for user name and password, for every value of the query, and for the
- * fragment. Names of the query stay. Which values are credentials depends on the receiver, so none is shown.
+ * A URL that may be shown anywhere, with `…` for user name and password, for every value of the query, and for the fragment. Names
+ * in the query stay. It shows no value, because only the receiver knows which of them are credentials.
  */
 export function maskUrl(url: string): string {
   const withoutUser = url.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/?#]*@/i, `$1${MASK}@`);
   return mapQueryValues(withoutUser, () => MASK).replace(/#.*$/s, `#${MASK}`);
 }
 
-/** The URL with other values in its query; an empty value stays as it is. */
+/** Replaces the values in the query of a URL, except empty ones. */
 export function mapQueryValues(
   url: string,
   instead: (value: string, place: QueryValuePlace) => string,
@@ -117,7 +117,7 @@ export function mapQueryValues(
   return `${before}?${values.join('&')}${after}`;
 }
 
-/** The URL with the values of another one where it holds what `maskUrl` puts in their place. */
+/** Undoes `maskUrl`: replaces each mask in the query with the value of the stored URL at the same place. */
 export function unmaskUrl(url: string, stored: string): string {
   const values = new Map<string, string>();
   mapQueryValues(stored, (value, { name, nth }) => {
@@ -129,7 +129,7 @@ export function unmaskUrl(url: string, stored: string): string {
   );
 }
 
-/** Whether a value of the query is what `maskUrl` puts in the place of one. */
+/** Whether a value of the query is a mask. */
 export function hasMaskedValue(url: string): boolean {
   let found = false;
   mapQueryValues(url, (value) => {

@@ -2,9 +2,9 @@
 export type Time = number;
 
 /**
- * Whole milliseconds on the monotonic clock, for durations and for what is due. A store keeps such times over restarts:
- * the clock of the next process goes on where the last one stood, advanced by the time in which none ran. It began at
- * the wall clock's time, and differs from it by as much as that one was set since; nobody is shown one (`wallTimeOf`).
+ * Whole milliseconds on the monotonic clock, for durations and due times. A store keeps such times over restarts: the clock of
+ * the next process goes on where the last one stood, advanced by the time in which none ran. It began at the wall clock's time
+ * and differs from it by as much as the wall clock was set since. It is never shown to people: see `wallTimeOf`.
  */
 export type Monotonic = number;
 

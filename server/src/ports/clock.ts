@@ -2,28 +2,28 @@ import type { Attempt } from '../model/delivery.ts';
 import type { Duration, Monotonic, Time } from '../model/time.ts';
 
 /**
- * The only source of time. Two readings, never mixed: the wall clock says when something happened and may be set at any
- * moment; the monotonic clock says how long something took and when it is due, and passes evenly whatever is done to the
- * other. Tests hand in one they move themselves.
+ * The only source of time. It has two readings that are never mixed. The wall clock says when something happened, and may be set
+ * at any moment. The monotonic clock is for durations and due times, and runs evenly whatever happens to the wall clock. Tests
+ * hand in a clock that they move themselves.
  */
 export interface Clock {
-  /** The time of day by the wall clock: for timestamps that people and other machines read. */
+  /** The wall clock's time, for timestamps that people and other machines read. */
   now(): Time;
 
-  /** For durations, for what is due, and for everything a store compares: it never jumps. See `Monotonic`. */
+  /** The monotonic time, for durations, due times and everything that a store compares. It never jumps. See `Monotonic`. */
   monotonic(): Monotonic;
 
   /**
-   * Calls `wake` once when so much monotonic time has passed, or soon after, and never before; the returned function
-   * cancels it. Does not keep the process alive.
+   * Calls `wake` once after so much monotonic time or soon after, never before. The returned function cancels it. Does not keep
+   * the process alive.
    */
   after(delay: Duration, wake: () => void): () => void;
 
-  /** Every time the wall clock was set, as far as it is remembered: the first one says how it was before. Never empty. */
+  /** The steps in which the wall clock was set, as far as remembered. The first says how it was before. Never empty. */
   steps(): readonly ClockStep[];
 }
 
-/** From this monotonic time on the wall clock was so much ahead of the monotonic one; behind it where it is negative. */
+/** From this monotonic time on, the wall clock was so much ahead of the monotonic clock, or behind it when negative. */
 export interface ClockStep {
   readonly at: Monotonic;
   readonly ahead: Duration;
@@ -33,12 +33,12 @@ export interface ClockStep {
 export interface ClockMark {
   readonly now: Time;
   readonly monotonic: Monotonic;
-  /** Which start of the machine it was, and the time since then, where the system tells. */
+  /** Id of the machine's boot and the time since then, when the system tells. */
   readonly boot?: { readonly id: string; readonly uptime: Duration };
   readonly steps: readonly ClockStep[];
 }
 
-/** What the wall clock showed at a monotonic time; of a time to come, what it will show unless it is set before. */
+/** The wall clock's time at a monotonic time. For a future time, the one that it will show unless it is set before. */
 export function wallTimeOf(at: Monotonic, clock: Pick<Clock, 'steps'>): Time {
   const steps = clock.steps();
   const inForce = steps.findLast((step) => step.at <= at) ?? steps[0]!;
@@ -50,7 +50,7 @@ export function attemptOnWallClock(attempt: Attempt, clock: Pick<Clock, 'steps'>
   return { ...attempt, startedAt: wallTimeOf(attempt.startedAt, clock) };
 }
 
-/** How long ago the wall clock showed a time, however it was set since. */
+/** How long ago the wall clock showed this time, whatever it was set to since. */
 export function elapsedSince(at: Time, clock: Clock): Duration {
   const now = clock.monotonic();
   const steps = clock.steps();
@@ -61,10 +61,10 @@ export function elapsedSince(at: Time, clock: Clock): Duration {
   return 0;
 }
 
-/** Something cannot have arrived so long ago and be handed over only now. */
+/** An arrival longer ago is not plausible: the wall clock was set. */
 const MAX_ARRIVAL_AGE: Duration = 10 * 60_000;
 
-/** When something arrived that was dated by the wall clock a moment ago. Not in the future, even if the clock was set since. */
+/** The monotonic time of an arrival that was dated by the wall clock a moment ago. Never in the future, even after the clock was set. */
 export function arrivalOf(receivedAt: Time, clock: Pick<Clock, 'monotonic' | 'steps'>): Monotonic {
   const now = clock.monotonic();
   const at = receivedAt - clock.steps().at(-1)!.ahead;

@@ -4,27 +4,27 @@ import type { Time } from '../model/time.ts';
 import type { OutboundRequest } from './http-client.ts';
 
 /**
- * What a kind of destination knows: how an event becomes requests. Pure: the same event and settings, the same bytes;
- * what else it is given is for headers and never for the body.
+ * A type of destination: it turns events into requests. Pure: the same event and settings give the same body, and the context
+ * of the attempt goes into headers only.
  */
 export interface DestinationType {
-  /** The name that stands for every destination of this type in an integrations object. */
+  /** The name in an integrations object for all destinations of this type. */
   readonly name: string;
 
-  /** The requests of one round, one per endpoint that is wanted, with its place. All of them carry the same body. */
+  /** The requests of one round, one per endpoint of the context. All have the same body. */
   requests(
-    written: SerializedEvent,
+    serialized: SerializedEvent,
     destination: Destination,
-    wanted: AttemptContext,
+    context: AttemptContext,
   ): readonly EndpointRequest[];
 }
 
-/** The round that requests are made for. */
+/** The round of attempts that requests are made for. */
 export interface AttemptContext {
-  /** The endpoints, as bits by their place in the settings. */
+  /** The endpoints of the round, as bits by their place in the settings. */
   readonly endpoints: number;
   readonly now: Time;
-  /** The replay on whose behalf the event is owed once more. */
+  /** The id of the replay that delivers the event again. */
   readonly origin?: string | undefined;
 }
 

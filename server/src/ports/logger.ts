@@ -1,4 +1,4 @@
-/** Structured log lines: one per unit of work, an event name such as `destination.failing` and its facts. */
+/** Writes structured log lines: one per unit of work, with an event name such as `destination.failing` and facts. */
 export interface Logger {
   debug(facts: LogFields, event: string): void;
   info(facts: LogFields, event: string): void;
@@ -6,8 +6,8 @@ export interface Logger {
   error(facts: LogFields, event: string): void;
 }
 
-/** Never write keys, secrets or event bodies. */
+/** Must never hold write keys, secrets or event bodies. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** The least important lines that are logged. */
+/** The least important level that is logged. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';

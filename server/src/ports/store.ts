@@ -8,7 +8,7 @@ import type {
 import type { Damage, EventLog } from './event-log.ts';
 import type { SettingsStore } from './settings-store.ts';
 
-/** The ports that share one commit, opened together: the same adapter is behind all of them. */
+/** The ports that share one commit. One adapter opens and implements all of them. */
 export interface Store {
   readonly log: EventLog;
   readonly queue: DeliveryQueue;
@@ -17,30 +17,30 @@ export interface Store {
   readonly deadLetters: DeadLetterQueue;
   readonly endpointHealth: EndpointHealthStore;
 
-  /** How the clocks stood when this was written the last time; absent where it never was. */
+  /** The clocks when the store was last written; absent when it never was. */
   readonly lastClockMark?: ClockMark;
 
   /**
-   * Writes a copy of everything, as it is at one moment after the call, to a folder that does not exist yet or is empty.
-   * Everything goes on meanwhile. Resolves when the copy is whole and on stable storage; until then nothing in that
-   * folder can be taken for a backup. One at a time.
+   * Writes a copy of the store, as it is at one moment after the call, to a folder that does not exist yet or is empty. Reads and
+   * commits go on meanwhile. Resolves when the copy is complete and on stable storage; until then nothing in that folder can be
+   * mistaken for a backup. One backup at a time.
    *
-   * Rejects with a `StorageError` whose reason says what to do: the folder cannot be used, its disk has no room, or the
-   * adapter has nothing to copy. What was written is then taken away.
+   * Rejects with a `StorageError` whose reason says what to do: the folder cannot be used, its disk has no room, or the adapter has
+   * nothing to copy. The files written until then are removed.
    */
   backup(folder: string, progress?: BackupProgress): Promise<Backup>;
 
-  /** Waits for what was asked before, then gives up what it holds; a backup is broken off. Idempotent. */
+  /** Waits for earlier operations, then closes everything. Aborts a running backup. Idempotent. */
   stop(): Promise<void>;
 }
 
-/** Told of every piece that is written, in bytes; the first time when the folder has been found usable. */
+/** Called after each piece, with bytes written and total bytes; the first time when the folder has proved usable. */
 export type BackupProgress = (written: number, of: number) => void;
 
 export interface Backup {
   readonly bytes: number;
-  /** Positions held, gaps included, as `LogSize.events` has them. */
+  /** Positions in the log, gaps included, as in `LogSize.events`. */
   readonly events: number;
-  /** What of it cannot be read, in the store as in the copy; absent when everything can. */
+  /** Parts that cannot be read, in the store as in the copy; absent when there are none. */
   readonly damage?: Damage;
 }

@@ -3,12 +3,12 @@ import type { Event, Position } from '../model/event.ts';
 import type { Json } from '../model/json.ts';
 import type { Duration, Monotonic, Time } from '../model/time.ts';
 
-/** Somebody who watches events and deliveries as they happen. What they do must be quick and must not throw. */
-export type Observer = (happening: Activity) => void;
+/** Sees events and deliveries as they happen. Must be quick and must not throw. */
+export type Observer = (activity: Activity) => void;
 
 /**
- * Who watches now; `undefined` when nobody does, and then nothing is made up for anybody. Asked at each happening, so that
- * whoever comes later is seen. It is asked on the hot path: it must be as cheap as reading a field.
+ * Gives the current observer. Undefined while no client is watching; callers then skip building the activity. Called for each
+ * activity on the hot path: must be as cheap as reading a field.
  */
 export type CurrentObserver = () => Observer | undefined;
 
@@ -17,65 +17,66 @@ export type Activity =
       readonly kind: 'accepted' | 'duplicate';
       readonly source: string;
       readonly event: Event;
-      /** From the call's arrival to its being on stable storage. */
+      /** Time from the call's arrival until it was on stable storage. */
       readonly latencyMs: number;
     }
   | {
       readonly kind: 'discarded';
-      /** Absent where none is known, as with a wrong write key. */
+      /** Absent when the source is not known, as with a wrong write key. */
       readonly source?: string;
       readonly reason: string;
     }
   | {
       readonly kind: 'settled';
-      /** Where the event came from. */
+      /** Name of the event's source. */
       readonly source: string;
       readonly destination: string;
       readonly event: Event;
-      /** Both with their times by the wall clock. */
+      /** Attempts and decision have times by the wall clock. */
       readonly attempts: readonly Attempt[];
       readonly decision: Decision;
     };
 
 /**
- * Adds up what happens, for somebody who looks at the sums now and then. Called for every request, every commit and every
- * round, so it must cost no more than adding to a number, and it must not throw.
+ * Counts requests, commits and rounds for the metrics page. Called for each of them: must cost no more than adding to a number, and
+ * must not throw.
  */
 export interface MetricsRecorder {
-  /** A request of the receiving API is being answered. `code`: of `spec/errors.json`; undefined when nothing was wrong. */
+  /** A request of the receiving API is answered. `code` is one of `spec/errors.json`; undefined when nothing was wrong. */
   requestAnswered(status: number, code: string | undefined): void;
-  /** A commit of the event log has ended, so long after it was asked for; `isStored`: and not failed. */
+  /** A commit of the event log has ended after so much time; `isStored` is false when it failed. */
   committed(took: Duration, isStored: boolean): void;
-  /** What is counted of one destination, by its id. Asked for once and kept. */
+  /** The recorder of one destination, by its id. Callers keep it. */
   forDestination(destination: number): DeliveryRecorder;
 }
 
 export interface DeliveryRecorder {
-  /** A round has ended with this decision. `arrivedAt`: when its event did. */
+  /** A round has ended with this decision. `arrivedAt` is the arrival of its event. */
   attemptEnded(arrivedAt: Monotonic, attempts: readonly Attempt[], decision: Decision, now: Monotonic): void;
 }
 
 /**
- * Counts what is not stored and has no source in the ledger, or none that is known yet. Called for every request, so it
- * must be quick and must not throw.
+ * Counts calls that are not stored and belong to no known source, which no ledger counts. Called for every request: must be quick
+ * and must not throw.
  */
 export interface DiscardCounters {
-  /** Calls without a source that were discarded in a request that was answered 200, by reason. */
+  /** Calls without a source, by reason, that were discarded from a request that is answered with 200. */
   discarded(reasons: Readonly<Record<string, number>>): void;
-  /** A request that was refused as a whole; `code` is what it was answered. */
+  /** A request was refused as a whole; `code` is its answer. */
   refused(code: string, request?: RefusedRequest): void;
-  /** Times that clients sent and that were not used. */
+  /** Clients sent times that could not be used. */
   clockErrors(counts: ClockErrorCounts): void;
 }
 
-/** What is known of a request that was refused before its calls were looked at. */
+/** A request that was refused before its calls were read. */
 export interface RefusedRequest {
-  /** Of the Authorization header; with it the request can be counted under its source. */
+  /** The write key of the Authorization header: the request counts under its source. */
   readonly writeKey: string | undefined;
-  /** What the client was told beside the sentence of the code. */
+  /** A sentence for the client, beside that of the code. */
   readonly detail?: string | undefined;
 }
 
+/** Times of clients that could not be used. A client with a broken clock shows here. */
 export interface ClockErrorCounts {
   /** Times that could not be read. */
   readonly unparseable: number;
@@ -83,26 +84,26 @@ export interface ClockErrorCounts {
   readonly skewed: number;
 }
 
-/** Keeps some of the calls that were not accepted, so that somebody can see what is wrong with them. */
+/** Keeps samples of discarded calls, so that operators can see what is wrong with them. */
 export interface DiscardSampler {
-  /** Called for every discarded call, so it must be quick when it keeps nothing, and it must not throw. */
+  /** Called for every discarded call: must be quick when it keeps nothing, and must not throw. */
   add(discarded: DiscardedCall): void;
 }
 
 export interface DiscardedCall {
-  /** Name of the source; undefined when none can be named. */
+  /** Name of the source; undefined when it is not known. */
   readonly source: string | undefined;
   /** One of `spec/errors.json`. */
   readonly reason: string;
   readonly at: Time;
-  /** The call as it came. Only valid until `add` returns. */
+  /** Gives the call as it came. Valid only until `add` returns. */
   readonly call: () => Json;
 }
 
-/** Remembers in which trace events came (W3C Trace Context). Few calls say so: for the others it is not asked to remember. */
+/** Remembers the W3C trace contexts of events. Only few events have one. */
 export interface TraceContexts {
-  /** Before anything of the event is sent. */
+  /** Called before the event is delivered. */
   set(position: Position, traceparent: string): void;
-  /** Asked for every round, so it must cost nothing while nothing is remembered. */
+  /** Called for every round: must cost nothing while nothing is remembered. */
   get(position: Position): string | undefined;
 }

@@ -56,7 +56,7 @@ describe('isEnabledBy', () => {
   });
 });
 
-describe('Routes', () => {
+describe('a router', () => {
   const plan = (destinations: readonly Destination[], of: Event) =>
     new Router(destinations, { webhooks: 'Webhooks' }).plan(of, website);
 
@@ -87,7 +87,7 @@ describe('Routes', () => {
     expect(plan([crm], event({ All: true }, { integrations: { All: false } })).owed).toEqual([crm]);
   });
 
-  it('has one plan for all events that say nothing of integrations, unless a destination looks at the event', () => {
+  it('has one plan for all events without integrations, unless a destination looks at the event', () => {
     const all = [
       destination('crm'),
       destination('off', { enabled: false }),

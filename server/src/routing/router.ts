@@ -4,7 +4,7 @@ import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import type { Plan, SkipReason } from '../model/plan.ts';
 import type { Source } from '../model/source.ts';
 
-/** A destination as it is planned for: looked at once per version of the settings, not per event. */
+/** A destination with everything about it that plans need, made once per version of the settings. */
 interface RoutedDestination {
   readonly destination: Destination;
   readonly lanes: readonly Destination[];
@@ -13,12 +13,12 @@ interface RoutedDestination {
 }
 
 /**
- * Plans events: made before the commit, so that what is owed is a fact of the same commit and a restart never plans again
- * with other settings. The destinations of each source are looked up once per version of the settings, not per event.
+ * Plans which destinations get an event. Plans are made before the commit and stored with it: a restart never plans again with
+ * other settings. One router serves one version of the settings.
  */
 export class Router {
   readonly #bySource = new Map<string, readonly RoutedDestination[]>();
-  /** Plans that are the same for most events of a source, by its name. */
+  /** The plans of events without integrations, by name of their source. */
   readonly #common = new Map<string, Plan | undefined>();
   readonly #typeNames: Readonly<Record<Destination['type'], string>>;
 
@@ -47,8 +47,8 @@ export class Router {
   }
 
   /**
-   * The plan of every event of a source that says nothing of integrations; undefined when it depends on the event, because
-   * a destination has a filter.
+   * The plan of every event of a source without integrations. Undefined when a destination has a filter: the plan then depends on
+   * the event.
    */
   commonPlan(source: Source): Plan | undefined {
     const { name } = source;
@@ -79,7 +79,7 @@ export class Router {
     return { owed, skipped };
   }
 
-  /** The first that applies, from the destination itself to the event: an event is skipped for one reason. */
+  /** The first reason that applies: an event is skipped for one reason. */
   #reasonToSkip(
     route: RoutedDestination,
     integrations: Event['integrations'],
@@ -95,32 +95,32 @@ export class Router {
 /**
  * Whether an integrations object lets an event through to a destination.
  *
- * The destination's own name decides first, then the name of its type, then `All` (or `all`, as one client spells it).
- * Any value but `false` enables: objects are options. Names are case-sensitive. Without a word on it, it is enabled.
+ * The destination's own name decides first, then the name of its type, then `All` (or `all`, as one client spells it). Every
+ * value but `false` enables, because objects are options. Names are case-sensitive. A destination without a key is enabled.
  * spec/specification.md, "Integrations object".
  */
 export function isEnabledBy(integrations: JsonObject, name: string, typeName: string): boolean {
   for (const key of [name, typeName, 'All', 'all']) {
-    const word = ownValue(integrations, key);
-    if (word !== undefined && word !== null) return word !== false;
+    const value = ownValue(integrations, key);
+    if (value !== undefined && value !== null) return value !== false;
   }
   return true;
 }
 
-/** The event's integrations object over the one that some clients put into the context. */
+/** Merges the event's integrations over those that some clients put into the context. */
 function integrationsOf(event: Event): JsonObject {
   const inContext = ownValue(event.context, 'integrations');
   return isObject(inContext) ? { ...inContext, ...event.integrations } : event.integrations;
 }
 
-/** An event can be called `constructor`; what every object inherits is not a word of the client. */
+/** Reads own properties only: a name may be `constructor`, which every object inherits. */
 function ownValue(object: JsonObject, key: string): Json | undefined {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
 /**
- * A filter of a destination, made ready for the many events it is asked about: exact names are looked up, and only the
- * few with a `*` are compared one after the other.
+ * Compiles a destination's filter, which runs for every event. Exact names are looked up in a set; only names with a `*` are
+ * compared one after the other.
  */
 function compileFilter(filter: EventFilter | undefined): (event: Event) => boolean {
   if (filter === undefined) return () => true;
@@ -129,7 +129,7 @@ function compileFilter(filter: EventFilter | undefined): (event: Event) => boole
   const beginnings = (events ?? []).filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1));
   return ({ type, event: name = '' }) => {
     if (types !== undefined && !types.includes(type)) return false;
-    // Only track calls have such a name; a filter of names says nothing about the others.
+    // Only track calls have such a name. A filter of names lets other calls pass.
     if (events === undefined || type !== 'track') return true;
     return exact.has(name) || beginnings.some((beginning) => name.startsWith(beginning));
   };

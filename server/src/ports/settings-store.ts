@@ -6,21 +6,20 @@ import type { Source } from '../model/source.ts';
 import type { Time } from '../model/time.ts';
 
 /**
- * The records an operator writes, and who wrote what. They survive restarts and carry the ids that everything else
- * refers to.
+ * Stores the records that operators write, and the audit trail. Records survive restarts and have the ids to which everything else
+ * refers.
  */
 export interface SettingsStore {
   load(): Promise<SettingsSnapshot>;
 
   /**
-   * Creates or overwrites the records named, removes those that are to go, leaves every other record as it is, and
-   * resolves to the whole. All in one commit with the entries of the audit trail.
-   * A name keeps its id for ever, also when its record goes and comes again. A destination that really changed gets a
-   * higher version, and so does one that goes; one that did not change keeps it.
+   * Creates, overwrites and removes records, in one commit with the entries of the audit trail; resolves to all records.
+   * A name keeps its id for ever, even when its record is removed and created again. A destination that really changes or is
+   * removed gets a higher version; one that does not change keeps its version.
    */
   apply(changes: SettingsChanges): Promise<SettingsSnapshot>;
 
-  /** The audit trail, the newest first, at most `limit` entries; go on with `next` until it is absent. */
+  /** Resolves to the audit trail, the newest first, at most `limit` entries; go on with `next` until it is absent. */
   audit(query: AuditQuery, limit: number, from?: number): Promise<AuditPage>;
 }
 
@@ -42,9 +41,9 @@ export interface SettingsChanges {
   readonly sources: readonly SourceRecord[];
   readonly destinations: readonly DestinationRecord[];
   readonly tokens?: readonly TokenRecord[];
-  /** By their ids, which are their names. */
+  /** Replays, whose names are their ids. */
   readonly replays?: readonly Replay[];
-  /** What is not there is no error: it is gone already. */
+  /** A record that does not exist is no error. */
   readonly removed?: readonly RecordName[];
   readonly audit?: readonly AuditEntry[];
 }
@@ -60,9 +59,9 @@ export interface SettingsSnapshot {
   readonly sources: readonly Source[];
   readonly destinations: readonly Destination[];
   readonly tokens: readonly TokenRecord[];
-  /** Those that run, and the last of those that have ended. */
+  /** The running replays, and the last ones that have ended. */
   readonly replays: readonly Replay[];
-  /** Records that were removed, as they last were: events and deliveries still refer to their ids. */
+  /** The last state of removed records: events and deliveries still refer to their ids. */
   readonly gone: {
     readonly sources: readonly Source[];
     readonly destinations: readonly Destination[];
@@ -71,10 +70,10 @@ export interface SettingsSnapshot {
 
 export interface AuditEntry extends RecordName {
   readonly at: Time;
-  /** The name of a token, `admin` for the one of the configuration, or `file`. */
+  /** The name of a token, `admin` for the token of the configuration, or `file`. */
   readonly by: string;
   readonly action: 'created' | 'changed' | 'removed';
-  /** The record as people see it, without its secrets; absent where there was or is none. */
+  /** The record as shown, without its secrets; absent when there is none. */
   readonly before?: Json;
   readonly after?: Json;
 }

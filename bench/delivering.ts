@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openSqliteStore } from '../server/src/adapters/sqlite/store.ts';
-import type { DestinationRecord } from '../server/src/ports/settings-store.ts';
+import type { DestinationRecord } from '../server/src/model/settings.ts';
 import { type Figure, SECONDS } from './figures.ts';
 import { type Bench, run } from './processes.ts';
 

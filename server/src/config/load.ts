@@ -1,9 +1,9 @@
 import type * as z from 'zod';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
 import { weakSecretWarning } from '../model/secrets.ts';
+import type { DestinationRecord, SourceRecord } from '../model/settings.ts';
 import type { Duration } from '../model/time.ts';
 import type { LogLevel } from '../ports/logger.ts';
-import type { DestinationRecord, SourceRecord } from '../ports/settings-store.ts';
 import {
   ConfigError,
   formatProblem,

@@ -3,8 +3,8 @@ import * as z from 'zod';
 import { urlProblem, webhookSettingsSchema } from '../destinations/webhooks/settings.ts';
 import { DEFAULT_SERVER_BOUNDS } from '../http/admission.ts';
 import { MAX_ENTRIES } from '../model/input-limits.ts';
+import type { DestinationRecord, SourceRecord } from '../model/settings.ts';
 import { DAY, type Duration, HOUR, MINUTE, SECOND } from '../model/time.ts';
-import type { DestinationRecord, SourceRecord } from '../ports/settings-store.ts';
 
 const DURATIONS: Readonly<Record<string, Duration>> = { ms: 1, s: SECOND, m: MINUTE, h: HOUR, d: DAY };
 const SIZES: Readonly<Record<string, number>> = { B: 1, KB: 2 ** 10, MB: 2 ** 20, GB: 2 ** 30, TB: 2 ** 40 };

@@ -12,9 +12,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type HandClock, handClock } from '../../test/support/clock.ts';
-import { ROLES, type Role } from '../model/settings.ts';
+import { ROLES, type Role, type TokenRecord } from '../model/settings.ts';
 import { MINUTE, SECOND } from '../model/time.ts';
-import type { TokenRecord } from '../ports/settings-store.ts';
 import { Authenticator, adminToken, bearerToken, digestsEqual, tokenDigest } from './auth.ts';
 import { Problem } from './problem.ts';
 

@@ -2,10 +2,9 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ipaddr from 'ipaddr.js';
-import { hasRole, type Role } from '../model/settings.ts';
+import { hasRole, type Role, type TokenRecord } from '../model/settings.ts';
 import { MINUTE, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { TokenRecord } from '../ports/settings-store.ts';
 import { Problem } from './problem.ts';
 
 const BEARER = /^bearer +([!-~]+) *$/i;

@@ -1,10 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type {
-  DestinationRecord,
-  SettingsSnapshot,
-  SourceRecord,
-  TokenRecord,
-} from '../ports/settings-store.ts';
+import type { DestinationRecord, SourceRecord, TokenRecord } from '../model/settings.ts';
+import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import { diffRecords } from './changes.ts';
 
 const AUTHOR = { by: 'ann', clock: { now: () => 7, monotonic: () => 1000 } };

@@ -2,18 +2,16 @@ import { isDeepStrictEqual } from 'node:util';
 import { RETRY_WINDOW } from '../model/delivery.ts';
 import { isDelivering, recordSwitch } from '../model/destination.ts';
 import type { JsonObject } from '../model/json.ts';
-import type { Monotonic } from '../model/time.ts';
-import type { Clock } from '../ports/clock.ts';
 import type {
-  AuditEntry,
   DestinationRecord,
   RecordKind,
   RecordName,
-  SettingsChanges,
-  SettingsSnapshot,
   SourceRecord,
   TokenRecord,
-} from '../ports/settings-store.ts';
+} from '../model/settings.ts';
+import type { Monotonic } from '../model/time.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { AuditEntry, SettingsChanges, SettingsSnapshot } from '../ports/settings-store.ts';
 import { destinationView, sourceView, toJson, tokenView, unmaskedDestination } from './views.ts';
 
 /** What somebody wants the records to be. */

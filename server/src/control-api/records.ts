@@ -4,16 +4,14 @@ import type { Destination } from '../model/destination.ts';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import { weakSecretWarning } from '../model/secrets.ts';
+import type { DestinationRecord, RecordKind, SourceRecord } from '../model/settings.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { EgressVerdict } from '../ports/http-client.ts';
 import type {
   AuditEntry,
-  DestinationRecord,
-  RecordKind,
   SettingsChanges,
   SettingsSnapshot,
   SettingsStore,
-  SourceRecord,
 } from '../ports/settings-store.ts';
 import { type Fault, Problem } from './problem.ts';
 

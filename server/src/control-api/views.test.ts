@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { duration } from '../config/schema.ts';
 import type { JsonObject } from '../model/json.ts';
-import type { DestinationRecord } from '../ports/settings-store.ts';
+import type { DestinationRecord } from '../model/settings.ts';
 import { destinationView, formatDuration, toJson, unmaskedDestination, unmaskSecrets } from './views.ts';
 
 const schema = duration();

@@ -8,8 +8,8 @@ import {
   type SecretMask,
   unmaskUrl,
 } from '../model/secrets.ts';
+import type { DestinationRecord, SourceRecord, TokenRecord } from '../model/settings.ts';
 import { DAY, type Duration, HOUR, MINUTE, SECOND } from '../model/time.ts';
-import type { DestinationRecord, SourceRecord, TokenRecord } from '../ports/settings-store.ts';
 
 const UNITS: readonly [name: string, length: Duration][] = [
   ['d', DAY],

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Source } from '../model/source.ts';
+import type { Source } from '../model/settings.ts';
 import { fullBucket, refundTokens, SourceRateLimiter, takeTokens } from './rate-limiter.ts';
 
 const source = (id: number, rateLimit?: number): Source => ({

@@ -1,4 +1,4 @@
-import type { Source } from '../model/source.ts';
+import type { Source } from '../model/settings.ts';
 import { type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { SourceCalls } from '../ports/ingest.ts';

@@ -1,6 +1,6 @@
 import type { Event } from '../model/event.ts';
 import type { JsonLine, SerializedEvent } from '../model/serialized-event.ts';
-import type { Source } from '../model/source.ts';
+import type { Source } from '../model/settings.ts';
 import type { Duration, Monotonic } from '../model/time.ts';
 import type { IdRanges, NewEvent } from '../ports/event-log.ts';
 

@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
-import type { Source } from '../model/source.ts';
+import type { Source } from '../model/settings.ts';
 import { type AcceptedEvent, acceptEvent } from './accepted-event.ts';
 import { findSyntaxError } from './json-syntax-error.ts';
 import { isTooDeep, isTooLarge, MAX_BATCH_CALLS } from './limits.ts';

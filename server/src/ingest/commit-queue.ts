@@ -1,7 +1,6 @@
-import type { Destination } from '../model/destination.ts';
+import type { Destination, Plan } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
-import type { Plan } from '../model/plan.ts';
-import type { Source } from '../model/source.ts';
+import type { Source } from '../model/settings.ts';
 import type { Monotonic, Time } from '../model/time.ts';
 import { arrivalOf, type Clock } from '../ports/clock.ts';
 import type { LiveDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';

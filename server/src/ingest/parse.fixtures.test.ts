@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { CallType } from '../model/call.ts';
 import type { Json } from '../model/json.ts';
-import type { Source } from '../model/source.ts';
+import type { Source } from '../model/settings.ts';
 import { type ParsedRequest, parseRequest } from './parse.ts';
 import { indexWriteKeys, type WriteKeyLookup } from './write-key-auth.ts';
 

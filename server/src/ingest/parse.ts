@@ -1,5 +1,5 @@
 import type { Json } from '../model/json.ts';
-import type { Source } from '../model/source.ts';
+import type { Source } from '../model/settings.ts';
 import type { CallCounts } from '../ports/event-log.ts';
 import type { IngestRequest } from '../ports/ingest.ts';
 import type { ClockErrorCounts } from '../ports/telemetry.ts';

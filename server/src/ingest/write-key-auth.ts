@@ -1,5 +1,5 @@
 import { isObject, type Json } from '../model/json.ts';
-import type { Source } from '../model/source.ts';
+import type { Source } from '../model/settings.ts';
 import type { DiscardReason, RefusalCode } from './normalize.ts';
 
 /** The source of a write key, and whether calls with the key are accepted. */

@@ -173,3 +173,13 @@ function mergeOldest(pauses: readonly Pause[]): readonly Pause[] {
   const [first, second, ...rest] = pauses;
   return [{ ...second, from: first!.from }, ...rest];
 }
+
+/** The destinations of one event. Every destination of its source is either owed or skipped. */
+export interface Plan {
+  /** Lanes: a destination with `success: each` has one for each endpoint. See `lanesOf`. */
+  readonly owed: readonly Destination[];
+  readonly skipped: readonly { readonly destination: Destination; readonly reason: SkipReason }[];
+}
+
+/** See `spec/errors.json`. */
+export type SkipReason = 'destination_disabled' | 'integrations' | 'filtered';

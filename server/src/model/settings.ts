@@ -1,4 +1,48 @@
-/** What the bearer of a token may do; each may also do what those before it may. spec/contract.md, "Roles". */
+import type { Destination } from './destination.ts';
+import type { Duration, Time } from './time.ts';
+
+/**
+ * A source of calls: one website, app or server, known by its write keys. spec/contract.md, "Configuration file".
+ */
+export interface Source {
+  /** Given by the store when it first sees the name; never reused. */
+  readonly id: number;
+  readonly name: string;
+  readonly writeKeys: readonly string[];
+  readonly enabled: boolean;
+  /** `strict` refuses a batch with an invalid call; `standard` keeps the valid ones. */
+  readonly mode: 'standard' | 'strict';
+  /** While the source is disabled, its calls are answered with 401, or with 200 and counted. */
+  readonly whenDisabled: 'refuse' | 'discard';
+  /** How long a second event with the same messageId is a duplicate. Absent: 24 hours. */
+  readonly dedupeWindow?: Duration;
+  /** Calls per second on average, beyond which clients are asked to wait. Absent: no limit. */
+  readonly rateLimit?: number;
+}
+
+/** The kinds of records that operators write. */
+export type RecordKind = 'source' | 'destination' | 'token' | 'replay';
+
+export interface RecordName {
+  readonly kind: RecordKind;
+  readonly name: string;
+}
+
+export type SourceRecord = Omit<Source, 'id'>;
+export type DestinationRecord = Omit<Destination, 'id' | 'version'>;
+
+/** A token of the control API. The audit trail shows its name. */
+export interface TokenRecord {
+  readonly name: string;
+  readonly role: Role;
+  /** SHA-256 of the token in hexadecimal. The token itself is not stored. */
+  readonly digest: string;
+  /** The last characters of the token, to tell it from others. */
+  readonly hint: string;
+  readonly createdAt: Time;
+}
+
+/** Roles of tokens, each with the rights of those before it. spec/contract.md, "Roles". */
 export const ROLES = ['viewer', 'editor', 'admin'] as const;
 
 export type Role = (typeof ROLES)[number];

@@ -1,8 +1,14 @@
 import type { Destination } from '../model/destination.ts';
 import type { Json } from '../model/json.ts';
 import type { Replay } from '../model/replay.ts';
-import type { Role } from '../model/settings.ts';
-import type { Source } from '../model/source.ts';
+import type {
+  DestinationRecord,
+  RecordKind,
+  RecordName,
+  Source,
+  SourceRecord,
+  TokenRecord,
+} from '../model/settings.ts';
 import type { Time } from '../model/time.ts';
 
 /**
@@ -23,20 +29,6 @@ export interface SettingsStore {
   audit(query: AuditQuery, limit: number, from?: number): Promise<AuditPage>;
 }
 
-export type SourceRecord = Omit<Source, 'id'>;
-export type DestinationRecord = Omit<Destination, 'id' | 'version'>;
-
-/** Who may use the control API. Its name is what the audit trail shows. */
-export interface TokenRecord {
-  readonly name: string;
-  readonly role: Role;
-  /** SHA-256 of the token in hexadecimal: the token itself is nowhere. */
-  readonly digest: string;
-  /** The last characters of the token, to tell it from others. */
-  readonly hint: string;
-  readonly createdAt: Time;
-}
-
 export interface SettingsChanges {
   readonly sources: readonly SourceRecord[];
   readonly destinations: readonly DestinationRecord[];
@@ -46,13 +38,6 @@ export interface SettingsChanges {
   /** A record that does not exist is no error. */
   readonly removed?: readonly RecordName[];
   readonly audit?: readonly AuditEntry[];
-}
-
-export type RecordKind = 'source' | 'destination' | 'token' | 'replay';
-
-export interface RecordName {
-  readonly kind: RecordKind;
-  readonly name: string;
 }
 
 export interface SettingsSnapshot {

@@ -1,7 +1,7 @@
 import { type Destination, destinationOfLane, everyLaneIdOf, lanesOf } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
 import type { Replay, ReplayRequest } from '../model/replay.ts';
-import type { Source } from '../model/source.ts';
+import type { Source } from '../model/settings.ts';
 import type { DeliveryHistories, EventHistory, ReplaySlice } from '../ports/delivery-queue.ts';
 import type { EventPrefilter } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';

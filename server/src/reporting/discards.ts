@@ -1,6 +1,6 @@
 import type { Json } from '../model/json.ts';
 import { maskSecret } from '../model/secrets.ts';
-import type { Source } from '../model/source.ts';
+import type { Source } from '../model/settings.ts';
 import { isoTime, SECOND, type Time } from '../model/time.ts';
 import type { ClockErrorCounts, DiscardCounters, DiscardedCall, DiscardSampler } from '../ports/telemetry.ts';
 import type { DiscardSample, UnattributedCalls } from './contract.ts';

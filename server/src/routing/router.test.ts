@@ -3,7 +3,7 @@ import { sourceWith } from '../../test/support/sources.ts';
 import { type Destination, destinationOfLane, type EventFilter, lanesOf } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import type { JsonObject } from '../model/json.ts';
-import type { Source } from '../model/source.ts';
+import type { Source } from '../model/settings.ts';
 import { isEnabledBy, Router } from './router.ts';
 
 const website = sourceWith({ writeKeys: ['k'] });

@@ -1,8 +1,13 @@
-import { type Destination, type EventFilter, lanesOf } from '../model/destination.ts';
+import {
+  type Destination,
+  type EventFilter,
+  lanesOf,
+  type Plan,
+  type SkipReason,
+} from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
-import type { Plan, SkipReason } from '../model/plan.ts';
-import type { Source } from '../model/source.ts';
+import type { Source } from '../model/settings.ts';
 
 /** A destination with everything about it that plans need, made once per version of the settings. */
 interface RoutedDestination {

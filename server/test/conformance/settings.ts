@@ -1,14 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Destination, WebhookSettings } from '../../src/model/destination.ts';
 import type { Replay } from '../../src/model/replay.ts';
-import type { Source } from '../../src/model/source.ts';
-import type {
-  AuditEntry,
-  DestinationRecord,
-  SettingsSnapshot,
-  SourceRecord,
-  TokenRecord,
-} from '../../src/ports/settings-store.ts';
+import type { DestinationRecord, Source, SourceRecord, TokenRecord } from '../../src/model/settings.ts';
+import type { AuditEntry, SettingsSnapshot } from '../../src/ports/settings-store.ts';
 import type { Subject } from './harness.ts';
 
 const ENDPOINT = { url: 'https://crm.example/in', headers: { 'X-Team': 'growth', 'X-Region': 'eu' } };

@@ -3,12 +3,12 @@ import type { Destination } from '../../src/model/destination.ts';
 import type { Position } from '../../src/model/event.ts';
 import type { Replay } from '../../src/model/replay.ts';
 import { findLineOffsets, type JsonLine, lineOf, spansOf } from '../../src/model/serialized-event.ts';
-import type { Source } from '../../src/model/source.ts';
+import type { Source, TokenRecord } from '../../src/model/settings.ts';
 import type { Time } from '../../src/model/time.ts';
 import type { ClockMark } from '../../src/ports/clock.ts';
 import type { DeadLetter, PendingSetId } from '../../src/ports/delivery-queue.ts';
 import { type AppendResult, type Batch, type NewEvent, StorageError } from '../../src/ports/event-log.ts';
-import type { AuditEntry, TokenRecord } from '../../src/ports/settings-store.ts';
+import type { AuditEntry } from '../../src/ports/settings-store.ts';
 
 /** A stored event. */
 export interface StoredRecord {

@@ -1,14 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { DestinationRecord, RecordName, SourceRecord } from '../../src/model/settings.ts';
 import type { DestinationHealth, EndpointHealthStore } from '../../src/ports/delivery-queue.ts';
 import type {
   AuditPage,
   AuditQuery,
-  DestinationRecord,
-  RecordName,
   SettingsChanges,
   SettingsSnapshot,
   SettingsStore,
-  SourceRecord,
 } from '../../src/ports/settings-store.ts';
 import { assertOpen, type MemoryContents, type Opening, type RecordEntry } from './contents.ts';
 

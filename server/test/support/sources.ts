@@ -1,4 +1,4 @@
-import type { Source } from '../../src/model/source.ts';
+import type { Source } from '../../src/model/settings.ts';
 
 /** A source as most are, but for what a test says of it. */
 export function sourceWith(parts: Partial<Source> = {}): Source {

@@ -1,7 +1,8 @@
 import * as z from 'zod';
 import type { Destination } from '../../model/destination.ts';
 import { isObject, type JsonObject } from '../../model/json.ts';
-import type { AuditEntry, RecordKind, RecordName, SettingsSnapshot } from '../../ports/settings-store.ts';
+import type { RecordKind, RecordName } from '../../model/settings.ts';
+import type { AuditEntry, SettingsSnapshot } from '../../ports/settings-store.ts';
 import { type DesiredRecords, diffRecords } from '../changes.ts';
 import { type ApiOperation, defineOperation } from '../operation.ts';
 import { type Fault, Problem } from '../problem.ts';

@@ -1,7 +1,8 @@
 import * as z from 'zod';
 import type { Destination } from '../../model/destination.ts';
 import type { JsonObject } from '../../model/json.ts';
-import type { DestinationRecord, SettingsSnapshot } from '../../ports/settings-store.ts';
+import type { DestinationRecord } from '../../model/settings.ts';
+import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import type { DestinationStatus, EndpointStatus, HealthChangeView } from '../../reporting/contract.ts';
 import { diffRecords } from '../changes.ts';
 import {

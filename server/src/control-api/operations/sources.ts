@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import * as z from 'zod';
 import type { JsonObject } from '../../model/json.ts';
-import type { Source } from '../../model/source.ts';
+import type { Source } from '../../model/settings.ts';
 import { diffRecords } from '../changes.ts';
 import { type ApiOperation, defineOperation, type OperationInput, TaggedResult } from '../operation.ts';
 import { pageByName, pageQuery, pageSchema } from '../pagination.ts';

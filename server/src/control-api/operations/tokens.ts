@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import * as z from 'zod';
-import { ROLES } from '../../model/settings.ts';
-import type { TokenRecord } from '../../ports/settings-store.ts';
+import { ROLES, type TokenRecord } from '../../model/settings.ts';
 import { ADMIN_NAME, tokenDigest } from '../auth.ts';
 import { diffRecords } from '../changes.ts';
 import { type ApiOperation, defineOperation } from '../operation.ts';

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { isObject, type Json } from '../../model/json.ts';
-import type { Source } from '../../model/source.ts';
+import type { Source } from '../../model/settings.ts';
 import type { IngestRequest } from '../../ports/ingest.ts';
 import { AcceptedEvent, type EventLine } from '../accepted-event.ts';
 import { acceptValue, type RequestCalls } from '../calls.ts';

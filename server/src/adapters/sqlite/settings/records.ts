@@ -2,14 +2,12 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { isDeepStrictEqual } from 'node:util';
 import { crc32 } from 'node:zlib';
 import type { Destination } from '../../../model/destination.ts';
-import type { Source } from '../../../model/source.ts';
+import type { RecordKind, RecordName, Source } from '../../../model/settings.ts';
 import { StorageError } from '../../../ports/event-log.ts';
 import type {
   AuditEntry,
   AuditPage,
   AuditQuery,
-  RecordKind,
-  RecordName,
   SettingsChanges,
   SettingsSnapshot,
 } from '../../../ports/settings-store.ts';

@@ -18,13 +18,13 @@ export default defineConfig({
     },
     // Clients wait between their tries as long as they do in life.
     testTimeout: 90_000,
-    // Published libraries and a real browser have races of their own: what fails twice is ours.
+    // Published libraries and a real browser have races of their own: a test that fails twice shows a fault of ours.
     retry: 1,
     hookTimeout: 60_000,
     maxConcurrency: 16,
     pool: 'forks',
     fileParallelism: false,
-    // What was left out, and why, stands as it is printed.
+    // Omissions and their reasons are printed as they come.
     disableConsoleIntercept: true,
   },
 });

@@ -14,12 +14,12 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     pool: 'forks',
-    // Files share the processes and what these have loaded: a process for each of 200 took a third of all the time.
+    // Files share processes and loaded modules: a process for each of 200 files took a third of all the time.
     isolate: false,
     setupFiles: 'server/test/support/leave-as-found.ts',
     // One more than the cores: most tests wait for sockets and disks most of the time.
     maxWorkers: availableParallelism() + 1,
-    // The threads that tests start find their sources compiled and stripped of types.
+    // Threads that tests start find their sources compiled and stripped of types.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/compile', import.meta.url)) },
   },
 });

@@ -12,7 +12,7 @@ export default defineConfig({
     pool: 'forks',
     // Some rounds measure time, and all of them keep both cores busy.
     fileParallelism: false,
-    // Seeds and sums are the output of this suite; they stand as they are printed.
+    // Seeds and sums are the output of this suite, printed as they come.
     disableConsoleIntercept: true,
     // As in vitest.config.ts. Hundreds of threads that each strip types in WebAssembly have made V8 end the process besides:
     // "Check failed: end > addr", in ThreadIsolation::UnregisterWasmAllocation.

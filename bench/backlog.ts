@@ -113,7 +113,7 @@ function percentiles(latencies: number[]): string {
   return `p50 ${of(0.5)}   p99 ${of(0.99)}   p999 ${of(0.999)} ms`;
 }
 
-/** What `millrace trace` asks the store for: where, what, and what became of it. */
+/** Latencies of the queries that `millrace trace` makes: position, event, history. */
 async function traceLatencies(store: SqliteStore, times: number): Promise<string> {
   const latencies: number[] = [];
   for (let n = 0; n < times; n++) {

@@ -4,7 +4,7 @@ import type { DestinationRecord } from '../server/src/model/settings.ts';
 import { type Figure, SECONDS } from './figures.ts';
 import { type Bench, run } from './processes.ts';
 
-/** So many events of about 600 bytes in a data folder, each owed to one of the destinations, by turns. */
+/** A data folder with this many events of about 600 bytes, each owed to one of the destinations, by turns. */
 export async function writeBacklog(
   data: string,
   events: number,
@@ -46,7 +46,7 @@ export async function writeBacklog(
   await store.stop();
 }
 
-/** What arrives while the program is at full speed, after so many seconds for warming up. */
+/** Deliveries that arrive while the program is at full speed, after this many seconds of warm-up. */
 export async function whileDelivering(server: Bench, receiver: Bench, warmUp: number): Promise<Figure> {
   await sleep(warmUp * 1000);
   const [count, cpu, at] = [Number(await receiver.ask('count')), server.cpu(), performance.now()];

@@ -9,7 +9,7 @@ import { compare, listen } from './offered.ts';
  */
 const HEALTHY = 90;
 
-/** What a socket does with a request; none of them ever accepts one. */
+/** Ways of a socket to treat a request; none of them accepts it. */
 const WAYS: readonly ((socket: Socket) => void)[] = [
   // Takes requests and never answers.
   () => {},
@@ -45,7 +45,7 @@ const answering = STATUSES.map(([status, headers]) =>
 );
 const dead = [
   ...(await Promise.all([...sockets, ...answering].map(listen))),
-  // Nobody listens, and nobody is called so.
+  // A port without a listener, and a name without an address.
   'http://127.0.0.1:9',
   'http://nowhere.invalid',
 ];

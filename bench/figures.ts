@@ -27,7 +27,7 @@ interface Load {
   p99: number;
 }
 
-/** Measures each in turn, so that whatever else the machine does weighs on all of them alike. */
+/** Measures each in turn: other load on the machine weighs on all of them alike. */
 export async function alternate(...measures: (() => Promise<Figure>)[]): Promise<Figure[][]> {
   const figures = measures.map((): Figure[] => []);
   for (let round = 0; round < ROUNDS; round++) {
@@ -68,7 +68,7 @@ export function middle(figures: readonly Figure[], key: Measured): number {
 export function line(who: string, figures: readonly Figure[], unit: string): string {
   const of = (key: Measured) => middle(figures, key);
   const rates = `  ${who.padEnd(38)} ${rate(of('perSecond'))} ${unit}/s   ${rate(of('perCpuSecond'))} per CPU second`;
-  // What nobody waits for has no latency.
+  // A run without waiting clients has no latency.
   if (Number.isNaN(of('p50'))) return rates;
   const latency = `p50 ${of('p50').toFixed(2)} ms   p99 ${of('p99').toFixed(2)} ms`;
   return `${rates}   ${latency}   ${of('memory').toFixed(0)} MB`;

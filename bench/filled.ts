@@ -12,7 +12,7 @@ const PENDING_EVERY = 10_000;
 const TYPES = ['track', 'track', 'track', 'track', 'page', 'identify'] as const;
 const FOR_EVER = { events: Number.MAX_SAFE_INTEGER, deadLetters: Number.MAX_SAFE_INTEGER };
 
-/** What is known of a filled data folder. */
+/** Facts about a filled data folder. */
 export interface Filled {
   /** A few ids from all over the log. */
   readonly messageIds: readonly string[];

@@ -6,8 +6,8 @@ const PAGE = 4096;
 const BYTES = 2 ** 31 - 1;
 
 /**
- * Has the machine give memory to a process that ends again, so that whoever comes next finds it at hand. On a virtual machine
- * a page that nobody has used for some seconds comes from the host, which may cost ten times what is measured here. Microseconds
+ * Takes memory from the machine in a process that ends again: the next process finds it at hand. On a virtual machine
+ * a page that was unused for some seconds comes from the host, which may take ten times as long as the work measured here. Microseconds
  * a page.
  */
 export function fetchMemory(): number {

@@ -5,7 +5,7 @@ import { createServer, type Socket } from 'node:net';
  * An endpoint that only counts: reads requests by their Content-Length and answers 200, at once or after so many
  * milliseconds (`node bench/receiver.ts 50`). Prints `listening PORT`, then the number of requests so far for every line
  * it reads. Everything measured against it, ours and the bare sender alike,
- * sends to this same program, so that it weighs on both.
+ * sends to this same program, and its cost weighs on both.
  */
 const delay = Number(process.argv[2] ?? 0);
 let count = 0;

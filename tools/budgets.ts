@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const MOST_LINES = 600;
-/** What a header comment says when its file is longer on purpose; the reason follows. */
+/** A file that is longer on purpose has these words in its header comment; the reason follows. */
 const EXCUSE = 'over 600 lines because';
 const SOURCE = /\.(ts|tsx|js|mjs|go|sql)$/;
 /** Tests may be long: they are read one sentence at a time. */
@@ -32,7 +32,7 @@ export function tooLong({ path, text }: TextFile): string[] {
   return [`${path}: ${lines} lines, at most ${MOST_LINES} (or a header comment with "${EXCUSE} …")`];
 }
 
-/** The comments a file begins with, as one line, so that the excuse may wrap. */
+/** The leading comments of a file as one line: the excuse may be wrapped. */
 function header(text: string): string {
   const comments = /^(#!.*\n)?(\s|\/\*[\s\S]*?\*\/|(\/\/|--).*(\n|$))*/.exec(text)?.[0] ?? '';
   return comments.replaceAll(/\s+(\*|\/\/|--)?\s*/g, ' ');

@@ -77,7 +77,7 @@ function citationsIn({ path, text }: TextFile): Citation[] {
   return [...found, ...within].toSorted((one, other) => one.line - other.line);
 }
 
-/** Blocks of code become empty lines, so that the numbers of the others stay. */
+/** Blocks of code become empty lines: the other lines keep their numbers. */
 function withoutBlocks(text: string): string {
   return text.replaceAll(/^(```|~~~)[\s\S]*?^\1.*$/gm, (block) => block.replaceAll(/[^\n]/g, ''));
 }
@@ -156,7 +156,7 @@ function targetOf(document: string, path: string, documents: Documents): string 
   }
 }
 
-/** Where a heading is cited, the nearest heading of all documents; otherwise the document with the nearest name. */
+/** The nearest heading of all documents for a cited heading; otherwise the document with the nearest name. */
 function nearestDocument({ document, heading }: Citation, documents: Documents): string | undefined {
   if (heading === undefined) {
     const name = basename(document);

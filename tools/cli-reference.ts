@@ -15,7 +15,7 @@ Verbs that ask a running server find it by \`--url\` or \`MILLRACE_URL\`. Their 
 the file \`admin-token\` of the data folder, named by \`--data\` or \`MILLRACE_DATA\`.
 `;
 
-/** `docs/reference/cli.md`: what there is to type, so that it cannot say anything else than the program. */
+/** `docs/reference/cli.md`, made from the program's own grammar: the two cannot differ. */
 export function cliReference(): string {
   const program = grammar(() => async () => {}, '0.0.0');
   // One that has verbs below it is a verb itself when it takes an argument: `replay`.
@@ -62,7 +62,7 @@ function cell(text: string): string {
   return escaped(text).replaceAll('|', '\\|');
 }
 
-/** What Markdown would take for a tag. */
+/** Escapes text that Markdown would take for a tag. */
 function escaped(text: string): string {
   return text.replaceAll('<', '&lt;');
 }

@@ -6,7 +6,7 @@ interface Entry {
   readonly hint: string;
 }
 
-/** The parts of the catalogue in the order of an event's way, each with what it is about. */
+/** The parts of the catalogue in the order in which an event meets them, each with its subject. */
 const PARTS: readonly [part: keyof typeof catalogue, title: string, about: string][] = [
   [
     'request',

@@ -26,7 +26,7 @@ function asSchema(value: unknown): Schema {
   return value;
 }
 
-/** What a keyword of JSON Schema says about a value; a keyword that is not here fails the test that meets it. */
+/** The meaning of each keyword of JSON Schema. A test that meets another keyword fails. */
 const KEYWORDS: Readonly<Record<string, (rule: never, value: unknown, schema: Schema) => boolean>> = {
   type: (rule: string, value) =>
     rule === 'object'

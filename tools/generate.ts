@@ -17,10 +17,10 @@ import { errorsReference } from './errors-reference.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
-/** The formatter's line width: a list that fits stands on one line, so that it has nothing to change. */
+/** The formatter's line width. A list that fits into it stands on one line, and the formatter changes nothing. */
 const WIDTH = 110;
 
-/** What a text of the configuration file may hold in place of a value. */
+/** Pattern of the reference that a text of the configuration file may hold in place of a value. */
 const REFERENCE = '\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}';
 
 /** Operations are only described here and never run, so nothing stands behind them. */

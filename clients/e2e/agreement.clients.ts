@@ -31,7 +31,7 @@ const time = fc.oneof(
     .map((date) => date.toISOString()),
   fc.constantFrom<unknown>(null, '', 'now', '2026-02-30', '2026-11-21', '2026-11-21T01:02:03+02:00', 5, {}),
 );
-/** Mostly right, so that many of them are accepted, and each field wrong now and then. */
+/** Mostly valid: many of them are accepted, and each field is wrong now and then. */
 const message = fc.record(
   {
     userId: fc.oneof({ weight: 6, arbitrary: fc.constant('u1') }, anything),

@@ -177,7 +177,7 @@ describe.each(found)('the $name client over a faulty network', (library) => {
   });
 });
 
-/** So many faults in order, one per request with calls, then none. */
+/** These faults in order, one per request with calls, then none. */
 function faultsPerRequest(faults: readonly Fault[], most = faults.length): Script {
   let next = 0;
   return ({ method }) => (method === 'POST' && next < most ? (faults[next++] ?? PASS) : PASS);

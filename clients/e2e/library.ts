@@ -60,7 +60,7 @@ export interface Driver {
   close(timeoutMs?: number): Promise<Answer>;
   /** Resolves when the condition holds; looked at after every line. */
   until(condition: () => boolean): Promise<void>;
-  /** What it wrote to stderr. */
+  /** Its stderr. */
   readonly log: () => string;
   /** SIGKILL. */
   kill(): Promise<void>;
@@ -115,7 +115,7 @@ export async function startDriver(
   };
 }
 
-/** What a program says, sorted: its first line, answers by id, callbacks. */
+/** Sorts the output of a program: its first line, answers by id, callbacks. */
 function listen(child: ChildProcess) {
   const reported: Reported[] = [];
   const waiting = new Map<number, PromiseWithResolvers<Answer> & { accept: () => void }>();
@@ -155,7 +155,7 @@ function listen(child: ChildProcess) {
     const error = new Error(`the program ended with ${code}: ${log}`);
     first.reject(error);
     for (const { reject, promise } of waiting.values()) {
-      // Whoever killed it on purpose does not ask any more.
+      // A test that killed it asks no more.
       promise.catch(() => {});
       reject(error);
     }

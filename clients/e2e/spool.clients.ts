@@ -74,7 +74,7 @@ describe.each(found)('the $name client with a spool', (library) => {
     for (let life = 0; life < 3; life++) {
       const client = await start();
       await calls(client, 200, life * 1_000);
-      // Some are accepted while it dies; those whose answer never came are nobody's promise.
+      // Some are accepted while it dies; a call without an answer was promised nothing.
       const last = calls(client, 200, life * 1_000 + 200).catch(() => []);
       await client.until(() => client.accepted.size > 250);
       await client.kill();

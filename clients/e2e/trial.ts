@@ -44,11 +44,11 @@ export class Trial {
   /** Ends the client as a program that just ends, and looks whether anything in it went wrong. */
   async finish(): Promise<void> {
     expect(await this.#driver!.end()).toBe(0);
-    // A data race of Go, an error nobody caught: the exit code does not always tell.
+    // The exit code does not always tell of a data race of Go or of an uncaught error.
     expect(this.#driver!.log()).not.toMatch(/DATA RACE|panic:|Unhandled|TypeError/);
   }
 
-  /** So many calls at once, with ids that count from `from`. */
+  /** This many calls at once, with ids that count from `from`. */
   calls(client: Driver, count: number, from = 0) {
     return Promise.all(
       Array.from({ length: count }, (_, n) => {

@@ -20,7 +20,7 @@ function say(line: Line): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
-/** A command nobody knows is a mistake in a test, which must not pass. */
+/** An unknown command is a mistake in a test, and must fail it. */
 function onlyKnows(line: Line, known: ReadonlySet<string>): void {
   const unknown = Object.keys(line).find((key) => !known.has(key));
   if (unknown !== undefined) throw new Error(`nobody knows the key ${unknown}`);
@@ -67,7 +67,7 @@ function optionsOf(line: Line, losses: Losses): Options {
   };
 }
 
-/** What was refused at the call is the answer to its command. */
+/** The refusal of a call is the answer to its command. */
 function reportLoss({ accepted, messageId, json, tries, code, message, uncertain }: Failure): void {
   if (!accepted) return;
   const { type } = JSON.parse(json || '{}') as { type?: string };

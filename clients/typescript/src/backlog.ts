@@ -1,6 +1,6 @@
 import type { Failure, FailureCode } from './failure.ts';
 
-/** Called once, when it is known what became of a call: without a failure, the server has stored it. */
+/** Called once, with the end of a call: without a failure, the server has stored it. */
 export type Callback = (failure?: Failure) => void;
 
 /** One accepted call that has not been answered for. */
@@ -16,9 +16,9 @@ export interface Entry {
   readonly place?: unknown;
 }
 
-/** What a backlog tells the client that owns it. */
+/** Messages of a backlog to the client that owns it. */
 export interface BacklogEvents {
-  /** So many calls of an earlier life were found, and will come out of `take`. */
+  /** This many calls of an earlier process were found; `take` will return them. */
   found(count: number): void;
   /** These will not come out of `take` and are lost; those that came out already need not be settled. */
   lost(entries: readonly Entry[], code: FailureCode): void;
@@ -30,7 +30,7 @@ export interface BacklogEvents {
  * - Calls come out in the order they went in, those of an earlier life first.
  * - `add` keeps a call or says why not; it never blocks and never throws.
  * - Memory is bounded, and calls in requests count until they are settled.
- * - What `take` gave out is kept (on the disk, in the storage) until `settle`.
+ * - Calls that `take` gave out are kept (on the disk, in the storage) until `settle`.
  */
 export interface Backlog {
   /** Survives the process or the page: calls are tried until they are answered, and closing leaves the rest in it. */
@@ -49,10 +49,10 @@ export interface Backlog {
   close(): Promise<void>;
 }
 
-/** What happens to a call for which there is no room. */
+/** Policy for a call that finds no room. */
 export type WhenFull = 'refuse' | 'drop-oldest';
 
-/** What may wait and be in requests at the same time. */
+/** Limits of calls that wait and of calls in requests, together. */
 export interface Limits {
   readonly maxCalls: number;
   /** Of JSON. */

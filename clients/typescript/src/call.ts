@@ -11,7 +11,7 @@ export type Fields = object;
  */
 export type AnyEvents = Record<string, Fields | undefined>;
 
-/** What every call may carry. */
+/** Fields that every call may carry. */
 export interface Shared {
   /** At most 100 characters; made when absent, unique per call. Two calls with the same id are one event. */
   readonly messageId?: string | undefined;
@@ -23,7 +23,7 @@ export interface Shared {
   readonly integrations?: Fields | undefined;
 }
 
-/** Who did it: at least one of the two (spec/specification.md, "Required fields"). */
+/** The user: at least one of the two (spec/specification.md, "Required fields"). */
 export type Who =
   | { readonly userId: string; readonly anonymousId?: string | undefined }
   | { readonly userId?: string | undefined; readonly anonymousId: string };

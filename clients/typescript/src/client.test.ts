@@ -441,7 +441,7 @@ describe('a client', () => {
     holds = false;
     // Two are in a request and one waits; 50,000 bytes are room for two.
     expect(client.depart(50_000).map(({ json }) => json.slice(13, 17))).toEqual(['"m1"', '"m2"']);
-    // What is on such a way is not sent a third time when the page says so again.
+    // Calls in such a request are not sent a third time when the page asks again.
     expect(client.depart(30_000)).toEqual([]);
     expect(await client.flush()).toMatchObject({ delivered: 3 });
     const [first, second] = collector.requests;
@@ -458,7 +458,7 @@ describe('a client', () => {
     'does not follow a redirect, which could answer with any page: %s',
     async (kind) => {
       const { client, collector, told } = await start(
-        // What a browser makes of it.
+        // A browser makes this of it.
         kind === 'opaque'
           ? { fetch: async () => ({ status: 0, headers: new Headers(), text: async () => '' }) }
           : {},

@@ -52,7 +52,7 @@ export class Client<Events = AnyEvents, Traits = Fields> {
     this.#sender = new Sender(this.#settings, this.#reports);
   }
 
-  /** Ties somebody to traits. */
+  /** Ties a user to traits. */
   identify(call: IdentifyCall<Traits>, callback?: Callback): Failure | undefined {
     return this.#accept('identify', call, callback);
   }
@@ -72,7 +72,7 @@ export class Client<Events = AnyEvents, Traits = Fields> {
     return this.#accept('screen', call, callback);
   }
 
-  /** Ties somebody to a group. */
+  /** Ties a user to a group. */
   group(call: GroupCall, callback?: Callback): Failure | undefined {
     return this.#accept('group', call, callback);
   }
@@ -87,7 +87,7 @@ export class Client<Events = AnyEvents, Traits = Fields> {
     return this.#accept((message as { type?: unknown } | undefined)?.type, message, callback);
   }
 
-  /** What has become of the calls so far: `accepted = delivered + failed + pending`. */
+  /** Counts of the calls so far: `accepted = delivered + failed + pending`. */
   get counts(): Counts {
     return this.#reports.counts;
   }

@@ -7,7 +7,7 @@ export const LARGEST_CALL = 32_768;
 /** Levels of objects and arrays the server takes, the call itself included. */
 const DEEPEST = 500;
 
-/** What encoding a call needs from its surroundings. */
+/** Dependencies of encoding a call. */
 export interface Encoding {
   readonly newMessageId: () => string;
   readonly now: () => number;
@@ -86,7 +86,7 @@ function takeIds(draft: Draft, call: Draft): FailureCode | undefined {
 function takeWords(draft: Draft, call: Draft): FailureCode | undefined {
   for (const field of ['event', 'name', 'category'] as const) {
     const word = call[field] ?? '';
-    // An empty one is as good as none, here as on the server.
+    // Here as on the server an empty one counts as absent.
     if (word === '') continue;
     if (typeof word !== 'string') return `${field}_not_string`;
     draft[field] = word;

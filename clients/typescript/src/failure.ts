@@ -46,7 +46,7 @@ const SENTENCES = {
  */
 export type FailureCode = keyof typeof SENTENCES | PlainCode;
 
-/** What became of a call that will not be delivered by this client. A value, never thrown. */
+/** The failure of a call that this client will not deliver. A value, never thrown. */
 export interface Failure {
   readonly code: FailureCode;
   /** One sentence for a log line. Contains neither the write key nor anything of the call. */
@@ -59,7 +59,7 @@ export interface Failure {
    */
   readonly uncertain: boolean;
   readonly messageId?: string;
-  /** The call as it was (or would have been) sent, so that a program can keep it. Absent if it never became JSON. */
+  /** The call as it was (or would have been) sent: a program can keep it. Absent if it never became JSON. */
   readonly json?: string;
   /** HTTP status of the last answer, if there was one. */
   readonly status?: number;
@@ -67,11 +67,11 @@ export interface Failure {
   readonly tries?: number;
   /** The field an `unknown_field` is about. */
   readonly field?: string;
-  /** What was thrown: by `JSON.stringify`, by `fetch`, by the disk. */
+  /** The error thrown by `JSON.stringify`, by `fetch` or by the disk. */
   readonly cause?: unknown;
 }
 
-/** What is known beyond the code. */
+/** Facts beyond the code. */
 export type Circumstances = Partial<Omit<Failure, 'code' | 'message'>> & { readonly said?: string };
 
 /** `said` is what the server answered, cut short, or why it did not; the rest stands in the failure as it is. */

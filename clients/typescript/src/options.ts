@@ -29,7 +29,7 @@ export interface FetchAnswer {
   text(): Promise<string>;
 }
 
-/** What a program that simulates time may replace. */
+/** Parts that a program which simulates time may replace. */
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number;
@@ -57,7 +57,7 @@ export interface Options {
   /** Bytes of their JSON. Default 32 MB (1 MB in a browser). */
   readonly maxBytes?: number | undefined;
   /**
-   * What happens to a call that finds no room: it is refused with the code `full` (default), or the oldest waiting calls
+   * Policy for a call that finds no room: it is refused with the code `full` (default), or the oldest waiting calls
    * are dropped for it and reported. A program that can wait awaits `client.room()` instead.
    */
   readonly whenFull?: WhenFull | undefined;
@@ -82,7 +82,7 @@ export interface Options {
   readonly onFailure?: ((failure: Failure) => void) | undefined;
   /** Where log lines go; `console.warn` by default. They contain neither the write key nor anything of a call. */
   readonly logger?: ((line: string) => void) | undefined;
-  /** Logs what happens, not only what fails. Also switched on by `DEBUG=analytics` in the environment. */
+  /** Logs successes too, not only failures. `DEBUG=analytics` in the environment also switches it on. */
   readonly verbose?: boolean | undefined;
   readonly clock?: Clock | undefined;
 }
@@ -143,7 +143,7 @@ export function settingsOf(writeKey: string, options: Options): Settings {
     flushAt: Math.min(size, options.flushAt ?? options.size ?? flushAt),
     correctClock: options.correctClock ?? true,
     backlog: spool ?? new MemoryBacklog({ ...numbers, whenFull }),
-    // Looked up at each request, so that what a program puts in its place later counts too.
+    // Looked up at each request: a program may replace it later.
     fetch: own ?? ((url, init) => globalThis.fetch(url, init)),
     onSuccess,
     onFailure,

@@ -15,7 +15,7 @@ export interface Counts {
   readonly pending: number;
 }
 
-/** What is known of calls when they end. */
+/** Facts about calls that end. */
 export interface Ending {
   /** Absent: delivered. */
   readonly code?: FailureCode | undefined;
@@ -31,7 +31,7 @@ interface Waiter {
   readonly done: () => void;
 }
 
-/** Counts the calls of one client, tells the program what became of each, and whoever waits for them. */
+/** Counts the calls of one client, and tells the program how each one ended, and wakes those who wait for them. */
 export class Reports {
   readonly #settings: Settings;
   readonly #waiters = new Set<Waiter>();

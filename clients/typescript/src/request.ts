@@ -13,11 +13,11 @@ const ENVELOPE = CONTEXT.length + 75;
 /** Characters of what a log line says of an answer. */
 const LONGEST_SAID = 200;
 
-/** What came of one request. */
+/** The result of one request. */
 export interface Answer {
   /** 0 when there was no answer; a browser also gives a redirect so. */
   readonly status: number;
-  /** What the server asks for, in ms; 0 when it asks for nothing. */
+  /** The delay that the server asks for, in ms; 0 when it asks for none. */
   readonly retryAfter: number;
   /** `code: message` of an error of ours, or why there was no answer. */
   readonly said: string;

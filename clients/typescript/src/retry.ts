@@ -1,4 +1,4 @@
-/** What an answer means for the calls of its request. */
+/** The meaning of an answer for the calls of its request. */
 export type Verdict = 'delivered' | 'refused' | 'retry';
 
 /** Requests made with one batch before it is given up (spec/specification.md, "Retries of a client"). */
@@ -29,7 +29,7 @@ export function backoff(failures: number, random: () => number): number {
 }
 
 /**
- * What a `Retry-After` header asks for, in milliseconds, up to 300 s: whole seconds, or a date. A date is compared with
+ * The delay of a `Retry-After` header in milliseconds, up to 300 s: whole seconds, or a date. A date is compared with
  * the server's own clock, which is the `Date` header of the same answer: the client's may be wrong.
  */
 export function readRetryAfter(header: string | null, serverDate: string | null, now: number): number {

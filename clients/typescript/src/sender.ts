@@ -73,7 +73,7 @@ export class Sender {
       this.#reports.accept(1);
       this.#bytes += entry.bytes + 1;
     }
-    // What fills a request, or the memory, does not wait for more.
+    // Calls that fill a request, or the memory, do not wait for more.
     if (refused !== undefined || this.#bytes >= this.#largest || this.#isWanted()) {
       if (this.#waiting < this.#settings.flushAt) this.#wanted = this.#reports.accepted;
       this.#schedule();
@@ -91,7 +91,7 @@ export class Sender {
     return this.#room.wait(timeout);
   }
 
-  /** Nothing is accepted any more. What is not answered for in time is reported, or stays in the spool. */
+  /** Accepts no more calls. Calls without an answer in time are reported, or stay in the spool. */
   async close(timeout: number): Promise<void> {
     await this.flush(timeout);
     this.#ended = true;
@@ -111,7 +111,7 @@ export class Sender {
 
   /**
    * The page may be going away: sends up to so many bytes of what is unanswered in a request that survives the page.
-   * What is in requests already is among it, because those end with the page; the server knows repetitions by their
+   * Calls in requests are among them, because requests end with the page; the server knows repetitions by their
    * message ids. Returns what was sent.
    */
   depart(bytes: number): readonly Entry[] {

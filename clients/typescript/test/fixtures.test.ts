@@ -128,7 +128,7 @@ describe('the shared fixtures', () => {
   describe('answers', () => {
     it.each(fixtures('answers').map((fixture) => [fixture.name, fixture] as const))('%s', (_, fixture) => {
       const { status } = fixture.answer;
-      // Without an answer the sender asks nobody: it tries again.
+      // Without an answer the sender tries again.
       expect(status === undefined ? 'retry' : verdictOf(status)).toBe(fixture.expect.outcome);
     });
   });

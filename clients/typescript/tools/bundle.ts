@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { rolldown } from 'rolldown';
 
-/** What the browser client may weigh, gzipped. */
+/** The greatest size of the browser client, gzipped. */
 export const LARGEST = 8 * 1024;
 
 export interface Bundle {

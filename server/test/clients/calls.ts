@@ -1,4 +1,4 @@
-/** What every client is asked to do: one call of each type, the same for all. */
+/** The task of every client: one call of each type, the same for all. */
 export interface Call {
   readonly type: CallType;
   /** For the libraries that take one object a call; `userId` is added. */

@@ -46,7 +46,7 @@ const ARGUMENTS = [
   '--disable-renderer-backgrounding',
   // Whatever a script asks for, nothing but this machine is found.
   '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
-  // The proxy's certificate is signed by nobody the browser knows.
+  // The browser does not know the authority that signed the proxy's certificate.
   '--ignore-certificate-errors',
   '--remote-debugging-port=0',
 ];
@@ -98,7 +98,7 @@ interface Protocol {
   send(method: string, params?: object, sessionId?: string): Promise<object>;
   /** Resolves at the next event of this name in this session. */
   next(event: string, sessionId: string): Promise<void>;
-  /** What the browser has complained about in this session: refused requests, scripts that failed. */
+  /** Complaints of the browser in this session: refused requests, scripts that failed. */
   complaints(sessionId: string): readonly string[];
   close(): void;
 }

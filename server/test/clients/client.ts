@@ -39,7 +39,7 @@ export interface Outcome {
   readonly reloaded?: true;
 }
 
-/** What is seen of the calls a fault hits. */
+/** Observations of the calls that a fault hits. */
 export interface Facts {
   /** Requests in which the client sent them; at least, where the page was loaded again. */
   readonly tries: number;
@@ -54,7 +54,7 @@ export interface Facts {
 }
 
 export interface Expectation extends Facts {
-  /** What to know about it, in a sentence under the table. */
+  /** A remark about it: a sentence under the table. */
   readonly note?: string;
 }
 

@@ -48,7 +48,7 @@ const BROWSER_CLIENTS = browserClients(
 );
 const CLIENTS: readonly Client[] = [...NODE_CLIENTS, ...BROWSER_CLIENTS];
 
-/** What each client has shown under each fault, and all that went through its proxy; gathered for the last tests. */
+/** Results of each client under each fault, and all traffic through its proxy, for the last tests. */
 const shown = new Map<string, Facts>();
 const proxies = new Map<string, FaultProxy>();
 
@@ -124,7 +124,7 @@ describe('published client libraries', () => {
       const facts = factsOf(messages, victims(), outcome);
       shown.set(title, facts);
       for (const [id, { event, taken }] of messages) {
-        // What no fault hit is taken, unless nothing is.
+        // Calls that no fault hit are accepted, unless none is.
         if (!victims().has(id) && name !== 'unknownKey') expect(taken).toBeGreaterThan(0);
         if (taken === 0) continue;
         await receiver.until(() => arrivalsOf(event.messageId).length > 0);

@@ -1,7 +1,7 @@
 import type { Client, Expectation, Facts } from './client.ts';
 import { CASES, type CaseName } from './faults.ts';
 
-/** What a good client does: it sends again until it is answered, as often as it takes, and waits as it is told. */
+/** A good client sends again until it is answered, however often that is, and waits as it is told. */
 function ideal(name: CaseName): Facts {
   switch (name) {
     case 'none':

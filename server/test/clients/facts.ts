@@ -32,7 +32,7 @@ export function messagesThrough(proxy: FaultProxy): Messages {
 /** One before the page was left, one after it was loaded again; there may be more. */
 const LEAST_RELOADED = 2;
 
-/** What became of the messages the fault hit: the same of all, and of each type of call one was sent. */
+/** The facts about the messages that the fault hit. They must be the same for all types of call. */
 export function factsOf(messages: Messages, victims: ReadonlySet<string>, outcome: Outcome): Facts {
   const { reported, reloaded } = outcome;
   const [victim, ...others] = [...victims].map((id) => messages.get(id)!);

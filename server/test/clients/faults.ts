@@ -2,17 +2,17 @@ import { createHash } from 'node:crypto';
 import { carriesCalls, type Fault, PASS, refusal, type Script, tooMany } from '../support/fault-proxy.ts';
 import { eventsIn } from './calls.ts';
 
-/** What clients that have a time limit are told to wait for an answer, ms. */
+/** The time limit for an answer that clients with such an option are given, ms. */
 export const CLIENT_TIMEOUT = 4000;
 /** How long the slow answer takes, ms: well within the limit. */
 const SLOW = 1000;
-/** What the 429 asks for, seconds: longer than any back-off of a client that does not look at it. */
+/** `Retry-After` of the 429, seconds: longer than the backoff of any client that ignores it. */
 export const RETRY_AFTER = 2;
 
 /** One column of the table. */
 export interface Case {
   readonly title: string;
-  /** What happens to the tries of one call (or one batch), in order; all others pass. */
+  /** The faults of the tries of one call (or one batch), in order; all others pass. */
   readonly faults: readonly Fault[];
   /** A key no source has. */
   readonly unknownKey?: true;

@@ -16,7 +16,7 @@ export function versionOf(packageName: string): string {
 
 type Report = (error?: unknown) => void;
 
-/** What all of them have; their own types differ in what does not matter here. */
+/** The methods that all of them have; their own types differ elsewhere. */
 interface Calls {
   identify(fields: object, report: Report): unknown;
   track(fields: object, report: Report): unknown;

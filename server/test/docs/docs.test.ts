@@ -16,7 +16,7 @@ const ofLanguage = (...languages: string[]) =>
 const RUN = ['sh', 'js', 'ts', 'py', 'go', 'yaml', 'json'];
 const SHOWN = ['', 'html', 'nginx', 'text'];
 
-/** What examples take from the environment. */
+/** Variables that examples take from the environment. */
 const ENV = {
   CRM_SECRET: 'a secret of the crm',
   CRM_TOKEN: 't',
@@ -141,7 +141,7 @@ function wholeLines(text: string): string[] {
     .filter((line) => line.trim() !== '' && !line.startsWith('#'));
 }
 
-/** What is typed to this program, under the names that it has here, in a container and behind variables. */
+/** Commands to this program, under its names here, in a container and behind variables. */
 function ownCommands(line: string): string[][] {
   const words = line.replace(/^\s*(?:[A-Z_]+=\S+ )*(?:npx )?/, '').replace(/^docker exec \S+ /, '');
   return commandsOf(words.replace(/^if |; then$/g, '').replace(/\$\((npx )/g, '$(')).filter(
@@ -153,7 +153,7 @@ function foreignCommands(line: string): { program: string; options: string[] }[]
   return [...line.matchAll(/(?:^|[ (])(docker|npm|systemctl) ([a-z-]+)((?: (?:"[^"]*"|[^\s|>;)]+))*)/g)].map(
     ([, program, verb, rest = '']) => {
       const words = [...rest.matchAll(/"[^"]*"|\S+/g)].map(([word]) => word);
-      // What follows the name of the image is of the program in it.
+      // Arguments behind the name of the image are for the program in it.
       const image = words.findIndex((word) => word === 'millrace' && verb === 'run');
       const own = image < 0 ? words : words.slice(0, image);
       return {

@@ -6,7 +6,7 @@ import { ROOT } from '../support/program.ts';
 export interface Block {
   readonly page: string;
   readonly line: number;
-  /** What stands behind the three backticks; empty for the output of a command. */
+  /** The word behind the three backticks; empty for the output of a command. */
   readonly language: string;
   readonly text: string;
   /** `<!-- not run: why -->` before the block. */

@@ -12,10 +12,10 @@ const SERVING = /^\s*(?:npx )?(?:millrace (start|dev|listen)|npm (start))\b/m;
 const READY = /ready on http|listens on http/;
 const WATCHING = /^\s*(?:npx )?millrace tail\b/m;
 
-/** What runs longer than the test itself may is ended, whatever became of the test. */
+/** A command that still runs after this time, in milliseconds, is ended. */
 const PATIENCE_MS = 90_000;
 
-/** The server of pages that start none themselves: what their commands are about. */
+/** Configuration of the server for pages that start none themselves. */
 const CONFIGURATION = (endpoint: string) => `
 egress: { allow: [127.0.0.0/8] }
 sources:
@@ -55,7 +55,7 @@ export class Reader {
 
   constructor(page: string) {
     this.#page = page;
-    // Below the repository, so that examples find the packages that they import.
+    // Below the repository: examples find the packages that they import.
     const cache = join(ROOT, 'node_modules/.cache');
     mkdirSync(cache, { recursive: true });
     this.#folder = mkdtempSync(join(cache, 'reader-'));
@@ -77,7 +77,7 @@ export class Reader {
     if (!serves) await this.#serveForPage();
   }
 
-  /** What their commands look at: an event that was delivered, and one that was given up. */
+  /** Makes the events that the commands look at: one delivered, one given up. */
   async #serveForPage(): Promise<void> {
     this.#receiver = await startReceiver({
       answer: (response, { headers }) =>
@@ -134,7 +134,7 @@ export class Reader {
     }
   }
 
-  /** It shows what happens, so something is made to happen until it has shown it. */
+  /** Runs a command that shows what happens, and sends calls until it has shown one. */
   async #watch(text: string): Promise<string | undefined> {
     const started = this.#spawn('sh', ['-ec', text]);
     for (let nth = 0; started.said() === ''; nth++) {
@@ -211,7 +211,7 @@ function failureOf({ code, said }: Ended): string | undefined {
   return code === 0 ? undefined : `ended with ${code}:\n${said}`;
 }
 
-/** `npx millrace` is the program of this repository. What `npm ci` does was done before any test could run. */
+/** `npx millrace` is the program of this repository. `npm ci` ran before any test, and is not repeated. */
 function writeShims(folder: string): void {
   const program = `exec node ${join(ROOT, 'cli/bin/millrace.js')}`;
   const shims = {

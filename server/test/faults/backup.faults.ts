@@ -16,7 +16,7 @@ import { Traffic } from './traffic.ts';
 
 const CONNECTIONS = 6;
 
-/** Events that are stored beforehand, so that the copy takes long enough for a thousand commits to happen meanwhile. */
+/** Events stored beforehand: the copy then takes as long as a thousand commits. */
 const EARLIER = 50_000;
 
 /** Acknowledged before a backup is begun: of each kind something is then delivered, waiting and dead. */

@@ -9,7 +9,7 @@ import type { DestinationCounts, SourceCounts } from '../../src/model/ledger.ts'
 import type { Store } from '../../src/ports/store.ts';
 import { expectBalanced } from '../conformance/harness.ts';
 
-/** What a data folder says about itself when nobody uses it. */
+/** Contents and sums of a data folder that no program uses. */
 export interface Books {
   /** The ids of all events stored. */
   readonly stored: ReadonlySet<string>;
@@ -37,7 +37,7 @@ export async function audit(folder: string): Promise<Books> {
   return books;
 }
 
-/** The same on a copy, so that the next start finds the folder as it was. */
+/** The same on a copy: the next start finds the folder unchanged. */
 export async function auditCopy(folder: string): Promise<Books> {
   const copy = mkdtempSync(join(tmpdir(), 'millrace-audit-'));
   try {
@@ -48,7 +48,7 @@ export async function auditCopy(folder: string): Promise<Books> {
   }
 }
 
-/** Makes everything that waits for its next try due now, so that a test need not wait half an hour for it. */
+/** Makes every waiting delivery due now; a test would otherwise wait half an hour. */
 export async function releaseAll(folder: string): Promise<void> {
   const store = await openSqliteStore({ folder });
   try {

@@ -1,6 +1,6 @@
 import type { Chance } from '../support/disk-faults/random.ts';
 
-/** One request to the receiving API and what it stands for. */
+/** One request to the receiving API, and the calls in it. */
 export interface Request {
   readonly path: string;
   readonly body: string;
@@ -51,7 +51,7 @@ export class Calls {
     return requestOf(ids);
   }
 
-  /** What clients send by turns: mostly single calls, some batches, repeats, invalid items, and what is still open. */
+  /** Requests of clients by turns: mostly single calls, some batches, repeats, invalid items, and calls without an answer yet. */
   draw(chance: Chance): Request {
     const roll = chance.next();
     if (roll < 0.15 && this.#open.length > 0) return this.retry(chance.between(1, 20));
@@ -71,7 +71,7 @@ export class Calls {
     return requestOf([id!]);
   }
 
-  /** Notes what became of a request; no status when the connection broke. */
+  /** Notes the answer to a request; no status when the connection broke. */
   note({ ids }: Request, status: number | undefined): void {
     for (const id of ids) {
       if (status === 200) {

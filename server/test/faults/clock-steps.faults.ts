@@ -14,7 +14,7 @@ import { Traffic } from './traffic.ts';
 
 const STEPS = [HOUR, -HOUR, DAY, -DAY];
 
-/** What waited in an outage is delivered within this time after it, on a machine that has other things to do. */
+/** Deliveries that waited in an outage arrive within this time after it, also on a busy machine. */
 const SOON = 60_000;
 
 describe.runIf(inject('clockShim') !== '')('a wall clock that is set in the middle of load', () => {

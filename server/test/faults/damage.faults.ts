@@ -60,7 +60,7 @@ class Bodies {
 
 let bodies: Bodies;
 let place: Place;
-/** What each event is delivered as from an undamaged folder. */
+/** The body of each event as an undamaged folder delivers it. */
 const right = new Map<string, string>();
 
 beforeAll(async () => {
@@ -165,7 +165,7 @@ function fileIn(folder: string, chance: Chance): string {
 
 type Tally = Record<'asBefore' | 'contained' | 'turnedAway' | 'refused', number>;
 
-/** Lets the program deliver what it has, and expects nothing wrong of it. */
+/** Lets the program deliver all it has, and expects correct bodies. */
 async function judge(live: Instance & { url: string }, data: string, what: string, tally: Tally) {
   const answer = await send(live.url, '/v1/track', { messageId: 'new', userId: 'u', event: 'New' });
   expect([200, 503], what).toContain(answer.status);
@@ -269,7 +269,7 @@ describe('damage', () => {
         made++;
       }
       passed(`damage ${when}`, { rounds: made, ...tally });
-      // Most damage is in what carries a checksum of its own, and keeps nobody from anything else.
+      // Most damage hits rows with their own checksum, and stops nothing else.
       expect(tally.asBefore + tally.contained).toBeGreaterThan(made / 2);
     },
   );

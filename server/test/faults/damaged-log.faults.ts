@@ -32,7 +32,7 @@ afterEach(async () => {
   place.remove();
 });
 
-/** What a file system may leave beside the file after a crash: each opens, and holds every call that was acknowledged. */
+/** Logs that a file system may leave beside the file after a crash. Each opens and holds every acknowledged call. */
 describe('a write-ahead log', () => {
   const wal = (folder: string) => join(folder, 'millrace.db-wal');
   const shm = (folder: string) => join(folder, 'millrace.db-shm');
@@ -113,7 +113,7 @@ describe.runIf(HAS_DISK_FAULTS)('a write-ahead log torn at any byte that was not
   });
 });
 
-/** One call at a time, so that each is a commit of its own. */
+/** One call at a time: each is a commit of its own. */
 async function oneAfterAnother(url: string, calls: Calls, acknowledged: (id: string) => void = () => {}) {
   const client = new Client(url, 1);
   for (let nth = 0; nth < CALLS; nth++) {
@@ -148,7 +148,7 @@ function framesOf(path: string): { count: number; end: number } {
   return { count, end: 32 + count * frame };
 }
 
-/** What stands there is left over from an earlier run of the log and means nothing. */
+/** The bytes there are left over from an earlier run of the log and mean nothing. */
 function behindLastFrame(path: string, garbage: Buffer): void {
   const bytes = readFileSync(path);
   writeFileSync(path, Buffer.concat([bytes.subarray(0, framesOf(path).end), garbage]));

@@ -36,7 +36,7 @@ afterEach(async () => {
   for (const end of ended.splice(0).reverse()) await end();
 });
 
-/** A server with one destination, somebody at a terminal beside it, and their clients. */
+/** A server with one destination, an operator at a terminal, and clients. */
 class Scene {
   readonly place: Place;
   readonly #live: Instance & { url: string };
@@ -55,7 +55,7 @@ class Scene {
     return new Scene(place, await start(place, { env: { TOKEN: 'token-of-2025', ...disk?.env } }));
   }
 
-  /** What somebody types, and what they see. */
+  /** Runs a command as the operator types it; resolves to its output. */
   async type(line: string, env: Readonly<Record<string, string>> = {}): Promise<string> {
     const args = line.split(' ').slice(1);
     const where = { MILLRACE_URL: this.#live.url, MILLRACE_DATA: this.place.data };
@@ -198,7 +198,7 @@ describe('the drill', () => {
     const scene = await Scene.open(`full disk (${disk.kind}): clients get 503`, `${url}/in`, disk);
     expect(await scene.call()).toBe(200);
     await count(1);
-    // What fills it takes every byte that becomes free, and clients send again what was turned away.
+    // The filler takes every byte that becomes free, and clients send refused calls again.
     let isFilling = true;
     const accepted = (async () => {
       for (let isStored = false; isFilling || !isStored; await lasting(50)) {

@@ -16,7 +16,7 @@ interface Arrival {
   answeredAt?: number;
 }
 
-/** What arrived again after a crash, and what should not have. */
+/** Deliveries that arrived again after a crash, and those that should not have. */
 interface Repeats {
   /** For each crash, how many came again because of it. */
   readonly byCrash: Map<number, number>;
@@ -38,16 +38,16 @@ export class Endpoint {
   readonly #crashedAt: number[] = [];
   #server: Server | undefined;
   #mood: Mood = 'down';
-  /** Whoever waits for arrivals; several lives may share one endpoint. */
+  /** Callbacks that wait for arrivals; several lives may share one endpoint. */
   readonly #watchers = new Set<() => void>();
 
-  /** @param port taken from `freePort`, so that it stays the same while the endpoint comes and goes; 0 is any */
+  /** @param port from `freePort`: it stays the same while the endpoint comes and goes; 0 is any port */
   constructor(port: number, chance: Chance) {
     this.port = port;
     this.#chance = chance;
   }
 
-  /** Changes how it behaves; call while the program does not run, or nobody can say which answers it has read. */
+  /** Changes how it behaves. Call it while the program does not run: otherwise it is unknown which answers it has read. */
   async be(mood: Mood): Promise<void> {
     this.#mood = mood;
     if (mood === 'down') await this.stop();
@@ -93,7 +93,7 @@ export class Endpoint {
     if (crashedAt !== undefined) {
       const { byCrash } = this.repeats;
       byCrash.set(before.crashes, (byCrash.get(before.crashes) ?? 0) + 1);
-      // What was not answered was in flight when the program died.
+      // Requests without an answer were in flight when the program died.
       const age = before.answeredAt === undefined ? 0 : crashedAt - before.answeredAt;
       this.repeats.oldest = Math.max(this.repeats.oldest, age);
     } else this.repeats.unexplained.push(id);

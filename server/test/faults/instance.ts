@@ -35,7 +35,7 @@ export interface InstanceOptions {
   readonly instead?: string;
 }
 
-/** What was started and has not ended. */
+/** Programs that were started and have not ended. */
 const running = new Set<ChildProcess>();
 
 /** Ends whatever a failed test left running. */
@@ -121,7 +121,7 @@ export async function start(
   return { ...instance, url };
 }
 
-/** Settings of whoever runs the tests must not reach the program under test. */
+/** Removes settings of the person who runs the tests: they must not reach the program under test. */
 function bareEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('MILLRACE_')));
 }

@@ -76,7 +76,7 @@ describe('a program killed at any moment', () => {
   /** One life of the program: it starts, takes calls, and is killed at a moment drawn by lot. */
   async function liveAndDie({ nth, chance }: Round, calls: Calls): Promise<Moment> {
     const instance = launch(place);
-    // The first one must come up, so that there is something to kill in the next.
+    // The first start must come up: the next one kills it.
     if (nth > 1 && chance.happens(0.1)) {
       const ms = chance.between(50, 600);
       await Promise.race([lasting(ms), instance.ready]);

@@ -149,7 +149,7 @@ describe.runIf(HAS_DISK_FAULTS)('a power cut', () => {
 
 interface Note {
   readonly moment: number;
-  /** Acknowledged before that moment: what it must hold. */
+  /** Calls acknowledged before that moment: the folder must hold them. */
   readonly acknowledged: readonly string[];
 }
 

@@ -21,7 +21,7 @@ export interface Round {
 }
 
 export interface Amount {
-  /** What the lines of these rounds begin with. */
+  /** Prefix of the lines of these rounds. */
   readonly kind: string;
   /** How many without being asked for more. */
   readonly rounds: number;

@@ -85,7 +85,7 @@ describe.runIf(HAS_DISK_FAULTS)('a disk that syncs slowly', () => {
   });
 
   it('on the main thread would be seen by the instrument that says it is free', async () => {
-    // What the product must not do, done by a program of one line under the same disk and the same monitor.
+    // A program of one line does what the product must not do, on the same disk and under the same monitor.
     mkdirSync(place.data);
     const script = `
       const { openSync, writeSync, fsyncSync } = await import('node:fs');
@@ -172,7 +172,7 @@ interface Measured {
   readonly calls: Calls;
 }
 
-/** Code compiled and buffers grown, so that what is measured is the disk's doing. */
+/** Compiles code and grows buffers: the measured time is then the disk's. */
 async function warmUp({ url }: { url: string }, calls: Calls): Promise<void> {
   const traffic = new Traffic(url, { calls, chance: chanceOf(SEED), connections: 16 });
   await traffic.until(() => calls.acknowledged.size >= 3000);

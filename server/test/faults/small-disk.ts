@@ -6,11 +6,11 @@ import { DiskFaults, FULL, HAS_DISK_FAULTS } from '../support/disk-faults/faults
 
 /** A disk that a test can fill and free. */
 export interface SmallDisk {
-  /** What it is, for the line that says what was tested. */
+  /** Name of the disk in the line about the test. */
   readonly kind: string;
   /** A data folder on it. */
   readonly data: string;
-  /** What a program must be started with. */
+  /** Variables that a program on it must be started with. */
   readonly env: Readonly<Record<string, string>>;
   /** Nothing more fits on it from now on. */
   fill(): void;

@@ -64,7 +64,7 @@ export interface TrafficOptions {
   readonly calls: Calls;
   readonly chance: Chance;
   readonly connections: number;
-  /** What to send next; what clients send by turns when absent. Nothing: this connection is done. */
+  /** The next request; by default those of clients by turns. Undefined ends this connection. */
   readonly next?: () => Request | undefined;
 }
 

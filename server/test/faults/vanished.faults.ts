@@ -178,7 +178,7 @@ describe('files removed under a running server', () => {
     }, calls);
     const copies = readdirSync(place.data);
     expect(await live.stop()).toMatchObject({ code: 0 });
-    // What lies there now is somebody else's: no file of it was touched by the end of the process.
+    // The folder there now belongs to another program: the end of this process touched no file of it.
     expect(readdirSync(place.data)).toEqual(copies);
     rmSync(place.data, { recursive: true });
     renameSync(away(place.data), place.data);
@@ -247,7 +247,7 @@ describe('a store that vanished while the program did not run', () => {
   );
 });
 
-/** What may become of a log and of the file after a crash; each leaves everything, or a start that is refused. */
+/** States of a log and of the file after a crash. Each leaves everything, or a start that is refused. */
 const DAMAGES: readonly [string, (folder: string, older: string, chance: Chance) => void][] = [
   ['the log removed', (folder) => rmSync(wal(folder))],
   ['the log emptied', (folder) => truncateSync(wal(folder))],

@@ -1,13 +1,13 @@
 import { connect, type Socket } from 'node:net';
 import type { Attack } from './requests.ts';
 
-/** What an answer may be, whatever was asked. 503: it cannot be stored now. */
+/** Statuses that an answer may have, whatever the request. 503: it cannot be stored now. */
 const STATUSES = new Set([100, 200, 204, 400, 401, 404, 405, 408, 429, 431, 503]);
 
 /** After the last piece; who is in the middle of a request is not answered, and needs no more. */
 const PATIENCE = 150;
 
-/** What the server made of an attack. */
+/** The server's reaction to an attack. */
 export interface Aftermath {
   readonly statuses: readonly number[];
   /** Why this is not what a server may do; undefined when it is. */

@@ -50,7 +50,7 @@ const TEXTS = [
 ];
 const NUMBERS = ['0', '-0', '1e400', '1e-400', '12345678901234567890', '0.1', '-1', '9007199254740993'];
 
-/** JSON text, so that numbers and keys may stand in it that no value would keep. */
+/** JSON as text: a value would not keep such numbers and keys. */
 function jsonText(random: Random, depth = 0): string {
   const kinds = depth > 4 ? 4 : 6;
   switch (random.int(kinds)) {

@@ -17,7 +17,7 @@ const MOST_WORK = 100;
 /** A request that took longer is sent again so often, and its quickest time counts: a machine has other things to do. */
 const TRIES = 5;
 
-/** What is asked of, and with what. */
+/** The server under test: its address, token and process. */
 export interface Asked {
   readonly url: string;
   readonly token: string;
@@ -89,7 +89,7 @@ async function measured(
     const before = workOf(asked.pid);
     const got = await send(attack, asked, agent);
     const after = workOf(asked.pid);
-    // What was made must not make the next request larger.
+    // Removes created records: they would make the next answer larger.
     if (got.status < 300 && attack.operation.method !== 'GET') await send(EMPTIED, asked, agent);
     return { got, work: before === undefined || after === undefined ? undefined : after - before };
   };

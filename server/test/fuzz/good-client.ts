@@ -6,7 +6,7 @@ import { post, TestConnection } from '../support/http-server.ts';
 /** Between two calls: often enough to meet every bad moment, and no load of its own. */
 const PAUSE = 10;
 
-/** What became of the calls of a good client. */
+/** Results of the calls of a good client. */
 export interface Experience {
   /** In milliseconds, of every call, in the order of time. */
   readonly times: readonly number[];
@@ -14,7 +14,7 @@ export interface Experience {
   readonly accepted: number;
   /** Calls that were answered 429 or 503: it may come again. */
   readonly turnedAway: number;
-  /** What no server may do to a good client. */
+  /** Failures that no server may cause a good client. */
   readonly complaints: readonly string[];
 }
 

@@ -26,7 +26,7 @@ const ONE = process.env['MILLRACE_FUZZ_ATTACK'];
 const LISTENER_SECONDS = SECONDS / 2;
 const AT_ONCE = 64;
 
-/** In MB. What a second half may take more than a first one: caches fill, heaps breathe. */
+/** In MB. The second half may take this much more than the first one: caches fill, heaps breathe. */
 const MOST_MEMORY = 900;
 const MOST_GROWTH = 150;
 

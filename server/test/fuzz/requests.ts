@@ -1,7 +1,7 @@
 import { body, mutated, validCall } from './bodies.ts';
 import type { Random } from './random.ts';
 
-/** What one connection of the fuzzer sends. */
+/** Bytes that one connection of the fuzzer sends. */
 export interface Attack {
   /** Sent one after the other. */
   readonly pieces: readonly Buffer[];

@@ -8,7 +8,7 @@ import type { Asked } from './control.ts';
 /** The version that `.ci/run` installs. */
 const VERSION = '4.32.5';
 
-/** Of what it can check: an answer outside the document. */
+/** The checks that find an answer outside the document. */
 const CHECKS = [
   'not_a_server_error',
   'status_code_conformance',

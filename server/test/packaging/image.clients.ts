@@ -8,7 +8,7 @@ import { ROOT } from '../support/program.ts';
 import { freePort } from '../support/receiver.ts';
 import { contextFiles, execForm, readDockerfile, type Stage } from './dockerfile.ts';
 
-/** What the image has before the first instruction; paths of an image begin with one of these. */
+/** Folders of the image before the first instruction; paths of an image begin with one of these. */
 const TOP = ['build', 'app', 'data', 'usr/local/bin'];
 const IS_ROOT = process.getuid?.() === 0;
 
@@ -52,7 +52,7 @@ class Image {
   }
 
   #run(command: string): void {
-    // Nobody but root gives files away.
+    // Only root changes the owner of a file.
     const text = IS_ROOT ? command : command.replace(/chown \S+ \S+/, 'true');
     const env = {
       ...process.env,
@@ -87,7 +87,7 @@ it('builds an image by its commands whose program starts as its user, is healthy
   const image = images.get(undefined)!;
   const rest = (name: string) => instructions.findLast((one) => one.name === name)!.rest;
   const [uid = 0, gid = 0] = rest('USER').split(':').map(Number);
-  // A Node that lies in somebody's home can be run by nobody else.
+  // Other users cannot run a Node in somebody's home folder.
   const canBe = IS_ROOT && spawnSync(process.execPath, ['--version'], { uid, gid }).status === 0;
   if (!canBe) console.log('left out: the user of the image, because only this one can run Node here');
   const user = canBe ? { uid, gid } : {};

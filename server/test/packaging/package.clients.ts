@@ -31,7 +31,7 @@ it('is packed, installed in an empty folder, and takes and delivers an event the
     });
   const built = join(scratch, 'built');
   execFileSync(process.execPath, [join(ROOT, 'tools/build.ts'), built]);
-  // What the documentation sends its readers to.
+  // Files that the documentation sends its readers to.
   for (const path of [
     'docs/guide/production.md',
     'docs/operations/millrace.service',

@@ -109,7 +109,7 @@ function saw(pattern: RegExp, { child, out, watchers }: Watched): Promise<RegExp
   });
 }
 
-/** Settings of whoever runs the tests must not reach the program under test. */
+/** Removes settings of the person who runs the tests: they must not reach the program under test. */
 function cleanEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('MILLRACE_')));
 }

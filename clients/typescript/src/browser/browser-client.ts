@@ -107,7 +107,7 @@ export class BrowserClient<Events = AnyEvents, Traits = Fields> {
     return refusal;
   }
 
-  /** The visitor is somebody else from now on, for example after signing out. */
+  /** Another visitor begins here, for example after signing out. */
   reset(): void {
     this.#visitor.reset();
   }

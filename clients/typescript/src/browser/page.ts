@@ -38,7 +38,7 @@ export function siteStorage(): KeyValueStorage | undefined {
   }
 }
 
-/** What a call of type `page` says of itself. */
+/** Properties of a call of type `page`. */
 export function pageProperties(): Fields {
   const { document, location } = page;
   if (document === undefined || location === undefined) return {};
@@ -46,7 +46,7 @@ export function pageProperties(): Fields {
   return { path: location.pathname, referrer, search: location.search, title, url: location.href };
 }
 
-/** `context` of every call: where and in what it happened. */
+/** `context` of every call: its page and its browser. */
 export function pageContext(): Fields {
   const { userAgent, language } = page.navigator ?? {};
   const campaign: Record<string, string> = {};

@@ -4,7 +4,7 @@ import type { FailureCode } from '../failure.ts';
 import type { KeyValueStorage } from './page.ts';
 import { StorageBacklog } from './storage-backlog.ts';
 
-/** What Web Storage promises, with a quota in characters. */
+/** Web Storage with a quota in characters. */
 function storageOf(quota = 1_000_000): KeyValueStorage & { readonly all: Map<string, string> } {
   const all = new Map<string, string>();
   return {

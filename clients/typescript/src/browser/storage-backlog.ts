@@ -7,7 +7,7 @@ import type { KeyValueStorage } from './page.ts';
 const ABANDONED = 30_000;
 /** The server knows a repetition for 24 hours; a call that may have arrived is not sent again close to that. */
 const KNOWN = 23 * 3_600_000;
-/** Stands before a call that was sent as the page was left, so that nobody knows whether it arrived. */
+/** Prefix of a call that was sent as the page was left: whether it arrived is unknown. */
 const SENT = '~';
 
 /**

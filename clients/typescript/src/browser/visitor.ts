@@ -3,7 +3,7 @@ import type { KeyValueStorage } from './page.ts';
 const ANONYMOUS = 'millrace.anonymousId';
 const USER = 'millrace.userId';
 
-/** Who visits the site: remembered from page to page where the browser has a storage, else as long as the page lives. */
+/** The visitor: remembered from page to page where the browser has a storage, else as long as the page lives. */
 export class Visitor {
   readonly #storage: KeyValueStorage | undefined;
   readonly #newId: () => string;
@@ -32,7 +32,7 @@ export class Visitor {
     if (typeof userId === 'string' || typeof userId === 'number') this.#set(USER, String(userId));
   }
 
-  /** Somebody else sits there now. */
+  /** Forgets the visitor and begins another one. */
   reset(): void {
     this.#set(USER, '');
     this.#set(ANONYMOUS, '');

@@ -51,7 +51,7 @@ describe('a spool on the disk', () => {
       onFailure: (failure) => failures.push(failure),
     });
   const files = () => readdirSync(dir).toSorted();
-  /** What the second client sent. */
+  /** Message ids that the second client sent. */
   const ids = () =>
     collector.requests
       .filter(({ headers }) => headers.authorization === `Basic ${btoa('second:')}`)

@@ -11,13 +11,13 @@ export interface DiskSpoolOptions {
   readonly dir: string;
   /** Bytes of calls on the disk. Default 512 MB, at least 1 MB. */
   readonly maxBytes?: number | undefined;
-  /** What happens when they are reached: the oldest are dropped and reported (default), or new ones are refused. */
+  /** Policy when they are reached: the oldest calls are dropped and reported (default), or new ones are refused. */
   readonly whenFull?: WhenFull | undefined;
 }
 
 const DEFAULT_SIZE = 512 * 1024 * 1024;
 const SMALLEST = 1024 * 1024;
-/** What is dropped together when there is no room; also the most that is read at once on start. */
+/** Size of the piece that is dropped when there is no room; also the most that a start reads at once. */
 const LARGEST_SEGMENT = 4 * 1024 * 1024;
 /** Waiting calls in memory; the rest is read from the disk when its turn comes. */
 const MOST_IN_MEMORY = 2_000;

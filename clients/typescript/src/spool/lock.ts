@@ -30,7 +30,7 @@ function isAlive(owner: string): boolean {
   try {
     process.kill(Number(pid), 0);
   } catch (cause) {
-    // It lives and belongs to somebody else.
+    // EPERM: the process lives and belongs to another user.
     if ((cause as NodeJS.ErrnoException).code !== 'EPERM') return false;
   }
   return startOf(pid) === start;

@@ -27,7 +27,7 @@ export interface Place {
  * One file of calls, a JSON text per line, and beside it the numbers of the lines that have been answered for. Lines are
  * only ever appended, and the files are removed when every line has been answered for.
  *
- * A line is written with one call of the system before the call is accepted, so that it survives the death of the process.
+ * One system call writes a line before the call is accepted: it survives the death of the process.
  */
 export class Segment {
   readonly #calls: string;
@@ -57,7 +57,7 @@ export class Segment {
     const calls = readFileSync(segment.#calls);
     for (let at = calls.indexOf(NEWLINE); at >= 0; at = calls.indexOf(NEWLINE, at + 1)) {
       segment.#lines++;
-      // What comes after the last newline is a line cut short: that call had not been accepted.
+      // Bytes after the last newline are a line cut short: that call had not been accepted.
       segment.bytes = at + 1;
     }
     for (const [, from, to] of textOf(segment.#answered).matchAll(/^(\d+)-(\d+)$/gm)) {

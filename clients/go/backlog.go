@@ -54,7 +54,7 @@ type backlog struct {
 	drops        []*batch
 	closing      bool
 	aborted      bool
-	// changed is closed, and replaced, when a batch is settled; nil while nobody waits for that.
+	// changed is closed, and replaced, when a batch is settled; nil while nothing waits for that.
 	changed chan struct{}
 }
 

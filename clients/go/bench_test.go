@@ -19,7 +19,7 @@ var benchmarked = Track{
 	},
 }
 
-// What any library must spend: the JSON of the same fields, with an id and a time that are given.
+// The least cost of any library: the JSON of the same fields, with a given id and time.
 func BenchmarkMarshalAlone(b *testing.B) {
 	e := newEncoder()
 	benchmarked.fill(&e.item)

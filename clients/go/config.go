@@ -92,7 +92,7 @@ type Config struct {
 	// It runs in the calling goroutine. Fields of the call's own context win.
 	FromContext func(context.Context) map[string]interface{}
 
-	// OnSuccess and OnFailure are told what became of every accepted call, once each, before a Flush or Close that
+	// OnSuccess and OnFailure are called once for each accepted call, with its result, before a Flush or Close that
 	// waits for it returns. They run on goroutines of the client, several at a time: a slow one slows sending, and one that
 	// waits for Flush, for Close or for room never ends.
 	OnSuccess func(Report)
@@ -103,7 +103,7 @@ type Config struct {
 }
 
 // Spool is a folder that keeps accepted calls, so that they survive the end of the process however it comes and outages
-// of any length. Retryable failures are then tried for ever. The next client with the same folder sends what is left.
+// of any length. Retryable failures are then tried for ever. The next client with the same folder sends the rest.
 //
 // One client at a time can use a folder. Its calls go out with the write key of the client that sends them: give every
 // write key a folder of its own.

@@ -144,7 +144,7 @@ func ExampleCode() {
 	// true
 }
 
-// What a process could not send, the next one sends.
+// The next process sends the calls that this one could not send.
 func ExampleSpool() {
 	dir, err := os.MkdirTemp("", "spool")
 	if err != nil {

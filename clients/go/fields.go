@@ -109,7 +109,7 @@ func readId(to *string, name string, value interface{}) error {
 		*to = strconv.FormatUint(v.Uint(), 10)
 		return nil
 	case reflect.Float32, reflect.Float64:
-		// What encoding/json makes of a number. Beyond 2^53 its digits are not those somebody wrote.
+		// A number as encoding/json reads it. Beyond 2^53 it loses digits.
 		if f := v.Float(); f == float64(int64(f)) && f >= -1<<53 && f <= 1<<53 {
 			*to = strconv.FormatInt(int64(f), 10)
 			return nil

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// held is a server that answers nobody until it is let go.
+// held is a server that gives no answer until it is released.
 func held(t *testing.T) (receiver *receiver, letGo func()) {
 	hold := make(chan struct{})
 	var once sync.Once

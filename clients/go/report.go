@@ -20,7 +20,7 @@ func newReport(body []byte, tries int) Report {
 		Type      string `json:"type"`
 		MessageId string `json:"messageId"`
 	}
-	// What cannot be read, a damaged call of a spool, is reported without its names.
+	// A damaged call of a spool cannot be read, and is reported without its names.
 	_ = json.Unmarshal(body, &head)
 	return Report{Type: head.Type, MessageId: head.MessageId, Tries: tries, Body: body}
 }

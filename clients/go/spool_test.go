@@ -124,7 +124,7 @@ func TestAFullSpoolDropsItsOldestCallsAndReportsEach(t *testing.T) {
 	if delivered+lost != calls || reports != calls || lost < calls/2 || delivered < 500 {
 		t.Errorf("%d delivered, %d lost, %d reports", delivered, lost, reports)
 	}
-	// What is lost is what was oldest, but for the batch that was under way.
+	// The oldest calls are lost, except those of the batch under way.
 	for n := 0; n < calls; n++ {
 		_, gone := ledger.lost[fmt.Sprint("m", n)]
 		if want := n >= 100 && n < 100+lost; gone != want {

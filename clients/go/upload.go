@@ -47,7 +47,7 @@ func newUploader(e *envelope, client http.Client, c Config) *uploader {
 		}
 	}
 	if u.client.CheckRedirect == nil {
-		// Followed, a redirected POST can become a GET that answers 200: the batch would be lost and nobody told.
+		// Followed, a redirected POST can become a GET that answers 200: the batch would be lost without a word.
 		u.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	}
 	return u

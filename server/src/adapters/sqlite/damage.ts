@@ -5,71 +5,48 @@ import type { Time } from '../../model/time.ts';
 import type { Damage } from '../../ports/event-log.ts';
 
 /**
- * Errors of SQLite and of Node that stand for damaged bytes, and not for a disk that fails for a while: a page that makes
- * no sense (SQLITE_CORRUPT), a file that is none (SQLITE_NOTADB), a length beyond all bounds (SQLITE_TOOBIG), a number that no
- * row of ours holds.
+ * Errors of SQLite that mean damaged bytes and not a failing disk: a page that makes no sense (SQLITE_CORRUPT), a file that is
+ * no database (SQLITE_NOTADB), a length beyond all bounds (SQLITE_TOOBIG). ERR_OUT_OF_RANGE of Node is a number that no row
+ * of ours holds.
  */
 const DAMAGE_CODES: ReadonlySet<number> = new Set([11, 26, 18]);
-
-/**
- * Whether what looks like damage is believed, in this thread. A disk that fails for a moment can look like it too, so the writer
- * believes it only after a second handle has met it.
- */
-let isConfirmed = true;
-
-export function confirmDamage(believed: boolean): void {
-  isConfirmed = believed;
-}
-
-export function isConfirmedDamage(error: unknown): boolean {
-  return isConfirmed && isDamageError(error);
-}
 
 export function isDamageError(error: unknown): boolean {
   const { errcode, code } = error as { errcode?: number; code?: string };
   return code === 'ERR_OUT_OF_RANGE' || (errcode !== undefined && DAMAGE_CODES.has(errcode & 0xff));
 }
 
-/** What `read` returns, or undefined where damage keeps it from returning anything. */
-export function unlessDamaged<Of>(read: () => Of): Of | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (isConfirmedDamage(error)) return undefined;
-    throw error;
-  }
-}
-
 /**
- * Rows in the order of `rowsFrom(key)`, past those that damage makes unreadable. A damaged page takes all rows on it with
- * it; the next readable row is looked for in steps that double, and then more closely.
+ * Yields the rows of `rowsFrom(key)` in order and skips those that damage makes unreadable. A damaged page takes all its rows
+ * with it. The next readable row is searched in steps that double, and then by bisection.
  */
 export function* readableRows<Row>(
   rowsFrom: (key: number) => Iterable<Row>,
-  { start, end, towards, keyBehind, holes }: RowScan<Row>,
+  scan: RowScan<Row>,
 ): Generator<Row> {
+  const { start, end, direction, nextKey, quarantine, unreadable } = scan;
   let key = start;
   for (;;) {
-    key = holes?.past(key, towards) ?? key;
-    if ((end - key) * towards < 0) return;
-    let isAtHole = false;
+    key = unreadable?.skip(key, direction) ?? key;
+    if ((end - key) * direction < 0) return;
+    let isAtRange = false;
     try {
       for (const row of rowsFrom(key)) {
-        const next = keyBehind(row);
-        // A page in the wrong place breaks the order of keys; going back by one would never end.
-        if ((next - key) * towards <= 0) continue;
+        const next = nextKey(row);
+        // A page in the wrong place breaks the order of keys. Following it backwards would never end.
+        if ((next - key) * direction <= 0) continue;
         yield row;
         key = next;
-        // One step further SQLite would read the page.
-        isAtHole = holes !== undefined && holes.past(key, towards) !== key;
-        if (isAtHole) break;
+        // With one more step SQLite would read the damaged page.
+        isAtRange = unreadable !== undefined && unreadable.skip(key, direction) !== key;
+        if (isAtRange) break;
       }
-      if (!isAtHole) return;
+      if (!isAtRange) return;
     } catch (error) {
-      if (!isConfirmedDamage(error)) throw error;
-      const next = nextReadable(rowsFrom, key, end, towards);
-      const [from, to] = towards > 0 ? [key, next ?? end + 1] : [next ?? 0, key];
-      holes?.found(from, to);
+      if (!quarantine.isConfirmedDamage(error)) throw error;
+      const next = nextReadable(rowsFrom, key, scan);
+      const [from, to] = direction > 0 ? [key, next ?? end + 1] : [next ?? 0, key];
+      unreadable?.add(from, to);
       if (next === undefined) return;
       key = next;
     }
@@ -78,37 +55,37 @@ export function* readableRows<Row>(
 
 export interface RowScan<Row> {
   readonly start: number;
-  /** The last key that is worth a look. */
+  /** The last key to read. */
   readonly end: number;
   /** 1 for ascending keys, −1 for descending. */
-  readonly towards: 1 | -1;
-  /** Where to go on after a row. */
-  readonly keyBehind: (row: Row) => number;
-  readonly holes?: UnreadableRanges;
+  readonly direction: 1 | -1;
+  /** The key to go on from after a row. */
+  readonly nextKey: (row: Row) => number;
+  readonly quarantine: Quarantine;
+  readonly unreadable?: UnreadableRanges;
 }
 
 /** Ranges of keys that are known to be unreadable. */
 export interface UnreadableRanges {
-  /** The key itself, or where the hole ends that it leads into. */
-  past(key: number, towards: 1 | -1): number;
+  /** The key itself, or the end of the unreadable range that it is in. */
+  skip(key: number, direction: 1 | -1): number;
   /** Rows of these keys, from (inclusive) to (exclusive), cannot be read. */
-  found(from: number, to: number): void;
+  add(from: number, to: number): void;
 }
 
-function nextReadable(
-  rowsFrom: (key: number) => Iterable<unknown>,
+function nextReadable<Row>(
+  rowsFrom: (key: number) => Iterable<Row>,
   from: number,
-  end: number,
-  towards: 1 | -1,
+  { end, direction, quarantine }: RowScan<Row>,
 ): number | undefined {
   const isReadable = (distance: number) =>
-    unlessDamaged(() => {
-      for (const _ of rowsFrom(from + distance * towards)) break;
+    quarantine.unlessDamaged(() => {
+      for (const _ of rowsFrom(from + distance * direction)) break;
       return true;
     }) === true;
   let step = 1;
   while (!isReadable(step)) {
-    if ((end - (from + step * towards)) * towards < 0) return undefined;
+    if ((end - (from + step * direction)) * direction < 0) return undefined;
     step *= 2;
   }
   let [bad, good] = [Math.floor(step / 2), step];
@@ -117,10 +94,10 @@ function nextReadable(
     if (isReadable(middle)) good = middle;
     else bad = middle;
   }
-  return from + good * towards;
+  return from + good * direction;
 }
 
-/** Chunks that cannot be written or deleted, because a page that they lie on is damaged. */
+/** Chunks cannot be written or deleted, because one of their pages is damaged. */
 export class UnwritableChunksError extends Error {
   readonly first: Position;
   readonly end: Position;
@@ -133,10 +110,10 @@ export class UnwritableChunksError extends Error {
   }
 }
 
-/** A transaction has read a damaged page: SQLite writes nothing more in it, so it is to be done again without that page. */
+/** A transaction has read a damaged page. SQLite refuses further writes in it, so it must run again without that page. */
 class RetryTransaction extends Error {}
 
-/** A step of upkeep that met a damaged page. */
+/** A step of upkeep has met a damaged page. */
 class DamagedStepError extends Error {
   readonly step: string;
 
@@ -148,15 +125,38 @@ class DamagedStepError extends Error {
 }
 
 /**
- * What the store leaves alone from now on, because it met a damaged page there. A transaction that meets one is rolled back and
- * done again without it, so that one bad page stops neither the commits nor the rest of upkeep. Forgotten at a restart.
+ * Damaged places that the store avoids until its next start. A transaction that meets one is rolled back and runs again
+ * without it, so that one bad page stops neither the commits nor the rest of upkeep.
  */
 export class Quarantine {
   readonly #ranges: { readonly first: Position; readonly end: Position }[] = [];
   readonly #pages = new Set<number>();
   readonly #steps = new Set<string>();
+  /**
+   * Whether errors that look like damage are treated as damage. A disk that fails for a moment causes the same errors, so the
+   * writer waits until a second handle has met them.
+   */
+  #isConfirmed = true;
 
-  /** False when nothing is to be learned from an error, so that doing it again would end the same way. */
+  confirm(isConfirmed: boolean): void {
+    this.#isConfirmed = isConfirmed;
+  }
+
+  isConfirmedDamage(error: unknown): boolean {
+    return this.#isConfirmed && isDamageError(error);
+  }
+
+  /** The result of `read`; undefined when it fails with confirmed damage. */
+  unlessDamaged<Of>(read: () => Of): Of | undefined {
+    try {
+      return read();
+    } catch (error) {
+      if (this.isConfirmedDamage(error)) return undefined;
+      throw error;
+    }
+  }
+
+  /** Remembers the place that an error names. False when it names no new one, so that a retry would fail in the same way. */
   learnFrom(error: unknown): boolean {
     if (error instanceof RetryTransaction) return true;
     if (error instanceof DamagedStepError && !this.#steps.has(error.step)) {
@@ -168,14 +168,14 @@ export class Quarantine {
     return true;
   }
 
-  /** Positions that cannot be read. Throws in a transaction, as that has to be done again. */
+  /** Avoids positions that cannot be read. Throws inside a transaction, which must then run again. */
   addRange(first: Position, end: Position, database: DatabaseSync): void {
     if (first >= end || this.#ranges.some((range) => first >= range.first && end <= range.end)) return;
     this.#ranges.push({ first, end });
     if (database.isTransaction) throw new RetryTransaction('a damaged page was read');
   }
 
-  /** The same of a page of a run of keys, by its number. */
+  /** Avoids a page of a sorted run, by its key in `run_page`. Throws like `addRange`. */
   addPage(page: number, database: DatabaseSync): void {
     if (this.#pages.has(page)) return;
     this.#pages.add(page);
@@ -186,45 +186,45 @@ export class Quarantine {
     return this.#pages.has(page);
   }
 
-  /** Whether a chunk lies, with a part of it, where nothing can be read or written. */
+  /** Whether any position of a range is avoided. */
   overlaps({ first, end }: { readonly first: Position; readonly end: Position }): boolean {
     return this.#ranges.some((range) => first < range.end && end > range.first);
   }
 
-  /** As `Holes.past`. Descending, a key is one above the rows that are wanted. */
-  past(key: Position, towards: 1 | -1): Position {
+  /** See `UnreadableRanges`. In descending scans a key is one above the rows that are wanted. */
+  skip(key: Position, direction: 1 | -1): Position {
     for (let at = key; ; ) {
       const range = this.#ranges.find(({ first, end }) =>
-        towards > 0 ? at >= first && at < end : at > first && at <= end,
+        direction > 0 ? at >= first && at < end : at > first && at <= end,
       );
       if (range === undefined) return at;
-      at = towards > 0 ? range.end : range.first;
+      at = direction > 0 ? range.end : range.first;
     }
   }
 
-  /** Does a step of upkeep, unless it has met damage before. */
+  /** Runs a step of upkeep, unless it has met damage before. False when there was nothing to do. */
   guard(step: string, run: () => boolean): boolean {
     if (this.#steps.has(step)) return false;
     try {
       return run();
     } catch (error) {
-      if (error instanceof UnwritableChunksError || !isConfirmedDamage(error)) throw error;
+      if (error instanceof UnwritableChunksError || !this.isConfirmedDamage(error)) throw error;
       throw new DamagedStepError(step, error);
     }
   }
 
-  /** Something failed for a damaged page, and will again. */
-  addStep(what: string): void {
-    this.#steps.add(what);
+  /** Avoids a step, or an operation, that fails because of a damaged page. */
+  addStep(name: string): void {
+    this.#steps.add(name);
   }
 
-  /** What is left undone. */
+  /** Names of the steps that are not done. */
   get steps(): readonly string[] {
     return [...this.#steps];
   }
 }
 
-/** An error that says what to go around; thrown of damage that is believed. */
+/** Whether an error names a damaged place that a retry can avoid. It is thrown for confirmed damage only. */
 export function canBeAvoided(error: unknown): boolean {
   return (
     error instanceof RetryTransaction ||
@@ -233,39 +233,41 @@ export function canBeAvoided(error: unknown): boolean {
   );
 }
 
-/** Builds every index anew from its table: a damaged page of an index then costs nothing. */
-export function rebuildIndexes(database: DatabaseSync): void {
+/** Rebuilds every index from its table. A damaged page of an index is then harmless. */
+export function rebuildIndexes(database: DatabaseSync, quarantine: Quarantine): void {
   const indexes = database.prepare(
     `select name from sqlite_master where type = 'index' order by tbl_name = 'pending' desc`,
   );
   for (const { name } of indexes.all() as unknown as { name: string }[])
-    unlessDamaged(() => database.exec(`reindex "${name}"`));
+    quarantine.unlessDamaged(() => database.exec(`reindex "${name}"`));
 }
 
 /** Kinds of rows in which damage is counted. */
 export type DamagedPart = 'chunk' | 'pending';
 
-/** Damage found so far, by the row it was found in. Each row counts once, however often it is met. */
+/** Damage found so far, by the row it was found in. A row counts once, however often it is read. */
 export class DamageTable {
   readonly #put: StatementSync;
   readonly #drop: StatementSync;
+  /** Rows in the table. */
   readonly #found: DamageRow[];
+  /** Rows for the next `write`. */
   #news: Omit<DamageRow, 'foundAt'>[] = [];
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, quarantine: Quarantine) {
     this.#put = database.prepare('insert or ignore into damage(part, id, n, found_at) values (?, ?, ?, ?)');
     this.#drop = database.prepare(`delete from damage where part = 'chunk' and id + n <= ?`);
     const all = database.prepare('select part, id, n, found_at as foundAt from damage');
-    this.#found = unlessDamaged(() => all.all() as unknown as DamageRow[]) ?? [];
+    this.#found = quarantine.unlessDamaged(() => all.all() as unknown as DamageRow[]) ?? [];
   }
 
-  /** Cheap for what is known. It is kept with the next `write`. `n`: how many events or deliveries cannot be read. */
+  /** Notes a damaged row; cheap for a known one. `n`: how many events or deliveries cannot be read. */
   note(part: DamagedPart, id: number, n: number): void {
     const isSame = (one: Omit<DamageRow, 'foundAt'>) => one.part === part && one.id === id;
     if (!this.#found.some(isSame) && !this.#news.some(isSame)) this.#news.push({ part, id, n });
   }
 
-  /** Writes down what was noted, inside the caller's transaction. */
+  /** Writes the noted rows inside the caller's transaction. */
   write(foundAt: Time): void {
     for (const { part, id, n } of this.#news) {
       this.#put.run(part, id, n, foundAt);
@@ -274,7 +276,7 @@ export class DamageTable {
     this.#news = [];
   }
 
-  /** Chunks that end there or before are past their retention, and their damage with them. */
+  /** Forgets damage of chunks that end at a position or below: they are past their retention. */
   forgetBelow(position: Position): void {
     const isGone = ({ part, id, n }: DamageRow) => part === 'chunk' && id + n <= position;
     const left = this.#found.filter((one) => !isGone(one));
@@ -283,7 +285,7 @@ export class DamageTable {
     this.#found.splice(0, this.#found.length, ...left);
   }
 
-  /** Undefined when nothing was found. `others`: what else damage has come to. */
+  /** Undefined when there is no damage. `others`: see `Damage`. */
   summary(others: readonly string[]): Damage | undefined {
     const all = [...this.#found, ...this.#news];
     if (all.length + others.length === 0) return undefined;
@@ -311,8 +313,8 @@ interface DamageRow {
 }
 
 /**
- * Checksums of what the store keeps: CRC-32, four bytes, little endian, behind the bytes it covers. It is computed over
- * numbers that say which row the bytes belong to, and then over the bytes, so that the right bytes in the wrong row fail too.
+ * Bytes of a checksum: CRC-32, little endian, after the bytes it covers. It is computed over numbers that name the row and then
+ * over the bytes, so that the right bytes in the wrong row fail too.
  */
 const CHECKSUM_BYTES = 4;
 
@@ -324,7 +326,7 @@ export function checksumOf(...values: readonly number[]): number {
   return crc32(new Uint8Array(numberBuffer.buffer, 0, values.length * 8));
 }
 
-/** The bytes with their checksum behind them. `seed`: what they belong to, as `sumOf` has it. */
+/** The bytes with their checksum after them. `seed`: `checksumOf` the numbers that name the row. */
 export function withChecksum(bytes: Uint8Array, seed: number): Uint8Array {
   const whole = new Uint8Array(bytes.byteLength + CHECKSUM_BYTES);
   whole.set(bytes);
@@ -332,7 +334,7 @@ export function withChecksum(bytes: Uint8Array, seed: number): Uint8Array {
   return whole;
 }
 
-/** The bytes without their checksum, in place; undefined where it does not hold, or where `stored` is no blob at all. */
+/** The bytes without their checksum, not copied; undefined when it does not hold or `stored` is no blob. */
 export function withoutChecksum(stored: unknown, seed: number): Uint8Array | undefined {
   if (!(stored instanceof Uint8Array)) return undefined;
   const end = stored.byteLength - CHECKSUM_BYTES;
@@ -341,7 +343,7 @@ export function withoutChecksum(stored: unknown, seed: number): Uint8Array | und
   return readChecksum(stored, end) === crc32(bytes, seed) ? bytes : undefined;
 }
 
-/** Takes 32 bits. */
+/** Writes a checksum of 32 bits. */
 export function writeChecksum(bytes: Uint8Array, at: number, sum: number): void {
   bytes[at] = sum;
   bytes[at + 1] = sum >>> 8;

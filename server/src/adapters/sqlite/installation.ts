@@ -113,7 +113,7 @@ function highestOwner(database: DatabaseSync): number {
 /** How far maintenance has come; kept with the rest, so that a restart goes on where it was. */
 export class Watermarks {
   readonly #facts: InstallationFacts;
-  #sealedTo: Position;
+  #compactedTo: Position;
   #retainedFrom: Position;
   #keysFrom: Position;
   #verifyBegan: Time;
@@ -130,7 +130,7 @@ export class Watermarks {
       const value = this.#facts.number(name) ?? 0;
       return value === 'damaged' ? otherwise : value;
     };
-    this.#sealedTo = read('sealed_to');
+    this.#compactedTo = read('sealed_to');
     this.#retainedFrom = read('retained_from');
     this.#keysFrom = read('keys_from');
     this.#verifyBegan = read('verify_began');
@@ -183,12 +183,12 @@ export class Watermarks {
   }
 
   /** Chunks below are merged. */
-  get sealedTo(): Position {
-    return this.#sealedTo;
+  get compactedTo(): Position {
+    return this.#compactedTo;
   }
 
-  set sealedTo(position: Position) {
-    this.#sealedTo = position;
+  set compactedTo(position: Position) {
+    this.#compactedTo = position;
     this.#facts.put('sealed_to', position);
   }
 
@@ -200,7 +200,7 @@ export class Watermarks {
   set retainedFrom(position: Position) {
     this.#retainedFrom = position;
     this.#facts.put('retained_from', position);
-    if (this.#sealedTo < position) this.sealedTo = position;
+    if (this.#compactedTo < position) this.compactedTo = position;
   }
 }
 

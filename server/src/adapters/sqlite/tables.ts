@@ -52,7 +52,7 @@ export class Tables {
   ) {
     const watermarks = new Watermarks(database);
     const ledger = new LedgerTable(database);
-    const damage = new DamageTable(database);
+    const damage = new DamageTable(database, quarantine);
     const plans = new PlanTable(database);
     const space = new FileSpace(database);
     const hash = keyHash(keySecret);
@@ -61,13 +61,13 @@ export class Tables {
       stored: ledger.total('source', 'accepted'),
       retainedFrom: () => watermarks.retainedFrom,
       hash,
-      avoided: quarantine,
+      quarantine,
       onDamage: (first, n) => damage.note('chunk', first, n),
     });
     const keys = new KeyIndex(database, chunks, {
-      marks: watermarks,
+      watermarks,
       memory: filterMemory,
-      avoided: quarantine,
+      quarantine,
     });
     const shared = { chunks, keys, plans, ledger, watermarks, damage, quarantine, space, dedupeWindow };
     const queue = new QueueTables(database, { ...shared, epoch });

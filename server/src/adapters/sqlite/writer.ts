@@ -4,14 +4,7 @@ import type { Duration } from '../../model/time.ts';
 import type { ClockMark } from '../../ports/clock.ts';
 import type { PendingSetId } from '../../ports/delivery-queue.ts';
 import { StorageError } from '../../ports/event-log.ts';
-import {
-  canBeAvoided,
-  confirmDamage,
-  isConfirmedDamage,
-  isDamageError,
-  Quarantine,
-  rebuildIndexes,
-} from './damage.ts';
+import { canBeAvoided, isDamageError, Quarantine, rebuildIndexes } from './damage.ts';
 import { FileWatcher } from './data-folder/file-watcher.ts';
 import { lockFolder, makeFolder } from './data-folder/folder.ts';
 import {
@@ -125,12 +118,12 @@ class Writer {
 
   /** At the start nobody waits for a second handle to show that damage is damage. */
   #loadFirst(): Tables {
-    confirmDamage(false);
+    this.#quarantine.confirm(false);
     try {
       return this.#loadTables();
     } catch (error) {
       if (!isDamageError(error)) throw error;
-      confirmDamage(true);
+      this.#quarantine.confirm(true);
       try {
         return this.#loadTables();
       } catch (again) {
@@ -142,11 +135,11 @@ class Writer {
 
   /** Builds the indexes anew, once: they hold nothing that their tables do not. False when that cannot help. */
   #repair(error: unknown): boolean {
-    if (this.#isRepaired || !isConfirmedDamage(error)) return false;
+    if (this.#isRepaired || !this.#quarantine.isConfirmedDamage(error)) return false;
     this.#isRepaired = true;
     try {
       if (this.#database.isTransaction) this.#database.exec('rollback');
-      rebuildIndexes(this.#database);
+      rebuildIndexes(this.#database, this.#quarantine);
       return true;
     } catch {
       return false;
@@ -159,17 +152,17 @@ class Writer {
    */
   #canRetry(error: unknown): boolean {
     if (!isDamageError(error) && !canBeAvoided(error)) {
-      confirmDamage(false);
+      this.#quarantine.confirm(false);
       this.#isDamageUnconfirmed = false;
       return false;
     }
-    const isCertain = canBeAvoided(error) || isConfirmedDamage(error);
+    const isCertain = canBeAvoided(error) || this.#quarantine.isConfirmedDamage(error);
     if (isCertain && !this.#quarantine.learnFrom(error) && !this.#repair(error)) return false;
     if (!isCertain) {
       const wasDoubted = this.#isDamageUnconfirmed;
       this.#isDamageUnconfirmed = true;
       if (!wasDoubted) return false;
-      confirmDamage(true);
+      this.#quarantine.confirm(true);
     }
     try {
       if (this.#database.isTransaction) this.#database.exec('rollback');
@@ -239,7 +232,8 @@ class Writer {
         this.#commit(writes);
         return;
       }
-      if (isConfirmedDamage(error)) this.#quarantine.addStep(writes.map(({ name }) => name).join(' or '));
+      if (this.#quarantine.isConfirmedDamage(error))
+        this.#quarantine.addStep(writes.map(({ name }) => name).join(' or '));
       const { reason } = asStorageError(error, this.#options.folder);
       this.#isSuspect = true;
       // Should it turn out to have happened, its callers have been told otherwise.
@@ -297,7 +291,7 @@ class Writer {
         this.#answerRead(request);
         return;
       }
-      if (isConfirmedDamage(error)) this.#quarantine.addStep(request.name);
+      if (this.#quarantine.isConfirmedDamage(error)) this.#quarantine.addStep(request.name);
       if (isDamageError(error)) this.#closeHandle();
       this.#reply({
         kind: 'failed',

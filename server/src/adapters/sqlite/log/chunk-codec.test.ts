@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { decodeBody, decodeNumbers, encodeBody, encodeNumbers, RAW, ZSTD } from './chunk-codec.ts';
 
 describe('chunk codec', () => {
-  it('leaves a few events as they are and compresses many', () => {
+  it('leaves a few events uncompressed and compresses many', () => {
     const body = Buffer.from(
       Array.from({ length: 100 }, (_, n) => `{"messageId":"m${n}","type":"track"}`).join('\n'),
     );

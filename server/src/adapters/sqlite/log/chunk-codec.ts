@@ -2,45 +2,50 @@ import { constants, crc32, zstdCompressSync, zstdDecompressSync } from 'node:zli
 import type { Position } from '../../../model/event.ts';
 import { findLineOffsets } from '../../../model/serialized-event.ts';
 import { checksumOf, readChecksum, withChecksum, withoutChecksum, writeChecksum } from '../damage.ts';
-import { NO_PLAN } from './plans.ts';
 
 /**
- * How a chunk becomes a row and a row a chunk, with four checksums, so that a reader who needs a part of the row need not read
- * all of it:
+ * Encodes a chunk as a row of the table `chunk` and decodes it. A row has four checksums, so that a reader of one part need
+ * not read the others:
  *
- * - of the numbers (first … stage), in column "codec" above the codec itself; it seeds the other three;
- * - of batch, answer, sources, times and plans, behind the sources;
- * - of the keys, behind them;
- * - of the body, and of users and that checksum, both behind the users. The body itself is stored as it is: it is the only
- *   large part, and one with its checksum behind it would be a copy more for each commit.
+ * - of the numbers (first … stage), in column "codec" above the codec itself; it is the seed of the other three;
+ * - of batch, answer, sources, times and plans, after the sources;
+ * - of the keys, after them;
+ * - of the body, after the users, and of the users with that checksum, after both. The body is stored without a checksum of
+ *   its own: it is the only large part, and a checksum after it would cost a copy for each commit.
  *
- * Rows of formats 1 and 2 have none; they are valid below the position at which format 3 began.
+ * Rows of formats 1 and 2 have no checksums. They are valid below the position at which format 3 began.
  */
 const CODECS = 16;
 
-/** One decoded chunk. */
+/** The plan number of an event that no destination receives and none skips (plans.ts). */
+export const NO_PLAN = 0;
+
+/** A decoded chunk. */
 export interface Chunk {
   readonly first: Position;
   readonly n: number;
   readonly stage: number;
-  /** Absent once it is sealed. */
+  /** Undefined after compaction. */
   readonly batchAnswer: BatchAnswer | undefined;
+  /** The lines of its events, with line feeds between them. */
   readonly body: Buffer;
+  /** See `findLineOffsets`. */
   readonly starts: Uint32Array;
   readonly sources: Uint32Array;
   readonly times: Float64Array;
-  /** Numbers of `plans.ts`. */
+  /** Plan numbers (plans.ts). */
   readonly plans: Uint32Array;
-  /** Two words for each event. */
+  /** The hash of each event's source and messageId: two words, high before low. */
   readonly keys: Uint32Array;
+  /** The hash of each event's userId; two zeros where it has none. */
   readonly users: Uint32Array;
 }
 
-/** Events to be written, or a chunk to be written anew. */
+/** Events to be written as a chunk. */
 export interface ChunkEvents {
   readonly n: number;
   readonly lines: Uint8Array;
-  /** See `findLineOffsets`; where they are known without a look at the lines. */
+  /** See `findLineOffsets`. Absent when they are not known yet. */
   readonly starts?: Uint32Array;
   readonly sources: Uint32Array;
   readonly times: Float64Array;
@@ -49,13 +54,13 @@ export interface ChunkEvents {
   readonly users: Uint32Array;
 }
 
-/** The batch that events came with, and the answer it got, as `batches.ts` writes it. */
+/** The id of a batch and the answer to it, as `encodeAppended` writes it. */
 export interface BatchAnswer {
   readonly batch: string;
   readonly answer: string;
 }
 
-/** The numbers of a row, as they stand in its first columns. */
+/** The first columns of a row. They cost no more than the row's first page. */
 export interface NumbersRow {
   readonly first: number;
   readonly n: number;
@@ -80,6 +85,7 @@ export interface ChunkRow extends HeadRow {
   readonly body: Uint8Array;
 }
 
+/** The row of a chunk that begins at `first`. `origin`: the batch to remember with it. */
 export function encodeChunk(
   first: Position,
   events: ChunkEvents,
@@ -88,12 +94,11 @@ export function encodeChunk(
 ): ChunkRow {
   const { n, lines } = events;
   const { codec, bytes: body } = encodeBody(lines, n);
-  // The clock may have been set back between two of them.
-  const [at, until] = [Math.min(...events.times), Math.max(...events.times)];
+  const [at, until] = rangeOf(events.times);
   const json = lines.byteLength - (n - 1);
   const seed = checksumOf(first, n, at, until, codec, json, stage);
   const times = at === until ? null : encodeTimes(events.times);
-  const plans = events.plans.some((plan) => plan !== NO_PLAN) ? encodeNumbers(events.plans) : null;
+  const plans = hasPlans(events.plans) ? encodeNumbers(events.plans) : null;
   const [batch, answer] = [origin?.batch ?? null, origin?.answer ?? null];
   return {
     first,
@@ -109,9 +114,24 @@ export function encodeChunk(
     times,
     plans,
     keys: withChecksum(bytesOf(events.keys), seed),
-    users: withBodySum(bytesOf(events.users), body, seed),
+    users: encodeUsers(events.users, body, seed),
     body,
   };
+}
+
+/** The earliest and the latest time. They need not be the first and the last: the clock may have been set back. */
+function rangeOf(times: Float64Array): [at: number, until: number] {
+  let [at, until] = [times[0]!, times[0]!];
+  for (const time of times) {
+    if (time < at) at = time;
+    if (time > until) until = time;
+  }
+  return [at, until];
+}
+
+function hasPlans(plans: Uint32Array): boolean {
+  for (const plan of plans) if (plan !== NO_PLAN) return true;
+  return false;
 }
 
 function headSeed(
@@ -126,14 +146,17 @@ function headSeed(
   return sum;
 }
 
-function withBodySum(users: Uint8Array, body: Uint8Array, seed: number): Uint8Array {
-  const bytes = new Uint8Array(users.byteLength + 4);
-  bytes.set(users);
-  writeChecksum(bytes, users.byteLength, crc32(body, seed));
-  return withChecksum(bytes, seed);
+/** The users, the checksum of the body, and the checksum of both. */
+function encodeUsers(users: Uint32Array, body: Uint8Array, seed: number): Uint8Array {
+  const end = users.byteLength;
+  const bytes = new Uint8Array(end + 8);
+  bytes.set(bytesOf(users));
+  writeChecksum(bytes, end, crc32(body, seed));
+  writeChecksum(bytes, end + 4, crc32(bytes.subarray(0, end + 4), seed));
+  return bytes;
 }
 
-/** The codec of the body and what seeds the other checksums, or undefined where the numbers are damaged. */
+/** The codec of the body and the seed of the other checksums; undefined when the numbers are damaged. */
 export function checkNumbers(row: NumbersRow, sumsFrom: Position): ChecksumSeed | undefined {
   const { first, n, at, until, json, stage } = row;
   const codec = row.codec % CODECS;
@@ -144,11 +167,11 @@ export function checkNumbers(row: NumbersRow, sumsFrom: Position): ChecksumSeed 
 
 export interface ChecksumSeed {
   readonly codec: number;
-  /** Undefined in a row of format 1: nothing of it can be checked. */
+  /** Undefined in a row of format 1 or 2, which cannot be checked. */
   readonly sum: number | undefined;
 }
 
-/** What the head of a row says of each event; undefined where it is damaged. */
+/** Source, time and plan of each event; undefined when they are damaged. */
 export function decodeHead(
   row: HeadRow,
   { sum }: ChecksumSeed,
@@ -163,20 +186,20 @@ export function decodeHead(
   };
 }
 
-/** Two words for each event; undefined where they are damaged. */
+/** Two words for each event; undefined when they are damaged. */
 export function decodeKeys(keys: unknown, { sum }: ChecksumSeed): Uint32Array | undefined {
   const bytes = sum === undefined ? (keys as Uint8Array) : withoutChecksum(keys, sum);
   return bytes && wordsOf(bytes);
 }
 
-/** Two words for each event; undefined where they are damaged. */
+/** Two words for each event; undefined when they are damaged. */
 export function decodeUsers(users: unknown, { sum }: ChecksumSeed): Uint32Array | undefined {
   if (sum === undefined) return wordsOf(users as Uint8Array);
   const bytes = withoutChecksum(users, sum);
   return bytes && wordsOf(bytes.subarray(0, -4));
 }
 
-/** The events of a row; undefined where they are damaged. */
+/** The events of a row; undefined when they are damaged. */
 export function decodeLines(
   { body, users, json, n }: ChunkRow,
   { codec, sum }: ChecksumSeed,
@@ -186,12 +209,12 @@ export function decodeLines(
     const lines = decodeBody(codec, body, json + n);
     return { body: lines, starts: findLineOffsets(lines, n) };
   } catch {
-    // Only of format 1, without a checksum: zstd itself finds much of what goes wrong.
+    // A row without a checksum. zstd itself notices most damage.
     return undefined;
   }
 }
 
-/** Whether a body is what was written. Its checksum stands before the last one of `users`, which may itself be damaged. */
+/** Whether the checksum of a body holds. It stands before the last checksum of `users`. The users may be damaged. */
 export function isBodyWhole(body: unknown, users: unknown, sum: number): boolean {
   if (!(body instanceof Uint8Array && users instanceof Uint8Array) || users.byteLength < 8) return false;
   return readChecksum(users, users.byteLength - 8) === crc32(body, sum);
@@ -201,26 +224,26 @@ function bytesOf(words: Uint32Array): Uint8Array {
   return new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
 }
 
-/** A copy, because the bytes of a row may begin anywhere and words may not. */
+/** A copy, because words must be aligned and the bytes of a row may begin anywhere. */
 function wordsOf(bytes: Uint8Array): Uint32Array {
   return new Uint32Array(bytes.slice().buffer);
 }
 
 /**
- * How the body of a chunk is written: its events as compact JSON, one a line (compact JSON holds no raw line feed).
- * An erased event is an empty line, so that the others keep their places.
+ * Codecs of a body. The body is compact JSON, one event a line (compact JSON holds no raw line feed). An erased event is an
+ * empty line, so that the others keep their places.
  */
 export const RAW = 0;
 export const ZSTD = 1;
 
 /**
- * Below this many events compressing costs more than it saves: to begin takes 20 µs, as long as writing 32 events as they
- * are. Sealing makes large chunks of such small ones, and those are compressed.
+ * The fewest events that are compressed. Starting the compressor takes 20 µs, as long as writing 32 events uncompressed.
+ * Compaction merges small chunks into large ones, which are compressed.
  */
 const COMPRESS_FROM = 32;
 
-/** The library refuses less. */
-const MIN_ROOM = 64;
+/** The smallest `chunkSize` that zlib accepts. */
+const MIN_CHUNK_SIZE = 64;
 
 const ZSTD_LEVEL_1 = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
 
@@ -229,14 +252,30 @@ export function encodeBody(body: Uint8Array, events: number): { codec: number; b
   return { codec: ZSTD, bytes: zstdCompressSync(body, ZSTD_LEVEL_1) };
 }
 
-/** `size`: how long the body is, or about that; room for it is then made at once, and not piece by piece. */
+/** `size`: about the length of the body, so that memory for it is allocated once. */
 export function decodeBody(codec: number, bytes: Uint8Array, size: number): Buffer {
   if (codec === RAW) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (codec === ZSTD) return zstdDecompressSync(bytes, { chunkSize: Math.max(MIN_ROOM, size + 1) });
+  if (codec === ZSTD) return zstdDecompressSync(bytes, { chunkSize: Math.max(MIN_CHUNK_SIZE, size + 1) });
   throw new Error(`chunk codec ${codec} is unknown`);
 }
 
-/** Times of consecutive events, as pairs of (how many, when): four bytes and eight. */
+const LINE_FEED = 0x0a;
+
+/** Lines in a buffer of its own, which can move to another thread, with a line feed between them. */
+export function concatLines(lines: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  let size = Math.max(0, lines.length - 1);
+  for (const line of lines) size += line.byteLength;
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  for (const [nth, line] of lines.entries()) {
+    if (nth > 0) bytes[at++] = LINE_FEED;
+    bytes.set(line, at);
+    at += line.byteLength;
+  }
+  return bytes;
+}
+
+/** Times of consecutive events, as pairs of count (four bytes) and time (eight bytes). */
 function encodeTimes(times: Float64Array): Uint8Array {
   const pairs: { n: number; at: number }[] = [];
   for (const at of times) {
@@ -252,7 +291,7 @@ function encodeTimes(times: Float64Array): Uint8Array {
   return bytes;
 }
 
-/** `null` stands for events that all arrived at `at`. */
+/** `bytes`: null when all events arrived at `at`. */
 function decodeTimes(bytes: Uint8Array | null, events: number, at: number): Float64Array {
   const times = new Float64Array(events);
   if (bytes === null) return times.fill(at);
@@ -266,7 +305,7 @@ function decodeTimes(bytes: Uint8Array | null, events: number, at: number): Floa
   return times;
 }
 
-/** Numbers of consecutive events (sources, plans), as pairs of (how many, which), four bytes each. */
+/** Numbers of consecutive events (sources, plans), as pairs of count and number, four bytes each. */
 export function encodeNumbers(numbers: Uint32Array): Uint8Array {
   const pairs: number[] = [];
   for (const number of numbers) {

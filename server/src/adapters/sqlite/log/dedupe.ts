@@ -2,8 +2,8 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
 import type { Duration, Monotonic } from '../../../model/time.ts';
 import type { AppendResult, CallCounts } from '../../../ports/event-log.ts';
-import { unlessDamaged } from '../damage.ts';
-import type { BatchAnswer, ChunkEvents } from './chunk-codec.ts';
+import type { Quarantine } from '../damage.ts';
+import { type BatchAnswer, type ChunkEvents, concatLines } from './chunk-codec.ts';
 import { type Chunks, storedLine } from './chunks.ts';
 import { idsOf } from './key-hash.ts';
 import type { KeyIndex } from './key-index.ts';
@@ -15,11 +15,11 @@ export interface AppendMessage extends PlannedBatch {
   readonly receivedAt: Monotonic;
   /** The events as compact JSON, one a line. */
   readonly lines: Uint8Array;
-  /** Where each line begins, and one more: see `findLineOffsets`. */
+  /** See `findLineOffsets`. */
   readonly starts: Uint32Array;
   /** Source id of each event. */
   readonly sources: Uint32Array;
-  /** Key hash of each event: high word, low word. */
+  /** Hash of the source and messageId of each event: high word, low word. */
   readonly keys: Uint32Array;
   /** Dedupe window of each event in milliseconds; absent when all have the store's own. */
   readonly windows?: Float64Array;
@@ -30,9 +30,9 @@ export interface AppendMessage extends PlannedBatch {
 }
 
 /**
- * Finds events whose (source, messageId) is already in the log. Exact: the hash only proposes, and every proposal is
- * compared with the stored event itself, since believing a bare hash would lose an event now and then. What cannot be read is
- * not the same: an event too many is better than one too few.
+ * Finds events whose source and messageId are already in the log. It is exact: the key index proposes positions by hash, and
+ * each proposal is compared with the stored event, because two ids may share a hash and an event would be lost. A stored event
+ * that cannot be read counts as a different one: an event too many is better than one too few.
  */
 export class Dedupe {
   readonly #window: Duration;
@@ -46,29 +46,31 @@ export class Dedupe {
   }
 
   /**
-   * The position each event of the batch gets, counted from `next` on; −1 for a duplicate. The keys of the others are
-   * remembered, so a transaction that fails afterwards must be followed by new `Keys`.
+   * The position of each event of a batch, counted from `next`; −1 for a duplicate. The keys of the others go into the key
+   * index, so after a transaction that fails the index must be made anew.
    */
   assignPositions(batch: AppendMessage, next: Position): Float64Array {
     const positions = new Float64Array(batch.events);
     const first = next;
-    const maySealed = this.#keys.mayBeOnDisk(batch.keys);
-    for (let index = 0; index < batch.events; index++) {
+    const mayBeOnDisk = this.#keys.mayBeOnDisk(batch.keys);
+    let index = 0;
+    // One function for the whole batch: it compares the event at `index`.
+    const isSame = (position: Position): boolean => {
+      if (position < first) return this.#isStored(batch, index, position);
+      const earlier = positions.indexOf(position);
+      return (
+        batch.sources[earlier] === batch.sources[index] &&
+        messageIdOf(lineIn(batch, earlier)) === messageIdOf(lineIn(batch, index))
+      );
+    };
+    for (; index < batch.events; index++) {
       const high = batch.keys[index * 2]!;
       const low = batch.keys[index * 2 + 1]!;
-      const isSame = (kept: Position): boolean => {
-        if (kept < first) return this.#isStored(batch, index, { line: lineIn(batch, index), position: kept });
-        const earlier = positions.indexOf(kept);
-        return (
-          batch.sources[earlier] === batch.sources[index] &&
-          messageId(lineIn(batch, earlier)) === messageId(lineIn(batch, index))
-        );
-      };
-      const isKnown =
+      const isDuplicate =
         this.#keys.someInMemory(high, low, isSame) ||
-        (maySealed[index] === 1 &&
+        (mayBeOnDisk[index] === 1 &&
           this.#keys.someOnDisk(high, low, batch.receivedAt - this.#windowOf(batch, index), isSame));
-      if (isKnown) {
+      if (isDuplicate) {
         positions[index] = -1;
         continue;
       }
@@ -83,18 +85,15 @@ export class Dedupe {
     return batch.windows?.[index] ?? this.#window;
   }
 
-  #isStored(
-    batch: AppendMessage,
-    index: number,
-    { line, position }: { line: Buffer; position: Position },
-  ): boolean {
+  /** Whether the stored event at a position is the same as one of the batch, within its dedupe window. */
+  #isStored(batch: AppendMessage, index: number, position: Position): boolean {
     const chunk = this.#chunks.at(position);
     if (chunk === undefined) return false;
     const event = position - chunk.first;
     if (batch.receivedAt - chunk.times[event]! >= this.#windowOf(batch, index)) return false;
     if (chunk.sources[event] !== batch.sources[index]) return false;
     const stored = storedLine(chunk, position);
-    return stored.length > 0 && messageId(stored) === messageId(line);
+    return stored.length > 0 && messageIdOf(stored) === messageIdOf(lineIn(batch, index));
   }
 }
 
@@ -103,13 +102,11 @@ function lineIn({ lines, starts }: AppendMessage, index: number): Buffer {
   return Buffer.from(lines.buffer, lines.byteOffset + from, starts[index + 1]! - 1 - from);
 }
 
-export function messageId(line: Buffer): string {
+export function messageIdOf(line: Buffer): string {
   return idsOf(line).messageId;
 }
 
-const LINE_FEED = Uint8Array.of(10);
-
-/** Where the events of these indexes stand in the log, the duplicates left out. */
+/** The positions of the events at these indexes, without the duplicates. */
 export function positionsAt(indexes: Uint32Array, places: Float64Array): Position[] {
   const positions: Position[] = [];
   for (const index of indexes) {
@@ -118,25 +115,23 @@ export function positionsAt(indexes: Uint32Array, places: Float64Array): Positio
   return positions;
 }
 
-/** The batch without its duplicates; mostly the batch itself. */
+/** The batch without its duplicates. A batch without any is not copied. */
 export function dropDuplicates(
   message: AppendMessage,
   places: Float64Array,
   plans: Uint32Array,
 ): ChunkEvents {
   const { receivedAt, events: n, lines, starts, sources, keys, users } = message;
-  if (!places.includes(-1))
-    return { n, lines, starts, sources, times: new Float64Array(n).fill(receivedAt), plans, keys, users };
+  if (!places.includes(-1)) {
+    const times = new Float64Array(n).fill(receivedAt);
+    return { n, lines, starts, sources, times, plans, keys, users };
+  }
   const kept = [...places.keys()].filter((index) => places[index]! >= 0);
-  const parts = kept.flatMap((index, nth) => {
-    const line = lines.subarray(starts[index]!, starts[index + 1]! - 1);
-    return nth === 0 ? [line] : [LINE_FEED, line];
-  });
   const wordsOf = (words: Uint32Array) =>
     Uint32Array.from(kept.flatMap((at) => [words[at * 2]!, words[at * 2 + 1]!]));
   return {
     n: kept.length,
-    lines: Buffer.concat(parts),
+    lines: concatLines(kept.map((index) => lines.subarray(starts[index]!, starts[index + 1]! - 1))),
     sources: Uint32Array.from(kept, (index) => sources[index]!),
     times: new Float64Array(kept.length).fill(receivedAt),
     plans: Uint32Array.from(kept, (index) => plans[index]!),
@@ -145,23 +140,23 @@ export function dropDuplicates(
   };
 }
 
-/** How many batches are remembered of those with a chunk, and how many of the others. Chunks that carry their answers are not sealed. */
+/** Batches remembered, of those with a chunk and of the others. Chunks of remembered batches are not compacted. */
 export const REMEMBERED_BATCHES = 64;
 
 /**
- * The answers to the last batches, written by the same transaction: whoever did not hear an answer may send the batch
- * again and changes nothing by it. They stand in the rows of the chunks themselves, so remembering costs no page; only a
- * batch that left no chunk behind needs a row of its own.
+ * The answers to the last batches, written in the transaction of the batch. A caller that lost an answer sends the batch
+ * again, gets the same answer, and changes nothing. An answer is stored in the row of the batch's first chunk, which costs no
+ * page. Only a batch without a chunk needs a row of its own.
  */
 export class RecentBatches {
   readonly #putEmpty: StatementSync;
   readonly #dropEmpty: StatementSync;
-  /** As `appended.ts` writes them. */
+  /** Answers by batch id, as `encodeAppended` writes them: of batches with a chunk, and of the others. */
   readonly #ofChunks = new Map<string, string>();
   readonly #ofNone = new Map<string, string>();
   #emptyNumber = 0;
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, quarantine: Quarantine) {
     this.#putEmpty = database.prepare('insert into empty_batch(number, batch, answer) values (?, ?, ?)');
     this.#dropEmpty = database.prepare('delete from empty_batch where number <= ?');
     const empty = database.prepare('select number, batch, answer from empty_batch order by number');
@@ -172,7 +167,8 @@ export class RecentBatches {
     const last = database.prepare(
       'select batch, answer from chunk where batch is not null order by first desc limit ?',
     );
-    const answered = unlessDamaged(() => last.all(REMEMBERED_BATCHES) as unknown as BatchRow[]) ?? [];
+    const answered =
+      quarantine.unlessDamaged(() => last.all(REMEMBERED_BATCHES) as unknown as BatchRow[]) ?? [];
     for (const { batch, answer } of answered.reverse()) {
       this.#ofChunks.set(batch, answer);
     }
@@ -182,18 +178,18 @@ export class RecentBatches {
     return this.#ofChunks.get(id) ?? this.#ofNone.get(id);
   }
 
-  /** The chunk that carried an answer goes before the batch is forgotten. */
+  /** Stores an answer in a row of its own, because retention drops the chunk that had it. */
   keepAnswer({ batch, answer }: BatchAnswer): void {
     if (this.#ofChunks.has(batch)) this.#putEmpty.run(++this.#emptyNumber, batch, answer);
   }
 
-  /** `stored`: whether the answer went into a chunk's row. */
-  remember(id: string, answer: string, stored: boolean): void {
-    if (!stored) {
+  /** `inChunk`: whether a chunk stores the answer. */
+  remember(id: string, answer: string, inChunk: boolean): void {
+    if (!inChunk) {
       this.#putEmpty.run(++this.#emptyNumber, id, answer);
       this.#dropEmpty.run(this.#emptyNumber - REMEMBERED_BATCHES);
     }
-    const answers = stored ? this.#ofChunks : this.#ofNone;
+    const answers = inChunk ? this.#ofChunks : this.#ofNone;
     answers.set(id, answer);
     if (answers.size > REMEMBERED_BATCHES) answers.delete(answers.keys().next().value!);
   }
@@ -206,14 +202,26 @@ interface BatchRow {
 }
 
 /**
- * The answer to a batch as it is stored beside its events and sent to the other thread. Mostly the positions follow each
- * other from the first on, and two numbers say it: sent as an object, a hundred positions cost as much as reading them.
- * JSON knows no `undefined`: null.
+ * Encodes the answer to a batch, for its chunk and for the main thread. Positions are mostly consecutive and then take two
+ * numbers: as an array, a hundred positions cost as much as reading them. JSON has no `undefined`, so null stands for it.
+ * `positions`: −1 for a duplicate.
  */
-export function encodeAppended({ positions, held }: AppendResult): string {
+export function encodeAppended(positions: Float64Array, held: AppendResult['held']): string {
+  const n = positions.length;
   const first = positions[0];
-  const gapless = first !== undefined && positions.every((position, index) => position === first + index);
-  return JSON.stringify({ positions: gapless ? { first, n: positions.length } : positions, held });
+  if (first !== undefined && areConsecutive(positions))
+    return JSON.stringify({ positions: { first, n }, held });
+  return JSON.stringify({
+    positions: Array.from(positions, (position) => (position < 0 ? null : position)),
+    held,
+  });
+}
+
+function areConsecutive(positions: Float64Array): boolean {
+  const first = positions[0]!;
+  if (first < 0) return false;
+  for (let index = 1; index < positions.length; index++) if (positions[index] !== first + index) return false;
+  return true;
 }
 
 export function decodeAppended(text: string): AppendResult {

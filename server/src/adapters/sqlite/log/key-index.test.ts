@@ -21,17 +21,17 @@ describe('the key index', () => {
   const database = openDatabase(folder, { isNew: true });
   const count = MEMTABLE_KEYS + 50_000;
   const openKeys = (memory: number) => {
-    const marks = new Watermarks(database);
+    const watermarks = new Watermarks(database);
     const options = {
       sumsFrom: 0,
       stored: 0,
       retainedFrom: () => 0,
       hash: keyHash(Buffer.alloc(8)),
-      avoided: new Quarantine(),
+      quarantine: new Quarantine(),
       onDamage: () => {},
     };
-    const { avoided } = options;
-    return new KeyIndex(database, new Chunks(database, options), { marks, memory, avoided });
+    const { quarantine } = options;
+    return new KeyIndex(database, new Chunks(database, options), { watermarks, memory, quarantine });
   };
   let keys: KeyIndex;
   let longest = 0;

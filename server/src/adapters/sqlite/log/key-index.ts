@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
-import { checksumOf, type Quarantine, unlessDamaged, withChecksum, withoutChecksum } from '../damage.ts';
+import { checksumOf, type Quarantine, withChecksum, withoutChecksum } from '../damage.ts';
 import type { Watermarks } from '../installation.ts';
 import type { Chunks } from './chunks.ts';
 import { MEMTABLE_KEYS, Memtable } from './memtable.ts';
@@ -45,10 +45,10 @@ const FILTER_PART_BYTES = 65_536;
 const PAGES_PER_RUN = 2 ** 20;
 
 export interface KeyIndexOptions {
-  readonly marks: Watermarks;
+  readonly watermarks: Watermarks;
   /** Bytes of memory for filters. */
   readonly memory: number;
-  readonly avoided: Quarantine;
+  readonly quarantine: Quarantine;
 }
 
 /** A full memtable that waits for its flush. Lookups read it until its run is complete. */
@@ -79,7 +79,7 @@ export class KeyIndex {
   readonly #database: DatabaseSync;
   readonly #quarantine: Quarantine;
   readonly #chunks: Chunks;
-  readonly #marks: Watermarks;
+  readonly #watermarks: Watermarks;
   #memtable = new Memtable();
   #memtableFrom: Position;
   #newest: Time = 0;
@@ -92,16 +92,16 @@ export class KeyIndex {
   /** The result of `Memtable.touch`. It means nothing, but without a use the compiler would drop the reads. */
   touched = 0;
 
-  constructor(database: DatabaseSync, chunks: Chunks, { marks, memory, avoided }: KeyIndexOptions) {
+  constructor(database: DatabaseSync, chunks: Chunks, { watermarks, memory, quarantine }: KeyIndexOptions) {
     this.#database = database;
-    this.#quarantine = avoided;
+    this.#quarantine = quarantine;
     this.#sql = statements(database);
     this.#chunks = chunks;
-    this.#marks = marks;
+    this.#watermarks = watermarks;
     const runs = this.#loadRuns(memory);
     this.#runs = new RunSet(runs, memory);
     // A run that cannot be read leaves a gap between its neighbours. The chunks still hold its keys.
-    let covered = marks.keysFrom;
+    let covered = watermarks.keysFrom;
     for (const { facts } of runs) {
       for (let from = covered; from < facts.fromPosition; )
         from = this.#rebuildMemtable(from, facts.fromPosition);
@@ -176,7 +176,7 @@ export class KeyIndex {
   }
 
   /** When the newest event arrived. */
-  get youngest(): Time {
+  get newest(): Time {
     return this.#newest;
   }
 
@@ -205,7 +205,7 @@ export class KeyIndex {
     this.#sql.dropParts.run(from, to);
     this.#sql.dropRun.run(id);
     this.#runs.drop(oldest);
-    this.#marks.keysFrom = oldest.facts.toPosition;
+    this.#watermarks.keysFrom = oldest.facts.toPosition;
     return true;
   }
 
@@ -310,9 +310,9 @@ export class KeyIndex {
     let bytes = 0;
     const rows = this.#sql.runs.all() as unknown as RunRow[];
     const runs = rows.flatMap((row) => {
-      const run = unlessDamaged(() => this.#load(row, bytes + row.n * 2 <= memory));
+      const run = this.#quarantine.unlessDamaged(() => this.#load(row, bytes + row.n * 2 <= memory));
       bytes += row.n * 2;
-      if (run === undefined) unlessDamaged(() => this.#deleteRun(row.id));
+      if (run === undefined) this.#quarantine.unlessDamaged(() => this.#deleteRun(row.id));
       return run ?? [];
     });
     return runs.reverse();
@@ -342,7 +342,7 @@ export class KeyIndex {
       this.#damagedRuns.add(id);
       return undefined;
     }
-    const read = unlessDamaged(() => ({
+    const read = this.#quarantine.unlessDamaged(() => ({
       row: this.#sql.page.get(key) as { entries: Uint8Array } | undefined,
     }));
     if (read === undefined) this.#quarantine.addPage(key, this.#database);

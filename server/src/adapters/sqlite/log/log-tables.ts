@@ -11,7 +11,9 @@ import { read, write } from '../rpc.ts';
 import { redactEvents } from '../upkeep/compaction.ts';
 import type { MaintainMessage, Maintenance } from '../upkeep/maintenance.ts';
 import type { FileSpace } from '../upkeep/retention.ts';
-import { type Chunks, eventLine, eventLines, REMNANT } from './chunks.ts';
+import { concatLines } from './chunk-codec.ts';
+import { REMNANT } from './chunk-rows.ts';
+import { type Chunks, eventLine, eventLines } from './chunks.ts';
 import {
   type AppendMessage,
   Dedupe,
@@ -55,10 +57,10 @@ export interface RangeSizeMessage {
 }
 
 export interface ReadAnswer {
-  /** The events asked for as compact JSON, one a line; an empty line where there is none. */
+  /** The events as compact JSON, one a line; an empty line where there is none or it cannot be read. */
   readonly lines: Uint8Array;
   readonly sources: Uint32Array;
-  /** When each arrived. */
+  /** When each event arrived. */
   readonly times: Float64Array;
 }
 
@@ -85,41 +87,43 @@ export class LogTables {
   readonly #dedupe: Dedupe;
 
   constructor(database: DatabaseSync, dependencies: LogTablesDependencies) {
-    const { chunks, keys, plans, queue, watermarks, hash, dedupeWindow } = dependencies;
+    const { chunks, keys, plans, queue, watermarks, quarantine, hash, dedupeWindow } = dependencies;
     this.#dependencies = dependencies;
     this.#dedupe = new Dedupe(chunks, keys, dedupeWindow);
-    this.batches = new RecentBatches(database);
-    this.users = new UserIndex(database, chunks, watermarks);
-    const parts = {
+    this.batches = new RecentBatches(database, quarantine);
+    this.users = new UserIndex(database, { chunks, watermarks, quarantine });
+    this.search = new LogSearch({
+      chunks,
+      keys,
+      users: this.users,
+      hash,
       plans,
       pending: queue.pendingQueries,
       accepted: queue.accepted,
       failures: queue.failures,
-    };
-    this.search = new LogSearch(chunks, keys, { users: this.users, hash, parts });
+    });
   }
 
-  /** The answer is as `encodeAppended` writes it. */
+  /** Stores a batch. The answer is as `encodeAppended` writes it; a batch that is known gets the answer it got before. */
   append(message: AppendMessage): string {
     const known = this.batches.answerTo(message.batch);
     if (known !== undefined) return known;
     const { chunks, plans, ledger } = this.#dependencies;
     const places = this.#dedupe.assignPositions(message, chunks.next);
-    const answer = encodeAppended({
-      positions: Array.from(places, (place) => (place < 0 ? undefined : place)),
-      held: message.owed.map((owed) => this.#enqueue(owed, places, message.receivedAt)),
-    });
+    const held = message.owed.map((owed) => this.#enqueue(owed, places, message.receivedAt));
+    const answer = encodeAppended(places, held);
     for (const { destination, reason, indexes } of message.skipped) {
       const n = positionsAt(indexes, places).length;
       ledger.add('destination', destination, `skipped:${reason}`, n);
     }
     this.#count(message, places);
-    const kept = dropDuplicates(message, places, plans.numbersOf(message));
-    if (kept.n > 0) chunks.append(kept, { batch: message.batch, answer });
-    this.batches.remember(message.batch, answer, kept.n > 0);
+    const events = dropDuplicates(message, places, plans.numbersOf(message));
+    if (events.n > 0) chunks.append(events, { batch: message.batch, answer });
+    this.batches.remember(message.batch, answer, events.n > 0);
     return answer;
   }
 
+  /** Makes the pending set of one destination; its id when the caller holds the set. */
   #enqueue(
     { destination, held, indexes }: AppendMessage['owed'][number],
     places: Float64Array,
@@ -134,15 +138,16 @@ export class LogTables {
     return undefined;
   }
 
+  /** Counts the batch in the ledger of its sources, consecutive events of a kind at once. */
   #count(message: AppendMessage, places: Float64Array): void {
     const { ledger } = this.#dependencies;
     for (let index = 0; index < places.length; ) {
       const source = message.sources[index]!;
-      const duplicate = places[index]! < 0;
+      const isDuplicate = places[index]! < 0;
       const from = index;
-      while (index < places.length && message.sources[index] === source && places[index]! < 0 === duplicate)
+      while (index < places.length && message.sources[index] === source && places[index]! < 0 === isDuplicate)
         index++;
-      ledger.add('source', source, duplicate ? 'duplicates' : 'accepted', index - from);
+      ledger.add('source', source, isDuplicate ? 'duplicates' : 'accepted', index - from);
     }
     for (const { source, calls, discarded } of message.received) {
       ledger.add('source', source, 'received', calls);
@@ -155,17 +160,18 @@ export class LogTables {
     return readLines(this.#dependencies.chunks, positions);
   }
 
+  /** The positions of which `read` finds no event although there should be one. */
   damaged(positions: readonly Position[]): Position[] {
     const { chunks } = this.#dependencies;
     return positions.filter((position) => chunks.at(position) === undefined && chunks.isDamaged(position));
   }
 
-  /** One slice of a search, and how far it has come. */
+  /** Does one slice of a search. */
   find({ query, below }: FindMessage): PositionPage {
     return this.search.find(query, below, this.#dependencies.ledger.sources());
   }
 
-  /** Takes these events out of everything; how many there were. */
+  /** Erases these events from the log and the queue. Returns how many there were. */
   erase(positions: Float64Array): number {
     const { chunks, ledger, queue } = this.#dependencies;
     const gone = new Set(positions);
@@ -173,16 +179,16 @@ export class LogTables {
     for (const position of gone) {
       const chunk = chunks.at(position);
       if (chunk === undefined) {
-        // What is left of it may still show what a person did, and nobody can read the rest of it either.
+        // The bytes of a damaged chunk may still show what a person did. Its other events cannot be read either.
         if (chunks.isDamaged(position)) chunks.wipe(position);
         continue;
       }
       if (eventLine(chunk, position).length === 0) continue;
-      const goes = (one: Position) => gone.has(one);
       for (let one = chunk.first; one < chunk.first + chunk.n; one++) {
         if (gone.has(one) && eventLine(chunk, one).length > 0) events++;
       }
-      chunks.put(chunk.first, redactEvents(chunk, goes), chunk.stage, chunk.batchAnswer);
+      const redacted = redactEvents(chunk, (one) => gone.has(one));
+      chunks.put(chunk.first, redacted, chunk.stage, chunk.batchAnswer);
     }
     for (const [destination, n] of queue.pending.erase(gone))
       ledger.add('destination', destination, 'erased', n);
@@ -204,22 +210,19 @@ export class LogTables {
   }
 }
 
-const LINE_FEED = Uint8Array.of(10);
-
-/** The events at these positions, a line each; an empty line where there is none that can be read. */
+/** The events at these positions. Neighbours are copied as one piece, because claims read many of them. */
 function readLines(chunks: Chunks, positions: Float64Array): ReadAnswer {
-  const pieces: Uint8Array[] = [];
+  const lines: Uint8Array[] = [];
   const sources = new Uint32Array(positions.length);
   const times = new Float64Array(positions.length);
   for (let index = 0; index < positions.length; ) {
     const position = positions[index]!;
     const chunk = chunks.at(position);
-    if (index > 0) pieces.push(LINE_FEED);
     if (chunk === undefined) {
+      lines.push(NOTHING);
       index++;
       continue;
     }
-    // What is claimed lies side by side, so that its lines can be taken as one piece.
     const from = index;
     const end = chunk.first + chunk.n;
     do index++;
@@ -229,21 +232,12 @@ function readLines(chunks: Chunks, positions: Float64Array): ReadAnswer {
       positions[index] === positions[index - 1]! + 1
     );
     const n = index - from;
-    pieces.push(n === 1 ? eventLine(chunk, position) : eventLines(chunk, position, n));
-    const place = position - chunk.first;
-    sources.set(chunk.sources.subarray(place, place + n), from);
-    times.set(chunk.times.subarray(place, place + n), from);
+    lines.push(n === 1 ? eventLine(chunk, position) : eventLines(chunk, position, n));
+    const at = position - chunk.first;
+    sources.set(chunk.sources.subarray(at, at + n), from);
+    times.set(chunk.times.subarray(at, at + n), from);
   }
-  return { lines: concatToTransfer(pieces), sources, times };
+  return { lines: concatLines(lines), sources, times };
 }
 
-/** In a buffer of its own, because it is given away to the other thread. */
-function concatToTransfer(pieces: readonly Uint8Array[]): Uint8Array {
-  const bytes = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.byteLength, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    bytes.set(piece, at);
-    at += piece.byteLength;
-  }
-  return bytes;
-}
+const NOTHING = new Uint8Array();

@@ -1,14 +1,15 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { NO_PLAN } from './chunk-codec.ts';
 
-/** Who was to get an event, and who was not and why, by id of the destination. */
+/** The destinations that receive an event, and those that skip it and why, by id. Stored as JSON. */
 export interface StoredPlan {
   readonly owed: readonly number[];
   readonly skipped: readonly { readonly destination: number; readonly reason: string }[];
 }
 
-/** The plans of the events of a batch: per destination the indexes of the events it is owed, or not, and why. */
+/** The plans of a batch: for each destination the indexes of the events it receives, or skips and why. */
 export interface PlannedBatch {
-  /** How many events the batch has. */
+  /** The number of events in the batch. */
   readonly events: number;
   readonly owed: readonly { readonly destination: number; readonly indexes: Uint32Array }[];
   readonly skipped: readonly {
@@ -18,14 +19,11 @@ export interface PlannedBatch {
   }[];
 }
 
-/** The plan of an event that no destination has anything to do with. */
-export const NO_PLAN = 0;
-
 const EMPTY_PLAN: StoredPlan = { owed: [], skipped: [] };
 
 /**
- * Plans by number. There are as many different ones as there are ways through the settings, and events that come one after
- * the other mostly go the same way: so an event keeps the number, and its chunk keeps how many in a row have which.
+ * Plans by number. There are as many different plans as there are routes through the settings, and consecutive events mostly
+ * take the same route. An event therefore stores the number of its plan, and its chunk stores runs of equal numbers.
  */
 export class PlanTable {
   readonly #insert: StatementSync;
@@ -39,7 +37,7 @@ export class PlanTable {
     this.#find = database.prepare('select document from plan where id = ?');
   }
 
-  /** The number of the plan of each event of a batch. */
+  /** The plan number of each event of a batch. New plans are stored. */
   numbersOf({ events, owed, skipped }: PlannedBatch): Uint32Array {
     const numbers = new Uint32Array(events);
     const isForAll = ({ indexes }: { indexes: Uint32Array }) => indexes.length === events;

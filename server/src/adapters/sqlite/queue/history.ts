@@ -9,8 +9,9 @@ import type {
   PendingQuery,
   QueueStats,
 } from '../../../ports/delivery-queue.ts';
+import { NO_PLAN } from '../log/chunk-codec.ts';
 import { type Chunks, eventLine } from '../log/chunks.ts';
-import { NO_PLAN, type PlanTable } from '../log/plans.ts';
+import type { PlanTable } from '../log/plans.ts';
 import type { DestinationAttempt, FailureTables, SuccessfulAttempts } from './attempts.ts';
 import { deliveryIn, positionsBelow, positionsBetween, setOrEmpty } from './delivery-set-codec.ts';
 import type { HeldSets } from './held-sets.ts';

@@ -13,8 +13,8 @@ export interface SettlerDependencies {
   readonly ledger: LedgerTable;
   readonly accepted: SuccessfulAttempts;
   readonly failures: FailureTables;
-  /** When the youngest event arrived: the best guess of what time it is. */
-  readonly keys: Pick<KeyIndex, 'youngest'>;
+  /** When the newest event arrived: the best estimate of the present time. */
+  readonly keys: Pick<KeyIndex, 'newest'>;
 }
 
 /** Writes what became of deliveries: out of their sets, into the counters, each request into its place. */
@@ -43,7 +43,7 @@ export class DeliverySettler {
     }
     for (const [destination, n] of successes)
       this.#dependencies.ledger.add('destination', destination, 'delivered', n);
-    const groups = new ResultGroups(this.#dependencies.keys.youngest);
+    const groups = new ResultGroups(this.#dependencies.keys.newest);
     for (const result of others) {
       if (!this.#dependencies.pending.take(result)) ignored++;
       else {

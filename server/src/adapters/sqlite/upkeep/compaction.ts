@@ -2,68 +2,69 @@ import type { Position } from '../../../model/event.ts';
 import { MINUTE, type Time } from '../../../model/time.ts';
 import { UnwritableChunksError } from '../damage.ts';
 import type { Watermarks } from '../installation.ts';
-import type { Chunk, ChunkEvents } from '../log/chunk-codec.ts';
-import { type ChunkFacts, type Chunks, COMPACTED, MAX_CHUNK_EVENTS, storedLine } from '../log/chunks.ts';
+import { type Chunk, type ChunkEvents, concatLines } from '../log/chunk-codec.ts';
+import { type ChunkFacts, COMPACTED, MAX_CHUNK_EVENTS } from '../log/chunk-rows.ts';
+import { type Chunks, storedLine } from '../log/chunks.ts';
 import { REMEMBERED_BATCHES } from '../log/dedupe.ts';
 import { idsOf } from '../log/key-hash.ts';
 
-/** A chunk is worth merging until it holds this many events. */
+/** A merged chunk with this many events need not wait for more. */
 const FULL_EVENTS = MAX_CHUNK_EVENTS / 2;
 
-/** Bytes of JSON in one merged chunk, so that reading one event of it stays quick. */
+/** The most bytes of JSON in a merged chunk, so that one event of it is read quickly. */
 const MAX_JSON_BYTES = 1024 * 1024;
 
-/** Small chunks wait this long for neighbours; after that they are merged with what there is. */
+/** The longest time that small chunks wait for more neighbours. */
 const MAX_WAIT: Time = 60 * MINUTE;
 
-/** Facts looked at in one slice: mostly a few are enough; where every call came alone, it takes all of these. */
-const FEW_HEADERS = 32;
-const MANY_HEADERS = MAX_CHUNK_EVENTS;
+/** Facts read in one slice: a few are mostly enough, many are needed where every chunk holds one event. */
+const FEW_FACTS = 32;
+const MANY_FACTS = MAX_CHUNK_EVENTS;
 
 /**
- * Merges neighbouring small chunks into one: single calls then take as little space as batches, since compression needs
- * company, and a search reads one row where it would read hundreds. Positions stay; only rows change.
+ * Merges small neighbouring chunks into one. Events of single calls then compress as well as batches do, and a search reads
+ * one row where it would read hundreds. Positions stay the same.
  */
 export class Compaction {
   readonly #chunks: Chunks;
-  readonly #marks: Watermarks;
+  readonly #watermarks: Watermarks;
 
-  constructor(chunks: Chunks, marks: Watermarks) {
+  constructor(chunks: Chunks, watermarks: Watermarks) {
     this.#chunks = chunks;
-    this.#marks = marks;
+    this.#watermarks = watermarks;
   }
 
   /** Does one slice inside the caller's transaction. False when there is nothing to merge now. */
   step(now: Time): boolean {
     const end = this.#chunks.firstOfBatches(REMEMBERED_BATCHES);
     let facts = this.#nextFacts(end);
-    let group = nextMerge(facts, end, now);
-    // Chunks that are large already are passed over together: each would otherwise cost reading all these facts.
+    let merge = nextMerge(facts, end, now);
+    // Large chunks are passed in one slice. Each would otherwise cost a read of all these facts.
     let passed: ChunkFacts | undefined;
-    while (group.length === 1 && facts.length > 1) {
-      passed = group[0];
+    while (merge.length === 1 && facts.length > 1) {
+      passed = merge[0];
       facts = facts.slice(1);
-      group = nextMerge(facts, end, now);
+      merge = nextMerge(facts, end, now);
     }
-    if (group.length > 1) this.#merge(group);
-    const last = group.at(-1) ?? passed;
+    if (merge.length > 1) this.#merge(merge);
+    const last = merge.at(-1) ?? passed;
     if (last === undefined) return false;
-    this.#marks.sealedTo = Math.max(this.#marks.sealedTo, last.first + last.n);
+    this.#watermarks.compactedTo = Math.max(this.#watermarks.compactedTo, last.first + last.n);
     return true;
   }
 
   #nextFacts(end: Position): readonly ChunkFacts[] {
-    const { sealedTo } = this.#marks;
-    const few = this.#chunks.factsFrom(sealedTo, FEW_HEADERS);
-    const isEnough = few.length < FEW_HEADERS || mergeableChunks(few, end).length < FEW_HEADERS;
-    return isEnough ? few : this.#chunks.factsFrom(sealedTo, MANY_HEADERS);
+    const { compactedTo } = this.#watermarks;
+    const few = this.#chunks.factsFrom(compactedTo, FEW_FACTS);
+    const isEnough = few.length < FEW_FACTS || mergeableChunks(few, end).length < FEW_FACTS;
+    return isEnough ? few : this.#chunks.factsFrom(compactedTo, MANY_FACTS);
   }
 
-  #merge(group: readonly ChunkFacts[]): void {
-    const first: Position = group[0]!.first;
-    const chunks = group.map((facts) => this.#chunks.at(facts.first)).filter((chunk) => chunk !== undefined);
-    // One that cannot be read stays as it is, and its neighbours with it: what is left of it may still be of use to somebody.
-    if (chunks.length < group.length) return;
+  #merge(all: readonly ChunkFacts[]): void {
+    const first: Position = all[0]!.first;
+    const chunks = all.map((facts) => this.#chunks.at(facts.first)).filter((chunk) => chunk !== undefined);
+    // An unreadable chunk stays as it is, and so do its neighbours: a person may still recover some of it.
+    if (chunks.length < all.length) return;
     const n = chunks.reduce((sum, chunk) => sum + chunk.n, 0);
     const words = (part: 'sources' | 'plans' | 'keys' | 'users') =>
       concatWords(
@@ -72,12 +73,15 @@ export class Compaction {
       );
     const merged: ChunkEvents = {
       n,
-      lines: Buffer.concat(chunks.flatMap(({ body }, nth) => (nth === 0 ? [body] : [LINE_FEED, body]))),
+      lines: concatLines(chunks.map(({ body }) => body)),
       times: concatWords(
         Float64Array,
         chunks.map((chunk) => chunk.times),
       ),
-      ...{ sources: words('sources'), plans: words('plans'), keys: words('keys'), users: words('users') },
+      sources: words('sources'),
+      plans: words('plans'),
+      keys: words('keys'),
+      users: words('users'),
     };
     try {
       for (const chunk of chunks) this.#chunks.delete(chunk);
@@ -90,36 +94,34 @@ export class Compaction {
   }
 }
 
-const LINE_FEED = Uint8Array.of(10);
-
-/** The chunks to be merged now; none while more may come that would go with them. */
+/** The chunks to merge now. None while more chunks may come that fit in. A large chunk stands alone. */
 function nextMerge(facts: readonly ChunkFacts[], end: Position, now: Time): ChunkFacts[] {
-  const group = mergeableChunks(facts, end);
-  const complete = group.length < facts.length && (facts[group.length]?.first ?? end) < end;
-  const events = group.reduce((sum, chunk) => sum + chunk.n, 0);
-  const isDue = complete || events >= FULL_EVENTS || (group[0]?.at ?? now) <= now - MAX_WAIT;
-  return isDue ? group : [];
+  const chunks = mergeableChunks(facts, end);
+  const isComplete = chunks.length < facts.length && (facts[chunks.length]?.first ?? end) < end;
+  const events = chunks.reduce((sum, chunk) => sum + chunk.n, 0);
+  const isDue = isComplete || events >= FULL_EVENTS || (chunks[0]?.at ?? now) <= now - MAX_WAIT;
+  return isDue ? chunks : [];
 }
 
-/** The chunks to be merged next: neighbours that fit into one together. A large chunk stands alone. */
+/** The next neighbours that fit into one chunk, below `end`. */
 function mergeableChunks(facts: readonly ChunkFacts[], end: Position): ChunkFacts[] {
-  const group: ChunkFacts[] = [];
+  const chunks: ChunkFacts[] = [];
   let events = 0;
   let json = 0;
   for (const chunk of facts) {
     events += chunk.n;
     json += chunk.json;
-    // Together they are let go of when the youngest is old enough, so they must be about as old.
-    const together = group.length === 0 || Math.abs(chunk.until - group[0]!.at) <= MAX_WAIT;
-    const fits = events <= MAX_CHUNK_EVENTS && json <= MAX_JSON_BYTES && together;
-    const last = group.at(-1);
-    // What lies between them may be damaged and cannot be seen; merged, what is behind it would move.
+    // Retention drops a chunk when its newest event is old enough, so its events must be about as old.
+    const isAsOld = chunks.length === 0 || Math.abs(chunk.until - chunks[0]!.at) <= MAX_WAIT;
+    const fits = events <= MAX_CHUNK_EVENTS && json <= MAX_JSON_BYTES && isAsOld;
+    const last = chunks.at(-1);
+    // A gap between two chunks may be a damaged one. Merging over it would move the positions after it.
     const isNext = last === undefined || chunk.first === last.first + last.n;
-    if (chunk.first >= end || !isNext || (group.length > 0 && (!fits || chunk.isDamaged))) break;
-    group.push(chunk);
+    if (chunk.first >= end || !isNext || (chunks.length > 0 && (!fits || chunk.isDamaged))) break;
+    chunks.push(chunk);
     if (chunk.isDamaged) break;
   }
-  return group;
+  return chunks;
 }
 
 function concatWords<Words extends Uint32Array | Float64Array>(
@@ -136,27 +138,27 @@ function concatWords<Words extends Uint32Array | Float64Array>(
 }
 
 /**
- * A chunk without some of its events: their lines are empty and their hashes are zero, and the others keep their
- * positions. Sources, times and plans stay, because they say nothing about anybody.
+ * A chunk without some of its events. Their lines are empty and their hashes zero; the others keep their positions. Sources,
+ * times and plans stay, because they tell nothing about a person.
  */
-export function redactEvents(chunk: Chunk, goes: (position: Position) => boolean): ChunkEvents {
+export function redactEvents(chunk: Chunk, isRedacted: (position: Position) => boolean): ChunkEvents {
   const keys = chunk.keys.slice();
   const users = chunk.users.slice();
   const lines: Uint8Array[] = [];
   for (let index = 0; index < chunk.n; index++) {
-    if (index > 0) lines.push(LINE_FEED);
-    if (!goes(chunk.first + index)) {
+    if (!isRedacted(chunk.first + index)) {
       lines.push(storedLine(chunk, chunk.first + index));
       continue;
     }
+    lines.push(EMPTY);
     keys.fill(0, index * 2, index * 2 + 2);
     users.fill(0, index * 2, index * 2 + 2);
   }
   const { n, sources, times, plans } = chunk;
-  return { n, lines: Buffer.concat(lines), sources, times, plans, keys, users };
+  return { n, lines: concatLines(lines), sources, times, plans, keys, users };
 }
 
-/** A chunk of which some events are kept whole, and of some others the messageId alone: dedupe asks for those. */
+/** A chunk that keeps some events whole and only the messageId of some others, for dedupe. */
 export function reduceToIds(
   chunk: Chunk,
   { keepsEvent, keepsId }: { keepsEvent: (position: Position) => boolean; keepsId: (time: Time) => boolean },
@@ -174,8 +176,7 @@ export function reduceToIds(
   lines.forEach((_, index) => {
     if (!keepsEvent(chunk.first + index)) users.fill(0, index * 2, index * 2 + 2);
   });
-  const joined = lines.flatMap((line, index) => (index === 0 ? [line] : [LINE_FEED, line]));
-  return { ...left, users, lines: Buffer.concat(joined) };
+  return { ...left, users, lines: concatLines(lines) };
 }
 
 const EMPTY = Buffer.alloc(0);

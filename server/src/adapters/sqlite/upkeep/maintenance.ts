@@ -9,7 +9,7 @@ import type { KeyIndex } from '../log/key-index.ts';
 import type { UserIndex } from '../log/user-index.ts';
 import type { QueueTables } from '../queue/queue-tables.ts';
 import { Compaction } from './compaction.ts';
-import { type FileSpace, RetentionSweep } from './retention.ts';
+import { type FileSpace, RetentionSweep, type UpkeepStep } from './retention.ts';
 import { Verifier } from './verification.ts';
 
 export interface MaintainMessage {
@@ -30,55 +30,40 @@ export interface SqliteMaintenanceDependencies {
   readonly damage: DamageTable;
   readonly quarantine: Quarantine;
   readonly space: FileSpace;
-  /** How long a messageId is remembered where nobody says. */
+  /** How long a messageId is remembered when `Retention.messageIds` is absent. */
   readonly dedupeWindow: Duration;
 }
 
 /** The background work on the tables, a slice at a time inside the caller's transaction. */
 export class Maintenance {
   readonly #dependencies: SqliteMaintenanceDependencies;
-  readonly #compaction: Compaction;
-  readonly #retention: RetentionSweep;
+  readonly #steps: readonly UpkeepStep[];
   readonly #verifier: Verifier;
 
   constructor(dependencies: SqliteMaintenanceDependencies) {
-    const { chunks, keys, batches, queue, watermarks, damage, quarantine, space, dedupeWindow } =
-      dependencies;
+    const { chunks, keys, users, watermarks, space } = dependencies;
+    const compaction = new Compaction(chunks, watermarks);
     this.#dependencies = dependencies;
-    this.#compaction = new Compaction(chunks, watermarks);
-    this.#verifier = new Verifier({ chunks, keys, marks: watermarks });
-    this.#retention = new RetentionSweep({
-      chunks,
-      keys,
-      queue,
-      batches,
-      marks: watermarks,
-      space,
-      damage,
-      avoided: quarantine,
-      dedupeWindow,
-    });
+    this.#steps = [
+      { name: 'sealing of keys', run: () => keys.flush() },
+      { name: 'merging of chunks', run: (now) => compaction.step(now) },
+      { name: 'filters of users', run: () => users.step() },
+      ...new RetentionSweep(dependencies).steps(),
+      { name: 'giving space back', run: (_, { disk }) => space.vacuum(disk) },
+    ];
+    this.#verifier = new Verifier(dependencies);
   }
 
-  /** Works until the budget is used up. True when there is more to do now. */
+  /** Works until the budget is used up. True when there is more to do now. Verification runs when nothing else does. */
   maintain({ now, retention, budget, mark }: MaintainMessage): boolean {
-    const { keys, users, watermarks, damage, quarantine, space } = this.#dependencies;
+    const { watermarks, damage, quarantine } = this.#dependencies;
     if (mark !== undefined) watermarks.clocks = mark;
     const end = performance.now() + budget;
-    do {
-      const busy =
-        quarantine.guard('sealing of keys', () => keys.flush()) ||
-        quarantine.guard('merging of chunks', () => this.#compaction.step(now)) ||
-        quarantine.guard('filters of users', () => users.step()) ||
-        this.#retention.step(now, retention) ||
-        quarantine.guard('giving space back', () => space.vacuum(retention.disk));
-      if (!busy) {
-        this.#verifier.step(now);
-        damage.write(now);
-        return false;
-      }
-    } while (performance.now() < end);
+    let hasMore = true;
+    do hasMore = this.#steps.some(({ name, run }) => quarantine.guard(name, () => run(now, retention)));
+    while (hasMore && performance.now() < end);
+    if (!hasMore) this.#verifier.step(now);
     damage.write(now);
-    return true;
+    return hasMore;
   }
 }

@@ -1,11 +1,11 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import type { Position } from '../../../model/event.ts';
 import { DAY, type Duration, type Time } from '../../../model/time.ts';
 import type { Damage } from '../../../ports/event-log.ts';
-import { Quarantine, readableRows, unlessDamaged } from '../damage.ts';
+import { Quarantine, readableRows } from '../damage.ts';
 import { Watermarks } from '../installation.ts';
 import { LedgerTable } from '../ledger.ts';
 import { Chunks } from '../log/chunks.ts';
@@ -15,63 +15,63 @@ import { withoutSetChecksum } from '../queue/delivery-set-codec.ts';
 import { FORMAT_WITH_CHECKSUMS } from '../schema.ts';
 import { type RecordRow, recordChecksum } from '../settings/records.ts';
 
-/** How often upkeep looks through everything stored. */
+/** Time between the starts of two rounds. */
 const PERIOD: Duration = DAY;
 
-/** Milliseconds of the writer's time that one slice may take. */
+/** Time that one slice may take on the writer's thread. */
 const SLICE_MS: Duration = 2;
 
-/** Chunks after which it is written down how far it has come, so that a restart does not begin anew. */
+/** Chunks between two writes of the watermark, from which a restart goes on. */
 const CHUNKS_PER_SAVE = 4096;
 
 export interface VerifierDependencies {
   readonly chunks: Chunks;
   readonly keys: KeyIndex;
-  readonly marks: Watermarks;
+  readonly watermarks: Watermarks;
 }
 
 /**
- * Reads everything stored once a day, a little each second, so that damage is found while a backup from before it still
- * exists. What is found is told by the parts themselves: chunks to `onDamage`; keys and users are made anew.
+ * Reads every chunk and every sorted run once a day, a little each second, so that damage is found while a backup from
+ * before it still exists. A damaged chunk is reported to `ChunksOptions.onDamage`; damaged keys and users are repaired.
  */
 export class Verifier {
-  readonly #parts: VerifierDependencies;
+  readonly #dependencies: VerifierDependencies;
   #position: Position;
-  #sinceNoted = 0;
-  /** Of the run that is looked through: its place among the runs, and the next page. */
+  #sinceSaved = 0;
+  /** The place of the run under way among the runs, and its next page. */
   #page: { run: number; page: number } | undefined;
 
-  constructor(parts: VerifierDependencies) {
-    this.#parts = parts;
-    this.#position = parts.marks.verifiedTo;
+  constructor(dependencies: VerifierDependencies) {
+    this.#dependencies = dependencies;
+    this.#position = dependencies.watermarks.verifiedTo;
   }
 
-  /** Does one slice inside the caller's transaction, when it is time for a round or one is under way. */
+  /** Does one slice inside the caller's transaction, when a round is due or under way. */
   step(now: Time): void {
-    const { marks } = this.#parts;
+    const { watermarks } = this.#dependencies;
     const isUnderWay = this.#position > 0 || this.#page !== undefined;
-    const isTime = now >= marks.verifyBegan + PERIOD || now < marks.verifyBegan;
+    const isTime = now >= watermarks.verifyBegan + PERIOD || now < watermarks.verifyBegan;
     if (!isUnderWay && !isTime) return;
-    if (!isUnderWay) marks.verifyBegan = now;
+    if (!isUnderWay) watermarks.verifyBegan = now;
     const end = performance.now() + SLICE_MS;
     while (performance.now() < end) {
       if (this.#next()) continue;
       this.#position = 0;
       this.#page = undefined;
-      if (marks.verifiedTo > 0) marks.verifiedTo = 0;
+      if (watermarks.verifiedTo > 0) watermarks.verifiedTo = 0;
       return;
     }
   }
 
-  /** Looks at one chunk or one page of a run; false at the end of the round. */
+  /** Checks one chunk or one page of a run. False at the end of the round. */
   #next(): boolean {
-    const { chunks, keys, marks } = this.#parts;
+    const { chunks, keys, watermarks } = this.#dependencies;
     if (this.#page === undefined) {
       const next = chunks.verify(this.#position);
       if (next === undefined) this.#page = { run: 0, page: 0 };
       else {
         this.#position = next;
-        if (++this.#sinceNoted % CHUNKS_PER_SAVE === 0) marks.verifiedTo = next;
+        if (++this.#sinceSaved % CHUNKS_PER_SAVE === 0) watermarks.verifiedTo = next;
       }
       return true;
     }
@@ -81,15 +81,15 @@ export class Verifier {
 }
 
 /**
- * Reads every row of a file and checks its checksums; undefined when all hold. `progress`: how many positions of how many
- * have been looked at. Of a file of format 1 only what it says of itself can be checked.
+ * Reads every row of a database file and checks its checksums; undefined when all hold, or when its format has none.
+ * `progress` is called with the positions checked so far and all positions.
  */
 export function verifyFile(
   path: string,
-  progress: (looked: number, of: number) => void = () => {},
+  progress: (checked: number, of: number) => void = () => {},
 ): Damage | undefined {
   if (!existsSync(path)) return undefined;
-  // Immutable: SQLite makes no file beside it, and takes no lock.
+  // Immutable: SQLite takes no lock and makes no file beside it.
   const address = pathToFileURL(path);
   address.searchParams.set('immutable', '1');
   const database = new DatabaseSync(address, { readOnly: true });
@@ -104,46 +104,53 @@ export function verifyFile(
 
 function damageIn(
   database: DatabaseSync,
-  progress: (looked: number, of: number) => void,
+  progress: (checked: number, of: number) => void,
 ): Damage | undefined {
   let events = 0;
   const others = new Set<string>();
-  const marks = new Watermarks(database);
+  const quarantine = new Quarantine();
+  const watermarks = new Watermarks(database);
   const chunks = new Chunks(database, {
-    sumsFrom: marks.checksumsFrom,
+    sumsFrom: watermarks.checksumsFrom,
     stored: new LedgerTable(database).total('source', 'accepted'),
-    retainedFrom: () => marks.retainedFrom,
+    retainedFrom: () => watermarks.retainedFrom,
     hash: keyHash(new Uint8Array(8)),
     isReadOnly: true,
-    avoided: new Quarantine(),
+    quarantine,
     onDamage: (_, n) => {
       events += n;
     },
   });
   for (let at: Position | undefined = 0; at !== undefined; at = chunks.verify(at)) progress(at, chunks.next);
-  const deliveries = damagedSets(database, 'pending');
-  if (damagedSets(database, 'dead_letter') > 0) others.add('dead letters');
+  const deliveries = damagedDeliveries(database, 'pending', quarantine);
+  if (damagedDeliveries(database, 'dead_letter', quarantine) > 0) others.add('dead letters');
   const records = database.prepare('select id, kind, name, version, gone, document, sum from record');
-  for (const row of rowsOf<RecordRow & { sum: number }>(records))
+  const recordRows = quarantine.unlessDamaged(() => records.all() as unknown as SummedRecord[]) ?? [];
+  for (const row of recordRows)
     if (row.sum !== recordChecksum(row)) others.add(`the record of ${row.kind} ${JSON.stringify(row.name)}`);
   if (events + deliveries + others.size === 0) return undefined;
   return { events, deliveries, others: [...others] };
 }
 
-/** How many deliveries are in sets that cannot be read. */
-function damagedSets(database: DatabaseSync, table: 'pending' | 'dead_letter'): number {
+/** How many deliveries the damaged sets of a table hold. */
+function damagedDeliveries(
+  database: DatabaseSync,
+  table: 'pending' | 'dead_letter',
+  quarantine: Quarantine,
+): number {
   const statement = database.prepare(
     `select rowid as id, destination, n, refs from ${table} where rowid >= ? order by rowid`,
   );
   const rowsFrom = (key: number) => statement.iterate(key) as Iterable<unknown> as Iterable<SetRow>;
-  const walk = {
+  const scan = {
     start: 0,
     end: Number.MAX_SAFE_INTEGER,
-    towards: 1,
-    keyBehind: ({ id }: SetRow) => id + 1,
+    direction: 1,
+    nextKey: ({ id }: SetRow) => id + 1,
+    quarantine,
   } as const;
   let deliveries = 0;
-  for (const { destination, n, refs } of readableRows(rowsFrom, walk))
+  for (const { destination, n, refs } of readableRows(rowsFrom, scan))
     if (withoutSetChecksum(destination, refs) === undefined) deliveries += n;
   return deliveries;
 }
@@ -155,17 +162,15 @@ interface SetRow {
   readonly refs: Uint8Array;
 }
 
-function rowsOf<Row>(statement: StatementSync): Row[] {
-  return unlessDamaged(() => statement.all() as unknown as Row[]) ?? [];
-}
+type SummedRecord = RecordRow & { readonly sum: number };
 
 /**
- * The same of the data folder of a server that does not run. `later`: its write-ahead log was not emptied into the file at the
- * last stop, so that the file alone says too little.
+ * The same for the data folder of a server that does not run; undefined when it has no database. `later`: pages are still in
+ * the write-ahead log since the last stop, so the file alone is not enough.
  */
 export function verifyFolder(
   folder: string,
-  progress?: (looked: number, of: number) => void,
+  progress?: (checked: number, of: number) => void,
 ): { readonly damage?: Damage } | 'later' | undefined {
   const path = join(folder, 'millrace.db');
   if (!existsSync(path)) return undefined;

@@ -1,0 +1,321 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { Position } from '../../../model/event.ts';
+import type { Time } from '../../../model/time.ts';
+import { type Quarantine, type RowScan, readableRows, UnwritableChunksError } from '../damage.ts';
+import {
+  type ChecksumSeed,
+  type ChunkRow,
+  checkNumbers,
+  type HeadRow,
+  type NumbersRow,
+} from './chunk-codec.ts';
+
+/** The most events of a chunk: enough to compress well, few enough to read one event quickly. */
+export const MAX_CHUNK_EVENTS = 500;
+
+/**
+ * Stages of a chunk, as stored in column "stage". Erasure keeps the stage.
+ *
+ *               append
+ *                 │
+ *                 ▼
+ *               FRESH ──compaction──▶ COMPACTED
+ *                 │                       │
+ *                 └───────────┬───────────┘
+ *                             │ the retention of its events ends, or space is short
+ *          ┌──────────────────┼───────────────────────┐
+ *          │ it has           │ it has only           │ it has neither
+ *          │ dead letters     │ recent messageIds     │
+ *          ▼                  ▼                       ▼
+ *       REMNANT ─────────▶ IDS_ONLY ────────────▶ row deleted
+ *          │    dead letters          messageIds      ▲
+ *          │    expire                expire          │
+ *          └──────────────────────────────────────────┘
+ */
+export const FRESH = 0;
+export const COMPACTED = 1;
+/** Only events of dead letters are left, and recent messageIds. */
+export const REMNANT = 2;
+/** Only recent messageIds are left. */
+export const IDS_ONLY = 3;
+
+export interface ChunkRowsOptions {
+  /** Rows of lower positions may have no checksums: format 1 wrote them. */
+  readonly sumsFrom: Position;
+  /** How many events were ever stored, by the ledger. Each of them has a position. */
+  readonly stored: number;
+  /** Events below are past their retention. A gap there is no loss. */
+  readonly retainedFrom: () => Position;
+  readonly quarantine: Quarantine;
+}
+
+/** What is known of a chunk without its events. */
+export interface ChunkFacts {
+  readonly first: Position;
+  readonly n: number;
+  readonly at: Time;
+  readonly until: Time;
+  readonly json: number;
+  readonly stage: number;
+  /** The chunk cannot be written, or its numbers cannot be read and are estimated from its neighbours. */
+  readonly isDamaged: boolean;
+}
+
+/**
+ * Rows of the table `chunk`, read and written around damage. A row counts only when the checksum of its numbers holds. Reads
+ * skip an unreadable row and quarantine it; a write that meets damage throws an `UnwritableChunksError`.
+ */
+export class ChunkRows {
+  readonly #sql: ReturnType<typeof statements>;
+  readonly #database: DatabaseSync;
+  readonly #options: ChunkRowsOptions;
+  #next: Position;
+
+  constructor(database: DatabaseSync, options: ChunkRowsOptions) {
+    this.#database = database;
+    this.#sql = statements(database);
+    this.#options = options;
+    // If the last rows are unreadable, their positions must not be used again: deliveries may refer to them.
+    this.#next = Math.max(this.#endOfLog(), options.stored);
+  }
+
+  /** The end of the last row. Retention never drops the newest row, so the log goes on where it ended. */
+  #endOfLog(): Position {
+    let unreadable = 0;
+    for (const row of this.#rowsBelow(this.#sql.factsBelow, Number.MAX_SAFE_INTEGER)) {
+      // Each unreadable row after the last trusted one may have held this many events.
+      if (this.isTrusted(row)) return row.first + row.n + unreadable * MAX_CHUNK_EVENTS;
+      unreadable++;
+    }
+    return unreadable * MAX_CHUNK_EVENTS;
+  }
+
+  /** The position of the next event. */
+  get next(): Position {
+    return this.#next;
+  }
+
+  /** Writes a row, in place of the one that begins at the same position. */
+  put(row: ChunkRow): void {
+    const end = row.first + row.n;
+    this.#write(row.first, end, () => this.#put(row));
+    if (end > this.#next) this.#next = end;
+  }
+
+  #put(row: ChunkRow): void {
+    this.#sql.put.run(
+      row.first,
+      row.n,
+      row.at,
+      row.until,
+      row.codec,
+      row.json,
+      row.stage,
+      row.batch,
+      row.answer,
+      row.sources,
+      row.times,
+      row.plans,
+      row.keys,
+      row.users,
+      row.body,
+    );
+  }
+
+  delete(first: Position, n: number): void {
+    this.#write(first, first + n, () => this.#sql.delete.run(first));
+  }
+
+  /** Deletes all rows that begin in a range of positions, readable or not. */
+  deleteBetween(first: Position, end: Position): void {
+    this.#sql.deleteBetween.run(first, end);
+  }
+
+  #write(first: Position, end: Position, write: () => void): void {
+    try {
+      write();
+    } catch (error) {
+      const { quarantine } = this.#options;
+      throw quarantine.isConfirmedDamage(error) ? new UnwritableChunksError(first, end, error) : error;
+    }
+  }
+
+  /** The row of the last chunk that begins at a position or below; undefined when it cannot be read. */
+  find(position: Position): ChunkRow | undefined {
+    return this.#rowAt<ChunkRow>(this.#sql.find, position);
+  }
+
+  /** The same without keys, users and body. */
+  head(position: Position): HeadRow | undefined {
+    return this.#rowAt<HeadRow>(this.#sql.head, position);
+  }
+
+  #rowAt<Row extends NumbersRow>(sql: StatementSync, position: Position): Row | undefined {
+    const { quarantine } = this.#options;
+    if (quarantine.overlaps({ first: position, end: position + 1 })) return undefined;
+    const read = quarantine.unlessDamaged(() => ({ row: sql.get(position) as unknown as Row | undefined }));
+    if (read === undefined) {
+      const { first, n } = this.extentOf(position);
+      quarantine.addRange(first, first + n, this.#database);
+    }
+    const row = read?.row;
+    // When a page is in the wrong place, SQLite may answer with a row of a higher position.
+    return row !== undefined && row.first <= position ? row : undefined;
+  }
+
+  /** The seed of a row's checksums; undefined when its numbers are damaged. */
+  seedOf(row: NumbersRow): ChecksumSeed | undefined {
+    return checkNumbers(row, this.#options.sumsFrom);
+  }
+
+  isTrusted(row: NumbersRow): boolean {
+    return this.seedOf(row) !== undefined;
+  }
+
+  /** Whether an event should be at a position that no readable row holds. */
+  isDamaged(position: Position): boolean {
+    const { quarantine, retainedFrom } = this.#options;
+    if (position >= this.#next) return false;
+    if (quarantine.overlaps({ first: position, end: position + 1 })) return true;
+    if (position >= retainedFrom()) return true;
+    // Past the retention most rows are gone, so only a row that exists can be damaged.
+    const read = quarantine.unlessDamaged(() => ({
+      row: this.#sql.facts.get(position) as NumbersRow | undefined,
+    }));
+    if (read === undefined) return true;
+    if (read.row === undefined) return false;
+    const { first, n } = read.row;
+    return !this.isTrusted(read.row) || (position >= first && position < first + n);
+  }
+
+  /** The positions of an unreadable chunk: from the end of the row before to the start of the row after. */
+  extentOf(position: Position): { first: Position; n: number } {
+    const before = this.factsBelow(position + 1, 1)[0];
+    if (before !== undefined && !before.isDamaged && position < before.first + before.n) return before;
+    const end = before === undefined ? 0 : before.isDamaged ? before.first : before.first + before.n;
+    const first = Math.max(end, Math.min(position, this.#options.retainedFrom()));
+    const after = this.factsFrom(position + 1, 1)[0]?.first ?? this.#next;
+    return { first, n: Math.max(1, after - first) };
+  }
+
+  /** The start of the chunk that holds a position; the position itself when none does. */
+  firstAt(position: Position): Position {
+    const row = this.#rowAt(this.#sql.facts, position);
+    return row && this.isTrusted(row) ? row.first : position;
+  }
+
+  /** Facts of at most `limit` chunks that begin at a position or above. */
+  factsFrom(position: Position, limit: number): ChunkFacts[] {
+    const rows = this.#rowsFrom(this.#sql.factsFrom, position);
+    return this.#factsOf(firstRows(rows, limit), position);
+  }
+
+  /** Facts of at most `limit` chunks that begin below a position, the newest first. */
+  factsBelow(position: Position, limit: number): ChunkFacts[] {
+    const rows = this.#rowsBelow(this.#sql.factsBelow, position);
+    return this.#factsOf(firstRows(rows, limit).reverse(), 0).reverse();
+  }
+
+  /** Estimates damaged numbers from the neighbours. No chunk begins below `from`. */
+  #factsOf(rows: readonly NumbersRow[], from: Position): ChunkFacts[] {
+    const trusted = rows.map((row) => this.isTrusted(row));
+    let end = from;
+    let [at, until] = [0, 0];
+    return rows.map((row, nth) => {
+      if (trusted[nth]) {
+        end = row.first + row.n;
+        [at, until] = [row.at, row.until];
+        return { ...row, isDamaged: this.#options.quarantine.overlaps({ first: row.first, end }) };
+      }
+      const next = rows.find((_, other) => other > nth && trusted[other]);
+      const after = next?.first ?? Math.max(end, this.#next);
+      const first = row.first >= end && row.first < after ? row.first : Math.min(end, after);
+      if (end === from && next !== undefined) [at, until] = [next.at, next.until];
+      end = first;
+      const n = Math.min(after - first, MAX_CHUNK_EVENTS);
+      return { first, n, at, until, json: 0, stage: COMPACTED, isDamaged: true };
+    });
+  }
+
+  /** Rows with their keys, from the chunk of a position on. */
+  keysFrom(position: Position): Generator<NumbersRow & Pick<ChunkRow, 'keys'>> {
+    return this.#rowsFrom(this.#sql.keysFrom, this.firstAt(position));
+  }
+
+  /** Rows with their users, below a position, the newest first. */
+  usersBelow(position: Position): Generator<NumbersRow & Pick<ChunkRow, 'users'>> {
+    return this.#rowsBelow(this.#sql.usersBelow, position);
+  }
+
+  /** The start of the chunk of the last `batches`th batch; 0 when there are fewer batches with a chunk. */
+  firstOfBatches(batches: number): Position {
+    let left = batches;
+    const rows = this.#rowsBelow<NumbersRow & { isFresh: number }>(
+      this.#sql.freshBelow,
+      Number.MAX_SAFE_INTEGER,
+    );
+    for (const { first, isFresh } of rows) if (isFresh === 1 && --left === 0) return first;
+    return 0;
+  }
+
+  #rowsFrom<Row extends NumbersRow>(sql: StatementSync, start: Position): Generator<Row> {
+    const nextKey = (row: Row) => row.first + (this.isTrusted(row) ? row.n : 1);
+    return this.#rows(sql, { start, end: this.#next, direction: 1, nextKey });
+  }
+
+  #rowsBelow<Row extends NumbersRow>(sql: StatementSync, start: Position): Generator<Row> {
+    return this.#rows(sql, { start, end: 0, direction: -1, nextKey: ({ first }: Row) => first });
+  }
+
+  #rows<Row extends NumbersRow>(
+    sql: StatementSync,
+    scan: Pick<RowScan<Row>, 'start' | 'end' | 'direction' | 'nextKey'>,
+  ): Generator<Row> {
+    const { quarantine } = this.#options;
+    const add = (from: Position, to: Position) => {
+      // A readable chunk may begin below the range and reach into it.
+      const row = quarantine.unlessDamaged(() => this.#sql.factsBelow.get(from) as NumbersRow | undefined);
+      const reachesIn = row !== undefined && row.first < from && this.isTrusted(row);
+      quarantine.addRange(reachesIn ? Math.max(from, row.first + row.n) : from, to, this.#database);
+    };
+    const unreadable = { skip: quarantine.skip.bind(quarantine), add };
+    const rowsFrom = (key: number) => sql.iterate(key) as Iterable<unknown> as Iterable<Row>;
+    return readableRows(rowsFrom, { ...scan, quarantine, unreadable });
+  }
+}
+
+function firstRows<Row>(rows: Iterable<Row>, limit: number): Row[] {
+  const first: Row[] = [];
+  for (const row of rows) {
+    if (first.length === limit) break;
+    first.push(row);
+  }
+  return first;
+}
+
+const NUMBER_COLUMNS = 'first, n, at, until, codec, json, stage';
+const HEAD_COLUMNS = `${NUMBER_COLUMNS}, batch, answer, sources, times, plans`;
+
+function statements(database: DatabaseSync) {
+  const prepare = (sql: string): StatementSync => database.prepare(sql);
+  return {
+    put: prepare(
+      `insert or replace into chunk(first, n, at, until, codec, json, stage, batch, answer, sources, times, plans, keys, users, body)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    ),
+    delete: prepare('delete from chunk where first = ?'),
+    deleteBetween: prepare('delete from chunk where first >= ? and first < ?'),
+    find: prepare(
+      `select ${HEAD_COLUMNS}, keys, users, body from chunk where first <= ? order by first desc limit 1`,
+    ),
+    head: prepare(`select ${HEAD_COLUMNS} from chunk where first <= ? order by first desc limit 1`),
+    facts: prepare(`select ${NUMBER_COLUMNS} from chunk where first <= ? order by first desc limit 1`),
+    factsFrom: prepare(`select ${NUMBER_COLUMNS} from chunk where first >= ? order by first`),
+    factsBelow: prepare(`select ${NUMBER_COLUMNS} from chunk where first < ? order by first desc`),
+    keysFrom: prepare(`select ${NUMBER_COLUMNS}, keys from chunk where first >= ? order by first`),
+    usersBelow: prepare(`select ${NUMBER_COLUMNS}, users from chunk where first < ? order by first desc`),
+    freshBelow: prepare(
+      `select ${NUMBER_COLUMNS}, batch is not null as isFresh from chunk where first < ? order by first desc`,
+    ),
+  };
+}

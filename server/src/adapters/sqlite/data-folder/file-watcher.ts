@@ -4,19 +4,19 @@ import type { Checkpoints } from '../wal/checkpoints.ts';
 import { DATABASE_FILE, WAL_FILE, WAL_MAGIC, walPath } from './files.ts';
 import type { HighWaterMark } from './high-water-mark.ts';
 
-/** Milliseconds between two looks at the folder. Commits go on for at most so long without one. */
+/** Milliseconds between two checks of the folder. Commits go on for at most this long without a check. */
 const CHECK_INTERVAL = 250;
 
 export interface FileWatcherDependencies {
   readonly mark: HighWaterMark;
   readonly checkpoints: Checkpoints;
-  /** Whether the writer has a handle. Without one the next request opens the files anew, and looks whether they are ours. */
+  /** Whether the writer has a handle. Without one, the next request opens the files and checks them itself. */
   readonly isOpen: () => boolean;
-  /** Told why the open files are no longer those of the folder, and `undefined` when they are again. */
+  /** Called with the problem when the open files are no longer those in the folder, and with undefined when they are again. */
   readonly report: (problem: string | undefined) => void;
 }
 
-/** Sees to it that nothing is written and nothing read while the files that are open are not those in the folder. */
+/** Watches whether the open files are still those in the folder. While they are not, nothing may be read or written. */
 export class FileWatcher {
   readonly #files: OpenFiles;
   readonly #dependencies: FileWatcherDependencies;
@@ -24,36 +24,36 @@ export class FileWatcher {
   #checkedAt = performance.now();
   #problem: string | undefined;
 
-  /** Begins, with files that have just been opened. */
-  constructor(folder: string, tools: FileWatcherDependencies) {
+  /** Starts watching. SQLite must have just opened the files. */
+  constructor(folder: string, dependencies: FileWatcherDependencies) {
     this.#files = new OpenFiles(folder);
-    this.#dependencies = tools;
+    this.#dependencies = dependencies;
     this.#timer = setInterval(() => this.#check(), CHECK_INTERVAL);
     this.#files.opened();
   }
 
-  /** Call before the files are opened anew, when nobody has them open. */
+  /** Call after SQLite has closed the files and before it opens them again. */
   pause(): void {
     this.#files.closed();
   }
 
-  /** Call when they have been. */
+  /** Call after SQLite has opened them again. */
   resume(): void {
     this.#files.opened();
   }
 
-  /** Call before the log is emptied. */
+  /** Call before the write-ahead log is truncated. */
   walTruncated(): void {
     this.#files.walTruncated();
   }
 
-  /** Call when the files are closed for good. */
+  /** Call after the files were closed for good. */
   stop(): void {
     clearInterval(this.#timer);
     this.#files.closed();
   }
 
-  /** Why nothing can be stored or read now. */
+  /** Why nothing can be stored or read now; undefined when all is well. */
   problem(): string | undefined {
     if (performance.now() - this.#checkedAt > CHECK_INTERVAL) this.#check();
     return this.#problem;
@@ -72,27 +72,27 @@ export class FileWatcher {
   }
 }
 
-/** What tells one file from every other for as long as it is open. */
+/** Device and inode identify a file while it is open. */
 interface FileIdentity {
   readonly device: bigint;
   readonly inode: bigint;
 }
 
-/** What became of a file that is open. */
+/** A change to an open file. */
 type FileChange = 'removed' | 'replaced' | 'emptied';
 
-/** What is wrong with the open files; absent: nothing. */
+/** A problem with the open files. */
 export interface FileProblem {
   readonly reason: string;
-  /** Everything the store holds can be copied into its file: only the name of the log is gone. */
+  /** Only the name of the write-ahead log is gone: its pages can still be copied into the database file. */
   readonly isRecoverable: boolean;
 }
 
 const DATABASE_MAGIC = Buffer.from('SQLite format 3\0');
 
 /**
- * Notices that the files that are open are no longer those in the folder, or were emptied. Commits into them would succeed
- * and be gone with the process.
+ * Detects that the open files were removed, replaced or emptied. Commits into them would succeed and be lost with the
+ * process.
  */
 export class OpenFiles {
   readonly #folder: string;
@@ -101,11 +101,11 @@ export class OpenFiles {
   #database: FileIdentity | undefined;
   #log: FileIdentity | undefined;
   /**
-   * The file once more, to read its first bytes. Opened after the handles of SQLite and closed after them: the locks of a
-   * process on a file end with the first close of it, by whomever.
+   * A second handle of the database file, to read its first bytes. It is opened and closed after the handles of SQLite,
+   * because the first close of a file releases all locks of the process on it.
    */
   #handle: number | undefined;
-  /** Nothing has been in the log since we emptied it. */
+  /** Whether the log has been empty since the last truncation. */
   #isWalEmpty = true;
 
   constructor(folder: string) {
@@ -114,7 +114,7 @@ export class OpenFiles {
     this.#logPath = walPath(folder);
   }
 
-  /** Call when SQLite has just opened the files. */
+  /** Call after SQLite has opened the files. */
   opened(): void {
     this.#logPath = walPath(this.#folder);
     this.#database = identityOf(statsOf(this.#path));
@@ -123,17 +123,17 @@ export class OpenFiles {
     try {
       this.#handle = openSync(this.#path, 'r');
     } catch {
-      // The file is watched by its name alone.
+      // Without the handle, the file is watched by its name alone.
     }
   }
 
-  /** Call when SQLite has closed them. */
+  /** Call after SQLite has closed the files. */
   closed(): void {
     if (this.#handle !== undefined) closeSync(this.#handle);
     this.#handle = undefined;
   }
 
-  /** Call before the log is emptied. */
+  /** Call before the write-ahead log is truncated. */
   walTruncated(): void {
     this.#isWalEmpty = true;
   }
@@ -157,7 +157,7 @@ export class OpenFiles {
     };
   }
 
-  /** It may have grown again since: what is written goes to where it would have stood. */
+  /** An emptied file may have grown again: SQLite writes pages at their old places. Its first bytes are then zero. */
   #databaseChange(): FileChange | undefined {
     if (this.#handle === undefined) return undefined;
     const beginning = firstBytes(this.#handle, DATABASE_MAGIC.length);
@@ -172,12 +172,12 @@ export class OpenFiles {
       beginning = firstBytes(handle, WAL_MAGIC.length);
       closeSync(handle);
     } catch {
-      // Too many open files, say: the next look tells more.
+      // A passing error, such as too many open files. The next check tells more.
     }
     if (beginning === undefined) return undefined;
     if (beginning.length === 0) return this.#isWalEmpty ? undefined : 'emptied';
     this.#isWalEmpty = false;
-    // The last bit differs between machines.
+    // The last bit differs with the byte order of the machine.
     return beginning.subarray(0, -1).equals(WAL_MAGIC.subarray(0, -1)) ? undefined : 'emptied';
   }
 }
@@ -193,12 +193,12 @@ function statsOf(path: string): BigIntStats | undefined {
   try {
     return statSync(path, { bigint: true, throwIfNoEntry: false });
   } catch {
-    // A path that cannot be walked any more leads to no file.
+    // A path that cannot be followed leads to no file.
     return undefined;
   }
 }
 
-/** Fewer bytes when the file ends before; nothing when the disk does not say. */
+/** Fewer bytes when the file is shorter; undefined when it cannot be read. */
 function firstBytes(handle: number, length: number): Buffer | undefined {
   const bytes = Buffer.alloc(length);
   try {

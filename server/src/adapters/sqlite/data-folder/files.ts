@@ -2,11 +2,11 @@ import { closeSync, openSync, readSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** The store's file, and its write-ahead log. */
+/** Names of the database file and of its write-ahead log. */
 export const DATABASE_FILE = 'millrace.db';
 export const WAL_FILE = 'millrace.db-wal';
 
-/** Where the log is: beside the file itself, also when that is reached by a symbolic link. */
+/** The path of the write-ahead log: beside the real database file, also when a symbolic link leads there. */
 export function walPath(folder: string): string {
   try {
     return `${realpathSync(join(folder, DATABASE_FILE))}-wal`;
@@ -16,22 +16,22 @@ export function walPath(folder: string): string {
 }
 
 /**
- * The store's file, for every connection of the process that works on it. It is made where there is none only in the
- * mode `rwc`: a store that has vanished is not to be replaced by an empty one.
+ * The URI of the database file, for every connection of the server. Only the mode `rwc` creates a missing file, so that a
+ * store that has vanished is not replaced by an empty one.
  *
- * With this way of reaching files (`unix-excl`) the index of the write-ahead log is in the memory of the process, and other
- * processes are kept out. By default it is a file of its own. SQLite 3.53 then loses what is in the log when that file can
- * be opened neither for writing nor for reading, and once again for reading only when the connection is closed: the log
- * is taken for empty and deleted. See docs/decisions/0008-write-ahead-log.md.
+ * The VFS `unix-excl` keeps the index of the write-ahead log in the memory of the process and keeps other processes out. By
+ * default the index is a file. SQLite 3.53 then loses the content of the log when it cannot open that file, neither for
+ * writing nor for reading; and also when it can open it only for reading and the connection is closed. In both cases it takes
+ * the log for empty and deletes it. See docs/decisions/0008-write-ahead-log.md.
  */
 export function databaseUri(folder: string, mode: 'ro' | 'rw' | 'rwc' = 'rw'): string {
   return `${urlOf(folder)}?${process.platform === 'win32' ? '' : 'vfs=unix-excl&'}mode=${mode}`;
 }
 
-/** The same for a look by a read-only connection that is alone and leaves no trace, with its write-ahead log or without. */
+/** The URI for a read-only connection while nobody else has the file open. It leaves no trace. `withLog`: reads the log too. */
 export function readOnlyUri(folder: string, withLog: boolean): string {
   if (!withLog) return `${urlOf(folder)}?immutable=1`;
-  // No locks: a read-only connection could not have the one that keeps the index of the log in memory.
+  // Without locks: a read-only connection cannot get the lock that keeps the index of the log in memory.
   return process.platform === 'win32' ? urlOf(folder) : `${urlOf(folder)}?vfs=unix-none`;
 }
 
@@ -39,19 +39,16 @@ function urlOf(folder: string): string {
   return pathToFileURL(join(folder, DATABASE_FILE)).href;
 }
 
-/** Sizes of the format: sqlite.org/fileformat2.html#walformat. */
+/** Sizes of the log's format: sqlite.org/fileformat2.html#walformat. */
 const HEADER = 32;
 const FRAME_HEADER = 24;
 const SMALLEST_PAGE = 512;
 const LARGEST_PAGE = 65536;
-/** How it begins; the last bit says in which order of bytes the sums were made. */
+/** The first bytes of a log. The last bit gives the byte order of its checksums. */
 export const WAL_MAGIC = Buffer.from('377f0682', 'hex');
 const MAGIC = WAL_MAGIC.readUInt32BE(0);
 
-/**
- * Whether a write-ahead log begins with a transaction that is whole, its header included. SQLite takes one that does not
- * for empty, and deletes it when it is closed.
- */
+/** Whether a write-ahead log begins with a whole transaction. SQLite takes any other log for empty and deletes it on close. */
 export function startsWithTransaction(path: string): boolean {
   let handle: number;
   try {
@@ -91,14 +88,14 @@ function readTransaction(handle: number): boolean {
   return false;
 }
 
-/** False when the file ends before. */
+/** False when the file is shorter. */
 function readFully(bytes: Buffer, handle: number, at: number): boolean {
   return readSync(handle, bytes, 0, bytes.length, at) === bytes.length;
 }
 
 type WalChecksum = readonly [number, number];
 
-/** The checksum of the format, continued from `before`; the bytes are a whole number of pairs of words. */
+/** The log's checksum, continued from `before`. The bytes are a whole number of pairs of words. */
 function walChecksum(bytes: Buffer, before: WalChecksum, isBigEndian: boolean): WalChecksum {
   let [first, second] = before;
   const word = (at: number) => (isBigEndian ? bytes.readUInt32BE(at) : bytes.readUInt32LE(at));

@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-test('whoever keeps a folder is found by those who ask, who are not in the way of the next', () => {
+test('the process that has locked a folder is found, and finding it does not prevent the next lock', () => {
   expect(folderUser(folder)).toEqual({ isInUse: false });
   const lock = lockFolder(folder);
   expect(folderUser(folder)).toEqual({ isInUse: true, pid: process.pid });
@@ -19,7 +19,7 @@ test('whoever keeps a folder is found by those who ask, who are not in the way o
   lockFolder(folder).release();
 });
 
-test('asking makes no file, in no folder', () => {
+test('looking for the process makes no file', () => {
   expect(folderUser(join(folder, 'none'))).toEqual({ isInUse: false });
   folderUser(folder);
   expect(readdirSync(folder)).toEqual([]);

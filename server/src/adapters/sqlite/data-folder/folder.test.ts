@@ -11,15 +11,15 @@ describe('the data folder', () => {
   });
   afterEach(() => rmSync(parent, { recursive: true }));
 
-  it('is made for its owner alone, with the folders above it', () => {
+  it('is made with the folders above it, for its owner alone', () => {
     makeFolder(join(parent, 'deep', 'data'));
     expect(statSync(join(parent, 'deep', 'data')).mode & 0o777).toBe(0o700);
   });
 
-  it('that cannot be made is refused at once, below a file and where the system makes none', () => {
+  it('is refused at once where none can be made: below a file, and where the system refuses', () => {
     writeFileSync(join(parent, 'file'), '');
     const impossible = [join(parent, 'file'), join(parent, 'file', 'data'), join(parent, 'x'.repeat(300))];
-    // There is a folder above, and the system says that there is none.
+    // The parent exists, and the system answers that it does not.
     if (process.platform === 'linux') impossible.push('/proc/millrace', '/proc/millrace/data');
     for (const path of impossible) {
       expect(() => makeFolder(path)).toThrow(

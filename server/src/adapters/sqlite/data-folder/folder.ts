@@ -6,14 +6,14 @@ import type { Logger } from '../../../ports/logger.ts';
 import { errorCode } from '../database.ts';
 import { MARK_FILE } from './high-water-mark.ts';
 
-/** What stands in a data folder is people's data: it is for its owner alone. */
+/** Rights of a data folder. It holds personal data, so only its owner may read it. */
 export const OWNER_ONLY = 0o700;
 const GROUP_AND_OTHERS = 0o077;
 
-/** Names that Millrace gives in a data folder, and what file systems and orchestrators put into an empty one. */
+/** Names of Millrace's files in a data folder, and of what file systems and orchestrators put into an empty one. */
 const OUR_NAMES = /^(millrace\.db.*|lock\.db.*|owner|high-water-mark.*|admin-token.*|lost\+found)$/;
 
-/** Makes the data folder if need be, and the folders above it. */
+/** Makes the data folder and the folders above it, if they are missing. Throws a `StorageError`. */
 export function makeFolder(folder: string): void {
   try {
     makeOne(resolve(folder));
@@ -25,26 +25,26 @@ export function makeFolder(folder: string): void {
   }
 }
 
-/** One at a time: `recursive` of Node never ends where the system makes none though there is one above, such as in /proc. */
+/** Makes one folder at a time. Node's `recursive` never ends where the system refuses although the parent exists (/proc). */
 function makeOne(path: string): void {
   const parent = dirname(path);
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
   if (parent !== path && statSync(parent, { throwIfNoEntry: false }) === undefined) makeOne(parent);
   mkdirSync(path, { mode: OWNER_ONLY });
-  // Whatever the umask.
+  // `mkdir` applies the umask; this does not.
   chmodSync(path, OWNER_ONLY);
 }
 
-/** An empty folder that somebody made beforehand is made theirs alone, where the system lets us. */
+/** Takes the rights of others from an existing empty folder, if the system allows it. */
 export function restrictToOwner(folder: string): void {
   try {
     chmodSync(folder, OWNER_ONLY);
   } catch {
-    // It belongs to somebody else; what is put into it has rights of its own.
+    // The folder belongs to another user. The files in it have rights of their own.
   }
 }
 
-/** Rights that are looser than they should be and could not be changed. */
+/** Rights that are too loose and could not be changed. */
 export interface LoosePermissions {
   readonly path: string;
   /** As `chmod` takes it. */
@@ -53,8 +53,8 @@ export interface LoosePermissions {
 }
 
 /**
- * Takes from everybody but its owner the rights on a data folder and on what Millrace has put there. A folder in which
- * something else lies too is left as it is: somebody may have named /tmp.
+ * Takes the rights of others from a data folder and from Millrace's files in it. A folder with foreign files keeps its rights,
+ * because it may be a shared one such as /tmp.
  */
 function tightenPermissions(folder: string): readonly LoosePermissions[] {
   const user = process.getuid?.();
@@ -86,7 +86,7 @@ function tryTo(change: () => void): string | undefined {
 
 const SILENT = { info: () => {}, warn: () => {}, error: () => {} };
 
-/** What there is to tell of the data folder besides what is asked of the store in it. */
+/** Logs the state of the data folder and keeps its current problem. */
 export class FolderStatus {
   readonly #folder: string;
   readonly #logger: Pick<Logger, 'info' | 'warn' | 'error'>;
@@ -97,27 +97,27 @@ export class FolderStatus {
     this.#logger = logger;
   }
 
-  /** The store is open. */
+  /** Call when the store is open. */
   opened(isMarkDamaged: boolean): void {
     if (isMarkDamaged) this.#logger.warn({ path: join(this.#folder, MARK_FILE) }, 'storage.mark_renewed');
     for (const loose of tightenPermissions(this.#folder))
       this.#logger.warn({ ...loose }, 'storage.rights_loose');
   }
 
-  /** The open files are no longer those of the folder, and why; without a reason: they are again. */
-  readonly changed = (amiss: string | undefined): void => {
-    this.#problem = amiss;
-    if (amiss === undefined) this.#logger.info({}, 'storage.intact');
-    else this.#logger.error({ reason: amiss }, 'storage.amiss');
+  /** Takes the problem of the open files; undefined when they are those of the folder again. */
+  readonly changed = (problem: string | undefined): void => {
+    this.#problem = problem;
+    if (problem === undefined) this.#logger.info({}, 'storage.intact');
+    else this.#logger.error({ reason: problem }, 'storage.amiss');
   };
 
   readonly problems = (): readonly string[] => (this.#problem === undefined ? [] : [this.#problem]);
 }
 
 /**
- * Keeps a data folder to one process, as a file lock that SQLite holds for us on an empty database of its own. The system
- * drops it with the process, however that ends, so there is no stale lock and no guessing from process numbers, which
- * repeat in containers.
+ * Locks a data folder for this process, by a file lock that SQLite holds on an empty database. The system releases it with the
+ * process, however that ends. A lock is therefore never stale, and process numbers, which repeat in containers, do not
+ * matter. Throws a `StorageError` when another process has the folder.
  */
 export function lockFolder(folder: string): { release(): void } {
   const owner = join(folder, 'owner');
@@ -153,8 +153,8 @@ function openLock(folder: string): DatabaseSync {
 }
 
 /**
- * Whether a process keeps the folder, and its number where it is known. Takes no lock that could be in the way of a
- * start, and makes no file.
+ * Whether a process has locked the folder, and its number if it is known. Takes no lock that could prevent a start, and makes
+ * no file.
  */
 export function folderUser(folder: string): { readonly isInUse: boolean; readonly pid?: number } {
   const pid = Number(/\d+/.exec(readOwner(join(folder, 'owner')))?.[0]);
@@ -171,7 +171,7 @@ export function folderUser(folder: string): { readonly isInUse: boolean; readonl
   }
 }
 
-/** Only to name the other process to the operator; nothing depends on it. */
+/** The process that wrote the file `owner`, for messages only. */
 function readOwner(file: string): string {
   try {
     return ` (process ${readFileSync(file, 'utf8').trim()})`;

@@ -20,30 +20,31 @@ import { type ObservedProgress, readProgress } from '../installation.ts';
 import { refuseForeign } from '../schema.ts';
 import { DATABASE_FILE, readOnlyUri, startsWithTransaction, walPath } from './files.ts';
 
-/** The file in the data folder. */
+/** The name of the file in the data folder. */
 export const MARK_FILE = 'high-water-mark';
 
-/** Which store belongs in a data folder, and how far it has come. */
+/** The identity of a store and its number of commits. */
 export interface StoreProgress {
   /** As in the table `installation`. */
   readonly id: string;
-  /** Commits that were acknowledged: those of an intact store are at least as many. */
+  /** Acknowledged commits. An intact store has at least as many. */
   readonly commits: number;
 }
 
-/** Bytes that a disk writes whole: the parts of the file stand in blocks of their own, so that a torn write harms one. */
+/** Bytes that a disk writes at once. Each part of the file has its own block, so that a torn write damages only one. */
 const BLOCK = 512;
-/** The number stands in two places by turns: while one is written the other holds the number before. */
+/** The number alternates between two places. While one is written, the other holds the number before. */
 const PLACES = 2;
 /** Milliseconds between two syncs while there are commits. */
 const SYNC_EVERY = 1000;
 
 /**
- * The mark that tells a store that is whole from one that has lost commits, whatever became of its files.
+ * The number of acknowledged commits, in a file of its own. It shows whether a store has lost commits, whatever happened to its
+ * files.
  *
- * The number of commits is written here after every commit and before its answer, and without a sync: it survives the
- * process as the page cache does. It is written after the commit is on stable storage, so it can be too low (by what came
- * within the last second before a power cut) and never too high, and a store that is whole is never taken for another.
+ * It is written after every commit and before its answer, without a sync, so it survives the process in the page cache. A power
+ * cut may lose the numbers of the last second. The number is therefore sometimes too low and never too high: an intact
+ * store is never refused.
  */
 export class HighWaterMark {
   readonly #folder: string;
@@ -60,33 +61,33 @@ export class HighWaterMark {
     this.#handle = openSync(join(folder, MARK_FILE), 'r+');
   }
 
-  /** Opens the mark of a folder; makes it, on stable storage, where there is none or another. */
-  static open(folder: string, standing: StoreProgress): HighWaterMark {
+  /** Opens the mark of a folder. A missing, damaged or foreign mark is replaced, on stable storage. */
+  static open(folder: string, progress: StoreProgress): HighWaterMark {
     const found = readMark(folder);
-    if (found === undefined || found === 'damaged' || found.id !== standing.id) writeMark(folder, standing);
-    const mark = new HighWaterMark(folder, standing.id);
-    mark.record(standing.commits);
+    if (found === undefined || found === 'damaged' || found.id !== progress.id) writeMark(folder, progress);
+    const mark = new HighWaterMark(folder, progress.id);
+    mark.record(progress.commits);
     return mark;
   }
 
-  /** The number that stands in it, or would if the disk had taken it. */
+  /** The last number recorded, also when the disk refused it. */
   get commits(): number {
     return this.#written;
   }
 
-  /** So many commits are on stable storage. */
+  /** Records that this many commits are on stable storage. */
   record(commits: number): void {
     if (commits === this.#written) return;
     this.#written = commits;
     try {
       writeSync(this.#handle, commitsBlock(commits), 0, BLOCK, BLOCK * (1 + (commits % PLACES)));
     } catch {
-      // A number that is too low does no harm, and a disk that takes no write says so at the next commit.
+      // A number that is too low does no harm, and a failing disk shows at the next commit.
     }
     this.#syncSoon();
   }
 
-  /** Makes it anew if somebody has taken it away. */
+  /** Writes the mark again if its file was removed or replaced. */
   restoreIfMissing(): void {
     if (this.#isSyncing) return;
     try {
@@ -97,7 +98,7 @@ export class HighWaterMark {
       closeSync(this.#handle);
       this.#handle = handle;
     } catch {
-      // The next look tries again.
+      // The next check tries again.
     }
   }
 
@@ -122,14 +123,14 @@ export class HighWaterMark {
     try {
       fdatasyncSync(this.#handle);
     } catch {
-      // As above.
+      // As in `record`.
     }
-    // The sync under way still needs it, and closes it.
+    // A sync under way still needs the handle, and closes it.
     if (!this.#isSyncing) closeSync(this.#handle);
   }
 }
 
-/** What the mark of a folder says; `damaged` when there is one that cannot be read as such, nothing when there is none. */
+/** The mark of a folder; undefined when there is none. */
 function readMark(folder: string): StoreProgress | 'damaged' | undefined {
   let bytes: Buffer;
   try {
@@ -144,7 +145,7 @@ function readMark(folder: string): StoreProgress | 'damaged' | undefined {
   return { id, commits: Math.max(...numbers) };
 }
 
-/** Writes a new mark, beside and renamed, so that a crash leaves the whole of it or what was there before. */
+/** Writes a new mark beside the old one and renames it, so that a crash leaves one of them whole. */
 export function writeMark(folder: string, { id, commits }: StoreProgress): void {
   const path = join(folder, MARK_FILE);
   const unfinished = `${path}.new`;
@@ -164,11 +165,11 @@ export function writeMark(folder: string, { id, commits }: StoreProgress): void 
 const HEAD = 'millrace high-water mark 1';
 const COMMITS = 'commits';
 
-/** A line of a name, a value and a checksum, filled up with line feeds. */
+/** A block: a line of name, value and checksum, padded with line feeds. */
 function encodeBlock(name: string, value: string): Buffer {
-  const said = `${name} ${value}`;
+  const text = `${name} ${value}`;
   const bytes = Buffer.alloc(BLOCK, '\n');
-  bytes.write(`${said} ${crc32(said)}`, 'latin1');
+  bytes.write(`${text} ${crc32(text)}`, 'latin1');
   return bytes;
 }
 
@@ -178,21 +179,21 @@ function commitsBlock(commits: number): Buffer {
 
 function readBlock(bytes: Buffer, nth: number, name: string): string | undefined {
   const line = bytes.toString('latin1', nth * BLOCK, (nth + 1) * BLOCK).split('\n', 1)[0]!;
-  const [, said, value, sum] = new RegExp(`^(${name} (\\S+)) (\\d+)$`).exec(line) ?? [];
-  return said !== undefined && Number(sum) === crc32(said) ? value : undefined;
+  const [, text, value, sum] = new RegExp(`^(${name} (\\S+)) (\\d+)$`).exec(line) ?? [];
+  return text !== undefined && Number(sum) === crc32(text) ? value : undefined;
 }
 
-/** What a start may do with a folder. */
+/** The result of `inspectFolder`. */
 export interface Inspection {
-  /** There is nothing in it yet. */
+  /** The folder has no store yet. */
   readonly isNew: boolean;
-  /** Its mark is damaged and has to be made anew. */
+  /** The mark is damaged and must be written again. */
   readonly isMarkDamaged: boolean;
 }
 
 /**
- * Looks at the files of a data folder that nobody uses, before anybody opens them to write, and changes nothing in them.
- * Throws a `StorageError` when what was committed there is not there any more, or when it is no store of ours.
+ * Checks the files of a data folder before they are opened for writing, and changes nothing. No process may use the folder.
+ * Throws a `StorageError` when commits were lost, or when the file is no store of Millrace.
  */
 export function inspectFolder(folder: string): Inspection {
   try {
@@ -204,7 +205,7 @@ export function inspectFolder(folder: string): Inspection {
         throw goneError(folder, file === undefined ? 'missing' : 'empty', mark);
       return { isNew: true, isMarkDamaged: false };
     }
-    // Left by a start that was cut off in its very first moment. A read-only connection could not undo it.
+    // A crash during the very first start leaves a journal, which a read-only connection cannot roll back.
     const isUnfinished = mark === undefined && (fileSize(join(folder, `${DATABASE_FILE}-journal`)) ?? 0) > 0;
     if (!isUnfinished) refuseLostCommits(folder, mark, readStored(folder));
     return { isNew: false, isMarkDamaged: mark === 'damaged' };
@@ -213,13 +214,13 @@ export function inspectFolder(folder: string): Inspection {
   }
 }
 
-/** Throws when the file that was open is missing or empty. */
-export function refuseMissingFile(folder: string, standing: StoreProgress): void {
+/** Throws a `StorageError` when the database file is missing or empty. */
+export function refuseMissingFile(folder: string, progress: StoreProgress): void {
   const size = fileSize(join(folder, DATABASE_FILE));
-  if (!size) throw goneError(folder, size === undefined ? 'missing' : 'empty', standing);
+  if (!size) throw goneError(folder, size === undefined ? 'missing' : 'empty', progress);
 }
 
-/** Throws when a store that was found is not the one that the mark speaks of, or an earlier state of it. */
+/** Throws a `StorageError` when a store is not the one of the mark, or an earlier state of it. */
 export function refuseLostCommits(
   folder: string,
   mark: StoreProgress | 'damaged' | undefined,
@@ -228,7 +229,7 @@ export function refuseLostCommits(
   if (mark === undefined || mark === 'damaged') return;
   const { commits } = found;
   if (found.id === undefined && commits === 0) {
-    // Nothing was ever committed, or everything is in a log that is gone.
+    // The store is new, or all its commits were in a lost log.
     if (mark.commits > 0) throw lostError(folder, mark, 0);
     return;
   }
@@ -242,12 +243,12 @@ export function refuseLostCommits(
 }
 
 function readStored(folder: string): ObservedProgress {
-  // A log that SQLite would take for empty is not shown to it.
+  // SQLite would take a log without a whole transaction for empty, so it is opened without that log.
   const database = new DatabaseSync(readOnlyUri(folder, startsWithTransaction(walPath(folder))), {
     readOnly: true,
   });
   try {
-    // Keeps the index of the log in memory.
+    // The index of the log stays in memory.
     database.exec('pragma locking_mode = exclusive');
     refuseForeign(database);
     return readProgress(database);
@@ -295,7 +296,7 @@ function commitsText(commits: number): string {
   return commits === 1 ? '1 commit' : `${commits} commits`;
 }
 
-/** Nothing when there is no such file. */
+/** Undefined when there is no such file. */
 function fileSize(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.size;
 }

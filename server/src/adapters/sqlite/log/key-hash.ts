@@ -2,14 +2,14 @@ import type { NewEvent } from '../../../ports/event-log.ts';
 import type { Chunk } from './chunk-codec.ts';
 
 /**
- * HalfSipHash-2-4 with a 64-bit result (Aumasson and Bernstein, https://github.com/veorq/SipHash): a keyed hash made of
- * 32-bit operations, which JavaScript does at full speed. Keyed with a secret per installation, so that nobody can
- * prepare messageIds that all fall together. The message is the source id in four bytes, least first, and the messageId in
- * UTF-8. It only narrows the search: every match is verified against the stored event.
+ * HalfSipHash-2-4 with a 64-bit result (Aumasson and Bernstein, https://github.com/veorq/SipHash): a keyed hash of 32-bit
+ * operations, which JavaScript runs at full speed. Its key is a secret per installation, so that no client can choose
+ * messageIds with equal hashes. The message is the source id in four bytes, little endian, and the messageId in UTF-8. The
+ * hash only narrows a search: every match is compared with the stored event.
  */
 export type KeyHash = (source: number, messageId: string | Utf8Slice, out: Uint32Array, at: number) => void;
 
-/** A text that stands somewhere in UTF-8. */
+/** A text as UTF-8, somewhere in a larger buffer. */
 export interface Utf8Slice {
   readonly bytes: Uint8Array;
   readonly from: number;
@@ -29,7 +29,7 @@ export function keyHash(secret: Uint8Array): KeyHash {
     let v2 = k0 ^ 0x6c796765;
     let v3 = k1 ^ 0x74656462;
     let m = source;
-    // The word that follows this one begins here; the last one has what is left of the bytes, and the length.
+    // `next` is where the next word begins. The last word holds the remaining bytes and the length.
     for (let next = from; ; next += 4) {
       v3 ^= m;
       for (let round = 0; round < 2; round++) {
@@ -71,7 +71,7 @@ export function keyHash(secret: Uint8Array): KeyHash {
   };
 }
 
-/** At most three bytes. */
+/** The last bytes of a message, at most three, as a word. */
 function lastWord(bytes: Uint8Array, from: number, to: number): number {
   let word = 0;
   for (let at = from; at < to; at++) word |= bytes[at]! << ((at - from) * 8);
@@ -83,40 +83,40 @@ function toUtf8(text: string): Utf8Slice {
   return { bytes, from: 0, to: bytes.length };
 }
 
-/** In place of a source when a userId is hashed: users are the same in all sources. */
+/** Stands for the source when a userId is hashed, because users are the same in all sources. */
 const USER_NAMESPACE = 0;
 
 /** Two words for each event. */
 export interface IdHashes {
-  /** Of its source and messageId. */
+  /** The hash of source and messageId. */
   readonly keys: Uint32Array;
-  /** Of its userId; two zeros where it has none. */
+  /** The hash of the userId; two zeros when the event has none. */
   readonly users: Uint32Array;
 }
 
 type HasIds = Pick<NewEvent, 'source' | 'messageId' | 'userId' | 'idRanges'>;
 
-/** Texts are hashed only where the ids are not in place: to make them costs as much as to hash them. */
+/** Hashes the bytes of the ids where they are known: making strings of them costs as much as hashing them. */
 export function hashIds(hash: KeyHash, events: readonly HasIds[]): IdHashes {
   const keys = new Uint32Array(events.length * 2);
   const users = new Uint32Array(events.length * 2);
   for (let index = 0; index < events.length; index++) {
     const event = events[index]!;
-    const { source, idRanges: idsInPlace } = event;
-    if (idsInPlace === undefined) {
+    const { source, idRanges } = event;
+    if (idRanges === undefined) {
       const { messageId, userId } = event;
       hash(source, messageId, keys, index * 2);
       if (userId !== undefined) hash(USER_NAMESPACE, userId, users, index * 2);
       continue;
     }
-    const { bytes, idFrom, idTo, userFrom, userTo } = idsInPlace;
+    const { bytes, idFrom, idTo, userFrom, userTo } = idRanges;
     hash(source, { bytes, from: idFrom, to: idTo }, keys, index * 2);
     if (userTo > 0) hash(USER_NAMESPACE, { bytes, from: userFrom, to: userTo }, users, index * 2);
   }
   return { keys, users };
 }
 
-/** The same of the lines of a chunk; two zeros where an event was erased. */
+/** The hashes of the events of a chunk; two zeros for an erased event. */
 export function hashLines(
   hash: KeyHash,
   { n, body, starts, sources }: Pick<Chunk, 'n' | 'body' | 'starts' | 'sources'>,
@@ -133,7 +133,7 @@ export function hashLines(
   return { keys, users };
 }
 
-/** The ids of an event, or of the messageId that is kept of one. */
+/** The ids of a stored line: an event, or only a messageId. */
 export function idsOf(line: Buffer): { messageId: string; userId?: string } {
   const parsed = JSON.parse(line.toString()) as string | { messageId: string; userId?: string };
   return typeof parsed === 'string' ? { messageId: parsed } : parsed;

@@ -3,10 +3,11 @@ import { type Duration, MINUTE, type Monotonic, SECOND } from '../model/time.ts'
 import type { EndpointOutcome } from './retry-policy.ts';
 
 /**
- * Whether a lane may send. Only how often it asks a dead endpoint is decided here; what becomes of a delivery is not.
+ * Decides whether a worker may send, and how often it probes a dead endpoint. The fate of a delivery is decided elsewhere
+ * (`decide`).
  *
  * ```
- *              20 deliveries in a row failed               its time has come
+ *              20 deliveries in a row failed               the probe is due
  *   closed ───────────────────────────────────▶ open ──────────────────────────▶ probing
  *     ▲                                          ▲ │                              │   │
  *     │                                          │ │ a late answer shows life     │   │
@@ -18,9 +19,9 @@ export type CircuitBreaker = ClosedBreaker | OpenBreaker | ProbingBreaker;
 
 export interface ClosedBreaker {
   readonly state: 'closed';
-  /** Since the endpoint last showed life; absent when nothing has failed since. */
+  /** Failures since the last sign of life; absent while there is none. */
   readonly streak?: FailureStreak;
-  /** Present for a while after an outage: a relapse goes on where the probes had stopped. */
+  /** Present for a while after an outage: a relapse continues its back-off. */
   readonly relapse?: { readonly until: Monotonic; readonly failedProbes: number };
 }
 
@@ -29,79 +30,80 @@ export interface OpenBreaker extends BreakerOutage {
   readonly nextProbeAt: Monotonic;
 }
 
-/** One delivery is on its way and everything else waits for it. */
+/** One delivery is in flight, and everything else waits for it. */
 export interface ProbingBreaker extends BreakerOutage {
   readonly state: 'probing';
 }
 
 interface BreakerOutage {
-  /** When the streak began that opened the breaker. */
+  /** Start of the streak that opened the breaker. */
   readonly failingSince: Monotonic;
   readonly openedAt: Monotonic;
-  /** The back-off has doubled so often. */
+  /** How often the back-off has doubled. */
   readonly failedProbes: number;
 }
 
 /** Failures with no sign of life between them. */
 interface FailureStreak {
   readonly since: Monotonic;
-  /** Rounds the lane had begun when the streak began: only later ones say that it goes on. */
+  /** Rounds the worker had begun when the streak began. Only the failures of later rounds extend it. */
   readonly roundsBefore: number;
   /** The newest failure of each delivery, the oldest first. */
   readonly failures: readonly { readonly position: Position; readonly at: Monotonic }[];
 }
 
-/** A round that failed. */
+/** A failed round. */
 export interface FailedRound {
   readonly position: Position;
-  /** Which round of its lane it was, counted from 1, and how many have begun by now. */
+  /** Number of the round at its worker, counted from 1, and of the last round that has begun. */
   readonly nth: number;
   readonly begun: number;
   readonly isProbe: boolean;
   readonly now: Monotonic;
-  /** What the endpoint asked for with `Retry-After`. */
+  /** The wish of the endpoint, from `Retry-After`. */
   readonly notBefore?: Monotonic | undefined;
   /** From 0 (inclusive) to 1 (exclusive); spreads the probes. */
   readonly random: number;
 }
 
 /**
- * So many different deliveries must fail in a row, each in a round that began after the first failure. Different, so that
- * one poisonous event with all its tries counts once. Begun later, because whatever was in flight when an endpoint
- * stumbled fails with it, and that is one observation: it halves the concurrency and no more. And as many as 20, because
- * an endpoint of which half the requests fail by chance would show 10 in a row every thousand requests, 20 every million.
+ * Number of different deliveries that must fail in a row, each in a round that began after the first failure.
+ *
+ * Different deliveries, so that one poisonous event counts once with all its tries. Later rounds, because the requests that
+ * were in flight at the first failure fail with it: that is one observation, and only halves the concurrency. 20, because
+ * an endpoint that fails half of its requests by chance fails 10 in a row every thousand requests, 20 every million.
  */
 export const FAILURE_THRESHOLD = 20;
 
 /**
- * They must also fail within this time of each other. A lane with fewer failures costs its endpoint less by the schedule
- * of its deliveries than by probes, and a few events that can never be delivered must not hold up the rare good one.
+ * The failures must also lie within this time. With fewer of them the retry schedule costs the endpoint less than probes
+ * would, and a few events that can never be delivered must not hold up a rare good one.
  */
 export const FAILURE_WINDOW: Duration = 5 * MINUTE;
 
 /**
- * The mean time to the first probe, and the mean it doubles up to. The times themselves are those of a Poisson process: an
- * endpoint that goes up and down in whatever rhythm cannot fall into step with them, and the healthy time that passes
- * before one is noticed is exponential with this mean, so below a minute in 99 of 100 cases also where probes hang.
+ * Mean delay of the first probe, and the mean it doubles up to. Probes are a Poisson process, so that an endpoint that goes
+ * up and down cannot fall into step with them. The healthy time that passes unnoticed is exponential with this mean: below
+ * a minute in 99 of 100 cases, also where probes hang.
  */
 export const FIRST_PROBE_DELAY: Duration = 2 * SECOND;
 export const MAX_PROBE_DELAY: Duration = 7 * SECOND;
 
-/** No two probes follow each other sooner: an outage costs less than a request a second. */
+/** Shortest time between two probes: an outage costs less than a request a second. */
 const MIN_PROBE_DELAY: Duration = SECOND;
 
-/** `Retry-After` can put off a probe no longer than this: the wish may be wrong, and everything waits for it. */
+/** Longest delay of a probe by `Retry-After`. The wish may be wrong, and everything waits for the probe. */
 export const MAX_PROBE_RETRY_AFTER: Duration = 10 * MINUTE;
 
-/** An endpoint that falls again so soon after a recovery has not recovered. */
+/** An endpoint that fails this soon after a recovery has not recovered. */
 export const RELAPSE_WINDOW: Duration = MINUTE;
 
 export const CLOSED_BREAKER: ClosedBreaker = { state: 'closed' };
 
 /**
- * What a round says about the endpoints. Any answer that settles the delivery shows life, a refusal too; a refusal that
- * was made up on our side (no request was sent) says nothing. A round with a sibling that may still accept is a failure:
- * it is what the destination can get that does not work.
+ * Judges the endpoints by one round. An answer that settles the delivery shows life, also a refusal. A refusal without a
+ * request (by our own egress rules) says nothing. A round in which one endpoint is retryable and the others refuse is a
+ * failure, because the retryable endpoint is the only one that can still accept.
  */
 export function signOfLife(outcomes: readonly EndpointOutcome[]): 'alive' | 'failing' | 'none' {
   let sign: 'alive' | 'failing' | 'none' = 'none';
@@ -113,7 +115,7 @@ export function signOfLife(outcomes: readonly EndpointOutcome[]): 'alive' | 'fai
   return sign;
 }
 
-/** The endpoint has shown life. Runs for every delivery: on the healthy path nothing is made anew. */
+/** The endpoint has shown life. Runs for every delivery and allocates nothing while all is well. */
 export function afterSignOfLife(breaker: CircuitBreaker, now: Monotonic): ClosedBreaker {
   if (breaker.state !== 'closed') {
     return {
@@ -126,7 +128,7 @@ export function afterSignOfLife(breaker: CircuitBreaker, now: Monotonic): Closed
   return breaker.relapse === undefined ? CLOSED_BREAKER : { ...CLOSED_BREAKER, relapse: breaker.relapse };
 }
 
-/** A round has failed. While the breaker is open only the probe counts: the others began before. */
+/** A round has failed. While the breaker is not closed only the probe counts, because the other rounds began before. */
 export function afterFailedRound(breaker: CircuitBreaker, round: FailedRound): CircuitBreaker {
   if (breaker.state === 'probing' && round.isProbe) {
     return openBreaker({ ...breaker, failedProbes: breaker.failedProbes + 1 }, round);
@@ -158,18 +160,18 @@ function openBreaker(
   return { state: 'open', failingSince, openedAt, failedProbes, nextProbeAt: Math.max(now + delay, wish) };
 }
 
-/** How long to wait for the next probe. `random` from 0 (inclusive) to 1 (exclusive). */
+/** Delay of the next probe. `random` from 0 (inclusive) to 1 (exclusive). */
 export function probeDelay(failedProbes: number, random: number): Duration {
   const mean = Math.min(FIRST_PROBE_DELAY * 2 ** failedProbes, MAX_PROBE_DELAY);
   return MIN_PROBE_DELAY + Math.round(-Math.log(1 - random) * (mean - MIN_PROBE_DELAY));
 }
 
-/** The one delivery that asks is about to be claimed. */
+/** The delivery that serves as probe is about to be claimed. */
 export function beginProbe({ failingSince, openedAt, failedProbes }: OpenBreaker): ProbingBreaker {
   return { state: 'probing', failingSince, openedAt, failedProbes };
 }
 
-/** There was nothing to ask with: the next delivery that is due asks at once. */
+/** No delivery was there to probe with. The next one that is due probes at once. */
 export function cancelProbe(
   { failingSince, openedAt, failedProbes }: ProbingBreaker,
   now: Monotonic,
@@ -177,9 +179,9 @@ export function cancelProbe(
   return { state: 'open', failingSince, openedAt, failedProbes, nextProbeAt: now };
 }
 
-/** Somebody has changed the settings, perhaps what made it fail: worth asking at once, and often again. */
+/** A change of the settings may have repaired the destination: it is probed at once, and the back-off begins again. */
 export function afterSettingsChange(breaker: CircuitBreaker, now: Monotonic): CircuitBreaker {
   if (breaker.state === 'closed') return breaker;
-  const hopeful = { ...breaker, failedProbes: 0 };
-  return hopeful.state === 'open' ? { ...hopeful, nextProbeAt: now } : hopeful;
+  const reset = { ...breaker, failedProbes: 0 };
+  return reset.state === 'open' ? { ...reset, nextProbeAt: now } : reset;
 }

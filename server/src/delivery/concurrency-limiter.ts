@@ -1,9 +1,9 @@
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 
 /**
- * How many deliveries of a lane may be in flight. After each whole limit's worth of successes it grows: it doubles up to
- * `doublesUntil`, then goes up by one unless that would only make requests wait. After a failure it is halved. A fast endpoint is soon served with many connections,
- * a struggling one is left alone quickly, and one that comes back meets one request first and never a flood.
+ * How many deliveries of a worker may be in flight. After as many successes as the limit it grows: it doubles up to
+ * `doublesUntil`, then grows by one unless requests already wait for each other. A failure halves it. A fast endpoint soon
+ * gets many connections, a struggling one is relieved quickly, and one that comes back gets one request first.
  */
 export interface ConcurrencyState {
   readonly limit: number;
@@ -16,14 +16,14 @@ export const MAX_CONCURRENCY = 256;
 
 export const INITIAL_CONCURRENCY: ConcurrencyState = { limit: 16, successes: 0, doublesUntil: 16 };
 
-/** After an outage: from one at a time to where a new lane starts in 15 successes, with care from there on. */
+/** After an outage: from one request at a time to the initial limit in 15 successes, then by one. */
 export const SLOW_START: ConcurrencyState = {
   limit: 1,
   successes: 0,
   doublesUntil: INITIAL_CONCURRENCY.limit,
 };
 
-/** `isCongested`: requests wait for each other at the endpoint, so that more of them would only wait longer. */
+/** `isCongested`: requests wait for each other at the endpoint, and more of them would only wait longer. */
 export function afterSuccess(
   { limit, successes, doublesUntil }: ConcurrencyState,
   isCongested: boolean,
@@ -35,8 +35,9 @@ export function afterSuccess(
 }
 
 /**
- * `limitWhenSent` is the limit when the failed request was sent: of the many requests that fail together only the first
- * halves the limit, since the others were sent under a limit that is gone.
+ * Halves the limit, once for requests that fail together: the others were sent under a limit that is gone.
+ *
+ * @param limitWhenSent the limit when the failed request was sent
  */
 export function afterFailure(now: ConcurrencyState, limitWhenSent: number): ConcurrencyState {
   if (limitWhenSent > now.limit) return now;
@@ -44,24 +45,24 @@ export function afterFailure(now: ConcurrencyState, limitWhenSent: number): Conc
   return { limit, successes: 0, doublesUntil: limit };
 }
 
-/** How long it is remembered how quick an endpoint can be: it may become slower for good, by more data or a move. */
+/** How long the shortest latency counts as the baseline. An endpoint may become slower for good, after a move for example. */
 const BASELINE_WINDOW: Duration = 30 * SECOND;
 
-/** Answers are that much slower than the quickest, and half of the requests are waiting for the others. */
+/** Answers twice as slow as the baseline mean that half of the requests wait for the others. */
 const CONGESTION_FACTOR = 2;
 
-/** Milliseconds. Below it differences are those of the clock and of this program. */
+/** Milliseconds. Smaller differences come from the clock and from this program. */
 const CLOCK_NOISE = 0.5;
 
 /**
- * Whether an endpoint lets requests wait for each other. Then more of them at once are not answered sooner: they wait
- * longer, and cost both sides memory and time. Told by the quickest of many answers, because how the others are spread
- * says nothing: where nothing queues, one of them is as quick as it ever was.
+ * Detects that requests wait for each other at an endpoint. More of them would not be answered sooner, and would cost both
+ * sides memory. It compares the shortest latency of a sample with the baseline: without a queue at the endpoint, one of
+ * many requests is always as fast as ever, however much the others vary.
  */
 export class CongestionDetector {
-  /** Since the last turn. */
+  /** Shortest latency since the sample began. */
   #sampleMinimum = Number.POSITIVE_INFINITY;
-  /** Of this window and of the one before. */
+  /** Shortest latency of this window and of the one before. */
   #baseline = Number.POSITIVE_INFINITY;
   #previousBaseline = Number.POSITIVE_INFINITY;
   #baselineSince: Monotonic = 0;
@@ -71,14 +72,14 @@ export class CongestionDetector {
     if (latencyMs < this.#sampleMinimum) this.#sampleMinimum = latencyMs;
   }
 
-  /** Of the answers since the last turn. */
+  /** By the answers since the sample began. */
   get isCongested(): boolean {
     return (
       this.#sampleMinimum > CONGESTION_FACTOR * Math.min(this.#baseline, this.#previousBaseline) + CLOCK_NOISE
     );
   }
 
-  /** Looks at the next answers by themselves. */
+  /** Begins a new sample. */
   startSample(now: Monotonic): void {
     if (now - this.#baselineSince >= BASELINE_WINDOW) {
       this.#previousBaseline = this.#baseline;

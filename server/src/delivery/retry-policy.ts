@@ -10,25 +10,26 @@ export interface EndpointOutcome {
   readonly outcome: Outcome;
 }
 
-/** The moment of deciding, and the version of the settings the round was made with. */
+/** One round, and what the decision depends on besides the delivery. */
 export interface DecisionInput {
   readonly outcomes: readonly EndpointOutcome[];
   readonly now: Monotonic;
+  /** Version of the settings that the round was sent with. */
   readonly settingsVersion: number;
-  /** Of the destination: time that its retry window leaves out. */
+  /** Pauses of the destination; they do not count for the retry window. */
   readonly pauses?: readonly Pause[];
-  /** It asked whether the endpoint is back. */
+  /** The round tested whether the endpoint is back. */
   readonly isProbe?: boolean;
   /** From 0 (inclusive) to 1 (exclusive); spreads the retries. */
   readonly random: number;
 }
 
 /**
- * Decides what becomes of a delivery after one round of attempts.
+ * Decides what happens to a delivery after one round of attempts.
  *
- * One accepted request delivers it; the other endpoints are not tried again (spec/specification.md, "Several endpoints"). A
- * round in which none was accepted is tried again only at the endpoints that may take it later. `Retry-After` lengthens a
- * delay, inside the retry window, and never shortens one.
+ * One accepted request completes it; the other endpoints are not tried again (spec/specification.md, "Several endpoints").
+ * Otherwise only the retryable endpoints are tried again. `Retry-After` lengthens a delay within the retry window, and
+ * never shortens one.
  */
 export function decide(delivery: Delivery, round: DecisionInput): Decision {
   const { outcomes, now, pauses = [] } = round;
@@ -40,7 +41,7 @@ export function decide(delivery: Delivery, round: DecisionInput): Decision {
   const deadline = firstFailedAt + RETRY_WINDOW + pausedTimeWithin(pauses, firstFailedAt, now);
   const rounds = delivery.rounds + 1;
   const scheduled = now + backoff(rounds, round.random);
-  // A probe asks for all that waits, and takes none of its own delivery's window.
+  // A probe serves the whole backlog. The delivery that it uses does not pay for it with its own retry window.
   if ((round.isProbe === true ? now : scheduled) > deadline)
     return { kind: 'dead', reason: 'retry_window_over' };
 
@@ -60,8 +61,8 @@ export function decide(delivery: Delivery, round: DecisionInput): Decision {
 }
 
 /**
- * The delay after each failed round; the last one repeats. Quick at first, since most failures are short, then no more
- * than two requests an hour to an endpoint that stays down. spec/specification.md, "Retry schedule".
+ * The delay after each failed round; the last one repeats. Short at first, because most failures are short. An endpoint
+ * that stays down gets two requests an hour. spec/specification.md, "Retry schedule".
  */
 export const RETRY_DELAYS: readonly Duration[] = [
   1 * SECOND,
@@ -78,13 +79,13 @@ export const RETRY_DELAYS: readonly Duration[] = [
   30 * MINUTE,
 ];
 
-/** Each delay is stretched or shortened by up to this share, so that what failed together does not return together. */
+/** Each delay varies by up to this share, so that deliveries that failed together do not return together. */
 export const JITTER = 0.2;
 
 /**
  * The delay before the next round.
  *
- * @param rounds how many rounds have failed, the one just made included; from 1
+ * @param rounds failed rounds, including the last one; from 1
  * @param random from 0 (inclusive) to 1 (exclusive)
  */
 export function backoff(rounds: number, random: number): Duration {
@@ -96,22 +97,22 @@ function withJitter(delay: Duration, random: number): Duration {
   return Math.round(delay * (1 - JITTER + 2 * JITTER * random));
 }
 
-/** The latest wish among the endpoints' `Retry-After`, or nothing. */
+/** The latest wish among the endpoints' `Retry-After`; absent when there is none. */
 export function latestRetryAfter(wishes: readonly (Monotonic | undefined)[]): Monotonic | undefined {
   const times = wishes.filter((time) => time !== undefined);
   return times.length === 0 ? undefined : Math.max(...times);
 }
 
-/** A wish to wait longer than this cannot be met inside the retry window anyway; it also keeps absurd dates small. */
+/** Longer wishes cannot be met within the retry window anyway. The limit also keeps absurd dates small. */
 const MAX_RETRY_AFTER: Duration = 4 * HOUR;
 
-/** Network failures that no later try can mend: what the operator wrote is wrong or forbidden. */
+/** Failures that no later try can repair, because the settings are wrong or forbidden. */
 const PERMANENT_FAILURES: ReadonlySet<FailureReason> = new Set(['egress_refused', 'invalid_request']);
 
 /**
- * What an answer means. Any 2xx is success; a redirect is not followed and counts as a refusal, like every other status
- * that is neither 408, 429 nor 5xx. No answer, broken connections, unresolved names and untrusted certificates may all
- * be better later. spec/specification.md, "Outcomes".
+ * Classifies an answer. Every 2xx is accepted. 408, 429, 5xx, a missing answer, a broken connection, an unresolved name and
+ * an untrusted certificate are retryable. Every other status is refused, also a redirect, which is not followed.
+ * spec/specification.md, "Outcomes".
  */
 export function outcomeOf(answer: HttpResult, clock: Pick<Clock, 'now' | 'monotonic'>): Outcome {
   if (answer.kind === 'failed') {
@@ -131,7 +132,7 @@ function isRetryableStatus(status: number): boolean {
   return status === 408 || status === 429 || (status >= 500 && status <= 599);
 }
 
-/** How long to wait by `Retry-After`, as seconds or as a date (RFC 9110 section 10.2.3); what is neither says nothing. */
+/** The delay that `Retry-After` asks for, as seconds or a date (RFC 9110 section 10.2.3); absent for anything else. */
 export function parseRetryAfter(header: string, now: Time): Duration | undefined {
   const value = header.trim();
   const date = parseHttpDate(value);
@@ -139,43 +140,45 @@ export function parseRetryAfter(header: string, now: Time): Duration | undefined
   return wait <= 0 ? undefined : Math.min(wait, MAX_RETRY_AFTER);
 }
 
-/** Every date form of HTTP begins with the name of a day; without this check `Date.parse` takes almost anything. */
+/** HTTP dates begin with the name of a day. Without this check `Date.parse` takes almost anything. */
 function parseHttpDate(value: string): Time | undefined {
   const time = /^[A-Z][a-z]{2,8},? /.test(value) ? Date.parse(value) : Number.NaN;
   return Number.isNaN(time) ? undefined : time;
 }
 
 /**
- * When the retry window counts from.
+ * An outage as far as the worker knows it. It decides from when the retry window counts.
  *
- * A delivery that has failed counts from its first failure. One that was parked behind an open breaker was never tried and
- * counts from its parking (spec/specification.md, "Retry window"). One that was parked for another reason, because its lane
- * was slow or this program was down, does not count at all before it fails. On disk the last two look alike, so the lane
- * says since when it knows of an outage, and nothing is counted from before that.
+ * The window of a delivery counts from its first failure. A delivery that was parked behind an open breaker was never tried
+ * and counts from its parking (spec/specification.md, "Retry window"). A delivery that was parked for another reason (the
+ * worker was slow, the program was down) does not count before it fails. The last two look alike on disk, so nothing counts
+ * from before the start of the outage.
  */
 export interface Outage {
   readonly since: Monotonic;
 }
 
 /**
- * A program that starts in the middle of an outage cannot know when it began. It is taken for old enough to count every
- * delivery from its parking, but first the endpoint has this long: where the machine was off for a night, the network may
- * be slower to come up than this program, and the events of the evening must not die for it.
+ * Time that an endpoint gets after a start before deliveries expire. A program that starts during an outage cannot know
+ * when it began, and assumes that it is old. But after a night without power the network may come up later than the
+ * program, and the events of the evening must not die for that.
  */
 const RESTART_GRACE: Duration = 10 * MINUTE;
 
-/** A try that was due inside the window may be made so much later: stores merge due times, and expiry is looked at once a minute. */
+/** How late a try within the window may be: stores merge due times, and expiry is checked once a minute. */
 const LATENESS: Duration = MINUTE;
 
-/** `proven`: the endpoint has shown life since this program started, so the outage began when it began to fail. */
-export function outageFrom(failingSince: Monotonic, proven: boolean): Outage {
-  return { since: proven ? failingSince : failingSince - (RETRY_WINDOW - RESTART_GRACE) };
+/** `hasBeenAlive`: the endpoint has shown life since this program started, so the start of the outage is known. */
+export function outageFrom(failingSince: Monotonic, hasBeenAlive: boolean): Outage {
+  return { since: hasBeenAlive ? failingSince : failingSince - (RETRY_WINDOW - RESTART_GRACE) };
 }
 
 /**
- * Before which time what waits on disk has had its window, or nothing when that cannot be said for all of it: an outage
- * younger than the window ends nothing that was parked before it. `firstDueAt` is when the first on disk is due, `before`
- * where the window begins that ends now (model/destination.ts, `retryWindowStart`).
+ * The time before which deliveries on disk have had their window. Absent when that does not hold for all of them: an outage
+ * that is younger than the window expires nothing that was parked before it.
+ *
+ * @param firstDueAt when the first delivery on disk is due
+ * @param before start of the retry window that ends now (`retryWindowStart`)
  */
 export function expiryCutoff(
   { since }: Outage,
@@ -185,14 +188,14 @@ export function expiryCutoff(
   return since <= before || firstDueAt >= before ? before : undefined;
 }
 
-/** Whether a delivery that was claimed during an outage comes too late for another try; `before` as above. */
+/** Whether a delivery claimed during an outage is too late for another try. `before` as in `expiryCutoff`. */
 export function isRetryWindowOver({ firstFailedAt }: Delivery, before: Monotonic): boolean {
   return firstFailedAt !== undefined && firstFailedAt + LATENESS < before;
 }
 
 /**
- * A delivery claimed during an outage: one that was never tried has its window from its parking, which is when its event
- * arrived, or from the beginning of the outage if that is later (a replayed event arrived long ago).
+ * Dates a delivery that was claimed during an outage and never tried. Its window counts from its parking: the arrival of
+ * its event, or the start of the outage if that is later (a replayed event arrived long ago).
  */
 export function datedFromOutage({ since }: Outage, delivery: Delivery, arrivedAt: Monotonic): Delivery {
   if (delivery.firstFailedAt !== undefined) return delivery;

@@ -18,7 +18,7 @@ function both(more: Partial<WebhookSettings> = {}, parts: Partial<Destination> =
 const isB = ({ url }: { url: string }) => url === URLS[1];
 
 function endpointsOf(world: World) {
-  return world.lanes.states().find((state) => state.destination === CRM.id)!.endpoints;
+  return world.dispatcher.states().find((state) => state.destination === CRM.id)!.endpoints;
 }
 
 describe('an endpoint', () => {
@@ -177,7 +177,7 @@ describe('keeping the health of endpoints', () => {
     const { world } = await counted();
     await world.accept(5);
     await world.clock.pass(100);
-    const stopped = world.lanes.stop();
+    const stopped = world.dispatcher.stop();
     await world.clock.pass(SECOND);
     await stopped;
     expect((await world.store.endpointHealth.load())[0]!.endpoints[0]!.attempts).toEqual({ accepted: 5 });
@@ -192,7 +192,7 @@ describe('keeping the health of endpoints', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 10 });
     expect(calls.length).toBeGreaterThan(5);
     expect(world.linesOf('endpoints.not_kept')).toHaveLength(1);
-    const stopped = world.lanes.stop();
+    const stopped = world.dispatcher.stop();
     await world.clock.pass(MINUTE);
     await stopped;
   });

@@ -37,7 +37,7 @@ describe('a destination', () => {
       behave: ({ url }) => (url === 'http://crm/' ? { after: 20 } : HANGS),
     });
     for (let batch = 0; batch < 4; batch++) await world.accept(500, hanging);
-    const held = world.lanes.states().reduce((sum, state) => sum + state.held, 0);
+    const held = world.dispatcher.states().reduce((sum, state) => sum + state.held, 0);
     expect(held).toBe(20_000);
 
     await world.accept(400, [CRM]);
@@ -46,7 +46,7 @@ describe('a destination', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 400, pending: 0 });
     // Those that hang have not even been noticed by then; a minute later they hold nothing any more.
     await world.clock.pass(MINUTE);
-    const left = world.lanes.states().reduce((sum, state) => sum + state.held, 0);
+    const left = world.dispatcher.states().reduce((sum, state) => sum + state.held, 0);
     expect(left).toBeLessThanOrEqual(hanging.length);
   });
 
@@ -56,7 +56,7 @@ describe('a destination', () => {
     for (let batch = 0; batch < 10; batch++) {
       await world.accept(500);
       await world.clock.pass(100);
-      const held = world.lanes.states().map((state) => state.held);
+      const held = world.dispatcher.states().map((state) => state.held);
       expect(Math.max(...held)).toBeLessThanOrEqual(2000);
       expect(held.reduce((sum, n) => sum + n, 0)).toBeLessThanOrEqual(20_000 + many.length * 200);
     }

@@ -151,7 +151,7 @@ describe('a lane', () => {
     const world = await World.open({ behave: () => ({ after: SECOND }) });
     await world.accept(100);
     await world.clock.pass(500);
-    expect(world.lanes.states()).toMatchObject([
+    expect(world.dispatcher.states()).toMatchObject([
       { destination: 1, state: 'healthy', held: 100, inFlight: 16, limit: 16, breaker: 'closed' },
     ]);
     world.endpoints.behave = () => ({ status: 503 });

@@ -8,7 +8,7 @@ import { CRM, destination, World } from './world.ts';
 async function stop(world: World, limit = 20 * SECOND): Promise<number> {
   const before = world.clock.now();
   let isStopped = false;
-  const stopping = world.lanes.stop().then(() => {
+  const stopping = world.dispatcher.stop().then(() => {
     isStopped = true;
   });
   await world.clock.passUntil(() => isStopped, limit);
@@ -74,7 +74,7 @@ describe('stopping', () => {
     const world = await World.open({ behave: () => HANGS });
     await world.accept(1);
     await world.clock.pass(10);
-    const stopping = world.lanes.stop();
+    const stopping = world.dispatcher.stop();
     await world.clock.pass(4.995 * SECOND);
     await stopping;
     const counts = await world.countsOf(CRM);
@@ -122,8 +122,8 @@ describe('stopping', () => {
     const world = await World.open();
     await world.accept(10);
     await world.clock.pass(SECOND);
-    await Promise.all([stop(world), world.lanes.stop()]);
-    await world.lanes.stop();
+    await Promise.all([stop(world), world.dispatcher.stop()]);
+    await world.dispatcher.stop();
     await world.accept(10);
     await world.clock.pass(MINUTE);
     expect(world.stateOf(CRM).held).toBe(0);

@@ -67,7 +67,7 @@ export class World {
   readonly #options: WorldOptions;
   #destinations: readonly Destination[];
   #store: Store;
-  #lanes: Dispatcher;
+  #dispatcher: Dispatcher;
   #commits: CommitQueue;
   /** Of the process: a dead one hears no answers, is not woken, and sends nothing. */
   #life = { over: false };
@@ -80,18 +80,18 @@ export class World {
     this.#destinations = options.destinations ?? [CRM];
     this.endpoints = fakeEndpoints(this.clock, options.behave ?? (() => OK));
     this.#store = openMemoryStore({ contents: this.contents });
-    this.#lanes = this.#makeLanes();
+    this.#dispatcher = this.#makeDispatcher();
     this.#commits = this.#makeCommits();
   }
 
   static async open(options: WorldOptions = {}): Promise<World> {
     const world = new World(options);
-    await world.lanes.start();
+    await world.dispatcher.start();
     return world;
   }
 
-  get lanes(): Dispatcher {
-    return this.#lanes;
+  get dispatcher(): Dispatcher {
+    return this.#dispatcher;
   }
 
   get store(): Store {
@@ -112,9 +112,9 @@ export class World {
   async boot(): Promise<void> {
     this.#life = { over: false };
     this.#store = openMemoryStore({ contents: this.contents });
-    this.#lanes = this.#makeLanes();
+    this.#dispatcher = this.#makeDispatcher();
     this.#commits = this.#makeCommits();
-    await this.#lanes.start();
+    await this.#dispatcher.start();
   }
 
   async crash(): Promise<void> {
@@ -124,7 +124,7 @@ export class World {
 
   configure(destinations: readonly Destination[]): void {
     this.#destinations = destinations;
-    this.#lanes.configure(destinations);
+    this.#dispatcher.configure(destinations);
   }
 
   /** One batch of new events for the destinations, received and committed now; gives their messageIds. */
@@ -152,7 +152,7 @@ export class World {
   #planned: readonly Destination[] = [];
 
   stateOf({ id }: Destination): WorkerState {
-    return this.lanes.states().find((state) => state.destination === id)!;
+    return this.dispatcher.states().find((state) => state.destination === id)!;
   }
 
   async countsOf({ id }: Destination): Promise<DestinationCounts> {
@@ -171,14 +171,14 @@ export class World {
     return this.lines.filter((line) => line.event === event);
   }
 
-  #makeLanes(): Dispatcher {
+  #makeDispatcher(): Dispatcher {
     const {
       log,
       queue: backlog,
       endpointHealth: healths,
     } = this.#options.between?.(this.#store) ?? this.#store;
     const life = this.#life;
-    const lanes = new Dispatcher({
+    const dispatcher = new Dispatcher({
       log,
       backlog,
       healths,
@@ -201,14 +201,14 @@ export class World {
       random: this.#options.random ?? (() => 0.5),
       types: { webhooks },
     });
-    lanes.configure(this.#destinations);
-    return lanes;
+    dispatcher.configure(this.#destinations);
+    return dispatcher;
   }
 
   #makeCommits(): CommitQueue {
     return new CommitQueue({
       log: this.#options.between?.(this.#store).log ?? this.#store.log,
-      liveDelivery: this.#lanes,
+      liveDelivery: this.#dispatcher,
       plan: () => ({ owed: this.#planned, skipped: [] }),
       clock: this.clock,
       newBatchId: () => `batch ${this.#batches++}`,

@@ -57,15 +57,13 @@ export async function courseOf(
   const attempts: Attempt[] = [];
   const sentAt: number[] = [];
   let roundEnded = Promise.withResolvers<Decision>();
-  const lanes = new Dispatcher({
-    ...{
-      log: store.log,
-      backlog: store.queue,
-      healths: store.endpointHealth,
-      clock,
-      logger: SILENT,
-      random: () => 0.5,
-    },
+  const dispatcher = new Dispatcher({
+    log: store.log,
+    backlog: store.queue,
+    healths: store.endpointHealth,
+    clock,
+    logger: SILENT,
+    random: () => 0.5,
     types: { webhooks },
     transport: {
       send: (request, done) => {
@@ -74,16 +72,16 @@ export async function courseOf(
       },
       stop: async () => {},
     },
-    currentObserver: () => (happening) => {
-      if (happening.kind !== 'settled') return;
-      attempts.push(...happening.attempts);
-      roundEnded.resolve(happening.decision);
+    currentObserver: () => (activity) => {
+      if (activity.kind !== 'settled') return;
+      attempts.push(...activity.attempts);
+      roundEnded.resolve(activity.decision);
     },
     sourceName: String,
   });
-  lanes.configure([destination]);
-  await lanes.start();
-  await accept(store.log, lanes, lanesOf(destination));
+  dispatcher.configure([destination]);
+  await dispatcher.start();
+  await accept(store.log, dispatcher, lanesOf(destination));
   let end: Decision = await roundEnded.promise;
   while (end.kind === 'retry') {
     roundEnded = Promise.withResolvers<Decision>();
@@ -91,13 +89,13 @@ export async function courseOf(
     await clock.passUntil(() => sentAt.length > before, 5 * HOUR);
     end = await roundEnded.promise;
   }
-  await lanes.stop();
+  await dispatcher.stop();
   const { destinations } = await byDestination(store.queue).ledger();
   return { attempts, sentAt, end, counts: destinations.get(1)! };
 }
 
 /** Stores the event and hands it over, as the receiving side does. */
-async function accept(log: EventLog, deliverer: LiveDelivery, owing: readonly Destination[]): Promise<void> {
+async function accept(log: EventLog, liveDelivery: LiveDelivery, owed: readonly Destination[]): Promise<void> {
   const at = new Date(START).toISOString();
   const event: Event = {
     messageId: 'm1',
@@ -110,18 +108,18 @@ async function accept(log: EventLog, deliverer: LiveDelivery, owing: readonly De
     timestamp: at,
     receivedAt: at,
   };
-  for (const { id } of owing) deliverer.reserve(id, 1);
+  for (const { id } of owed) liveDelivery.reserve(id, 1);
   const { positions, held } = await log.append({
     id: 'batch',
     receivedAt: START,
     events: [{ source: 1, messageId: event.messageId, json: JSON.stringify(event) }],
-    owed: owing.map(({ id }) => ({ destination: id, state: 'held', indexes: [0] })),
+    owed: owed.map(({ id }) => ({ destination: id, state: 'held', indexes: [0] })),
     skipped: [],
     received: [{ source: 1, calls: 1, discarded: {} }],
   });
-  for (const [place, { id }] of owing.entries()) {
+  for (const [place, { id }] of owed.entries()) {
     const delivery = { position: positions[0]!, rounds: 0 };
-    deliverer.deliver(id, [
+    liveDelivery.deliver(id, [
       {
         set: held[place]!,
         delivery,

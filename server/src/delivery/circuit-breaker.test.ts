@@ -3,22 +3,22 @@ import { seeded } from '../../test/support/seeded.ts';
 import { MINUTE, SECOND } from '../model/time.ts';
 import { probeDelay } from './circuit-breaker.ts';
 
-/** An endpoint that is up and down by turns, begun anywhere in its period. */
+/** An endpoint that is up and down in turns. */
 interface Flapping {
   readonly period: number;
-  /** The part of the period in which it is up, which comes first. */
+  /** Share of the period in which it is up; this part comes first. */
   readonly up: number;
-  /** Into its period at time 0. */
+  /** Phase of the period at time 0. */
   readonly phase: number;
 }
 
-/** How much of the time from 0 to `end` the endpoint was up. */
+/** Healthy time of the endpoint from 0 to `end`. */
 function healthyUntil(end: number, { period, up, phase }: Flapping): number {
   const upTo = (time: number) => Math.floor(time / period) * up + Math.min(time % period, up);
   return upTo(phase + end) - upTo(phase);
 }
 
-/** The healthy time that passes before a probe is answered, in an outage whose probes are as rare as they get. */
+/** Healthy time that passes before a probe is answered, in an outage with the longest mean delay. */
 function missed(endpoint: Flapping, hangs: number, random: () => number): number {
   for (let now = 0; ; now += hangs) {
     now += probeDelay(10, random());

@@ -36,7 +36,7 @@ describe('concurrency', () => {
     expect(state.limit).toBe(1);
   });
 
-  it('doubles after an outage until it is where a new lane starts, then grows by one', () => {
+  it('doubles after an outage up to the initial limit, then grows by one', () => {
     let state = SLOW_START;
     const limits = [state.limit];
     while (limits.length < 8) {
@@ -46,13 +46,13 @@ describe('concurrency', () => {
     expect(limits).toEqual([1, 2, 4, 8, 16, 17, 18, 19]);
   });
 
-  it('does not double again after a failure, and goes up by one from where it fell to', () => {
+  it('does not double again after a failure, and grows by one', () => {
     let state = afterFailure({ limit: 8, successes: 3, doublesUntil: 16 }, 8);
     for (let n = 0; n < 4; n++) state = afterSuccess(state, false);
     expect(state.limit).toBe(5);
   });
 
-  it('stays where it is while requests wait for each other, but comes back to where a lane starts', () => {
+  it('does not grow while requests wait for each other, but returns to the initial limit', () => {
     let state = SLOW_START;
     for (let n = 0; n < 1000; n++) state = afterSuccess(state, true);
     expect(state.limit).toBe(INITIAL_CONCURRENCY.limit);
@@ -69,32 +69,32 @@ describe('congestion', () => {
     return isFelt;
   };
 
-  it('is not felt before anything is known', () => {
+  it('is not detected without a baseline', () => {
     expect(new CongestionDetector().isCongested).toBe(false);
     expect(turn(new CongestionDetector(), 0, 500)).toBe(false);
   });
 
-  it('is felt when the quickest of many answers takes more than twice as long as the quickest ever', () => {
+  it('is detected when the fastest of many answers takes more than twice the baseline', () => {
     const congestion = new CongestionDetector();
     turn(congestion, 0, 10, 12);
     expect(turn(congestion, 1, 30, 22, 40)).toBe(true);
     expect(turn(congestion, 2, 30, 20, 40)).toBe(false);
   });
 
-  it('is not felt where answers are spread widely and one of them is quick', () => {
+  it('is not detected while one of many answers is fast', () => {
     const congestion = new CongestionDetector();
     turn(congestion, 0, 10);
     expect(turn(congestion, 1, 900, 300, 11, 2000)).toBe(false);
   });
 
-  it('is not felt in fractions of a millisecond', () => {
+  it('is not detected in fractions of a millisecond', () => {
     const congestion = new CongestionDetector();
     turn(congestion, 0, 0.1);
     expect(turn(congestion, 1, 0.6)).toBe(false);
     expect(turn(congestion, 2, 0.8)).toBe(true);
   });
 
-  it('ends when an endpoint has been slower for a minute: it may have become so for good', () => {
+  it('ends when an endpoint has been slower for a minute, perhaps for good', () => {
     const congestion = new CongestionDetector();
     let now = 1000 * SECOND;
     turn(congestion, now, 10);

@@ -21,8 +21,8 @@ const crm: Destination = {
 };
 const [first, second, third] = lanesOf(crm).map(({ id }) => id) as [number, number, number];
 
-describe('the lanes of a destination', () => {
-  it('have ids that lead back to it and to the place of their endpoint, the first its own', () => {
+describe('the workers of a destination', () => {
+  it('have ids that lead to the destination and to the place of the endpoint; the first id is its own', () => {
     expect(first).toBe(7);
     expect([first, second, third].map(destinationOfLane)).toEqual([7, 7, 7]);
     expect([first, second, third].map(endpointIndexOfLane)).toEqual([0, 1, 2]);
@@ -30,19 +30,19 @@ describe('the lanes of a destination', () => {
     for (const [place, lane] of lanesOf(crm).entries()) expect(laneAt(crm, place)).toEqual(lane);
   });
 
-  it('are one, the destination itself, when any endpoint will do', () => {
+  it('are one with success: any', () => {
     const any: Destination = { ...crm, settings: { ...crm.settings, success: 'any' } };
     expect(lanesOf(any)).toEqual([any]);
     expect(laneAt(any, 0)).toBe(any);
     expect(laneAt(any, 1).settings.endpoints).toEqual([crm.settings.endpoints[1]]);
   });
 
-  it('have no endpoint at a place that is gone', () => {
+  it('have no endpoint at a place that the settings no longer have', () => {
     expect(laneAt(crm, 4).settings.endpoints).toEqual([]);
   });
 });
 
-describe('what a destination owes and does', () => {
+describe('the totals of a destination', () => {
   const counts = (owed: number, delivered: number, dead: Record<string, number>): DestinationCounts => {
     const gone = Object.values(dead).reduce((sum, n) => sum + n, 0);
     return {
@@ -55,7 +55,7 @@ describe('what a destination owes and does', () => {
     };
   };
 
-  it('is the sum of its lanes, and every sum still comes out', async () => {
+  it('are the sums of its workers, and the ledger still adds up', async () => {
     const destinations = new Map([
       [first, counts(10, 10, {})],
       [second, counts(10, 5, { status_410: 2 })],
@@ -78,31 +78,31 @@ describe('what a destination owes and does', () => {
     expect(balanceOf(folded.get(7)!)).toBe(0);
   });
 
-  it('waits where its lanes wait, from the first that is due', async () => {
-    const lanes = [
+  it('are due when the first of its workers is due', async () => {
+    const stats = [
       { destination: first, held: 1, onDisk: 0, retrying: 1 },
       { destination: 8, held: 0, onDisk: 1, retrying: 0, nextDueAt: 5 },
       { destination: second, held: 2, onDisk: 3, retrying: 2, nextDueAt: 90 },
       { destination: third, held: 0, onDisk: 4, retrying: 0, nextDueAt: 80 },
     ];
-    const backlog = { stats: async () => lanes } as Partial<DeliveryQueue> as DeliveryQueue;
+    const backlog = { stats: async () => stats } as Partial<DeliveryQueue> as DeliveryQueue;
     expect(await byDestination(backlog).stats()).toEqual([
       { destination: 7, held: 3, onDisk: 7, retrying: 3, nextDueAt: 80 },
       { destination: 8, held: 0, onDisk: 1, retrying: 0, nextDueAt: 5 },
     ]);
   });
 
-  it('is as bad as the worst of its lanes, with the newest error and the next probe', () => {
-    const lane = (destination: number, more: Partial<WorkerState>): WorkerState => ({
+  it('have the worst state of its workers, the newest error and the next probe', () => {
+    const worker = (destination: number, more: Partial<WorkerState>): WorkerState => ({
       ...{ destination, state: 'healthy', held: 1, inFlight: 1, limit: 16, breaker: 'closed' },
       ...more,
     });
     const error = (at: number) => ({ reason: 'timeout', endpoint: `http://${at}/`, at });
     expect(
       statesByDestination([
-        lane(first, {}),
-        lane(second, { state: 'failing', breaker: 'open', nextProbeAt: 9, lastError: error(3) }),
-        lane(third, { state: 'failing', breaker: 'probing', nextProbeAt: 8, lastError: error(4) }),
+        worker(first, {}),
+        worker(second, { state: 'failing', breaker: 'open', nextProbeAt: 9, lastError: error(3) }),
+        worker(third, { state: 'failing', breaker: 'probing', nextProbeAt: 8, lastError: error(4) }),
       ]),
     ).toEqual([
       {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { nextRequestAt } from './rate-limiter.ts';
 
-/** When requests go that are wanted at these times, at so many a second; `late`: how late a timer wakes. */
+/** Times of requests under the rate limit; `wanted`: when each was ready, `late`: the delay of a timer. */
 function times(wanted: readonly number[], perSecond: number, late: () => number): number[] {
   let at = 0;
   let now = 0;
@@ -14,8 +14,8 @@ function times(wanted: readonly number[], perSecond: number, late: () => number)
   });
 }
 
-describe('a pace', () => {
-  it('is kept in every second, to within a fortieth and one request, whatever comes when', () => {
+describe('a rate limit', () => {
+  it('holds in every second, within a fortieth and one request, whatever the arrivals', () => {
     const arrivals = fc.array(fc.nat({ max: 300 }), { minLength: 1, maxLength: 300 });
     fc.assert(
       fc.property(

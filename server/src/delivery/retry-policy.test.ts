@@ -30,7 +30,7 @@ describe('decide', () => {
     expect(decide(NEW, round([accepted]))).toEqual({ kind: 'delivered' });
   });
 
-  it('delivers when any of several endpoints accepted, whatever the others said', () => {
+  it('delivers when any of several endpoints accepted, whatever the others answered', () => {
     expect(decide(NEW, round([refused, retryable, accepted]))).toEqual({ kind: 'delivered' });
   });
 
@@ -46,7 +46,7 @@ describe('decide', () => {
     expect(decision).toMatchObject({ kind: 'retry', next: { endpoints: 0b110, settingsVersion: 3 } });
   });
 
-  it('keeps the places of endpoints that were left out of this round', () => {
+  it('keeps the places of endpoints that were not part of this round', () => {
     const decision = decide(
       { ...NEW, rounds: 1, firstFailedAt: NOW - 1 },
       round([undefined, undefined, retryable]),
@@ -54,7 +54,7 @@ describe('decide', () => {
     expect(decision).toMatchObject({ kind: 'retry', next: { endpoints: 0b100 } });
   });
 
-  it('remembers when the first round failed and counts the rounds', () => {
+  it('records the first failure and counts the rounds', () => {
     expect(decide(NEW, round([retryable]))).toEqual({
       kind: 'retry',
       at: NOW + SECOND,
@@ -96,7 +96,7 @@ describe('decide', () => {
     expect(decide(delivery, round([retryable]))).toMatchObject({ kind: 'retry', at: NOW + 30 * MINUTE });
   });
 
-  it('makes its last try within the window and then dies, followed from the first failure to the end', () => {
+  it('makes its last try within the window and then dies', () => {
     let delivery = NEW;
     let now = NOW;
     const tries: number[] = [];

@@ -43,7 +43,7 @@ it('gives the wanted events of a range, the oldest first, each once, in slices a
   }
 });
 
-it('goes on from every cursor it ever gave, also another time', async () => {
+it('goes on from every cursor it ever gave, also twice', async () => {
   const log = await logOf(40);
   const { ids, cursors } = await readAll(new LogCursor(log, RANGE), 3);
   for (const [nth, cursor] of cursors.slice(0, -1).entries()) {
@@ -55,7 +55,7 @@ it('goes on from every cursor it ever gave, also another time', async () => {
   expect((await readAll(same, 5, cursors[1]!)).ids).toEqual(ids.slice(3));
 });
 
-it('leaves out what was erased, and ends at once where there is nothing', async () => {
+it('ends at once where there is nothing', async () => {
   const log = await logOf(0);
   expect(await new LogCursor(log, RANGE).next(0, 9, () => true)).toEqual({ events: [], to: CURSOR_END });
   expect(await new LogCursor(await logOf(3), RANGE).next(CURSOR_END, 9, () => true)).toEqual({
@@ -80,7 +80,7 @@ it('previews a range by reading all of it', async () => {
   expect(bytes).toBeGreaterThanOrEqual(10 * JSON.stringify(events[0]!.stored.event).length);
 });
 
-it('estimates the rest of a range that takes too long to look through, and never more than is stored', async () => {
+it('estimates the rest of a range that takes too long to read, and never more than is stored', async () => {
   const log = await logOf(1000);
   for (const [wanted, least, most] of [
     [() => true, 1000, 1000],

@@ -25,7 +25,7 @@ describe('a replay', () => {
     [7, 2],
     [1000, 200],
     [10_000, 500],
-  ])('of %d events a second owes slices of %d', (rate, max) => {
+  ])('of %d events a second enqueues slices of %d', (rate, max) => {
     expect(nextStep({ ...replay, rate }, crm, progress())).toEqual({ kind: 'enqueue', max });
   });
 
@@ -40,7 +40,7 @@ describe('a replay', () => {
     });
   });
 
-  it('goes by the quickest of endpoints that are a delivery each', () => {
+  it('waits for the fastest endpoint where each is a delivery of its own', () => {
     const [one, two] = lanesOf(each).map(({ id }) => id);
     expect(nextStep(replay, each, progress([[one!, MAX_AHEAD * 2]])).kind).toBe('enqueue');
     expect(
@@ -65,7 +65,7 @@ describe('a replay', () => {
     });
   });
 
-  it('pauses as its rate asks, and for as long as a slice took that took long', () => {
+  it('pauses as its rate requires, and at least as long as the slice took', () => {
     expect(pauseAfter(200, 1000, 30)).toBe(170);
     expect(pauseAfter(200, 1000, 150)).toBe(150);
     expect(pauseAfter(0, 1000, 20)).toBe(20);
@@ -73,7 +73,7 @@ describe('a replay', () => {
   });
 });
 
-it('is what was done of late, and unknown at first and where nothing is done', () => {
+it('measures the recent throughput, and knows none at first or while nothing grows', () => {
   const speed = new ThroughputMeter();
   speed.record(0, 0);
   speed.record(500, SECOND);

@@ -23,7 +23,7 @@ let settings: SettingsService;
 let replays: Replayer;
 let clock: ReturnType<typeof handClock>;
 let parked: number[];
-/** Fails the commits of slices while it is set. */
+/** Fails the commits of slices while set: before or after the write. */
 let broken: 'before' | 'after' | undefined;
 
 async function open(): Promise<void> {
@@ -67,7 +67,7 @@ beforeEach(async () => {
 
 afterEach(() => replays.stop());
 
-/** Events of a source (1 is `site`, 2 is `app`), one each millisecond. */
+/** Stores events of a source (1 is `site`, 2 is `app`). */
 async function write(count: number, source: number, parts: object = {}): Promise<void> {
   const receivedAt = new Date(START).toISOString();
   const events = Array.from({ length: count }, (_, n) => {
@@ -95,7 +95,7 @@ const change = (changes: Partial<SettingsChanges>) => settings.change(() => ({ .
 const stateOf = (id: string) => settings.now().replays.find((one) => one.id === id)!;
 const untilItEnds = (id: string) => clock.passUntil(() => stateOf(id).state !== 'running', 60 * SECOND);
 
-it('owes the events of the sources its destination is connected to, or of the one that it names', async () => {
+it('enqueues the events of the sources its destination is connected to, or of the one that it names', async () => {
   await write(3, 1);
   await write(5, 2);
   await write(2, 1, { event: 'Filtered' });
@@ -116,7 +116,7 @@ it('owes the events of the sources its destination is connected to, or of the on
   expect(new Set(parked)).toEqual(new Set([1]));
 });
 
-it('owes no more than its rate', async () => {
+it('enqueues no more than its rate', async () => {
   await write(100, 1);
   const began = clock.now();
   const id = await begin({ rate: 10 });
@@ -128,7 +128,7 @@ it('owes no more than its rate', async () => {
   expect(clock.now() - began).toBeGreaterThanOrEqual(10 * SECOND);
 });
 
-it('keeps just ahead of a destination that does not keep up, and goes on as it delivers', async () => {
+it('stays a little ahead of a slow destination, and goes on as that delivers', async () => {
   await write(2 * MAX_AHEAD, 1);
   const id = await begin({ rate: 10_000 });
   await clock.pass(5 * SECOND);
@@ -158,7 +158,7 @@ it('waits while its destination is paused, and fails when it is removed', async 
   expect(stateOf(id)).toMatchObject({ state: 'failed', reason: 'destination_removed' });
 });
 
-it('owes nothing more when it is cancelled', async () => {
+it('enqueues nothing more when it is cancelled', async () => {
   await write(400, 1);
   const id = await begin({ rate: 100 });
   await clock.pass(SECOND);
@@ -171,7 +171,7 @@ it('owes nothing more when it is cancelled', async () => {
 });
 
 it.each(['before', 'after'] as const)(
-  'owes each event once when the store fails %s it has written',
+  'enqueues each event once when the store fails %s its write',
   async (moment) => {
     await write(1000, 1);
     const id = await begin({ rate: 500 });
@@ -201,7 +201,7 @@ it('goes on where it was in another process', async () => {
   await crashed.stop();
 });
 
-it('owes to every endpoint that is a delivery of its own', async () => {
+it('enqueues for every endpoint that is a delivery of its own', async () => {
   await write(3, 1);
   const [crm] = settings.now().destinations;
   const each = { ...crm!, settings: { ...crm!.settings, success: 'each' as const } };
@@ -212,7 +212,7 @@ it('owes to every endpoint that is a delivery of its own', async () => {
   expect(new Set(parked)).toEqual(new Set(lanesOf(each).map((lane) => lane.id)));
 });
 
-/** So many events of `site`, owed to the destination; those at these places end dead, the others delivered. */
+/** Settles deliveries of `site`: dead where `isDead` says so, delivered otherwise. */
 async function settled(count: number, isDead: (nth: number) => boolean): Promise<void> {
   await write(count, 1);
   const { positions } = await store.log.find({ from: 0, to: clock.now() });
@@ -236,7 +236,7 @@ async function settleAll(decisionOf: (nth: number) => DeliveryResult['decision']
 
 const counts = async () => (await store.queue.ledger()).destinations.get(1)!;
 
-it('redelivers what was delivered and nothing else, each once, though it is delivered again meanwhile', async () => {
+it('redelivers delivered events only, each once, although they are delivered again meanwhile', async () => {
   await settled(900, (nth) => nth % 3 === 0);
   await write(40, 2);
   const wish = { redelivers: { state: 'delivered' }, from: 0, to: clock.now() } as const;
@@ -274,7 +274,7 @@ it('redelivers dead letters in the background, each once across a restart, and t
   expect(await counts()).toMatchObject({ owed: 900, pending: 300 });
 });
 
-it('knows better with time what is left of a replay whose preview was an estimate', async () => {
+it('improves an estimated preview while it runs', async () => {
   await write(1000, 1);
   await write(1000, 1, { type: 'page' });
   const preview = { count: 1_700_000, bytes: 1, isExact: false };

@@ -8,7 +8,7 @@ import { CRM, World } from './world.ts';
 const STEPS = [-365 * DAY, -DAY, -HOUR, HOUR, DAY, 365 * DAY];
 
 describe.each(STEPS)('when the wall clock is set by %i ms', (by) => {
-  it('results are written as soon as before', async () => {
+  it('results are written as quickly as before', async () => {
     const world = await World.open();
     await world.accept(1);
     world.clock.step(by);
@@ -19,7 +19,7 @@ describe.each(STEPS)('when the wall clock is set by %i ms', (by) => {
     expect(world.endpoints.arrivals).toHaveLength(1);
   });
 
-  it('an open breaker probes as if nothing had happened, and tells when by the wall clock', async () => {
+  it('an open breaker probes as before, and shows the next probe by the wall clock', async () => {
     const world = await World.open({ behave: () => DOWN });
     await world.accept(500);
     await world.clock.pass(SECOND);
@@ -32,7 +32,7 @@ describe.each(STEPS)('when the wall clock is set by %i ms', (by) => {
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 500, pending: 0, dead: {} });
   });
 
-  it('a delivery that has failed for seconds is tried again on time and has the whole of its window', async () => {
+  it('a failing delivery is retried on schedule and keeps its whole retry window', async () => {
     const world = await World.open({ behave: () => ({ status: 503 }) });
     await world.accept(1);
     await world.clock.pass(5 * SECOND);
@@ -47,7 +47,7 @@ describe.each(STEPS)('when the wall clock is set by %i ms', (by) => {
     expect(await world.countsOf(CRM)).toMatchObject({ pending: 0, dead: { retry_window_over: 1 } });
   });
 
-  it('what waited is delivered at once after a crash, and nothing of it dies', async () => {
+  it('parked deliveries are sent at once after a crash, and none expires', async () => {
     const world = await World.open({ behave: () => DOWN });
     await world.accept(500);
     await world.clock.pass(MINUTE);
@@ -69,7 +69,7 @@ describe.each(STEPS)('when the wall clock is set by %i ms', (by) => {
     expect(await world.countsOf(CRM)).toMatchObject({ owed: 1, delivered: 1 });
   });
 
-  it('nothing is let go of before its time, and then it is', async () => {
+  it('events are kept for their retention and then removed', async () => {
     const world = await World.open();
     const upkeep = new MaintenanceWorker({
       log: world.store.log,
@@ -91,7 +91,7 @@ describe.each(STEPS)('when the wall clock is set by %i ms', (by) => {
   });
 });
 
-test('a round is timed by what passes, whatever the wall clock is set to meanwhile', async () => {
+test('a round is timed by the monotonic clock, whatever the wall clock is set to meanwhile', async () => {
   const ended: number[] = [];
   const world = await World.open({
     behave: () => ({ after: 2 * SECOND }),
@@ -103,7 +103,7 @@ test('a round is timed by what passes, whatever the wall clock is set to meanwhi
   expect(ended).toEqual([2 * SECOND]);
 });
 
-test('watchers and histories see the time that the wall clock showed', async () => {
+test('observers and histories see the time that the wall clock showed', async () => {
   const world = await World.open({ ahead: HOUR, behave: () => ({ status: 503 }) });
   const at = world.clock.now();
   await world.accept(1);

@@ -22,7 +22,7 @@ function endpointsOf(world: World) {
 }
 
 describe('an endpoint', () => {
-  it('that is dead beside one that accepts everything is failing, and its late answers count', async () => {
+  it('that is dead beside a healthy sibling is failing, and its late answers count', async () => {
     const behave = (arrival: { url: string }) => (isB(arrival) ? { after: 40, status: 503 } : OK);
     const world = await World.open({ destinations: [both()], behave });
     await world.accept(21);
@@ -58,7 +58,7 @@ describe('an endpoint', () => {
     expect(world.stateOf(CRM).state).toBe(success === 'each' ? 'failing' : 'healthy');
   });
 
-  it('of its own makes its destination fail over a restart, until something is accepted', async () => {
+  it('that is alone makes its destination fail across a restart, until a request is accepted', async () => {
     const world = await World.open({ behave: () => DOWN });
     await world.accept(1);
     await world.clock.pass(5 * MINUTE);
@@ -71,7 +71,7 @@ describe('an endpoint', () => {
     expect(world.linesOf('destination.recovered')).toHaveLength(1);
   });
 
-  it('begins anew with another URL, and takes its health along to another place', async () => {
+  it('has a new health with another URL, and keeps its health at another place', async () => {
     const behave = (arrival: { url: string }) => (isB(arrival) ? DOWN : OK);
     const world = await World.open({ destinations: [both()], behave });
     await world.accept(3);
@@ -96,7 +96,7 @@ describe('an endpoint', () => {
     expect(await world.store.endpointHealth.load()).toEqual([]);
   });
 
-  it('is forgotten with what an earlier process kept of it, when the settings it starts with have it no longer', async () => {
+  it('is removed from the store when the settings at the start no longer have it', async () => {
     const world = await World.open({ destinations: [both()] });
     await world.accept(3);
     await world.clock.pass(MINUTE);
@@ -109,7 +109,7 @@ describe('an endpoint', () => {
     expect(kept!.endpoints.map(({ url }) => url)).toEqual(['http://a/']);
   });
 
-  it('that flaps is kept in few lines, with how often', async () => {
+  it('that flaps has a short history with the number of flaps', async () => {
     const world = await World.open({ behave: (_, nth) => (nth % 2 === 0 ? OK : { status: 400 }) });
     for (let n = 0; n < 100; n++) {
       await world.accept(1);
@@ -122,8 +122,8 @@ describe('an endpoint', () => {
   });
 });
 
-describe('keeping the health of endpoints', () => {
-  /** Counts how often something is written, and with what. */
+describe('saving the health of endpoints', () => {
+  /** A world that counts its saves; `calls` has the number of destinations of each. */
   async function counted(limit = Number.POSITIVE_INFINITY) {
     const calls: number[] = [];
     const world: World = await World.open({
@@ -154,7 +154,7 @@ describe('keeping the health of endpoints', () => {
     expect((await world.store.endpointHealth.load())[0]!.endpoints[0]!.attempts).toEqual({ accepted: 6000 });
   });
 
-  it('is done within a second of a change of the state, also by an answer that nobody waited for', async () => {
+  it('is done within a second of a change of state, also after a late answer', async () => {
     const behave = (arrival: { url: string }) => (isB(arrival) ? { after: 500, status: 503 } : OK);
     const world = await World.open({ destinations: [both()], behave });
     await world.accept(1);
@@ -183,7 +183,7 @@ describe('keeping the health of endpoints', () => {
     expect((await world.store.endpointHealth.load())[0]!.endpoints[0]!.attempts).toEqual({ accepted: 5 });
   });
 
-  it('that fails holds nothing up, and is tried again', async () => {
+  it('delays no delivery when it fails, and is repeated', async () => {
     const { world, calls } = await counted(0);
     await world.accept(5);
     await world.clock.pass(MINUTE);

@@ -2,7 +2,7 @@ import type { Duration, Time } from '../../src/model/time.ts';
 import type { Clock } from '../../src/ports/clock.ts';
 import type { FailureReason, HttpClient, HttpResult, OutboundRequest } from '../../src/ports/http-client.ts';
 
-/** One request as it reached an endpoint. */
+/** A request that has reached an endpoint. */
 export interface Arrival {
   readonly url: string;
   /** The messageId. */
@@ -10,13 +10,13 @@ export interface Arrival {
   readonly at: Time;
 }
 
-/** What an endpoint does with a request. */
+/** The reply of an endpoint to a request. */
 export interface Reply {
-  /** Until it answers; a millisecond when absent. Beyond the request's time limit it is a timeout. */
+  /** Delay of the answer; a millisecond when absent. A delay beyond the request's time limit is a timeout. */
   readonly after?: Duration;
   readonly status?: number;
   readonly retryAfter?: string;
-  /** Instead of an answer. */
+  /** The failure of a request without an answer. */
   readonly failed?: FailureReason;
 }
 
@@ -24,10 +24,10 @@ export const OK: Reply = { status: 200 };
 export const DOWN: Reply = { failed: 'connection_refused' };
 export const HANGS: Reply = { after: Number.POSITIVE_INFINITY };
 
-/** Says for every request what the endpoint does; `nth` counts the requests of all endpoints from 0. */
+/** Chooses the reply to a request; `nth` counts the requests of all endpoints from 0. */
 export type Behaviour = (arrival: Arrival, nth: number) => Reply;
 
-/** Endpoints as a test wants them, on the test's clock. */
+/** Endpoints with replies chosen by the test, on the test's clock. */
 export interface FakeEndpoints extends HttpClient {
   behave: Behaviour;
   readonly arrivals: Arrival[];

@@ -2,9 +2,9 @@ import { StorageError } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
 
 /** Which calls the store refuses, and which of them only after they have taken effect. */
-export type Operation = 'append' | 'read' | 'claim' | 'settle' | 'release' | 'expire' | 'lanes';
+export type Operation = 'append' | 'read' | 'claim' | 'settle' | 'release' | 'expire' | 'stats';
 
-/** A store that refuses an operation whenever `fails` says so; then nothing is written. */
+/** A store that rejects an operation whenever `fails` returns true, and then writes nothing. */
 export function faulty(
   { log, queue: backlog, ...store }: Store,
   fails: (operation: Operation) => boolean,
@@ -24,7 +24,7 @@ export function faulty(
       settle: guard('settle', backlog.settle),
       makeDue: guard('release', backlog.makeDue),
       expire: guard('expire', backlog.expire),
-      stats: guard('lanes', backlog.stats),
+      stats: guard('stats', backlog.stats),
     },
   };
 }

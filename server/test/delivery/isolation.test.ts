@@ -4,7 +4,7 @@ import type { Behaviour } from './fake-endpoints.ts';
 import { DOWN, HANGS, OK } from './fake-endpoints.ts';
 import { CRM, destination, OTHER, World } from './world.ts';
 
-/** Deliveries of the other destination after each second of a minute, while the first one does what it is told. */
+/** Deliveries to the other destination after each second of a minute, while the first one behaves as given. */
 async function throughputBeside(neighbour: Behaviour): Promise<number[]> {
   const world = await World.open({
     destinations: [CRM, OTHER],
@@ -44,13 +44,13 @@ describe('a destination', () => {
     expect(world.stateOf(CRM).held).toBeLessThanOrEqual(200);
     await world.clock.pass(2 * SECOND);
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 400, pending: 0 });
-    // Those that hang have not even been noticed by then; a minute later they hold nothing any more.
+    // The breakers of the hanging destinations are still closed. A minute later they hold nothing any more.
     await world.clock.pass(MINUTE);
     const left = world.dispatcher.states().reduce((sum, state) => sum + state.held, 0);
     expect(left).toBeLessThanOrEqual(hanging.length);
   });
 
-  it('never holds more than 2,000 deliveries, and all together never more new ones than 20,000', async () => {
+  it('never holds more than 2,000 deliveries, and all together never hold more than 20,000 new ones', async () => {
     const many = Array.from({ length: 20 }, (_, n) => destination(1 + n, `d${n}`));
     const world = await World.open({ destinations: many, behave: () => ({ after: 4 * SECOND }) });
     for (let batch = 0; batch < 10; batch++) {
@@ -83,7 +83,7 @@ describe('a destination', () => {
     }
     expect(await world.countsOf(two)).toMatchObject({ delivered: 2000, pending: 0 });
     expect(world.stateOf(two)).toMatchObject({ state: 'healthy', breaker: 'closed' });
-    // What the other URL still leaves open is bounded.
+    // The open requests of the other URL are bounded.
     expect(world.endpoints.mostOpen.get('http://hanging/')).toBeLessThanOrEqual(4 * 256);
   });
 });

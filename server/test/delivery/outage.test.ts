@@ -4,16 +4,16 @@ import { seeded } from '../support/seeded.ts';
 import { DOWN, HANGS, OK } from './fake-endpoints.ts';
 import { CRM, destination, START, World } from './world.ts';
 
-/** With this every pause before a probe is the mean of its spread. */
+/** With this random number every probe comes after its mean delay. */
 const MEAN = 1 - 1 / Math.E;
 
 describe('an outage', () => {
-  it('is an outage when 20 deliveries have failed in a row after the first', async () => {
+  it('begins when 20 deliveries have failed in a row after the first', async () => {
     const world = await World.open({ behave: () => DOWN });
     await world.accept(500);
     await world.clock.pass(100);
     expect(world.stateOf(CRM)).toMatchObject({ state: 'failing', breaker: 'open', limit: 1 });
-    // 16 were in flight when the first failed; 20 more had to begin afterwards and fail too, some beside each other.
+    // 16 were in flight when the first failed; 20 more had to begin afterwards and fail too, some of them together.
     expect(world.endpoints.arrivals.length).toBeGreaterThanOrEqual(36);
     expect(world.endpoints.arrivals.length).toBeLessThan(50);
     expect(world.stateOf(CRM).lastError).toEqual({
@@ -30,18 +30,18 @@ describe('an outage', () => {
     expect(world.stateOf(CRM)).toMatchObject({ state: 'failing', breaker: 'open' });
   });
 
-  it('holds nothing in memory while it lasts, and loses nothing of what was there', async () => {
+  it('holds nothing in memory while it lasts, and loses nothing', async () => {
     const world = await World.open({ behave: () => DOWN });
     await world.accept(1900);
     expect(world.stateOf(CRM).held).toBe(1900);
     await world.clock.pass(SECOND);
     expect(world.stateOf(CRM)).toMatchObject({ held: 0, inFlight: 0, breaker: 'open' });
-    const [lane] = await world.store.queue.stats();
-    expect(lane).toMatchObject({ held: 0, onDisk: 1900 });
+    const [stats] = await world.store.queue.stats();
+    expect(stats).toMatchObject({ held: 0, onDisk: 1900 });
     expect(await world.countsOf(CRM)).toMatchObject({ owed: 1900, pending: 1900 });
   });
 
-  it('gives back to disk what was being committed or claimed when it began', async () => {
+  it('returns deliveries to disk that were being committed or claimed when it began', async () => {
     const world = await World.open({ behave: () => DOWN });
     await world.accept(2000);
     await world.accept(3000);
@@ -66,7 +66,7 @@ describe('an outage', () => {
     expect(world.endpoints.mostOpen.get('http://crm/')).toBe(16);
   });
 
-  it('is probed at times that differ from lane to lane', async () => {
+  it('is probed at times that differ from worker to worker', async () => {
     const randoms = [0, 0.99];
     const seconds = [];
     for (const random of randoms) {
@@ -79,7 +79,7 @@ describe('an outage', () => {
     expect(seconds).toEqual([1, expect.closeTo(5.6, 1)]);
   });
 
-  it('is probed as often when everything that waits has been tried and waits for half an hour', async () => {
+  it('is probed as often when every delivery waits for a retry in half an hour', async () => {
     const world = await World.open({ behave: () => DOWN });
     await world.accept(60);
     await world.clock.pass(2 * HOUR);
@@ -94,7 +94,7 @@ describe('an outage', () => {
   it('that comes and goes every 30 seconds drains its backlog while the endpoint is up', async () => {
     const world = await World.open({ random: seeded(3) });
     const since = world.clock.monotonic();
-    // It was in step with the probes once: up for the 30 seconds between two of them.
+    // Probes in a fixed rhythm once fell into step with it: it was up for the 30 seconds between two of them.
     world.endpoints.behave = () => {
       const seconds = (world.clock.monotonic() - since) / SECOND;
       return seconds % 60 < 30 ? DOWN : { after: 20 };
@@ -121,7 +121,7 @@ describe('an outage', () => {
     expect(world.endpoints.mostOpen.get('http://crm/')).toBe(1);
   });
 
-  it('lets Retry-After put off the next probe, but for no more than ten minutes', async () => {
+  it('lets Retry-After delay the next probe by ten minutes at most', async () => {
     const world = await World.open({ behave: () => ({ status: 503, retryAfter: '90' }) });
     await world.accept(500);
     await world.clock.pass(SECOND);
@@ -143,7 +143,7 @@ describe('an outage', () => {
       await world.clock.pass(SECOND);
       if (second % 1000 === 0) expect(world.stateOf(CRM).held).toBeLessThanOrEqual(1);
     }
-    // The store is asked to append once a second here; each probe leaves one row of its own.
+    // One append a second; each probe leaves one row of its own.
     const probes = world.endpoints.arrivals.length - requests;
     expect(probes).toBeGreaterThan(505);
     expect(probes).toBeLessThan(520);
@@ -152,7 +152,7 @@ describe('an outage', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ pending: 500 + 10 * seconds, delivered: 0, dead: {} });
   });
 
-  it('ends with everything delivered that has not waited for four hours', async () => {
+  it('ends with the delivery of everything that has waited less than four hours', async () => {
     const world = await World.open({ behave: () => DOWN });
     await world.accept(1000);
     for (let minute = 0; minute < 3 * 60 + 50; minute++) {
@@ -164,7 +164,7 @@ describe('an outage', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 1000 + 2300, pending: 0, dead: {} });
   });
 
-  it('says so in one line when it begins and in one when it ends', async () => {
+  it('is one log line at its beginning and one at its end', async () => {
     const world = await World.open({ behave: () => DOWN });
     await world.accept(500);
     await world.clock.passUntil(() => world.stateOf(CRM).breaker === 'open', SECOND);
@@ -195,7 +195,7 @@ describe('an outage', () => {
     ]);
     const { failingForMs, parked } = lines[0]!.facts as { failingForMs: number; parked: number };
     expect(failingForMs).toBeGreaterThan(10 * MINUTE);
-    // All but the probe that succeeded.
+    // All except the probe that succeeded.
     expect(parked).toBe(499);
   });
 });
@@ -219,15 +219,15 @@ describe('the retry window in an outage', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ pending: 0, dead: { retry_window_over: 600 } });
   });
 
-  it('counts from the parking for what a probe has tried too', async () => {
+  it('counts from the parking also for a delivery that served as a probe', async () => {
     const world = await World.open({ behave: () => DOWN });
     await world.accept(500);
     await world.clock.pass(4 * HOUR + 2 * MINUTE);
-    // Some three thousand probes, and their deliveries failed for the first time all through the four hours.
+    // Some three thousand probes; their deliveries first failed at different times of the four hours.
     expect(await world.countsOf(CRM)).toMatchObject({ pending: 0, dead: { retry_window_over: 500 } });
   });
 
-  it('is over for what waits when the endpoint comes back later, and not a request is made for it', async () => {
+  it('is over for waiting deliveries when the endpoint comes back later, and they cost no request', async () => {
     const world = await World.open({ behave: () => DOWN });
     await world.accept(500);
     await world.clock.pass(30 * SECOND);
@@ -241,7 +241,7 @@ describe('the retry window in an outage', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 1, dead: { retry_window_over: 500 } });
   });
 
-  it('goes on over a restart', async () => {
+  it('continues across a restart', async () => {
     const world = await World.open({ behave: () => DOWN });
     await world.accept(500);
     await world.clock.pass(2 * HOUR);
@@ -251,19 +251,19 @@ describe('the retry window in an outage', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ dead: {} });
     await world.clock.pass(3 * MINUTE);
     const { dead, pending } = await world.countsOf(CRM);
-    // The few that the new process tried before it knew of the outage have failed for the first time then.
+    // The new process tried a few before it knew of the outage; they first failed then.
     expect(dead['retry_window_over']).toBeGreaterThan(450);
     expect(pending).toBeGreaterThanOrEqual(100);
     await world.clock.pass(2 * HOUR + MINUTE);
     expect(await world.countsOf(CRM)).toMatchObject({ pending: 0, dead: { retry_window_over: 600 } });
   });
 
-  it('does not end for what was only stored while this program was down for a night', async () => {
+  it('does not end while the program is down for a night', async () => {
     const world = await World.open({ behave: () => HANGS });
     await world.accept(300);
     world.kill();
     await world.clock.pass(10 * HOUR);
-    // The machine is up again before its network is.
+    // The machine is up before its network is.
     await world.boot();
     world.endpoints.behave = () => ({ failed: 'name_not_resolved' });
     await world.clock.pass(8 * MINUTE);
@@ -274,8 +274,8 @@ describe('the retry window in an outage', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 300, dead: {} });
   });
 
-  it('does not end in a short outage for a backlog that a slow endpoint has gathered in five hours', async () => {
-    // It answers slowly and turns every fourth request away, so that few are in flight.
+  it('does not end in a short outage for the backlog of a slow endpoint from five hours', async () => {
+    // It answers slowly and refuses every fourth request, so that few are in flight.
     const world = await World.open({
       behave: (_, nth) => ({ after: 4 * SECOND, status: nth % 4 === 0 ? 429 : 200 }),
     });
@@ -285,8 +285,8 @@ describe('the retry window in an outage', () => {
     expect(delivered).toBeGreaterThan(1000);
     expect(pending).toBeGreaterThan(1000);
     expect(dead).toEqual({});
-    const [lane] = await world.store.queue.stats();
-    expect(lane!.nextDueAt).toBe(START);
+    const [stats] = await world.store.queue.stats();
+    expect(stats!.nextDueAt).toBe(START);
     world.endpoints.behave = () => DOWN;
     await world.clock.pass(2 * MINUTE);
     expect(world.stateOf(CRM).breaker).toBe('open');

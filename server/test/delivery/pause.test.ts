@@ -5,7 +5,7 @@ import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import { DOWN, OK } from './fake-endpoints.ts';
 import { CRM, World, type WorldOptions } from './world.ts';
 
-/** A world whose destination is switched as the control API does it, by changes of its record. */
+/** A world whose destination is paused and resumed as by the control API: by changes of its record. */
 async function switchable(options: WorldOptions = {}) {
   const world = await World.open(options);
   let current = CRM;
@@ -22,7 +22,7 @@ async function switchable(options: WorldOptions = {}) {
 }
 
 describe('a paused destination', () => {
-  it('gets nothing, is owed what arrives, holds none of it in memory, and gets all of it when it is resumed', async () => {
+  it('gets nothing, is owed new events, holds none in memory, and gets all of them when it is resumed', async () => {
     const { world, change } = await switchable();
     await world.accept(1000);
     change({ paused: true });
@@ -38,7 +38,7 @@ describe('a paused destination', () => {
     expect(new Set(world.endpoints.arrivals.map(({ id }) => id)).size).toBe(world.endpoints.arrivals.length);
   });
 
-  it('goes on waiting after a crash', async () => {
+  it('is still paused after a crash', async () => {
     const { world, change } = await switchable();
     change({ paused: true });
     await world.accept(10);
@@ -56,7 +56,7 @@ describe.each([
   ['paused', { paused: true }, { paused: false }],
   ['disabled', { enabled: false }, { enabled: true }],
 ] as const)('the retry window of a delivery whose destination is %s', (_, hold, go) => {
-  it('stands still, so that a delivery that has failed is tried on for what is left of its four hours', async () => {
+  it('stands still, and a failed delivery has the rest of its four hours afterwards', async () => {
     const { world, change } = await switchable({ behave: () => DOWN });
     await world.accept(1);
     await world.clock.pass(HOUR);
@@ -73,7 +73,7 @@ describe.each([
     expect(last).toBeLessThanOrEqual(3 * 3600);
   });
 
-  it('stands still behind an open breaker too: what an outage had parked outlives a long hold', async () => {
+  it('stands still behind an open breaker too, and parked deliveries survive a long pause', async () => {
     const { world, change } = await switchable({ behave: () => DOWN });
     await world.accept(500);
     await world.clock.pass(MINUTE);

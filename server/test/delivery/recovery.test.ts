@@ -4,7 +4,7 @@ import type { Arrival, Behaviour } from './fake-endpoints.ts';
 import { DOWN, HANGS, OK } from './fake-endpoints.ts';
 import { CRM, destination, World } from './world.ts';
 
-/** A world in the middle of an outage; so many events wait. */
+/** A world in the middle of an outage, with waiting events. */
 async function outage(waiting = 500, world?: World): Promise<World> {
   const down = world ?? (await World.open());
   down.endpoints.behave = () => DOWN;
@@ -14,7 +14,7 @@ async function outage(waiting = 500, world?: World): Promise<World> {
   return down;
 }
 
-/** How many requests began together, each time some did. */
+/** The number of requests that began together, for each time at which some did. */
 function steps(arrivals: readonly Arrival[]): number[] {
   const counts = new Map<number, number>();
   for (const { at } of arrivals) counts.set(at, (counts.get(at) ?? 0) + 1);
@@ -70,7 +70,7 @@ describe('a recovery', () => {
     const order = world.endpoints.arrivals.slice(before).map(({ id }) => Number(id.slice(1)));
     expect(new Set(order).size).toBe(3500);
     expect(order).toHaveLength(3500);
-    // What never failed comes in the order of its arrival, as far as requests of one limit can be said to have one.
+    // Events that never failed arrive in their order, except that requests in flight together have none.
     const untouched = order.filter((n) => !failed.has(`m${n}`));
     untouched.forEach((n, place) => {
       if (place > 0) expect(n).toBeGreaterThan(untouched[place - 1]!);
@@ -78,7 +78,7 @@ describe('a recovery', () => {
     expect(untouched.at(-1)).toBe(3499);
   });
 
-  it('leaves nothing to its next delay', async () => {
+  it('leaves no delivery to its next delay', async () => {
     const world = await outage(21 + 16);
     // A few deliveries have failed often and wait for half an hour each.
     await world.clock.pass(3 * 60 * MINUTE);
@@ -89,7 +89,7 @@ describe('a recovery', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 37, pending: 0 });
   });
 
-  it('begins with a refusal too: whoever refuses is there', async () => {
+  it('begins with a refusal too, because it shows life', async () => {
     const world = await outage();
     world.endpoints.behave = () => ({ status: 410 });
     await world.clock.passUntil(() => world.stateOf(CRM).breaker === 'closed', 10 * SECOND);
@@ -97,7 +97,7 @@ describe('a recovery', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 0, dead: { status_410: 500 }, pending: 0 });
   });
 
-  it('does not begin with a request that was never made', async () => {
+  it('does not begin with a failure before the request', async () => {
     const world = await outage();
     world.endpoints.behave = () => ({ failed: 'egress_refused' });
     await world.clock.passUntil(() => world.stateOf(CRM).inFlight === 1, 10 * SECOND);
@@ -105,14 +105,14 @@ describe('a recovery', () => {
     expect(world.stateOf(CRM).breaker).not.toBe('closed');
   });
 
-  it('begins with the late answer of a request from before', async () => {
+  it('begins with a late answer to a request from before', async () => {
     const world = await World.open();
     for (let batch = 0; batch < 10; batch++) {
       await world.accept(500);
       await world.clock.pass(SECOND);
     }
     expect(world.stateOf(CRM).limit).toBeGreaterThan(64);
-    // One request takes its time; all others fail at once.
+    // One request is slow; all others fail at once.
     const slow = world.endpoints.arrivals.length;
     world.endpoints.behave = (_, nth) => (nth === slow ? { after: 1.5 * SECOND } : DOWN);
     await world.accept(500);
@@ -125,7 +125,7 @@ describe('a recovery', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 5500, pending: 0 });
   });
 
-  it('takes new events into memory again as soon as nothing older waits', async () => {
+  it('takes new events into memory again once no older ones wait', async () => {
     const world = await outage();
     world.endpoints.behave = () => OK;
     await world.clock.pass(MINUTE);
@@ -133,7 +133,7 @@ describe('a recovery', () => {
     await world.accept(100);
     expect(world.stateOf(CRM).held).toBe(100);
     await world.clock.pass(SECOND);
-    // One set, born held: nothing was parked, nothing claimed.
+    // One pending set, held from its beginning: nothing was parked, nothing claimed.
     expect(world.contents.lastSet).toBe(claims + 1);
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 600 });
   });
@@ -145,14 +145,14 @@ describe('a recovery', () => {
       await world.accept(5);
       await world.clock.pass(10);
     }
-    // The last batch did not go by the disk.
+    // The last batch did not go through the disk.
     await world.accept(5);
     expect(world.stateOf(CRM).held).toBeGreaterThanOrEqual(5);
-    const [lane] = await world.store.queue.stats();
-    expect(lane).toMatchObject({ onDisk: 0 });
+    const [stats] = await world.store.queue.stats();
+    expect(stats).toMatchObject({ onDisk: 0 });
   });
 
-  it('is asked for at once when the settings change', async () => {
+  it('is probed for at once when the settings change', async () => {
     const world = await outage();
     await world.clock.pass(5 * MINUTE);
     const repaired = destination(1, 'repaired', { version: 2 });
@@ -164,9 +164,9 @@ describe('a recovery', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 500, pending: 0 });
   });
 
-  it('waits for something to ask with when nothing is due', async () => {
+  it('waits for a delivery to probe with when none is due', async () => {
     const world = await World.open({ behave: () => DOWN });
-    // Exactly as many as fail: all of them wait for their next try, and nothing is parked.
+    // As many events as the breaker needs failures: all wait for their next try, and nothing is parked.
     await world.accept(36);
     await world.clock.passUntil(() => world.stateOf(CRM).breaker === 'open', SECOND);
     await world.clock.pass(20 * MINUTE);
@@ -180,7 +180,7 @@ describe('a recovery', () => {
 });
 
 describe('a relapse', () => {
-  it('right after a recovery goes on where the probes had stopped', async () => {
+  it('right after a recovery continues the back-off of the probes', async () => {
     const world = await outage();
     await world.clock.pass(5 * MINUTE);
     // It accepts the probe and nothing else.
@@ -195,7 +195,7 @@ describe('a relapse', () => {
     expect((world.stateOf(CRM).nextProbeAt! - world.clock.now()) / SECOND).toBeCloseTo(1 + 6 * Math.LN2, 0);
   });
 
-  it('a good while after a recovery begins anew', async () => {
+  it('a minute after a recovery begins with the first delay again', async () => {
     const world = await outage();
     await world.clock.pass(5 * MINUTE);
     world.endpoints.behave = () => OK;
@@ -204,16 +204,16 @@ describe('a relapse', () => {
     expect((world.stateOf(CRM).nextProbeAt! - world.clock.now()) / SECOND).toBeCloseTo(1 + Math.LN2, 0);
   });
 
-  it('gives back to disk what had been claimed, and delivers all of it once', async () => {
+  it('returns claimed deliveries to disk, and delivers each once', async () => {
     const world = await outage(5000);
-    // Up for ten seconds, down for ten: what is in flight at each fall fails.
+    // Up for ten seconds, down for ten: the requests in flight at each fall fail.
     world.endpoints.behave = ({ at }) => ((at / (10 * SECOND)) % 2 < 1 ? { after: 50 } : DOWN);
     await world.clock.pass(30 * MINUTE);
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 5000, pending: 0, dead: {} });
     expect(world.stateOf(CRM)).toMatchObject({ held: 0, inFlight: 0 });
   });
 
-  it('of an endpoint that flaps all the time costs few requests that fail', async () => {
+  it('of an endpoint that always flaps costs few failed requests', async () => {
     const world = await outage(20_000);
     const flapping: Behaviour = ({ at }) => (at % (2 * SECOND) < SECOND ? { after: 50 } : HANGS);
     world.endpoints.behave = flapping;
@@ -221,7 +221,7 @@ describe('a relapse', () => {
     const { delivered, dead } = await world.countsOf(CRM);
     expect(dead).toEqual({});
     expect(delivered).toBeGreaterThan(2000);
-    // Half of all requests meet a moment in which it hangs; no more than that is lost.
+    // The endpoint hangs half of the time, so half of the requests may fail.
     expect(world.contents.failures.length).toBeLessThan(delivered * 2);
   });
 });

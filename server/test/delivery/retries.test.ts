@@ -20,7 +20,7 @@ describe('an event that always fails', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 1800, dead: { retry_window_over: 1 } });
     const tries = world.endpoints.arrivals.filter(({ id }) => id === 'poison').map(({ at }) => at);
     const delays = tries.slice(1).map((at, nth) => at - tries[nth]!);
-    // A millisecond for the answer, and at most one more batch on its way.
+    // A millisecond for the answer, and at most one more batch in flight.
     const expected = [...RETRY_DELAYS, ...Array.from({ length: 5 }, () => RETRY_DELAYS.at(-1)!)];
     for (const [nth, delay] of delays.entries()) {
       expect(Math.abs(delay - expected[nth]!)).toBeLessThanOrEqual(30);
@@ -29,7 +29,7 @@ describe('an event that always fails', () => {
     expect(tries.at(-1)! - tries[0]!).toBeLessThanOrEqual(4 * HOUR);
   });
 
-  it('alone follows its schedule too, and what comes after it is tried at once', async () => {
+  it('alone follows its schedule too, and later events are tried at once', async () => {
     const world = await World.open({ behave: ({ id }) => (id === 'poison' ? POISON : OK) });
     await world.acceptAs(['poison']);
     await world.clock.pass(2 * HOUR);
@@ -40,7 +40,7 @@ describe('an event that always fails', () => {
     expect(world.stateOf(CRM).state).toBe('healthy');
   });
 
-  it('does not open the breaker in the company of eighteen others either', async () => {
+  it('does not open the breaker together with eighteen others either', async () => {
     const world = await World.open({ behave: ({ id }) => (id.startsWith('poison') ? POISON : OK) });
     await world.acceptAs(Array.from({ length: 19 }, (_, n) => `poison${n}`));
     for (let n = 0; n < 4 * 60; n++) {
@@ -52,21 +52,21 @@ describe('an event that always fails', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 1 });
   });
 
-  it('does not keep healthy deliveries from memory while it waits', async () => {
+  it('does not keep healthy deliveries out of memory while it waits', async () => {
     const world = await World.open({ behave: ({ id }) => (id === 'poison' ? POISON : { after: 5 }) });
     await world.acceptAs(['poison']);
     let parked = 0;
     for (let n = 0; n < 4000; n++) {
       await world.accept(5);
-      const [lane] = await world.store.queue.stats();
-      parked = Math.max(parked, lane!.onDisk);
+      const [stats] = await world.store.queue.stats();
+      parked = Math.max(parked, stats!.onDisk);
       await world.clock.pass(5);
     }
     expect(parked).toBe(1);
   });
 });
 
-describe('a lane with little to do', () => {
+describe('a worker with few deliveries', () => {
   it('at an endpoint that is down tries each event by its own schedule', async () => {
     const world = await World.open({ behave: () => DOWN });
     for (let n = 0; n < 10; n++) {
@@ -84,7 +84,7 @@ describe('a lane with little to do', () => {
 });
 
 describe('a retry', () => {
-  it('goes to the endpoints of the settings of its time: a repaired URL repairs its backlog', async () => {
+  it('goes to the endpoints of the current settings: a repaired URL repairs its backlog', async () => {
     const world = await World.open({ behave: ({ url }) => (url === 'http://repaired/' ? OK : DOWN) });
     await world.accept(5);
     await world.clock.pass(10 * SECOND);
@@ -117,8 +117,8 @@ describe('a retry', () => {
   });
 });
 
-describe('a lane', () => {
-  it('gives its memory back when its destination is disabled, and delivers when it is enabled', async () => {
+describe('a worker', () => {
+  it('frees its memory when its destination is disabled, and delivers when it is enabled', async () => {
     const world = await World.open({ behave: () => ({ after: 4 * SECOND }) });
     await world.accept(1000);
     await world.clock.pass(SECOND);
@@ -133,7 +133,7 @@ describe('a lane', () => {
     expect(new Set(world.endpoints.arrivals.map(({ id }) => id)).size).toBe(world.endpoints.arrivals.length);
   });
 
-  it('takes back the room that duplicates had reserved', async () => {
+  it('takes back the memory that was reserved for duplicates', async () => {
     const world = await World.open();
     const ids = await world.accept(500);
     await world.clock.pass(SECOND);
@@ -147,7 +147,7 @@ describe('a lane', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ owed: 502, delivered: 502 });
   });
 
-  it('shows what it does', async () => {
+  it('reports its state', async () => {
     const world = await World.open({ behave: () => ({ after: SECOND }) });
     await world.accept(100);
     await world.clock.pass(500);
@@ -170,7 +170,7 @@ describe('a lane', () => {
     expect(world.clock.now()).toBe(START + 1500);
   });
 
-  it('fails while its endpoint refuses everything, and is well with the first delivery', async () => {
+  it('is failing while its endpoint refuses everything, and healthy with the first delivery', async () => {
     const world = await World.open({ behave: () => ({ status: 401 }) });
     await world.accept(3);
     await world.clock.pass(SECOND);

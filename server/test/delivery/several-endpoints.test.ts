@@ -16,21 +16,21 @@ function several(count: number, settings: Partial<WebhookSettings>, more: Partia
   });
 }
 
-/** What an endpoint does with an event, by the letter at its place in the messageId. */
+/** The replies to an event, by the letter at the endpoint's place in the messageId. */
 const MEANING: Readonly<Record<string, (nth: number) => Reply>> = {
   a: () => OK,
-  // Refuses to say at first, and accepts when asked again.
+  // Fails at first, and accepts the retry.
   r: (nth) => (nth === 0 ? { status: 503 } : OK),
   x: () => ({ status: 410 }),
 };
 
-/** Every way in which so many endpoints can answer, as words of so many letters. */
+/** Every combination of answers of `count` endpoints, as words of `count` letters. */
 function words(length: number): string[] {
   if (length === 0) return [''];
   return words(length - 1).flatMap((word) => Object.keys(MEANING).map((letter) => word + letter));
 }
 
-/** A world in which each endpoint does with each event what its word says. */
+/** A world in which each endpoint replies to each event as its word says. */
 async function spelled(success: WebhookSettings['success']): Promise<World> {
   const asked = new Map<string, number>();
   return World.open({
@@ -44,7 +44,7 @@ async function spelled(success: WebhookSettings['success']): Promise<World> {
   });
 }
 
-/** How often each of the five endpoints was asked to take the event. */
+/** The number of requests for the event at each of the five endpoints. */
 function requestsOf(world: World, id: string): number[] {
   return PLACES.map(
     (place) => world.endpoints.arrivals.filter((one) => one.id === id && one.url === urlOf(place)).length,
@@ -54,7 +54,7 @@ function requestsOf(world: World, id: string): number[] {
 const ALL = words(5);
 
 describe('five endpoints, in all 243 combinations of accepting, failing once and refusing', () => {
-  it('with any: one acceptance ends it, the failed are asked again only without one, the refused never', async () => {
+  it('with any: one acceptance completes it, otherwise failed requests are repeated, refused ones never', async () => {
     const world = await spelled('any');
     for (const word of ALL) {
       await world.acceptAs([word]);
@@ -73,7 +73,7 @@ describe('five endpoints, in all 243 combinations of accepting, failing once and
     });
   });
 
-  it('with each: every endpoint is a delivery of its own, whatever its siblings say', async () => {
+  it('with each: every endpoint is a delivery of its own, whatever its siblings answer', async () => {
     const world = await spelled('each');
     for (const word of ALL) {
       await world.acceptAs([word]);
@@ -117,7 +117,7 @@ describe('a destination whose endpoints are deliveries of their own', () => {
     expect(world.stateOf(each)).toMatchObject({ state: 'healthy', breaker: 'closed' });
   });
 
-  it('keeps what each of them is owed through a crash', async () => {
+  it('keeps the deliveries of each endpoint through a crash', async () => {
     const world = await World.open({
       destinations: [each],
       behave: ({ url }) => (url === urlOf(2) ? DOWN : OK),
@@ -132,7 +132,7 @@ describe('a destination whose endpoints are deliveries of their own', () => {
     expect(await world.countsOf(each)).toMatchObject({ owed: 30, delivered: 30, pending: 0 });
   });
 
-  it('gives up what is owed to an endpoint that was taken away, also after a restart', async () => {
+  it('gives up the deliveries of a removed endpoint, also after a restart', async () => {
     const world = await World.open({ destinations: [each], behave: () => DOWN });
     await world.accept(5);
     await world.clock.pass(SECOND);
@@ -143,7 +143,7 @@ describe('a destination whose endpoints are deliveries of their own', () => {
     expect(await world.countsOf(each)).toMatchObject({ delivered: 10, dead: { no_endpoint: 5 }, pending: 0 });
   });
 
-  it('goes on with what each of them is owed after a change to any', async () => {
+  it('continues with the deliveries of each endpoint after a change to any', async () => {
     const world = await World.open({
       destinations: [each],
       behave: ({ url }) => (url === urlOf(1) ? DOWN : OK),
@@ -163,7 +163,7 @@ describe('a destination whose endpoints are deliveries of their own', () => {
 });
 
 describe('with any, an endpoint that hangs', () => {
-  it('does not slow down what its sibling accepts, at any rate', async () => {
+  it('does not slow down its sibling, at any rate', async () => {
     const two = several(2, {});
     const world = await World.open({
       destinations: [two],
@@ -179,7 +179,7 @@ describe('with any, an endpoint that hangs', () => {
     expect(world.endpoints.arrivals.filter(({ url }) => url === urlOf(1))).toHaveLength(20_000);
   });
 
-  it('is asked for what its sibling does not take, once it can be', async () => {
+  it('gets the events that its sibling refuses, once it answers again', async () => {
     const two = several(2, {});
     const world = await World.open({
       destinations: [two],
@@ -212,7 +212,7 @@ describe('with any, an endpoint that hangs', () => {
 });
 
 describe('a destination with a rate limit', () => {
-  it.each([1, 10, 100, 5000])('of %i gets no more requests a second, and no fewer', async (rateLimit) => {
+  it.each([1, 10, 100, 5000])('of %i gets exactly as many requests a second', async (rateLimit) => {
     const limited = several(1, { rateLimit });
     const world = await World.open({ destinations: [limited] });
     const events = Math.min(rateLimit * 10, 5000);
@@ -231,7 +231,7 @@ describe('a destination with a rate limit', () => {
     expect(busiest).toBeLessThanOrEqual(Math.ceil(rateLimit * 1.025) + 1);
   });
 
-  it('takes up another one as soon as it is set', async () => {
+  it('follows a new one as soon as it is set', async () => {
     const world = await World.open({ destinations: [several(1, { rateLimit: 1 })] });
     await world.accept(1000);
     await world.clock.pass(10 * SECOND);
@@ -242,8 +242,8 @@ describe('a destination with a rate limit', () => {
   });
 });
 
-describe('a destination with a cap on its concurrency', () => {
-  it('never has more requests under way, and uses what it may', async () => {
+describe('a destination with a concurrency limit', () => {
+  it('never has more requests in flight, and uses the whole limit', async () => {
     const capped = several(1, { concurrency: 3 });
     const world = await World.open({ destinations: [capped], behave: () => ({ after: 100 }) });
     await world.accept(500);
@@ -254,7 +254,7 @@ describe('a destination with a cap on its concurrency', () => {
     expect(await world.countsOf(capped)).toMatchObject({ delivered: 500 });
   });
 
-  it('counts the requests to a sibling that nobody waits for any more', async () => {
+  it('counts the late requests to a sibling too', async () => {
     const capped = several(2, { concurrency: 3 });
     const world = await World.open({
       destinations: [capped],

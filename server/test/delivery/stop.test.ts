@@ -4,7 +4,7 @@ import { DOWN, HANGS, OK } from './fake-endpoints.ts';
 import { faulty, type Operation } from './faulty-store.ts';
 import { CRM, destination, World } from './world.ts';
 
-/** Stops the lanes and tells how long it took, in seconds; `limit` is when the test gives up. */
+/** Stops the dispatcher. Resolves to the seconds it took; `limit` is when the test gives up. */
 async function stop(world: World, limit = 20 * SECOND): Promise<number> {
   const before = world.clock.now();
   let isStopped = false;
@@ -17,7 +17,7 @@ async function stop(world: World, limit = 20 * SECOND): Promise<number> {
 }
 
 describe('stopping', () => {
-  it('waits for what is in flight, writes it down, and begins nothing more', async () => {
+  it('waits for the requests in flight, writes their results, and starts nothing more', async () => {
     const world = await World.open({ behave: () => ({ after: 2 * SECOND }) });
     await world.accept(100);
     await world.clock.pass(SECOND);
@@ -28,7 +28,7 @@ describe('stopping', () => {
     expect(world.endpoints.arrivals).toHaveLength(16);
   });
 
-  it('leaves what was only ready to the next process, which delivers it once', async () => {
+  it('leaves the queue to the next process, which delivers it once', async () => {
     const world = await World.open({ behave: () => ({ after: 2 * SECOND }) });
     await world.accept(500);
     await world.accept(1600);
@@ -46,18 +46,18 @@ describe('stopping', () => {
     expect(world.endpoints.arrivals).toHaveLength(2100);
   });
 
-  it('writes down the retries of what fails meanwhile', async () => {
+  it('writes the retries of deliveries that fail meanwhile', async () => {
     const world = await World.open({ behave: () => ({ after: SECOND, status: 503 }) });
     await world.accept(10);
     await world.clock.pass(500);
     expect(await stop(world)).toBe(0.5);
-    const [lane] = await world.store.queue.stats();
-    expect(lane).toMatchObject({ held: 0, onDisk: 10 });
+    const [stats] = await world.store.queue.stats();
+    expect(stats).toMatchObject({ held: 0, onDisk: 10 });
   });
 
   it('takes at most five seconds, even where an answer never comes', async () => {
     const world = await World.open({ destinations: [CRM, destination(2, 'quick')] });
-    // Longer than the request's time limit: an endpoint cannot do that, but a broken transport could.
+    // Longer than the request's time limit. No endpoint can do that, but a broken transport could.
     world.endpoints.send = (request, done) => {
       if (request.url === 'http://quick/') {
         world.clock.after(1, () => done({ kind: 'answered', status: 200, body: '', latencyMs: 1 }));
@@ -70,7 +70,7 @@ describe('stopping', () => {
     expect(await world.countsOf(destination(2, 'quick'))).toMatchObject({ delivered: 3 });
   });
 
-  it('forgets an answer that comes after the end, and the delivery stays owed', async () => {
+  it('drops an answer that comes after the end, and the delivery stays owed', async () => {
     const world = await World.open({ behave: () => HANGS });
     await world.accept(1);
     await world.clock.pass(10);
@@ -83,7 +83,7 @@ describe('stopping', () => {
     expect(counts.pending).toBe(1);
   });
 
-  it('does not wait for a store that is tried again and again', async () => {
+  it('does not wait for a store that keeps failing', async () => {
     const broken = new Set<Operation>(['claim', 'read']);
     const world = await World.open({
       between: (store) => faulty(store, (operation) => broken.has(operation)),
@@ -94,7 +94,7 @@ describe('stopping', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 2000, pending: 3000 });
   });
 
-  it('tries a write that fails once more', async () => {
+  it('repeats a failed write once', async () => {
     let failures = 0;
     const world = await World.open({
       between: (store) => faulty(store, (operation) => operation === 'settle' && failures++ === 0),
@@ -107,7 +107,7 @@ describe('stopping', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ delivered: 100, pending: 0 });
   });
 
-  it('in the middle of an outage probes no more and leaves everything owed', async () => {
+  it('in the middle of an outage ends the probes and leaves everything owed', async () => {
     const world = await World.open({ behave: () => DOWN });
     await world.accept(500);
     await world.clock.pass(MINUTE);
@@ -118,7 +118,7 @@ describe('stopping', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ pending: 500 });
   });
 
-  it('twice is stopping once, and afterwards nothing new is taken into memory', async () => {
+  it('is idempotent, and afterwards nothing new is taken into memory', async () => {
     const world = await World.open();
     await world.accept(10);
     await world.clock.pass(SECOND);

@@ -4,7 +4,7 @@ import { DOWN, OK } from './fake-endpoints.ts';
 import { faulty, type Operation } from './faulty-store.ts';
 import { CRM, World } from './world.ts';
 
-/** A world whose store refuses the operations in `broken`. */
+/** A world whose store rejects the operations in `broken`. */
 async function breakable(): Promise<{ world: World; broken: Set<Operation> }> {
   const broken = new Set<Operation>();
   const between = (store: Parameters<typeof faulty>[0]) =>
@@ -17,7 +17,7 @@ function deliveredOnce(world: World): boolean {
 }
 
 describe('a store that fails', () => {
-  it('while results are written keeps nothing from being delivered, and gets every result later', async () => {
+  it('while results are written delays no delivery, and gets every result later', async () => {
     const { world, broken } = await breakable();
     broken.add('settle');
     await world.accept(500);
@@ -31,7 +31,7 @@ describe('a store that fails', () => {
     expect(deliveredOnce(world)).toBe(true);
   });
 
-  it('while deliveries are claimed or read is asked again every second until it works', async () => {
+  it('while deliveries are claimed or read is tried every second until it works', async () => {
     for (const operation of ['claim', 'read'] as const) {
       const { world, broken } = await breakable();
       for (let batch = 0; batch < 10; batch++) await world.accept(500);
@@ -53,7 +53,7 @@ describe('a store that fails', () => {
     }
   });
 
-  it('while a probe is claimed does not keep the lane from probing', async () => {
+  it('while a probe is claimed does not stop the probes', async () => {
     const { world, broken } = await breakable();
     world.endpoints.behave = () => DOWN;
     await world.accept(500);
@@ -76,7 +76,7 @@ describe('a store that fails', () => {
   });
 
   it('while a recovery is written delays it and loses nothing', async () => {
-    for (const operation of ['lanes', 'release'] as const) {
+    for (const operation of ['stats', 'release'] as const) {
       const { world, broken } = await breakable();
       world.endpoints.behave = () => DOWN;
       await world.accept(500);
@@ -93,7 +93,7 @@ describe('a store that fails', () => {
     }
   });
 
-  it('while events are stored takes back the room that was reserved for them', async () => {
+  it('while events are stored leaves no memory reserved for them', async () => {
     const { world, broken } = await breakable();
     broken.add('append');
     for (let n = 0; n < 10; n++) {
@@ -106,8 +106,8 @@ describe('a store that fails', () => {
     expect(await world.countsOf(CRM)).toMatchObject({ owed: 3, delivered: 3 });
   });
 
-  it('every third time is a store that everything gets through', async () => {
-    // Not strictly every third: what is done in three steps would then meet its fault at the same step for ever.
+  it('at random a third of the time still lets everything through', async () => {
+    // Not strictly every third call: an operation of three calls would then fail at the same call for ever.
     let random = 1;
     const fails = () => {
       random = (random * 48271) % 0x7fffffff;

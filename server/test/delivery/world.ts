@@ -46,18 +46,18 @@ export interface Line {
 export interface WorldOptions {
   readonly destinations?: readonly Destination[];
   readonly behave?: Behaviour;
-  /** Stands between the lanes and their store. */
+  /** Wraps the store of the dispatcher. */
   readonly between?: (store: Store) => Store;
-  /** In the middle unless a test says otherwise: then every delay is exactly the one of the schedule. */
+  /** 0.5 by default: every delay is exactly that of the schedule. */
   readonly random?: () => number;
-  /** How much the wall clock shows more than the monotonic one at the beginning. */
+  /** Lead of the wall clock over the monotonic clock at the beginning. */
   readonly ahead?: Duration;
   readonly measures?: DispatcherDependencies['measures'];
 }
 
 /**
- * Lanes with the real memory store below, the real group commit above, endpoints that follow a script, and a clock that is
- * moved by hand.
+ * A dispatcher with the memory store below, the real commit queue above, scripted endpoints, and a clock that the test
+ * moves.
  */
 export class World {
   readonly clock: HandClock;
@@ -69,7 +69,7 @@ export class World {
   #store: Store;
   #dispatcher: Dispatcher;
   #commits: CommitQueue;
-  /** Of the process: a dead one hears no answers, is not woken, and sends nothing. */
+  /** The life of the process. A dead one gets no answers, is not woken, and sends nothing. */
   #life = { over: false };
   #batches = 0;
   #events = 0;
@@ -98,7 +98,7 @@ export class World {
     return this.#store;
   }
 
-  /** The store as people ask it. */
+  /** The store with times of the wall clock. */
   get shownStore(): Store {
     return wallClockStore(this.#store, this.clock);
   }
@@ -108,7 +108,7 @@ export class World {
     this.#life.over = true;
   }
 
-  /** A new process starts on what was stored. */
+  /** A new process starts with the stored data. */
   async boot(): Promise<void> {
     this.#life = { over: false };
     this.#store = openMemoryStore({ contents: this.contents });
@@ -127,14 +127,14 @@ export class World {
     this.#dispatcher.configure(destinations);
   }
 
-  /** One batch of new events for the destinations, received and committed now; gives their messageIds. */
+  /** Receives and commits one batch of new events for the destinations. Resolves to their messageIds. */
   async accept(count: number, to: readonly Destination[] = this.#destinations): Promise<string[]> {
     const ids = Array.from({ length: count }, () => `m${this.#events++}`);
     await this.acceptAs(ids, to);
     return ids;
   }
 
-  /** The same with given messageIds; resolves to false when nothing could be stored. */
+  /** The same with given messageIds. Resolves to false when nothing could be stored. */
   async acceptAs(ids: readonly string[], to: readonly Destination[] = this.#destinations): Promise<boolean> {
     const receivedAt = this.clock.now();
     const stored = await new Promise<boolean>((resolve) => {
@@ -161,7 +161,7 @@ export class World {
     return destinations.get(id) ?? none;
   }
 
-  /** When the endpoint of this destination got requests, in seconds since `from`. */
+  /** Times of the requests to this destination, in seconds since `from`. */
   secondsOf({ settings }: Destination, from: Time = START): number[] {
     const { url } = settings.endpoints[0]!;
     return this.endpoints.arrivals.filter((one) => one.url === url).map(({ at }) => (at - from) / 1000);

@@ -95,7 +95,11 @@ export async function courseOf(
 }
 
 /** Stores the event and hands it over, as the receiving side does. */
-async function accept(log: EventLog, liveDelivery: LiveDelivery, owed: readonly Destination[]): Promise<void> {
+async function accept(
+  log: EventLog,
+  liveDelivery: LiveDelivery,
+  owed: readonly Destination[],
+): Promise<void> {
   const at = new Date(START).toISOString();
   const event: Event = {
     messageId: 'm1',

@@ -14,53 +14,54 @@ export const REQUEST_TIMEOUT: Duration = 5 * SECOND;
 export const webhooks: DestinationType = { name: 'Webhooks', requests: buildRequests };
 
 /**
- * Runs for every delivery: the body is made and signed once, however many endpoints get it, and all requests share
- * its buffer. An empty secret counts as none: whoever can read the code could sign with it.
+ * Runs for every delivery. The body is made and signed once for all endpoints, and all requests share its buffer. An empty
+ * secret counts as none: anybody could sign with it.
  */
 function buildRequests(
-  written: SerializedEvent,
+  event: SerializedEvent,
   destination: Destination,
   { endpoints, now, origin }: AttemptContext,
 ): readonly EndpointRequest[] {
   const { settings } = destination;
-  const bytes = payloadBytes(written, settings.format);
-  const id = webhookId(messageIdOf(written));
+  const bytes = payloadBytes(event, settings.format);
+  const id = webhookId(messageIdOf(event));
   const { sharedSecret, signingSecrets } = settings;
-  const additions = {
-    shared: sharedSecret ? signBody(bytes, sharedSecret) : undefined,
-    standard: signingSecrets?.length
+  const extraHeaders = {
+    signature: sharedSecret ? signBody(bytes, sharedSecret) : undefined,
+    standardWebhooks: signingSecrets?.length
       ? standardWebhooksHeaders({ id, at: now, bytes }, signingSecrets)
       : undefined,
-    replay: origin,
+    replayId: origin,
   };
-  const placed: EndpointRequest[] = [];
-  for (let place = 0; place < settings.endpoints.length; place++) {
-    if ((endpoints & (1 << place)) === 0) continue;
-    const endpoint = settings.endpoints[place]!;
+  const requests: EndpointRequest[] = [];
+  for (let index = 0; index < settings.endpoints.length; index++) {
+    if ((endpoints & (1 << index)) === 0) continue;
+    const endpoint = settings.endpoints[index]!;
     const request = {
       url: endpoint.url,
-      headers: requestHeaders(endpoint, id, additions),
+      headers: requestHeaders(endpoint, id, extraHeaders),
       body: bytes,
       timeout: REQUEST_TIMEOUT,
-      pool: endpointIdOf(destination, place),
+      pool: endpointIdOf(destination, index),
     };
-    placed.push({ endpoint: place, request });
+    requests.push({ endpoint: index, request });
   }
-  return placed;
+  return requests;
 }
 
-/** As `body` makes it, from the line where there is one. */
-function payloadBytes(written: SerializedEvent, format: WebhookSettings['format']): Buffer {
-  const { line } = written;
+/** The bytes of `serializePayload`, made from the stored line where there is one. */
+function payloadBytes(serialized: SerializedEvent, format: WebhookSettings['format']): Buffer {
+  const { line } = serialized;
   if (line !== undefined) {
     if (format === 'canonical') return line.bytes.subarray(line.from, line.to);
     const documented = documentedPayloadFromBytes(line);
     if (documented !== undefined) return documented;
   }
-  return Buffer.from(serializePayload(written.event, format));
+  return Buffer.from(serializePayload(serialized.event, format));
 }
 
-function messageIdOf(written: SerializedEvent): string {
-  const plain = written.line === undefined ? undefined : messageIdFromBytes(written.line);
-  return plain ?? written.event.messageId;
+/** `serialized.event` is parsed on first use, which the id in the line spares. */
+function messageIdOf(serialized: SerializedEvent): string {
+  const fromLine = serialized.line === undefined ? undefined : messageIdFromBytes(serialized.line);
+  return fromLine ?? serialized.event.messageId;
 }

@@ -21,21 +21,21 @@ describe('headers', () => {
   });
 
   it('carry the signature only when there is one', () => {
-    expect(requestHeaders(endpoint, 'm-1', { shared: 'abc' })).toHaveProperty('X-Signature', 'abc');
+    expect(requestHeaders(endpoint, 'm-1', { signature: 'abc' })).toHaveProperty('X-Signature', 'abc');
     expect(requestHeaders(endpoint, 'm-1')).not.toHaveProperty('X-Signature');
   });
 
   it('are made anew for each request, and leave the settings alone', () => {
-    const made = requestHeaders(endpoint, 'm-1', { shared: 'abc' });
-    expect(requestHeaders(endpoint, 'm-1', { shared: 'abc' })).not.toBe(made);
+    const made = requestHeaders(endpoint, 'm-1', { signature: 'abc' });
+    expect(requestHeaders(endpoint, 'm-1', { signature: 'abc' })).not.toBe(made);
     expect(endpoint.headers).toEqual({ 'X-Team': 'growth', Authorization: 'Bearer t' });
   });
 
   it('carry what the Standard Webhooks scheme adds, beside the other signature', () => {
-    const standard = { 'Webhook-Timestamp': '1', 'Webhook-Signature': 'v1,x' };
-    expect(requestHeaders(endpoint, 'm-1', { shared: 'abc', standard })).toMatchObject({
+    const standardWebhooks = { 'Webhook-Timestamp': '1', 'Webhook-Signature': 'v1,x' };
+    expect(requestHeaders(endpoint, 'm-1', { signature: 'abc', standardWebhooks })).toMatchObject({
       'X-Signature': 'abc',
-      ...standard,
+      ...standardWebhooks,
     });
   });
 
@@ -44,8 +44,8 @@ describe('headers', () => {
       url: endpoint.url,
       headers: { 'User-Agent': 'other', 'X-Signature': 'forged', 'Webhook-Signature': 'forged' },
     };
-    const standard = { 'Webhook-Timestamp': '1', 'Webhook-Signature': 'v1,x' };
-    expect(requestHeaders(sly, 'm-1', { shared: 'abc', standard })).toMatchObject({
+    const standardWebhooks = { 'Webhook-Timestamp': '1', 'Webhook-Signature': 'v1,x' };
+    expect(requestHeaders(sly, 'm-1', { signature: 'abc', standardWebhooks })).toMatchObject({
       'User-Agent': 'Millrace/1.0',
       'X-Signature': 'abc',
       'Webhook-Signature': 'v1,x',
@@ -81,7 +81,7 @@ describe('webhookId', () => {
 
   it('arrives whole in a real request', async () => {
     const messageId = '50% größer\r\nX-Injected: yes\t🛒';
-    const received = await overTheWire(requestHeaders(endpoint, webhookId(messageId), { shared: 'abc' }));
+    const received = await overTheWire(requestHeaders(endpoint, webhookId(messageId), { signature: 'abc' }));
     expect(decodeURIComponent(String(received['webhook-id']))).toBe(messageId);
     expect(received).not.toHaveProperty('x-injected');
     expect(received).toMatchObject({

@@ -4,27 +4,27 @@ import type { StandardWebhooksHeaders } from './signature.ts';
 const VISIBLE = /^[!-$&-~]*$/;
 const NOT_VISIBLE = /[^!-$&-~]+/g;
 
-/** What some requests carry besides: signatures, each when the destination has a secret for it, and more. */
+/** Headers of some requests: signatures, where the destination has a secret for them, and the replay. */
 export interface ExtraHeaders {
   /** The value of `X-Signature`. */
-  readonly shared?: string | undefined;
-  readonly standard?: StandardWebhooksHeaders | undefined;
+  readonly signature?: string | undefined;
+  readonly standardWebhooks?: StandardWebhooksHeaders | undefined;
   /** The id of the replay that the event is sent for. */
-  readonly replay?: string | undefined;
+  readonly replayId?: string | undefined;
 }
 
 const NO_EXTRA_HEADERS: ExtraHeaders = {};
 
 /**
  * The headers of one request. spec/specification.md, "Request headers".
- * Ours come last: the settings refuse static headers of these names, and should one slip through, ours still win.
+ * Our own come last and win: the settings refuse static headers of these names, too.
  *
- * @param id what `webhookId` made of the messageId
+ * @param id the result of `webhookId`
  */
 export function requestHeaders(
   endpoint: Endpoint,
   id: string,
-  { shared, standard, replay }: ExtraHeaders = NO_EXTRA_HEADERS,
+  { signature, standardWebhooks, replayId }: ExtraHeaders = NO_EXTRA_HEADERS,
 ): Record<string, string> {
   const all: Record<string, string> = {
     ...endpoint.headers,
@@ -32,15 +32,15 @@ export function requestHeaders(
     'Content-Type': 'application/json',
     'Webhook-Id': id,
   };
-  if (shared !== undefined) all['X-Signature'] = shared;
-  if (replay !== undefined) all['X-Replay-Id'] = replay;
-  return standard === undefined ? all : Object.assign(all, standard);
+  if (signature !== undefined) all['X-Signature'] = signature;
+  if (replayId !== undefined) all['X-Replay-Id'] = replayId;
+  return standardWebhooks === undefined ? all : Object.assign(all, standardWebhooks);
 }
 
 /**
- * The value of `Webhook-Id`: the messageId with everything but visible ASCII percent-encoded as UTF-8, and `%` itself,
- * so that it is a valid header value whatever the client sent and `decodeURIComponent` gives the messageId back.
- * The one exception is half of a surrogate pair, which UTF-8 cannot carry: it becomes U+FFFD.
+ * The value of `Webhook-Id`: the messageId with `%` and everything but visible ASCII percent-encoded as UTF-8. It is a valid
+ * header value whatever the client sent, and `decodeURIComponent` gives the messageId back. Half a surrogate pair is the one
+ * exception: UTF-8 cannot encode it, and it becomes U+FFFD.
  */
 export function webhookId(messageId: string): string {
   if (VISIBLE.test(messageId)) return messageId;

@@ -10,7 +10,7 @@ const EMPTY_OBJECT: JsonObject = {};
  *
  * `JSON.stringify(JSON.parse(body)) === body` always holds (spec/specification.md, "Exact bytes"), so a receiver that
  * re-serialises before it verifies gets the bytes that were signed. It holds because `JSON.stringify` made them from
- * parsed values. `line.ts` makes the same bytes without parsing, from an event that was written by `JSON.stringify`.
+ * parsed values. `fast-path/payload.ts` makes the same bytes from the stored line, without parsing it.
  *
  * - `canonical`: the event as it is stored. It carries no write key because no event does.
  * - `documented`: the fields of the type in the order of spec/specification.md, "Documented format". `context`, `properties`
@@ -95,12 +95,12 @@ function documentedPayload(event: Event): object {
 }
 
 /**
- * One library sends the traits of an identify only in its context. They are taken from there where it has none of its own,
- * that is an absent or an empty object; the context is left as it is.
+ * One library sends the traits of an identify only in its context. They are taken from there when the event's own are absent or
+ * an empty object. The context stays as it is.
  */
 function identifyTraits({ traits = EMPTY_OBJECT, context }: Event): JsonObject {
-  const said = context.traits;
-  return isObject(said) && Object.keys(traits).length === 0 ? said : traits;
+  const contextTraits = context.traits;
+  return isObject(contextTraits) && Object.keys(traits).length === 0 ? contextTraits : traits;
 }
 
 /**

@@ -2,32 +2,32 @@ import { hash } from 'node:crypto';
 import type { Time } from '../../model/time.ts';
 
 /**
- * Made keys by secret: making one costs as much as signing with it. Emptied when full, because secrets are changed but
- * never announced as gone; it fills only where there are more destinations than this, and then it is merely slower.
+ * Prepared keys by secret: preparing one costs as much as signing with it. The maps are cleared when they are full, because
+ * nothing tells when a secret is no longer used. With more destinations than `MAX_KEYS` signing is only slower.
  */
 const sharedKeys = new Map<string, Hmac>();
 const standardKeys = new Map<string, Hmac>();
 const MAX_KEYS = 10_000;
 
-/** Before the base64 of a Standard Webhooks secret. */
+/** The prefix of a Standard Webhooks secret; base64 follows. */
 const STANDARD_PREFIX = 'whsec_';
 
 /**
  * The value of `X-Signature`: HMAC-SHA1 of exactly these bytes, as lower-case hexadecimal, keyed with the UTF-8 bytes
  * of the shared secret. spec/specification.md, "Signature".
  *
- * SHA-1 is what the protocol says; as an HMAC it is not weakened by the known collisions. It proves who sent the body,
- * not when: receivers recognise a repeat by `Webhook-Id`.
+ * The protocol prescribes SHA-1; the known collisions do not weaken it as an HMAC. The signature proves who sent the body, not
+ * when: receivers recognise a repeat by `Webhook-Id`.
  */
 export function signBody(bytes: Buffer, secret: string): string {
   return sharedKey(secret).of(bytes, 'hex');
 }
 
-/** What a Standard Webhooks signature covers. */
+/** The content of a Standard Webhooks signature. */
 export interface StandardWebhooksMessage {
   /** The value of `Webhook-Id` as it is sent, encoding included. */
   readonly id: string;
-  /** When the request is made: a receiver refuses what is older than a few minutes, so every try has its own. */
+  /** Time of this attempt: receivers refuse signatures that are older than a few minutes. */
   readonly at: Time;
   readonly bytes: Buffer;
 }
@@ -40,7 +40,7 @@ export interface StandardWebhooksHeaders {
 
 /**
  * The Standard Webhooks scheme: `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, once for each secret, so
- * that a receiver that knows either of two verifies while one replaces the other. spec/specification.md, "Standard Webhooks
+ * that a receiver with either of two secrets can verify while one replaces the other. spec/specification.md, "Standard Webhooks
  * signature".
  *
  * @param secrets `whsec_` and base64 each, as the settings have checked
@@ -76,12 +76,12 @@ function remember(keys: Map<string, Hmac>, secret: string, key: Hmac): Hmac {
 const BLOCK = 64;
 const DIGEST_BYTES = { sha1: 20, sha256: 32 } as const;
 
-/** Where a message is put behind the inner key; used again and again. */
+/** Reused buffer for the inner key and the message behind it. */
 let inner = Buffer.alloc(BLOCK + 16 * 1024);
 
 /**
- * HMAC (RFC 2104) for very many short messages under few secrets: the two hashes it consists of, each in one call. The object
- * that `createHmac` makes for every message costs, with its collection, three times as much as the hashing.
+ * HMAC (RFC 2104) for very many short messages under few secrets. Its two hashes are one call each. The object that
+ * `createHmac` makes for every message costs, with its collection, three times as much as the hashing.
  */
 export class Hmac {
   readonly #algorithm: keyof typeof DIGEST_BYTES;

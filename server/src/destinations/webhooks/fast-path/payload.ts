@@ -2,14 +2,25 @@ import type { CallType } from '../../../model/call.ts';
 import type { JsonLine } from '../../../model/serialized-event.ts';
 
 /**
- * Bodies put together from pieces of the stored line, without parsing it: byte for byte what `JSON.stringify` would make of
- * the parsed event, since a line is a fixed point and each of its values with it. A fifth of the cost.
+ * Payloads made from pieces of the stored line, without parsing it. The bytes are those that `JSON.stringify` makes of the
+ * parsed event, because the line and each of its values are fixed points of it. docs/decisions/0005-scanning.md.
  */
 
-/** The fields that bodies are made of, each with a number. */
+/** The fields that payloads are made of, each with a number. */
 const FIELD = {
-  ...{ messageId: 0, type: 1, userId: 2, anonymousId: 3, previousId: 4, groupId: 5, event: 6, name: 7 },
-  ...{ category: 8, properties: 9, traits: 10, context: 11, timestamp: 12 },
+  messageId: 0,
+  type: 1,
+  userId: 2,
+  anonymousId: 3,
+  previousId: 4,
+  groupId: 5,
+  event: 6,
+  name: 7,
+  category: 8,
+  properties: 9,
+  traits: 10,
+  context: 11,
+  timestamp: 12,
 } as const;
 const FIELDS = 13;
 
@@ -24,46 +35,46 @@ const CLOSE_OBJECT = 0x7d;
 /** Shorter pieces are copied byte by byte: the call of a copying function would cost more. */
 const SHORT = 64;
 
-/** A body has at most so many bytes that its line has not: the names of the documented fields. */
+/** Most bytes that a payload has more than its line: the names of the documented fields. */
 const MAX_ADDED_BYTES = 256;
 
 const NAMES = Object.keys(FIELD).map((name) => Buffer.from(name));
 const SLOTS = 64;
-/** A field's number by what its name hashes to; no two meet there. */
+/** The number of a field by the hash of its name. There are no collisions. */
 const BY_HASH = new Int8Array(SLOTS).fill(-1);
 NAMES.forEach((name, field) => {
   BY_HASH[slotOf(name, 0, name.length)] = field;
 });
 
-/** Where the value of each field begins and ends in the line that was read last; an end of 0 where it has none. */
+/** Start and end of each field's value in the line that was read last. An end of 0 means that the field is absent. */
 const starts = new Int32Array(FIELDS);
 const ends = new Int32Array(FIELDS);
 
-/** The body in the documented format; undefined where pieces are not enough. */
+/** The payload in the documented format; undefined where the line has to be parsed. */
 export function documentedPayloadFromBytes(line: JsonLine): Buffer | undefined {
   const { bytes } = line;
   locateFields(line);
   const type = hasField(FIELD.type) ? TYPE_BY_LETTER.get(bytes[starts[FIELD.type]! + 1]!) : undefined;
-  // Which of the two wins is decided key by key.
+  // Properties and traits of a page are merged key by key.
   if (type === undefined || (type === 'page' && hasField(FIELD.properties) && hasField(FIELD.traits)))
     return undefined;
   const twice = duplicatedBytes(bytes, type);
   const body = Buffer.allocUnsafe(line.to - line.from + twice + MAX_ADDED_BYTES);
   let at = append(body, 0, PAYLOAD_STARTS[type]);
-  for (const { name, field, fallback: otherwise, defaultValue: atLeast } of PAYLOAD_FIELDS[type]) {
-    const from = hasField(field) ? field : otherwise;
+  for (const { name, field, fallback, defaultValue } of PAYLOAD_FIELDS[type]) {
+    const from = hasField(field) ? field : fallback;
     if (hasField(from)) {
       at = append(body, at, name);
       at = copyRange({ bytes, from: starts[from]!, to: ends[from]! }, body, at);
-    } else if (atLeast !== undefined) at = append(body, append(body, at, name), atLeast);
+    } else if (defaultValue !== undefined) at = append(body, append(body, at, name), defaultValue);
   }
   body[at++] = CLOSE_OBJECT;
   return body.subarray(0, at);
 }
 
 /**
- * Bytes that the body has twice and the line once: the anonymousId of an alias without a userId, and the traits of an
- * identify that has them only in its context, where they are found here.
+ * Bytes that the payload has twice and the line once: the anonymousId of an alias without a userId, and the traits of an
+ * identify that has them only in its context. This function also locates those.
  */
 function duplicatedBytes(bytes: Buffer, type: CallType): number {
   if (type === 'alias' && hasField(FIELD.anonymousId)) return lengthOf(FIELD.anonymousId);
@@ -78,7 +89,7 @@ function duplicatedBytes(bytes: Buffer, type: CallType): number {
     : 0;
 }
 
-/** Takes the traits of a context for those of the event; false where it has none that are an object. */
+/** Uses the traits of the context as those of the event. False when the context has no traits that are an object. */
 function locateContextTraits(bytes: Buffer, from: number, to: number): boolean {
   for (let at = from + 1; at < to - 1; at++) {
     const name = at + 1;
@@ -106,28 +117,23 @@ export function messageIdFromBytes({ bytes, from }: JsonLine): string | undefine
   return bytes.toString('latin1', first, end);
 }
 
-/** How nearly every line begins. */
+/** The beginning of nearly every line. */
 const MESSAGE_ID_START = Buffer.from('{"messageId":"');
 
-/** One field of a body. */
+/** One field of a payload. */
 interface PayloadField {
   /** With the comma before it and the colon behind it. */
   readonly name: Buffer;
-  /** The field it is made of. */
+  /** The field of the event that it is copied from. */
   readonly field: number;
-  /** The one it is made of where there is none of these. */
+  /** The field to copy where `field` is absent. */
   readonly fallback: number;
-  /** What stands for it where there is none of those either; else it is left out. */
+  /** The value where both are absent; without one the field is left out. */
   readonly defaultValue: Buffer | undefined;
 }
 
-function payloadField(name: string, field: number, otherwise = field, atLeast?: Buffer): PayloadField {
-  return {
-    name: Buffer.from(`,${JSON.stringify(name)}:`),
-    field,
-    fallback: otherwise,
-    defaultValue: atLeast,
-  };
+function payloadField(name: string, field: number, fallback = field, defaultValue?: Buffer): PayloadField {
+  return { name: Buffer.from(`,${JSON.stringify(name)}:`), field, fallback, defaultValue };
 }
 
 const EMPTY_OBJECT = Buffer.from('{}');
@@ -137,19 +143,17 @@ const orEmptyObject = (name: keyof typeof FIELD) =>
 const IDENTITY_FIELDS = [fromField('userId'), fromField('anonymousId'), fromField('messageId')];
 const TRAILING_FIELDS = [fromField('context'), fromField('timestamp')];
 
-/** In the order of `body.ts`, which says why. */
+/** In the order of `documentedPayload`. */
 const PAYLOAD_FIELDS: Readonly<Record<CallType, readonly PayloadField[]>> = {
   identify: [...IDENTITY_FIELDS, orEmptyObject('traits'), ...TRAILING_FIELDS],
   group: [...IDENTITY_FIELDS, fromField('groupId'), orEmptyObject('traits'), ...TRAILING_FIELDS],
   track: [...IDENTITY_FIELDS, fromField('event'), orEmptyObject('properties'), ...TRAILING_FIELDS],
-  // Of properties and traits it has one here, or none.
+  // A page that has both properties and traits is not handled here.
   page: [
-    ...[
-      ...IDENTITY_FIELDS,
-      fromField('name'),
-      fromField('category'),
-      payloadField('properties', FIELD.properties, FIELD.traits, EMPTY_OBJECT),
-    ],
+    ...IDENTITY_FIELDS,
+    fromField('name'),
+    fromField('category'),
+    payloadField('properties', FIELD.properties, FIELD.traits, EMPTY_OBJECT),
     ...TRAILING_FIELDS,
   ],
   screen: [
@@ -160,11 +164,11 @@ const PAYLOAD_FIELDS: Readonly<Record<CallType, readonly PayloadField[]>> = {
     ...TRAILING_FIELDS,
   ],
   alias: [
-    ...[
-      payloadField('Previous ID', FIELD.previousId),
-      payloadField('User ID', FIELD.userId, FIELD.anonymousId),
-    ],
-    ...[fromField('anonymousId'), fromField('messageId'), ...TRAILING_FIELDS],
+    payloadField('Previous ID', FIELD.previousId),
+    payloadField('User ID', FIELD.userId, FIELD.anonymousId),
+    fromField('anonymousId'),
+    fromField('messageId'),
+    ...TRAILING_FIELDS,
   ],
 };
 
@@ -185,7 +189,7 @@ function hasField(field: number): boolean {
   return ends[field]! > 0;
 }
 
-/** Looks where the values of the fields are. */
+/** Finds the values of the fields. */
 function locateFields({ bytes, from, to }: JsonLine): void {
   ends.fill(0);
   let at = from + 1;
@@ -217,7 +221,7 @@ function slotOf(bytes: Buffer, from: number, to: number): number {
   return (to - from + bytes[from]! + 5 * bytes[from + 2]!) & (SLOTS - 1);
 }
 
-/** What a byte means outside of texts: nothing, the beginning of a text, of an object or list, the end of one. */
+/** The meaning of a byte outside of strings: none (0), start of a string, start or end of an object or array. */
 const [STRING, OPEN, CLOSE] = [1, 2, 3];
 const KINDS = Uint8Array.from({ length: 256 }, (_, byte) => {
   if (byte === QUOTE) return STRING;

@@ -63,7 +63,11 @@ export function controlOperations({
   logger,
 }: ControlOperationDependencies): ApiOperation[] {
   const records = {
-    ...{ settings, clock, check: checkRecords, schemas, judgeEndpoints },
+    settings,
+    clock,
+    check: checkRecords,
+    schemas,
+    judgeEndpoints,
     pending: async () => {
       const { destinations } = await observation.ledger();
       return ({ name }: Destination) => destinations[name]?.pending ?? 0;
@@ -72,7 +76,10 @@ export function controlOperations({
   };
   const { log, history, deadLetters } = store;
   const search = new SearchService({
-    ...{ log, history, deadLetters, clock },
+    log,
+    history,
+    deadLetters,
+    clock,
     settings: () => settings.now(),
   });
   return [
@@ -110,7 +117,9 @@ export function controlOperations({
     ...tokenOperations(records),
     ...auditOperations(records),
     ...backupOperations({
-      ...{ clock, logger, newId: randomUUID },
+      clock,
+      logger,
+      newId: randomUUID,
       backup: (folder, progress) => store.backup(folder, progress),
     }),
   ];

@@ -120,7 +120,11 @@ describe('the admin token', () => {
 
 const HERE = '192.0.2.1';
 const record = (name: string, role: Role): TokenRecord => ({
-  ...{ name, role, digest: tokenDigest(`${name}-token`), hint: 'oken', createdAt: 0 },
+  name,
+  role,
+  digest: tokenDigest(`${name}-token`),
+  hint: 'oken',
+  createdAt: 0,
 });
 
 let clock: HandClock;

@@ -14,14 +14,14 @@ export function bearerToken(header: string | undefined): string | undefined {
   return header === undefined ? undefined : BEARER.exec(header)?.[1];
 }
 
-/** What is kept of a token: its SHA-256 in hexadecimal. Tokens are random and long, so nothing slower is needed. */
+/** The SHA-256 of a token in hexadecimal; nothing else of it is stored. Tokens are long and random, so a fast hash is safe. */
 export function tokenDigest(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
 
 /**
- * Whether two tokens are the same, by their digests: those are of one length, and the time the comparison takes says
- * nothing about the tokens.
+ * Compares two tokens by their digests. Digests have one length, and the comparison takes constant time, so that its duration
+ * tells nothing about the tokens.
  */
 export function digestsEqual(digest: string, other: string): boolean {
   const [one, another] = [Buffer.from(digest), Buffer.from(other)];
@@ -40,9 +40,9 @@ export interface AdminToken {
 }
 
 /**
- * The token of the control API: the configured one, else the one kept in the data folder, which is made when there is
- * none (an emptied file counts as none). The folder must exist and be ours. spec/contract.md, "Admin token".
- * Throws an error whose message is one line for the operator; it never holds the token.
+ * The token of the control API: the configured one, or the one in the data folder. A token is made when there is none or
+ * its file is empty. The folder must exist and belong to us. spec/contract.md, "Admin token".
+ * Throws an error whose message is one line for the operator and never contains the token.
  */
 export function adminToken(configured: string | undefined, folder: string): AdminToken {
   if (configured !== undefined) return { token: configured };
@@ -79,8 +79,8 @@ function readIfExists(file: string): string {
 }
 
 /**
- * Written beside and renamed, so that a crash leaves the whole token or none. The rights are given when the file is
- * created, which is why a leftover of an earlier try is removed and not written over.
+ * Writes a new file and renames it, so that a crash leaves the whole token or none. A leftover of an earlier try is removed
+ * first, because only a file that is created gets the right mode.
  */
 function createToken(file: string): string {
   const token = randomBytes(32).toString('base64url');
@@ -91,42 +91,42 @@ function createToken(file: string): string {
   return token;
 }
 
-/** Who is asking. */
+/** The owner of the token that a request carries. */
 export interface Caller {
-  /** Of the token; `admin` for the one of the configuration. */
+  /** The name of the token; `admin` for the configured one. */
   readonly name: string;
   readonly role: Role;
 }
 
 export interface AuthenticatorDependencies {
-  /** Whoever has it may do everything. */
+  /** The token with every right. */
   readonly adminToken: string;
   readonly tokens: () => readonly TokenRecord[];
   readonly clock: Clock;
 }
 
-/** The name of the token of the configuration; no other token may have it. */
+/** The name of the configured token. No other token may have it. */
 export const ADMIN_NAME = 'admin';
 
-/** So many wrong tokens from one place, and it has to wait: guessing stays hopeless even where tokens are short. */
+/** Wrong tokens from one place before it is locked out. Guessing is hopeless even where tokens are short. */
 const MAX_FAILURES = 20;
 const LOCKOUT = MINUTE;
 
-/** Places remembered; the one that has been silent longest is forgotten. */
+/** Places that are remembered. The one with the oldest failure is forgotten first. */
 const MAX_ADDRESSES = 10_000;
 
-/** Finds out who sends a request, and whether they may. spec/contract.md, "Roles". */
+/** Finds the owner of a token and checks the role. spec/contract.md, "Roles". */
 export class Authenticator {
-  readonly #tools: AuthenticatorDependencies;
+  readonly #dependencies: AuthenticatorDependencies;
   readonly #admin: string;
   readonly #failures = new Map<string, { count: number; until: Monotonic }>();
 
-  constructor(tools: AuthenticatorDependencies) {
-    this.#tools = tools;
-    this.#admin = tokenDigest(tools.adminToken);
+  constructor(dependencies: AuthenticatorDependencies) {
+    this.#dependencies = dependencies;
+    this.#admin = tokenDigest(dependencies.adminToken);
   }
 
-  /** Throws a `Problem` for whoever has no token, a wrong one, or one with too small a role. */
+  /** Throws a `Problem` for a missing token, a wrong one, and one whose role is below `least`. */
   authenticate(authorization: string | undefined, address: string, least: Role): Caller {
     const place = addressKey(address);
     this.#refuseGuessing(place);
@@ -144,13 +144,13 @@ export class Authenticator {
     return caller;
   }
 
-  /** Digests are compared in constant time, and all of them: how long it takes says nothing about any token. */
+  /** Compares with every token in constant time, so that the duration tells nothing about any of them. */
   #tokenOwner(candidate: string): Caller | undefined {
     const digest = tokenDigest(candidate);
     let owner: Caller | undefined = digestsEqual(digest, this.#admin)
       ? { name: ADMIN_NAME, role: 'admin' }
       : undefined;
-    for (const token of this.#tools.tokens()) {
+    for (const token of this.#dependencies.tokens()) {
       if (digestsEqual(digest, token.digest)) owner ??= token;
     }
     return owner;
@@ -158,13 +158,13 @@ export class Authenticator {
 
   #refuseGuessing(place: string): void {
     const failures = this.#failures.get(place);
-    const wait = (failures?.until ?? 0) - this.#tools.clock.monotonic();
+    const wait = (failures?.until ?? 0) - this.#dependencies.clock.monotonic();
     if (failures === undefined || wait <= 0 || failures.count < MAX_FAILURES) return;
     throw new Problem('too_many_failed_sign_ins', { retryAfter: Math.ceil(wait / SECOND) });
   }
 
   #recordFailure(place: string): void {
-    const now = this.#tools.clock.monotonic();
+    const now = this.#dependencies.clock.monotonic();
     const before = this.#failures.get(place);
     const count = before === undefined || before.until <= now ? 1 : before.count + 1;
     // Deleted first, so that the order of the map is that of the last failures.
@@ -176,7 +176,7 @@ export class Authenticator {
   }
 }
 
-/** An IPv4 address, or the 64 bits of an IPv6 one that a network has: whoever has one of these has them all. */
+/** An IPv4 address, or the first 64 bits of an IPv6 address: one subscriber has all addresses below them. */
 function addressKey(address: string): string {
   if (!ipaddr.isValid(address)) return address;
   const parsed = ipaddr.process(address);

@@ -6,11 +6,18 @@ import { diffRecords } from './changes.ts';
 const AUTHOR = { by: 'ann', clock: { now: () => 7, monotonic: () => 1000 } };
 const BY = { by: 'ann', at: 7 };
 const SOURCE: SourceRecord = {
-  ...{ name: 'site', writeKeys: ['wk'], enabled: true, mode: 'standard', whenDisabled: 'refuse' },
+  name: 'site',
+  writeKeys: ['wk'],
+  enabled: true,
+  mode: 'standard',
+  whenDisabled: 'refuse',
   dedupeWindow: 86_400_000,
 };
 const DESTINATION: DestinationRecord = {
-  ...{ name: 'crm', type: 'webhooks', sources: ['site'], enabled: true },
+  name: 'crm',
+  type: 'webhooks',
+  sources: ['site'],
+  enabled: true,
   settings: {
     endpoints: [{ url: 'https://crm.example/', headers: { Authorization: 'Bearer 0123456789' } }],
     sharedSecret: 'the-shared-secret',
@@ -45,11 +52,17 @@ describe('the changes of a wish', () => {
     expect(changes).toMatchObject({ sources: [SOURCE], destinations: [DESTINATION], tokens: [TOKEN] });
     expect(changes.audit).toEqual([
       {
-        ...{ action: 'created', kind: 'source', name: 'site', ...BY },
+        action: 'created',
+        kind: 'source',
+        name: 'site',
+        ...BY,
         after: { ...SOURCE, dedupeWindow: '1d' },
       },
       {
-        ...{ action: 'created', kind: 'destination', name: 'crm', ...BY },
+        action: 'created',
+        kind: 'destination',
+        name: 'crm',
+        ...BY,
         after: {
           ...DESTINATION,
           settings: {
@@ -62,7 +75,10 @@ describe('the changes of a wish', () => {
         },
       },
       {
-        ...{ action: 'created', kind: 'token', name: 'ci', ...BY },
+        action: 'created',
+        kind: 'token',
+        name: 'ci',
+        ...BY,
         after: { name: 'ci', role: 'editor', hint: 'abcd', createdAt: '1970-01-01T00:00:00.000Z' },
       },
     ]);

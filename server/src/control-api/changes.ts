@@ -14,10 +14,10 @@ import type { Clock } from '../ports/clock.ts';
 import type { AuditEntry, SettingsChanges, SettingsSnapshot } from '../ports/settings-store.ts';
 import { destinationView, sourceView, toJson, tokenView, unmaskedDestination } from './views.ts';
 
-/** What somebody wants the records to be. */
+/** The records as a request wants them. */
 export interface DesiredRecords {
   readonly sources?: readonly SourceRecord[];
-  /** One that says nothing of `paused` stays as it is; its `pauses` are kept here and nowhere else. */
+  /** A record without `paused` stays as it is. Its `pauses` come from the stored record only. */
   readonly destinations?: readonly DestinationRecord[];
   readonly tokens?: readonly TokenRecord[];
   readonly removed?: readonly RecordName[];
@@ -29,7 +29,7 @@ export interface Author {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
 }
 
-/** Of a wish what is not so already, with an entry of the audit trail for each change. */
+/** The differences between the desired and the stored records, with an entry of the audit trail for each. */
 export function diffRecords(
   wish: DesiredRecords,
   now: SettingsSnapshot,
@@ -86,7 +86,7 @@ interface RecordDifference<Of> {
 interface RecordComparison<Of> {
   readonly kind: RecordKind;
   readonly shown: (record: Of) => JsonObject;
-  /** All of it, its secrets too, which no entry of the trail shows. */
+  /** The whole record with its secrets, which no entry of the trail shows. */
   readonly whole: (record: Of) => object;
 }
 

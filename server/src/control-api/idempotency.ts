@@ -3,7 +3,7 @@ import { DAY, type Monotonic } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import { Problem } from './problem.ts';
 
-/** What is remembered at most; the oldest is forgotten. Of a body, which may be large, only its digest. */
+/** Keys that are remembered; the oldest is forgotten first. Of a body, which may be large, only the digest is kept. */
 const MAX_KEYS = 1000;
 const KEY_LIFETIME = DAY;
 
@@ -14,8 +14,8 @@ interface CachedAnswer<Answer> {
 }
 
 /**
- * Requests with an Idempotency-Key, so that one sent twice is done once and answered twice. In memory: after a restart a
- * key is new, and a repetition meets what the first request left (a name that is taken, nothing left to redeliver).
+ * Answers to requests with an Idempotency-Key. A request that is sent twice runs once and is answered twice. The cache is in
+ * memory: after a restart a repeated request runs again and finds the effect of the first, such as a name that is taken.
  */
 export class IdempotencyCache<Answer> {
   readonly #clock: Clock;
@@ -25,7 +25,7 @@ export class IdempotencyCache<Answer> {
     this.#clock = clock;
   }
 
-  /** `key`: who asks, for what, and the header. Also the second of two at the same time waits for the first. */
+  /** `key` holds the caller, the target and the header. The second of two simultaneous requests waits for the first. */
   async runOnce(key: string, body: string, make: () => Promise<Answer>): Promise<Answer> {
     const now = this.#clock.monotonic();
     const digest = createHash('sha256').update(body).digest('base64');
@@ -35,7 +35,7 @@ export class IdempotencyCache<Answer> {
       return await known.answer;
     }
     const made = { digest, at: now, answer: make() };
-    // Deleted first, so that the order of the map is that of the requests.
+    // A deleted key goes to the end of the map, which is in the order of the requests.
     this.#entries.delete(key);
     this.#entries.set(key, made);
     if (this.#entries.size > MAX_KEYS) {
@@ -45,7 +45,7 @@ export class IdempotencyCache<Answer> {
     try {
       return await made.answer;
     } catch (error) {
-      // Nothing was done, so the same request may succeed another time.
+      // A request that failed has done nothing and may succeed the next time.
       if (this.#entries.get(key) === made) this.#entries.delete(key);
       throw error;
     }

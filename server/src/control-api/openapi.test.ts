@@ -8,7 +8,11 @@ import { type ApiOperation, defineOperation } from './operation.ts';
 const NOTHING = { run: async () => undefined };
 const OPERATIONS: readonly ApiOperation[] = [
   defineOperation({
-    ...{ method: 'GET', path: 'things', role: 'viewer', summary: 'Lists things', ...NOTHING },
+    method: 'GET',
+    path: 'things',
+    role: 'viewer',
+    summary: 'Lists things',
+    ...NOTHING,
     query: z.object({
       limit: z.coerce.number().int().max(500).default(100).meta({ description: 'At most.' }),
       kind: z.enum(['a', 'b']).exactOptional(),
@@ -17,20 +21,34 @@ const OPERATIONS: readonly ApiOperation[] = [
     answer: z.object({ data: z.array(z.string()) }),
   }),
   defineOperation({
-    ...{ method: 'POST', path: 'things', role: 'editor', summary: 'Makes a thing', status: 201, ...NOTHING },
+    method: 'POST',
+    path: 'things',
+    role: 'editor',
+    summary: 'Makes a thing',
+    status: 201,
+    ...NOTHING,
     isTagged: true,
     body: z.strictObject({ name: z.string() }),
     answer: z.object({ name: z.string() }),
     problems: ['name_taken'],
   }),
   defineOperation({
-    ...{ method: 'GET', path: 'things/:name', role: 'viewer', summary: 'Shows a thing', ...NOTHING },
-    ...{ isTagged: true, isInMemory: true },
+    method: 'GET',
+    path: 'things/:name',
+    role: 'viewer',
+    summary: 'Shows a thing',
+    ...NOTHING,
+    isTagged: true,
+    isInMemory: true,
     answer: z.object({ name: z.string() }),
     problems: ['unknown_name'],
   }),
   defineOperation({
-    ...{ method: 'DELETE', path: 'things/:name', role: 'admin', summary: 'Removes a thing', ...NOTHING },
+    method: 'DELETE',
+    path: 'things/:name',
+    role: 'admin',
+    summary: 'Removes a thing',
+    ...NOTHING,
     isTagged: true,
     problems: ['unknown_name'],
   }),
@@ -72,7 +90,10 @@ describe('the description of an operation', () => {
   test('has the parameters of path, query and headers', () => {
     expect(things['get']?.parameters).toEqual([
       {
-        ...{ name: 'limit', in: 'query', required: false, description: 'At most.' },
+        name: 'limit',
+        in: 'query',
+        required: false,
+        description: 'At most.',
         schema: { type: 'integer', default: 100, maximum: 500, minimum: Number.MIN_SAFE_INTEGER },
       },
       { name: 'kind', in: 'query', required: false, schema: { type: 'string', enum: ['a', 'b'] } },
@@ -90,7 +111,9 @@ describe('the description of an operation', () => {
         'application/json': {
           schema: {
             type: 'object',
-            ...{ properties: { name: { type: 'string' } }, required: ['name'], additionalProperties: false },
+            properties: { name: { type: 'string' } },
+            required: ['name'],
+            additionalProperties: false,
           },
         },
       },
@@ -115,12 +138,21 @@ describe('the description of an operation', () => {
     };
     expect(said(things['get'])).toEqual({ ...always, 200: '', 503: 'store_unreadable' });
     expect(said(things['post'])).toEqual({
-      ...{ ...always, 201: '', 400: 'body_not_json', 403: 'role_too_low', 409: 'name_taken' },
-      ...{ 422: 'invalid_parameters idempotency_key_reused', 503: 'store_unwritable' },
+      ...always,
+      201: '',
+      400: 'body_not_json',
+      403: 'role_too_low',
+      409: 'name_taken',
+      422: 'invalid_parameters idempotency_key_reused',
+      503: 'store_unwritable',
     });
     expect(said(thing['get'])).toEqual({ ...always, 200: '', 404: 'unknown_name' });
     expect(said(thing['delete'])).toEqual({
-      ...{ ...always, 204: '', 403: 'role_too_low', 404: 'unknown_name', 412: 'changed_meanwhile' },
+      ...always,
+      204: '',
+      403: 'role_too_low',
+      404: 'unknown_name',
+      412: 'changed_meanwhile',
       503: 'store_unwritable',
     });
   });
@@ -150,14 +182,12 @@ describe('the description of the receiving API', () => {
         ([, list]) => JSON.parse(list!) as string[],
       );
     const statuses = {
-      ...{
-        InvalidCall: 400,
-        InvalidBatch: 400,
-        Unauthorized: 401,
-        ComeBack: 429,
-        Failed: 500,
-        Unavailable: 503,
-      },
+      InvalidCall: 400,
+      InvalidBatch: 400,
+      Unauthorized: 401,
+      ComeBack: 429,
+      Failed: 500,
+      Unavailable: 503,
     };
     const seen = new Set<string>();
     for (const [name, status] of Object.entries(statuses)) {

@@ -6,20 +6,20 @@ import type { Json, JsonObject } from '../model/json.ts';
 import type { ApiOperation } from './operation.ts';
 import { type ProblemCode, statusOf } from './problem.ts';
 
-/** What can be wrong with any request, whatever it asks for. */
+/** Problems that every operation can answer with. */
 const COMMON_PROBLEMS: readonly ProblemCode[] = [
   'token_missing',
   'token_invalid',
   'too_many_failed_sign_ins',
   'body_too_large',
-  // A key of the query that is not known.
+  // An unknown key of the query.
   'invalid_parameters',
   'internal_error',
 ];
 
 /**
- * Both APIs as an OpenAPI 3.1 document: the control API from its operations, so that it cannot say anything else than
- * what is validated, and the receiving API from `spec/receiving.openapi.json`. spec/contract.md, "Control API".
+ * Both APIs as an OpenAPI 3.1 document. The control API comes from its operations, whose schemas also validate; the receiving
+ * API comes from `spec/receiving.openapi.json`. spec/contract.md, "Control API".
  */
 export function openApi(operations: readonly ApiOperation[], version: string): JsonObject {
   const paths: Record<string, Record<string, Json>> = { ...(receiving.paths as Record<string, JsonObject>) };
@@ -53,7 +53,7 @@ export function openApi(operations: readonly ApiOperation[], version: string): J
   };
 }
 
-/** What holds for every path, so that it is not said at each. */
+/** Rules that hold for every path. */
 const API_DESCRIPTION = [
   'Every path may have a slash at its end. HEAD is answered wherever GET is, without the body. A method that a path does',
   'not take is answered 405 with Allow, a path that does not exist 404. What is no HTTP is answered 400',
@@ -72,7 +72,7 @@ const DESCRIPTION_OPERATION = {
   },
 } as const;
 
-/** It is no operation, because it is served without the framework. */
+/** The metrics page is no operation: its answer is text. */
 function metricsOperation(problems: ProblemResponses): Json {
   const codes = ['token_missing', 'token_invalid', 'too_many_failed_sign_ins'] as const;
   return {
@@ -116,14 +116,17 @@ function operationId({ method, path }: ApiOperation): string {
   return method.toLowerCase() + words.replace(/(?:^| )(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** What is only read or only made now has not changed since anybody read it. */
+/** GET changes nothing, and POST makes a record that nobody has read before: neither needs If-Match. */
 function takesIfMatch({ method, isTagged }: Pick<ApiOperation, 'method' | 'isTagged'>): boolean {
   return isTagged === true && method !== 'GET' && method !== 'POST';
 }
 
 function parameterObjects({ method, path, query, isTagged = false }: ApiOperation): Json[] {
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
-    ...{ name: name!, in: 'path', required: true, schema: { type: 'string' } },
+    name: name!,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
   }));
   const { properties = {}, required = [] } = (query === undefined ? {} : toJsonSchema(query, 'input')) as {
     properties?: Record<string, JsonObject>;
@@ -132,13 +135,19 @@ function parameterObjects({ method, path, query, isTagged = false }: ApiOperatio
   const asked = Object.entries(properties).map(([name, schema]) => {
     const { description, ...rest } = schema;
     return {
-      ...{ name, in: 'query', required: required.includes(name) },
+      name,
+      in: 'query',
+      required: required.includes(name),
       ...(description === undefined ? {} : { description }),
       schema: rest,
     };
   });
   const header = (name: string, description: string) => ({
-    ...{ name, in: 'header', required: false, description, schema: { type: 'string' } },
+    name,
+    in: 'header',
+    required: false,
+    description,
+    schema: { type: 'string' },
   });
   return [
     ...names,
@@ -175,7 +184,7 @@ function successResponse({ answer, dryRun, status = 200, isTagged, isStream }: A
   };
 }
 
-/** OpenAPI 3.1 has no word for the single event of a stream (3.2 will: `itemSchema`), so its data stands beside the text. */
+/** OpenAPI 3.1 cannot describe the single event of a stream (3.2 has `itemSchema`), so an extension holds its data. */
 function streamResponse(answer: z.ZodType): JsonObject {
   const description = 'Server-sent events. `x-event-data` is the data of each, which is JSON.';
   const content = { schema: { type: 'string' }, 'x-event-data': toJsonSchema(answer, 'output') };
@@ -197,7 +206,7 @@ function problemCodes(one: ApiOperation): readonly ProblemCode[] {
   ];
 }
 
-/** The answers that report problems, by the codes they may have: most operations share them. */
+/** Responses with problems, by their codes. Operations with the same codes share one. */
 type ProblemResponses = Map<string, Json>;
 
 function problemResponses(codes: readonly ProblemCode[], problems: ProblemResponses): JsonObject {
@@ -234,7 +243,7 @@ function problemResponseObject(status: number, codes: readonly ProblemCode[]): J
 
 const RETRY_AFTER = { description: 'Seconds.', schema: { type: 'integer', minimum: 1 } } as const;
 
-/** Of answers with these statuses, beside those of every answer. */
+/** Headers of problems with these statuses. */
 const PROBLEM_HEADERS: Readonly<Record<number, JsonObject>> = {
   401: { 'WWW-Authenticate': { required: true, schema: { type: 'string', pattern: '^Bearer ' } } },
   429: { 'Retry-After': { required: true, ...RETRY_AFTER } },

@@ -5,7 +5,7 @@ import type { Role } from '../model/settings.ts';
 import type { ResponseStream } from '../ports/control-api.ts';
 import { type Fault, Problem, type ProblemCode } from './problem.ts';
 
-/** An answer of an operation that goes on, as server-sent events. */
+/** An answer of server-sent events that goes on until one side ends it. */
 export class StreamResult {
   readonly body: ResponseStream;
 
@@ -14,45 +14,45 @@ export class StreamResult {
   }
 }
 
-/** One thing that the control API can be asked, and all that its description says of it. */
+/** One operation of the control API: its route, its schemas and the rest of its description. */
 export interface ApiOperation {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Below `/api/v1/`; `:name` stands for one segment. */
   readonly path: string;
-  /** What it does, as a sentence without its full stop. */
+  /** A sentence without its full stop. */
   readonly summary: string;
-  /** Who has less is refused. */
+  /** The least role that may call it. */
   readonly role: Role;
-  /** Of the query; none is looked at when absent. */
+  /** Schema of the query. When absent the query must be empty. */
   readonly query?: z.ZodType;
-  /** Of the body; none is looked at when absent. */
+  /** Schema of the body. When absent the body is not looked at. */
   readonly body?: z.ZodType;
-  /** Of the body as it is described, where `body` leaves the checking to something else. */
+  /** Schema of the body for the description, where `body` leaves the details to a later check. */
   readonly described?: z.ZodType;
-  /** Of the answer; absent where there is none (204). */
+  /** Schema of the answer; absent where there is none (204). */
   readonly answer?: z.ZodType;
-  /** Of what is answered 200 instead of `answer`, given as a `DryRunResult`, when the request only asks what would be done. */
+  /** Schema of a `DryRunResult`, which is answered with 200 when the request only asks for the effect of the operation. */
   readonly dryRun?: z.ZodType;
-  /** Of the answer; 200 when absent, 204 where there is none. */
+  /** Status of the answer; 200 when absent, and 204 without an answer. */
   readonly status?: 200 | 201;
-  /** What can be wrong, beside what can be wrong with every request. */
+  /** Problems that are its own; those of every operation come on top. */
   readonly problems?: readonly ProblemCode[];
-  /** It answers with server-sent events for as long as the client stays; `answer` is the data of one of them. */
+  /** It answers with server-sent events; `answer` is the data of one event. */
   readonly isStream?: boolean;
   /** It answers with an ETag, or heeds If-Match. */
   readonly isTagged?: boolean;
   /** It neither reads nor writes the store, so it works while that is broken. */
   readonly isInMemory?: boolean;
-  /** Gives a value that is answered as JSON, a `Streamed`, or nothing; throws a `Problem`. */
+  /** Resolves to a value that is answered as JSON, to one of the results below, or to nothing. Throws a `Problem`. */
   readonly run: (input: OperationInput) => Promise<object | undefined>;
 }
 
 export interface OperationInput {
-  /** What stood for each `:name` of the path, decoded. */
+  /** The decoded segment for each `:name` of the path. */
   readonly names: Readonly<Record<string, string>>;
-  /** As `query` of the operation has parsed it. */
+  /** The query as its schema has parsed it. */
   readonly query: unknown;
-  /** As `body` of the operation has parsed it. */
+  /** The body as its schema has parsed it. */
   readonly body: unknown;
   /** The name of the token. */
   readonly by: string;
@@ -60,7 +60,7 @@ export interface OperationInput {
   readonly ifMatch: string | undefined;
 }
 
-/** The answer to a request that only asks what would be done; see `ApiOperation.dryRun`. */
+/** The answer to a dry run. See `ApiOperation.dryRun`. */
 export class DryRunResult<Value extends object = object> {
   readonly value: Value;
 
@@ -139,7 +139,7 @@ export function defineOperation<
   };
 }
 
-/** The parts of a request that an operation looks at, as they came. */
+/** The query and the body of a request, not yet checked. */
 export interface RawInput {
   readonly query: unknown;
   /** The text of the body; empty when there is none. */
@@ -147,9 +147,8 @@ export interface RawInput {
 }
 
 /**
- * Makes what reads the query and the body of an operation as their schemas have them. It throws a `Problem` with every
- * fault of both. A key of the query that the operation does not know is one: whoever mistypes `dryRun` must not find
- * that it was done.
+ * Makes the function that checks the query and the body of an operation and parses them by their schemas. It throws one
+ * `Problem` with the faults of both. An unknown key of the query is a fault: a mistyped `dryRun` must not run the operation.
  */
 export function inputParser({
   query,
@@ -171,7 +170,7 @@ function strict(query: z.ZodType): z.ZodType {
   return query instanceof z.ZodObject ? query.strict() : query;
 }
 
-/** No body is one without any key: most operations that take one have defaults for all of it. */
+/** An empty body counts as `{}`, because most bodies have defaults for every key. */
 function parseJson(text: string): unknown {
   if (text === '') return {};
   try {
@@ -182,8 +181,8 @@ function parseJson(text: string): unknown {
 }
 
 /**
- * What the schema makes of a value. Faults are added while there are not more of both parts than an answer tells. The value is
- * counted before the schema looks at it.
+ * Parses one part of a request by its schema. Faults are added up to the number that an answer tells. The size of the value is
+ * checked first, because a schema spends far more on each entry.
  */
 function parsePart(
   schema: z.ZodType,
@@ -211,7 +210,7 @@ interface PartContext {
   readonly part: string;
 }
 
-/** What one issue says: the path, what was found, what is allowed. */
+/** The faults of one issue of a schema: path, rule, and the value that was found. */
 function* faultsOfIssue(issue: z.core.$ZodIssue, { schema, value, part }: PartContext): Generator<Fault> {
   if (issue.code === 'unrecognized_keys') {
     const known = issue.path.length === 0 && schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
@@ -226,7 +225,7 @@ function* faultsOfIssue(issue: z.core.$ZodIssue, { schema, value, part }: PartCo
   yield { path: pathText(part, issue.path), message };
 }
 
-/** As in the configuration file: `body.ids[0]`. */
+/** A path as messages about the configuration file write it: `body.ids[0]`. */
 function pathText(part: string, path: readonly PropertyKey[]): string {
   return path.reduce<string>(
     (text, key) => (typeof key === 'number' ? `${text}[${key}]` : `${text}.${String(key)}`),
@@ -236,7 +235,7 @@ function pathText(part: string, path: readonly PropertyKey[]): string {
 
 const MAX_QUOTED = 80;
 
-/** Collections are only counted: each of their issues would show them again. */
+/** A value for a message. Collections are only counted, because each of their issues would quote them again. */
 function abbreviate(found: unknown): string {
   if (Array.isArray(found)) return `a list of ${found.length}`;
   if (isObject(found)) return `a mapping of ${Object.keys(found).length}`;

@@ -4,14 +4,14 @@ import type { PageStart } from '../reporting/contract.ts';
 import { Problem } from './problem.ts';
 
 /**
- * The cursor of a list that was asked for with parameters. It is opaque and bears a check: what another list gave, or this
- * one with other parameters, would lead to some other place without a word.
+ * The cursor of a list with parameters. It is opaque and carries a checksum, because the cursor of another list, or of this list
+ * with other parameters, would silently lead to a wrong place.
  */
 export function encodeCursor(place: string, asked: object): string {
   return Buffer.from(`${checksumOf(place, asked)}${place}`).toString('base64url');
 }
 
-/** What the cursor was made of; a `Problem` when it was not made for this. */
+/** The place in a cursor. Throws a `Problem` for a cursor of another list or of other parameters. */
 export function decodeCursor(cursor: string | undefined, asked: object): string | undefined {
   if (cursor === undefined) return undefined;
   const text = Buffer.from(cursor, 'base64url').toString();
@@ -21,7 +21,7 @@ export function decodeCursor(cursor: string | undefined, asked: object): string 
   throw new Problem('invalid_parameters', { errors: [{ path: 'query.cursor', message }] });
 }
 
-/** Characters of the check: against mistakes, not against malice. A wrong place shows nothing that a right one does not. */
+/** Characters of the checksum. It guards against mistakes, not malice: a wrong place shows nothing secret. */
 const CHECKSUM_LENGTH = 8;
 
 function checksumOf(place: string, asked: object): string {
@@ -35,14 +35,14 @@ export function formatPageStart({ below, after }: PageStart): string {
   return after === undefined ? String(below) : `${below}-${after}`;
 }
 
-/** Of a text that was checked. */
+/** Expects a text that `decodeCursor` has checked. */
 export function parsePageStart(text: string | undefined): { readonly from?: PageStart } {
   if (text === undefined) return {};
   const [below, after] = text.split('-').map(Number);
   return { from: after === undefined ? { below: below! } : { below: below!, after } };
 }
 
-/** spec/contract.md, "Conventions": the most entries of one page. */
+/** Entries of one page at most. spec/contract.md, "Conventions". */
 const MAX_PAGE = 500;
 
 /** The parameters of every list. */
@@ -62,14 +62,14 @@ export function pageSchema<Entry extends z.ZodType>(entry: Entry) {
   return z.object({ data: z.array(entry), next: z.string().nullable() });
 }
 
-/** A time in a query or a body; as milliseconds when parsed. */
+/** A time in a query or a body; milliseconds once parsed. */
 export const timeParameter = z.iso
   .datetime({ offset: true, message: 'must be a time such as 2026-03-04T05:06:07Z' })
   .transform((text) => Date.parse(text));
 
 /**
- * Of a list that is in memory as a whole. The cursor is the name of the last entry shown, so that it bears changes, in a
- * form that needs no escaping in a query.
+ * A page of a list that is in memory as a whole. The cursor is the name of the last entry shown, in base64url: it survives
+ * changes of the list and needs no escaping in a query.
  */
 export function pageByName<Entry extends { readonly name: string }>(
   entries: readonly Entry[],
@@ -84,7 +84,7 @@ export function pageByName<Entry extends { readonly name: string }>(
 
 function parseNameCursor(cursor: string): string {
   const name = Buffer.from(cursor, 'base64url');
-  // Whatever is not of the alphabet is skipped when it is decoded.
+  // The decoder skips characters that are not in the alphabet.
   if (name.toString('base64url') !== cursor) throw invalidCursor();
   return name.toString();
 }

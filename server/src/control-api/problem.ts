@@ -17,9 +17,9 @@ export function statusOf(code: ProblemCode): number {
   return PROBLEMS[code].status;
 }
 
-/** A part of a request that is wrong. */
+/** A fault in one part of a request. */
 export interface Fault {
-  /** Where it stands, such as `body.type` or `query.limit`. */
+  /** The path of the part, such as `body.type` or `query.limit`. */
   readonly path: string;
   readonly message: string;
 }
@@ -32,10 +32,10 @@ interface ProblemOptions {
   readonly retryAfter?: number;
 }
 
-/** Characters of a path in an answer: keys may be as long as the body. */
+/** Characters of a path in an answer. A key may be as long as the body. */
 const MAX_PATH = 300;
 
-/** Thrown by what an operation finds wrong; answered as a problem. */
+/** An error that the client is told about, as a problem document. */
 export class Problem extends Error {
   readonly code: ProblemCode;
   readonly hint: string | undefined;
@@ -64,8 +64,8 @@ export class Problem extends Error {
 }
 
 /**
- * An error of the control API as RFC 9457 has it. The type is `about:blank`, so the title is the status in words; which
- * error it is says `code`, and what to do about it the end of `detail` (`hint` replaces that of the catalogue).
+ * The document of RFC 9457. The type is `about:blank`, so the title is the status in words. `code` names the error, and
+ * `detail` ends with what to do about it: `hint`, or else the hint of the catalogue.
  */
 function problemBody({ code, hint, errors, isCut }: Problem): string {
   const { status, message, hint: usual } = PROBLEMS[code];

@@ -130,7 +130,11 @@ describe('a record that was changed since it was read', () => {
   test('is not changed, and whoever tries is told what was changed, by whom and when', async () => {
     const changed: AuditEntry = {
       ...record,
-      ...{ at: 0, by: 'ann', action: 'changed', before: { mode: 'standard' }, after: { mode: 'strict' } },
+      at: 0,
+      by: 'ann',
+      action: 'changed',
+      before: { mode: 'standard' },
+      after: { mode: 'strict' },
     };
     await expect(refuseStale(stale, record, trail(changed))).rejects.toMatchObject({
       code: 'changed_meanwhile',
@@ -142,7 +146,11 @@ describe('a record that was changed since it was read', () => {
     const shown = { sharedSecret: { set: true } };
     const changed: AuditEntry = {
       ...record,
-      ...{ at: 0, by: 'ann', action: 'changed', before: shown, after: shown },
+      at: 0,
+      by: 'ann',
+      action: 'changed',
+      before: shown,
+      after: shown,
     };
     await expect(refuseStale(stale, record, trail(changed))).rejects.toMatchObject({
       errors: [

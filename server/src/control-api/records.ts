@@ -36,7 +36,7 @@ function asObject(value: Json | undefined): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** What every operation on records needs. */
+/** The dependencies of every operation on records. */
 export interface RecordDependencies {
   readonly settings: {
     now(): SettingsSnapshot;
@@ -53,7 +53,7 @@ export interface RecordDependencies {
     document: RecordDocument,
     known: Pick<SettingsSnapshot, 'sources' | 'destinations'>,
   ) => RecordCheck;
-  /** What `check` accepts of one record, to describe it. */
+  /** The schemas of single records, for the description. */
   readonly schemas: { readonly source: z.ZodType; readonly destination: z.ZodType };
   readonly clock: Clock;
 }
@@ -73,8 +73,8 @@ export type RecordCheck =
   | { readonly faults: readonly Fault[]; readonly isCut: boolean };
 
 /**
- * One record, checked as the configuration file is, beside all others. Called inside a change: only what is checked against the
- * records that are changed holds, such as that no write key is of two sources.
+ * Checks one record like a configuration file, together with all others. Call it inside a change: a rule such as "no write key
+ * belongs to two sources" holds only for the records that are being changed.
  */
 export function checkRecord<Kind extends 'sources' | 'destinations'>(
   kind: Kind,
@@ -91,7 +91,7 @@ export function checkRecord<Kind extends 'sources' | 'destinations'>(
   throw new Problem('invalid_parameters', { errors, isCut: checked.isCut });
 }
 
-/** Of what is shown: the same text, the same tag. `version`: where a change may not show. */
+/** The ETag of a view. `version` tells records apart whose views are equal, such as after a change of a secret. */
 export function etagOf(shown: object, version = 0): string {
   const digest = createHash('sha256')
     .update(JSON.stringify([version, shown]))
@@ -104,7 +104,7 @@ export function matchesEtag(ifMatch: string, tag: string): boolean {
   return ifMatch.trim() === '*' || ifMatch.split(',').some((one) => one.trim() === tag);
 }
 
-/** Refuses a change to a record that has changed since it was read, and says by whom and what. */
+/** Refuses a change of a record that has changed since it was read. The problem names the keys, the time and the author. */
 export async function refuseStale(
   { ifMatch, tag }: { readonly ifMatch: string | undefined; readonly tag: string },
   { kind, name }: { readonly kind: RecordKind; readonly name: string },
@@ -120,7 +120,7 @@ export async function refuseStale(
   throw new Problem('changed_meanwhile', { errors });
 }
 
-/** The paths at which two values differ; the path of the whole where one of them is no object. */
+/** The paths at which two values differ; `path` itself where one of them is no object. */
 export function differingPaths(
   before: AuditEntry['before'],
   after: AuditEntry['after'],
@@ -139,37 +139,37 @@ function isContainer(value: AuditEntry['before']): value is JsonObject {
   return typeof value === 'object' && value !== null;
 }
 
-/** A record in a body. What its keys mean is said, and checked, by the schema of the configuration file. */
+/** A record in a body. The schema of the configuration file describes and checks its keys. */
 export const recordInput = z
   .record(z.string(), z.unknown())
-  // A body is JSON, so its values are.
+  // A body is JSON, and so are its values.
   .transform((value) => value as JsonObject);
 
-/** What stands for a secret in an answer. */
+/** The mask of a secret in an answer. */
 export const maskSchema = z
   .object({ set: z.literal(true), hint: z.string().exactOptional() })
   .meta({ description: 'A secret: that there is one, and its last characters where it is long enough.' });
 
 export interface EndpointCheckDependencies {
-  /** Looks names up, so it may take seconds; not longer, whatever it is asked. */
+  /** Looks names up, which takes some seconds at most. */
   readonly judgeEndpoints: (urls: readonly string[]) => Promise<ReadonlyMap<string, EgressVerdict>>;
 }
 
-/** A destination that somebody wants, and its path in the body. */
+/** A destination from a request, with its path in the body. */
 export interface DestinationAtPath {
   readonly path: string;
   readonly record: DestinationRecord;
 }
 
-/** In an answer: what was saved all the same. */
+/** Warnings in an answer, about records that were saved all the same. */
 export const warningsSchema = z.array(z.object({ path: z.string(), message: z.string() })).meta({
   description: 'What was done all the same, such as a name of an endpoint that does not resolve yet.',
 });
 
 /**
- * Asks the egress rules about every URL that a destination does not have yet, before it is saved: a refused one is a `Problem`,
- * a name that does not resolve now is a warning. URLs that are stored already are left alone, so that a destination can be
- * paused or repaired whatever the rules say of it today.
+ * Asks the egress rules about every new URL of a destination before it is saved. A refused URL is a `Problem`, and a name that
+ * does not resolve is a warning. Stored URLs are not checked again, so that a destination can be paused or repaired under
+ * any rules.
  */
 export async function checkEndpoints(
   wanted: readonly DestinationAtPath[],

@@ -260,7 +260,9 @@ describe('the control API', () => {
     const { status, body } = await ask('POST', '/api/v1/things/a%2Fb%20%C3%BC', 's3cret', input);
     expect(status).toBe(200);
     expect(JSON.parse(body)).toEqual({
-      ...{ names: { name: 'a/b ü' }, query: { fast: true }, body: { size: 2 } },
+      names: { name: 'a/b ü' },
+      query: { fast: true },
+      body: { size: 2 },
       by: 'admin',
     });
   });

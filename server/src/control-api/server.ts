@@ -68,7 +68,7 @@ export async function createControlApi(options: ControlApiOptions): Promise<Cont
   };
 }
 
-/** What the listener knows of the requests that are under way. */
+/** The listener's part of each request that is under way. */
 type ReceivedRequests = WeakMap<IncomingMessage, ReceivedRequest>;
 
 /** The routes of an instance that listens to nothing: the listener hands requests to its `routing`. */
@@ -99,7 +99,7 @@ function createRoutes(options: ControlApiOptions, received: ReceivedRequests): F
   return api;
 }
 
-/** What every group of routes is made with. */
+/** The instance and the hooks that every group of routes uses. */
 interface Routes {
   readonly api: FastifyInstance;
   readonly received: ReceivedRequests;

@@ -38,7 +38,10 @@ const A = {
 };
 const B = { url: 'https://b.example/in', headers: { Authorization: 'Bearer of-b-0123456' } };
 const STORED: DestinationRecord = {
-  ...{ name: 'crm', type: 'webhooks', sources: ['site'], enabled: true },
+  name: 'crm',
+  type: 'webhooks',
+  sources: ['site'],
+  enabled: true,
   settings: {
     endpoints: [A, B],
     sharedSecret: 'the-shared-secret',
@@ -111,7 +114,9 @@ describe('a destination that is sent as it was read', () => {
     expect(
       settingsOf(wanted({ sharedSecret: 'new', signingSecrets: ['new', MASK], endpoints: [A] })),
     ).toMatchObject({
-      ...{ sharedSecret: 'new', signingSecrets: ['new', 'the-second-secret'], endpoints: [A] },
+      sharedSecret: 'new',
+      signingSecrets: ['new', 'the-second-secret'],
+      endpoints: [A],
     });
   });
 

@@ -19,7 +19,7 @@ const UNITS: readonly [name: string, length: Duration][] = [
   ['ms', 1],
 ];
 
-/** As the configuration file writes it, in the largest unit that says it exactly: `7d`, `90m`, `250ms`. */
+/** A duration as the configuration file writes it, in the largest unit that is exact: `7d`, `90m`, `250ms`. */
 export function formatDuration(duration: Duration): string {
   const [name, length] = UNITS.find(([, length]) => duration % length === 0) ?? ['ms', 1];
   return `${duration / length}${name}`;
@@ -28,7 +28,7 @@ export function formatDuration(duration: Duration): string {
 /** A source as the configuration file has it. spec/contract.md, "Configuration file" and "Control API". */
 export type SourceView = Omit<SourceRecord, 'dedupeWindow'> & { readonly dedupeWindow?: string };
 
-/** A destination as the configuration file has it, with something in the place of its secrets. */
+/** A destination as the configuration file has it, with a mask in the place of each secret. */
 export type DestinationView<Secret = SecretMask> = Omit<
   DestinationRecord,
   'settings' | 'pauses' | 'paused'
@@ -44,11 +44,15 @@ export interface TokenView {
   readonly createdAt: string;
 }
 
-/** Keys in the order of the file, and nothing that a later version of the store may add. */
+/** Lists the keys one by one, in the order of the file, so that a key added to the store does not show by itself. */
 export function sourceView(source: SourceRecord): SourceView {
   const { name, writeKeys, enabled, mode, whenDisabled, dedupeWindow, rateLimit } = source;
   return {
-    ...{ name, writeKeys, enabled, mode, whenDisabled },
+    name,
+    writeKeys,
+    enabled,
+    mode,
+    whenDisabled,
     ...(dedupeWindow === undefined ? {} : { dedupeWindow: formatDuration(dedupeWindow) }),
     ...(rateLimit === undefined ? {} : { rateLimit }),
   };
@@ -58,7 +62,7 @@ export function destinationView(destination: DestinationRecord): DestinationView
   return destinationViewWith(destination, maskSecret, maskUrl);
 }
 
-/** With its secrets, as a program checks it and nobody sees it. */
+/** A destination with its secrets, for checks only. It must never be shown. */
 export function unmaskedDestination(destination: DestinationRecord): DestinationView<string> {
   const asItIs = (text: string) => text;
   return destinationViewWith(destination, asItIs, asItIs);
@@ -73,27 +77,27 @@ function destinationViewWith<Secret>(
   instead: (secret: string) => Secret,
   urlOf: (url: string) => string,
 ): DestinationView<Secret> {
-  // Said only when it is so: a file that says nothing of it pauses nothing and resumes nothing.
+  // Present only while paused: a file without the key neither pauses nor resumes.
   const held = paused === true ? { paused } : {};
   return { name, type, sources, enabled, ...held, settings: replaceSecrets(settings, instead, urlOf) };
 }
 
-/** What is shown is JSON: undefined nowhere, and no class. */
+/** A view as plain JSON, without undefined values. */
 export function toJson(shown: SourceView | DestinationView | TokenView): JsonObject {
   return JSON.parse(JSON.stringify(shown)) as Json as JsonObject;
 }
 
-/** What stands for a secret that is to stay as it is. See `Mask`. */
+/** Whether a value is the mask of a secret, which leaves the stored secret as it is. See `SecretMask`. */
 function isMask(value: Json | undefined): boolean {
   return isObject(value) && value['set'] === true;
 }
 
-/** More than any destination may have: a longer list is refused as it is, and nothing is looked up for each of it. */
+/** More endpoints than any destination may have. A longer list is left alone, and validation refuses it. */
 const MAX_ENDPOINTS = 20;
 
 /**
- * A destination as somebody sends it, with the stored secrets where it holds what stands for them: what was read can be
- * sent back. Where nothing is stored the mask stays, and validation refuses it.
+ * A destination from a request, with stored secrets in the place of their masks, so that an answer can be sent back. A mask
+ * without a stored secret stays, and validation refuses it.
  */
 export function unmaskSecrets(wanted: JsonObject, stored: DestinationRecord | undefined): JsonObject {
   const { settings } = wanted;
@@ -136,8 +140,8 @@ function unmaskEndpoint(wanted: Json, place: number, stored: readonly Endpoint[]
 }
 
 /**
- * The stored endpoint with this URL, that of the same place first, as endpoints can change places; else the one of the same
- * place where the host is the same: nobody gets to know a secret by naming a host of their own.
+ * The stored endpoint that a URL in a request stands for. Endpoints can change places, so one with the same URL comes first, then
+ * the one in the same place. The origin must be equal: a foreign host must never be sent a stored secret.
  */
 function findStoredEndpoint(url: string, place: number, stored: readonly Endpoint[]): Endpoint | undefined {
   const samePlace = stored.slice(place, place + 1);

@@ -134,7 +134,9 @@ describe('the control API', () => {
   test('takes a thousand destinations in one request, with work in proportion', async () => {
     const sources = Array.from({ length: 1000 }, (_, nth) => ({ name: `s${nth}`, writeKeys: [`k${nth}`] }));
     const destinations = sources.map(({ name }, nth) => ({
-      ...{ name: `d${nth}`, type: 'webhooks', sources: [name] },
+      name: `d${nth}`,
+      type: 'webhooks',
+      sources: [name],
       settings: { endpoints: [{ url: `http://127.0.0.1:${nth + 1}/` }] },
     }));
     const text = JSON.stringify({ sources, destinations });

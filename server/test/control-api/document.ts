@@ -91,7 +91,9 @@ export class Document {
     this.#ajv.addSchema(whole as object, ROOT, false, false);
     this.operations = Object.entries(this.#whole.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, raw]) => ({
-        ...{ id: raw.operationId, method: method.toUpperCase(), path },
+        id: raw.operationId,
+        method: method.toUpperCase(),
+        path,
         isControl: raw.tags.includes('control'),
         parameters: raw.parameters ?? [],
         body: raw.requestBody?.content['application/json'].schema,

@@ -32,7 +32,10 @@ export const GUESSER = '127.0.0.3';
 /** The records that are there at the beginning. */
 function recordsFor({ receiver, refusing, down }: Pick<Started, 'receiver' | 'refusing' | 'down'>) {
   const destination = (name: string, endpoint: object, more = {}) => ({
-    ...{ name, type: 'webhooks', sources: ['website'], settings: { endpoints: [endpoint], ...more } },
+    name,
+    type: 'webhooks',
+    sources: ['website'],
+    settings: { endpoints: [endpoint], ...more },
   });
   const headers = { Authorization: 'Bearer 0123456789abcdef' };
   return {
@@ -83,7 +86,8 @@ export class World {
   async reset(): Promise<void> {
     await this.api('PUT', 'config?confirm=true', recordsFor(this.#started));
     const { token } = await this.api<{ token: string }>('POST', 'tokens', {
-      ...{ name: this.fresh('reader'), role: 'viewer' },
+      name: this.fresh('reader'),
+      role: 'viewer',
     });
     this.#viewer = token;
   }
@@ -195,7 +199,8 @@ export class World {
     const length = text === '' ? {} : { 'content-length': Buffer.byteLength(text) };
     return new Promise((resolve, reject) => {
       const asked = request(`${this.#started.program.url}${target}`, {
-        ...{ method, headers: { ...headers, ...length } },
+        method,
+        headers: { ...headers, ...length },
         ...(from === undefined ? { agent: this.#agent } : { agent: false, localAddress: from }),
       });
       asked.once('error', reject);

@@ -18,11 +18,13 @@ const entrySchema = z.object({
   after: z.looseObject({}).exactOptional(),
 });
 
-/** Who changed what, when, and how it was before and after. */
+/** The changes of records: author, time, and the record before and after. */
 export function auditOperations({ settings }: Pick<RecordDependencies, 'settings'>): ApiOperation[] {
   return [
     defineOperation({
-      ...{ method: 'GET', path: 'audit', role: 'viewer' },
+      method: 'GET',
+      path: 'audit',
+      role: 'viewer',
       summary: 'Lists the changes of records, the newest first; secrets are not shown',
       query: z.object({
         ...pageQuery,
@@ -51,7 +53,7 @@ function entryView({ at, by, action, kind, name, before, after }: AuditEntry) {
   };
 }
 
-/** Entries that earlier versions wrote hold the whole URLs of endpoints. */
+/** Masks URLs in entries of earlier versions, which stored them whole. */
 function withMaskedUrls(value: Json): Json {
   if (Array.isArray(value)) return value.map(withMaskedUrls);
   if (!isObject(value)) return value;

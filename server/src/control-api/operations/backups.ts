@@ -16,7 +16,7 @@ export interface BackupOperationDependencies {
   readonly newId: () => string;
 }
 
-/** Backups remembered; they are in memory and begin anew with every start. */
+/** Backups that are listed. The list is in memory and begins anew with every start. */
 const MAX_LISTED = 20;
 
 const backupSchema = z.object({
@@ -50,15 +50,18 @@ interface BackupRecord {
 }
 
 /**
- * spec/contract.md, "Verbs that change". A copy of gigabytes takes longer than anybody waits for an answer, so it is asked
- * for.
+ * A copy of gigabytes takes longer than a client waits, so a request begins it and others ask for its progress.
+ * spec/contract.md, "Verbs that change".
  */
-export function backupOperations(tools: BackupOperationDependencies): ApiOperation[] {
+export function backupOperations(dependencies: BackupOperationDependencies): ApiOperation[] {
   const records: BackupRecord[] = [];
-  const show = (record: BackupRecord) => backupView(record, tools.clock.monotonic());
+  const show = (record: BackupRecord) => backupView(record, dependencies.clock.monotonic());
   return [
     defineOperation({
-      ...{ method: 'POST', path: 'backups', role: 'admin', status: 201 },
+      method: 'POST',
+      path: 'backups',
+      role: 'admin',
+      status: 201,
       summary: 'Begins a backup: a copy of the running server, as it is now, in a folder on its machine',
       body: z.strictObject({
         folder: z
@@ -71,13 +74,18 @@ export function backupOperations(tools: BackupOperationDependencies): ApiOperati
       run: async ({ body: { folder } }) => {
         if (records.some(({ state }) => state === 'running')) throw new Problem('backup_running');
         const record: BackupRecord = {
-          ...{ id: tools.newId(), folder, at: tools.clock.now(), began: tools.clock.monotonic() },
-          ...{ state: 'running', written: 0, bytes: 0 },
+          id: dependencies.newId(),
+          folder,
+          at: dependencies.clock.now(),
+          began: dependencies.clock.monotonic(),
+          state: 'running',
+          written: 0,
+          bytes: 0,
         };
         records.unshift(record);
         records.splice(MAX_LISTED);
         try {
-          await startBackup(record, tools);
+          await startBackup(record, dependencies);
         } catch (error) {
           records.splice(records.indexOf(record), 1);
           throw error;
@@ -86,7 +94,10 @@ export function backupOperations(tools: BackupOperationDependencies): ApiOperati
       },
     }),
     defineOperation({
-      ...{ method: 'GET', path: 'backups', role: 'admin', isInMemory: true },
+      method: 'GET',
+      path: 'backups',
+      role: 'admin',
+      isInMemory: true,
       summary: 'Lists the backups made since the start, the newest first',
       query: z.object(pageQuery),
       answer: pageSchema(backupSchema),
@@ -98,7 +109,10 @@ export function backupOperations(tools: BackupOperationDependencies): ApiOperati
       },
     }),
     defineOperation({
-      ...{ method: 'GET', path: 'backups/:id', role: 'admin', isInMemory: true },
+      method: 'GET',
+      path: 'backups/:id',
+      role: 'admin',
+      isInMemory: true,
       summary: 'How far a backup is, or what became of it',
       answer: backupSchema,
       problems: ['unknown_name'],
@@ -112,7 +126,7 @@ export function backupOperations(tools: BackupOperationDependencies): ApiOperati
   ];
 }
 
-/** Resolves when the copy is being written, so that a folder that cannot be used is told at once. */
+/** Resolves when the first bytes are written. Rejects at once for a folder that cannot be used. */
 function startBackup(
   record: BackupRecord,
   { backup, clock, logger }: BackupOperationDependencies,

@@ -26,17 +26,22 @@ const changeSchema = z.object({
 });
 
 /** spec/contract.md, "Whole configuration". */
-export function configOperations(tools: DestinationOperationDependencies): ApiOperation[] {
-  const { settings, clock } = tools;
+export function configOperations(dependencies: DestinationOperationDependencies): ApiOperation[] {
+  const { settings, clock } = dependencies;
   return [
     defineOperation({
-      ...{ method: 'GET', path: 'config', role: 'viewer', isInMemory: true },
+      method: 'GET',
+      path: 'config',
+      role: 'viewer',
+      isInMemory: true,
       summary: 'Shows all sources and destinations as a configuration file has them, without their secrets',
       answer: z.object({ sources: z.array(z.looseObject({})), destinations: z.array(z.looseObject({})) }),
       run: async () => exportRecords(settings.now()),
     }),
     defineOperation({
-      ...{ method: 'PUT', path: 'config', role: 'editor' },
+      method: 'PUT',
+      path: 'config',
+      role: 'editor',
       summary: 'Makes the records what a configuration file says, all of them or none',
       query: z.object({
         dryRun: flagParameter.describe('Only says what would change.'),
@@ -56,20 +61,20 @@ export function configOperations(tools: DestinationOperationDependencies): ApiOp
       problems: ['confirmation_needed'],
       run: async ({ query, body, by }) => {
         let planned: PlannedChanges = { changes: [], kept: [], disconnects: [] };
-        const first = desiredRecords(body, settings.now(), { ...tools, prune: query.prune });
-        // Outside of the change, because other changes would wait while names are looked up.
-        const found = await checkEndpoints(destinationsWithPaths(first), settings.now(), tools);
+        const first = desiredRecords(body, settings.now(), { ...dependencies, prune: query.prune });
+        // Before the change, because other changes would wait while names are looked up.
+        const found = await checkEndpoints(destinationsWithPaths(first), settings.now(), dependencies);
         await settings.change(async (now) => {
-          const wish = desiredRecords(body, now, { ...tools, prune: query.prune });
+          const wish = desiredRecords(body, now, { ...dependencies, prune: query.prune });
           const changes = diffRecords(wish, now, { by, clock });
           const cut = disconnectedBy(wish, now);
           planned = {
             changes: (changes.audit ?? []).map(changeView),
             kept: keptRecords(body, now, query.prune),
-            disconnects: await pendingDeliveries(cut, tools),
+            disconnects: await pendingDeliveries(cut, dependencies),
           };
           if (query.dryRun) return { sources: [], destinations: [] };
-          if (!query.confirm) await refuseDisconnecting(cut, tools);
+          if (!query.confirm) await refuseDisconnecting(cut, dependencies);
           return changes;
         });
         return { applied: !query.dryRun, ...planned, warnings: found };
@@ -84,7 +89,7 @@ interface PlannedChanges {
   readonly disconnects: readonly { readonly destination: string; readonly owed: number }[];
 }
 
-/** By name, so that two servers with the same records say the same. */
+/** Records are sorted by name, so that two servers with the same records give the same answer. */
 function exportRecords({ sources, destinations }: SettingsSnapshot) {
   return {
     sources: sortByName(sources.map(sourceView)),
@@ -96,7 +101,7 @@ function sortByName<Of extends { readonly name: string }>(records: readonly Of[]
   return [...records].sort((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-/** Checked as a whole, beside the records that the file does not name and that stay. */
+/** Checks the file together with the stored records that it does not name and that stay. */
 function desiredRecords(
   { sources, destinations }: z.output<typeof documentInput>,
   now: SettingsSnapshot,
@@ -113,12 +118,12 @@ function desiredRecords(
   return { sources: checked.sources, destinations: checked.destinations, removed };
 }
 
-/** In the order of the body. */
+/** The destinations in the order of the body, each with its path. */
 function destinationsWithPaths({ destinations = [] }: DesiredRecords): DestinationAtPath[] {
   return destinations.map((record, place) => ({ path: `body.destinations[${place}]`, record }));
 }
 
-/** A fault by its path in the body. */
+/** A fault of the file with its path in the body. */
 function bodyFault({ path, message }: Fault): Fault {
   return {
     path: path === '' ? 'body' : `body.${path}`,
@@ -141,20 +146,20 @@ function unnamedRecords(
   ];
 }
 
-/** Records that are not named and stay: somebody may think that leaving them out removes them. */
+/** Stored records that the file does not name and that stay. The answer lists them, because leaving out does not remove. */
 function keptRecords(body: z.output<typeof documentInput>, now: SettingsSnapshot, prune: boolean): string[] {
   if (prune) return [];
   return unnamedRecords(body.sources, body.destinations, now).map(({ kind, name }) => `${kind} ${name}`);
 }
 
-/** Destinations that get nothing more after it and did before. */
+/** Destinations that the file removes or disables. */
 function disconnectedBy({ destinations = [], removed = [] }: DesiredRecords, now: SettingsSnapshot) {
   const gone = new Set(removed.flatMap(({ kind, name }) => (kind === 'destination' ? [name] : [])));
   const disabled = new Set(destinations.flatMap(({ name, enabled }) => (enabled ? [] : [name])));
   return now.destinations.filter(({ name, enabled }) => gone.has(name) || (enabled && disabled.has(name)));
 }
 
-/** Those of them that something is still owed to: whoever plans sees it before a change is refused. */
+/** The destinations that have pending deliveries. A dry run shows them before the change is refused. */
 async function pendingDeliveries(
   destinations: readonly Destination[],
   { pending }: Pick<DestinationOperationDependencies, 'pending'>,

@@ -24,7 +24,7 @@ export interface DeliveryOperationDependencies {
   readonly settings: { now(): SettingsSnapshot };
   readonly search: {
     deliveries(query: DeliveryQuery, page: PageRequest<PageStart>): Promise<Page<DeliverySummary>>;
-    /** `from` and `to` are about when they were given up. */
+    /** `from` and `to` select by the time at which a delivery was given up. */
     dead(query: DeliveryQuery, page: PageRequest<string>): Promise<Page<DeliverySummary, string>>;
   };
 }
@@ -68,7 +68,9 @@ const deliverySchema = z.object({
 export function deliveryOperations({ settings, search }: DeliveryOperationDependencies): ApiOperation[] {
   return [
     defineOperation({
-      ...{ method: 'GET', path: 'deliveries', role: 'viewer' },
+      method: 'GET',
+      path: 'deliveries',
+      role: 'viewer',
       summary:
         'Finds deliveries, those of the newest events first, dead ones by when they were given up. Looks for about a ' +
         'second: a page may be short, or empty, and go on with `next`',
@@ -95,14 +97,14 @@ export function deliveryOperations({ settings, search }: DeliveryOperationDepend
   ];
 }
 
-/** What is pending has not failed yet, and what is delivered needs no reason; of all together it could be meant either way. */
+/** A reason needs a state: pending and delivered deliveries have none, and dead and retried ones mean different reasons. */
 function refuseReasonAlone({ reason, state }: { readonly reason?: string; readonly state?: string }): void {
   if (reason === undefined || state === 'dead' || state === 'retrying') return;
   const message = 'needs state=dead or state=retrying beside it';
   throw new Problem('invalid_parameters', { errors: [{ path: 'query.reason', message }] });
 }
 
-/** The id of a destination by its name, also of one that was removed: what it was owed is still there. */
+/** The id of a destination by its name. A removed destination counts too, because its deliveries are still stored. */
 function destinationFilter(
   name: string | undefined,
   { destinations, gone }: SettingsSnapshot,

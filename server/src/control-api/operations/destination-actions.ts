@@ -12,15 +12,19 @@ import { type ApiOperation, defineOperation, type OperationInput } from '../oper
 import { destinationByName, maskSchema, type RecordDependencies } from '../records.ts';
 import { destinationView } from '../views.ts';
 
-/** An event of a type as an ordinary client would have sent it, for trying a destination out. */
+/** An event of a type as an ordinary client sends it, for the test of a destination. */
 function sampleEvent(type: CallType, messageId: string, now: Time): Event {
   const at = new Date(now).toISOString();
   return {
-    ...{ messageId, type, channel: 'server', userId: 'test-user' },
+    messageId,
+    type,
+    channel: 'server',
+    userId: 'test-user',
     ...FIELDS_BY_TYPE[type],
     context: { library: { name: 'millrace-test', version: '1.0.0' } },
     integrations: {},
-    ...{ timestamp: at, receivedAt: at },
+    timestamp: at,
+    receivedAt: at,
   };
 }
 
@@ -33,14 +37,14 @@ const FIELDS_BY_TYPE: Readonly<Record<CallType, Partial<Event>>> = {
   alias: { previousId: 'test-anonymous' },
 };
 
-/** One request of a trial as it was sent, and what came of it. */
+/** One request of a test delivery as it was sent, with its result. */
 export interface TestRequestResult {
   readonly request: OutboundRequest;
   readonly attempt: Attempt;
 }
 
 export interface DestinationActionDependencies extends Pick<RecordDependencies, 'settings' | 'clock'> {
-  /** Sends an event to every endpoint once, the way of every delivery, owed to nobody. */
+  /** Sends an event to every endpoint once, as a delivery would, and stores nothing. */
   readonly tryOut: (event: Event, destination: Destination) => Promise<readonly TestRequestResult[]>;
   readonly newMessageId: () => string;
   readonly statusOf: (
@@ -48,7 +52,7 @@ export interface DestinationActionDependencies extends Pick<RecordDependencies, 
   ) => Promise<Pick<DestinationStatus, 'pending' | 'oldestPendingAt' | 'oldestKeptUntil'>>;
 }
 
-/** How it stands after the switch, and how much waits. */
+/** The switches of a destination afterwards, and its pending deliveries. */
 const switchSchema = z.object({
   name: z.string(),
   enabled: z.boolean(),
@@ -78,20 +82,23 @@ const testSchema = z.object({
 });
 
 /** spec/contract.md, "Operations on destinations". */
-export function destinationActionOperations(tools: DestinationActionDependencies): ApiOperation[] {
-  const { settings } = tools;
+export function destinationActionOperations(dependencies: DestinationActionDependencies): ApiOperation[] {
+  const { settings } = dependencies;
   return [
-    ...switchOperations(tools),
+    ...switchOperations(dependencies),
     defineOperation({
-      ...{ method: 'POST', path: 'destinations/:name/test', role: 'editor', isInMemory: true },
+      method: 'POST',
+      path: 'destinations/:name/test',
+      role: 'editor',
+      isInMemory: true,
       summary: 'Sends an example of an event to every endpoint, once, and shows what was sent and answered',
       body: z.strictObject({ type: z.enum(CALL_TYPES).default('track') }),
       answer: testSchema,
       problems: ['unknown_name'],
       run: async ({ names, body }) => {
         const destination = destinationByName(names['name'] ?? '', settings.now());
-        const event = sampleEvent(body.type, tools.newMessageId(), tools.clock.now());
-        const trials = await tools.tryOut(event, destination);
+        const event = sampleEvent(body.type, dependencies.newMessageId(), dependencies.clock.now());
+        const trials = await dependencies.tryOut(event, destination);
         const { endpoints } = destinationView(destination).settings;
         return { data: trials.map((trial, nth) => testResultView(trial, endpoints[nth]?.headers ?? {})) };
       },
@@ -100,17 +107,20 @@ export function destinationActionOperations(tools: DestinationActionDependencies
 }
 
 /** Two switches: `paused` makes everything wait, `enabled` decides whether what arrives is owed at all. */
-function switchOperations(tools: DestinationActionDependencies): ApiOperation[] {
+function switchOperations(dependencies: DestinationActionDependencies): ApiOperation[] {
   const one = (
     verb: 'pause' | 'resume' | 'enable' | 'disable',
     to: { readonly paused: boolean } | { readonly enabled: boolean },
     summary: string,
   ) =>
     defineOperation({
-      ...{ method: 'POST', path: `destinations/:name/${verb}`, role: 'editor', summary },
+      method: 'POST',
+      path: `destinations/:name/${verb}`,
+      role: 'editor',
+      summary,
       answer: switchSchema,
       problems: ['unknown_name'],
-      run: (input) => switchTo(input, to, tools),
+      run: (input) => switchTo(input, to, dependencies),
     });
   return [
     one(
@@ -146,15 +156,18 @@ async function switchTo(
   const { enabled, paused = false } = destination;
   const { pending, oldestPendingAt, oldestKeptUntil } = await statusOf(destination);
   return {
-    ...{ name, enabled, paused, pending },
+    name,
+    enabled,
+    paused,
+    pending,
     ...(oldestPendingAt === undefined ? {} : { oldestPendingAt }),
     ...(oldestKeptUntil === undefined ? {} : { oldestKeptUntil }),
   };
 }
 
 /**
- * The request as it was sent, and the answer. The body is text, as the signature is over its exact bytes. `configured`:
- * the headers of the endpoint as they are shown; its secrets, and those in its URL, are as little to be read here as there.
+ * The request as it was sent, and the answer. The body is text, because the signature is over its exact bytes. `configured` has
+ * the masked headers of the endpoint, which replace the secrets here; those in the URL are masked as well.
  */
 function testResultView(
   { request, attempt }: TestRequestResult,
@@ -165,12 +178,10 @@ function testResultView(
   const { startedAt, latencyMs, outcome, answer } = attempt;
   return {
     request: { method: 'POST' as const, url: maskUrl(request.url), headers, body: request.body.toString() },
-    ...{
-      startedAt: new Date(startedAt).toISOString(),
-      latencyMs,
-      outcome: outcome.kind,
-      reason: outcome.reason,
-    },
+    startedAt: new Date(startedAt).toISOString(),
+    latencyMs,
+    outcome: outcome.kind,
+    reason: outcome.reason,
     ...(outcome.status === undefined ? {} : { status: outcome.status }),
     ...(answer === undefined ? {} : { answer }),
   };

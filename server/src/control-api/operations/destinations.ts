@@ -32,9 +32,9 @@ import { destinationErrorSchema, endpointFields } from './reports.ts';
 import { refuseRenaming } from './sources.ts';
 
 export interface DestinationOperationDependencies extends RecordDependencies, EndpointCheckDependencies {
-  /** Reads the ledger, which costs as much for one destination as for all; gives the deliveries pending for any. */
+  /** Reads the ledger once, and resolves to a function that gives the pending deliveries of any destination. */
   readonly pending: () => Promise<(destination: Destination) => number>;
-  /** How a destination does, by its id. */
+  /** The status of a destination, by its id. */
   readonly statusOf: (destination: Destination) => Promise<DestinationStatus>;
 }
 
@@ -55,7 +55,7 @@ const destinationSchema = z.object({
   }),
 });
 
-/** Warnings are of the request and not of the record: they are in no later answer, and not in the ETag. */
+/** Warnings belong to the request, not to the record: later answers and the ETag do not have them. */
 const savedDestinationSchema = destinationSchema.extend({ warnings: warningsSchema.exactOptional() });
 
 const destinationInput = recordInput.meta({
@@ -92,82 +92,83 @@ const destinationStatusSchema = z.object({
 } satisfies Shape<DestinationStatus>);
 
 /** spec/contract.md, "Operations on destinations". */
-export function destinationOperations(tools: DestinationOperationDependencies): ApiOperation[] {
-  const { settings, clock } = tools;
+export function destinationOperations(dependencies: DestinationOperationDependencies): ApiOperation[] {
+  const { settings } = dependencies;
   return [
     defineOperation({
-      ...{
-        method: 'GET',
-        path: 'destinations',
-        role: 'viewer',
-        summary: 'Lists the destinations by name',
-        isInMemory: true,
-      },
+      method: 'GET',
+      path: 'destinations',
+      role: 'viewer',
+      summary: 'Lists the destinations by name',
+      isInMemory: true,
       query: z.object(pageQuery),
       answer: pageSchema(destinationSchema),
       run: async ({ query }) => pageByName(settings.now().destinations.map(destinationView), query),
     }),
     defineOperation({
-      ...{ method: 'POST', path: 'destinations', role: 'editor', status: 201, isTagged: true },
+      method: 'POST',
+      path: 'destinations',
+      role: 'editor',
+      status: 201,
+      isTagged: true,
       summary: 'Creates a destination',
       body: destinationInput,
-      described: tools.schemas.destination,
+      described: dependencies.schemas.destination,
       answer: savedDestinationSchema,
       problems: ['name_taken'],
-      run: (input) => createDestination(input, withoutWarnings(input.body), tools),
+      run: (input) => createDestination(input, withoutWarnings(input.body), dependencies),
     }),
     defineOperation({
-      ...{ method: 'GET', path: 'destinations/:name', role: 'viewer', isTagged: true, isInMemory: true },
+      method: 'GET',
+      path: 'destinations/:name',
+      role: 'viewer',
+      isTagged: true,
+      isInMemory: true,
       summary: 'Shows a destination',
       answer: destinationSchema,
       problems: ['unknown_name'],
       run: async ({ names }) => taggedDestination(destinationByName(names['name'] ?? '', settings.now())),
     }),
     defineOperation({
-      ...{ method: 'PATCH', path: 'destinations/:name', role: 'editor', isTagged: true },
+      method: 'PATCH',
+      path: 'destinations/:name',
+      role: 'editor',
+      isTagged: true,
       summary: 'Changes a destination by a JSON merge patch, from the next request to its endpoints on',
       body: destinationInput,
       answer: savedDestinationSchema,
       problems: ['unknown_name'],
-      run: (input) => patchDestination(input, withoutWarnings(input.body), tools),
+      run: (input) => patchDestination(input, withoutWarnings(input.body), dependencies),
     }),
     defineOperation({
-      ...{ method: 'DELETE', path: 'destinations/:name', role: 'editor', isTagged: true },
+      method: 'DELETE',
+      path: 'destinations/:name',
+      role: 'editor',
+      isTagged: true,
       summary: 'Removes a destination; what it is still owed becomes dead letters',
       query: z.object({ confirm: flagParameter }),
       problems: ['unknown_name', 'confirmation_needed'],
-      run: async ({ names, query, by, ifMatch }) => {
-        const name = names['name'] ?? '';
-        await settings.change(async (now) => {
-          const before = destinationByName(name, now);
-          await refuseStale(
-            { ifMatch, tag: taggedDestination(before).tag },
-            { kind: 'destination', name },
-            tools,
-          );
-          if (!query.confirm) await refuseDisconnecting([before], tools);
-          return diffRecords({ removed: [{ kind: 'destination', name }] }, now, { by, clock });
-        });
-        return undefined;
-      },
+      run: (input) => removeDestination(input, input.query.confirm, dependencies),
     }),
     defineOperation({
-      ...{ method: 'GET', path: 'destinations/:name/status', role: 'viewer' },
+      method: 'GET',
+      path: 'destinations/:name/status',
+      role: 'viewer',
       summary: 'Tells how a destination does, and what it is still owed',
       answer: destinationStatusSchema,
       problems: ['unknown_name'],
-      run: ({ names }) => tools.statusOf(destinationByName(names['name'] ?? '', settings.now())),
+      run: ({ names }) => dependencies.statusOf(destinationByName(names['name'] ?? '', settings.now())),
     }),
   ];
 }
 
-/** In a query: there or `true`. */
+/** A flag in a query: present without a value, or `true`. */
 export const flagParameter = z
   .enum(['true', 'false', ''], 'must be true or false')
   .default('false')
   .transform((text) => text !== 'false');
 
-/** Throws when something is still owed to one of them. */
+/** Throws a `Problem` when one of the destinations has pending deliveries. */
 export async function refuseDisconnecting(
   destinations: readonly Destination[],
   { pending }: Pick<DestinationOperationDependencies, 'pending'>,
@@ -184,7 +185,7 @@ export async function refuseDisconnecting(
   if (errors.length > 0) throw new Problem('confirmation_needed', { errors });
 }
 
-/** An answer can be sent back as it came. */
+/** Drops the warnings, so that an answer can be sent back as it came. */
 function withoutWarnings({ warnings: _, ...record }: JsonObject): JsonObject {
   return record;
 }
@@ -192,15 +193,15 @@ function withoutWarnings({ warnings: _, ...record }: JsonObject): JsonObject {
 async function createDestination(
   { by }: Pick<OperationInput, 'by'>,
   body: JsonObject,
-  tools: DestinationOperationDependencies,
+  dependencies: DestinationOperationDependencies,
 ): Promise<TaggedResult> {
-  const { settings, check, clock } = tools;
+  const { settings, check, clock } = dependencies;
   const recordAt = (now: SettingsSnapshot) => {
     const record = checkRecord('destinations', body, { now, check });
     if (now.destinations.some(({ name }) => name === record.name)) throw new Problem('name_taken');
     return record;
   };
-  const found = await checkEndpointsOf(recordAt(settings.now()), tools);
+  const found = await checkEndpointsOf(recordAt(settings.now()), dependencies);
   const now = await settings.change((now) =>
     diffRecords({ destinations: [recordAt(now)] }, now, { by, clock }),
   );
@@ -210,36 +211,52 @@ async function createDestination(
 async function patchDestination(
   { names, by, ifMatch }: Pick<OperationInput, 'names' | 'by' | 'ifMatch'>,
   body: JsonObject,
-  tools: DestinationOperationDependencies,
+  dependencies: DestinationOperationDependencies,
 ): Promise<TaggedResult> {
   const name = names['name'] ?? '';
-  const { settings, check, clock } = tools;
+  const { settings, check, clock } = dependencies;
   const recordAt = (now: SettingsSnapshot) => {
     const before = destinationByName(name, now);
     const merged = mergePatch(toJson(destinationView(before)), body);
     refuseRenaming(name, merged);
     const record = checkRecord('destinations', unmaskSecrets(merged, before), { now, check });
-    // A merge patch takes a key away with null, and what says nothing of pausing would stay paused.
+    // A merge patch removes `paused` with null, and a record without the key would stay paused.
     return { ...record, paused: record.paused ?? false };
   };
-  const found = await checkEndpointsOf(recordAt(settings.now()), tools);
+  const found = await checkEndpointsOf(recordAt(settings.now()), dependencies);
   const now: SettingsSnapshot = await settings.change(async (now) => {
     const { tag } = taggedDestination(destinationByName(name, now));
-    await refuseStale({ ifMatch, tag }, { kind: 'destination', name }, tools);
+    await refuseStale({ ifMatch, tag }, { kind: 'destination', name }, dependencies);
     return diffRecords({ destinations: [recordAt(now)] }, now, { by, clock });
   });
   return taggedDestination(destinationByName(name, now), found);
 }
 
-/** Outside of a change, because other changes would wait while names are looked up. */
-function checkEndpointsOf(
-  record: DestinationRecord,
-  tools: DestinationOperationDependencies,
-): Promise<Fault[]> {
-  return checkEndpoints([{ path: 'body', record }], tools.settings.now(), tools);
+async function removeDestination(
+  { names, by, ifMatch }: Pick<OperationInput, 'names' | 'by' | 'ifMatch'>,
+  isConfirmed: boolean,
+  dependencies: DestinationOperationDependencies,
+): Promise<undefined> {
+  const name = names['name'] ?? '';
+  const { settings, clock } = dependencies;
+  await settings.change(async (now) => {
+    const before = destinationByName(name, now);
+    const { tag } = taggedDestination(before);
+    await refuseStale({ ifMatch, tag }, { kind: 'destination', name }, dependencies);
+    if (!isConfirmed) await refuseDisconnecting([before], dependencies);
+    return diffRecords({ removed: [{ kind: 'destination', name }] }, now, { by, clock });
+  });
 }
 
-/** By its version as well: two secrets may look the same. */
+/** Called outside of a change, because other changes would wait while names are looked up. */
+function checkEndpointsOf(
+  record: DestinationRecord,
+  dependencies: DestinationOperationDependencies,
+): Promise<Fault[]> {
+  return checkEndpoints([{ path: 'body', record }], dependencies.settings.now(), dependencies);
+}
+
+/** The version is part of the ETag, because two secrets may have the same mask. */
 function taggedDestination(destination: Destination, found: readonly Fault[] = []): TaggedResult {
   const value = destinationView(destination);
   const tag = etagOf(value, destination.version);

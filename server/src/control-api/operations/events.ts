@@ -22,7 +22,7 @@ export interface EventOperationDependencies {
   };
 }
 
-/** What both lists of a search are asked by. */
+/** The filters that both searches share. */
 export const eventFilterFields = {
   source: z.string().exactOptional().meta({ description: 'Name of the source.' }),
   type: z.enum(CALL_TYPES).exactOptional(),
@@ -30,7 +30,7 @@ export const eventFilterFields = {
   anonymousId: z.string().min(1).exactOptional(),
 };
 
-/** A page of a search: how far it has looked stands beside where it goes on. */
+/** A page of a search, with the distance it has searched. */
 export function searchPageSchema<Entry extends z.ZodType>(entry: Entry) {
   return pageSchema(entry).extend({
     searched: z.int().meta({ description: 'Events that were looked at for this page, found or not.' }),
@@ -40,7 +40,7 @@ export function searchPageSchema<Entry extends z.ZodType>(entry: Entry) {
   });
 }
 
-/** How a page is answered. */
+/** A page as it is answered. `cursor` encodes the start of the next one. */
 export function searchPageView<Entry, From>(
   { data, next, searched, searchedTo }: Page<Entry, From>,
   cursor: (next: From) => string,
@@ -67,7 +67,9 @@ const eventQuery = z.object({
 export function eventOperations({ settings, search }: EventOperationDependencies): ApiOperation[] {
   return [
     defineOperation({
-      ...{ method: 'GET', path: 'events', role: 'viewer' },
+      method: 'GET',
+      path: 'events',
+      role: 'viewer',
       summary:
         'Finds stored events, the newest first, each with its whole life. Looks for about a second: a page may be short, ' +
         'or empty, and go on with `next`',
@@ -87,7 +89,7 @@ export function eventOperations({ settings, search }: EventOperationDependencies
   ];
 }
 
-/** The id of a source by its name, also of one that was removed: its events are still there. */
+/** The id of a source by its name. A removed source counts too, because its events are still stored. */
 export function sourceFilter(
   name: string | undefined,
   { sources, gone }: SettingsSnapshot,

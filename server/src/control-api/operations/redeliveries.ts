@@ -24,7 +24,7 @@ export interface RedeliveryOperationDependencies extends Pick<RecordDependencies
 
 const MAX_IDS = 500;
 
-/** Most redeliveries have ended by then, and their answer says so. */
+/** Most redeliveries end within this time, and their answer has the result. */
 const WAIT_FOR_END: Duration = SECOND;
 
 /** As `trace` prints it: the event's position and the lane. */
@@ -84,24 +84,26 @@ const redeliverySchema = z.object({
 });
 
 /** spec/contract.md, "Redeliveries". */
-export function redeliveryOperations(tools: RedeliveryOperationDependencies): ApiOperation[] {
+export function redeliveryOperations(dependencies: RedeliveryOperationDependencies): ApiOperation[] {
   return [
     defineOperation({
-      ...{ method: 'POST', path: 'redeliveries', role: 'editor' },
+      method: 'POST',
+      path: 'redeliveries',
+      role: 'editor',
       summary:
         'Sends events to a destination once more: dead letters with a new retry window, delivered ones as new deliveries',
       body: redeliveryInput,
       answer: redeliverySchema,
       problems: ['unknown_name'],
       run: async ({ body, by }) => {
-        const now = tools.settings.now();
+        const now = dependencies.settings.now();
         const destination = destinationByName(body.destination, now);
         const { source: sourceId } = sourceFilter(body.source, now);
         checkFilter(body);
         if (body.ids === undefined && body.messageIds === undefined)
-          return await redeliverByFilter(body, by, tools);
+          return await redeliverByFilter(body, by, dependencies);
         const ids = (body.ids ?? []).map((id) => parseDeliveryId(id, destination));
-        return await redeliverByName({ ...body, destination, ids, sourceId }, tools);
+        return await redeliverByName({ ...body, destination, ids, sourceId }, dependencies);
       },
     }),
   ];
@@ -143,34 +145,42 @@ async function redeliverByName(
   };
 }
 
-/** Runs as a replay does: it is a record, so that the next process goes on with it after a crash. */
+/** Runs as a replay: a stored record, with which the next process goes on after a crash. */
 async function redeliverByFilter(
   body: RedeliveryInput,
   by: string,
-  tools: RedeliveryOperationDependencies,
+  dependencies: RedeliveryOperationDependencies,
 ): Promise<RedeliveryAnswer> {
-  const { settings, clock, preview: look } = tools;
+  const { settings, clock, preview: look } = dependencies;
   const createdAt = clock.now();
   const asked = replayRequestOf(body, createdAt, clock.monotonic());
   const preview = await look(asked);
   const found = { count: preview.count, estimated: !preview.isExact, pending: 0, missing: [] };
   if (body.dryRun || (preview.count === 0 && preview.isExact)) return found;
   const made: Replay = {
-    ...{ ...asked, id: tools.newId(), rate: body.rate, preview },
-    ...{ state: 'running', createdAt, by },
+    ...asked,
+    id: dependencies.newId(),
+    rate: body.rate,
+    preview,
+    state: 'running',
+    createdAt,
+    by,
   };
   await settings.change((now: SettingsSnapshot) => {
     destinationByName(body.destination, now);
     const after = auditView(made);
     return {
-      ...{ sources: [], destinations: [], replays: [made], removed: surplusReplays(now.replays) },
+      sources: [],
+      destinations: [],
+      replays: [made],
+      removed: surplusReplays(now.replays),
       audit: [{ at: createdAt, by, action: 'created', kind: 'replay', name: made.id, after }],
     };
   });
-  await tools.waitForEnd(made.id, WAIT_FOR_END);
+  await dependencies.waitForEnd(made.id, WAIT_FOR_END);
   const state = settings.now().replays.find(({ id }) => id === made.id)?.state ?? 'running';
   if (state !== 'done') return { ...found, id: made.id, state };
-  const { events } = await tools.status(made);
+  const { events } = await dependencies.status(made);
   return { ...found, id: made.id, count: events, estimated: false, state };
 }
 
@@ -180,7 +190,9 @@ function replayRequestOf(
   before: Monotonic,
 ) {
   const asked: ReplayRequest = {
-    ...{ destination, from: from ?? 0, to: Math.min(to ?? now, now) },
+    destination,
+    from: from ?? 0,
+    to: Math.min(to ?? now, now),
     redelivers: { state, before, ...(reason === undefined ? {} : { reason }) },
     ...(source === undefined ? {} : { source }),
     ...(type === undefined ? {} : { types: [type] }),

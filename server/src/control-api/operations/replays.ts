@@ -19,7 +19,7 @@ export interface ReplayOperationDependencies extends Pick<RecordDependencies, 's
 export const DEFAULT_RATE = 1000;
 export const MAX_RATE = 10_000;
 
-/** Replays that have ended and are still listed. */
+/** Ended replays that stay listed. */
 const MAX_ENDED = 100;
 
 const replayInput = z.strictObject({
@@ -72,44 +72,58 @@ const replaySchema = z.object({
 });
 
 /** spec/contract.md, "Replays". */
-export function replayOperations(tools: ReplayOperationDependencies): ApiOperation[] {
+export function replayOperations(dependencies: ReplayOperationDependencies): ApiOperation[] {
   return [
     defineOperation({
-      ...{ method: 'POST', path: 'replays', role: 'editor', status: 201 },
+      method: 'POST',
+      path: 'replays',
+      role: 'editor',
+      status: 201,
       summary: 'Sends the stored events of a range of time to one destination, as new deliveries',
       body: replayInput,
       answer: replaySchema,
       dryRun: z.object(previewFields),
       problems: ['unknown_name', 'destination_not_enabled'],
-      run: async ({ body, by }) => await createReplay(body, by, tools),
+      run: async ({ body, by }) => await createReplay(body, by, dependencies),
     }),
     defineOperation({
-      ...{ method: 'GET', path: 'replays', role: 'viewer' },
+      method: 'GET',
+      path: 'replays',
+      role: 'viewer',
       summary: 'Lists the replays that run and those that have ended last, the newest first',
       query: z.object(pageQuery),
       answer: pageSchema(replaySchema),
       run: async ({ query: { limit, cursor } }) => {
-        const all = tools.settings.now().replays.toSorted((one, other) => (one.id > other.id ? -1 : 1));
+        const all = dependencies.settings
+          .now()
+          .replays.toSorted((one, other) => (one.id > other.id ? -1 : 1));
         const rest = cursor === undefined ? all : all.filter(({ id }) => id < parseIdCursor(cursor));
         const page = rest.slice(0, limit);
-        const data = await Promise.all(page.map((one) => replayView(one, tools)));
+        const data = await Promise.all(page.map((one) => replayView(one, dependencies)));
         return { data, next: rest.length > limit ? page.at(-1)!.id : null };
       },
     }),
     defineOperation({
-      ...{ method: 'GET', path: 'replays/:id', role: 'viewer' },
+      method: 'GET',
+      path: 'replays/:id',
+      role: 'viewer',
       summary: 'Shows how far a replay has come',
       answer: replaySchema,
       problems: ['unknown_name'],
-      run: async ({ names }) => await replayView(replayById(names['id'] ?? '', tools.settings.now()), tools),
+      run: async ({ names }) =>
+        await replayView(replayById(names['id'] ?? '', dependencies.settings.now()), dependencies),
     }),
     defineOperation({
-      ...{ method: 'DELETE', path: 'replays/:id', role: 'editor' },
+      method: 'DELETE',
+      path: 'replays/:id',
+      role: 'editor',
       summary: 'Cancels a replay: nothing more is owed for it; one that has ended stays as it is',
       problems: ['unknown_name'],
       run: async ({ names, by }) => {
-        const at = tools.clock.now();
-        await tools.settings.change((now) => cancelReplay(replayById(names['id'] ?? '', now), { by, at }));
+        const at = dependencies.clock.now();
+        await dependencies.settings.change((now) =>
+          cancelReplay(replayById(names['id'] ?? '', now), { by, at }),
+        );
         return undefined;
       },
     }),
@@ -119,26 +133,29 @@ export function replayOperations(tools: ReplayOperationDependencies): ApiOperati
 async function createReplay(
   { dryRun, rate, ...wanted }: z.output<typeof replayInput>,
   by: string,
-  tools: ReplayOperationDependencies,
+  dependencies: ReplayOperationDependencies,
 ) {
-  const { settings, clock } = tools;
+  const { settings, clock } = dependencies;
   const createdAt = clock.now();
   const asked: ReplayRequest = { ...wanted, to: Math.min(wanted.to, createdAt) };
   checkReplay(asked, settings.now());
-  const preview = await tools.preview(asked);
+  const preview = await dependencies.preview(asked);
   if (dryRun) return new DryRunResult(previewView(preview, expectedRate(asked, rate, settings.now())));
-  const id = tools.newId();
+  const id = dependencies.newId();
   const made: Replay = { ...asked, id, rate, preview, state: 'running', createdAt, by };
   await settings.change((now) => {
-    // It may have been removed or disabled while the range was looked through.
+    // The destination may have been removed or disabled while the range was scanned.
     checkReplay(asked, now);
     const after = auditView(made);
     return {
-      ...{ sources: [], destinations: [], replays: [made], removed: surplusReplays(now.replays) },
+      sources: [],
+      destinations: [],
+      replays: [made],
+      removed: surplusReplays(now.replays),
       audit: [{ at: createdAt, by, action: 'created', kind: 'replay', name: id, after }],
     };
   });
-  return await replayView(made, tools);
+  return await replayView(made, dependencies);
 }
 
 function checkReplay({ destination: name, source, from, to }: ReplayRequest, now: SettingsSnapshot): void {
@@ -154,7 +171,7 @@ function checkReplay({ destination: name, source, from, to }: ReplayRequest, now
   throw new Problem('unknown_name', { hint });
 }
 
-/** Those that have ended are kept for a while, and not for ever. */
+/** The oldest ended replays beyond the number that stays listed. */
 export function surplusReplays(replays: readonly Replay[]): { kind: 'replay'; name: string }[] {
   const ended = replays.filter(({ state }) => state !== 'running').map(({ id }) => id);
   return ended
@@ -193,12 +210,15 @@ function parseIdCursor(cursor: string): string {
 
 function previewView({ count, bytes, isExact }: ReplayPreview, perSecond: number) {
   return {
-    ...{ count, bytes, exact: isExact, estimated: !isExact },
+    count,
+    bytes,
+    exact: isExact,
+    estimated: !isExact,
     expectedSeconds: Math.ceil(count / perSecond),
   };
 }
 
-/** Events a second that may be expected: no destination gets more than its own rate limit. */
+/** Expected events a second: the rate of the replay, or the lower rate limit of the destination. */
 function expectedRate(
   { destination }: ReplayRequest,
   rate: number,
@@ -212,11 +232,16 @@ function redeliveryView({ state, reason }: NonNullable<Replay['redelivers']>) {
   return reason === undefined ? { state } : { state, reason };
 }
 
-/** As the audit trail keeps it: what was asked for and how it stands. */
+/** A replay as the audit trail keeps it: the request and its state. */
 export function auditView(replay: Replay) {
   const { id, destination, source, types, redelivers, from, to, rate, state, reason, endedAt } = replay;
   return {
-    ...{ id, destination, from: isoTime(from), to: isoTime(to), rate, state },
+    id,
+    destination,
+    from: isoTime(from),
+    to: isoTime(to),
+    rate,
+    state,
     ...(source === undefined ? {} : { source }),
     ...(types === undefined ? {} : { types }),
     ...(redelivers === undefined ? {} : { redelivers: redeliveryView(redelivers) }),
@@ -233,7 +258,7 @@ async function replayView(
   const { events, pending, waiting, left, speed } = await status(replay);
   const isRunning = state === 'running';
   const still = left ?? Math.max(0, preview.count - events);
-  // What was estimated is known better the further it comes, and exactly at its end.
+  // The estimate improves as the replay proceeds, and is exact at its end.
   const known = left === undefined ? preview : { ...preview, count: events + left };
   const perSecond = expectedRate(replay, rate, settings.now());
   const expectedEndAt = clock.now() + Math.ceil((still * SECOND) / (speed ?? perSecond));
@@ -241,9 +266,11 @@ async function replayView(
   return {
     ...auditView(replay),
     ...previewView(state === 'done' ? { ...preview, count: events, isExact: true } : known, perSecond),
-    ...{ replayed: events, pending },
+    replayed: events,
+    pending,
     ...(waiting === undefined || !isRunning ? {} : { waiting }),
-    ...{ createdAt: isoTime(createdAt), by },
+    createdAt: isoTime(createdAt),
+    by,
     ...(isMoving ? { expectedEndAt: isoTime(expectedEndAt) } : {}),
   };
 }

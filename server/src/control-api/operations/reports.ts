@@ -64,7 +64,7 @@ const discardSchema = z.object({
   cut: z.boolean(),
 } satisfies Shape<DiscardSample>);
 
-/** How one endpoint does. */
+/** The health of one endpoint. */
 export const endpointFields = {
   endpoint: z.string(),
   state: z.enum(['healthy', 'failing']),
@@ -173,25 +173,34 @@ export const tracedCallSchema = z.union([
 export function reportOperations(reports: Reports): ApiOperation[] {
   return [
     defineOperation({
-      ...{ method: 'GET', path: 'ledger', role: 'viewer' },
+      method: 'GET',
+      path: 'ledger',
+      role: 'viewer',
       summary: 'Shows the sums of every source and destination, and whether they come out',
       answer: z.object(ledgerFields),
       run: () => reports.ledger(),
     }),
     defineOperation({
-      ...{ method: 'GET', path: 'status', role: 'viewer' },
+      method: 'GET',
+      path: 'status',
+      role: 'viewer',
       summary: 'Shows what somebody on call wants to see at once',
       answer: overviewSchema,
       run: () => reports.overview(),
     }),
     defineOperation({
-      ...{ method: 'GET', path: 'discards', role: 'viewer', isInMemory: true },
+      method: 'GET',
+      path: 'discards',
+      role: 'viewer',
+      isInMemory: true,
       summary: 'Shows the last discarded calls of every source and reason',
       answer: z.object({ data: z.array(discardSchema) }),
       run: () => reports.discards(),
     }),
     defineOperation({
-      ...{ method: 'GET', path: 'events/:messageId', role: 'viewer' },
+      method: 'GET',
+      path: 'events/:messageId',
+      role: 'viewer',
       summary: "Shows an event's whole life: received, planned, every attempt, what happens next",
       query: z.object({ source: z.string().exactOptional() }),
       answer: z.object({ data: z.array(tracedCallSchema) }),

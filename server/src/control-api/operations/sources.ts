@@ -31,32 +31,34 @@ const sourceInput = recordInput.meta({
 });
 
 /** spec/contract.md, "Operations on sources". */
-export function sourceOperations(tools: RecordDependencies): ApiOperation[] {
-  const { settings, clock } = tools;
+export function sourceOperations(dependencies: RecordDependencies): ApiOperation[] {
+  const { settings, clock } = dependencies;
   return [
     defineOperation({
-      ...{
-        method: 'GET',
-        path: 'sources',
-        role: 'viewer',
-        summary: 'Lists the sources by name',
-        isInMemory: true,
-      },
+      method: 'GET',
+      path: 'sources',
+      role: 'viewer',
+      summary: 'Lists the sources by name',
+      isInMemory: true,
       query: z.object(pageQuery),
       answer: pageSchema(sourceSchema),
       run: async ({ query }) => pageByName(settings.now().sources.map(sourceView), query),
     }),
     defineOperation({
-      ...{ method: 'POST', path: 'sources', role: 'editor', status: 201, isTagged: true },
+      method: 'POST',
+      path: 'sources',
+      role: 'editor',
+      status: 201,
+      isTagged: true,
       summary: 'Creates a source; a write key is made when none is given',
       body: sourceInput,
-      described: tools.schemas.source,
+      described: dependencies.schemas.source,
       answer: sourceSchema,
       problems: ['name_taken'],
       run: async ({ body, by }) => {
         const wish = { writeKeys: [newWriteKey()], ...body };
         const { sources } = await settings.change((now) => {
-          const record = checkRecord('sources', wish, { now, check: tools.check });
+          const record = checkRecord('sources', wish, { now, check: dependencies.check });
           if (now.sources.some(({ name }) => name === record.name)) throw new Problem('name_taken');
           return diffRecords({ sources: [record] }, now, { by, clock });
         });
@@ -64,33 +66,35 @@ export function sourceOperations(tools: RecordDependencies): ApiOperation[] {
       },
     }),
     defineOperation({
-      ...{ method: 'GET', path: 'sources/:name', role: 'viewer', isTagged: true, isInMemory: true },
+      method: 'GET',
+      path: 'sources/:name',
+      role: 'viewer',
+      isTagged: true,
+      isInMemory: true,
       summary: 'Shows a source',
       answer: sourceSchema,
       problems: ['unknown_name'],
       run: async ({ names }) => taggedSource(sourceByName(names['name'], settings.now().sources)),
     }),
     defineOperation({
-      ...{ method: 'PATCH', path: 'sources/:name', role: 'editor', isTagged: true },
+      method: 'PATCH',
+      path: 'sources/:name',
+      role: 'editor',
+      isTagged: true,
       summary: 'Changes a source by a JSON merge patch',
       body: sourceInput,
       answer: sourceSchema,
       problems: ['unknown_name'],
-      run: (input) => patchSource(input, input.body, tools),
+      run: (input) => patchSource(input, input.body, dependencies),
     }),
     defineOperation({
-      ...{ method: 'DELETE', path: 'sources/:name', role: 'editor', isTagged: true },
+      method: 'DELETE',
+      path: 'sources/:name',
+      role: 'editor',
+      isTagged: true,
       summary: 'Removes a source; its write keys are unknown from then on, and what it sent stays',
       problems: ['unknown_name'],
-      run: async ({ names, by, ifMatch }) => {
-        const name = names['name'] ?? '';
-        await settings.change(async (now) => {
-          const { tag } = taggedSource(sourceByName(name, now.sources));
-          await refuseStale({ ifMatch, tag }, { kind: 'source', name }, tools);
-          return diffRecords({ removed: [{ kind: 'source', name }] }, now, { by, clock });
-        });
-        return undefined;
-      },
+      run: (input) => removeSource(input, dependencies),
     }),
   ];
 }
@@ -98,21 +102,34 @@ export function sourceOperations(tools: RecordDependencies): ApiOperation[] {
 async function patchSource(
   { names, by, ifMatch }: Pick<OperationInput, 'names' | 'by' | 'ifMatch'>,
   body: JsonObject,
-  tools: RecordDependencies,
+  dependencies: RecordDependencies,
 ): Promise<TaggedResult> {
   const name = names['name'] ?? '';
-  const { sources } = await tools.settings.change(async (now) => {
+  const { sources } = await dependencies.settings.change(async (now) => {
     const before = sourceByName(name, now.sources);
-    await refuseStale({ ifMatch, tag: taggedSource(before).tag }, { kind: 'source', name }, tools);
+    await refuseStale({ ifMatch, tag: taggedSource(before).tag }, { kind: 'source', name }, dependencies);
     const merged = mergePatch(toJson(sourceView(before)), body);
     refuseRenaming(name, merged);
-    const record = checkRecord('sources', merged, { now, check: tools.check });
-    return diffRecords({ sources: [record] }, now, { by, clock: tools.clock });
+    const record = checkRecord('sources', merged, { now, check: dependencies.check });
+    return diffRecords({ sources: [record] }, now, { by, clock: dependencies.clock });
   });
   return taggedSource(sourceByName(name, sources));
 }
 
-/** Everything refers to a record by its name, programs and people too. */
+async function removeSource(
+  { names, by, ifMatch }: Pick<OperationInput, 'names' | 'by' | 'ifMatch'>,
+  dependencies: RecordDependencies,
+): Promise<undefined> {
+  const name = names['name'] ?? '';
+  const { settings, clock } = dependencies;
+  await settings.change(async (now) => {
+    const { tag } = taggedSource(sourceByName(name, now.sources));
+    await refuseStale({ ifMatch, tag }, { kind: 'source', name }, dependencies);
+    return diffRecords({ removed: [{ kind: 'source', name }] }, now, { by, clock });
+  });
+}
+
+/** Records cannot be renamed: links, programs and people refer to them by name. */
 export function refuseRenaming(name: string, merged: JsonObject): void {
   if (merged['name'] === name) return;
   const message = 'cannot be changed: make a new record, and remove this one';

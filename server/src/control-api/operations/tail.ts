@@ -22,7 +22,7 @@ export interface TailOperationDependencies {
   readonly open: OpenTail;
 }
 
-/** Seconds. Places are few and their owners come and go by hand. */
+/** Seconds. Places are few, and people take and leave them by hand. */
 const RETRY_AFTER = 10;
 
 const booleanParameter = z
@@ -40,7 +40,7 @@ const tailQuery = z.object({
   body: booleanParameter.meta({ description: 'Events whole, and not only what names them.' }),
 });
 
-/** What names an event; with `body=true` all of it. */
+/** The fields that identify an event; with `body=true` the whole event. */
 const eventSchema = z.looseObject({
   messageId: z.string(),
   type: z.enum(CALL_TYPES),
@@ -94,7 +94,11 @@ export const TAIL_EVENTS = {
 export function tailOperations({ settings, open }: TailOperationDependencies): ApiOperation[] {
   return [
     defineOperation({
-      ...{ method: 'GET', path: 'tail', role: 'viewer', isStream: true, isInMemory: true },
+      method: 'GET',
+      path: 'tail',
+      role: 'viewer',
+      isStream: true,
+      isInMemory: true,
       summary: 'Shows what happens as it happens: calls accepted or not, and every attempt to deliver',
       query: tailQuery,
       answer: z.union([TAIL_EVENTS.settled, TAIL_EVENTS.accepted, TAIL_EVENTS.discarded, TAIL_EVENTS.lost]),
@@ -109,7 +113,7 @@ export function tailOperations({ settings, open }: TailOperationDependencies): A
   ];
 }
 
-/** A name that is mistyped would show nothing for ever, and look like peace. */
+/** A mistyped name would match nothing, and the silence would look like quiet traffic. */
 function refuseUnknownNames({ source, destination }: TailFilter, now: SettingsSnapshot) {
   if (destination !== undefined) destinationByName(destination, now);
   if (source === undefined || now.sources.some(({ name }) => name === source)) return;
@@ -117,7 +121,7 @@ function refuseUnknownNames({ source, destination }: TailFilter, now: SettingsSn
   throw new Problem('unknown_name', { hint });
 }
 
-/** Whether the token is still there, and its role still large enough. */
+/** Whether the token still exists and its role is still sufficient. */
 function mayWatch(by: string, { tokens }: SettingsSnapshot): boolean {
   return by === ADMIN_NAME || tokens.some(({ name, role }) => name === by && hasRole(role, 'viewer'));
 }

@@ -16,10 +16,10 @@ const tokenSchema = z.object({
   createdAt: z.string(),
 });
 
-/** These stand in the audit trail for whoever is not a token; `Admin` would pass for one. */
+/** Names that the audit trail uses for authors without a token. They are compared in lower case. */
 const RESERVED_NAMES: readonly string[] = [ADMIN_NAME, 'file'];
 
-/** No dot first: `.` and `..` in a path are taken for something else on the way. */
+/** A name must not begin with a dot: proxies resolve `.` and `..` in a path. */
 const NAME_RULE = 'must be 1 to 100 letters, digits, dots, dashes and underscores, and not begin with a dot';
 const HINT_LENGTH = 4;
 
@@ -27,19 +27,20 @@ const HINT_LENGTH = 4;
 export function tokenOperations({ settings, clock }: RecordDependencies): ApiOperation[] {
   return [
     defineOperation({
-      ...{
-        method: 'GET',
-        path: 'tokens',
-        role: 'admin',
-        summary: 'Lists the tokens of the control API',
-        isInMemory: true,
-      },
+      method: 'GET',
+      path: 'tokens',
+      role: 'admin',
+      summary: 'Lists the tokens of the control API',
+      isInMemory: true,
       query: z.object(pageQuery),
       answer: pageSchema(tokenSchema),
       run: async ({ query }) => pageByName(settings.now().tokens.map(tokenView), query),
     }),
     defineOperation({
-      ...{ method: 'POST', path: 'tokens', role: 'admin', status: 201 },
+      method: 'POST',
+      path: 'tokens',
+      role: 'admin',
+      status: 201,
       summary: 'Makes a token; the answer is the only place where it is ever shown',
       body: z.strictObject({
         name: z
@@ -58,7 +59,11 @@ export function tokenOperations({ settings, clock }: RecordDependencies): ApiOpe
         const token = `mr_${randomBytes(32).toString('base64url')}`;
         const at = clock.now();
         const record: TokenRecord = {
-          ...{ name, role, digest: tokenDigest(token), hint: token.slice(-HINT_LENGTH), createdAt: at },
+          name,
+          role,
+          digest: tokenDigest(token),
+          hint: token.slice(-HINT_LENGTH),
+          createdAt: at,
         };
         await settings.change((now) => {
           if (now.tokens.some((one) => one.name === name)) throw new Problem('name_taken');
@@ -68,7 +73,9 @@ export function tokenOperations({ settings, clock }: RecordDependencies): ApiOpe
       },
     }),
     defineOperation({
-      ...{ method: 'DELETE', path: 'tokens/:name', role: 'admin' },
+      method: 'DELETE',
+      path: 'tokens/:name',
+      role: 'admin',
       summary: 'Revokes a token at once',
       problems: ['unknown_name'],
       run: async ({ names, by }) => {

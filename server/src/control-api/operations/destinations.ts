@@ -150,16 +150,20 @@ export function destinationOperations(dependencies: DestinationOperationDependen
       problems: ['unknown_name', 'confirmation_needed'],
       run: (input) => removeDestination(input, input.query.confirm, dependencies),
     }),
-    defineOperation({
-      method: 'GET',
-      path: 'destinations/:name/status',
-      role: 'viewer',
-      summary: 'Tells how a destination does, and what it is still owed',
-      answer: destinationStatusSchema,
-      problems: ['unknown_name'],
-      run: ({ names }) => dependencies.statusOf(destinationByName(names['name'] ?? '', settings.now())),
-    }),
+    statusOperation(dependencies),
   ];
+}
+
+function statusOperation({ settings, statusOf }: DestinationOperationDependencies): ApiOperation {
+  return defineOperation({
+    method: 'GET',
+    path: 'destinations/:name/status',
+    role: 'viewer',
+    summary: 'Tells how a destination does, and what it is still owed',
+    answer: destinationStatusSchema,
+    problems: ['unknown_name'],
+    run: ({ names }) => statusOf(destinationByName(names['name'] ?? '', settings.now())),
+  });
 }
 
 /** A flag in a query: present without a value, or `true`. */

@@ -1,9 +1,6 @@
 import type * as z from 'zod';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
 import { weakSecretWarning } from '../model/secrets.ts';
-import type { DestinationRecord, SourceRecord } from '../model/settings.ts';
-import type { Duration } from '../model/time.ts';
-import type { LogLevel } from '../ports/logger.ts';
 import {
   ConfigError,
   formatProblem,
@@ -12,7 +9,7 @@ import {
   inFileOrder,
   problemsOfIssues,
 } from './errors.ts';
-import { SHARED_KEYS } from './schema.ts';
+import { type configFileSchema, SHARED_KEYS } from './schema.ts';
 import { type KnownRecords, validateDocument } from './validation.ts';
 import { type ConfigFile, type ConfigProblem, type Environment, readConfigFile } from './yaml-source.ts';
 
@@ -20,39 +17,11 @@ export { ConfigError } from './errors.ts';
 export { type ExportedRecords, formatConfig } from './export.ts';
 export { type FileRecords, readRecords } from './records.ts';
 
-/** Everything an operator decides, with every default filled in. spec/contract.md, "Configuration file". */
-export interface Config {
-  /** The address to listen on. */
-  readonly host: string;
-  /** 0 takes any free port. */
-  readonly port: number;
-  /** The folder of the embedded engine, relative to the working directory. */
-  readonly data: string;
-  readonly database?: string;
-  readonly admin: { readonly token?: string; readonly port?: number };
-  readonly retention: { readonly events: Duration; readonly deadLetters: Duration };
-  readonly unknownWriteKeys: 'refuse' | 'discard';
-  /** `allow`: address ranges in CIDR form. `ca`: path of a PEM file. */
-  readonly egress: { readonly allow: readonly string[]; readonly proxy?: string; readonly ca?: string };
-  /** Where clients reach this server. */
-  readonly publicUrl?: string;
-  /** Address ranges in CIDR form. */
-  readonly trustedProxies: readonly string[];
-  /** Paths of PEM files. */
-  readonly tls?: { readonly cert: string; readonly key: string };
-  readonly metrics: { readonly public: boolean };
-  /** Counts, and sizes in bytes. */
-  readonly limits: {
-    readonly connections: number;
-    readonly requests: number;
-    readonly requestBytes: number;
-    readonly disk?: number;
-    readonly dedupeMemory: number;
-  };
-  readonly log: LogLevel;
-  readonly sources: readonly SourceRecord[];
-  readonly destinations: readonly DestinationRecord[];
-}
+/**
+ * The settings of one start, every default filled in: durations in milliseconds, sizes in bytes, paths relative to the working
+ * directory. `configFileSchema` describes each key. spec/contract.md, "Configuration file".
+ */
+export type Config = Readonly<z.output<typeof configFileSchema>> & { readonly host: string };
 
 export interface ConfigInputs {
   readonly file?: { readonly path: string; readonly text: string };

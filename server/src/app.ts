@@ -23,11 +23,10 @@ import { indexWriteKeys } from './ingest/write-key-auth.ts';
 import { MaintenanceWorker } from './maintenance/worker.ts';
 import type { Destination } from './model/destination.ts';
 import { DAY } from './model/time.ts';
-import type { Clock } from './ports/clock.ts';
 import type { HttpClient } from './ports/http-client.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Store } from './ports/store.ts';
-import type { CurrentObserver, Observer } from './ports/telemetry.ts';
+import type { Observer } from './ports/telemetry.ts';
 import { Replayer } from './replay/replayer.ts';
 import { LiveTail } from './reporting/live-tail.ts';
 import { ReportService } from './reporting/status.ts';
@@ -56,27 +55,28 @@ export type { Activity, Observer } from './ports/telemetry.ts';
 export type { DeliverySummary, Overview, Trace } from './reporting/contract.ts';
 export { createLogger } from './telemetry/logging.ts';
 
+/** The application on one machine: started by `startApp`, stopped by `stop`. */
 export interface App {
-  /** Where it takes calls, such as `http://127.0.0.1:8080`. */
+  /** Of the receiving API, such as `http://127.0.0.1:8080`. */
   readonly url: string;
-  /** Where control API, metrics and console are, when `admin.port` gives them a port of their own. */
+  /** Of the control API, metrics and console, when `admin.port` gives them a port of their own. */
   readonly adminUrl?: string;
-  /** Where the token of the control API is kept; absent when the configuration gave it. */
+  /** The file that holds the token of the control API; absent when the configuration gave the token. */
   readonly adminTokenFile?: string;
-  /** Answers what was received, writes down what was delivered, and gives everything up. Idempotent. */
+  /** Answers received calls, settles the deliveries in flight and closes the store. Idempotent. */
   stop(): Promise<void>;
 }
 
 export interface AppOptions {
   readonly logger: Logger;
   readonly observer?: Observer;
-  /** How a problem with the settings is told: `LoadedConfig` has one that names the line. */
+  /** Formats a problem with the settings; `LoadedConfig.lineAt` names its line in the file. */
   readonly lineAt?: ProblemFormatter | undefined;
 }
 
-/** The program cannot start; the message is one line for the operator that says what to do. */
+/** The program cannot start. The message is one line for the operator and says what to do. */
 export class StartError extends Error {
-  /** The settings are the reason, and not the machine. */
+  /** True when the settings are the reason; false when it is the machine. */
   get isOfSettings(): boolean {
     return this.cause instanceof SettingsError;
   }
@@ -88,104 +88,165 @@ export class StartError extends Error {
 }
 
 /**
- * Puts the parts together and starts them from the store outwards, so that the first call finds everything ready.
- * Rejects with a `StartError`.
+ * Starts the application from the store outwards, so that the first call finds everything ready, and stops it in the opposite
+ * order. Rejects with a `StartError`; every part that had started is stopped then.
  */
 export async function startApp(config: Config, options: AppOptions): Promise<App> {
-  const started: (() => Promise<void>)[] = [];
-  const stop = async () => {
-    while (started.length > 0) await started.pop()!();
-  };
+  const started = new StartedParts();
   try {
-    const { logger } = options;
-    const store = await openStore(config, options);
-    started.push(() => store.stop());
-    const clock = createSystemClock(store.lastClockMark);
-    const shown = wallClockStore(store, clock);
-    const transport = makeTransport(config.egress);
-    started.push(() => transport.stop());
-    const applying = { ...options, refusalOf: (url: string) => literalRefusal(url, config.egress) };
-    const snapshot = await applyConfigFile(config, store.settings, { ...applying, clock });
-    const settings = new SettingsService(store.settings, snapshot);
-    const tail = new LiveTail({ clock, observer: createObserver(config, options) });
-    const sourceName = sourceNameLookup(settings);
-    const watched = { ...options, ...createInstruments(), clock, watching: tail.watching, sourceName };
-    const lanes = makeLanes(store, transport, watched);
-    settings.follow((now) =>
-      lanes.configure([...now.destinations, ...now.gone.destinations.map(withoutEndpoints)]),
-    );
-    void warnOfEndpoints(settings.now().destinations, config.egress, options.logger);
-    await lanes.start();
-    started.push(() => lanes.stop());
-    const observation = makeObservation(shown, lanes, { ...options, clock, settings, config });
-    observation.start();
-    started.push(() => observation.stop());
-    const upkeep = makeUpkeep(store, config, { clock, logger, settings });
-    upkeep.start();
-    started.push(() => upkeep.stop());
-    const replays = startReplayer({ store: shown, lanes, settings, clock, logger });
-    started.push(() => replays.stop());
-    const intake = makeIntake(store, lanes, { ...watched, settings, config, observation });
-    started.push(() => intake.stop());
-    const metrics = makeMetrics({
-      ...{ store, lanes, measures: watched.measures, settings, observation, clock },
-      ...{ readiness: problemsOfAll(store, upkeep, intake), config, version: manifest.version },
-    });
-    metrics.start();
-    started.push(() => metrics.stop());
-    const { token, ...kept } = adminToken(config.admin.token, config.data);
-    const doors = { adminToken: token, tokens: () => settings.now().tokens, clock, logger };
-    const listeners = await startServers(config, {
-      ...{ receiver: intake.handle, discards: intake.discardCounters, recorder: watched.measures },
-      ...{ clock, logger, readiness: problemsOfAll(store, upkeep, intake), degraded: upkeep.degraded },
-      control: await createControlApi({
-        ...doors,
-        version: manifest.version,
-        metrics: metricsPage(config, metrics),
-        operations: controlOperations({
-          ...{ store: shown, lanes, settings, observation, tail, replays, clock, logger },
-          ...outboundDependencies(config, { transport, clock }),
-        }),
-      }),
-    });
-    started.push(() => listeners.stop());
-    // Viewers would otherwise hold up the listener until its grace is over.
-    started.push(async () => tail.stop());
-    return {
-      url: listeners.url,
-      ...(listeners.adminUrl === undefined ? {} : { adminUrl: listeners.adminUrl }),
-      ...(kept.file === undefined ? {} : { adminTokenFile: kept.file }),
-      stop: callOnce(stop),
-    };
+    const storage = await startStorage(config, options, started);
+    const pipeline = await startPipeline({ ...storage, config, options }, started);
+    const urls = await startInterfaces({ ...pipeline, config, options }, started);
+    return { ...urls, stop: () => started.stop() };
   } catch (error) {
-    await stop();
+    await started.stop();
     throw new StartError(error instanceof Error ? error.message : String(error), { cause: error });
   }
 }
 
-function metricsPage({ metrics: { public: isPublic } }: Config, { text }: Pick<MetricsPage, 'text'>) {
-  return { isPublic, contentType: PROMETHEUS_CONTENT_TYPE, text };
+/** The parts that run, to be stopped in the opposite order. */
+class StartedParts {
+  readonly #parts: { stop(): void | Promise<void> }[] = [];
+  #stopping: Promise<void> | undefined;
+
+  add<Part extends { stop(): void | Promise<void> }>(part: Part): Part {
+    this.#parts.push(part);
+    return part;
+  }
+
+  /** Idempotent: every call waits for the same stop. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stopAll();
+    return this.#stopping;
+  }
+
+  async #stopAll(): Promise<void> {
+    while (this.#parts.length > 0) await this.#parts.pop()!.stop();
+  }
 }
 
-function openStore({ data, limits }: Config, { logger }: AppOptions): Promise<SqliteStore> {
-  return openSqliteStore({ folder: data, filterMemory: limits.dedupeMemory, logger });
+/** The parts that every later part may use. */
+interface Storage {
+  readonly store: SqliteStore;
+  /** The store with times of the wall clock, for reports and operators. */
+  readonly storeView: Store;
+  readonly clock: SystemClock;
+  readonly settings: SettingsService;
 }
 
-/** What any of them has against being ready, each reason once. */
-function problemsOfAll(...parts: readonly { problems(): readonly string[] }[]): () => readonly string[] {
-  return () => [...new Set(parts.flatMap((part) => part.problems()))];
+interface StorageDependencies extends Storage {
+  readonly config: Config;
+  readonly options: AppOptions;
 }
 
-/** However often it is called, `stop` is called once, and everybody waits for that. */
-function callOnce(stop: () => Promise<void>): () => Promise<void> {
-  let stopping: Promise<void> | undefined;
-  return () => {
-    stopping ??= stop();
-    return stopping;
+/** Opens the store and applies the configuration file to its records. */
+async function startStorage(config: Config, options: AppOptions, started: StartedParts): Promise<Storage> {
+  const { logger, lineAt } = options;
+  const { data, limits, egress } = config;
+  const store = started.add(
+    await openSqliteStore({ folder: data, filterMemory: limits.dedupeMemory, logger }),
+  );
+  const clock = createSystemClock(store.lastClockMark);
+  const snapshot = await applyConfigFile(config, store.settings, {
+    logger,
+    lineAt,
+    clock,
+    refusalOf: (url) => literalRefusal(url, egress),
+  });
+  return {
+    store,
+    storeView: wallClockStore(store, clock),
+    clock,
+    settings: new SettingsService(store.settings, snapshot),
   };
 }
 
-/** A destination that was removed: what it is still owed is given up, because there is nowhere to send it. */
+/** From a received call to its delivery, and the parts that look at it. */
+interface Pipeline extends Storage {
+  readonly httpClient: HttpClient;
+  readonly tail: LiveTail;
+  readonly registry: MetricsRegistry;
+  readonly dispatcher: Dispatcher;
+  readonly reports: ReportService;
+  readonly maintenance: MaintenanceWorker;
+  readonly replayer: Replayer;
+  readonly ingest: IngestService;
+}
+
+/** Starts everything between the store and the ports, deliveries first. */
+async function startPipeline(storage: StorageDependencies, started: StartedParts): Promise<Pipeline> {
+  const { clock, settings, config, options } = storage;
+  const httpClient = started.add(createEgressClient(config.egress));
+  const observation: Observation = {
+    tail: new LiveTail({ clock, observer: permanentObserver(config, options) }),
+    registry: new MetricsRegistry(),
+    traceparents: new RecentTraceparents(),
+    sourceName: sourceNameLookup(settings),
+  };
+  const dispatcher = createDispatcher({ ...storage, ...observation, httpClient });
+  void warnOfEndpoints(settings.now().destinations, config.egress, options.logger);
+  await dispatcher.start();
+  started.add(dispatcher);
+  const reports = createReports(storage, dispatcher);
+  reports.start();
+  started.add(reports);
+  const maintenance = createMaintenance(storage);
+  maintenance.start();
+  started.add(maintenance);
+  const replayer = createReplayer(storage, dispatcher);
+  replayer.start();
+  started.add(replayer);
+  const ingest = started.add(createIngest({ ...storage, ...observation, dispatcher, reports }));
+  return { ...storage, ...observation, httpClient, dispatcher, reports, maintenance, replayer, ingest };
+}
+
+interface Observation {
+  readonly tail: LiveTail;
+  readonly registry: MetricsRegistry;
+  readonly traceparents: RecentTraceparents;
+  readonly sourceName: (id: number) => string;
+}
+
+/** At the level `debug` every round of attempts gets a log line. */
+function permanentObserver({ log }: Config, { logger, observer }: AppOptions): Observer | undefined {
+  return log === 'debug' ? deliveryLogger(logger, observer) : observer;
+}
+
+function createEgressClient({ allow, proxy, ca }: Config['egress']): HttpClient {
+  return createHttpClient({
+    egress: egressRules(allow),
+    ...(proxy === undefined ? {} : { proxy }),
+    ...(ca === undefined ? {} : { ca: readAuthorities(ca) }),
+  });
+}
+
+interface DispatcherInputs extends StorageDependencies, Observation {
+  readonly httpClient: HttpClient;
+}
+
+function createDispatcher(inputs: DispatcherInputs): Dispatcher {
+  const { store, clock, settings, options, httpClient, tail, registry, traceparents, sourceName } = inputs;
+  const dispatcher = new Dispatcher({
+    log: store.log,
+    backlog: store.queue,
+    healths: store.endpointHealth,
+    transport: httpClient,
+    clock,
+    logger: options.logger,
+    currentObserver: tail.watching,
+    sourceName,
+    measures: registry,
+    traceparents,
+    random: Math.random,
+    types: { webhooks },
+  });
+  settings.follow(({ destinations, gone }) =>
+    dispatcher.configure([...destinations, ...gone.destinations.map(withoutEndpoints)]),
+  );
+  return dispatcher;
+}
+
+/** A removed destination has nowhere to send to: its pending deliveries are given up. */
 function withoutEndpoints(destination: Destination): Destination {
   return {
     ...destination,
@@ -195,27 +256,7 @@ function withoutEndpoints(destination: Destination): Destination {
   };
 }
 
-function makeTransport({ allow, proxy, ca }: Config['egress']): HttpClient {
-  return createHttpClient({
-    egress: egressRules(allow),
-    ...(proxy === undefined ? {} : { proxy }),
-    ...(ca === undefined ? {} : { ca: readAuthorities(ca) }),
-  });
-}
-
-/** How the control API reaches outside. */
-function outboundDependencies(
-  { egress }: Config,
-  tools: { readonly transport: HttpClient; readonly clock: Clock },
-): Pick<ControlOperationDependencies, 'tryOut' | 'judgeEndpoints'> {
-  const trying = { type: webhooks, ...tools };
-  return {
-    tryOut: (event, destination) => sendTestDelivery(event, destination, trying),
-    judgeEndpoints: (urls) => judgeEndpoints(urls, egress),
-  };
-}
-
-/** Not waited for, and no reason not to start: names may resolve later, and other destinations are not to suffer. */
+/** A start does not wait for these warnings and does not fail on them: a name may resolve later. */
 async function warnOfEndpoints(
   destinations: readonly Destination[],
   egress: Config['egress'],
@@ -226,118 +267,40 @@ async function warnOfEndpoints(
     logger.warn({ ...problem }, 'endpoint.unreachable');
 }
 
-/** What those who watch are told, and by what name. */
-interface ObservationDependencies extends Instruments {
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly watching: CurrentObserver;
-  readonly sourceName: (id: number) => string;
-}
-
-function makeLanes(
-  { log, queue: backlog, endpointHealth: healths }: Store,
-  transport: HttpClient,
-  watched: ObservationDependencies,
-): Dispatcher {
-  const { logger, clock, watching, sourceName, measures, traceparents } = watched;
-  return new Dispatcher({
+function createReports(
+  { storeView, clock, settings, config, options }: StorageDependencies,
+  dispatcher: Dispatcher,
+): ReportService {
+  const { log, queue, history } = storeView;
+  return new ReportService({
     log,
-    backlog,
-    healths,
-    transport,
+    history,
+    queue: byDestination(queue),
+    settings: settings.now,
+    destinationStates: () => dispatcher.states(),
     clock,
-    logger,
-    currentObserver: watching,
-    sourceName,
-    measures,
-    traceparents,
-    random: Math.random,
-    types: { webhooks },
+    logger: options.logger,
+    retention: config.retention.events,
   });
 }
 
-function makeUpkeep(
-  { log }: Store,
-  { retention, limits }: Config,
-  { clock, logger, settings }: ClockAndLogger & { readonly settings: SettingsService },
-): MaintenanceWorker {
+function createMaintenance({
+  store,
+  clock,
+  settings,
+  config,
+  options,
+}: StorageDependencies): MaintenanceWorker {
+  const { retention, limits } = config;
   const disk = limits.disk === undefined ? {} : { disk: limits.disk };
-  const longestWindow = () =>
+  const longestDedupeWindow = () =>
     Math.max(DAY, ...settings.now().sources.map(({ dedupeWindow = DAY }) => dedupeWindow));
   return new MaintenanceWorker({
-    log,
+    log: store.log,
     clock,
-    logger,
-    retention: () => ({ ...retention, ...disk, messageIds: longestWindow() }),
+    logger: options.logger,
+    retention: () => ({ ...retention, ...disk, messageIds: longestDedupeWindow() }),
     mark: () => clock.mark(),
-  });
-}
-
-interface ClockAndLogger {
-  readonly clock: SystemClock;
-  readonly logger: Logger;
-}
-
-interface SettingsDependencies {
-  readonly settings: SettingsService;
-  readonly config: Config;
-  readonly observation: ReportService;
-}
-
-function makeIntake(
-  { log }: Store,
-  lanes: Dispatcher,
-  {
-    logger,
-    clock,
-    watching,
-    sourceName,
-    measures,
-    traceparents,
-    settings,
-    config,
-    observation,
-  }: ObservationDependencies & SettingsDependencies,
-): IngestService {
-  const rateLimits = new SourceRateLimiter(clock);
-  let router = routerFor([]);
-  let keys = indexWriteKeys([], config.unknownWriteKeys);
-  settings.follow(({ sources, destinations }) => {
-    router = routerFor(destinations);
-    keys = indexWriteKeys(sources, config.unknownWriteKeys);
-    rateLimits.configure(sources);
-  });
-  return new IngestService({
-    log: instrumentLog(log, measures),
-    logsCalls: config.log === 'debug',
-    traceContexts: traceparents,
-    liveDelivery: lanes,
-    plan: (event, source) => router.plan(event, source),
-    commonPlan: (source) => router.commonPlan(source),
-    hasDestinations: (source) => router.hasDestinations(source),
-    newBatchId: randomUUID,
-    newMessageId: uuidv7,
-    clock,
-    logger,
-    currentObserver: watching,
-    sourceName,
-    discardCounters: observation.tallies,
-    discardSampler: observation.samples,
-    checkRateLimit: rateLimits.admit,
-    writeKeys: () => keys,
-  });
-}
-
-function makeObservation(
-  { log, queue: backlog, history }: Store,
-  lanes: Dispatcher,
-  { logger, clock, settings, config }: ClockAndLogger & Pick<SettingsDependencies, 'settings' | 'config'>,
-): ReportService {
-  return new ReportService({
-    ...{ log, history, backlog: byDestination(backlog), clock, logger },
-    retention: config.retention.events,
-    settings: settings.now,
-    lanes: () => lanes.states(),
   });
 }
 
@@ -345,75 +308,144 @@ function routerFor(destinations: readonly Destination[]): Router {
   return new Router(destinations, { webhooks: webhooks.name });
 }
 
-/** What is kept of what happens, beside the store and no part of it. */
-export interface Instruments {
-  readonly measures: MetricsRegistry;
-  readonly traceparents: RecentTraceparents;
-}
-
-export function createInstruments(): Instruments {
-  return { measures: new MetricsRegistry(), traceparents: new RecentTraceparents() };
-}
-
-/** A line for each round is made only for whoever has asked for so many. */
-export function createObserver(
-  { log }: Pick<Config, 'log'>,
-  { logger, observer }: { readonly logger: Logger; readonly observer?: Observer },
-): Observer | undefined {
-  return log === 'debug' ? deliveryLogger(logger, observer) : observer;
-}
-
-export interface MetricsParts {
-  readonly store: Pick<Store, 'log' | 'queue'>;
-  readonly lanes: Dispatcher;
-  readonly measures: MetricsRegistry;
-  readonly settings: SettingsService;
-  readonly observation: ReportService;
-  readonly readiness: () => readonly string[];
-  readonly clock: Clock;
-  readonly config: Pick<Config, 'data' | 'retention'>;
-  readonly version: string;
-}
-
-export function makeMetrics({
-  store,
-  lanes,
-  measures,
-  settings,
-  observation,
-  config,
-  ...rest
-}: MetricsParts): MetricsPage {
-  return new MetricsPage({
-    ...{ ...rest, counts: measures, backlog: byDestination(store.queue), log: store.log },
-    ...{ folder: config.data, retention: config.retention.events },
-    settings: settings.now,
-    ledger: () => observation.ledger(),
-    lanes: () => lanes.states(),
-    callsOfNoSource: () => observation.tallies.read(),
-  });
-}
-
-export interface ReplayerParts {
-  readonly store: Pick<Store, 'log' | 'queue' | 'history' | 'deadLetters'>;
-  readonly lanes: Pick<Dispatcher, 'parked'>;
-  readonly settings: SettingsService;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
-
-/** Replays, with the rules that events are planned by, and goes on with those that a restart has interrupted. */
-export function startReplayer(parts: ReplayerParts): Replayer {
-  const { store, lanes, settings, clock, logger } = parts;
-  const { log, queue: backlog, history, deadLetters } = store;
-  const replays = new Replayer({
-    ...{ log, backlog, history, deadLetters, settings, clock, logger },
-    parked: (lane, at) => lanes.parked(lane, at),
+/** A replay goes by the same routing rules as a call. */
+function createReplayer(
+  { storeView, clock, settings, options }: StorageDependencies,
+  dispatcher: Dispatcher,
+): Replayer {
+  const { log, queue, history, deadLetters } = storeView;
+  return new Replayer({
+    log,
+    backlog: queue,
+    history,
+    deadLetters,
+    settings,
+    clock,
+    logger: options.logger,
+    parked: (lane, at) => dispatcher.parked(lane, at),
     routingPredicate: (destination, sources) => {
       const router = routerFor([{ ...destination, sources, enabled: true }]);
       return (event, source) => router.plan(event, source).owed.length > 0;
     },
   });
-  replays.start();
-  return replays;
+}
+
+interface IngestInputs extends StorageDependencies, Observation {
+  readonly dispatcher: Dispatcher;
+  readonly reports: ReportService;
+}
+
+function createIngest(inputs: IngestInputs): IngestService {
+  const { store, clock, settings, config, options, dispatcher, reports } = inputs;
+  const { tail, registry, traceparents, sourceName } = inputs;
+  const rateLimits = new SourceRateLimiter(clock);
+  let router = routerFor([]);
+  let writeKeys = indexWriteKeys([], config.unknownWriteKeys);
+  settings.follow(({ sources, destinations }) => {
+    router = routerFor(destinations);
+    writeKeys = indexWriteKeys(sources, config.unknownWriteKeys);
+    rateLimits.configure(sources);
+  });
+  return new IngestService({
+    log: instrumentLog(store.log, registry),
+    logsCalls: config.log === 'debug',
+    traceContexts: traceparents,
+    liveDelivery: dispatcher,
+    plan: (event, source) => router.plan(event, source),
+    commonPlan: (source) => router.commonPlan(source),
+    hasDestinations: (source) => router.hasDestinations(source),
+    newBatchId: randomUUID,
+    newMessageId: uuidv7,
+    clock,
+    logger: options.logger,
+    currentObserver: tail.watching,
+    sourceName,
+    discardCounters: reports.discardCounters,
+    discardSampler: reports.discardSamples,
+    checkRateLimit: rateLimits.admit,
+    writeKeys: () => writeKeys,
+  });
+}
+
+interface InterfaceInputs extends Pipeline {
+  readonly config: Config;
+  readonly options: AppOptions;
+}
+
+type InterfaceUrls = Omit<App, 'stop'>;
+
+/** Starts the servers: receiving API, control API and metrics page, on one port or two. */
+async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): Promise<InterfaceUrls> {
+  const { store, clock, settings, tail, registry, maintenance, ingest, config, options } = inputs;
+  const { logger } = options;
+  const readiness = () => [...new Set([store, maintenance, ingest].flatMap((part) => part.problems()))];
+  const metricsPage = createMetricsPage(inputs, readiness);
+  metricsPage.start();
+  started.add(metricsPage);
+  const { token, file } = adminToken(config.admin.token, config.data);
+  const access = { adminToken: token, tokens: () => settings.now().tokens, clock, logger };
+  const servers = await startServers(config, {
+    receiver: ingest.handle,
+    discards: ingest.discardCounters,
+    recorder: registry,
+    clock,
+    logger,
+    readiness,
+    degraded: maintenance.degraded,
+    control: await createControlApi({
+      ...access,
+      version: manifest.version,
+      metrics: {
+        isPublic: config.metrics.public,
+        contentType: PROMETHEUS_CONTENT_TYPE,
+        text: metricsPage.text,
+      },
+      operations: controlOperations(controlDependencies(inputs)),
+    }),
+  });
+  started.add(servers);
+  // Stopped before the servers, which would otherwise wait for the tail clients until their grace is over.
+  started.add(tail);
+  const { url, adminUrl } = servers;
+  return {
+    url,
+    ...(adminUrl === undefined ? {} : { adminUrl }),
+    ...(file === undefined ? {} : { adminTokenFile: file }),
+  };
+}
+
+function createMetricsPage(inputs: InterfaceInputs, readiness: () => readonly string[]): MetricsPage {
+  const { store, clock, settings, dispatcher, reports, registry, config } = inputs;
+  return new MetricsPage({
+    registry,
+    ledger: () => reports.ledger(),
+    queue: byDestination(store.queue),
+    log: store.log,
+    settings: settings.now,
+    destinationStates: () => dispatcher.states(),
+    callsOfNoSource: () => reports.discardCounters.read(),
+    readiness,
+    clock,
+    retention: config.retention.events,
+    folder: config.data,
+    version: manifest.version,
+  });
+}
+
+function controlDependencies(inputs: InterfaceInputs): ControlOperationDependencies {
+  const { storeView, clock, settings, httpClient, tail, dispatcher, reports, replayer, config, options } =
+    inputs;
+  return {
+    store: storeView,
+    dispatcher,
+    settings,
+    reports,
+    tail,
+    replays: replayer,
+    tryOut: (event, destination) =>
+      sendTestDelivery(event, destination, { type: webhooks, transport: httpClient, clock }),
+    judgeEndpoints: (urls) => judgeEndpoints(urls, config.egress),
+    clock,
+    logger: options.logger,
+  };
 }

@@ -35,9 +35,9 @@ import type { SettingsService } from './settings-service.ts';
 /** What the control API looks at and changes. */
 export interface ControlOperationDependencies {
   readonly store: Pick<Store, 'log' | 'queue' | 'history' | 'deadLetters' | 'backup'>;
-  readonly lanes: Pick<Dispatcher, 'parked'>;
+  readonly dispatcher: Pick<Dispatcher, 'parked'>;
   readonly settings: Pick<SettingsService, 'now' | 'change' | 'audit'>;
-  readonly observation: ReportService;
+  readonly reports: ReportService;
   readonly tail: Pick<LiveTail, 'open'>;
   readonly replays: Pick<Replayer, 'preview' | 'status' | 'waitForEnd'>;
   readonly tryOut: DestinationActionDependencies['tryOut'];
@@ -52,9 +52,9 @@ const schemas = { source: sourceSchema.partial({ writeKeys: true }), destination
 /** Everything the control API can be asked. */
 export function controlOperations({
   store,
-  lanes,
+  dispatcher,
   settings,
-  observation,
+  reports,
   tail,
   replays,
   tryOut,
@@ -69,10 +69,10 @@ export function controlOperations({
     schemas,
     judgeEndpoints,
     pending: async () => {
-      const { destinations } = await observation.ledger();
+      const { destinations } = await reports.ledger();
       return ({ name }: Destination) => destinations[name]?.pending ?? 0;
     },
-    statusOf: observation.statusOf,
+    statusOf: reports.statusOf,
   };
   const { log, history, deadLetters } = store;
   const search = new SearchService({
@@ -83,7 +83,7 @@ export function controlOperations({
     settings: () => settings.now(),
   });
   return [
-    ...reportOperations(observation),
+    ...reportOperations(reports),
     ...tailOperations({ settings, open: (wish) => tail.open(wish) }),
     ...sourceOperations(records),
     ...destinationOperations(records),
@@ -92,7 +92,7 @@ export function controlOperations({
       clock,
       tryOut,
       newMessageId: uuidv7,
-      statusOf: observation.statusOf,
+      statusOf: reports.statusOf,
     }),
     ...eventOperations({ settings, search }),
     ...deliveryOperations({ settings, search }),
@@ -109,7 +109,7 @@ export function controlOperations({
           backlog: store.queue,
           clock,
           newId: uuidv7,
-          parked: (destination, at) => lanes.parked(destination, at),
+          parked: (destination, at) => dispatcher.parked(destination, at),
         }),
     }),
     ...replayOperations({ settings, clock, newId: uuidv7, ...replays }),

@@ -165,8 +165,8 @@ interface Line {
 class Watched {
   readonly folder: string;
   readonly lines: Line[] = [];
-  reports: DestinationState[] = [];
-  readonly observation: ReportService;
+  states: DestinationState[] = [];
+  readonly reports: ReportService;
   readonly store: SqliteStore;
   now: Time = Date.UTC(2026, 0, 1);
   wake: (() => void) | undefined;
@@ -210,12 +210,16 @@ class Watched {
     const log = (level: string) => (facts: LogFields, event: string) =>
       void this.lines.push({ level, event, facts });
     const logger = { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') };
-    const { queue: backlog, log: events, history } = store;
-    this.observation = new ReportService({
+    const { queue, log: events, history } = store;
+    this.reports = new ReportService({
       retention: 1000,
-      ...{ backlog, log: events, history, clock, logger },
+      queue,
+      log: events,
+      history,
+      clock,
+      logger,
       settings: () => settings,
-      lanes: () => this.reports,
+      destinationStates: () => this.states,
     });
   }
 
@@ -231,7 +235,7 @@ class Watched {
   }
 
   start(): Promise<Line[]> {
-    return this.checked(() => this.observation.start());
+    return this.checked(() => this.reports.start());
   }
 
   aMinuteLater(): Promise<Line[]> {
@@ -250,7 +254,7 @@ class Watched {
   }
 
   async close(): Promise<void> {
-    await this.observation.stop();
+    await this.reports.stop();
     await this.store.stop();
     rmSync(this.folder, { recursive: true });
   }
@@ -308,7 +312,7 @@ describe('the check of the ledger', () => {
     expect(await watched.start()).toEqual([alarm]);
     expect(await watched.aMinuteLater()).toEqual([alarm]);
     expect(await watched.aMinuteLater()).toEqual([alarm]);
-    expect(await watched.observation.ledger()).toMatchObject({
+    expect(await watched.reports.ledger()).toMatchObject({
       balanced: false,
       destinations: { crm: { balance: 1 } },
     });
@@ -316,7 +320,7 @@ describe('the check of the ledger', () => {
     watched.sql(`update ledger set value = value - 1 where scope = 'destination' and name = 'owed'`);
     expect(await watched.aMinuteLater()).toEqual([{ level: 'info', event: 'ledger.balanced', facts: {} }]);
     expect(await watched.aMinuteLater()).toEqual([]);
-    expect(await watched.observation.ledger()).toMatchObject({ balanced: true, differences: [] });
+    expect(await watched.reports.ledger()).toMatchObject({ balanced: true, differences: [] });
   });
 
   it('sees a pending set that is gone, and a call that was received and is nowhere', async () => {
@@ -361,7 +365,7 @@ describe('the check of the ledger', () => {
     let looks = 0;
     let owed = 0;
     while (!isOver) {
-      const { differences, destinations } = await watched.observation.ledger();
+      const { differences, destinations } = await watched.reports.ledger();
       expect(differences).toEqual([]);
       // Evidence that the looks fell between the writes and not all before or after them.
       if (destinations['crm']!.owed > owed) looks++;
@@ -369,7 +373,7 @@ describe('the check of the ledger', () => {
     }
     await writes;
     expect(looks).toBeGreaterThan(10);
-    expect((await watched.observation.ledger()).destinations['crm']).toMatchObject({
+    expect((await watched.reports.ledger()).destinations['crm']).toMatchObject({
       owed: 400,
       delivered: 200,
       dead: { status_410: 50 },
@@ -387,10 +391,10 @@ describe('the check of the ledger', () => {
   });
 
   it('stops for good, also in the middle of a check', async () => {
-    watched.observation.start();
-    await watched.observation.stop();
+    watched.reports.start();
+    await watched.reports.stop();
     expect(watched.wakesAt).toBeUndefined();
-    await watched.observation.stop();
+    await watched.reports.stop();
   });
 });
 
@@ -400,9 +404,9 @@ describe('the overview', () => {
     const parked = { destination: CRM, state: 'parked', indexes: [0] } as const;
     await watched.store.log.append({ ...call(), receivedAt: watched.now - 5000, owed: [parked] });
     await watched.store.log.append({ ...call(), receivedAt: watched.now });
-    watched.observation.tallies.refused('invalid_write_key');
+    watched.reports.discardCounters.refused('invalid_write_key');
     const lastError = { reason: 'timeout', endpoint: 'https://example.com/hook' };
-    watched.reports = [
+    watched.states = [
       {
         destination: CRM,
         state: 'failing',
@@ -415,11 +419,11 @@ describe('the overview', () => {
         endpoints: [],
       },
     ];
-    const overview = await watched.observation.overview();
+    const overview = await watched.reports.overview();
     expect(overview).toEqual({
       at: '2026-01-01T00:00:00.000Z',
       startedAt: '2026-01-01T00:00:00.000Z',
-      ...(await watched.observation.ledger()),
+      ...(await watched.reports.ledger()),
       lanes: {
         crm: {
           state: 'failing',

@@ -16,9 +16,8 @@ const NO_DESTINATION: DestinationCounts = {
 };
 
 /**
- * Gives every count its name, and every name its counts: what was never counted stands there with zeros. The counts of
- * a record that was removed keep its name, and one that no record ever named stands there as `#<id>`, so that no
- * difference can hide behind a missing name.
+ * The ledger by name. A record without counts has zeros. Counts of a removed record keep its name, and counts of an unknown id
+ * get the name `#<id>`, so that no difference is left out for want of a name.
  */
 export function ledgerReport(ledger: Ledger, settings: SettingsSnapshot): LedgerReport {
   const sources = namedCounts(ledger.sources, settings.sources, {
@@ -26,14 +25,15 @@ export function ledgerReport(ledger: Ledger, settings: SettingsSnapshot): Ledger
     gone: settings.gone.sources,
   });
   const destinations = namedCounts(ledger.destinations, settings.destinations, {
-    ...{ none: NO_DESTINATION, gone: settings.gone.destinations },
+    none: NO_DESTINATION,
+    gone: settings.gone.destinations,
   });
   const differences = [
     ...sources.map(([source, counts]) => sourceDifference(source, counts)),
     ...destinations.map(([destination, counts]) => destinationDifference(destination, counts)),
   ].filter(({ difference }) => difference !== 0);
   return {
-    // From entries and not by assignment: a source may have the name `__proto__`.
+    // `Object.fromEntries`, because a source may have the name `__proto__`, which an assignment would not store.
     sources: Object.fromEntries(
       sources.map(([name, { received, accepted, discarded, duplicates }]) => [
         name,
@@ -69,7 +69,7 @@ function namedCounts<Counts>(
   ];
 }
 
-/** received = accepted + duplicates + discarded. model/ledger.ts */
+/** See `SourceCounts`: received = accepted + duplicates + discarded. */
 function sourceDifference(source: string, counts: SourceCounts): LedgerDifference {
   const { received, accepted, duplicates } = counts;
   const discarded = sumByReason(counts.discarded);
@@ -87,7 +87,7 @@ function sumByReason(byReason: Readonly<Record<string, number>>): number {
   return Object.values(byReason).reduce((sum, n) => sum + n, 0);
 }
 
-/** From the end of one check to the next. spec/specification.md, "Ledger". */
+/** The pause between two checks. spec/specification.md, "Ledger". */
 const CHECK_INTERVAL: Duration = MINUTE;
 
 export interface LedgerCheckDependencies {
@@ -97,7 +97,7 @@ export interface LedgerCheckDependencies {
 }
 
 /**
- * Compares the ledger with itself, at the start and every minute.
+ * Checks the sums of the ledger at the start and every minute.
  *
  * ```
  *   balanced ──a sum does not come out──▶ unbalanced   error `ledger.unbalanced`, again at every check
@@ -105,27 +105,27 @@ export interface LedgerCheckDependencies {
  *      └────────every sum comes out───────────┘        info `ledger.balanced`, once
  * ```
  *
- * Why a commit under way cannot look like a loss: counters and facts change in the same transaction, a store does one
- * thing at a time, and `Backlog.ledger` reads all counters and all pending sets between two transactions. So it sees
- * every append and every settle whole or not at all. What is still in memory (calls parsed and not yet committed,
- * deliveries sent and not yet settled) is on neither side of a sum. A difference is therefore a fact, even a single one.
+ * A commit under way cannot look like a loss. Counters and facts change in the same transaction, and `DeliveryQueue.ledger`
+ * reads all counters and all pending sets between two transactions: it sees every append and every settle whole or not at
+ * all. Calls not yet committed and deliveries not yet settled are on neither side of a sum. Even a single difference is
+ * therefore a fact.
  */
 export class LedgerCheck {
-  readonly #tools: LedgerCheckDependencies;
+  readonly #dependencies: LedgerCheckDependencies;
   #cancelTimer: (() => void) | undefined;
   #underWay: Promise<void> = Promise.resolve();
   #unbalanced = false;
   #stopped = false;
 
-  constructor(tools: LedgerCheckDependencies) {
-    this.#tools = tools;
+  constructor(dependencies: LedgerCheckDependencies) {
+    this.#dependencies = dependencies;
   }
 
-  /** The first check begins at once and is not waited for. */
+  /** Begins the first check and does not wait for it. */
   start(): void {
     this.#underWay = this.#check().then(() => {
       if (this.#stopped) return;
-      const { clock } = this.#tools;
+      const { clock } = this.#dependencies;
       this.#cancelTimer = clock.after(CHECK_INTERVAL, () => this.start());
     });
   }
@@ -138,14 +138,14 @@ export class LedgerCheck {
   }
 
   async #check(): Promise<void> {
-    const { ledger, logger } = this.#tools;
+    const { ledger, logger } = this.#dependencies;
     try {
       const { differences } = await ledger();
       if (differences.length > 0) logger.error({ differences }, 'ledger.unbalanced');
       else if (this.#unbalanced) logger.info({}, 'ledger.balanced');
       this.#unbalanced = differences.length > 0;
     } catch (error) {
-      // Nothing is known, so nothing changes: the next check says how it stands.
+      // The state stays as it was until the next check.
       logger.warn({ error }, 'ledger.not_checked');
     }
   }

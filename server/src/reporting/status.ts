@@ -1,9 +1,9 @@
-import type { DestinationState } from '../delivery/contract.ts';
+import type { DestinationState, EndpointState, LastError } from '../delivery/contract.ts';
 import type { Destination } from '../model/destination.ts';
 import { type Duration, isoTime, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { DeliveryHistories, DeliveryQueue, QueueStats } from '../ports/delivery-queue.ts';
-import type { Damage, EventLog, LogSize } from '../ports/event-log.ts';
+import type { EventLog, LogSize } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type {
@@ -18,56 +18,121 @@ import type {
   LogOverview,
   Overview,
   Trace,
-  UnattributedCalls,
 } from './contract.ts';
 import { DiscardSamples, UnattributedCallCounters, WriteKeyRedactor } from './discards.ts';
 import { LedgerCheck, ledgerReport } from './ledger.ts';
 import { traceMessage } from './trace.ts';
 
-export interface OverviewFacts {
-  readonly at: Time;
-  readonly startedAt: Time;
-  readonly ledger: LedgerReport;
-  readonly settings: SettingsSnapshot;
-  /** What is on disk and in memory, and how the lanes are doing. */
-  readonly lanes: readonly QueueStats[];
-  readonly reports: readonly DestinationState[];
-  readonly callsOfNoSource: UnattributedCalls;
-  /** The latest first. */
-  readonly discards: readonly DiscardSample[];
-  readonly size: LogSize;
+export interface ReportServiceDependencies {
+  readonly queue: Pick<DeliveryQueue, 'ledger' | 'stats'>;
+  readonly log: Pick<EventLog, 'size' | 'find' | 'read' | 'damaged'>;
+  readonly history: DeliveryHistories;
+  /** The current records; the ledger takes its names from them. */
+  readonly settings: () => SettingsSnapshot;
+  readonly destinationStates: () => readonly DestinationState[];
+  readonly clock: Clock;
+  readonly logger: Logger;
   /** How long events are kept. */
   readonly retention: Duration;
 }
 
-function overviewOf(facts: OverviewFacts): Overview {
-  const { at, startedAt, ledger: statement, settings, callsOfNoSource, size } = facts;
-  const stats = new Map(facts.lanes.map((stat) => [stat.destination, stat]));
-  const reports = new Map(facts.reports.map((report) => [report.destination, report]));
-  const lanes = settings.destinations.map(
-    ({ id, name }) => [name, laneOverview(stats.get(id), reports.get(id), facts.retention)] as const,
-  );
-  const { events, bytes, oldestAt, damage } = size;
-  return {
-    at: isoTime(at),
-    startedAt: isoTime(startedAt),
-    ...statement,
-    lanes: Object.fromEntries(lanes),
-    callsOfNoSource,
-    discards: latestByReason(facts.discards),
-    log: {
-      events,
-      bytes,
-      ...(oldestAt === undefined ? {} : { oldestAt: isoTime(oldestAt) }),
-      ...(damage === undefined ? {} : { damage: damageView(damage) }),
-    },
+/** The reports of the control API, and the check of the ledger every minute. Reads only. */
+export class ReportService {
+  readonly discardCounters = new UnattributedCallCounters();
+  readonly discardSamples: DiscardSamples;
+  readonly #dependencies: ReportServiceDependencies;
+  readonly #check: LedgerCheck;
+  readonly #startedAt: Time;
+
+  constructor(dependencies: ReportServiceDependencies) {
+    const { settings, clock, logger } = dependencies;
+    this.#dependencies = dependencies;
+    this.discardSamples = new DiscardSamples(new WriteKeyRedactor(() => settings().sources));
+    this.#check = new LedgerCheck({ ledger: () => this.ledger(), clock, logger });
+    this.#startedAt = clock.now();
+  }
+
+  start(): void {
+    this.#check.start();
+  }
+
+  /** Stop it before the store. Idempotent. */
+  stop(): Promise<void> {
+    return this.#check.stop();
+  }
+
+  /** The ledger at this moment. Rejects with a `StorageError`. */
+  async ledger(): Promise<LedgerReport> {
+    const { queue, settings } = this.#dependencies;
+    return ledgerReport(await queue.ledger(), settings());
+  }
+
+  /** The life of a messageId; with `source`, only of the events this source sent. Rejects with a `StorageError`. */
+  trace(messageId: string, source?: string): Promise<Trace> {
+    return traceMessage(messageId, source, {
+      ...this.#dependencies,
+      samples: () => this.discardSamples.read(),
+    });
+  }
+
+  /** The last discarded calls of every source, the latest first. */
+  async discards(): Promise<DiscardReport> {
+    return { data: this.discardSamples.read() };
+  }
+
+  /** Only the ledger is of one moment; the rest is read right after it. Rejects with a `StorageError`. */
+  async overview(): Promise<Overview> {
+    const { queue, log, settings, clock } = this.#dependencies;
+    const [ledger, stats, size] = await Promise.all([this.ledger(), queue.stats(), log.size()]);
+    return {
+      at: isoTime(clock.now()),
+      startedAt: isoTime(this.#startedAt),
+      ...ledger,
+      lanes: this.#laneOverviews(stats, settings()),
+      callsOfNoSource: this.discardCounters.read(),
+      discards: latestByReason(this.discardSamples.read()),
+      log: logOverview(size),
+    };
+  }
+
+  /** The state of one destination and the sums of its deliveries. Rejects with a `StorageError`. */
+  readonly statusOf = async ({ id, name }: Pick<Destination, 'id' | 'name'>): Promise<DestinationStatus> => {
+    const { queue, destinationStates, retention } = this.#dependencies;
+    const [{ destinations }, stats] = await Promise.all([this.ledger(), queue.stats()]);
+    const { pending = 0, dead = {}, delivered = 0 } = destinations[name] ?? {};
+    const stat = stats.find(({ destination }) => destination === id);
+    const current = destinationStates().find(({ destination }) => destination === id);
+    const lane = laneOverview(stat, current, retention);
+    const nextAttemptAt = lane.nextProbeAt ?? lane.nextDueAt;
+    return {
+      state: lane.state,
+      pending,
+      retrying: lane.retrying,
+      delivered,
+      dead: Object.values(dead).reduce((sum, n) => sum + n, 0),
+      ...(lane.oldestPendingAt === undefined ? {} : { oldestPendingAt: lane.oldestPendingAt }),
+      ...(lane.oldestKeptUntil === undefined ? {} : { oldestKeptUntil: lane.oldestKeptUntil }),
+      ...(nextAttemptAt === undefined ? {} : { nextAttemptAt }),
+      ...(lane.failingSince === undefined ? {} : { failingSince: lane.failingSince }),
+      ...(lane.lastError === undefined ? {} : { lastError: lane.lastError }),
+      endpoints: (current?.endpoints ?? []).map(endpointStatus),
+    };
   };
+
+  #laneOverviews(stats: readonly QueueStats[], settings: SettingsSnapshot): Record<string, LaneOverview> {
+    const { destinationStates, retention } = this.#dependencies;
+    const statsById = new Map(stats.map((stat) => [stat.destination, stat]));
+    const statesById = new Map(destinationStates().map((state) => [state.destination, state]));
+    return Object.fromEntries(
+      settings.destinations.map(({ id, name }) => [
+        name,
+        laneOverview(statsById.get(id), statesById.get(id), retention),
+      ]),
+    );
+  }
 }
 
-function damageView({ events, deliveries, foundAt }: Damage): NonNullable<LogOverview['damage']> {
-  return { events, deliveries, ...(foundAt === undefined ? {} : { foundAt: isoTime(foundAt) }) };
-}
-
+/** One sample of every source and reason. `samples`: the latest first. */
 function latestByReason(samples: readonly DiscardSample[]): readonly DiscardSample[] {
   const seen = new Set<string>();
   return samples.filter(({ source, reason }) => {
@@ -76,14 +141,34 @@ function latestByReason(samples: readonly DiscardSample[]): readonly DiscardSamp
   });
 }
 
-/** A destination without a lane gets nothing, whatever the reason. */
+function logOverview({ events, bytes, oldestAt, damage }: LogSize): LogOverview {
+  return {
+    events,
+    bytes,
+    ...(oldestAt === undefined ? {} : { oldestAt: isoTime(oldestAt) }),
+    ...(damage === undefined ? {} : { damage: damageView(damage) }),
+  };
+}
+
+function damageView({
+  events,
+  deliveries,
+  foundAt,
+}: NonNullable<LogSize['damage']>): NonNullable<LogOverview['damage']> {
+  return { events, deliveries, ...(foundAt === undefined ? {} : { foundAt: isoTime(foundAt) }) };
+}
+
+/** The last time that a `Date` can hold; `retention` may be any length. */
+const MAX_TIME: Time = 8.64e15;
+
+/** A destination without a worker is disabled: it gets nothing. */
 function laneOverview(
   stat: QueueStats | undefined,
-  report: DestinationState | undefined,
+  current: DestinationState | undefined,
   retention: Duration,
 ): LaneOverview {
   const { held = 0, onDisk = 0, retrying = 0, nextDueAt, oldestAt } = stat ?? {};
-  const { state = 'disabled', nextProbeAt, failingSince, lastError, endpoints = [] } = report ?? {};
+  const { state = 'disabled', nextProbeAt, failingSince, lastError, endpoints = [] } = current ?? {};
   return {
     state,
     held,
@@ -103,140 +188,24 @@ function laneOverview(
   };
 }
 
-/** Without its counts and its history, which `statusOf` has. */
-function endpointOverview({
-  endpoint,
-  state,
-  since,
-  lastError,
-}: DestinationState['endpoints'][number]): EndpointOverview {
+function lastErrorView({ reason, endpoint, at }: LastError): DestinationErrorView {
+  return { reason, endpoint, at: isoTime(at) };
+}
+
+/** Without the counts and the history, which `statusOf` adds. */
+function endpointOverview({ endpoint, state, since, lastError }: EndpointState): EndpointOverview {
   return {
-    ...{ endpoint, state },
+    endpoint,
+    state,
     ...(since === undefined ? {} : { since: isoTime(since) }),
     ...(lastError === undefined ? {} : { lastError: { ...lastError, at: isoTime(lastError.at) } }),
   };
 }
 
-function lastErrorView({
-  reason,
-  endpoint,
-  at,
-}: NonNullable<DestinationState['lastError']>): DestinationErrorView {
-  return { reason, endpoint, at: isoTime(at) };
-}
-
-/** The last time that a date can be; `retention` may be any length. */
-const MAX_TIME: Time = 8.64e15;
-
-export interface ReportServiceDependencies {
-  readonly backlog: Pick<DeliveryQueue, 'ledger' | 'stats'>;
-  readonly log: Pick<EventLog, 'size' | 'find' | 'read' | 'damaged'>;
-  readonly history: DeliveryHistories;
-  /** The records as they are now; they give the ledger its names. */
-  readonly settings: () => SettingsSnapshot;
-  readonly lanes: () => readonly DestinationState[];
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** How long events are kept. */
-  readonly retention: Duration;
-}
-
-/** What the server can say about itself, and the check that looks without being asked. It changes nothing. */
-export class ReportService {
-  readonly tallies = new UnattributedCallCounters();
-  readonly samples: DiscardSamples;
-  readonly #tools: ReportServiceDependencies;
-  readonly #check: LedgerCheck;
-  readonly #startedAt: Time;
-
-  constructor(tools: ReportServiceDependencies) {
-    this.#tools = tools;
-    this.samples = new DiscardSamples(new WriteKeyRedactor(() => tools.settings().sources));
-    this.#check = new LedgerCheck({ ...tools, ledger: () => this.ledger() });
-    this.#startedAt = tools.clock.now();
-  }
-
-  start(): void {
-    this.#check.start();
-  }
-
-  /** Stop it before the store. Idempotent. */
-  stop(): Promise<void> {
-    return this.#check.stop();
-  }
-
-  /** The ledger as it is now. Rejects with a `StorageError`. */
-  async ledger(): Promise<LedgerReport> {
-    const { backlog, settings } = this.#tools;
-    return ledgerReport(await backlog.ledger(), settings());
-  }
-
-  /** The whole life of a messageId, or as much of it as one source made. Rejects with a `StorageError`. */
-  trace(messageId: string, source?: string): Promise<Trace> {
-    return traceMessage(messageId, source, { ...this.#tools, samples: () => this.samples.read() });
-  }
-
-  /** The last calls of every source that were discarded, the latest first. */
-  async discards(): Promise<DiscardReport> {
-    return { data: this.samples.read() };
-  }
-
-  /**
-   * The ledger with its surroundings. Only the ledger is of one moment; the rest is read right after it.
-   * Rejects with a `StorageError`.
-   */
-  async overview(): Promise<Overview> {
-    const { backlog, log, settings, clock, retention, lanes: reports } = this.#tools;
-    const [statement, lanes, size] = await Promise.all([this.ledger(), backlog.stats(), log.size()]);
-    return overviewOf({
-      at: clock.now(),
-      startedAt: this.#startedAt,
-      ledger: statement,
-      settings: settings(),
-      lanes,
-      reports: reports(),
-      callsOfNoSource: this.tallies.read(),
-      discards: this.samples.read(),
-      size,
-      retention,
-    });
-  }
-
-  /** How one destination does, and the sums of what it was owed. Rejects with a `StorageError`. */
-  readonly statusOf = async ({ id, name }: Pick<Destination, 'id' | 'name'>): Promise<DestinationStatus> => {
-    const [{ destinations }, lanes] = await Promise.all([this.ledger(), this.#tools.backlog.stats()]);
-    const { pending = 0, dead = {}, delivered = 0 } = destinations[name] ?? {};
-    const stat = lanes.find(({ destination }) => destination === id);
-    const report = this.#tools.lanes().find(({ destination }) => destination === id);
-    const lane = laneOverview(stat, report, this.#tools.retention);
-    const {
-      state,
-      retrying,
-      oldestPendingAt,
-      oldestKeptUntil,
-      nextDueAt,
-      nextProbeAt,
-      failingSince,
-      lastError,
-    } = lane;
-    const nextAttemptAt = nextProbeAt ?? nextDueAt;
-    return {
-      ...{ state, pending, retrying, delivered },
-      dead: Object.values(dead).reduce((sum, n) => sum + n, 0),
-      ...(oldestPendingAt === undefined ? {} : { oldestPendingAt }),
-      ...(oldestKeptUntil === undefined ? {} : { oldestKeptUntil }),
-      ...(nextAttemptAt === undefined ? {} : { nextAttemptAt }),
-      ...(failingSince === undefined ? {} : { failingSince }),
-      ...(lastError === undefined ? {} : { lastError }),
-      endpoints: (report?.endpoints ?? []).map(endpointStatus),
-    };
-  };
-}
-
-function endpointStatus(report: DestinationState['endpoints'][number]): EndpointStatus {
-  const { lastAcceptedAt, attempts, history } = report;
+function endpointStatus(endpoint: EndpointState): EndpointStatus {
+  const { lastAcceptedAt, attempts, history } = endpoint;
   return {
-    ...endpointOverview(report),
+    ...endpointOverview(endpoint),
     ...(lastAcceptedAt === undefined ? {} : { lastAcceptedAt: isoTime(lastAcceptedAt) }),
     attempts,
     history: history.map((change) => ({ ...change, at: isoTime(change.at) })),

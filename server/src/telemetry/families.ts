@@ -1,13 +1,11 @@
 import catalogue from '../../../spec/errors.json' with { type: 'json' };
+import type { DestinationState } from '../delivery/contract.ts';
 import { SECOND, type Time } from '../model/time.ts';
 import type { LedgerReport } from '../reporting/contract.ts';
 import type { MetricFamily, MetricLabels, MetricSample } from './prometheus.ts';
 import { type DestinationMetrics, reasonLabel } from './registry.ts';
 
-/**
- * The ledger as metrics. They are read from the store and not counted here, so they are exact, and they go on after a
- * restart where they were.
- */
+/** The ledger as metrics. They come from the store, so they are exact and survive a restart. */
 export function ledgerMetrics({ sources, destinations, balanced }: LedgerReport): MetricFamily[] {
   return [
     ...sourceFamilies(sources),
@@ -98,7 +96,7 @@ function balanceFamilies(destinations: LedgerReport['destinations'], balanced: b
   ];
 }
 
-/** Why deliveries are given up. They are there from the beginning, so that the first of a kind shows as a rise. */
+/** Reasons of dead letters. Each has a sample from the beginning, so that the first dead letter shows as a rise. */
 const DEAD_REASONS = [
   ...Object.keys(catalogue.dead),
   'status_3xx',
@@ -107,7 +105,7 @@ const DEAD_REASONS = [
   'invalid_request',
 ];
 
-/** An endpoint may answer with any of nine hundred statuses; the ledger itself has each of them. */
+/** Sums statuses by class: an endpoint may answer with any of nine hundred. The ledger itself has each of them. */
 function byReasonLabel(counts: Readonly<Record<string, number>>): Record<string, number> {
   const sums: Record<string, number> = Object.fromEntries(DEAD_REASONS.map((reason) => [reason, 0]));
   for (const [reason, n] of Object.entries(counts)) {
@@ -129,76 +127,58 @@ export function gauge(name: string, help: string, samples: readonly MetricSample
   return { name, type: 'gauge', help, samples };
 }
 
-/** What a lane says about itself. */
-export interface LaneFacts {
-  /** Id of the destination. */
-  readonly destination: number;
-  readonly state: (typeof STATES)[number];
-  readonly breaker: (typeof BREAKERS)[number];
-  readonly held: number;
-  readonly inFlight: number;
-  readonly limit: number;
-  readonly failingSince?: Time;
-  readonly endpoints: readonly EndpointFacts[];
-}
+type NamedState = readonly [name: string, state: DestinationState];
 
-interface EndpointFacts {
-  readonly label: string;
-  readonly state: (typeof ENDPOINT_STATES)[number];
-  readonly since?: Time;
-  readonly attemptsSinceStart: Readonly<Record<string, number>>;
-}
+const STATES: readonly DestinationState['state'][] = ['healthy', 'failing', 'paused', 'disabled'];
+const ENDPOINT_STATES: readonly DestinationState['endpoints'][number]['state'][] = ['healthy', 'failing'];
+const BREAKER_STATES: readonly DestinationState['breaker'][] = ['closed', 'open', 'probing'];
 
-const STATES = ['healthy', 'failing', 'paused', 'disabled'] as const;
-const ENDPOINT_STATES = ['healthy', 'failing'] as const;
-const BREAKERS = ['closed', 'open', 'probing'] as const;
-
-/** By name of the destination. */
-export function laneMetrics(lanes: readonly (readonly [string, LaneFacts])[], now: Time): MetricFamily[] {
-  const of = (read: (lane: LaneFacts) => number): MetricSample[] =>
-    lanes.map(([destination, lane]) => ({ labels: { destination }, value: read(lane) }));
-  // One series for each word there is, so that a state that ends shows as a zero and not as a gap.
-  const words = (all: readonly string[], read: (lane: LaneFacts) => string): MetricSample[] =>
-    lanes.flatMap(([destination, lane]) =>
-      all.map((state) => ({ labels: { destination, state }, value: read(lane) === state ? 1 : 0 })),
+/** The queue, the circuit breaker and the concurrency of each destination. */
+export function destinationMetrics(destinations: readonly NamedState[], now: Time): MetricFamily[] {
+  const valuesOf = (read: (state: DestinationState) => number): MetricSample[] =>
+    destinations.map(([destination, state]) => ({ labels: { destination }, value: read(state) }));
+  // One series for each possible state, so that a state that ends shows as a zero and not as a gap.
+  const statesOf = (all: readonly string[], read: (state: DestinationState) => string): MetricSample[] =>
+    destinations.flatMap(([destination, current]) =>
+      all.map((state) => ({ labels: { destination, state }, value: read(current) === state ? 1 : 0 })),
     );
   return [
     gauge(
       'millrace_destination_state',
       '1 for the state the destination is in.',
-      words(STATES, ({ state }) => state),
+      statesOf(STATES, ({ state }) => state),
     ),
     gauge(
       'millrace_breaker_state',
       '1 for the state its breaker is in.',
-      words(BREAKERS, ({ breaker }) => breaker),
+      statesOf(BREAKER_STATES, ({ breaker }) => breaker),
     ),
     gauge(
       'millrace_failing_seconds',
       'For how long nothing has been answered for; 0 while it is.',
-      of(({ failingSince = now }) => Math.max(0, now - failingSince) / SECOND),
+      valuesOf(({ failingSince = now }) => Math.max(0, now - failingSince) / SECOND),
     ),
     gauge(
       'millrace_lane_concurrency',
       'How many deliveries may be in flight.',
-      of(({ limit }) => limit),
+      valuesOf(({ limit }) => limit),
     ),
     gauge(
       'millrace_lane_in_flight',
       'Deliveries in flight.',
-      of(({ inFlight }) => inFlight),
+      valuesOf(({ inFlight }) => inFlight),
     ),
     gauge(
       'millrace_lane_held',
       'Deliveries in memory, those in flight included.',
-      of(({ held }) => held),
+      valuesOf(({ held }) => held),
     ),
   ];
 }
 
-/** Every endpoint by itself, by the name of its destination and by its place and host. */
-export function endpointMetrics(lanes: readonly (readonly [string, LaneFacts])[], now: Time): MetricFamily[] {
-  const all = lanes.flatMap(([destination, { endpoints }]) =>
+/** Each endpoint of each destination, labelled with its place in the settings and its host. */
+export function endpointMetrics(destinations: readonly NamedState[], now: Time): MetricFamily[] {
+  const all = destinations.flatMap(([destination, { endpoints }]) =>
     endpoints.map((endpoint) => ({ endpoint, labels: { destination, endpoint: endpoint.label } })),
   );
   return [
@@ -224,7 +204,7 @@ export function endpointMetrics(lanes: readonly (readonly [string, LaneFacts])[]
       'millrace_endpoint_attempts_total',
       'Requests to it, also those that nobody waited for, by what they came to.',
       all.flatMap(({ endpoint, labels }) =>
-        // Accepted ones are there from the beginning, so that the share of the others can be told.
+        // `accepted` is there from the beginning, so that rates of the others can be related to it.
         Object.entries({ accepted: 0, ...endpoint.attemptsSinceStart }).map(([outcome, value]) => ({
           labels: { ...labels, outcome },
           value,
@@ -234,7 +214,7 @@ export function endpointMetrics(lanes: readonly (readonly [string, LaneFacts])[]
   ];
 }
 
-/** What the rounds of each destination came to, by its name. */
+/** Attempts and deliveries of each destination, by its name. */
 export function deliveryMetrics(counts: readonly (readonly [string, DestinationMetrics])[]): MetricFamily[] {
   return [
     counter(
@@ -243,12 +223,14 @@ export function deliveryMetrics(counts: readonly (readonly [string, DestinationM
       counts.flatMap(([destination, one]) => one.attempts({ destination })),
     ),
     {
-      ...{ name: 'millrace_attempt_duration_seconds', type: 'histogram' },
+      name: 'millrace_attempt_duration_seconds',
+      type: 'histogram',
       help: 'From sending a request to an endpoint to its answer, or to giving it up.',
       samples: counts.map(([destination, { requests }]) => requests.read({ destination })),
     },
     {
-      ...{ name: 'millrace_delivery_duration_seconds', type: 'histogram' },
+      name: 'millrace_delivery_duration_seconds',
+      type: 'histogram',
       help: 'From the arrival of an event to the answer that accepts its delivery.',
       samples: counts.map(([destination, { deliveries }]) => deliveries.read({ destination })),
     },

@@ -11,17 +11,22 @@ const NOON = Date.UTC(2026, 0, 1, 12);
 
 function page(more: Partial<MetricsPageDependencies> = {}) {
   const clock = handClock(NOON);
-  const { queue: backlog, log } = openMemoryStore();
+  const { queue, log } = openMemoryStore();
   const asked = { ledger: 0 };
   const metrics = new MetricsPage({
     retention: 1000,
-    ...{ counts: new MetricsRegistry(), backlog, log, clock, folder: tmpdir(), version: '1.2.3' },
+    registry: new MetricsRegistry(),
+    queue,
+    log,
+    clock,
+    folder: tmpdir(),
+    version: '1.2.3',
     ledger: async () => {
       asked.ledger++;
       return { sources: {}, destinations: {}, balanced: true, differences: [] };
     },
     settings: () => NOTHING,
-    lanes: () => [],
+    destinationStates: () => [],
     callsOfNoSource: () => ({ discarded: {}, refused: {}, clock: { unparseable: 0, skewed: 0 } }),
     readiness: () => [],
     ...more,

@@ -1,6 +1,7 @@
 import { readdir, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import type { DestinationState } from '../delivery/contract.ts';
 import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import { type Clock, elapsedSince } from '../ports/clock.ts';
 import type { DeliveryQueue, QueueStats } from '../ports/delivery-queue.ts';
@@ -10,30 +11,29 @@ import type { LedgerReport, UnattributedCalls } from '../reporting/contract.ts';
 import {
   counter,
   deliveryMetrics,
+  destinationMetrics,
   endpointMetrics,
   gauge,
-  type LaneFacts,
-  laneMetrics,
   ledgerMetrics,
 } from './families.ts';
 import { formatMetrics, type MetricFamily } from './prometheus.ts';
 import type { MetricsRegistry } from './registry.ts';
 
-/** How often the loop is looked at, in milliseconds. */
+/** The pause between two samples of the event loop, in milliseconds. */
 const LOOP_RESOLUTION = 20;
 
-/** A reading covers at least so long, however often it is asked for: two who ask must not halve what the other sees. */
+/** The least time one reading covers, so that two scrapers do not halve each other's readings. */
 const MIN_WINDOW = 10 * SECOND;
 
 const NANOSECONDS = 1e9;
 
-/** How late what is due runs in the main thread, in seconds. */
+/** How late timers run on the main thread, in seconds. */
 export interface EventLoopDelay {
   readonly p50: number;
   readonly p99: number;
 }
 
-/** Watches the event loop from `start` to `stop`; it costs a timer. */
+/** Measures the delay of the event loop between `start` and `stop`, at the cost of one timer. */
 export class EventLoopMonitor {
   readonly #clock: Clock;
   readonly #delays = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION });
@@ -52,7 +52,7 @@ export class EventLoopMonitor {
     this.#delays.disable();
   }
 
-  /** Since the last reading that is at least ten seconds old. */
+  /** Since the last reset; a reading resets the measurement when it covers ten seconds or more. */
   delay(): EventLoopDelay {
     const reading = { p50: this.#percentile(50), p99: this.#percentile(99) };
     if (this.#clock.monotonic() - this.#since >= MIN_WINDOW) {
@@ -62,7 +62,7 @@ export class EventLoopMonitor {
     return reading;
   }
 
-  /** What Node measures is from one look to the next, of which the pause between them is no delay. */
+  /** Node measures from one sample to the next; the pause between them is no delay and is subtracted. */
   #percentile(percent: number): number {
     const seconds = this.#delays.percentile(percent) / NANOSECONDS;
     return Math.max(0, seconds - LOOP_RESOLUTION / SECOND);
@@ -72,17 +72,17 @@ export class EventLoopMonitor {
 export interface DiskUse {
   /** Of the files in the data folder. */
   readonly used: number;
-  /** Left to this process on the file system of the data folder. */
+  /** Available to this process on the file system of the data folder. */
   readonly free: number;
   readonly size: number;
 }
 
-/** Bytes. Rejects where the folder cannot be read. */
+/** In bytes. Rejects when the folder cannot be read. */
 async function diskUse(folder: string): Promise<DiskUse> {
   const { bsize, blocks, bavail } = await statfs(folder);
   let used = 0;
   for (const file of await readdir(folder)) {
-    // A file of a moment ago may be gone; others are directories, of which there are none of ours.
+    // A file may be gone by now. Directories are not counted: the data folder has none of ours.
     used += await stat(join(folder, file)).then(
       (facts) => (facts.isFile() ? facts.size : 0),
       () => 0,
@@ -92,14 +92,12 @@ async function diskUse(folder: string): Promise<DiskUse> {
 }
 
 export interface MetricsPageDependencies {
-  /** What is counted as it happens. */
-  readonly counts: MetricsRegistry;
+  readonly registry: MetricsRegistry;
   readonly ledger: () => Promise<LedgerReport>;
-  readonly backlog: Pick<DeliveryQueue, 'stats'>;
+  readonly queue: Pick<DeliveryQueue, 'stats'>;
   readonly log: Pick<EventLog, 'size'>;
   readonly settings: () => SettingsSnapshot;
-  /** Every destination as its lanes are now. */
-  readonly lanes: () => readonly LaneFacts[];
+  readonly destinationStates: () => readonly DestinationState[];
   readonly callsOfNoSource: () => UnattributedCalls;
   /** Why calls cannot be accepted now; empty when they can. */
   readonly readiness: () => readonly string[];
@@ -112,21 +110,18 @@ export interface MetricsPageDependencies {
   readonly version: string;
 }
 
-/**
- * A page younger than this is given out again: whoever asks a thousand times a second reads the store as often as whoever
- * asks once.
- */
+/** A page is served again for this long, so that frequent requests do not read the store more often. */
 const PAGE_LIFETIME = SECOND;
 
-/** The page that Prometheus reads. It is put together when it is asked for, and until then nothing but numbers is kept. */
+/** The page that Prometheus reads. It is made on request; between requests only counters are kept. */
 export class MetricsPage {
-  readonly #tools: MetricsPageDependencies;
+  readonly #dependencies: MetricsPageDependencies;
   readonly #loop: EventLoopMonitor;
   #page: { readonly at: Monotonic; readonly text: Promise<string> } | undefined;
 
-  constructor(tools: MetricsPageDependencies) {
-    this.#tools = tools;
-    this.#loop = new EventLoopMonitor(tools.clock);
+  constructor(dependencies: MetricsPageDependencies) {
+    this.#dependencies = dependencies;
+    this.#loop = new EventLoopMonitor(dependencies.clock);
   }
 
   start(): void {
@@ -138,9 +133,9 @@ export class MetricsPage {
     this.#loop.stop();
   }
 
-  /** In the text format. What the store cannot say now is missing from it, and `millrace_store_readable` is 0. */
+  /** The page as text. While the store cannot be read, its metrics are missing and `millrace_store_readable` is 0. */
   readonly text = (): Promise<string> => {
-    const now = this.#tools.clock.monotonic();
+    const now = this.#dependencies.clock.monotonic();
     if (this.#page === undefined || now - this.#page.at >= PAGE_LIFETIME) {
       this.#page = { at: now, text: this.#make() };
     }
@@ -148,15 +143,16 @@ export class MetricsPage {
   };
 
   async #make(): Promise<string> {
-    const { counts, readiness, folder, callsOfNoSource } = this.#tools;
+    const { registry, readiness, folder, callsOfNoSource, clock } = this.#dependencies;
     const [stored, disk] = await Promise.all([this.#readStore(), diskUse(folder).catch(() => undefined)]);
-    const lanes = this.#named(this.#correctedLanes());
+    const destinations = this.#named(this.#correctedStates());
+    const now = clock.now();
     return formatMetrics([
-      ...(stored === undefined ? [] : this.#ofStore(stored)),
-      ...laneMetrics(lanes, this.#tools.clock.now()),
-      ...endpointMetrics(lanes, this.#tools.clock.now()),
-      ...deliveryMetrics(this.#namedCounts()),
-      ...requestMetrics(counts, callsOfNoSource()),
+      ...(stored === undefined ? [] : this.#storeMetrics(stored)),
+      ...destinationMetrics(destinations, now),
+      ...endpointMetrics(destinations, now),
+      ...deliveryMetrics(this.#namedMetrics()),
+      ...requestMetrics(registry, callsOfNoSource()),
       singleGauge('millrace_store_readable', '1 when the store could be read for this page.', stored ? 1 : 0),
       singleGauge(
         'millrace_ready',
@@ -166,33 +162,33 @@ export class MetricsPage {
       singleGauge(
         'millrace_event_retention_seconds',
         'How long an event is kept.',
-        this.#tools.retention / SECOND,
+        this.#dependencies.retention / SECOND,
       ),
       ...(disk === undefined ? [] : diskMetrics(disk)),
-      ...this.#ofProcess(),
+      ...this.#processMetrics(),
     ]);
   }
 
   async #readStore(): Promise<StoreReading | undefined> {
-    const { ledger, backlog, log } = this.#tools;
+    const { ledger, queue, log } = this.#dependencies;
     try {
-      const [statement, lanes, size] = await Promise.all([ledger(), backlog.stats(), log.size()]);
-      return { statement, lanes, size };
+      const [report, stats, size] = await Promise.all([ledger(), queue.stats(), log.size()]);
+      return { report, stats, size };
     } catch {
-      // Whoever writes to the store says why; here it is enough that it shows.
+      // The parts that write to the store log the reason; the page only shows `millrace_store_readable 0`.
       return undefined;
     }
   }
 
-  #ofStore({ statement, lanes, size }: StoreReading): MetricFamily[] {
-    const now = this.#tools.clock.monotonic();
-    const oldest = new Map(lanes.map(({ destination, oldestAt = now }) => [destination, oldestAt]));
-    const ages = this.#tools.settings().destinations.map(({ id, name }) => ({
+  #storeMetrics({ report, stats, size }: StoreReading): MetricFamily[] {
+    const now = this.#dependencies.clock.monotonic();
+    const oldest = new Map(stats.map(({ destination, oldestAt = now }) => [destination, oldestAt]));
+    const ages = this.#dependencies.settings().destinations.map(({ id, name }) => ({
       labels: { destination: name },
       value: Math.max(0, now - (oldest.get(id) ?? now)) / SECOND,
     }));
     return [
-      ...ledgerMetrics(statement),
+      ...ledgerMetrics(report),
       gauge(
         'millrace_oldest_pending_age_seconds',
         'Since the oldest pending event arrived; 0 without one.',
@@ -213,12 +209,12 @@ export class MetricsPage {
     ];
   }
 
-  /** As if the wall clock had not been set since they began to fail: it must not raise an alarm. */
-  #correctedLanes(): readonly LaneFacts[] {
-    const { lanes, clock } = this.#tools;
+  /** The states as if the wall clock had not been set since a failure began: a clock step must not raise an alarm. */
+  #correctedStates(): readonly DestinationState[] {
+    const { destinationStates, clock } = this.#dependencies;
     const corrected = (since: Time) => clock.now() - elapsedSince(since, clock);
-    return lanes().map(({ failingSince, endpoints, ...lane }) => ({
-      ...lane,
+    return destinationStates().map(({ failingSince, endpoints, ...state }) => ({
+      ...state,
       ...(failingSince === undefined ? {} : { failingSince: corrected(failingSince) }),
       endpoints: endpoints.map(({ since, ...endpoint }) =>
         since === undefined ? endpoint : { ...endpoint, since: corrected(since) },
@@ -226,24 +222,24 @@ export class MetricsPage {
     }));
   }
 
-  #named(lanes: readonly LaneFacts[]): readonly (readonly [string, LaneFacts])[] {
-    const byId = new Map(lanes.map((lane) => [lane.destination, lane]));
-    return this.#tools.settings().destinations.flatMap(({ id, name }) => {
-      const lane = byId.get(id);
-      return lane === undefined ? [] : [[name, lane] as const];
+  #named(states: readonly DestinationState[]): readonly (readonly [string, DestinationState])[] {
+    const byId = new Map(states.map((state) => [state.destination, state]));
+    return this.#dependencies.settings().destinations.flatMap(({ id, name }) => {
+      const state = byId.get(id);
+      return state === undefined ? [] : [[name, state] as const];
     });
   }
 
-  #namedCounts() {
-    const { counts, settings } = this.#tools;
+  #namedMetrics() {
+    const { registry, settings } = this.#dependencies;
     const { destinations } = settings();
-    return destinations.map(({ id, name }) => [name, counts.forDestination(id)] as const);
+    return destinations.map(({ id, name }) => [name, registry.forDestination(id)] as const);
   }
 
-  #ofProcess(): MetricFamily[] {
+  #processMetrics(): MetricFamily[] {
     const { p50, p99 } = this.#loop.delay();
     const { user, system } = process.cpuUsage();
-    const labels = { version: this.#tools.version, node: process.versions.node };
+    const labels = { version: this.#dependencies.version, node: process.versions.node };
     return [
       singleGauge(
         'millrace_event_loop_delay_p50_seconds',
@@ -274,19 +270,23 @@ export class MetricsPage {
 }
 
 interface StoreReading {
-  readonly statement: LedgerReport;
-  readonly lanes: readonly QueueStats[];
+  readonly report: LedgerReport;
+  readonly stats: readonly QueueStats[];
   readonly size: LogSize;
 }
 
-function requestMetrics(counts: MetricsRegistry, { discarded, clock }: UnattributedCalls): MetricFamily[] {
+function requestMetrics(registry: MetricsRegistry, { discarded, clock }: UnattributedCalls): MetricFamily[] {
   const reasons = Object.entries(discarded).map(([reason, value]) => ({ labels: { reason }, value }));
   return [
-    counter('millrace_requests_total', 'Requests of the receiving API by class of status.', counts.answers()),
+    counter(
+      'millrace_requests_total',
+      'Requests of the receiving API by class of status.',
+      registry.answers(),
+    ),
     counter(
       'millrace_refused_requests_total',
       'Requests of the receiving API that were refused, by code.',
-      counts.refused(),
+      registry.refused(),
     ),
     counter(
       'millrace_unattributed_calls_total',
@@ -298,12 +298,13 @@ function requestMetrics(counts: MetricsRegistry, { discarded, clock }: Unattribu
       { labels: { reason: 'skewed' }, value: clock.skewed },
     ]),
     {
-      ...{ name: 'millrace_commit_duration_seconds', type: 'histogram' },
+      name: 'millrace_commit_duration_seconds',
+      type: 'histogram',
       help: 'From asking the event log to store a group of calls to its being on stable storage.',
-      samples: [counts.commits.read({})],
+      samples: [registry.commits.read({})],
     },
     counter('millrace_failed_commits_total', 'Groups of calls that could not be stored.', [
-      { labels: {}, value: counts.failedCommits },
+      { labels: {}, value: registry.failedCommits },
     ]),
   ];
 }

@@ -10,24 +10,22 @@ import type {
   PendingPage,
   PendingQuery,
 } from '../../src/ports/delivery-queue.ts';
-import { countRevived, progressOf, putOnDisk } from './backlog.ts';
 import {
   assertOpen,
+  countersOfDestination,
   type MemoryContents,
-  type MemoryDeadLetter,
   type Opening,
-  type PendingSet,
+  type StoredDeadLetter,
 } from './contents.ts';
-import { countersOfDestination } from './ledger.ts';
+import { addRedelivered, addSet, newDeliveries, progressOf } from './delivery-queue.ts';
 
-/** Walks over everything: meant for tests and a page somebody looks at. */
 export function openHistory(contents: MemoryContents): DeliveryHistories {
   return {
     async read(positions) {
       return positions.map((position) => historyOf(contents, position));
     },
     async findPending(query, max, below = Number.POSITIVE_INFINITY) {
-      return pendingOf(contents, query, { max, below });
+      return findPending(contents, query, { max, below });
     },
     async progress(origin) {
       return progressOf(contents, origin);
@@ -35,7 +33,7 @@ export function openHistory(contents: MemoryContents): DeliveryHistories {
   };
 }
 
-function pendingOf(
+function findPending(
   { sets }: MemoryContents,
   { destinations, tried }: PendingQuery,
   { max, below }: { readonly max: number; readonly below: Position },
@@ -54,21 +52,22 @@ function pendingOf(
 function historyOf(contents: MemoryContents, position: Position): EventHistory | undefined {
   const record = contents.events.get(position);
   if (record === undefined) return undefined;
-  const ids = [...new Set([...record.owed, ...otherDestinations(contents, position)])].sort((a, b) => a - b);
+  const ids = new Set([...record.owed, ...replayDestinations(contents, position)]);
   return {
-    deliveries: ids.map((destination) => deliveryOf(contents, destination, position)),
+    deliveries: [...ids]
+      .sort((a, b) => a - b)
+      .map((destination) => deliveryOf(contents, destination, position)),
     skipped: record.skipped.toSorted((a, b) => a.destination - b.destination),
   };
 }
 
-/** Whoever was owed it once more has left something of it here: every delivery is pending, or dead, or was requested. */
-function otherDestinations(contents: MemoryContents, position: Position): number[] {
+/** Destinations that an event was replayed to: each has a pending delivery, a dead letter or an attempt of it. */
+function replayDestinations(contents: MemoryContents, position: Position): number[] {
   const { sets, letters, failures, accepted } = contents;
   return [
     ...[...sets.values()].filter(({ deliveries }) => deliveries.has(position)),
-    ...[...letters, ...failures, ...(accepted.get(position) ?? [])].filter(
-      (one) => one.position === position,
-    ),
+    ...[...letters, ...failures].filter((one) => one.position === position),
+    ...(accepted.get(position) ?? []),
   ].map(({ destination }) => destination);
 }
 
@@ -80,7 +79,7 @@ function deliveryOf(contents: MemoryContents, destination: number, position: Pos
   return { destination, ...stateOf(contents, destination, position), attempts };
 }
 
-/** What an adapter on disk remembers of a request. */
+/** The fields of an attempt that an adapter on disk keeps. */
 function storedForm({ latencyMs, outcome, ...attempt }: Attempt): Attempt {
   const { notBefore: _, ...rest } = outcome;
   const isAccepted = outcome.kind === 'accepted';
@@ -104,40 +103,40 @@ function stateOf(
   return letter === undefined ? { state: 'delivered' } : { state: 'dead', reason: letter.reason };
 }
 
-/** A page begins at a place in the order of burial, counted from the end. */
+/** A cursor counts letters from the newest. */
 export function openDeadLetters(contents: MemoryContents, holder: Opening): DeadLetterQueue {
   return {
     async list(query, limit, from = '0') {
-      const found = contents.letters.filter(matchesQuery(query)).reverse();
+      const found = contents.letters.filter(predicateOf(query)).reverse();
       const end = Number(from) + limit;
       const letters = found.slice(Number(from), end).map(({ origin: _, ...letter }) => letter);
       return end < found.length ? { letters, next: String(end) } : { letters };
     },
 
     async count(query) {
-      return { count: contents.letters.filter(matchesQuery(query)).length };
+      return { count: contents.letters.filter(predicateOf(query)).length };
     },
 
     async redeliver({ query, now, before = now, origin }) {
       assertOpen(contents, holder);
-      const old = { ...query, to: Math.min(query.to ?? before, before) };
-      const going = new Set(contents.letters.filter(matchesQuery(old)));
-      contents.letters = contents.letters.filter((letter) => !going.has(letter));
-      for (const letter of going) reviveLetter(contents, letter, now);
-      if (origin !== undefined && going.size > 0) countRevived(contents, origin, going.size);
-      return { count: going.size };
+      const isOld = predicateOf({ ...query, to: Math.min(query.to ?? before, before) });
+      const going = contents.letters.filter(isOld);
+      contents.letters = contents.letters.filter((letter) => !isOld(letter));
+      for (const letter of going) redeliverLetter(contents, letter, now);
+      if (origin !== undefined && going.length > 0) addRedelivered(contents, origin, going.length);
+      return { count: going.length };
     },
   };
 }
 
-function matchesQuery({
+function predicateOf({
   destinations,
   reason,
   from = 0,
   to = Number.POSITIVE_INFINITY,
   only,
-}: DeadLetterQuery) {
-  return (letter: DeadLetter): boolean =>
+}: DeadLetterQuery): (letter: DeadLetter) => boolean {
+  return (letter) =>
     destinations.includes(letter.destination) &&
     (reason === undefined || letter.reason === reason) &&
     letter.at >= from &&
@@ -146,19 +145,20 @@ function matchesQuery({
       only.some((one) => one.destination === letter.destination && one.position === letter.position));
 }
 
-function reviveLetter(
+function redeliverLetter(
   contents: MemoryContents,
-  { destination, position, reason, origin }: MemoryDeadLetter,
+  { destination, position, reason, origin }: StoredDeadLetter,
   now: number,
 ): void {
   const { dead } = countersOfDestination(contents, destination);
   const left = dead.get(reason)! - 1;
   if (left === 0) dead.delete(reason);
   else dead.set(reason, left);
-  const deliveries = new Map([[position, { position, rounds: 0 }]]);
-  const set: PendingSet = {
-    ...{ id: ++contents.lastSet, destination, origin, dueAt: now, holder: undefined, deliveries },
-  };
-  contents.sets.set(set.id, set);
-  putOnDisk(contents, set);
+  addSet(contents, {
+    destination,
+    origin,
+    dueAt: now,
+    holder: undefined,
+    deliveries: newDeliveries([position]),
+  });
 }

@@ -10,7 +10,6 @@ import type {
 } from '../../src/ports/settings-store.ts';
 import { assertOpen, type MemoryContents, type Opening, type RecordEntry } from './contents.ts';
 
-/** The operator's records in memory. */
 export function openSettings(contents: MemoryContents, holder: Opening): SettingsStore {
   return {
     async load() {
@@ -54,7 +53,7 @@ function recordsOf<Of>(records: ReadonlyMap<string, RecordEntry<Of>>, areGone: b
   return [...records.values()].filter(({ isGone }) => isGone === areGone).map(({ record }) => record);
 }
 
-/** A copy as a disk would give it back: the records are data, and nobody else may change what is stored. */
+/** A copy, as a disk would give it back, so that no caller can change the contents. */
 function copyOf<T>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T;
 }
@@ -74,13 +73,13 @@ function remove(
   }
 }
 
-/** Names are never forgotten, so their number is also the newest id. */
+/** Names are never forgotten, so the number of names is also the newest id. */
 function putSource({ sourceRecords }: MemoryContents, record: SourceRecord): void {
   const id = sourceRecords.get(record.name)?.record.id ?? sourceRecords.size + 1;
   sourceRecords.set(record.name, { record: { ...record, id }, isGone: false });
 }
 
-/** Compared as values: the order of keys is no change, the order of endpoints is (deliveries know them by place). */
+/** The order of keys is no change; the order of endpoints is one, as deliveries refer to endpoints by index. */
 function putDestination({ destinationRecords }: MemoryContents, record: DestinationRecord): void {
   const known = destinationRecords.get(record.name);
   const { id = destinationRecords.size + 1, version = 0 } = known?.record ?? {};
@@ -107,7 +106,7 @@ function pageOf(
   };
 }
 
-/** The health of endpoints in memory, as a disk would give it back. */
+/** Kept as JSON, as a disk would give it back. */
 export function openEndpointHealths(contents: MemoryContents, holder: Opening): EndpointHealthStore {
   const { endpointHealths } = contents;
   return {

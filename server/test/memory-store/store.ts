@@ -1,33 +1,30 @@
-import type { Duration } from '../../src/model/time.ts';
-import { DAY } from '../../src/model/time.ts';
+import { DAY, type Duration } from '../../src/model/time.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
-import { openBacklog } from './backlog.ts';
-import type { MemoryContents } from './contents.ts';
-import { emptyContents, NO_OPENING } from './contents.ts';
+import { emptyContents, type MemoryContents, NO_OPENING } from './contents.ts';
+import { openDeliveryQueue } from './delivery-queue.ts';
 import { openEventLog } from './event-log.ts';
 import { openDeadLetters, openHistory } from './history.ts';
 import { openEndpointHealths, openSettings } from './settings.ts';
 
-export type { MemoryContents } from './contents.ts';
-export { emptyContents } from './contents.ts';
+export { emptyContents, type MemoryContents } from './contents.ts';
 
 export interface MemoryStoreOptions {
   /**
-   * A repeated (source, messageId) is a duplicate while `Batch.receivedAt` is less than this after the stored one's.
-   * Default 24 hours (spec/specification.md, "Duplicates").
+   * A repeated (source, messageId) is a duplicate for this long after the stored event arrived. Default 24 hours
+   * (spec/specification.md, "Duplicates").
    */
   readonly dedupeWindow?: Duration;
-  /** What is "on disk". Default: nothing. */
+  /** What stands for the disk; empty by default. */
   readonly contents?: MemoryContents;
 }
 
 /**
- * The store without a disk: the executable description of the ports, and what the receiving path is measured with when
- * the disk is not the question. It keeps every promise but one: nothing survives the process.
+ * The ports of the store as plain maps: their executable description. It keeps every promise except that nothing survives the
+ * process, and it is not fast: most operations walk over everything stored.
  *
- * Opening a second store on the same contents is a restart after a crash. The earlier store is then a process that is
- * gone: its results are ignored, and everything else it tries to write rejects with a `StorageError`.
+ * A second store opened on the same contents stands for a restart after a crash. The first store then stands for a dead
+ * process: its results are ignored, and everything else it tries to write rejects with a `StorageError`.
  */
 export function openMemoryStore(options: MemoryStoreOptions = {}): Store {
   const contents = options.contents ?? emptyContents();
@@ -35,7 +32,7 @@ export function openMemoryStore(options: MemoryStoreOptions = {}): Store {
   contents.holder = holder;
   return {
     log: openEventLog(contents, holder, options.dedupeWindow ?? DAY),
-    queue: openBacklog(contents, holder),
+    queue: openDeliveryQueue(contents, holder),
     settings: openSettings(contents, holder),
     history: openHistory(contents),
     deadLetters: openDeadLetters(contents, holder),
@@ -48,7 +45,7 @@ export function openMemoryStore(options: MemoryStoreOptions = {}): Store {
       );
     },
 
-    /** What it holds stays as it is, like the sets of a crashed process, and is adopted by the next one. */
+    /** Its sets stay held, like those of a crashed process, until the next store recovers them. */
     async stop() {
       if (contents.holder === holder) contents.holder = NO_OPENING;
     },

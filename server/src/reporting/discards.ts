@@ -6,8 +6,8 @@ import type { ClockErrorCounts, DiscardCounters, DiscardedCall, DiscardSampler }
 import type { DiscardSample, UnattributedCalls } from './contract.ts';
 
 /**
- * Counters in memory: they begin at zero with every start and are no part of the ledger's sums. Reasons and codes come
- * from `spec/errors.json` and never from a client, so their number is bounded.
+ * In-memory counters of calls without a source. They start at zero with every start and are no part of the ledger. Reasons and
+ * codes come from `spec/errors.json` and never from a client, so their number is bounded.
  */
 export class UnattributedCallCounters implements DiscardCounters {
   readonly #discarded = new Map<string, number>();
@@ -41,20 +41,20 @@ function addCount(counts: Map<string, number>, name: string, n: number): void {
   counts.set(name, (counts.get(name) ?? 0) + n);
 }
 
-/** What a write key is called by clients, and by people who put one where it does not belong; without case and signs. */
+/** Names of fields that hold a write key, in lower case and letters only. */
 const KEY_FIELD_NAMES: readonly string[] = ['writekey', 'apikey', 'authorization'];
 
-/** A shorter key is masked where it is all of a text; inside of others it may be part of any word. */
+/** A shorter key is masked only where it is a whole text, because inside a text it may be part of a word. */
 const MIN_SEARCHED_LENGTH = 8;
 
-/** Keys have no other characters. */
+/** Write keys are ASCII. */
 const ASCII = 128;
 
 type WriteKeyOwner = Pick<Source, 'writeKeys'>;
 
 /**
- * Writes calls without write keys: neither the value of a field that is named like one, nor a key of a source, wherever it stands.
- * `sources` gives those there are now, and the same array as long as they are the same.
+ * Writes calls with their write keys masked: the values of fields named like one, and the keys of sources anywhere in a text.
+ * `sources` returns the same array while the sources are the same.
  */
 export class WriteKeyRedactor {
   readonly #sources: () => readonly WriteKeyOwner[];
@@ -64,7 +64,7 @@ export class WriteKeyRedactor {
     this.#sources = sources;
   }
 
-  /** The call as compact JSON. Throws where it is nested too deep to be written. */
+  /** The call as compact JSON. Throws a `RangeError` when it is nested too deep. */
   stringify(call: Json): string {
     const { whole, inside } = this.#currentIndex();
     const text = JSON.stringify(call, (name, value: Json) => {
@@ -95,15 +95,15 @@ function indexOf(sources: readonly WriteKeyOwner[]): WriteKeyIndex {
   return { sources, whole: new Set(keys), inside: new WriteKeyMatcher(long) };
 }
 
-/** Finds keys anywhere in JSON, in one pass however many there are. A regular expression of them takes seconds to be made. */
+/** Finds many keys in JSON in one pass. A regular expression of them takes seconds to compile. */
 class WriteKeyMatcher {
   readonly #keys = new Set<string>();
-  /** By the first characters of keys, the lengths there are; the longest first, as one key may begin with another. */
+  /** The lengths of keys by their first characters; the longest first, because one key may begin with another. */
   readonly #lengths = new Map<string, number[]>();
-  /** 1 where a key begins with these two characters, so that most places need no look at the map. */
+  /** 1 where a key begins with these two characters; saves most lookups in the map. */
   readonly #starts = new Uint8Array(ASCII * ASCII);
 
-  /** As JSON writes them. */
+  /** `keys` as JSON writes them, without the quotes. */
   constructor(keys: readonly string[]) {
     for (const key of keys) {
       this.#keys.add(key);
@@ -142,25 +142,25 @@ class WriteKeyMatcher {
 }
 
 function isKeyName(name: string): boolean {
-  // A longer one with all its signs is no name for a key.
+  // A longer name is not in the list, whatever its signs.
   return name.length <= 20 && KEY_FIELD_NAMES.includes(name.toLowerCase().replace(/[^a-z]/g, ''));
 }
 
-/** Four characters tell which key it is, where it is long enough not to be guessed from them. */
+/** Shows four characters of a long key, enough to recognise it and too few to guess it. */
 function hintOf(value: Json): string {
   return typeof value === 'string' ? `…${maskSecret(value).hint ?? ''}` : '…';
 }
 
-/** Kept for each reason of each source: enough to see a pattern. */
+/** Samples of each source and reason: enough to see a pattern. */
 const SAMPLES_PER_REASON = 5;
 
-/** As much as is kept of what an endpoint answered. spec/specification.md, "Timeout". */
+/** The same limit as for the answers of endpoints. spec/specification.md, "Timeout". */
 const MAX_CALL_LENGTH = 4096;
 
-/** Characters of all samples together. Beyond it the source and reason that has been quiet for longest is forgotten. */
+/** Characters of all samples together. Beyond it the samples of the source and reason longest without a new one go. */
 const MAX_CHARACTERS = 2 * 1024 * 1024;
 
-/** While samples of a reason are fresher than this, another one is not worth being written down. */
+/** The least time between two samples of a full group, because formatting a call costs time. */
 const MIN_SAMPLE_INTERVAL = SECOND;
 
 interface SampleGroup {
@@ -171,17 +171,17 @@ interface SampleGroup {
 }
 
 /**
- * The last discarded calls of every source and reason, in memory: they begin anew with every start, as they are people's
- * data that nobody asked to have stored. Their number and size is bounded whatever is sent.
+ * The last discarded calls of every source and reason. They are in memory only, because they are personal data that was never
+ * accepted, and are lost on restart. Their number and size are bounded.
  */
 export class DiscardSamples implements DiscardSampler {
-  /** By source and reason, those that were added to last at the end. */
+  /** By source and reason; the group that got the latest sample is last. */
   readonly #groups = new Map<string, SampleGroup>();
   #characters = 0;
   readonly #redactor: WriteKeyRedactor;
 
-  constructor(mask: WriteKeyRedactor) {
-    this.#redactor = mask;
+  constructor(redactor: WriteKeyRedactor) {
+    this.#redactor = redactor;
   }
 
   add({ source, reason, at, call }: DiscardedCall): void {
@@ -220,7 +220,7 @@ export class DiscardSamples implements DiscardSampler {
       const text = this.#redactor.stringify(call());
       return { call: text.slice(0, MAX_CALL_LENGTH), cut: text.length > MAX_CALL_LENGTH };
     } catch {
-      // Nested too deep to be written; what is known is the reason.
+      // Nested too deep; the sample has only its reason.
       return { call: '', cut: true };
     }
   }

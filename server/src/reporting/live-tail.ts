@@ -16,18 +16,18 @@ import type {
   TailOptions,
 } from './contract.ts';
 
-function matchesFilter(filter: TailFilter, happening: Activity): boolean {
+function matchesFilter(filter: TailFilter, activity: Activity): boolean {
   const { source, destination, type, failed = false } = filter;
-  if (source !== undefined && happening.source !== source) return false;
-  if (destination !== undefined && (happening.kind !== 'settled' || happening.destination !== destination))
+  if (source !== undefined && activity.source !== source) return false;
+  if (destination !== undefined && (activity.kind !== 'settled' || activity.destination !== destination))
     return false;
-  if (type !== undefined && (happening.kind === 'discarded' || happening.event.type !== type)) return false;
-  return !failed || isFailure(happening);
+  if (type !== undefined && (activity.kind === 'discarded' || activity.event.type !== type)) return false;
+  return !failed || isFailure(activity);
 }
 
-function isFailure(happening: Activity): boolean {
-  if (happening.kind === 'settled') return happening.decision.kind !== 'delivered';
-  return happening.kind === 'discarded';
+function isFailure(activity: Activity): boolean {
+  if (activity.kind === 'settled') return activity.decision.kind !== 'delivered';
+  return activity.kind === 'discarded';
 }
 
 /** The fields of an event that a client sees who did not ask for bodies. */
@@ -128,25 +128,22 @@ function attemptData({ endpoint, startedAt, latencyMs, outcome }: Attempt): Tail
   };
 }
 
-/**
- * Characters that may wait for one viewer, while what was written before is on its way: some thousand lines, so that a
- * viewer who reads loses nothing when a large batch is stored.
- */
+/** Characters that may wait for one client: some thousand lines, so that a client that reads survives a large batch. */
 const MAX_WAITING = 512 * 1024;
 
 const GREETING = ': watching\n\n';
 const HEARTBEAT_COMMENT = ': still here\n\n';
 
 /**
- * Somebody who watches over one connection, and is never waited for.
+ * One connection that watches. The server never waits for it.
  *
  * ```
  *            flush                    write is false
  *   reading ───────▶ text is written ───────────────▶ behind ──drained──▶ reading
- *                                                       │ lines wait, up to a bound; beyond it they are counted,
- *                                                       └ and the viewer is told how many, at the place they are missing
+ *                                                       │ lines wait, up to a bound; beyond it they are dropped and
+ *                                                       └ counted, and a `lost` event takes their place
  * ```
- * A viewer who reads nothing at all for a minute is cut off by the listener.
+ * The HTTP server closes a connection that reads nothing for a minute.
  */
 export class TailClient implements ResponseStream {
   readonly options: TailOptions;
@@ -157,12 +154,12 @@ export class TailClient implements ResponseStream {
   #isBehind = false;
   #isOver = false;
 
-  constructor(wish: TailOptions, left: () => void) {
-    this.options = wish;
-    this.#onGone = left;
+  constructor(options: TailOptions, onGone: () => void) {
+    this.options = options;
+    this.#onGone = onGone;
   }
 
-  /** Once something is lost, everything is until the viewer has been told: what is missing is missing in one place. */
+  /** After a loss everything is lost until the client is told, so that one `lost` event covers one gap. */
   get hasRoom(): boolean {
     return this.#lost === 0 && this.#waiting.length < MAX_WAITING;
   }
@@ -176,7 +173,7 @@ export class TailClient implements ResponseStream {
   }
 
   flush(): void {
-    // Before the head is on its way, lines wait.
+    // Lines wait until the head of the answer is sent.
     if (this.#client === undefined || this.#isBehind) return;
     if (this.#waiting === '' && this.#lost === 0) return;
     const text =
@@ -186,7 +183,7 @@ export class TailClient implements ResponseStream {
     this.#write(text);
   }
 
-  /** A viewer that is behind needs no sign of life, and its silence is what tells the listener that it does not read. */
+  /** None while the client is behind, so that the HTTP server notices a client that does not read. */
   heartbeat(): void {
     if (!this.options.mayWatch()) this.end();
     else if (!this.#isBehind) this.#write(HEARTBEAT_COMMENT);
@@ -222,22 +219,21 @@ export class TailClient implements ResponseStream {
   }
 }
 
-/** Each may have a megabyte of text in memory and costs a line of JSON for what it wants to see. */
+/** Each client may hold a megabyte of text in memory. */
 const MAX_CLIENTS = 20;
 
-/** So that neither a proxy nor the viewer takes a quiet connection for a dead one. */
+/** Short enough that neither a proxy nor the client takes a quiet connection for a dead one. */
 const HEARTBEAT_INTERVAL: Duration = 15 * SECOND;
 
 export interface LiveTailDependencies {
   readonly clock: Clock;
-  /** Who watches all the time, beside the viewers. */
+  /** Sees every activity, beside the clients. */
   readonly observer?: Observer | undefined;
 }
 
 /**
- * Lets people watch what happens. While nobody does it costs nothing: whoever makes things happen asks `watching` first, and
- * gets nothing. A happening becomes text once, however many see it, and with the whole event only where somebody wants that.
- * Nobody who watches is ever waited for: see `Viewer`.
+ * The live tail. It costs nothing without clients: `watching` is undefined then, and callers skip building the activity. An
+ * activity is formatted once for all clients, and with its whole event only if a client wants bodies.
  */
 export class LiveTail {
   readonly #clock: Clock;
@@ -256,55 +252,55 @@ export class LiveTail {
 
   readonly watching: CurrentObserver = () => this.#watching;
 
-  /** A new viewer, as the body of an answer; `full` when there are too many. */
+  /** The body of an answer for a new client; `full` when there are too many. */
   readonly open: OpenTail = (options) => {
     if (this.#clients.size >= MAX_CLIENTS) return 'full';
-    const viewer = new TailClient(options, () => this.#removeClient(viewer));
-    this.#clients.add(viewer);
-    if (this.#stopped) viewer.end();
+    const client = new TailClient(options, () => this.#removeClient(client));
+    this.#clients.add(client);
+    if (this.#stopped) client.end();
     this.#watching = this.#permanentObserver === undefined ? this.#sendToClients : this.#sendToAll;
     this.#cancelHeartbeat ??= this.#clock.after(HEARTBEAT_INTERVAL, this.#sendHeartbeats);
-    return viewer;
+    return client;
   };
 
-  /** Ends the answer of every viewer, and of whoever still comes. Idempotent. */
+  /** Ends the stream of every client, later ones included. Idempotent. */
   stop(): void {
     this.#stopped = true;
-    for (const viewer of this.#clients) viewer.end();
+    for (const client of this.#clients) client.end();
   }
 
-  readonly #sendToAll: Observer = (happening) => {
-    this.#permanentObserver?.(happening);
-    this.#sendToClients(happening);
+  readonly #sendToAll: Observer = (activity) => {
+    this.#permanentObserver?.(activity);
+    this.#sendToClients(activity);
   };
 
-  readonly #sendToClients: Observer = (happening) => {
-    const lines = new TailEventText(happening, this.#clock);
-    for (const viewer of this.#clients) {
-      if (!matchesFilter(viewer.options, happening)) continue;
-      if (viewer.hasRoom) viewer.add(viewer.options.body ? lines.whole : lines.short);
-      else viewer.drop();
+  readonly #sendToClients: Observer = (activity) => {
+    const lines = new TailEventText(activity, this.#clock);
+    for (const client of this.#clients) {
+      if (!matchesFilter(client.options, activity)) continue;
+      if (client.hasRoom) client.add(client.options.body ? lines.whole : lines.short);
+      else client.drop();
       this.#flushSoon();
     }
   };
 
-  /** A commit makes hundreds of things happen at once, which are one write to each viewer. */
+  /** One write per client for the hundreds of activities of a commit. */
   #flushSoon(): void {
     if (this.#flushesSoon) return;
     this.#flushesSoon = true;
     setImmediate(() => {
       this.#flushesSoon = false;
-      for (const viewer of this.#clients) viewer.flush();
+      for (const client of this.#clients) client.flush();
     });
   }
 
   readonly #sendHeartbeats = (): void => {
     this.#cancelHeartbeat = this.#clock.after(HEARTBEAT_INTERVAL, this.#sendHeartbeats);
-    for (const viewer of this.#clients) viewer.heartbeat();
+    for (const client of this.#clients) client.heartbeat();
   };
 
-  #removeClient(viewer: TailClient): void {
-    this.#clients.delete(viewer);
+  #removeClient(client: TailClient): void {
+    this.#clients.delete(client);
     if (this.#clients.size > 0) return;
     this.#watching = this.#permanentObserver;
     this.#cancelHeartbeat?.();
@@ -312,25 +308,25 @@ export class LiveTail {
   }
 }
 
-/** The text of one happening, made when the first viewer wants it. */
+/** The text of one activity, formatted on first use. */
 class TailEventText {
-  readonly #happening: Activity;
+  readonly #activity: Activity;
   readonly #clock: Clock;
   #short: string | undefined;
   #whole: string | undefined;
 
-  constructor(happening: Activity, clock: Clock) {
-    this.#happening = happening;
+  constructor(activity: Activity, clock: Clock) {
+    this.#activity = activity;
     this.#clock = clock;
   }
 
   get short(): string {
-    this.#short ??= formatTailEvent(this.#happening, { at: this.#clock.now(), body: false });
+    this.#short ??= formatTailEvent(this.#activity, { at: this.#clock.now(), body: false });
     return this.#short;
   }
 
   get whole(): string {
-    this.#whole ??= formatTailEvent(this.#happening, { at: this.#clock.now(), body: true });
+    this.#whole ??= formatTailEvent(this.#activity, { at: this.#clock.now(), body: true });
     return this.#whole;
   }
 }

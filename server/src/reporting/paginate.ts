@@ -4,7 +4,7 @@ import type { DeliveryHistories, EventHistory } from '../ports/delivery-queue.ts
 import type { EventLog, StoredEvent } from '../ports/event-log.ts';
 import type { Page, PageStart } from './contract.ts';
 
-/** Lets so many go on at once; the others wait for their turn, in the order they came. */
+/** Runs at most `atOnce` tasks at the same time; the others wait in the order they came. */
 export class Semaphore {
   #free: number;
   readonly #waiting: (() => void)[] = [];
@@ -13,14 +13,14 @@ export class Semaphore {
     this.#free = atOnce;
   }
 
-  /** Resolves or rejects as `work` does, which begins when its turn has come. */
+  /** Runs `work` when a slot is free; resolves or rejects as it does. */
   async run<Value>(work: () => Promise<Value>): Promise<Value> {
     if (this.#free > 0) this.#free--;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
     try {
       return await work();
     } finally {
-      // The turn goes to the next one directly, so that nobody who comes now can take it before.
+      // The slot goes to the next in the queue directly, so that a new caller cannot take it first.
       const next = this.#waiting.shift();
       if (next === undefined) this.#free++;
       else next();
@@ -28,33 +28,33 @@ export class Semaphore {
   }
 }
 
-/** Somewhere to look, the newest first: as `EventLog.find` and `History.pending` answer. */
+/** Lists positions, the newest first, as `EventLog.find` and `DeliveryHistories.findPending` do. */
 export type PositionLister = (below: Position | undefined) => Promise<{
   readonly positions: readonly Position[];
   readonly next?: Position;
-  /** Positions passed; as many as were found when absent. */
+  /** Positions passed; equal to the number of positions when absent. */
   readonly scanned?: number;
   readonly reachedAt?: Time;
 }>;
 
-/** One entry of a page, in its place within its event. */
+/** One entry of a page. */
 export interface PageEntry<Entry> {
   readonly entry: Entry;
-  /** The lane, where an event may have several entries. */
+  /** Present where an event may have several entries, one per lane. */
   readonly lane?: number;
 }
 
 export interface PageSource<Entry> {
   readonly list: PositionLister;
-  /** Whether the event is one of those looked for. */
+  /** True when the event matches the query. */
   readonly accepts: (stored: StoredEvent) => boolean;
-  /** What the event gives, by lane; nothing where it is none of those looked for after all. */
+  /** The entries of an event in the order of their lanes; empty when none of them matches. */
   readonly entriesOf: (position: Position, stored: StoredEvent, known: EventHistory) => PageEntry<Entry>[];
 }
 
 export interface PageLimits {
   readonly limit: number;
-  /** Looks no further from then on, whatever was found. */
+  /** The search stops at this time, whatever it has found. */
   readonly until: Monotonic;
   readonly from?: PageStart;
 }
@@ -67,34 +67,34 @@ export interface PaginationDependencies {
 
 /** Events read at once. */
 const READ_BATCH = 500;
-/** Positions this close mostly lie in one piece of the store, which is read as a whole. */
+/** Positions this close mostly lie in one chunk of the store, which is read as a whole. */
 const PIECE_SPAN = 500;
-/** Pieces read at once: few enough to be still at hand when it is asked what became of their events. */
+/** Chunks read at once: few enough to be still cached when the histories of their events are read. */
 const MAX_PIECES = 12;
-/** Histories asked for at once. Each is a few small reads, and commits wait meanwhile. */
+/** Histories read at once. Each takes a few small reads, and commits wait meanwhile. */
 const HISTORY_BATCH = 25;
-/** Characters of a page, about: failed requests are kept with their answers, and there may be twenty for each delivery. */
+/** Approximate characters of a page. A delivery may have twenty failed requests, each kept with its answer. */
 const MAX_PAGE_CHARACTERS = 4 * 1024 * 1024;
 
 /**
- * One page of a search: looks, reads, asks what became of what it has read, until the page is full or the time is over.
- * Never more in memory than a page and the portion just read. Events that arrive meanwhile are above all of it.
+ * One page of a search: lists positions, reads events and histories until the page is full or the time is over. Memory holds
+ * one page and one batch of events. Events that arrive meanwhile are newer than the page.
  */
 export async function paginate<Entry>(
-  way: PageSource<Entry>,
-  bounds: PageLimits,
-  tools: PaginationDependencies,
+  source: PageSource<Entry>,
+  limits: PageLimits,
+  dependencies: PaginationDependencies,
 ): Promise<Page<Entry>> {
-  const page = new PageBuilder<Entry>(bounds);
-  let below = bounds.from?.below;
+  const page = new PageBuilder<Entry>(limits);
+  let below = limits.from?.below;
   let searched = 0;
   for (;;) {
-    const found = await way.list(below);
+    const found = await source.list(below);
     const { positions, scanned = positions.length } = found;
     for (const portion of splitByPiece(positions)) {
-      const stop = await fillPage(page, portion, { way, bounds, tools });
+      const stop = await fillPage(page, portion, { source, limits, dependencies });
       if (stop === undefined) continue;
-      // Positions lie about evenly among those that were passed.
+      // An estimate: positions lie about evenly among those that were passed.
       const share = (positions.indexOf(portion[0]!) + stop.read) / positions.length;
       searched += Math.round(scanned * share);
       return { data: page.data, next: stop.next, searched, ...searchedToField(stop.reachedAt) };
@@ -102,7 +102,7 @@ export async function paginate<Entry>(
     searched += scanned;
     if (found.next === undefined) return { data: page.data, searched };
     below = found.next;
-    if (tools.now() >= bounds.until)
+    if (dependencies.now() >= limits.until)
       return { data: page.data, next: { below }, searched, ...searchedToField(found.reachedAt) };
   }
 }
@@ -132,26 +132,26 @@ export function splitByPiece(positions: readonly Position[]): Position[][] {
 }
 
 interface PageContext<Entry> {
-  readonly way: PageSource<Entry>;
-  readonly bounds: PageLimits;
-  readonly tools: PaginationDependencies;
+  readonly source: PageSource<Entry>;
+  readonly limits: PageLimits;
+  readonly dependencies: PaginationDependencies;
 }
 
-/** Where a page ends, before the end of what there is. */
+/** The end of a page before the end of the list. */
 interface PageEnd {
   readonly next: PageStart;
-  /** Positions of the portion that were dealt with. */
+  /** Positions of the batch that were processed. */
   readonly read: number;
   readonly reachedAt: Time | undefined;
 }
 
-/** Adds what a portion gives; where to go on when the page is full or the time over. */
+/** Adds the entries of a batch. Returns the end of the page when it is full or the time is over. */
 async function fillPage<Entry>(
   page: PageBuilder<Entry>,
   positions: readonly Position[],
-  { way, bounds, tools }: PageContext<Entry>,
+  { source, limits, dependencies }: PageContext<Entry>,
 ): Promise<PageEnd | undefined> {
-  const events = await tools.log.read(positions);
+  const events = await dependencies.log.read(positions);
   const stop = (next: PageStart, read: number): PageEnd => ({
     next,
     read,
@@ -159,24 +159,26 @@ async function fillPage<Entry>(
   });
   const accepted = positions.flatMap((position, nth) => {
     const stored = events[nth];
-    return stored !== undefined && way.accepts(stored) ? [{ position, stored, nth }] : [];
+    return stored !== undefined && source.accepts(stored) ? [{ position, stored, nth }] : [];
   });
   for (let from = 0; from < accepted.length; from += HISTORY_BATCH) {
     const some = accepted.slice(from, from + HISTORY_BATCH);
-    const known = await tools.history.read(some.map(({ position }) => position));
+    const known = await dependencies.history.read(some.map(({ position }) => position));
     for (const [at, { position, stored, nth }] of some.entries()) {
       const history = known[at];
       if (history === undefined) continue;
-      const full = page.add(position, way.entriesOf(position, stored, history));
+      const full = page.add(position, source.entriesOf(position, stored, history));
       if (full !== undefined) return stop(full, nth);
     }
     const last = some.at(-1)!;
-    if (page.isFull || tools.now() >= bounds.until) return stop({ below: last.position }, last.nth + 1);
+    if (page.isFull || dependencies.now() >= limits.until)
+      return stop({ below: last.position }, last.nth + 1);
   }
-  return tools.now() >= bounds.until ? stop({ below: positions.at(-1)! }, positions.length) : undefined;
+  return dependencies.now() >= limits.until
+    ? stop({ below: positions.at(-1)! }, positions.length)
+    : undefined;
 }
 
-/** A page that is being filled. */
 class PageBuilder<Entry> {
   readonly data: Entry[] = [];
   readonly #limit: number;
@@ -192,7 +194,7 @@ class PageBuilder<Entry> {
     return this.data.length >= this.#limit || this.#characters >= MAX_PAGE_CHARACTERS;
   }
 
-  /** Adds the entries of an event; the place of the first that has no room. */
+  /** Adds the entries of an event. Returns the start of the next page when not all of them fit. */
   add(position: Position, entries: readonly PageEntry<Entry>[]): PageStart | undefined {
     let last: number | undefined;
     for (const { entry, lane } of entries) {

@@ -29,7 +29,7 @@ import type {
 import { type PageLimits, type PageSource, type PositionLister, paginate, Semaphore } from './paginate.ts';
 import { deliveryTrace, eventTrace, type RecordNames, recordNames } from './trace.ts';
 
-/** The cheapest first: an event is read out of its bytes when it is looked at, and most are ruled out by their source. */
+/** The cheapest test comes first: `stored.event` parses the event on first use, and the source rules out most events. */
 export function matchesEvent(stored: StoredEvent, query: EventQuery): boolean {
   const { source, type, userId, anonymousId, event, from, to } = query;
   if (source !== undefined && stored.source !== source) return false;
@@ -57,7 +57,7 @@ export function matchesDelivery(
   return query.reason === undefined || query.reason === (reason ?? attempts.at(-1)?.outcome.reason);
 }
 
-/** How deliveries are shown, by the records as they are now. */
+/** Converts deliveries to their views, with the names of the current records. */
 class DeliveryViews {
   readonly #names: RecordNames;
   readonly #destinations: ReadonlyMap<string, Destination>;
@@ -102,31 +102,31 @@ class DeliveryViews {
   }
 }
 
-/** How long one request looks. What was found by then is the page, and `next` goes on. */
+/** The time one request searches. The page holds what was found by then, and `next` continues. */
 const TIME_LIMIT: Duration = SECOND;
 
-/** Events of one commit arrived within this, and are found by the last of them (ports/event-log.ts, `Batch.receivedAt`). */
+/** The longest time between events of one commit; the log finds them by the last one (`Batch.receivedAt`). */
 const COMMIT_SPAN: Duration = MINUTE;
 
-/** Searches that go on at the same time: they read where calls are to be written. Others wait. */
+/** Concurrent searches, because they share the store's thread with commits. Others wait. */
 const MAX_CONCURRENT = 2;
 
-/** Deliveries looked for at once. */
+/** Pending deliveries listed at once. */
 const PENDING_BATCH = 500;
-/** Dead letters taken at once. */
+/** Dead letters listed at once. */
 const LETTER_BATCH = 500;
-/** Events of one user that dead letters are looked for by; of one who has more, dead letters are read instead. */
+/** Dead letters of a user with more events than this are found by reading the dead letters. */
 const MAX_EVENTS_OF_USER = 5000;
-/** Histories of dead letters asked for at once. */
+/** Histories of dead letters read at once. */
 const HISTORY_BATCH = 50;
-/** Characters of a page, about: see walk.ts. */
+/** Approximate characters of a page, as in paginate.ts. */
 const MAX_PAGE_CHARACTERS = 4 * 1024 * 1024;
 
-/** A dead letter that is sought. */
+/** A dead letter that matches the query. */
 interface MatchingLetter {
   readonly letter: DeadLetter;
   readonly stored: StoredEvent | undefined;
-  /** Its place among those that were looked at together. */
+  /** Its index in the batch that was read. */
   readonly nth: number;
 }
 
@@ -138,18 +138,18 @@ export interface SearchDependencies {
   readonly clock: Pick<Clock, 'monotonic'>;
 }
 
-/** Looks through everything stored, a page at a time. Rejects with a `StorageError`. */
+/** Searches events and deliveries, a page at a time. Methods reject with a `StorageError`. */
 export class SearchService {
-  readonly #tools: SearchDependencies;
+  readonly #dependencies: SearchDependencies;
   readonly #semaphore = new Semaphore(MAX_CONCURRENT);
 
-  constructor(tools: SearchDependencies) {
-    this.#tools = tools;
+  constructor(dependencies: SearchDependencies) {
+    this.#dependencies = dependencies;
   }
 
-  /** The events that are like this, those stored last first. */
+  /** Matching events, the newest first. */
   async events(query: EventQuery, wanted: PageRequest<PageStart>): Promise<Page<EventTrace>> {
-    const names = recordNames(this.#tools.settings());
+    const names = recordNames(this.#dependencies.settings());
     const way: PageSource<EventTrace> = {
       list: this.#eventLister(query, likenessOf(query)),
       accepts: (stored) => matchesEvent(stored, query),
@@ -158,9 +158,9 @@ export class SearchService {
     return await this.#paginate(way, wanted);
   }
 
-  /** The deliveries that are like this, those of the events stored last first. For dead ones `dead` is the quick way. */
+  /** Matching deliveries, those of the newest events first. For dead ones `dead` is faster. */
   async deliveries(query: DeliveryQuery, wanted: PageRequest<PageStart>): Promise<Page<DeliverySummary>> {
-    const shown = new DeliveryViews(this.#tools.settings());
+    const shown = new DeliveryViews(this.#dependencies.settings());
     const way: PageSource<DeliverySummary> = {
       list: this.#deliveryLister(query),
       accepts: (stored) => matchesEvent(stored, query),
@@ -175,7 +175,7 @@ export class SearchService {
     return await this.#paginate(way, wanted);
   }
 
-  /** Dead letters, the last given up first; `from` and `to` are about when that was. */
+  /** Matching dead letters, the latest first; `from` and `to` bound the time of death. */
   dead(query: DeliveryQuery, wanted: PageRequest<string>): Promise<Page<DeliverySummary, string>> {
     return this.#semaphore.run(() => this.#dead(query, wanted));
   }
@@ -184,7 +184,7 @@ export class SearchService {
     { from, to, reason, destination, state: _, ...event }: DeliveryQuery,
     { limit, from: begin }: PageRequest<string>,
   ): Promise<Page<DeliverySummary, string>> {
-    const { deadLetters, clock } = this.#tools;
+    const { deadLetters, clock } = this.#dependencies;
     const until = clock.monotonic() + TIME_LIMIT;
     const destinations = this.#lanesOf(destination);
     const only = await this.#deliveriesOfUser(event, destinations, until - TIME_LIMIT / 2);
@@ -204,7 +204,7 @@ export class SearchService {
       const room = Math.min(HISTORY_BATCH, limit - data.length);
       const page = await deadLetters.list(query, isAny ? room : LETTER_BATCH, next);
       const found = await this.#matchingLetters(page.letters, event);
-      // What has no room any more is found again by the next page.
+      // Letters without room on this page are found again by the next one.
       const taken = found.slice(0, room);
       const shown = await this.#viewsOf(taken);
       data.push(...shown);
@@ -224,10 +224,10 @@ export class SearchService {
     return { data, next, searched, ...(searchedTo === undefined ? {} : { searchedTo }) };
   }
 
-  /** Those whose events are like this, each with its place among all. */
+  /** The letters whose events match. */
   async #matchingLetters(letters: readonly DeadLetter[], query: EventQuery): Promise<MatchingLetter[]> {
-    const events = await this.#tools.log.read(letters.map(({ position }) => position));
-    // Of an event that is gone nothing can be said, so it is none of those that somebody describes.
+    const events = await this.#dependencies.log.read(letters.map(({ position }) => position));
+    // An event that is gone matches only a query without conditions on events.
     const isAny = isAnyEvent(query);
     return letters.flatMap((letter, nth) => {
       const stored = events[nth];
@@ -235,7 +235,7 @@ export class SearchService {
     });
   }
 
-  /** The deliveries that may be meant where they are those of one user who is quickly found. */
+  /** All deliveries of the user in the query; undefined without a user, or when there are too many to list in time. */
   async #deliveriesOfUser({ userId, anonymousId }: EventQuery, lanes: readonly number[], until: Monotonic) {
     if (userId === undefined && anonymousId === undefined) return undefined;
     const look = this.#eventLister(
@@ -248,21 +248,22 @@ export class SearchService {
       const found = await look(below);
       positions.push(...found.positions);
       below = found.next;
-      if (positions.length > MAX_EVENTS_OF_USER || this.#tools.clock.monotonic() >= until) return undefined;
+      if (positions.length > MAX_EVENTS_OF_USER || this.#dependencies.clock.monotonic() >= until)
+        return undefined;
     } while (below !== undefined);
     return lanes.flatMap((destination) => positions.map((position) => ({ destination, position })));
   }
 
   async #viewsOf(letters: readonly MatchingLetter[]): Promise<DeliverySummary[]> {
-    const { history, settings } = this.#tools;
+    const { history, settings } = this.#dependencies;
     const known = await history.read(letters.map(({ letter }) => letter.position));
     const shown = new DeliveryViews(settings());
     return letters.map(({ letter, stored }, nth) => shown.letter(letter, stored, known[nth]));
   }
 
-  /** By the user, or by the time: a user is in an index, and whatever else is asked for is mostly ruled out by the store. */
+  /** Lists by user, which is indexed, or by time; the store rules out most events that do not match the rest. */
   #eventLister({ userId, from, to }: EventQuery, like: EventPrefilter): PositionLister {
-    const { log } = this.#tools;
+    const { log } = this.#dependencies;
     if (userId !== undefined) return (below) => log.find({ userId }, below);
     const range = {
       from: from ?? 0,
@@ -272,9 +273,9 @@ export class SearchService {
     return (below) => log.find(range, below);
   }
 
-  /** By what is pending rather than by what is stored, where that is asked for; few users have many events, though. */
+  /** Lists pending sets for the pending states, else events. With a user it lists events: users have few. */
   #deliveryLister(query: DeliveryQuery): PositionLister {
-    const { history } = this.#tools;
+    const { history } = this.#dependencies;
     const { userId, anonymousId, state, destination } = query;
     const isOfOne = userId !== undefined || anonymousId !== undefined;
     const lanes = this.#lanesOf(destination);
@@ -286,16 +287,16 @@ export class SearchService {
     return (below) => history.findPending(pending, PENDING_BATCH, below);
   }
 
-  /** Of a destination, or of all; also of those that were removed, as what they were owed is still there. */
+  /** The lanes of a destination, or of all. Removed destinations are included: their deliveries are still stored. */
   #lanesOf(destination: number | undefined): readonly number[] {
-    const { destinations, gone } = this.#tools.settings();
+    const { destinations, gone } = this.#dependencies.settings();
     return [...destinations, ...gone.destinations]
       .filter(({ id }) => (destination ?? id) === id)
       .flatMap(everyLaneIdOf);
   }
 
   #paginate<Entry>(way: PageSource<Entry>, { limit, from }: PageRequest<PageStart>): Promise<Page<Entry>> {
-    const { log, history, clock } = this.#tools;
+    const { log, history, clock } = this.#dependencies;
     return this.#semaphore.run(() => {
       const until = clock.monotonic() + TIME_LIMIT;
       const bounds: PageLimits = from === undefined ? { limit, until } : { limit, until, from };
@@ -304,7 +305,7 @@ export class SearchService {
   }
 }
 
-/** What an event is asked for that a store can often tell without reading it. */
+/** The conditions that a store can often check without reading the event. */
 function likenessOf({
   source,
   type,

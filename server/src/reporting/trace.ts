@@ -21,13 +21,13 @@ export interface TraceDependencies {
   readonly samples: () => readonly DiscardSample[];
 }
 
-/** Where is my event? Rejects with a `StorageError`. `source`: only what this one sent. */
+/** The life of a messageId; with `source`, only of the events this source sent. Rejects with a `StorageError`. */
 export async function traceMessage(
   messageId: string,
   source: string | undefined,
-  tools: TraceDependencies,
+  dependencies: TraceDependencies,
 ): Promise<Trace> {
-  const { log, history } = tools;
+  const { log, history } = dependencies;
   const positions: Position[] = [];
   let below: Position | undefined;
   do {
@@ -37,7 +37,7 @@ export async function traceMessage(
   } while (below !== undefined);
   const [events, histories] = await Promise.all([log.read(positions), history.read(positions)]);
   const damaged = new Set(await log.damaged(positions.filter((_, nth) => events[nth] === undefined)));
-  const names = recordNames(tools.settings());
+  const names = recordNames(dependencies.settings());
   const traced = events.flatMap((stored, nth): TraceEntry[] => {
     const [known, position] = [histories[nth], positions[nth]!];
     if (stored !== undefined && known !== undefined) return [eventTrace(position, { stored, known, names })];
@@ -45,8 +45,8 @@ export async function traceMessage(
     const deliveries = known?.deliveries.map((delivery) => deliveryTrace(position, delivery, names));
     return [{ verdict: 'damaged', deliveries: deliveries ?? [] }];
   });
-  const discards = tools.samples().filter(mentionsId(messageId)).map(discardTrace);
-  // Nobody knows whose a damaged event is, so that it is shown to everybody who asks for its id.
+  const discards = dependencies.samples().filter(mentionsId(messageId)).map(discardTrace);
+  // The source of a damaged event is unknown, so every query for its id shows it.
   const isWanted = (one: TraceEntry) =>
     source === undefined || one.verdict === 'damaged' || one.source === source;
   const data = [...traced, ...discards].filter(isWanted);
@@ -55,7 +55,7 @@ export async function traceMessage(
 
 export interface RecordNames {
   readonly source: (id: number) => string;
-  /** Of a lane. */
+  /** By the id of a lane. */
   readonly destination: (id: number) => string;
 }
 
@@ -65,7 +65,7 @@ export interface TraceInput {
   readonly names: RecordNames;
 }
 
-/** Names as in the ledger, those of removed records among them. */
+/** Names as in the ledger, those of removed records included. */
 export function recordNames({ sources, destinations, gone }: SettingsSnapshot): RecordNames {
   const nameOf = (records: readonly { id: number; name: string }[], id: number) =>
     records.find((record) => record.id === id)?.name ?? `#${id}`;
@@ -111,7 +111,7 @@ export function deliveryTrace(
   };
 }
 
-/** Samples are cut, so they are searched as text; the id as JSON writes it cannot stand there by chance. */
+/** Searches the text of a sample, because a sample may be cut and would not parse. */
 function mentionsId(messageId: string): (sample: DiscardSample) => boolean {
   const written = `"messageId":${JSON.stringify(messageId)}`;
   return ({ call }) => call.includes(written);

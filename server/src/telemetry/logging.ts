@@ -5,8 +5,8 @@ import type { Logger, LogLevel } from '../ports/logger.ts';
 import type { Observer } from '../ports/telemetry.ts';
 
 /**
- * JSON lines on stderr, or wherever `write` leads; results of a program belong on stdout. What strangers wrote stands in them
- * with escapes for every character that a terminal would obey or not show.
+ * JSON lines on stderr, or to `destination`. Control characters and invisible ones are escaped, because log lines contain text
+ * of strangers and end up in terminals.
  */
 export function createLogger(
   level: LogLevel,
@@ -20,7 +20,7 @@ export function createLogger(
       formatters: { level: (label) => ({ level: label }) },
       messageKey: 'event',
       errorKey: 'error',
-      // The last line of defence: none of these has a reason to be among the facts of a log line.
+      // A last line of defence: no log line should have these fields.
       redact: {
         paths: ['writeKey', 'sharedSecret', 'secret', 'token', 'authorization', 'body'],
         censor: '[redacted]',
@@ -30,10 +30,7 @@ export function createLogger(
   );
 }
 
-/**
- * A log line for each round of each delivery, for whoever has asked for so many lines; what is said at the level `info` is
- * one line a minute for a destination that fails. `next` is told as before.
- */
+/** Logs a line at the level `debug` for each round of attempts and passes every activity on to `next`. */
 export function deliveryLogger(logger: Logger, next: Observer | undefined): Observer {
   return (happening) => {
     next?.(happening);

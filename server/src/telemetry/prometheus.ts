@@ -1,6 +1,6 @@
 import type { Duration } from '../model/time.ts';
 
-/** One measured value with the labels that tell it from the others of its name. */
+/** One value of a metric, identified by its labels. */
 export interface MetricSample {
   readonly labels: MetricLabels;
   readonly value: number;
@@ -8,7 +8,7 @@ export interface MetricSample {
 
 export type MetricLabels = Readonly<Record<string, string>>;
 
-/** Everything of one name. Those without samples are printed too: what a name means is the same before it is used. */
+/** All samples of one name. A family without samples is printed too, with its help. */
 export type MetricFamily =
   | {
       readonly name: string;
@@ -23,16 +23,16 @@ export type MetricFamily =
       readonly samples: readonly HistogramSample[];
     };
 
-/** How often a value was at most so large. */
+/** A cumulative histogram. */
 export interface HistogramSample {
   readonly labels: MetricLabels;
-  /** Upper bounds in rising order, each with how many values were not above it. The one without a bound is `count`. */
+  /** Upper bounds, ascending, each with the number of values up to it. `count` is the bucket without a bound. */
   readonly buckets: readonly { readonly atMost: number; readonly n: number }[];
   readonly sum: number;
   readonly count: number;
 }
 
-/** What Prometheus wants to be told of the text. */
+/** The media type of `formatMetrics`. */
 export const PROMETHEUS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
 /** The text format of Prometheus, version 0.0.4. */
@@ -68,10 +68,10 @@ function escapeText(text: string): string {
 
 const SECONDS = 1000;
 
-/** Counts durations by how long they are: one addition each, whatever their number. */
+/** A histogram of durations. Adding one costs a short scan and two additions. */
 export class Histogram {
   readonly #bounds: readonly Duration[];
-  /** One more than there are bounds: the last is for what is above all of them. */
+  /** One more than there are bounds; the last counts durations above all of them. */
   readonly #counts: Float64Array;
   #sum = 0;
 
@@ -89,7 +89,7 @@ export class Histogram {
     this.#sum += duration;
   }
 
-  /** In seconds, as Prometheus wants all times. */
+  /** In seconds, the unit of Prometheus. */
   read(labels: MetricLabels): HistogramSample {
     let count = 0;
     const buckets = this.#bounds.map((bound, place) => {

@@ -5,7 +5,7 @@ import type { EventLog } from '../ports/event-log.ts';
 import type { DeliveryRecorder, MetricsRecorder } from '../ports/telemetry.ts';
 import { Histogram, type MetricLabels, type MetricSample } from './prometheus.ts';
 
-/** A commit costs a sync: from a fast disk to one that is about to fail. */
+/** A commit takes one sync: from a fast disk to one that is about to fail. */
 const COMMIT_BOUNDS: readonly Duration[] = [
   ...[0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500],
   ...[SECOND, 2.5 * SECOND, 5 * SECOND, 10 * SECOND],
@@ -17,7 +17,7 @@ const ATTEMPT_BOUNDS: readonly Duration[] = [
   ...[SECOND, 2.5 * SECOND, 5 * SECOND, 10 * SECOND],
 ];
 
-/** From the healthy path to the end of the retry window. */
+/** From a first success to the end of the retry window. */
 const DELIVERY_BOUNDS: readonly Duration[] = [
   ...[5, 10, 25, 50, 100, 250, 500],
   ...[SECOND, 2.5 * SECOND, 5 * SECOND, 10 * SECOND, 30 * SECOND],
@@ -30,15 +30,15 @@ interface Counter {
 }
 
 /**
- * Numbers in memory that begin at zero with every start, which is what Prometheus expects of a counter. The names they are
- * counted under are of this program's own words, so their number is bounded whatever clients and endpoints do.
+ * In-memory counters and histograms for the metrics page. They are lost on restart, as Prometheus expects of counters. Labels
+ * never come from clients or endpoints, so their number is bounded.
  */
 export class MetricsRegistry implements MetricsRecorder {
   readonly commits = new Histogram(COMMIT_BOUNDS);
   failedCommits = 0;
   /** By the first digit of the status. */
   readonly #answers = new Float64Array(10);
-  /** Those of a refused request are there from the beginning, so that the first of a kind shows as a rise. */
+  /** Every code of a refused request is there from the beginning, so that the first one shows as a rise. */
   readonly #refused = new Map(Object.keys(catalogue.request).map((code) => [code, 0]));
   readonly #destinations = new Map<number, DestinationMetrics>();
 
@@ -78,7 +78,7 @@ export class MetricsRegistry implements MetricsRecorder {
 export class DestinationMetrics implements DeliveryRecorder {
   readonly requests = new Histogram(ATTEMPT_BOUNDS);
   readonly deliveries = new Histogram(DELIVERY_BOUNDS);
-  /** By what the outcome is called; statuses of one class share their labels and are added up when they are read. */
+  /** By the reason of the outcome; statuses of one class share their labels and are added up when they are read. */
   readonly #attempts = new Map<string, Counter>();
 
   attemptEnded(arrivedAt: Monotonic, attempts: readonly Attempt[], decision: Decision, now: Monotonic): void {
@@ -101,7 +101,7 @@ export class DestinationMetrics implements DeliveryRecorder {
   }
 }
 
-/** Of statuses only the class: an endpoint may answer with any of nine hundred. */
+/** Statuses by class: an endpoint may answer with any of nine hundred. */
 function labelsOf({ kind, reason }: Attempt['outcome']): MetricLabels {
   return { outcome: kind, reason: reasonLabel(reason) };
 }
@@ -111,14 +111,14 @@ export function reasonLabel(reason: string): string {
   return reason.replace(/^(status_\d)\d\d$/, '$1xx');
 }
 
-/** The same log, and how long each of its commits takes is measured. Costs a commit one promise, and an event nothing. */
+/** Wraps the log to measure each commit. Costs one promise per commit and nothing per event. */
 export function instrumentLog(
   log: Pick<EventLog, 'append'>,
   measures: Pick<MetricsRecorder, 'committed'>,
 ): Pick<EventLog, 'append'> {
   return {
     append: async (batch) => {
-      // A commit may take less than a millisecond, which is as fine as the clock of the program goes.
+      // `performance.now`, because the clock of the program has whole milliseconds and a commit may take less.
       const askedAt = performance.now();
       let isStored = false;
       try {

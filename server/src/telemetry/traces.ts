@@ -1,10 +1,10 @@
 import type { Position } from '../model/event.ts';
 import type { TraceContexts } from '../ports/telemetry.ts';
 
-/** Events whose traces are remembered; a few megabytes. Of what is older, and after a restart, no trace is forwarded. */
+/** Events whose traces are kept, in a few megabytes. Older events, and those from before a restart, have none. */
 const MAX_TRACEPARENTS = 10_000;
 
-/** In memory and not with the event: the event is what the client sent and goes to customers, and a trace is about one request. */
+/** Kept apart from the event: an event is the client's data and goes to customers, a trace belongs to one request. */
 export class RecentTraceparents implements TraceContexts {
   readonly #byPosition = new Map<Position, string>();
 

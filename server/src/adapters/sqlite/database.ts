@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../ports/event-log.ts';
-import { databaseUri, walPath } from './data-folder/files.ts';
+import { databaseUri, syncPath, walPath } from './data-folder/files.ts';
 import { migrate, refuseForeign } from './schema.ts';
 
 /** Before it, SQLite could lose a commit when two connections of a file wrote and checkpointed at the same moment. */
@@ -39,7 +39,7 @@ export function openDatabase(folder: string, { isNew = false, check }: OpenOptio
     // The checkpointer does this on its own thread: inline it would stall a commit by 16 to 47 ms now and then.
     database.exec('pragma wal_autocheckpoint = 0');
     migrate(database);
-    syncFolder(folder);
+    syncPath(folder);
     return database;
   } catch (error) {
     database?.close();
@@ -81,16 +81,6 @@ function rewriteAndSync(path: string): void {
       }
       at += read;
     }
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
-}
-
-/** The names of new files are on stable storage only when the folder is. */
-export function syncFolder(folder: string): void {
-  const handle = openSync(folder, 'r');
-  try {
     fsyncSync(handle);
   } finally {
     closeSync(handle);

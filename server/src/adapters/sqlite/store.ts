@@ -1,5 +1,4 @@
 import type { Event, Position } from '../../model/event.ts';
-import type { Ledger } from '../../model/ledger.ts';
 import {
   findLineOffsets,
   type JsonLine,
@@ -8,31 +7,16 @@ import {
   offsetsOf,
 } from '../../model/serialized-event.ts';
 import { DAY, type Duration, type Monotonic } from '../../model/time.ts';
-import type { ClockMark } from '../../ports/clock.ts';
 import type {
   Claim,
   DeadLetterQueue,
   DeliveryHistories,
   DeliveryQueue,
-  DeliveryResult,
+  EndpointHealthStore,
   HeldDelivery,
   PendingSetId,
-  QueueStats,
-  ReplayProgress,
-  ReplaySlice,
-  SettleResult,
 } from '../../ports/delivery-queue.ts';
-import type {
-  AppendResult,
-  Batch,
-  EventLog,
-  LogQuery,
-  LogSize,
-  PositionPage,
-  RangeSize,
-  Retention,
-  StoredEvent,
-} from '../../ports/event-log.ts';
+import type { Batch, EventLog, LogQuery, PositionPage, StoredEvent } from '../../ports/event-log.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { SettingsStore } from '../../ports/settings-store.ts';
 import type { Store } from '../../ports/store.ts';
@@ -42,6 +26,7 @@ import { ledgerOf } from './ledger.ts';
 import { type AppendMessage, decodeAppended } from './log/dedupe.ts';
 import { hashIds, type KeyHash, keyHash } from './log/key-hash.ts';
 import type { ReadAnswer } from './log/log-tables.ts';
+import type { ClaimAnswer } from './queue/pending.ts';
 import { encodeResults } from './queue/result-codec.ts';
 import { WriterThread } from './writer-thread.ts';
 
@@ -50,16 +35,16 @@ export interface SqliteStoreOptions {
   readonly folder: string;
   /** How long a (source, messageId) is remembered. Default: 24 h. */
   readonly dedupeWindow?: Duration;
-  /** Bytes of memory that the filters of sealed keys may take, two a key. Default: 64 MB. Beyond it disk is read. */
+  /** Bytes of memory for the filters of sorted runs, two a key. Default: 64 MB. Beyond it the disk is read. */
   readonly filterMemory?: number;
-  /** Told of what happens to the files beside what is asked of them. */
+  /** Hears of changes to the files that no request caused. */
   readonly logger?: Pick<Logger, 'info' | 'warn' | 'error'>;
 }
 
 export interface SqliteStore extends Store {
-  /** Why nothing can be stored or read, as long as the files are not in their place; empty otherwise. */
+  /** Why nothing can be stored or read while the files are not in their place; empty otherwise. */
   readonly problems: () => readonly string[];
-  /** Lets go of everything at once, in the middle of whatever is being written, as the end of the process would. */
+  /** Ends the writer thread in the middle of its work, as the end of the process would. */
   abandon(): Promise<void>;
 }
 
@@ -69,24 +54,21 @@ export interface SqliteStore extends Store {
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
   const { folder, dedupeWindow = DAY } = options;
-  const condition = new FolderStatus(folder, options.logger);
+  const status = new FolderStatus(folder, options.logger);
   const filterMemory = options.filterMemory ?? 64 * 1024 * 1024;
-  const thread = new WriterThread({ folder, dedupeWindow, filterMemory }, condition.changed);
+  const thread = new WriterThread({ folder, dedupeWindow, filterMemory }, status.changed);
   const { keySecret, lastMark, isMarkDamaged } = await thread.ready;
-  condition.opened(isMarkDamaged);
-  const { problems } = condition;
+  status.opened(isMarkDamaged);
+  const { problems } = status;
   const backups = new BackupRunner(folder, problems);
   return {
     problems,
-    log: new SqliteEventLog(thread, keyHash(keySecret), dedupeWindow),
-    queue: new SqliteDeliveryQueue(thread),
+    log: eventLogOf(thread, keyHash(keySecret), dedupeWindow),
+    queue: deliveryQueueOf(thread),
     settings: settingsOf(thread),
-    history: historyOf(thread),
-    deadLetters: deadLettersOf(thread),
-    endpointHealth: {
-      load: () => thread.request('loadHealth'),
-      save: (healths) => thread.request('saveHealth', healths),
-    },
+    history: deliveryHistoriesOf(thread),
+    deadLetters: deadLetterQueueOf(thread),
+    endpointHealth: endpointHealthOf(thread),
     ...(lastMark === undefined ? {} : { lastClockMark: lastMark }),
     backup: (folder, progress) => backups.make(folder, progress),
     stop: async () => {
@@ -100,96 +82,73 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   };
 }
 
-/** Events erased in one transaction. */
+/** Events erased in one transaction, so that commits do not wait for a user with a million events. */
 const ERASE_BATCH = 1000;
 
-class SqliteEventLog implements EventLog {
-  readonly #thread: WriterThread;
-  readonly #hash: KeyHash;
-  readonly #dedupeWindow: Duration;
+function eventLogOf(thread: WriterThread, hash: KeyHash, dedupeWindow: Duration): EventLog {
+  const find = (query: LogQuery, below?: Position): Promise<PositionPage> =>
+    thread.request('find', below === undefined ? { query } : { query, below });
+  return {
+    append: async (batch) => {
+      const message = encodeBatch(batch, hash, dedupeWindow);
+      return decodeAppended(await thread.request('append', message, [message.lines.buffer as ArrayBuffer]));
+    },
+    read: async (positions) => {
+      if (positions.length === 0) return [];
+      return decodeEvents(await thread.request('read', Float64Array.from(positions)), positions.length);
+    },
+    damaged: (positions) => thread.request('damaged', positions),
+    find,
+    erase: async (userId) => {
+      let events = 0;
+      let below: Position | undefined;
+      do {
+        const found = await find({ userId }, below);
+        for (let from = 0; from < found.positions.length; from += ERASE_BATCH) {
+          const positions = found.positions.slice(from, from + ERASE_BATCH);
+          events += await thread.request('erase', Float64Array.from(positions));
+        }
+        below = found.next;
+      } while (below !== undefined);
+      await thread.scrub();
+      return events;
+    },
+    maintain: (now, retention, budget, mark) => {
+      const message = { now, retention, budget };
+      return thread.request('maintain', mark === undefined ? message : { ...message, mark });
+    },
+    size: () => thread.request('size'),
+    rangeSize: (range, from) => thread.request('rangeSize', { range, from }),
+  };
+}
 
-  constructor(thread: WriterThread, hash: KeyHash, dedupeWindow: Duration) {
-    this.#dedupeWindow = dedupeWindow;
-    this.#thread = thread;
-    this.#hash = hash;
-  }
-
-  async append(batch: Batch): Promise<AppendResult> {
-    const append = this.#encode(batch);
-    return decodeAppended(await this.#thread.request('append', append, [append.lines.buffer as ArrayBuffer]));
-  }
-
-  #encode(batch: Batch): AppendMessage {
-    const { events } = batch;
-    const sources = new Uint32Array(events.length);
-    for (let index = 0; index < events.length; index++) sources[index] = events[index]!.source;
-    const { keys, users } = hashIds(this.#hash, events);
-    const lines = events.map((event) => event.line ?? lineOf(event.json));
-    const windows = events.some((event) => event.dedupeWindow !== undefined)
-      ? { windows: Float64Array.from(events, (event) => event.dedupeWindow ?? this.#dedupeWindow) }
-      : {};
-    return {
-      batch: batch.id,
-      receivedAt: batch.receivedAt,
-      events: events.length,
-      lines: joinLines(lines),
-      starts: offsetsOf(lines),
-      sources,
-      keys,
-      users,
-      ...windows,
-      owed: batch.owed.map(({ destination, state, indexes }) => ({
-        destination,
-        held: state === 'held',
-        indexes: Uint32Array.from(indexes),
-      })),
-      skipped: batch.skipped.map((skipped) => ({ ...skipped, indexes: Uint32Array.from(skipped.indexes) })),
-      received: batch.received,
-    };
-  }
-
-  async read(positions: readonly Position[]): Promise<(StoredEvent | undefined)[]> {
-    if (positions.length === 0) return [];
-    const message = await this.#thread.request('read', Float64Array.from(positions));
-    return decodeEvents(message, positions.length);
-  }
-
-  damaged(positions: readonly Position[]): Promise<readonly Position[]> {
-    return this.#thread.request('damaged', positions);
-  }
-
-  async find(query: LogQuery, below?: Position): Promise<PositionPage> {
-    return await this.#thread.request('find', below === undefined ? { query } : { query, below });
-  }
-
-  async erase(userId: string): Promise<number> {
-    let events = 0;
-    let below: Position | undefined;
-    do {
-      const found = await this.find({ userId }, below);
-      // In slices, so that commits do not wait for a user who was here a million times.
-      for (let from = 0; from < found.positions.length; from += ERASE_BATCH) {
-        const positions = Float64Array.from(found.positions.slice(from, from + ERASE_BATCH));
-        events += await this.#thread.request('erase', positions);
-      }
-      below = found.next;
-    } while (below !== undefined);
-    await this.#thread.scrub();
-    return events;
-  }
-
-  maintain(now: Monotonic, retention: Retention, budget: Duration, mark?: ClockMark): Promise<boolean> {
-    const message = { now, retention, budget, ...(mark === undefined ? {} : { mark }) };
-    return this.#thread.request('maintain', message);
-  }
-
-  size(): Promise<LogSize> {
-    return this.#thread.request('size');
-  }
-
-  rangeSize(range: { readonly from: Monotonic; readonly to: Monotonic }, from: Position): Promise<RangeSize> {
-    return this.#thread.request('rangeSize', { range, from });
-  }
+function encodeBatch(batch: Batch, hash: KeyHash, dedupeWindow: Duration): AppendMessage {
+  const { events } = batch;
+  const sources = new Uint32Array(events.length);
+  for (let index = 0; index < events.length; index++) sources[index] = events[index]!.source;
+  const { keys, users } = hashIds(hash, events);
+  const lines = events.map((event) => event.line ?? lineOf(event.json));
+  const windows = events.some((event) => event.dedupeWindow !== undefined)
+    ? { windows: Float64Array.from(events, (event) => event.dedupeWindow ?? dedupeWindow) }
+    : {};
+  return {
+    batch: batch.id,
+    receivedAt: batch.receivedAt,
+    events: events.length,
+    lines: joinLines(lines),
+    starts: offsetsOf(lines),
+    sources,
+    keys,
+    users,
+    ...windows,
+    owed: batch.owed.map(({ destination, state, indexes }) => ({
+      destination,
+      held: state === 'held',
+      indexes: Uint32Array.from(indexes),
+    })),
+    skipped: batch.skipped.map((skipped) => ({ ...skipped, indexes: Uint32Array.from(skipped.indexes) })),
+    received: batch.received,
+  };
 }
 
 function decodeEvents({ lines, sources, times }: ReadAnswer, n: number): (StoredEvent | undefined)[] {
@@ -198,12 +157,12 @@ function decodeEvents({ lines, sources, times }: ReadAnswer, n: number): (Stored
   return Array.from({ length: n }, (_, index) => {
     const [from, to] = [starts[index]!, starts[index + 1]! - 1];
     if (from === to) return undefined;
-    // A copy: one that waits for a slow endpoint must not keep hundreds of others in memory.
+    // A copy, so that an event waiting for a slow endpoint does not keep the bytes of hundreds of others in memory.
     return new StoredLine(sources[index]!, times[index]!, Buffer.from(bytes.subarray(from, to)));
   });
 }
 
-/** Parsed when somebody looks: parsing is most of what reading costs, and not every reader wants the event itself. */
+/** An event that is parsed at the first look: parsing is most of the cost of a read, and not every reader needs it. */
 class StoredLine implements StoredEvent, JsonLine {
   readonly source: number;
   readonly arrivedAt: Monotonic;
@@ -221,7 +180,7 @@ class StoredLine implements StoredEvent, JsonLine {
     return this.bytes.length;
   }
 
-  /** Itself: thousands of them wait in memory, and each object more is paid by the garbage collector. */
+  /** The object itself: thousands of events wait in memory, and each further object costs the garbage collector. */
   get line(): JsonLine {
     return this;
   }
@@ -232,53 +191,31 @@ class StoredLine implements StoredEvent, JsonLine {
   }
 }
 
-class SqliteDeliveryQueue implements DeliveryQueue {
-  readonly #thread: WriterThread;
+function deliveryQueueOf(thread: WriterThread): DeliveryQueue {
+  return {
+    stats: () => thread.request('stats'),
+    claim: async (destination, max, now) =>
+      decodeClaim(await thread.request('claim', { destination, max, now })),
+    settle: (results) => {
+      const message = encodeResults(results);
+      return thread.request('settle', message, [message.delivered.buffer as ArrayBuffer]);
+    },
+    makeDue: (destination, now) => thread.request('makeDue', { destination, now }),
+    expire: (destination, before, reason) => thread.request('expire', { destination, before, reason }),
+    enqueue: (slice) => thread.request('enqueue', slice),
+    recoverOrphans: () => thread.request('recoverOrphans'),
+    ledger: async () => ledgerOf(await thread.request('ledger')),
+  };
+}
 
-  constructor(thread: WriterThread) {
-    this.#thread = thread;
+function decodeClaim({ fresh, tried, origins, nextDueAt }: ClaimAnswer): Claim {
+  const deliveries: HeldDelivery[] = [];
+  for (let at = 0; at < fresh.length; at += 2) {
+    deliveries.push({ set: fresh[at]!, delivery: { position: fresh[at + 1]!, rounds: 0 } });
   }
-
-  stats(): Promise<readonly QueueStats[]> {
-    return this.#thread.request('stats');
-  }
-
-  async claim(destination: number, max: number, now: number): Promise<Claim> {
-    const claimed = await this.#thread.request('claim', { destination, max, now });
-    const { fresh, tried, origins, nextDueAt } = claimed;
-    const deliveries: HeldDelivery[] = [];
-    for (let at = 0; at < fresh.length; at += 2) {
-      deliveries.push({ set: fresh[at]!, delivery: { position: fresh[at + 1]!, rounds: 0 } });
-    }
-    for (const held of tried) deliveries.push(held);
-    const all = origins.length === 0 ? deliveries : withOrigins(deliveries, new Map(origins));
-    return nextDueAt === undefined ? { deliveries: all } : { deliveries: all, nextDueAt };
-  }
-
-  settle(results: readonly DeliveryResult[]): Promise<SettleResult> {
-    const message = encodeResults(results);
-    return this.#thread.request('settle', message, [message.delivered.buffer as ArrayBuffer]);
-  }
-
-  makeDue(destination: number, now: number): Promise<number> {
-    return this.#thread.request('makeDue', { destination, now });
-  }
-
-  expire(destination: number, before: number, reason: string): Promise<number> {
-    return this.#thread.request('expire', { destination, before, reason });
-  }
-
-  enqueue(slice: ReplaySlice): Promise<ReplayProgress> {
-    return this.#thread.request('enqueue', slice);
-  }
-
-  recoverOrphans(): Promise<number> {
-    return this.#thread.request('recoverOrphans');
-  }
-
-  async ledger(): Promise<Ledger> {
-    return ledgerOf(await this.#thread.request('ledger'));
-  }
+  for (const held of tried) deliveries.push(held);
+  const all = origins.length === 0 ? deliveries : withOrigins(deliveries, new Map(origins));
+  return nextDueAt === undefined ? { deliveries: all } : { deliveries: all, nextDueAt };
 }
 
 function withOrigins(
@@ -291,8 +228,7 @@ function withOrigins(
   });
 }
 
-/** The main thread's end of ports/delivery-queue.ts: what became of events. */
-function historyOf(thread: WriterThread): DeliveryHistories {
+function deliveryHistoriesOf(thread: WriterThread): DeliveryHistories {
   return {
     read: (positions) => thread.request('readHistories', Float64Array.from(positions)),
     findPending: (query, max, below) =>
@@ -301,8 +237,7 @@ function historyOf(thread: WriterThread): DeliveryHistories {
   };
 }
 
-/** The main thread's end of ports/delivery-queue.ts. */
-function deadLettersOf(thread: WriterThread): DeadLetterQueue {
+function deadLetterQueueOf(thread: WriterThread): DeadLetterQueue {
   return {
     list: (query, limit, from) =>
       thread.request('listDeadLetters', from === undefined ? { query, limit } : { query, limit, from }),
@@ -312,7 +247,13 @@ function deadLettersOf(thread: WriterThread): DeadLetterQueue {
   };
 }
 
-/** The settings of the store behind a writer thread; see `Records` for what that one does. */
+function endpointHealthOf(thread: WriterThread): EndpointHealthStore {
+  return {
+    load: () => thread.request('loadHealth'),
+    save: (healths) => thread.request('saveHealth', healths),
+  };
+}
+
 function settingsOf(thread: WriterThread): SettingsStore {
   return {
     load: () => thread.request('load'),

@@ -104,7 +104,7 @@ export class Tables {
 
   /** Sets that this process has come to hold since the last call. */
   drainNewlyHeld(): PendingSetId[] {
-    return this.#queue.pending.taken();
+    return this.#queue.pending.drainNewlyHeld();
   }
 
   park(sets: readonly PendingSetId[]): void {

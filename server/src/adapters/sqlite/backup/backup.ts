@@ -3,15 +3,15 @@ import { StorageError } from '../../../ports/event-log.ts';
 import type { Backup, BackupProgress } from '../../../ports/store.ts';
 import type { BackupWorkerMessage, BackupWorkerOptions } from './worker.ts';
 
-/** Copies of the file while it is in use, one at a time, each on a thread that lives as long as it. */
+/** Makes copies of the file while it is in use, one at a time, each on a thread of its own. */
 export class BackupRunner {
   readonly #folder: string;
   readonly #problems: () => readonly string[];
-  /** Of the copy under way: its promise, and the word by which its thread is told to break off. */
-  #current: { readonly made: Promise<Backup>; readonly wish: Int32Array } | undefined;
+  /** The copy under way, and the shared word that breaks it off. */
+  #current: { readonly made: Promise<Backup>; readonly cancelFlag: Int32Array } | undefined;
   #isStopped = false;
 
-  /** `problems` says why what is in the folder now is not the store. */
+  /** `problems` says why the files in the folder are not the open store; empty while they are. */
   constructor(folder: string, problems: () => readonly string[]) {
     this.#folder = folder;
     this.#problems = problems;
@@ -26,9 +26,9 @@ export class BackupRunner {
         'another backup is being made: wait for its end, or look at it with GET /api/v1/backups',
       );
     }
-    const wish = new Int32Array(new SharedArrayBuffer(4));
-    const made = runWorker({ folder: this.#folder, into, cancelFlag: wish }, progress);
-    this.#current = { made, wish };
+    const cancelFlag = new Int32Array(new SharedArrayBuffer(4));
+    const made = runWorker({ folder: this.#folder, into, cancelFlag }, progress);
+    this.#current = { made, cancelFlag };
     try {
       return await made;
     } finally {
@@ -36,13 +36,13 @@ export class BackupRunner {
     }
   }
 
-  /** Breaks off what is under way: a copy of many gigabytes must not hold up the end of the program. */
+  /** Breaks off the copy under way: many gigabytes must not hold up the end of the program. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     if (this.#current === undefined) return;
-    const { made, wish } = this.#current;
-    Atomics.store(wish, 0, 1);
-    Atomics.notify(wish, 0);
+    const { made, cancelFlag } = this.#current;
+    Atomics.store(cancelFlag, 0, 1);
+    Atomics.notify(cancelFlag, 0);
     await made.catch(() => {});
   }
 }
@@ -54,16 +54,16 @@ function runWorker(options: BackupWorkerOptions, progress?: BackupProgress): Pro
     name: 'millrace-backup',
   });
   return new Promise((resolve, reject) => {
-    let report: BackupWorkerMessage | undefined;
-    thread.on('message', (said: BackupWorkerMessage) => {
-      if (said.kind === 'progress') progress?.(said.written, said.of);
-      else report = said;
+    let result: BackupWorkerMessage | undefined;
+    thread.on('message', (message: BackupWorkerMessage) => {
+      if (message.kind === 'progress') progress?.(message.written, message.of);
+      else result = message;
     });
     thread.on('error', (error) => reject(new StorageError(error.message, { cause: error })));
-    // Only then has it let go of every file.
+    // The thread has closed every file only when it has ended.
     thread.on('exit', () => {
-      if (report?.kind === 'done') resolve(report.backup);
-      else reject(new StorageError(report?.kind === 'failed' ? report.reason : 'the backup was broken off'));
+      if (result?.kind === 'done') resolve(result.backup);
+      else reject(new StorageError(result?.kind === 'failed' ? result.reason : 'the backup was broken off'));
     });
   });
 }

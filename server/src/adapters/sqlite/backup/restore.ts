@@ -3,25 +3,24 @@ import {
   closeSync,
   copyFileSync,
   existsSync,
-  fsyncSync,
   openSync,
   readdirSync,
   readSync,
   renameSync,
   rmSync,
-  statfsSync,
   statSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type Damage, StorageError } from '../../../ports/event-log.ts';
-import { makeFolder, restrictToOwner } from '../data-folder/folder.ts';
+import { syncPath } from '../data-folder/files.ts';
+import { freeBytes, makeFolder, takeEmptyFolder } from '../data-folder/folder.ts';
 import { writeMark } from '../data-folder/high-water-mark.ts';
 import { type ObservedProgress, readProgress } from '../installation.ts';
 import { APPLICATION_ID, FORMAT } from '../schema.ts';
 import { verifyFile } from '../upkeep/verification.ts';
 
-/** What the file is called until it has been checked and is on stable storage. */
+/** Name of the file until it has been checked and is on stable storage. */
 const UNFINISHED = 'millrace.db.restoring';
 
 const HEADER_BYTES = 100;
@@ -34,7 +33,7 @@ export interface RestoreOptions {
 
 /**
  * Copies a backup to a data folder that does not exist yet or is empty, and checks the copy: its pages, and every checksum.
- * Throws a `StorageError` whose reason says what to do; what was written is then taken away.
+ * Throws a `StorageError` whose reason says what to do, and then removes what was written.
  */
 export function restoreBackup(
   from: string,
@@ -43,20 +42,25 @@ export function restoreBackup(
 ): { readonly bytes: number; readonly damage?: Damage } {
   const file = join(from, 'millrace.db');
   const bytes = checkBackup(from, file);
-  const isNew = makeEmpty(folder);
+  const isNew = takeEmptyFolder(
+    folder,
+    makeIfMissing,
+    () =>
+      `the data folder ${folder} is not empty: name one that does not exist yet with --data, or move this one away`,
+  );
   const unfinished = join(folder, UNFINISHED);
   try {
     refuseWithoutRoom(folder, bytes);
     copyFileSync(file, unfinished);
     chmodSync(unfinished, 0o600);
-    const standing = checkPages(unfinished, from);
+    const progress = checkPages(unfinished, from);
     const damage = verifyFile(unfinished);
     if (damage !== undefined && !acceptDamage) throw damageError(damage, from);
-    sync(unfinished);
+    syncPath(unfinished);
     renameSync(unfinished, join(folder, 'millrace.db'));
-    sync(folder);
-    // A backup of an earlier version has no id, and gets its mark at its first start.
-    if (typeof standing.id === 'string') writeMark(folder, { id: standing.id, commits: standing.commits });
+    syncPath(folder);
+    // A backup of an earlier version has no id. Its first start writes the mark.
+    if (typeof progress.id === 'string') writeMark(folder, { id: progress.id, commits: progress.commits });
     return damage === undefined ? { bytes } : { bytes, damage };
   } catch (error) {
     for (const rest of ['', '-wal', '-shm']) rmSync(`${unfinished}${rest}`, { force: true });
@@ -69,7 +73,7 @@ export function restoreBackup(
   }
 }
 
-/** Looks at the head of the file alone, so that a mistake is told before gigabytes are copied; how long it is, in bytes. */
+/** Reads the file's header only, so that a mistake shows before gigabytes are copied. Returns the file's size in bytes. */
 function checkBackup(from: string, file: string): number {
   if (!existsSync(file)) {
     const found = existsSync(from) ? readdirSync(from) : [];
@@ -118,38 +122,29 @@ function readHeader(file: string): Buffer {
   }
 }
 
-function makeEmpty(folder: string): boolean {
-  if (!existsSync(folder)) {
-    makeFolder(folder);
-    return true;
-  }
-  if (readdirSync(folder).length > 0) {
-    throw new StorageError(
-      `the data folder ${folder} is not empty: name one that does not exist yet with --data, or move this one away`,
-    );
-  }
-  restrictToOwner(folder);
-  return false;
+function makeIfMissing(folder: string): boolean {
+  if (existsSync(folder)) return false;
+  makeFolder(folder);
+  return true;
 }
 
 function refuseWithoutRoom(folder: string, bytes: number): void {
-  const { bavail, bsize } = statfsSync(folder);
-  if (bavail * bsize > bytes) return;
+  if (freeBytes(folder) > bytes) return;
   throw new StorageError(
     `the disk of ${folder} has no room for the ${Math.ceil(bytes / 1024 / 1024)} MB of it: free some space`,
   );
 }
 
-/** Which store it is and how far it has come. */
+/** Checks the pages of a copy. Returns which store it is and how far it has come. */
 function checkPages(file: string, from: string): ObservedProgress {
   let found: string;
-  let standing: ObservedProgress = { commits: 0 };
+  let progress: ObservedProgress = { commits: 0 };
   try {
     const database = new DatabaseSync(file);
     try {
       const rows = database.prepare('pragma quick_check(1)').all() as { quick_check: string }[];
       found = rows[0]?.quick_check ?? 'nothing';
-      standing = readProgress(database);
+      progress = readProgress(database);
     } finally {
       database.close();
     }
@@ -159,14 +154,5 @@ function checkPages(file: string, from: string): ObservedProgress {
   if (found !== 'ok') {
     throw new StorageError(`the backup in ${from} is damaged (${found}): restore an older one`);
   }
-  return standing;
-}
-
-function sync(path: string): void {
-  const handle = openSync(path, 'r');
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
+  return progress;
 }

@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync, realpathSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
@@ -108,4 +108,14 @@ function walChecksum(bytes: Buffer, before: WalChecksum, isBigEndian: boolean): 
 
 function matchesAt([first, second]: WalChecksum, bytes: Buffer, at: number): boolean {
   return bytes.readUInt32BE(at) === first && bytes.readUInt32BE(at + 4) === second;
+}
+
+/** Puts a file, or the names of the files in a folder, on stable storage. New files need both. */
+export function syncPath(path: string): void {
+  const handle = openSync(path, 'r');
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
 }

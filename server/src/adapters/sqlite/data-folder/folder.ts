@@ -1,4 +1,12 @@
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statfsSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../../ports/event-log.ts';
@@ -36,12 +44,34 @@ function makeOne(path: string): void {
 }
 
 /** Takes the rights of others from an existing empty folder, if the system allows it. */
-export function restrictToOwner(folder: string): void {
+function restrictToOwner(folder: string): void {
   try {
     chmodSync(folder, OWNER_ONLY);
   } catch {
     // The folder belongs to another user. The files in it have rights of their own.
   }
+}
+
+/** Bytes that may still be written to the disk of a folder. */
+export function freeBytes(folder: string): number {
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize;
+}
+
+/**
+ * Takes a new or an empty folder for a copy of the store, for its owner alone. `make` makes the folder and says whether it did;
+ * `refusal` says what to do about a folder that holds these names. True when the folder was made.
+ */
+export function takeEmptyFolder(
+  folder: string,
+  make: (folder: string) => boolean,
+  refusal: (names: readonly string[]) => string,
+): boolean {
+  if (make(folder)) return true;
+  const names = readdirSync(folder);
+  if (names.length > 0) throw new StorageError(refusal(names));
+  restrictToOwner(folder);
+  return false;
 }
 
 /** Rights that are too loose and could not be changed. */

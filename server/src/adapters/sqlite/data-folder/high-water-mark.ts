@@ -15,10 +15,10 @@ import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { StorageError } from '../../../ports/event-log.ts';
-import { asStorageError, syncFolder } from '../database.ts';
+import { asStorageError } from '../database.ts';
 import { type ObservedProgress, readProgress } from '../installation.ts';
 import { refuseForeign } from '../schema.ts';
-import { DATABASE_FILE, readOnlyUri, startsWithTransaction, walPath } from './files.ts';
+import { DATABASE_FILE, readOnlyUri, startsWithTransaction, syncPath, walPath } from './files.ts';
 
 /** The name of the file in the data folder. */
 export const MARK_FILE = 'high-water-mark';
@@ -159,7 +159,7 @@ export function writeMark(folder: string, { id, commits }: StoreProgress): void 
     closeSync(handle);
   }
   renameSync(unfinished, path);
-  syncFolder(dirname(path));
+  syncPath(dirname(path));
 }
 
 const HEAD = 'millrace high-water mark 1';

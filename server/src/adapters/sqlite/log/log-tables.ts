@@ -99,8 +99,9 @@ export class LogTables {
       hash,
       plans,
       pending: queue.pendingQueries,
-      accepted: queue.accepted,
-      failures: queue.failures,
+      successfulAttempts: queue.successfulAttempts,
+      failedAttempts: queue.failedAttempts,
+      deadLetters: queue.deadLetters,
     });
   }
 
@@ -192,7 +193,7 @@ export class LogTables {
     }
     for (const [destination, n] of queue.pending.erase(gone))
       ledger.add('destination', destination, 'erased', n);
-    queue.failures.eraseAttempts(gone);
+    queue.failedAttempts.erase(gone);
     return events;
   }
 

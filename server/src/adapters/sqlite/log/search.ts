@@ -1,7 +1,8 @@
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import type { EventPrefilter, LogQuery, PositionPage, RangeSize } from '../../../ports/event-log.ts';
-import type { FailureTables, SuccessfulAttempts } from '../queue/attempts.ts';
+import type { FailedAttempts, SuccessfulAttempts } from '../queue/attempts.ts';
+import type { DeadLetterTable } from '../queue/dead-letters.ts';
 import type { PendingQueries } from '../queue/history.ts';
 import type { Chunk } from './chunk-codec.ts';
 import { type Chunks, eventLine } from './chunks.ts';
@@ -236,8 +237,9 @@ interface UserQuery {
 /** The tables that tell what became of events. */
 export interface PrefilterDependencies {
   readonly plans: PlanTable;
-  readonly accepted: SuccessfulAttempts;
-  readonly failures: FailureTables;
+  readonly successfulAttempts: SuccessfulAttempts;
+  readonly failedAttempts: FailedAttempts;
+  readonly deadLetters: DeadLetterTable;
   readonly pending: PendingQueries;
 }
 
@@ -312,11 +314,12 @@ class PrefilterMatcher {
     for (let index = 0; index < n; index++) {
       for (const id of this.#owedByPlanOf(plans[index]!)) mark(id, first + index);
     }
-    const { accepted, failures, pending } = this.#dependencies;
+    const { successfulAttempts, failedAttempts, deadLetters, pending } = this.#dependencies;
     const isComplete = (id: number) => byDestination.get(id)?.includes(0) === false;
     const others = new Set([...this.#destinations].filter((id) => !isComplete(id)));
-    accepted.visitBetween(first, first + n, others, mark);
-    failures.visitBetween(first, first + n, others, mark);
+    successfulAttempts.visitBetween(first, first + n, others, mark);
+    failedAttempts.visitBetween(first, first + n, others, mark);
+    deadLetters.visitBetween(first, first + n, others, mark);
     if (this.#like.isDelivered !== true) pending.visitRequeuedBetween(first, first + n, mark);
     return byDestination;
   }
@@ -330,11 +333,11 @@ class PrefilterMatcher {
   }
 
   #excludePending(id: number, { first, n }: ChunkColumns, marks: Uint8Array): void {
-    const { failures, pending } = this.#dependencies;
+    const { deadLetters, pending } = this.#dependencies;
     const unmark = (position: Position) => {
       marks[position - first] = 0;
     };
-    failures.visitDead(id, first, first + n, unmark);
+    deadLetters.visitBetween(first, first + n, new Set([id]), (_, position) => unmark(position));
     if (marks.includes(1)) pending.visitBetween(id, first, first + n, unmark);
   }
 }

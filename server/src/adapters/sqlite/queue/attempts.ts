@@ -3,15 +3,7 @@ import type { Attempt } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import type { DeliveryResult } from '../../../ports/delivery-queue.ts';
-import {
-  deliveryIn,
-  positionsBetween,
-  pushVarint,
-  rangeOf,
-  readVarint,
-  setOrEmpty,
-  withSetChecksum,
-} from './delivery-set-codec.ts';
+import { pushVarint, readVarint } from './delivery-set-codec.ts';
 
 /** Positions that one row may span, so that looking for one event means looking at few rows. */
 const ROW_SPAN = 4096;
@@ -43,22 +35,22 @@ export interface DestinationAttempt {
  */
 export class SuccessfulAttempts {
   readonly #insert: StatementSync;
-  readonly #around: StatementSync;
-  readonly #facts: StatementSync;
+  readonly #withEndpoint: StatementSync;
+  readonly #between: StatementSync;
   readonly #drop: StatementSync;
   readonly #intern: StatementSync;
   readonly #endpoints = new Map<string, number>();
-  #waiting = new Map<string, { destination: number; endpoint: string; accepted: SuccessfulAttempt[] }>();
+  #unwritten = new Map<string, { destination: number; endpoint: string; accepted: SuccessfulAttempt[] }>();
 
   constructor(database: DatabaseSync) {
     this.#insert = database.prepare(
       'insert into accepted_attempt(destination, endpoint, first, last, at, facts) values (?, ?, ?, ?, ?, ?)',
     );
-    this.#around = database.prepare(
+    this.#withEndpoint = database.prepare(
       `select a.destination, e.url, a.first, a.at, a.facts from accepted_attempt a join endpoint e on e.id = a.endpoint
        where a.first > ? and a.first <= ? and a.last >= ?`,
     );
-    this.#facts = database.prepare(
+    this.#between = database.prepare(
       'select destination, first, at, facts from accepted_attempt where first > ? and first <= ? and last >= ?',
     );
     this.#drop = database.prepare(
@@ -73,13 +65,13 @@ export class SuccessfulAttempts {
   /** Notes a request; `write` writes it. */
   add(destination: number, endpoint: string, accepted: SuccessfulAttempt): void {
     const key = `${destination} ${endpoint}`;
-    const group = this.#waiting.get(key);
+    const group = this.#unwritten.get(key);
     if (group) group.accepted.push(accepted);
-    else this.#waiting.set(key, { destination, endpoint, accepted: [accepted] });
+    else this.#unwritten.set(key, { destination, endpoint, accepted: [accepted] });
   }
 
   write(): void {
-    for (const { destination, endpoint, accepted } of this.#waiting.values()) {
+    for (const { destination, endpoint, accepted } of this.#unwritten.values()) {
       const id = this.#idOf(endpoint);
       accepted.sort((a, b) => a.position - b.position);
       for (let from = 0; from < accepted.length; ) {
@@ -101,7 +93,7 @@ export class SuccessfulAttempts {
         from = to;
       }
     }
-    this.#waiting = new Map();
+    this.#unwritten = new Map();
   }
 
   /** Visits where one of these destinations has accepted a request, from a position on and below another. */
@@ -112,7 +104,7 @@ export class SuccessfulAttempts {
     visit: (destination: number, position: Position) => void,
   ): void {
     if (destinations.size === 0) return;
-    for (const each of this.#facts.iterate(from - ROW_SPAN, below - 1, from) as Iterable<unknown>) {
+    for (const each of this.#between.iterate(from - ROW_SPAN, below - 1, from) as Iterable<unknown>) {
       const { destination, facts, first, at } = each as SuccessfulAttemptRow;
       if (!destinations.has(destination)) continue;
       for (const { position } of decodeAttempts(facts, first, at))
@@ -135,7 +127,7 @@ export class SuccessfulAttempts {
   }
 
   #collect(first: Position, last: Position, found: ReadonlyMap<Position, DestinationAttempt[]>): void {
-    for (const each of this.#around.iterate(first - ROW_SPAN, last, first) as Iterable<unknown>) {
+    for (const each of this.#withEndpoint.iterate(first - ROW_SPAN, last, first) as Iterable<unknown>) {
       const row = each as SuccessfulAttemptRow;
       for (const { position, startedAt, latencyMs, status } of decodeAttempts(row.facts, row.first, row.at)) {
         const outcome = { kind: 'accepted', reason: `status_${status}`, status } as const;
@@ -180,113 +172,88 @@ function encodeAttempts(row: readonly SuccessfulAttempt[], at: number): Uint8Arr
   return Uint8Array.from(bytes);
 }
 
-function decodeAttempts(facts: Uint8Array, first: Position, at: number): SuccessfulAttempt[] {
+function decodeAttempts(encoded: Uint8Array, first: Position, at: number): SuccessfulAttempt[] {
   const accepted: SuccessfulAttempt[] = [];
   const cursor = { at: 0 };
   let position = first;
-  while (cursor.at < facts.length) {
-    position += readVarint(facts, cursor);
-    const startedAt = at + readVarint(facts, cursor);
-    const latencyMs = readVarint(facts, cursor) / LATENCY_UNITS;
-    accepted.push({ position, startedAt, latencyMs, status: readVarint(facts, cursor) });
+  while (cursor.at < encoded.length) {
+    position += readVarint(encoded, cursor);
+    const startedAt = at + readVarint(encoded, cursor);
+    const latencyMs = readVarint(encoded, cursor) / LATENCY_UNITS;
+    accepted.push({ position, startedAt, latencyMs, status: readVarint(encoded, cursor) });
   }
   return accepted;
 }
 
-/**
- * Positions that a set of dead letters may span to be looked for by its last one alone. The few that span more have an index
- * of their own (`dead_letter_wide`), so that one of them does not make every search look at all that came after.
- */
-const WIDE_SPAN = 65_536;
-
-/** What went wrong: requests that failed, and deliveries given up. */
-export class FailureTables {
-  readonly #attempt: StatementSync;
-  readonly #dead: StatementSync;
-  readonly #deadNear: StatementSync;
-  readonly #deadWide: StatementSync;
-  readonly #dropDead: StatementSync;
-  readonly #dropAttempts: StatementSync;
-  readonly #eraseAttempts: StatementSync;
-  readonly #attemptsOf: StatementSync;
-  readonly #attempted: StatementSync;
-  readonly #attemptedBetween: StatementSync;
+/** Requests that failed, a row each, with what the endpoint answered. */
+export class FailedAttempts {
+  readonly #insert: StatementSync;
+  readonly #drop: StatementSync;
+  readonly #erase: StatementSync;
+  readonly #ofDelivery: StatementSync;
+  readonly #destinations: StatementSync;
+  readonly #between: StatementSync;
 
   constructor(database: DatabaseSync) {
-    this.#attempt = database.prepare(
+    this.#insert = database.prepare(
       `insert into failed_attempt(position, destination, started_at, latency_ms, endpoint, kind, reason, status, answer)
        values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
-    this.#deadNear = database.prepare(
-      `select id, destination, reason, refs from dead_letter
-       where last >= ? and last < ? and first < ? and last - first < ${WIDE_SPAN}`,
-    );
-    this.#deadWide = database.prepare(
-      `select id, destination, reason, refs from dead_letter
-       where last - first >= ${WIDE_SPAN} and last >= ? and first < ?`,
-    );
-    this.#dropDead = database.prepare(
-      `delete from dead_letter where id in
-         (select id from dead_letter where at < ? and last < ? order by at limit ${SLICE})`,
-    );
-    this.#dropAttempts = database.prepare(
+    this.#drop = database.prepare(
       `delete from failed_attempt where rowid in
          (select rowid from (select rowid, started_at, position from failed_attempt order by rowid limit ${SLICE})
           where started_at < ? and position < ?)`,
     );
-    this.#eraseAttempts = database.prepare('delete from failed_attempt where position = ?');
-    this.#attemptsOf = database.prepare(
+    this.#erase = database.prepare('delete from failed_attempt where position = ?');
+    this.#ofDelivery = database.prepare(
       `select started_at as startedAt, latency_ms as latencyMs, endpoint, reason, status, answer, kind
        from failed_attempt where position = ? and destination = ? order by rowid`,
     );
-    this.#attempted = database.prepare('select distinct destination from failed_attempt where position = ?');
-    this.#attemptedBetween = database.prepare(
+    this.#destinations = database.prepare(
+      'select distinct destination from failed_attempt where position = ?',
+    );
+    this.#between = database.prepare(
       'select distinct position, destination from failed_attempt where position >= ? and position < ?',
     );
-    this.#dead = database.prepare(
-      'insert into dead_letter(destination, at, reason, first, last, n, origin, refs) values (?, ?, ?, ?, ?, ?, ?, ?)',
-    );
   }
 
-  insertFailed(result: DeliveryResult): void {
-    for (const attempt of result.attempts) {
-      if (attempt.outcome.kind !== 'accepted') this.#keep(result, attempt);
+  /** Keeps the failed requests of a result. */
+  insert({ position, destination, attempts }: DeliveryResult): void {
+    for (const { startedAt, latencyMs, endpoint, outcome, answer } of attempts) {
+      if (outcome.kind === 'accepted') continue;
+      this.#insert.run(
+        position,
+        destination,
+        startedAt,
+        latencyMs,
+        endpoint,
+        outcome.kind,
+        outcome.reason,
+        outcome.status ?? null,
+        answer ?? null,
+      );
     }
-  }
-
-  #keep(result: DeliveryResult, attempt: Attempt): void {
-    this.#attempt.run(
-      result.position,
-      result.destination,
-      attempt.startedAt,
-      attempt.latencyMs,
-      attempt.endpoint,
-      attempt.outcome.kind,
-      attempt.outcome.reason,
-      attempt.outcome.status ?? null,
-      attempt.answer ?? null,
-    );
   }
 
   /** The failed requests of one delivery. */
   of(destination: number, position: Position): Attempt[] {
-    const rows = this.#attemptsOf.all(position, destination) as unknown as FailedAttemptRow[];
+    const rows = this.#ofDelivery.all(position, destination) as unknown as FailedAttemptRow[];
     return rows.map(({ startedAt, latencyMs, endpoint, kind, reason, status, answer }) => ({
-      ...{ endpoint, startedAt, latencyMs },
+      endpoint,
+      startedAt,
+      latencyMs,
       outcome: { kind, reason, ...(status === null ? {} : { status }) },
       ...(answer === null ? {} : { answer }),
     }));
   }
 
-  /** Of whom there is a failed request for an event, or a dead letter. */
+  /** Destinations with a failed request for an event. */
   destinationsOf(position: Position): number[] {
-    const attempted = this.#attempted.all(position) as unknown as { destination: number }[];
-    const around = this.#deadRows(position, position + 1);
-    const dead = around.filter(({ refs }) => deliveryIn(refs, position) !== undefined);
-    return [...attempted, ...dead].map(({ destination }) => destination);
+    const rows = this.#destinations.all(position) as unknown as { destination: number }[];
+    return rows.map(({ destination }) => destination);
   }
 
-  /** Visits where a request to one of these destinations has failed or a delivery is dead, from a position on and below another. */
+  /** Visits the events with a failed request to one of these destinations, from a position on and below another. */
   visitBetween(
     from: Position,
     below: Position,
@@ -294,79 +261,20 @@ export class FailureTables {
     visit: (destination: number, position: Position) => void,
   ): void {
     if (destinations.size === 0) return;
-    const failed = this.#attemptedBetween.all(from, below) as unknown as {
-      destination: number;
-      position: Position;
-    }[];
-    for (const { destination, position } of failed)
+    const rows = this.#between.all(from, below) as unknown as { destination: number; position: Position }[];
+    for (const { destination, position } of rows)
       if (destinations.has(destination)) visit(destination, position);
-    for (const { destination, refs } of this.#deadRows(from, below)) {
-      if (!destinations.has(destination)) continue;
-      for (const position of positionsBetween(refs, from, below)) visit(destination, position);
-    }
   }
 
-  /** Visits where a delivery to a destination is dead, from a position on and below another. */
-  visitDead(lane: number, from: Position, below: Position, visit: (position: Position) => void): void {
-    for (const { destination, refs } of this.#deadRows(from, below)) {
-      if (destination !== lane) continue;
-      for (const position of positionsBetween(refs, from, below)) visit(position);
-    }
-  }
-
-  /** The dead letters of a range of positions, and perhaps others near it; the last given up first. */
-  #deadRows(from: Position, below: Position): DeadLetterRow[] {
-    const near = this.#deadNear.all(from, below + WIDE_SPAN, below) as unknown as DeadLetterRow[];
-    const wide = this.#deadWide.all(from, below) as unknown as DeadLetterRow[];
-    return [...near, ...wide]
-      .sort((a, b) => b.id - a.id)
-      .map((row) => ({ ...row, refs: setOrEmpty(row.destination, row.refs) }));
-  }
-
-  /** Why a delivery is dead; nothing when it is not. */
-  reasonOf(destination: number, position: Position): string | undefined {
-    const around = this.#deadRows(position, position + 1);
-    const isIt = (row: DeadLetterRow) =>
-      row.destination === destination && deliveryIn(row.refs, position) !== undefined;
-    return around.find(isIt)?.reason;
-  }
-
-  /** Positions of a range that are in a dead letter. */
-  deadBetween(first: Position, end: Position): Set<Position> {
-    const dead = new Set<Position>();
-    for (const { refs } of this.#deadRows(first, end)) {
-      for (const position of positionsBetween(refs, first, end)) dead.add(position);
-    }
-    return dead;
-  }
-
-  /**
-   * Drops a slice of the dead letters and attempts from before a time, but none of an event that is still kept: what is
-   * known of it stays exact. False when there are none.
-   */
+  /** Drops a slice of the rows from before a time, but none of an event that is still kept. False when there are none. */
   dropBefore(time: Time, retainedFrom: Position): boolean {
-    const dead = Number(this.#dropDead.run(time, retainedFrom).changes);
-    const attempts = Number(this.#dropAttempts.run(time, retainedFrom).changes);
-    return dead + attempts > 0;
+    return Number(this.#drop.run(time, retainedFrom).changes) > 0;
   }
 
-  /** What endpoints answered to requests for these events; it may repeat what was in them. */
-  eraseAttempts(positions: Iterable<Position>): void {
-    for (const position of positions) this.#eraseAttempts.run(position);
+  /** Drops the failed requests for these events: an endpoint's answer may repeat what was in them. */
+  erase(positions: Iterable<Position>): void {
+    for (const position of positions) this.#erase.run(position);
   }
-
-  /** A whole set of one destination, given up for one reason. */
-  deadLetter({ destination, at, reason, n, origin = null, refs }: DeadLetterSet): void {
-    const { first, last } = rangeOf(refs);
-    this.#dead.run(destination, at, reason, first, last, n, origin, withSetChecksum(destination, refs));
-  }
-}
-
-interface DeadLetterRow {
-  readonly id: number;
-  readonly destination: number;
-  readonly reason: string;
-  readonly refs: Uint8Array;
 }
 
 interface FailedAttemptRow {
@@ -377,19 +285,4 @@ interface FailedAttemptRow {
   reason: string;
   status: number | null;
   answer: string | null;
-}
-
-/** Deliveries of one destination that are given up. */
-export interface DeadDeliveries {
-  readonly destination: number;
-  readonly n: number;
-  /** On whose behalf they were owed once more. */
-  readonly origin?: string | null | undefined;
-  /** As `refs.ts` writes it. */
-  readonly refs: Uint8Array;
-}
-
-export interface DeadLetterSet extends DeadDeliveries {
-  readonly at: Time;
-  readonly reason: string;
 }

@@ -9,8 +9,16 @@ import type {
   RedeliverySlice,
 } from '../../../ports/delivery-queue.ts';
 import type { LedgerTable } from '../ledger.ts';
-import { decodeSet, encodeSet, rangeOf, setOrEmpty, withSetChecksum } from './delivery-set-codec.ts';
-import type { PendingTable } from './pending.ts';
+import {
+  decodeSet,
+  deliveryIn,
+  encodeSet,
+  positionsBetween,
+  rangeOf,
+  setOrEmpty,
+  withSetChecksum,
+} from './delivery-set-codec.ts';
+import type { DeadDeliveries, PendingTable } from './pending.ts';
 import type { ReplayCursors } from './replay-cursors.ts';
 
 /** Deliveries revived in one slice, and rows: a row may hold 20,000, or one. */
@@ -31,6 +39,21 @@ export interface DeadLetterCountMessage {
   readonly from?: string;
 }
 
+/** Rows dropped in one slice. */
+const DROPPED_ROWS = 256;
+
+/**
+ * Positions that a set of dead letters may span to be looked for by its last one alone. The few that span more have an index
+ * of their own (`dead_letter_wide`), so that one of them does not make every search look at all that came after.
+ */
+const WIDE_SPAN = 65_536;
+
+/** Deliveries of one destination that were given up together, for one reason. */
+export interface DeadLetterSet extends DeadDeliveries {
+  readonly at: Time;
+  readonly reason: string;
+}
+
 interface DeadLetterDependencies {
   readonly pending: PendingTable;
   readonly ledger: LedgerTable;
@@ -45,6 +68,70 @@ export class DeadLetterTable {
   constructor(database: DatabaseSync, dependencies: DeadLetterDependencies) {
     this.#sql = statements(database);
     this.#dependencies = dependencies;
+  }
+
+  insert({ destination, at, reason, n, origin = null, encoded }: DeadLetterSet): void {
+    const { first, last } = rangeOf(encoded);
+    const stored = withSetChecksum(destination, encoded);
+    this.#sql.insert.run(destination, at, reason, first, last, n, origin, stored);
+  }
+
+  /** Why a delivery is dead; undefined when it is not. */
+  reasonOf(destination: number, position: Position): string | undefined {
+    const isIt = (row: DeadLetterRow) =>
+      row.destination === destination && deliveryIn(row.encoded, position) !== undefined;
+    return this.#rowsNear(position, position + 1).find(isIt)?.reason;
+  }
+
+  /** Destinations with a dead letter of an event. */
+  destinationsOf(position: Position): number[] {
+    const rows = this.#rowsNear(position, position + 1);
+    const dead = rows.filter(({ encoded }) => deliveryIn(encoded, position) !== undefined);
+    return dead.map(({ destination }) => destination);
+  }
+
+  /** Visits the dead letters of these destinations, from a position on and below another. */
+  visitBetween(
+    from: Position,
+    below: Position,
+    destinations: ReadonlySet<number>,
+    visit: (destination: number, position: Position) => void,
+  ): void {
+    if (destinations.size === 0) return;
+    for (const { destination, encoded } of this.#rowsNear(from, below)) {
+      if (!destinations.has(destination)) continue;
+      for (const position of positionsBetween(encoded, from, below)) visit(destination, position);
+    }
+  }
+
+  /** Positions of a range that are in a dead letter. */
+  positionsBetween(from: Position, below: Position): Set<Position> {
+    const dead = new Set<Position>();
+    for (const { encoded } of this.#rowsNear(from, below)) {
+      for (const position of positionsBetween(encoded, from, below)) dead.add(position);
+    }
+    return dead;
+  }
+
+  /** The dead letters of a range of positions, and perhaps others near it; the last given up first. */
+  #rowsNear(from: Position, below: Position): DeadLetterRow[] {
+    const near = this.#sql.near.all(from, below + WIDE_SPAN, below) as unknown as StoredDeadLetterRow[];
+    const wide = this.#sql.wide.all(from, below) as unknown as StoredDeadLetterRow[];
+    return [...near, ...wide]
+      .sort((a, b) => b.id - a.id)
+      .map(({ destination, reason, refs }) => ({
+        destination,
+        reason,
+        encoded: setOrEmpty(destination, refs),
+      }));
+  }
+
+  /**
+   * Drops a slice of the dead letters from before a time, but none of an event that is still kept: what is known of it
+   * stays exact. False when there are none.
+   */
+  dropBefore(time: Time, retainedFrom: Position): boolean {
+    return Number(this.#sql.drop.run(time, retainedFrom).changes) > 0;
   }
 
   list({ query, limit, from }: DeadLetterListMessage): DeadLetterPage {
@@ -113,8 +200,8 @@ export class DeadLetterTable {
     const positions = this.#positionsOf(row, wanted);
     if (positions.length === 0) return 0;
     const { destination, reason } = row;
-    const { origin, refs } = this.#contentOf(row);
-    this.#take(row, refs, new Set(positions));
+    const { origin, encoded } = this.#contentOf(row);
+    this.#take(row, encoded, new Set(positions));
     this.#dependencies.ledger.add('destination', destination, `dead:${reason}`, -positions.length);
     // An event that is owed twice is dead twice: a set holds a position once, so the second is in a set of its own.
     for (let nth = 0; ; nth++) {
@@ -132,13 +219,14 @@ export class DeadLetterTable {
    * the same id. Read to the end before anything is changed: a cursor over a table that changes under it sees what it likes.
    */
   #look({ destinations, reason, from = 0, to = Number.MAX_SAFE_INTEGER }: DeadLetterQuery, id: number) {
-    const end = destinations.reduce((highest, lane) => {
-      const { end: lowest } = this.#sql.end.get(lane, id) as { end: number };
+    const end = destinations.reduce((highest, destination) => {
+      const { end: lowest } = this.#sql.end.get(destination, id) as { end: number };
       return Math.max(highest, lowest);
     }, 0);
     const why = reason ?? null;
     const rows = destinations.flatMap(
-      (lane) => this.#sql.rows.all(lane, end, id, from, to, why, why) as unknown as DeadLetterHeader[],
+      (destination) =>
+        this.#sql.rows.all(destination, end, id, from, to, why, why) as unknown as DeadLetterHeader[],
     );
     rows.sort((a, b) => b.id - a.id);
     return end <= 1 ? { rows } : { rows, next: String(end - 1) };
@@ -148,21 +236,21 @@ export class DeadLetterTable {
   #positionsOf(row: DeadLetterHeader, wanted: PositionsByDestination | undefined): Position[] {
     const some = wanted?.get(row.destination);
     if (wanted !== undefined && !some?.sorted.some((one) => one >= row.first && one <= row.last)) return [];
-    const positions = decodeSet(this.#contentOf(row).refs).map(({ position }) => position);
+    const positions = decodeSet(this.#contentOf(row).encoded).map(({ position }) => position);
     const found = some === undefined ? positions : positions.filter((position) => some.set.has(position));
     return found.sort((a, b) => a - b);
   }
 
   #contentOf({ id, destination }: DeadLetterHeader): {
     readonly origin: string | null;
-    readonly refs: Uint8Array;
+    readonly encoded: Uint8Array;
   } {
     const { origin, refs } = this.#sql.content.get(id) as { origin: string | null; refs: Uint8Array };
-    return { origin, refs: setOrEmpty(destination, refs) };
+    return { origin, encoded: setOrEmpty(destination, refs) };
   }
 
-  #take({ id, destination }: DeadLetterHeader, refs: Uint8Array, going: ReadonlySet<Position>): void {
-    const left = decodeSet(refs).filter(({ position }) => !going.has(position));
+  #take({ id, destination }: DeadLetterHeader, encoded: Uint8Array, going: ReadonlySet<Position>): void {
+    const left = decodeSet(encoded).filter(({ position }) => !going.has(position));
     if (left.length === 0) {
       this.#sql.delete.run(id);
       return;
@@ -176,6 +264,21 @@ export class DeadLetterTable {
 function statements(database: DatabaseSync) {
   const prepare = (sql: string): StatementSync => database.prepare(sql);
   return {
+    insert: prepare(
+      'insert into dead_letter(destination, at, reason, first, last, n, origin, refs) values (?, ?, ?, ?, ?, ?, ?, ?)',
+    ),
+    near: prepare(
+      `select id, destination, reason, refs from dead_letter
+       where last >= ? and last < ? and first < ? and last - first < ${WIDE_SPAN}`,
+    ),
+    wide: prepare(
+      `select id, destination, reason, refs from dead_letter
+       where last - first >= ${WIDE_SPAN} and last >= ? and first < ?`,
+    ),
+    drop: prepare(
+      `delete from dead_letter where id in
+         (select id from dead_letter where at < ? and last < ? order by at limit ${DROPPED_ROWS})`,
+    ),
     // Down to where a slice looks in one lane; 0 where it looks at all there are.
     end: prepare(
       `select coalesce((select id from dead_letter indexed by dead_letter_destination
@@ -189,6 +292,19 @@ function statements(database: DatabaseSync) {
     delete: prepare('delete from dead_letter where id = ?'),
     rewrite: prepare('update dead_letter set first = ?, last = ?, n = ?, refs = ? where id = ?'),
   };
+}
+
+interface StoredDeadLetterRow {
+  readonly id: number;
+  readonly destination: number;
+  readonly reason: string;
+  readonly refs: Uint8Array;
+}
+
+interface DeadLetterRow {
+  readonly destination: number;
+  readonly reason: string;
+  readonly encoded: Uint8Array;
 }
 
 /** What is owed again as one set. */
@@ -213,9 +329,9 @@ type PositionsByDestination = ReadonlyMap<
 /** Only these, by destination. */
 function onlyPositions({ only }: DeadLetterQuery): PositionsByDestination | undefined {
   if (only === undefined) return undefined;
-  const byLane = Map.groupBy(only, ({ destination }) => destination);
+  const byDestination = Map.groupBy(only, ({ destination }) => destination);
   return new Map(
-    [...byLane].map(([destination, some]) => {
+    [...byDestination].map(([destination, some]) => {
       const sorted = some.map(({ position }) => position).sort((a, b) => a - b);
       return [destination, { sorted, set: new Set(sorted) }];
     }),

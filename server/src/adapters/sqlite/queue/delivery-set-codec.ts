@@ -23,8 +23,8 @@ export function setOrEmpty(destination: number, stored: Uint8Array): Uint8Array 
 }
 
 /** A set as it stands in the row of a destination. */
-export function withSetChecksum(destination: number, refs: Uint8Array): Uint8Array {
-  return withChecksum(refs, checksumOf(destination));
+export function withSetChecksum(destination: number, encoded: Uint8Array): Uint8Array {
+  return withChecksum(encoded, checksumOf(destination));
 }
 
 /** The set of such a row; undefined where it is damaged. */
@@ -122,8 +122,8 @@ export interface SetSplit {
 }
 
 /** Costs what is taken, not what the set holds: a set may hold a hundred times what is claimed at once. */
-export function splitSet(refs: Uint8Array, max: number): SetSplit {
-  const bytes = Buffer.from(refs.buffer, refs.byteOffset, refs.byteLength);
+export function splitSet(encoded: Uint8Array, max: number): SetSplit {
+  const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength);
   if (bytes[0] === RUNS) return splitRuns(bytes, max);
   const cut = 1 + max * RECORD_BYTES;
   const taken = decodeSet(bytes.subarray(0, cut));
@@ -160,8 +160,8 @@ export interface SetSummary {
 }
 
 /** Of a set that is not empty. */
-export function summaryOf(refs: Uint8Array): SetSummary {
-  const bytes = Buffer.from(refs.buffer, refs.byteOffset, refs.byteLength);
+export function summaryOf(encoded: Uint8Array): SetSummary {
+  const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength);
   if (bytes[0] === RUNS) return summaryOfRuns(bytes);
   let [first, last, tried] = [Number.POSITIVE_INFINITY, 0, 0];
   for (let at = 1; at < bytes.length; at += RECORD_BYTES) {
@@ -185,20 +185,20 @@ function summaryOfRuns(bytes: Buffer): SetSummary {
 }
 
 /** Whether the set may hold deliveries that were tried before. */
-export function hasRecords(refs: Uint8Array): boolean {
-  return refs[0] === RECORDS;
+export function hasRecords(encoded: Uint8Array): boolean {
+  return encoded[0] === RECORDS;
 }
 
 /** The lowest and the highest position of a set that is not empty. */
-export function rangeOf(refs: Uint8Array): { first: Position; last: Position } {
+export function rangeOf(encoded: Uint8Array): { first: Position; last: Position } {
   let last = 0;
-  for (const { position } of decodeSet(refs)) last = Math.max(last, position);
-  return { first: lowestPosition(refs), last };
+  for (const { position } of decodeSet(encoded)) last = Math.max(last, position);
+  return { first: lowestPosition(encoded), last };
 }
 
 /** The lowest position of a set that is not empty. */
-export function lowestPosition(refs: Uint8Array): Position {
-  const bytes = Buffer.from(refs.buffer, refs.byteOffset, refs.byteLength);
+export function lowestPosition(encoded: Uint8Array): Position {
+  const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength);
   if (bytes[0] === RUNS) return readVarint(bytes, { at: 1 });
   let first = Number.POSITIVE_INFINITY;
   for (let at = 1; at < bytes.length; at += RECORD_BYTES) first = Math.min(first, bytes.readUIntLE(at, 6));
@@ -206,8 +206,8 @@ export function lowestPosition(refs: Uint8Array): Position {
 }
 
 /** Never tried deliveries come back with zero rounds and nothing else. */
-export function decodeSet(refs: Uint8Array): Delivery[] {
-  const bytes = Buffer.from(refs.buffer, refs.byteOffset, refs.byteLength);
+export function decodeSet(encoded: Uint8Array): Delivery[] {
+  const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength);
   if (bytes[0] === RUNS) return decodeRuns(bytes);
   if (bytes[0] === RECORDS) return decodeRecords(bytes);
   throw new Error(`pending set of unknown form ${bytes[0]}`);
@@ -243,13 +243,13 @@ function decodeRecords(bytes: Buffer): Delivery[] {
 
 /** The highest `max` positions below another, descending: of all deliveries, or of those that were tried or not. */
 export function positionsBelow(
-  refs: Uint8Array,
+  encoded: Uint8Array,
   below: Position,
   { max, tried }: { readonly max: number; readonly tried: boolean | undefined },
 ): Position[] {
-  const bytes = Buffer.from(refs.buffer, refs.byteOffset, refs.byteLength);
+  const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength);
   if (bytes[0] === RUNS) return tried === true ? [] : runsBelow(bytes, below, max);
-  const positions = decodeSet(refs)
+  const positions = decodeSet(encoded)
     .filter((one) => one.position < below && (tried ?? one.rounds > 0) === one.rounds > 0)
     .map(({ position }) => position);
   return positions.sort((a, b) => b - a).slice(0, max);
@@ -276,10 +276,10 @@ function runsBelow(bytes: Buffer, below: Position, max: number): Position[] {
 }
 
 /** The positions of a set from one on and below another, in the order of the set. */
-export function* positionsBetween(refs: Uint8Array, from: Position, below: Position): Generator<Position> {
-  const bytes = Buffer.from(refs.buffer, refs.byteOffset, refs.byteLength);
+export function* positionsBetween(encoded: Uint8Array, from: Position, below: Position): Generator<Position> {
+  const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength);
   if (bytes[0] !== RUNS) {
-    for (const { position } of decodeSet(refs)) if (position >= from && position < below) yield position;
+    for (const { position } of decodeSet(encoded)) if (position >= from && position < below) yield position;
     return;
   }
   const cursor = { at: 1 };
@@ -294,9 +294,9 @@ export function* positionsBetween(refs: Uint8Array, from: Position, below: Posit
 }
 
 /** The delivery at a position, without looking further than that; nothing where the set does not hold it. */
-export function deliveryIn(refs: Uint8Array, wanted: Position): Delivery | undefined {
-  const bytes = Buffer.from(refs.buffer, refs.byteOffset, refs.byteLength);
-  if (bytes[0] !== RUNS) return decodeSet(refs).find(({ position }) => position === wanted);
+export function deliveryIn(encoded: Uint8Array, wanted: Position): Delivery | undefined {
+  const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength);
+  if (bytes[0] !== RUNS) return decodeSet(encoded).find(({ position }) => position === wanted);
   const cursor = { at: 1 };
   let position = 0;
   while (cursor.at < bytes.length && position <= wanted) {

@@ -12,7 +12,8 @@ import type {
 import { NO_PLAN } from '../log/chunk-codec.ts';
 import { type Chunks, eventLine } from '../log/chunks.ts';
 import type { PlanTable } from '../log/plans.ts';
-import type { DestinationAttempt, FailureTables, SuccessfulAttempts } from './attempts.ts';
+import type { DestinationAttempt, FailedAttempts, SuccessfulAttempts } from './attempts.ts';
+import type { DeadLetterTable } from './dead-letters.ts';
 import { deliveryIn, positionsBelow, positionsBetween, setOrEmpty } from './delivery-set-codec.ts';
 import type { HeldSets } from './held-sets.ts';
 import { type PendingStatements, statements } from './pending.ts';
@@ -20,8 +21,9 @@ import { type PendingStatements, statements } from './pending.ts';
 export interface HistoryDependencies {
   readonly plans: PlanTable;
   readonly pending: PendingQueries;
-  readonly accepted: SuccessfulAttempts;
-  readonly failures: FailureTables;
+  readonly successfulAttempts: SuccessfulAttempts;
+  readonly failedAttempts: FailedAttempts;
+  readonly deadLetters: DeadLetterTable;
 }
 
 /**
@@ -30,22 +32,22 @@ export interface HistoryDependencies {
  */
 export class EventHistories {
   readonly #chunks: Chunks;
-  readonly #parts: HistoryDependencies;
+  readonly #dependencies: HistoryDependencies;
 
-  constructor(chunks: Chunks, parts: HistoryDependencies) {
+  constructor(chunks: Chunks, dependencies: HistoryDependencies) {
     this.#chunks = chunks;
-    this.#parts = parts;
+    this.#dependencies = dependencies;
   }
 
   of(positions: Iterable<Position>): (EventHistory | undefined)[] {
     const all = [...positions];
-    const accepted = this.#parts.accepted.at(all);
+    const accepted = this.#dependencies.successfulAttempts.at(all);
     return all.map((position) => {
       const chunk = this.#chunks.at(position);
       const isThere =
         chunk === undefined ? this.#chunks.isDamaged(position) : eventLine(chunk, position).length > 0;
       if (!isThere) return undefined;
-      const { plans, pending, failures } = this.#parts;
+      const { plans, pending, failedAttempts, deadLetters } = this.#dependencies;
       // Of a damaged event what remains is told: who was owed it is known as far as they have left something of it.
       const { owed, skipped } = plans.get(chunk?.plans[position - chunk.first] ?? NO_PLAN);
       const requests = accepted.get(position) ?? [];
@@ -53,7 +55,8 @@ export class EventHistories {
       const others = [
         ...pending.requeuedTo(position),
         ...requests.map(({ destination }) => destination),
-        ...failures.destinationsOf(position),
+        ...failedAttempts.destinationsOf(position),
+        ...deadLetters.destinationsOf(position),
       ];
       const ids = [...new Set([...owed, ...others])].sort((a, b) => a - b);
       return { deliveries: ids.map((id) => this.#delivery(id, position, requests)), skipped };
@@ -66,19 +69,19 @@ export class EventHistories {
     accepted: readonly DestinationAttempt[],
   ): DeliveryHistory {
     const own = accepted.filter((one) => one.destination === destination).map(({ attempt }) => attempt);
-    const attempts = [...this.#parts.failures.of(destination, position), ...own];
+    const attempts = [...this.#dependencies.failedAttempts.of(destination, position), ...own];
     attempts.sort((a, b) => a.startedAt - b.startedAt);
     return { destination, ...this.#stateOf(destination, position), attempts };
   }
 
   #stateOf(destination: number, position: Position): Omit<DeliveryHistory, 'destination' | 'attempts'> {
-    const { failures, pending } = this.#parts;
+    const { deadLetters, pending } = this.#dependencies;
     const owed = pending.of(destination, position);
     if (owed !== undefined) {
       const state = owed.delivery.rounds > 0 ? 'retrying' : 'pending';
       return owed.dueAt === undefined ? { state } : { state, nextAttemptAt: owed.dueAt };
     }
-    const reason = failures.reasonOf(destination, position);
+    const reason = deadLetters.reasonOf(destination, position);
     return reason === undefined ? { state: 'delivered' } : { state: 'dead', reason };
   }
 }
@@ -189,7 +192,10 @@ export class PendingQueries {
     return rows.map(({ destination, held, onDisk, retrying, nextDueAt, oldest }) => {
       const oldestAt = this.#chunks.arrivalOf(oldest);
       return {
-        ...{ destination, held, onDisk, retrying },
+        destination,
+        held,
+        onDisk,
+        retrying,
         ...(nextDueAt === null ? {} : { nextDueAt }),
         ...(oldestAt === undefined ? {} : { oldestAt }),
       };

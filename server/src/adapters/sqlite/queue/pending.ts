@@ -5,7 +5,6 @@ import type { Time } from '../../../model/time.ts';
 import type { HeldDelivery, PendingSetId } from '../../../ports/delivery-queue.ts';
 import type { DamageTable } from '../damage.ts';
 import type { LedgerTable } from '../ledger.ts';
-import type { DeadDeliveries } from './attempts.ts';
 import {
   decodeSet,
   encodePositions,
@@ -97,7 +96,7 @@ export interface NewPendingRow {
   since: Time;
   n: number;
   origin?: string | undefined;
-  refs: Uint8Array;
+  encoded: Uint8Array;
 }
 
 export interface DuePendingRow {
@@ -151,8 +150,7 @@ export class PendingTable {
   #nextId: PendingSetId;
   readonly #sql: PendingStatements;
   readonly held: HeldSets;
-  /** Sets that came into the hands of this process since `taken` was asked. */
-  #taken: PendingSetId[] = [];
+  #newlyHeld: PendingSetId[] = [];
   /** The parked row of each destination that still grows. */
   readonly #growing = new Map<number, { id: PendingSetId; since: Time; runs: RunEncoder }>();
 
@@ -173,10 +171,10 @@ export class PendingTable {
 
   /** A new set in the hands of this process. `positions` ascending, not empty. */
   insertHeld(destination: number, positions: readonly Position[], now: Time): PendingSetId {
-    const refs = encodePositions(positions);
-    const id = this.#put({ destination, state: HELD, due: now, since: now, n: positions.length, refs });
+    const encoded = encodePositions(positions);
+    const id = this.#put({ destination, state: HELD, due: now, since: now, n: positions.length, encoded });
     this.held.put(id, HeldSet.fromPositions(destination, positions));
-    this.#taken.push(id);
+    this.#newlyHeld.push(id);
     return id;
   }
 
@@ -193,23 +191,23 @@ export class PendingTable {
     for (const position of positions) runs.add(position);
     if (growing) this.#rewrite({ id: growing.id, destination }, runs.size, runs.bytes());
     else {
-      const refs = runs.bytes();
-      const id = this.#put({ destination, state: DUE, due: now, since: now, n: runs.size, refs });
+      const encoded = runs.bytes();
+      const id = this.#put({ destination, state: DUE, due: now, since: now, n: runs.size, encoded });
       this.#growing.set(destination, { id, since: now, runs });
     }
   }
 
   /** Deliveries that are owed once more, each row with its origin. `positions` ascending, not empty. */
   requeue(destination: number, positions: readonly Position[], now: Time, origin?: string): void {
-    const refs = encodePositions(positions);
-    this.#put({ destination, state: DUE, due: now, since: now, n: positions.length, refs, origin });
+    const encoded = encodePositions(positions);
+    this.#put({ destination, state: DUE, due: now, since: now, n: positions.length, encoded, origin });
   }
 
   /** Deliveries that failed, to be claimed at `at`. */
   scheduleRetry(destination: number, at: Time, deliveries: readonly Delivery[], origin?: string): void {
     const since = earliestFailure(deliveries, at);
-    const refs = encodeSet(deliveries);
-    this.#put({ destination, state: DUE, due: at, since, n: deliveries.length, refs, origin });
+    const encoded = encodeSet(deliveries);
+    this.#put({ destination, state: DUE, due: at, since, n: deliveries.length, encoded, origin });
   }
 
   /** The time from which a retry due at `at` may be claimed: never before it, and at most a step after. */
@@ -226,9 +224,9 @@ export class PendingTable {
       const row = this.#sql.due.get(destination, now) as FullPendingRow | undefined;
       if (row === undefined) break;
       if (this.#growing.get(destination)?.id === row.id) this.#growing.delete(destination);
-      const opened = withoutSetChecksum(destination, row.refs) ?? this.#rebuildSet(row, destination);
-      if (opened === undefined) continue;
-      const { taken, rest } = splitSet(opened, room);
+      const stored = withoutSetChecksum(destination, row.refs) ?? this.#rebuildSet(row, destination);
+      if (stored === undefined) continue;
+      const { taken, rest } = splitSet(stored, room);
       const set = HeldSet.fromDeliveries(destination, taken, row.origin);
       let id = row.id;
       if (rest === undefined) this.#sql.hold.run(this.#epoch, id);
@@ -237,11 +235,11 @@ export class PendingTable {
         this.#rewrite({ id: row.id, destination }, row.n - taken.length, rest);
         const { due, since } = row;
         const { origin } = set;
-        const refs = encodeSet(taken);
-        id = this.#put({ destination, state: HELD, due, since, n: taken.length, origin, refs });
+        const encoded = encodeSet(taken);
+        id = this.#put({ destination, state: HELD, due, since, n: taken.length, origin, encoded });
       }
       this.held.put(id, set);
-      this.#taken.push(id);
+      this.#newlyHeld.push(id);
       if (set.origin !== undefined) origins.push([id, set.origin]);
       room -= taken.length;
       for (const delivery of taken) {
@@ -312,40 +310,40 @@ export class PendingTable {
 
   #expireIn(row: FullPendingRow, destination: number, before: Time): Omit<DeadDeliveries, 'destination'>[] {
     if (this.#growing.get(destination)?.id === row.id) this.#growing.delete(destination);
-    const refs = withoutSetChecksum(destination, row.refs) ?? this.#rebuildSet(row, destination);
-    if (refs === undefined) return [];
-    const deliveries = hasRecords(refs) ? decodeSet(refs) : [];
+    const encoded = withoutSetChecksum(destination, row.refs) ?? this.#rebuildSet(row, destination);
+    if (encoded === undefined) return [];
+    const deliveries = hasRecords(encoded) ? decodeSet(encoded) : [];
     const isOld = (delivery: Delivery) => (delivery.firstFailedAt ?? row.due) < before;
     const left = deliveries.filter((delivery) => !isOld(delivery));
     if (left.length === 0) {
       this.#sql.delete.run(row.id);
-      return [{ n: row.n, origin: row.origin, refs }];
+      return [{ n: row.n, origin: row.origin, encoded }];
     }
     // With a time of its own again: the row's may be that of a delivery that has left it long ago.
     this.#rewrite({ id: row.id, destination }, left.length, encodeSet(left));
     this.#sql.renew.run(earliestFailure(left, row.due), row.id);
     const old = deliveries.filter(isOld);
-    return old.length === 0 ? [] : [{ n: old.length, origin: row.origin, refs: encodeSet(old) }];
+    return old.length === 0 ? [] : [{ n: old.length, origin: row.origin, encoded: encodeSet(old) }];
   }
 
   /** Takes out everything owed from a position on and below another that this process does not hold. */
   removeBetween(from: Position, position: Position): DeadDeliveries[] {
-    const buried: DeadDeliveries[] = [];
+    const removed: DeadDeliveries[] = [];
     for (const row of this.#sql.below.all(this.#epoch, position) as unknown as (DuePendingRow & {
       destination: number;
     })[]) {
-      const refs = withoutSetChecksum(row.destination, row.refs);
-      if (refs === undefined) continue;
-      const deliveries = decodeSet(refs);
+      const encoded = withoutSetChecksum(row.destination, row.refs);
+      if (encoded === undefined) continue;
+      const deliveries = decodeSet(encoded);
       const isBetween = (delivery: Delivery) => delivery.position >= from && delivery.position < position;
       const goes = deliveries.filter(isBetween);
       const stays = deliveries.filter((delivery) => !isBetween(delivery));
       if (goes.length === 0) continue;
       this.#replace(row, stays);
       const { destination, origin } = row;
-      buried.push({ destination, origin, n: goes.length, refs: encodeSet(goes) });
+      removed.push({ destination, origin, n: goes.length, encoded: encodeSet(goes) });
     }
-    return buried;
+    return removed;
   }
 
   /** Takes these positions out of every set, wherever they are; how many deliveries of each destination went. */
@@ -367,9 +365,9 @@ export class PendingTable {
     for (const row of this.#sql.below.all(this.#epoch, highest) as unknown as (DuePendingRow & {
       destination: number;
     })[]) {
-      const refs = withoutSetChecksum(row.destination, row.refs);
-      if (refs === undefined) continue;
-      const deliveries = decodeSet(refs);
+      const encoded = withoutSetChecksum(row.destination, row.refs);
+      if (encoded === undefined) continue;
+      const deliveries = decodeSet(encoded);
       const stays = deliveries.filter((delivery) => !positions.has(delivery.position));
       if (stays.length === deliveries.length) continue;
       this.#replace(row, stays);
@@ -402,15 +400,15 @@ export class PendingTable {
   #rewrite(
     { id, destination }: { id: PendingSetId; destination: number },
     n: number,
-    refs: Uint8Array,
+    encoded: Uint8Array,
   ): void {
-    const { first, last, tried } = summaryOf(refs);
-    this.#sql.rewrite.run(n, withSetChecksum(destination, refs), first, last, tried, id);
+    const { first, last, tried } = summaryOf(encoded);
+    this.#sql.rewrite.run(n, withSetChecksum(destination, encoded), first, last, tried, id);
   }
 
-  /** What came into the hands of this process since this was asked last. */
-  taken(): PendingSetId[] {
-    return this.#taken.splice(0);
+  /** Sets that this process has come to hold since the last call. */
+  drainNewlyHeld(): PendingSetId[] {
+    return this.#newlyHeld.splice(0);
   }
 
   /** Puts sets back on disk that nobody was told of. */
@@ -429,14 +427,24 @@ export class PendingTable {
     return n;
   }
 
-  #put({ destination, state, due, since, n, origin, refs }: NewPendingRow): PendingSetId {
+  #put({ destination, state, due, since, n, origin, encoded }: NewPendingRow): PendingSetId {
     const id = this.#nextId++;
-    const { first, last, tried } = summaryOf(refs);
-    const sealed = withSetChecksum(destination, refs);
-    this.#sql.insert.run(id, destination, state, this.#epoch, due, since, n, sealed, first, last, tried);
+    const { first, last, tried } = summaryOf(encoded);
+    const stored = withSetChecksum(destination, encoded);
+    this.#sql.insert.run(id, destination, state, this.#epoch, due, since, n, stored, first, last, tried);
     if (origin !== undefined) this.#sql.mark.run(origin, id);
     return id;
   }
+}
+
+/** Deliveries of one destination that are given up. */
+export interface DeadDeliveries {
+  readonly destination: number;
+  readonly n: number;
+  /** On whose behalf they were owed once more. */
+  readonly origin?: string | null | undefined;
+  /** The set, as `encodeSet` writes it. */
+  readonly encoded: Uint8Array;
 }
 
 /** A claim as bytes; objects only for deliveries that were tried before, which are few. */
@@ -458,6 +466,6 @@ export interface PendingTableDependencies {
 
 /** Undefined where the set is damaged: it is given up, or made anew, when it is claimed. */
 function toHeldSet({ destination, origin, refs }: Omit<HeldPendingRow, 'id'>): HeldSet | undefined {
-  const opened = withoutSetChecksum(destination, refs);
-  return opened && HeldSet.fromDeliveries(destination, decodeSet(opened), origin);
+  const encoded = withoutSetChecksum(destination, refs);
+  return encoded && HeldSet.fromDeliveries(destination, decodeSet(encoded), origin);
 }

@@ -7,7 +7,7 @@ import type { Chunks } from '../log/chunks.ts';
 import type { KeyIndex } from '../log/key-index.ts';
 import type { PlanTable } from '../log/plans.ts';
 import { read, write } from '../rpc.ts';
-import { FailureTables, SuccessfulAttempts } from './attempts.ts';
+import { FailedAttempts, SuccessfulAttempts } from './attempts.ts';
 import { type DeadLetterCountMessage, type DeadLetterListMessage, DeadLetterTable } from './dead-letters.ts';
 import { EndpointHealthTable } from './endpoint-health.ts';
 import { EventHistories, type PendingMessage, PendingQueries } from './history.ts';
@@ -73,8 +73,8 @@ export class QueueTables {
   readonly pending: PendingTable;
   /** Reads of table "pending" that change nothing. */
   readonly pendingQueries: PendingQueries;
-  readonly accepted: SuccessfulAttempts;
-  readonly failures: FailureTables;
+  readonly successfulAttempts: SuccessfulAttempts;
+  readonly failedAttempts: FailedAttempts;
   readonly histories: EventHistories;
   readonly replayCursors: ReplayCursors;
   readonly deadLetters: DeadLetterTable;
@@ -89,25 +89,27 @@ export class QueueTables {
     this.#ledger = ledger;
     this.pending = new PendingTable(database, { epoch, ledger, damage });
     this.pendingQueries = new PendingQueries(database, this.pending.held, chunks);
-    this.accepted = new SuccessfulAttempts(database);
-    this.failures = new FailureTables(database);
-    this.histories = new EventHistories(chunks, {
-      plans,
-      pending: this.pendingQueries,
-      accepted: this.accepted,
-      failures: this.failures,
-    });
+    this.successfulAttempts = new SuccessfulAttempts(database);
+    this.failedAttempts = new FailedAttempts(database);
     this.replayCursors = new ReplayCursors(database, { pending: this.pending, ledger });
     this.deadLetters = new DeadLetterTable(database, {
       pending: this.pending,
       ledger,
       replayCursors: this.replayCursors,
     });
+    this.histories = new EventHistories(chunks, {
+      plans,
+      pending: this.pendingQueries,
+      successfulAttempts: this.successfulAttempts,
+      failedAttempts: this.failedAttempts,
+      deadLetters: this.deadLetters,
+    });
     this.settler = new DeliverySettler({
       pending: this.pending,
       ledger,
-      accepted: this.accepted,
-      failures: this.failures,
+      successfulAttempts: this.successfulAttempts,
+      failedAttempts: this.failedAttempts,
+      deadLetters: this.deadLetters,
       keys,
     });
     this.endpointHealth = new EndpointHealthTable(database);

@@ -10,27 +10,31 @@ import type { PendingTable } from './pending.ts';
 export class ReplayCursors {
   readonly #pending: PendingTable;
   readonly #ledger: LedgerTable;
-  readonly #sql: Readonly<Record<'begin' | 'move' | 'count' | 'standing' | 'pending', StatementSync>>;
+  readonly #sql: Readonly<
+    Record<'insert' | 'advance' | 'addEvents' | 'progress' | 'pendingByDestination', StatementSync>
+  >;
 
   constructor(database: DatabaseSync, { pending, ledger }: { pending: PendingTable; ledger: LedgerTable }) {
     this.#pending = pending;
     this.#ledger = ledger;
     this.#sql = {
-      begin: database.prepare(
+      insert: database.prepare(
         'insert into origin(id, cursor, events) values (?, 0, 0) on conflict do nothing',
       ),
-      move: database.prepare('update origin set cursor = ?, events = events + ? where id = ? and cursor = ?'),
-      count: database.prepare('update origin set events = events + ? where id = ?'),
-      standing: database.prepare('select cursor, events from origin where id = ?'),
-      pending: database.prepare(
+      advance: database.prepare(
+        'update origin set cursor = ?, events = events + ? where id = ? and cursor = ?',
+      ),
+      addEvents: database.prepare('update origin set events = events + ? where id = ?'),
+      progress: database.prepare('select cursor, events from origin where id = ?'),
+      pendingByDestination: database.prepare(
         'select destination, sum(n) as n from pending where origin = ? group by destination',
       ),
     };
   }
 
   enqueue({ origin, destinations, positions, only, from, to, now }: ReplaySlice): ReplayProgress {
-    this.#sql.begin.run(origin);
-    const moved = Number(this.#sql.move.run(to, positions.length, origin, from).changes) > 0;
+    this.#sql.insert.run(origin);
+    const moved = Number(this.#sql.advance.run(to, positions.length, origin, from).changes) > 0;
     if (moved && positions.length > 0) {
       for (const destination of destinations) {
         const own = only?.get(destination) ?? positions;
@@ -44,15 +48,19 @@ export class ReplayCursors {
 
   /** Counts what was revived on behalf of an origin. */
   count(origin: string, events: number): void {
-    this.#sql.begin.run(origin);
-    this.#sql.count.run(events, origin);
+    this.#sql.insert.run(origin);
+    this.#sql.addEvents.run(events, origin);
   }
 
   progress(origin: string): ReplayProgress {
-    const row = this.#sql.standing.get(origin) as Pick<ReplayProgress, 'cursor' | 'events'> | undefined;
-    const pending = this.#sql.pending.all(origin) as unknown as { destination: number; n: number }[];
+    const row = this.#sql.progress.get(origin) as Pick<ReplayProgress, 'cursor' | 'events'> | undefined;
+    const pending = this.#sql.pendingByDestination.all(origin) as unknown as {
+      destination: number;
+      n: number;
+    }[];
     return {
-      ...{ cursor: row?.cursor ?? 0, events: row?.events ?? 0 },
+      cursor: row?.cursor ?? 0,
+      events: row?.events ?? 0,
       pending: new Map(pending.map(({ destination, n }) => [destination, n])),
     };
   }

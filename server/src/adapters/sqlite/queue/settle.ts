@@ -3,7 +3,8 @@ import type { Time } from '../../../model/time.ts';
 import type { DeliveryResult, PendingSetId, SettleResult } from '../../../ports/delivery-queue.ts';
 import type { LedgerTable } from '../ledger.ts';
 import type { KeyIndex } from '../log/key-index.ts';
-import type { DeadLetterSet, FailureTables, SuccessfulAttempts } from './attempts.ts';
+import type { FailedAttempts, SuccessfulAttempts } from './attempts.ts';
+import type { DeadLetterSet, DeadLetterTable } from './dead-letters.ts';
 import { encodePositions } from './delivery-set-codec.ts';
 import { PendingTable } from './pending.ts';
 import { DELIVERED_FIELDS, type SettleMessage } from './result-codec.ts';
@@ -11,8 +12,9 @@ import { DELIVERED_FIELDS, type SettleMessage } from './result-codec.ts';
 export interface SettlerDependencies {
   readonly pending: PendingTable;
   readonly ledger: LedgerTable;
-  readonly accepted: SuccessfulAttempts;
-  readonly failures: FailureTables;
+  readonly successfulAttempts: SuccessfulAttempts;
+  readonly failedAttempts: FailedAttempts;
+  readonly deadLetters: DeadLetterTable;
   /** When the newest event arrived: the best estimate of the present time. */
   readonly keys: Pick<KeyIndex, 'newest'>;
 }
@@ -38,7 +40,12 @@ export class DeliverySettler {
         const endpoint = endpoints[delivered[at + 3]!];
         const [startedAt, latencyMs, status] = [delivered[at + 4]!, delivered[at + 5]!, delivered[at + 6]!];
         if (endpoint !== undefined)
-          this.#dependencies.accepted.add(destination, endpoint, { position, startedAt, latencyMs, status });
+          this.#dependencies.successfulAttempts.add(destination, endpoint, {
+            position,
+            startedAt,
+            latencyMs,
+            status,
+          });
       }
     }
     for (const [destination, n] of successes)
@@ -51,21 +58,26 @@ export class DeliverySettler {
         this.#conclude(result, groups);
       }
     }
-    for (const { destination, at, deliveries, origin } of groups.waiting())
+    for (const { destination, at, deliveries, origin } of groups.retries())
       this.#dependencies.pending.scheduleRetry(destination, at, deliveries, origin);
-    for (const dead of groups.dead()) this.deadLetter(dead);
-    this.#dependencies.accepted.write();
+    for (const dead of groups.deadLetters()) this.deadLetter(dead);
+    this.#dependencies.successfulAttempts.write();
     this.#dependencies.pending.writeSets(touched);
     return { ignored };
   }
 
   #conclude(result: DeliveryResult, groups: ResultGroups): void {
     const { destination, position } = result;
-    this.#dependencies.failures.insertFailed(result);
+    this.#dependencies.failedAttempts.insert(result);
     for (const { endpoint, startedAt, latencyMs, outcome } of result.attempts) {
       const { kind, status = 0 } = outcome;
       if (kind === 'accepted')
-        this.#dependencies.accepted.add(destination, endpoint, { position, startedAt, latencyMs, status });
+        this.#dependencies.successfulAttempts.add(destination, endpoint, {
+          position,
+          startedAt,
+          latencyMs,
+          status,
+        });
     }
     if (result.decision.kind === 'delivered')
       this.#dependencies.ledger.add('destination', result.destination, 'delivered', 1);
@@ -74,7 +86,7 @@ export class DeliverySettler {
 
   deadLetter(dead: DeadLetterSet): void {
     this.#dependencies.ledger.add('destination', dead.destination, `dead:${dead.reason}`, dead.n);
-    this.#dependencies.failures.deadLetter(dead);
+    this.#dependencies.deadLetters.insert(dead);
   }
 }
 
@@ -91,8 +103,8 @@ interface RetryGroup {
 /** What failed in one group of results, brought together: a row for what belongs together and not a row each. */
 export class ResultGroups {
   readonly #now: Time;
-  readonly #waiting = new Map<string, RetryGroup>();
-  readonly #dead = new Map<string, Omit<DeadLetterSet, 'n' | 'refs'> & { positions: number[] }>();
+  readonly #retries = new Map<string, RetryGroup>();
+  readonly #deadLetters = new Map<string, Omit<DeadLetterSet, 'n' | 'encoded'> & { positions: number[] }>();
 
   /** `now`: the best guess there is, for a delivery that died without a request. */
   constructor(now: Time) {
@@ -103,37 +115,41 @@ export class ResultGroups {
   add(result: DeliveryResult, decision: FailedDecision, origin: string | undefined): void {
     if (decision.kind === 'retry') {
       const [at, { destination }] = [PendingTable.roundDue(decision.at), result];
-      this.#wait({ destination, at, origin }, decision.next);
-    } else this.#deadLetter(result, decision.reason, origin);
+      this.#addRetry({ destination, at, origin }, decision.next);
+    } else this.#addDeadLetter(result, decision.reason, origin);
   }
 
-  waiting(): Iterable<RetryGroup> {
-    return this.#waiting.values();
+  retries(): Iterable<RetryGroup> {
+    return this.#retries.values();
   }
 
-  *dead(): Generator<DeadLetterSet> {
-    for (const { positions, ...dead } of this.#dead.values()) {
-      const refs = encodePositions(positions.sort((a, b) => a - b));
-      yield { ...dead, n: positions.length, refs };
+  *deadLetters(): Generator<DeadLetterSet> {
+    for (const { positions, ...dead } of this.#deadLetters.values()) {
+      const encoded = encodePositions(positions.sort((a, b) => a - b));
+      yield { ...dead, n: positions.length, encoded };
     }
   }
 
-  #wait(of: Omit<RetryGroup, 'deliveries'>, next: Delivery): void {
+  #addRetry(of: Omit<RetryGroup, 'deliveries'>, next: Delivery): void {
     const key = `${of.destination}/${of.at}/${of.origin}`;
-    const group = this.#waiting.get(key);
+    const group = this.#retries.get(key);
     if (group) group.deliveries.push(next);
-    else this.#waiting.set(key, { ...of, deliveries: [next] });
+    else this.#retries.set(key, { ...of, deliveries: [next] });
   }
 
-  #deadLetter(result: DeliveryResult, reason: string, origin: string | undefined): void {
+  #addDeadLetter(result: DeliveryResult, reason: string, origin: string | undefined): void {
     const { destination, position, set } = result;
     // By set, because two sets may owe the same event, once new and once replayed, and runs hold a position once.
     const key = `${destination}/${set}/${reason}`;
-    const group = this.#dead.get(key);
+    const group = this.#deadLetters.get(key);
     if (group) group.positions.push(position);
     else
-      this.#dead.set(key, {
-        ...{ destination, at: this.#timeOfDeath(result), reason, origin, positions: [position] },
+      this.#deadLetters.set(key, {
+        destination,
+        at: this.#timeOfDeath(result),
+        reason,
+        origin,
+        positions: [position],
       });
   }
 

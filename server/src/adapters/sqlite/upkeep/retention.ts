@@ -77,7 +77,7 @@ export class RetentionSweep {
       },
       {
         name: 'retention of attempts',
-        run: () => queue.accepted.dropBelow(watermarks.retainedFrom),
+        run: () => queue.successfulAttempts.dropBelow(watermarks.retainedFrom),
       },
       {
         name: 'retention of dead letters',
@@ -86,10 +86,15 @@ export class RetentionSweep {
       },
       {
         name: 'retention of failures',
-        run: (now, retention) =>
-          queue.failures.dropBefore(now - retention.deadLetters, watermarks.retainedFrom),
+        run: (now, retention) => this.#dropFailures(now - retention.deadLetters),
       },
     ];
+  }
+
+  #dropFailures(before: Monotonic): boolean {
+    const { queue, watermarks } = this.#dependencies;
+    const hasDropped = queue.deadLetters.dropBefore(before, watermarks.retainedFrom);
+    return queue.failedAttempts.dropBefore(before, watermarks.retainedFrom) || hasDropped;
   }
 
   #dropOld(now: Monotonic, events: Duration, idsSince: Monotonic): boolean {
@@ -98,7 +103,7 @@ export class RetentionSweep {
     // The first chunk that must stay ends the slice. Later ones are newer, or the clock was set back and they wait.
     const stays = candidates.findIndex(({ until }) => until >= now - events);
     return this.#dropChunks(stays < 0 ? candidates : candidates.slice(0, stays), now, (chunk) => {
-      this.#reduce(chunk, queue.failures.deadBetween(chunk.first, chunk.first + chunk.n), idsSince);
+      this.#reduce(chunk, queue.deadLetters.positionsBetween(chunk.first, chunk.first + chunk.n), idsSince);
     });
   }
 

@@ -1,4 +1,4 @@
-import { encodeSet, lowestPosition, rangeOf } from '../../src/adapters/sqlite/queue/delivery-set-codec.ts';
+import { encodeSet, summaryOf } from '../../src/adapters/sqlite/queue/delivery-set-codec.ts';
 import type { Delivery } from '../../src/model/delivery.ts';
 import type { Position } from '../../src/model/event.ts';
 import type { Time } from '../../src/model/time.ts';
@@ -141,7 +141,15 @@ export class ClusterMember {
     const sizes = sets.map((set) => set.deliveries.length);
     const columns = [plain('destination'), plain('owner'), plain('due'), plain('since')];
     const origins = sets.map(({ origin }) => origin);
-    await this.call('append.owe', ids, ...columns, refs.map(lowestPosition), sizes, refs, origins);
+    await this.call(
+      'append.owe',
+      ids,
+      ...columns,
+      refs.map((set) => summaryOf(set).first),
+      sizes,
+      refs,
+      origins,
+    );
     return ids;
   }
 
@@ -174,7 +182,7 @@ export class ClusterMember {
       'settle.left',
       ids,
       since,
-      refs.map(lowestPosition),
+      refs.map((set) => summaryOf(set).first),
       others.map(({ left }) => left.length),
       refs,
     );
@@ -183,7 +191,7 @@ export class ClusterMember {
   async bury(dead: readonly Dead[]): Promise<void> {
     if (dead.length === 0) return;
     const refs = dead.map(({ deliveries }) => encodeSet(deliveries));
-    const ranges = refs.map(rangeOf);
+    const ranges = refs.map(summaryOf);
     const sizes = dead.map(({ deliveries }) => deliveries.length);
     const plain = (name: 'destination' | 'at' | 'reason') => dead.map((one) => one[name]);
     const [firsts, lasts] = [ranges.map(({ first }) => first), ranges.map(({ last }) => last)];

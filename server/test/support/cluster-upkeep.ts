@@ -1,4 +1,4 @@
-import { decodeSet, encodeSet, lowestPosition } from '../../src/adapters/sqlite/queue/delivery-set-codec.ts';
+import { decodeSet, encodeSet, summaryOf } from '../../src/adapters/sqlite/queue/delivery-set-codec.ts';
 import type { Event, Position } from '../../src/model/event.ts';
 import type { Time } from '../../src/model/time.ts';
 import type { Retention } from '../../src/ports/event-log.ts';
@@ -68,7 +68,7 @@ export class ClusterUpkeep {
       const [changed] =
         left.length === 0
           ? await this.#member.call('erase.empty', id, edits)
-          : await this.#member.call('erase.set', id, edits, lowestPosition(refs), left.length, refs);
+          : await this.#member.call('erase.set', id, edits, summaryOf(refs).first, left.length, refs);
       if (changed === undefined) again = true;
       else
         await this.#member.count([

@@ -14,8 +14,8 @@ import {
   deliveryIn,
   encodeSet,
   positionsBetween,
-  rangeOf,
   setOrEmpty,
+  summaryOf,
   withSetChecksum,
 } from './delivery-set-codec.ts';
 import type { DeadDeliveries, PendingTable } from './pending.ts';
@@ -71,7 +71,7 @@ export class DeadLetterTable {
   }
 
   insert({ destination, at, reason, n, origin = null, encoded }: DeadLetterSet): void {
-    const { first, last } = rangeOf(encoded);
+    const { first, last } = summaryOf(encoded);
     const stored = withSetChecksum(destination, encoded);
     this.#sql.insert.run(destination, at, reason, first, last, n, origin, stored);
   }
@@ -256,7 +256,7 @@ export class DeadLetterTable {
       return;
     }
     const bytes = encodeSet(left);
-    const { first, last } = rangeOf(bytes);
+    const { first, last } = summaryOf(bytes);
     this.#sql.rewrite.run(first, last, left.length, withSetChecksum(destination, bytes), id);
   }
 }

@@ -1,7 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Delivery } from '../../../model/delivery.ts';
-import { decodeSet, encodePositions, encodeSet, RunEncoder, splitSet } from './delivery-set-codec.ts';
+import {
+  decodeSet,
+  deliveryIn,
+  encodePositions,
+  encodeSet,
+  positionsBelow,
+  positionsBetween,
+  RunEncoder,
+  splitSet,
+  summaryOf,
+} from './delivery-set-codec.ts';
 
 const positions = fc
   .uniqueArray(
@@ -47,11 +57,44 @@ describe('pending sets on disk', () => {
       lists.map(encodeSet),
     );
     fc.assert(
-      fc.property(sets, fc.integer({ min: 1, max: 400 }), (refs, max) => {
-        const all = decodeSet(refs);
-        const { taken, rest } = splitSet(refs, max);
+      fc.property(sets, fc.integer({ min: 1, max: 400 }), (encoded, max) => {
+        const all = decodeSet(encoded);
+        const { taken, rest } = splitSet(encoded, max);
         expect(taken).toEqual(all.slice(0, max));
         expect(rest === undefined ? [] : decodeSet(rest)).toEqual(all.slice(max));
+      }),
+    );
+  });
+
+  it('answer questions about positions as their deliveries do, without decoding all of them', () => {
+    const small = fc.integer({ min: 0, max: 400 });
+    const lists = fc.array(
+      fc.oneof(
+        failed.chain((delivery) => small.map((position) => ({ ...delivery, position }))),
+        small.map((position) => ({ position, rounds: 0 })),
+      ),
+      { minLength: 1 },
+    );
+    const runs = fc.uniqueArray(small, { minLength: 1 }).map((list) => list.sort((a, b) => a - b));
+    const sets = fc.oneof(runs.map(encodePositions), lists.map(encodeSet));
+    const tried = fc.constantFrom(undefined, true, false);
+    fc.assert(
+      fc.property(sets, small, small, tried, (encoded, from, below, tried) => {
+        const all = decodeSet(encoded);
+        const every = all.map(({ position }) => position);
+        expect(summaryOf(encoded)).toEqual({
+          first: Math.min(...every),
+          last: Math.max(...every),
+          tried: all.filter(({ rounds }) => rounds > 0).length,
+        });
+        expect(deliveryIn(encoded, from)).toEqual(all.find(({ position }) => position === from));
+        const isBetween = (position: number) => position >= from && position < below;
+        expect([...positionsBetween(encoded, from, below)]).toEqual(every.filter(isBetween));
+        const highest = all
+          .filter(({ position, rounds }) => position < below && (tried === undefined || tried === rounds > 0))
+          .map(({ position }) => position)
+          .sort((a, b) => b - a);
+        expect(positionsBelow(encoded, below, { max: 5, tried })).toEqual(highest.slice(0, 5));
       }),
     );
   });
@@ -59,9 +102,9 @@ describe('pending sets on disk', () => {
   it('refuse positions that do not ascend, and say so when their end is missing', () => {
     expect(() => encodePositions([3, 2])).toThrow('does not come after');
     expect(() => encodePositions([3, 3])).toThrow('does not come after');
-    const refs = encodePositions([300, 301]);
-    expect(() => decodeSet(refs.subarray(0, -1))).toThrow('ends in the middle');
-    expect(() => splitSet(refs.subarray(0, -1), 1)).toThrow('ends in the middle');
+    const encoded = encodePositions([300, 301]);
+    expect(() => decodeSet(encoded.subarray(0, -1))).toThrow('ends in the middle');
+    expect(() => splitSet(encoded.subarray(0, -1), 1)).toThrow('ends in the middle');
   });
 
   it('cost a few bytes for an outage, whatever the rate', () => {

@@ -3,36 +3,36 @@ import type { Position } from '../../../model/event.ts';
 import { checksumOf, withChecksum, withoutChecksum } from '../damage.ts';
 
 /**
- * How the deliveries of a pending set are written.
+ * A pending set is encoded in one of two forms, told apart by the first byte.
  *
- * *Runs*, for deliveries that were never tried: pairs of varints (gap since the end of the run before, length). An outage
- * in which a destination owes everything that arrives costs a few bytes a second, whatever the rate.
+ * *Runs*, for deliveries that were never tried: pairs of varints (gap since the end of the run before, length). In an
+ * outage, a destination that owes everything that arrives costs a few bytes a second, whatever the rate.
  *
- * *Records*, for deliveries that failed before, or that stand beside such: 16 bytes each, little endian: position (6), first failure (6),
+ * *Records*, for sets with a delivery that failed before: 16 bytes each, little endian: position (6), first failure (6),
  * rounds (1), endpoints (1), settings version modulo 65,536 (2).
  *
- * In a table either stands with a checksum behind it, which covers the destination too: a set must not go to another one.
+ * In a table a checksum follows either form. It covers the destination too: a set must not go to another one.
  */
 const RUNS = 1;
 const RECORDS = 2;
 const RECORD_BYTES = 16;
 
-/** The set of a row for those who only look: empty where it is damaged. */
+/** The set of a row for readers that change nothing. A damaged set reads as empty. */
 export function setOrEmpty(destination: number, stored: Uint8Array): Uint8Array {
   return withoutSetChecksum(destination, stored) ?? Uint8Array.of(RUNS);
 }
 
-/** A set as it stands in the row of a destination. */
+/** A set as a row of this destination stores it. */
 export function withSetChecksum(destination: number, encoded: Uint8Array): Uint8Array {
   return withChecksum(encoded, checksumOf(destination));
 }
 
-/** The set of such a row; undefined where it is damaged. */
+/** The set of such a row. Undefined where it is damaged. */
 export function withoutSetChecksum(destination: number, stored: Uint8Array): Uint8Array | undefined {
   return withoutChecksum(stored, checksumOf(destination));
 }
 
-/** Runs that can grow: a row that takes in new deliveries a thousand times a second is not encoded anew each time. */
+/** Runs that grow: a row that takes new deliveries a thousand times a second is not encoded anew each time. */
 export class RunEncoder {
   readonly #closed: number[] = [RUNS];
   #closedEnd = 0;
@@ -44,7 +44,7 @@ export class RunEncoder {
     return this.#size;
   }
 
-  /** Positions must come in ascending order, each once: anything else would be written as something unreadable. */
+  /** Positions must ascend, each once. Throws a `RangeError` otherwise, because the bytes would be unreadable. */
   add(position: Position): void {
     if (position < this.#end)
       throw new RangeError(`position ${position} does not come after ${this.#end - 1}`);
@@ -97,14 +97,14 @@ function encodeRecords(deliveries: readonly Delivery[]): Uint8Array {
   return bytes;
 }
 
-/** Never tried, and nothing is known of it but its position. */
+/** Whether the delivery was never tried and has nothing but its position. */
 export function isNew({ rounds, firstFailedAt }: Delivery): boolean {
   return rounds === 0 && firstFailedAt === undefined;
 }
 
 /**
- * Runs where the deliveries allow it. One that is not new makes records of all, and so do positions in another order:
- * deliveries that a lane hands back come as they stood in its queue, and an event owed twice has one position twice.
+ * Runs where the deliveries allow it. A delivery that is not new, or a position out of order, makes records of all:
+ * deliveries handed back by a worker come in the order of its queue, and an event owed twice has one position twice.
  */
 export function encodeSet(deliveries: readonly Delivery[]): Uint8Array {
   let end = 0;
@@ -115,42 +115,103 @@ export function encodeSet(deliveries: readonly Delivery[]): Uint8Array {
   return encodePositions(deliveries.map(({ position }) => position));
 }
 
-/** The first deliveries of a set, and the set that is left without them; absent when nothing is left. */
+/**
+ * Reads an encoded set from front to back. Each step is a range of positions `[start, end)`: a run, or the one position of a
+ * record. Not a generator, because every claim and every commit reads sets.
+ */
+class SetReader {
+  start: Position = 0;
+  end: Position = 0;
+  /** Runs ascend. Records stand in any order, and a position may stand in two of them. */
+  readonly isRuns: boolean;
+  readonly #bytes: Buffer;
+  /** Offset of the first byte behind the range. */
+  at = 1;
+
+  constructor(encoded: Uint8Array) {
+    if (encoded[0] !== RUNS && encoded[0] !== RECORDS)
+      throw new Error(`pending set of unknown form ${encoded[0]}`);
+    this.isRuns = encoded[0] === RUNS;
+    this.#bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength);
+  }
+
+  /** Moves to the next range. False at the end of the set. */
+  next(): boolean {
+    const bytes = this.#bytes;
+    if (this.at >= bytes.length) return false;
+    if (this.isRuns) {
+      this.start = this.end + readVarint(bytes, this);
+      this.end = this.start + readVarint(bytes, this);
+    } else {
+      this.start = bytes.readUIntLE(this.at, 6);
+      this.end = this.start + 1;
+      this.at += RECORD_BYTES;
+    }
+    return true;
+  }
+
+  /** Whether the deliveries of the range were tried before. */
+  isTried(): boolean {
+    return !this.isRuns && this.#bytes[this.at - RECORD_BYTES + 12]! > 0;
+  }
+
+  /** The delivery at a position of the range. One that was never tried has zero rounds and nothing else. */
+  delivery(position: Position): Delivery {
+    if (this.isRuns) return { position, rounds: 0 };
+    const at = this.at - RECORD_BYTES;
+    const firstFailedAt = this.#bytes.readUIntLE(at + 6, 6);
+    const endpoints = this.#bytes[at + 13]!;
+    return {
+      position,
+      rounds: this.#bytes[at + 12]!,
+      ...(firstFailedAt === 0 ? {} : { firstFailedAt }),
+      // No endpoint at all stands for "unknown": every endpoint is tried then, with any settings.
+      ...(endpoints === 0 ? {} : { endpoints, settingsVersion: this.#bytes.readUInt16LE(at + 14) }),
+    };
+  }
+
+  /** The set without what was read before a position of the range. */
+  restFrom(position: Position): Uint8Array {
+    if (!this.isRuns)
+      return Buffer.concat([this.#bytes.subarray(0, 1), this.#bytes.subarray(this.at - RECORD_BYTES)]);
+    // The runs behind the cut are relative to each other. Only the first one left is written anew.
+    const head: number[] = [RUNS];
+    pushVarint(head, position);
+    pushVarint(head, this.end - position);
+    return Buffer.concat([Uint8Array.from(head), this.#bytes.subarray(this.at)]);
+  }
+}
+
+/** Every delivery of a set, in its order. */
+export function decodeSet(encoded: Uint8Array): Delivery[] {
+  const deliveries: Delivery[] = [];
+  const reader = new SetReader(encoded);
+  while (reader.next()) {
+    for (let position = reader.start; position < reader.end; position++)
+      deliveries.push(reader.delivery(position));
+  }
+  return deliveries;
+}
+
+/** The first deliveries of a set, and the set without them; `rest` is absent when nothing is left. */
 export interface SetSplit {
   readonly taken: Delivery[];
   readonly rest?: Uint8Array;
 }
 
-/** Costs what is taken, not what the set holds: a set may hold a hundred times what is claimed at once. */
+/** Costs as much as what is taken: a set may hold a hundred times what one claim takes. */
 export function splitSet(encoded: Uint8Array, max: number): SetSplit {
-  const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength);
-  if (bytes[0] === RUNS) return splitRuns(bytes, max);
-  const cut = 1 + max * RECORD_BYTES;
-  const taken = decodeSet(bytes.subarray(0, cut));
-  return cut >= bytes.length
-    ? { taken }
-    : { taken, rest: Buffer.concat([bytes.subarray(0, 1), bytes.subarray(cut)]) };
-}
-
-function splitRuns(bytes: Buffer, max: number): SetSplit {
   const taken: Delivery[] = [];
-  const cursor = { at: 1 };
-  let position = 0;
-  while (cursor.at < bytes.length) {
-    position += readVarint(bytes, cursor);
-    const end = position + readVarint(bytes, cursor);
-    for (; position < end && taken.length < max; position++) taken.push({ position, rounds: 0 });
-    if (position === end) continue;
-    // The runs behind the cut are relative to each other; only the first one left must be written anew.
-    const head: number[] = [RUNS];
-    pushVarint(head, position);
-    pushVarint(head, end - position);
-    return { taken, rest: Buffer.concat([Uint8Array.from(head), bytes.subarray(cursor.at)]) };
+  const reader = new SetReader(encoded);
+  while (reader.next()) {
+    let position = reader.start;
+    for (; position < reader.end && taken.length < max; position++) taken.push(reader.delivery(position));
+    if (position < reader.end) return { taken, rest: reader.restFrom(position) };
   }
   return { taken };
 }
 
-/** What a row says of its set, so that it need not be read for it. */
+/** Columns that stand beside a set in its row, so that the set need not be read for them. */
 export interface SetSummary {
   /** The lowest and the highest position. */
   readonly first: Position;
@@ -159,29 +220,16 @@ export interface SetSummary {
   readonly tried: number;
 }
 
-/** Of a set that is not empty. */
+/** The set must not be empty. */
 export function summaryOf(encoded: Uint8Array): SetSummary {
-  const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength);
-  if (bytes[0] === RUNS) return summaryOfRuns(bytes);
   let [first, last, tried] = [Number.POSITIVE_INFINITY, 0, 0];
-  for (let at = 1; at < bytes.length; at += RECORD_BYTES) {
-    const position = bytes.readUIntLE(at, 6);
-    if (position < first) first = position;
-    if (position > last) last = position;
-    if (bytes[at + 12]! > 0) tried++;
+  const reader = new SetReader(encoded);
+  while (reader.next()) {
+    if (reader.start < first) first = reader.start;
+    if (reader.end > last) last = reader.end - 1;
+    if (reader.isTried()) tried++;
   }
   return { first, last, tried };
-}
-
-function summaryOfRuns(bytes: Buffer): SetSummary {
-  const cursor = { at: 1 };
-  const first = readVarint(bytes, cursor);
-  let end = first + readVarint(bytes, cursor);
-  while (cursor.at < bytes.length) {
-    end += readVarint(bytes, cursor);
-    end += readVarint(bytes, cursor);
-  }
-  return { first, last: end - 1, tried: 0 };
 }
 
 /** Whether the set may hold deliveries that were tried before. */
@@ -189,86 +237,22 @@ export function hasRecords(encoded: Uint8Array): boolean {
   return encoded[0] === RECORDS;
 }
 
-/** The lowest and the highest position of a set that is not empty. */
-export function rangeOf(encoded: Uint8Array): { first: Position; last: Position } {
-  let last = 0;
-  for (const { position } of decodeSet(encoded)) last = Math.max(last, position);
-  return { first: lowestPosition(encoded), last };
-}
-
-/** The lowest position of a set that is not empty. */
-export function lowestPosition(encoded: Uint8Array): Position {
-  const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength);
-  if (bytes[0] === RUNS) return readVarint(bytes, { at: 1 });
-  let first = Number.POSITIVE_INFINITY;
-  for (let at = 1; at < bytes.length; at += RECORD_BYTES) first = Math.min(first, bytes.readUIntLE(at, 6));
-  return first;
-}
-
-/** Never tried deliveries come back with zero rounds and nothing else. */
-export function decodeSet(encoded: Uint8Array): Delivery[] {
-  const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength);
-  if (bytes[0] === RUNS) return decodeRuns(bytes);
-  if (bytes[0] === RECORDS) return decodeRecords(bytes);
-  throw new Error(`pending set of unknown form ${bytes[0]}`);
-}
-
-function decodeRuns(bytes: Buffer): Delivery[] {
-  const deliveries: Delivery[] = [];
-  const cursor = { at: 1 };
-  let position = 0;
-  while (cursor.at < bytes.length) {
-    position += readVarint(bytes, cursor);
-    const end = position + readVarint(bytes, cursor);
-    for (; position < end; position++) deliveries.push({ position, rounds: 0 });
-  }
-  return deliveries;
-}
-
-function decodeRecords(bytes: Buffer): Delivery[] {
-  const deliveries: Delivery[] = [];
-  for (let at = 1; at < bytes.length; at += RECORD_BYTES) {
-    const endpoints = bytes[at + 13]!;
-    const firstFailedAt = bytes.readUIntLE(at + 6, 6);
-    deliveries.push({
-      position: bytes.readUIntLE(at, 6),
-      rounds: bytes[at + 12]!,
-      ...(firstFailedAt === 0 ? {} : { firstFailedAt }),
-      // No endpoint at all stands for "not said": then every one is tried, with whatever settings there are.
-      ...(endpoints === 0 ? {} : { endpoints, settingsVersion: bytes.readUInt16LE(at + 14) }),
-    });
-  }
-  return deliveries;
-}
-
-/** The highest `max` positions below another, descending: of all deliveries, or of those that were tried or not. */
+/** The highest `max` positions below another, descending: of all deliveries, or only of those tried before or never. */
 export function positionsBelow(
   encoded: Uint8Array,
   below: Position,
   { max, tried }: { readonly max: number; readonly tried: boolean | undefined },
 ): Position[] {
-  const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength);
-  if (bytes[0] === RUNS) return tried === true ? [] : runsBelow(bytes, below, max);
-  const positions = decodeSet(encoded)
-    .filter((one) => one.position < below && (tried ?? one.rounds > 0) === one.rounds > 0)
-    .map(({ position }) => position);
-  return positions.sort((a, b) => b - a).slice(0, max);
-}
-
-function runsBelow(bytes: Buffer, below: Position, max: number): Position[] {
-  const runs: [start: Position, end: Position][] = [];
-  const cursor = { at: 1 };
-  let start = 0;
-  while (cursor.at < bytes.length) {
-    start += readVarint(bytes, cursor);
-    const end = start + readVarint(bytes, cursor);
-    if (start >= below) break;
-    runs.push([start, Math.min(end, below)]);
-    start = end;
+  const ranges: (readonly [start: Position, end: Position])[] = [];
+  const reader = new SetReader(encoded);
+  while (reader.next()) {
+    if (reader.start >= below && reader.isRuns) break;
+    if (reader.start >= below || (tried ?? reader.isTried()) !== reader.isTried()) continue;
+    ranges.push([reader.start, Math.min(reader.end, below)]);
   }
   const positions: Position[] = [];
-  for (const [from, to] of runs.reverse()) {
-    for (let position = to - 1; position >= from && positions.length < max; position--)
+  for (const [start, end] of ranges.sort((a, b) => b[0] - a[0])) {
+    for (let position = end - 1; position >= start && positions.length < max; position--)
       positions.push(position);
     if (positions.length === max) break;
   }
@@ -277,38 +261,25 @@ function runsBelow(bytes: Buffer, below: Position, max: number): Position[] {
 
 /** The positions of a set from one on and below another, in the order of the set. */
 export function* positionsBetween(encoded: Uint8Array, from: Position, below: Position): Generator<Position> {
-  const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength);
-  if (bytes[0] !== RUNS) {
-    for (const { position } of decodeSet(encoded)) if (position >= from && position < below) yield position;
-    return;
-  }
-  const cursor = { at: 1 };
-  let start = 0;
-  while (cursor.at < bytes.length) {
-    start += readVarint(bytes, cursor);
-    const end = start + readVarint(bytes, cursor);
-    if (start >= below) return;
-    for (let position = Math.max(start, from); position < Math.min(end, below); position++) yield position;
-    start = end;
+  const reader = new SetReader(encoded);
+  while (reader.next()) {
+    if (reader.start >= below && reader.isRuns) return;
+    const end = Math.min(reader.end, below);
+    for (let position = Math.max(reader.start, from); position < end; position++) yield position;
   }
 }
 
-/** The delivery at a position, without looking further than that; nothing where the set does not hold it. */
-export function deliveryIn(encoded: Uint8Array, wanted: Position): Delivery | undefined {
-  const bytes = Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength);
-  if (bytes[0] !== RUNS) return decodeSet(encoded).find(({ position }) => position === wanted);
-  const cursor = { at: 1 };
-  let position = 0;
-  while (cursor.at < bytes.length && position <= wanted) {
-    position += readVarint(bytes, cursor);
-    const end = position + readVarint(bytes, cursor);
-    if (wanted >= position && wanted < end) return { position: wanted, rounds: 0 };
-    position = end;
+/** The delivery at a position; undefined where the set does not hold it. Stops at the position. */
+export function deliveryIn(encoded: Uint8Array, position: Position): Delivery | undefined {
+  const reader = new SetReader(encoded);
+  while (reader.next()) {
+    if (position >= reader.start && position < reader.end) return reader.delivery(position);
+    if (reader.isRuns && position < reader.start) return undefined;
   }
   return undefined;
 }
 
-/** Numbers from 0 on, seven bits a byte, the low ones first. They go beyond 32 bits, so the arithmetic is division. */
+/** Writes a number from 0 on, seven bits a byte, the low ones first. Division instead of shifts, for numbers beyond 32 bits. */
 export function pushVarint(bytes: number[], value: number): void {
   while (value >= 0x80) {
     bytes.push((value % 0x80) | 0x80);

@@ -4,19 +4,19 @@ import { StorageError } from '../../ports/event-log.ts';
 import { databaseUri, syncPath, walPath } from './data-folder/files.ts';
 import { migrate, refuseForeign } from './schema.ts';
 
-/** Before it, SQLite could lose a commit when two connections of a file wrote and checkpointed at the same moment. */
+/** Older versions could lose a commit when two connections of a file wrote and checkpointed at the same moment. */
 const OLDEST_SQLITE = '3.51.3';
 
 export interface OpenOptions {
-  /** Makes the file. Without it a folder in which there is none is an error. */
+  /** Makes the file if there is none. Otherwise a missing file is an error. */
   readonly isNew?: boolean;
-  /** Looks at the file before anything in it is changed, and throws what speaks against it. */
+  /** Called before anything in the file is changed. Throws an error to refuse the file. */
   readonly check?: (database: DatabaseSync) => void;
 }
 
 /**
- * Opens the store's file in a folder that exists, is ours alone, and can be written; brings it to the current format.
- * Nobody else may have it open.
+ * Opens the store's file and brings it to the current format. The folder must exist, be writable and be locked by this
+ * process. Throws a `StorageError` that says what to do.
  */
 export function openDatabase(folder: string, { isNew = false, check }: OpenOptions = {}): DatabaseSync {
   checkSqliteVersion(process.versions.sqlite ?? '0');
@@ -26,17 +26,17 @@ export function openDatabase(folder: string, { isNew = false, check }: OpenOptio
     database = new DatabaseSync(databaseUri(folder, isNew ? 'rwc' : 'rw'));
     refuseForeign(database);
     check?.(database);
-    // Before the first table, or it cannot be had without a VACUUM that blocks everything.
+    // Before the first table: later it would take a VACUUM, which blocks everything.
     database.exec('pragma auto_vacuum = incremental');
     database.exec('pragma journal_mode = wal');
-    // The promise of this adapter: in WAL mode only FULL syncs at every commit.
+    // In WAL mode only FULL syncs at every commit, as the event log promises.
     database.exec('pragma synchronous = full');
     // On macOS a plain fsync leaves data in the drive's cache; elsewhere these two do nothing.
     database.exec('pragma fullfsync = on; pragma checkpoint_fullfsync = on');
     database.exec('pragma cache_size = -16384; pragma temp_store = memory; pragma trusted_schema = off');
-    // Clears what is deleted from pages that are written anyway; free pages are given back when a user is erased.
+    // Overwrites deleted rows on pages that are written anyway. Erasing a user gives free pages back too.
     database.exec('pragma secure_delete = fast');
-    // The checkpointer does this on its own thread: inline it would stall a commit by 16 to 47 ms now and then.
+    // The checkpointer does this on its own thread: inline it stalls some commits by 16 to 47 ms.
     database.exec('pragma wal_autocheckpoint = 0');
     migrate(database);
     syncPath(folder);
@@ -56,11 +56,11 @@ export function checkSqliteVersion(version: string): void {
 }
 
 /**
- * Brings what an earlier handle or process wrote to stable storage, whatever became of its syncs.
+ * Brings the write-ahead log of an earlier handle or process to stable storage, whatever became of its syncs.
  *
- * A sync that has failed leaves its pages in the page cache, marked as if they were on disk: they can be read, and the
- * next sync passes over them. A commit found in such a log would be taken for durable and be gone after a power cut; worse,
- * a checkpoint of it cut in the middle would damage the file. Written once more, the pages are synced for certain.
+ * After a failed sync the pages stay in the page cache, marked as clean: they can be read, and the next sync skips them.
+ * A commit in such a log looks durable and would be gone after a power cut; worse, a checkpoint cut in the middle would
+ * damage the file. Pages that are written once more are synced for certain.
  */
 function rewriteAndSync(path: string): void {
   let handle: number;
@@ -87,7 +87,7 @@ function rewriteAndSync(path: string): void {
   }
 }
 
-/** What SQLite or the system said, as one line that says what to do. */
+/** An error of SQLite or of the system as a `StorageError`, whose reason is one line that says what to do. */
 export function asStorageError(error: unknown, folder: string): StorageError {
   if (error instanceof StorageError) return error;
   const { message, errstr } = error as { message?: string; errstr?: string };

@@ -6,7 +6,7 @@ import type { Duration, Time } from '../../model/time.ts';
 import type { ClockMark } from '../../ports/clock.ts';
 import { StorageError } from '../../ports/event-log.ts';
 
-/** Facts about this installation, by name, each with a checksum: one that is damaged is as good as none. */
+/** Facts about this installation, by name, each with a checksum. */
 export class InstallationFacts {
   readonly #get: StatementSync;
   readonly #put: StatementSync;
@@ -19,7 +19,7 @@ export class InstallationFacts {
     );
   }
 
-  /** `damaged` stands for a fact that cannot be trusted; undefined for one that was never written. */
+  /** Answers `damaged` where the checksum does not hold, and undefined where the fact was never written. */
   number(name: string): number | 'damaged' | undefined {
     const value = this.#value(name);
     return value === undefined || typeof value === 'number' ? value : 'damaged';
@@ -50,11 +50,11 @@ export interface InstallationIdentity {
   readonly epoch: number;
   /** Secret of the key hash. */
   readonly keySecret: Uint8Array;
-  /** Tells this store from every other; copies and backups have the same. */
+  /** Tells this store from every other. Copies and backups share it. */
   readonly id: string;
 }
 
-/** Called once per start: numbers it, and makes the secret of the key hash and the id at the very first one. */
+/** Called once per start: increments the epoch. The very first start makes the secret of the key hash and the id. */
 export function startEpoch(database: DatabaseSync): InstallationIdentity {
   const facts = new InstallationFacts(database);
   database.exec('begin immediate');
@@ -68,7 +68,7 @@ export function startEpoch(database: DatabaseSync): InstallationIdentity {
   const keySecret = known ?? randomBytes(8);
   if (known === undefined) facts.put('key_secret', keySecret);
   const found = facts.bytes('id');
-  // Nothing but the mark in the folder refers to it, and is made to follow.
+  // A damaged id may be replaced: only the high-water mark refers to it, and it is written anew.
   const id = found === undefined || found === 'damaged' ? randomBytes(16) : found;
   if (id !== found) facts.put('id', id);
   const last = facts.number('epoch') ?? 0;
@@ -78,13 +78,13 @@ export function startEpoch(database: DatabaseSync): InstallationIdentity {
   return { epoch, keySecret, id: toHex(id) };
 }
 
-/** How far a store has come, and which it is as far as it says so. */
+/** Which store a file holds, where it says so, and how far it has come. */
 export interface ObservedProgress {
   readonly id?: string | 'damaged';
   readonly commits: number;
 }
 
-/** Of a file of any format, or one that has no table yet. */
+/** Reads a file of any format, also one that has no table yet. */
 export function readProgress(database: DatabaseSync): ObservedProgress {
   const has = database.prepare(`select 1 from sqlite_schema where type = 'table' and name = ?`);
   const row =
@@ -102,7 +102,7 @@ function toHex(id: Uint8Array): string {
   return Buffer.from(id).toString('hex');
 }
 
-/** The number of some start of the program that still owns deliveries. */
+/** The highest epoch that still owns deliveries. */
 function highestOwner(database: DatabaseSync): number {
   const { owner } = database.prepare('select max(owner) as owner from pending').get() as {
     owner: number | null;
@@ -110,7 +110,7 @@ function highestOwner(database: DatabaseSync): number {
   return owner ?? 0;
 }
 
-/** How far maintenance has come; kept with the rest, so that a restart goes on where it was. */
+/** How far maintenance has come. Stored in the file, so that a restart goes on from there. */
 export class Watermarks {
   readonly #facts: InstallationFacts;
   #compactedTo: Position;
@@ -125,7 +125,7 @@ export class Watermarks {
 
   constructor(database: DatabaseSync) {
     this.#facts = new InstallationFacts(database);
-    // From the beginning is always right, only slower: maintenance comes by again, and changes nothing twice.
+    // Zero instead of a damaged fact is right, only slower: maintenance starts over and changes nothing twice.
     const read = (name: string, otherwise = 0) => {
       const value = this.#facts.number(name) ?? 0;
       return value === 'damaged' ? otherwise : value;
@@ -140,10 +140,10 @@ export class Watermarks {
     this.#clocksWritten = this.#clocks;
   }
 
-  /** The clocks as they were told last. */
+  /** The latest reading of the clocks. */
   set clocks(mark: ClockMark) {
     this.#clocks = mark;
-    // Setting the wall clock is worth a commit of its own; otherwise this rides along with the next one.
+    // A set wall clock is worth a commit of its own; any other reading is written with the next commit.
     if (aheadIn(mark) !== aheadIn(this.#clocksWritten)) this.writeClocks();
   }
 
@@ -153,7 +153,7 @@ export class Watermarks {
     this.#clocksWritten = this.#clocks;
   }
 
-  /** Keys of events below are nowhere any more. */
+  /** Keys of events below are gone. */
   get keysFrom(): Position {
     return this.#keysFrom;
   }
@@ -163,7 +163,7 @@ export class Watermarks {
     this.#facts.put('keys_from', position);
   }
 
-  /** When upkeep began to look through everything stored the last time, and how far it has come; 0: to the end. */
+  /** When the last verification of everything stored began. */
   get verifyBegan(): Time {
     return this.#verifyBegan;
   }
@@ -173,6 +173,7 @@ export class Watermarks {
     this.#facts.put('verify_began', time);
   }
 
+  /** How far the running verification has come; 0 when none runs. */
   get verifiedTo(): Position {
     return this.#verifiedTo;
   }
@@ -192,7 +193,7 @@ export class Watermarks {
     this.#facts.put('sealed_to', position);
   }
 
-  /** Events below are past their retention; what is left of them is kept for its dead letters. */
+  /** Events below are past their retention. Their remains are kept for dead letters and messageIds. */
   get retainedFrom(): Position {
     return this.#retainedFrom;
   }
@@ -206,7 +207,7 @@ export class Watermarks {
 
 const CLOCKS_FACT = 'clocks';
 
-/** How the clocks stood when that was written the last time; as good as never written where it is damaged. */
+/** The last stored reading of the clocks; undefined where there is none or it is damaged. */
 export function readClocks(database: DatabaseSync): ClockMark | undefined {
   const written = new InstallationFacts(database).bytes(CLOCKS_FACT);
   if (written === undefined || written === 'damaged') return undefined;

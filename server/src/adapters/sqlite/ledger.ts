@@ -3,12 +3,12 @@ import type { DestinationCounts, Ledger, SourceCounts } from '../../model/ledger
 
 export type LedgerScope = 'source' | 'destination';
 
-/** Number of transactions; it shares the page that every transaction writes anyway. */
+/** The number of transactions is a row here, because every transaction writes this page anyway. */
 const COMMITS = ['store', 0, 'commits'] as const;
 
 /**
- * The ledger's counters. What a transaction adds is gathered in memory and written once, by the same transaction, so
- * that counters and facts can never disagree.
+ * The ledger's counters. Deltas are gathered in memory and written once by the transaction that caused them, so that
+ * counters and facts never disagree.
  */
 export class LedgerTable {
   readonly #add: StatementSync;
@@ -36,7 +36,7 @@ export class LedgerTable {
     else this.#deltas.set(key, { scope, id, name, n });
   }
 
-  /** Transactions before the one that is open now. */
+  /** Number of transactions before the open one. */
   get commits(): number {
     return this.#commits;
   }
@@ -48,12 +48,12 @@ export class LedgerTable {
     this.#deltas.clear();
   }
 
-  /** Every source that an event ever came from, also one that the settings know no more. */
+  /** Ids of all sources that ever sent an event, also of removed ones. */
   sources(): number[] {
     return this.#sources.all().map((row) => (row as { id: number }).id);
   }
 
-  /** One counter of all sources, or of all destinations, together. */
+  /** The sum of one counter over all sources, or over all destinations. */
   total(scope: LedgerScope, name: string): number {
     return this.all().reduce(
       (sum, row) => (row.scope === scope && row.name === name ? sum + row.value : sum),
@@ -66,13 +66,13 @@ export class LedgerTable {
   }
 }
 
-/** Rows of (scope, id, name, value) and of (destination, pending). */
+/** Rows of the ledger, and the number of pending deliveries by destination. */
 export interface LedgerAnswer {
   readonly counters: readonly { scope: string; id: number; name: string; value: number }[];
   readonly pending: readonly { destination: number; n: number }[];
 }
 
-/** Rows of counters as the ledger of model/ledger.ts; `pending` comes from the pending sets, not from a counter. */
+/** The ledger of model/ledger.ts from its rows. `pending` is counted from the pending sets; it has no counter. */
 export function ledgerOf({ counters, pending }: LedgerAnswer): Ledger {
   const sources = new Map<number, Writable<SourceCounts>>();
   const destinations = new Map<number, Writable<DestinationCounts>>();
@@ -81,7 +81,7 @@ export function ledgerOf({ counters, pending }: LedgerAnswer): Ledger {
       scope === 'source' ? getOrCreate(sources, id, noSource) : getOrCreate(destinations, id, noDestination);
     const [counter, reason] = splitCounterName(name);
     const field = (counts as Record<string, number | Record<string, number>>)[counter];
-    // A count by reason goes down to zero when its dead letters are owed again.
+    // A count by reason falls to zero when its dead letters are redelivered.
     if (typeof field === 'object' && value === 0) continue;
     if (typeof field === 'object') field[reason] = value;
     else (counts as Record<string, number | Record<string, number>>)[counter] = value;

@@ -68,10 +68,10 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
     body blob not null
   ) strict;
 
-  -- Who was to get an event and who was not: see plans.ts.
+  -- Plans of events: see log/plans.ts.
   create table plan(id integer primary key, document text not null unique) strict;
 
-  -- Sealed runs of keys: see run.ts.
+  -- Sorted runs of keys: see log/sorted-run.ts.
   create table run(
     id integer primary key,
     from_position integer not null,
@@ -83,13 +83,13 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
   create table run_page(id integer primary key, entries blob not null) strict;
   create table run_filter(id integer primary key, bytes blob not null) strict;
 
-  -- Which users did nothing in a part of the log: see user-blocks.ts.
+  -- Filters of the users in each part of the log: see log/user-index.ts.
   create table user_block(id integer primary key, filter blob not null) strict;
 
   -- Batches that left no chunk behind: every event a duplicate, or only counts.
   create table empty_batch(number integer primary key, batch text not null, answer text not null) strict;
 
-  -- What is still owed: see pending.ts for the states and for the two forms of "refs".
+  -- Pending sets: see queue/pending.ts for the states and queue/delivery-set-codec.ts for the two forms of "refs".
   create table pending(
     id integer primary key,
     destination integer not null,
@@ -114,7 +114,7 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
   create index pending_origin on pending(origin) where origin is not null;
   create index pending_last on pending(destination, last, first) where state <> 0;
 
-  -- How far whoever owes events once more has come: see owing.ts.
+  -- How far each origin of replayed or redelivered events has come: see queue/replay-cursors.ts.
   create table origin(id text primary key, cursor integer not null, events integer not null) strict, without rowid;
 
   create table ledger(
@@ -125,7 +125,7 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
     primary key(scope, id, name)
   ) strict, without rowid;
 
-  -- Requests that were accepted: see accepted.ts.
+  -- Successful attempts: see queue/attempts.ts.
   create table endpoint(id integer primary key, url text not null unique) strict;
   create table accepted_attempt(
     id integer primary key,
@@ -140,7 +140,7 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
   ) strict;
   create index accepted_attempt_first on accepted_attempt(first);
 
-  -- Requests that failed, whole.
+  -- Failed attempts, a row each.
   create table failed_attempt(
     position integer not null,
     destination integer not null,
@@ -173,14 +173,14 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
   create index dead_letter_last on dead_letter(last);
   `,
   `
-  -- Dead letters of one destination, in the order they were given up: see dead-letters.ts.
+  -- Dead letters of one destination, in the order they were given up: see queue/dead-letters.ts.
   create index dead_letter_destination on dead_letter(destination, id);
-  -- The few sets of dead letters that span many positions: see failures.ts.
+  -- The few sets of dead letters that span many positions: see queue/dead-letters.ts.
   create index dead_letter_wide on dead_letter(last) where last - first >= 65536;
   `,
   addChecksums,
   `
-  -- How the endpoints of each destination do, as JSON: see endpoint-health.ts.
+  -- The health of each destination's endpoints, as JSON: see queue/endpoint-health.ts.
   create table endpoint_health(destination integer primary key, endpoints text not null) strict;
   `,
 ];

@@ -20,7 +20,7 @@ export type StoreHandlers = ReturnType<typeof logHandlers> &
   ReturnType<typeof queueHandlers> &
   ReturnType<typeof settingsHandlers>;
 
-/** The answer of any of these operations. */
+/** The answer to any of these operations. */
 export type StoreAnswer = RpcAnswer<StoreHandlers[keyof StoreHandlers]>;
 
 export interface TablesOptions {
@@ -35,8 +35,8 @@ export interface TablesOptions {
 }
 
 /**
- * The tables of one open file, in three groups: log, queue, settings. Their memory follows the transaction step by step;
- * when a transaction fails, throw the object away and make a new one from the file.
+ * The tables of one open file, in three groups: log, queue, settings. They keep state in memory that follows the transaction
+ * step by step: after a failed transaction, make a new object from the file.
  */
 export class Tables {
   readonly handlers: StoreHandlers;
@@ -45,7 +45,7 @@ export class Tables {
   readonly #watermarks: Watermarks;
   readonly #space: FileSpace;
 
-  /** Each group is handed what it reads; none knows the groups that are made after it. */
+  /** Parts are made in the order of their dependencies. No part knows one that is made after it. */
   constructor(
     database: DatabaseSync,
     { quarantine, epoch, dedupeWindow, keySecret, filterMemory }: TablesOptions,
@@ -84,7 +84,7 @@ export class Tables {
     this.#space = space;
   }
 
-  /** Does what a request asks for, inside the caller's transaction where it writes. */
+  /** Runs the handler of a request. A write needs the caller's transaction. */
   handle({ name, message }: RpcRequest<StoreHandlers>): StoreAnswer {
     const handlers: RpcHandlers = this.handlers;
     return handlers[name]!.run(message);
@@ -102,7 +102,7 @@ export class Tables {
     return new Set(handlers.filter(([, { access }]) => access === 'write').map(([name]) => name));
   }
 
-  /** Sets that this process has come to hold since the last call. */
+  /** Ids of the sets that this process has come to hold since the last call. */
   drainNewlyHeld(): PendingSetId[] {
     return this.#queue.pending.drainNewlyHeld();
   }
@@ -120,13 +120,13 @@ export class Tables {
     this.#space.vacuumMore();
   }
 
-  /** Last step of a transaction: writes what it adds to the ledger, and its number. */
+  /** The last step of a transaction: writes the clocks, the ledger's deltas and the number of the transaction. */
   beforeCommit(): void {
     this.#watermarks.writeClocks();
     this.#ledger.write();
   }
 
-  /** How many transactions this file has seen; tells after a failed commit whether it happened. */
+  /** Number of transactions in this file. After a failed commit it tells whether the commit happened. */
   get commits(): number {
     return this.#ledger.commits;
   }

@@ -6,7 +6,7 @@ import type { WriterOptions, WriterReply } from './writer.ts';
 
 type Ready = Extract<WriterReply, { kind: 'ready' }>;
 
-/** Operations whose handler takes nothing. */
+/** Operations without a message. */
 type BareName = {
   [Name in keyof StoreHandlers]: undefined extends RpcMessage<StoreHandlers[Name]> ? Name : never;
 }[keyof StoreHandlers];
@@ -18,12 +18,12 @@ export class WriterThread {
   #lastId = 0;
   #closed: StorageError | undefined;
   #stopping: Promise<void> | undefined;
-  /** Resolves to what the file says of itself when it is open; rejects when it cannot be. */
+  /** Resolves when the file is open. Rejects with a `StorageError` when it cannot be opened. */
   readonly ready: Promise<Ready>;
 
   /** `filesChanged` is told why the open files are no longer those of the folder, and `undefined` when they are again. */
   constructor(options: WriterOptions, filesChanged: (problem: string | undefined) => void) {
-    // The published package is compiled, the repository runs from its sources: the writer is whatever we are.
+    // The published package is compiled; the repository runs from its sources. The writer has the extension of this file.
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
     this.#worker = new Worker(new URL(`./writer.${extension}`, import.meta.url), {
       workerData: options,
@@ -65,7 +65,7 @@ export class WriterThread {
     return this.#post(name, message, moved);
   }
 
-  /** Resolves when no byte of what was erased before is left in the files. */
+  /** Resolves when the files hold no byte of earlier erasures. */
   async scrub(): Promise<void> {
     await this.#post('scrub');
   }
@@ -79,7 +79,7 @@ export class WriterThread {
     });
   }
 
-  /** Everything asked before is still done. */
+  /** Ends the thread after every earlier request is done. Idempotent. */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop();
     return this.#stopping;
@@ -92,7 +92,7 @@ export class WriterThread {
     await exited;
   }
 
-  /** Ends the thread in the middle of whatever it does. */
+  /** Ends the thread at once, in the middle of its work. */
   async terminate(): Promise<void> {
     await this.#worker.terminate();
   }

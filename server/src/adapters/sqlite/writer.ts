@@ -21,10 +21,10 @@ import { type StoreAnswer, type StoreHandlers, Tables } from './tables.ts';
 import { Checkpoints } from './wal/checkpoints.ts';
 
 /**
- * The thread that owns the file. SQLite is synchronous: here a slow disk delays commits and nothing else.
+ * The writer thread owns the file. SQLite is synchronous: on a thread of its own a slow disk delays commits and nothing else.
  *
- * Everything that arrived while the last transaction ran makes up the next one (group commit), so settled deliveries
- * ride along with the next events and the slower the disk, the larger the groups.
+ * All requests that arrive while a transaction runs share the next one (group commit). Settled deliveries ride along with
+ * the next events, and the slower the disk, the larger the groups.
  */
 export interface WriterOptions {
   readonly folder: string;
@@ -35,9 +35,9 @@ export interface WriterOptions {
 /** A call of a handler, or an operation of the writer itself. */
 export type WriterRequest =
   | RpcRequest<StoreHandlers>
-  /** Answered when no byte of what was erased before is left in the files. */
+  /** Replied to when the files hold no byte of earlier erasures. */
   | { readonly id: number; readonly name: 'scrub' }
-  /** Answered when every earlier request is and the files are closed. */
+  /** Replied to after every earlier request, when the files are closed. */
   | { readonly id: number; readonly name: 'stop' };
 
 export type WriterReply =
@@ -46,17 +46,17 @@ export type WriterReply =
       readonly kind: 'ready';
       readonly keySecret: Uint8Array;
       readonly lastMark: ClockMark | undefined;
-      /** The high-water mark was damaged and has been made anew. */
+      /** The high-water mark was damaged and has been written anew. */
       readonly isMarkDamaged: boolean;
     }
   | { readonly kind: 'refused'; readonly reason: string }
-  /** Why the open files are no longer those of the folder; without a problem they are again. */
+  /** `problem` says why the open files are no longer those of the folder; undefined when they are again. */
   | { readonly kind: 'files'; readonly problem: string | undefined };
 
 type TableRequest = Exclude<WriterRequest, { name: 'scrub' | 'stop' }>;
 type WriteRequest = Exclude<WriterRequest, { name: 'stop' }>;
 
-/** Milliseconds until the write-ahead log is tried again when the checkpointer is at it. */
+/** Milliseconds before the next try to empty the write-ahead log while the checkpointer uses it. */
 const BUSY_RETRY = 20;
 
 class Writer {
@@ -73,17 +73,17 @@ class Writer {
   #database: DatabaseSync;
   #tables: Tables | undefined;
   #requests: WriterRequest[] = [];
-  /** Answers to erasures whose bytes are not gone yet. */
+  /** Replies to erasures whose bytes still stand in the files. */
   readonly #scrubbing: WriterReply[] = [];
   #checkpoints: Checkpoints;
-  /** What upkeep leaves alone, because damage was met there. */
+  /** Rows and steps that are left alone because of damage. */
   readonly #quarantine = new Quarantine();
   #isRepaired = false;
-  /** A handle was given up for what looked like damage. */
+  /** The last handle was given up for apparent damage. */
   #isDamageUnconfirmed = false;
-  /** The last transaction failed: the next one is to show whether the disk is well again. */
+  /** The last transaction failed. The next one shows whether the disk works again. */
   #isSuspect = false;
-  /** Sets that a transaction took in hand of which nobody knows whether it happened. */
+  /** Sets touched by a transaction whose commit is in doubt. */
   #setsInDoubt: PendingSetId[] = [];
 
   constructor(port: MessagePort, options: WriterOptions) {
@@ -116,7 +116,7 @@ class Writer {
     return new Tables(this.#database, { ...options, quarantine: this.#quarantine });
   }
 
-  /** At the start nobody waits for a second handle to show that damage is damage. */
+  /** Loads the tables at the start. A second try confirms damage at once, without a second handle. */
   #loadFirst(): Tables {
     this.#quarantine.confirm(false);
     try {
@@ -133,7 +133,7 @@ class Writer {
     }
   }
 
-  /** Builds the indexes anew, once: they hold nothing that their tables do not. False when that cannot help. */
+  /** Builds the indexes anew, once: they hold nothing that their tables do not hold. False when that cannot help. */
   #repair(error: unknown): boolean {
     if (this.#isRepaired || !this.#quarantine.isConfirmedDamage(error)) return false;
     this.#isRepaired = true;
@@ -147,8 +147,8 @@ class Writer {
   }
 
   /**
-   * After an operation has failed: whether it may go well when it is done again at once, around a damaged page. What looks like
-   * damage for the first time is not believed: the handle is given up, and the next one shows whether it was the disk.
+   * After an operation has failed: whether to do it again at once, around a damaged page. Damage is not believed the first
+   * time: the handle is given up, and the next one shows whether the disk had failed for a moment.
    */
   #canRetry(error: unknown): boolean {
     if (!isDamageError(error) && !canBeAvoided(error)) {
@@ -174,7 +174,7 @@ class Writer {
   }
 
   #receive(request: WriterRequest): void {
-    // Not at once: first whatever else has arrived, so that it shares the commit.
+    // Later, so that every request that has arrived by now shares the commit.
     if (this.#requests.length === 0) setImmediate(() => this.#run());
     this.#requests.push(request);
   }
@@ -200,7 +200,7 @@ class Writer {
     for (const { id } of stops) void this.#stop(id);
   }
 
-  /** One transaction for all of them: they are stored together or fail together. */
+  /** Runs all of them in one transaction: they are stored together or fail together. */
   #commit(writes: readonly WriteRequest[]): void {
     const answers: StoreAnswer[] = [];
     let tables: Tables | undefined;
@@ -208,7 +208,7 @@ class Writer {
       tables = this.#openTables();
       const before = tables.commits;
       this.#database.exec('begin immediate');
-      // Upkeep that finds nothing to do once a second must not cost a sync once a second.
+      // Maintenance runs every second. Without work it must not cost a sync.
       const mayBeIdle = !this.#isSuspect && writes.every(({ name }) => name === 'maintain');
       const state = mayBeIdle ? this.#state() : '';
       for (const request of writes)
@@ -219,7 +219,7 @@ class Writer {
         try {
           this.#database.exec('commit');
         } catch (error) {
-          // The commit may have happened all the same. Only the file knows.
+          // The commit may have happened all the same. Only the file tells.
           this.#reopen();
           if (this.#openTables().commits !== before + 1) throw error;
         }
@@ -236,7 +236,7 @@ class Writer {
         this.#quarantine.addStep(writes.map(({ name }) => name).join(' or '));
       const { reason } = asStorageError(error, this.#options.folder);
       this.#isSuspect = true;
-      // Should it turn out to have happened, its callers have been told otherwise.
+      // The callers hear that it failed, even if the commit turns out to have happened.
       if (tables !== undefined) this.#setsInDoubt.push(...tables.drainNewlyHeld());
       this.#closeHandle();
       for (const { id } of writes) this.#reply({ kind: 'failed', id, reason });
@@ -252,8 +252,8 @@ class Writer {
   }
 
   /**
-   * An erasure is answered when the bytes are gone: free pages, which may still hold them, are given back a slice at a
-   * time, then the write-ahead log is emptied.
+   * Removes the bytes of erased events from the files, then replies. Free pages, which may hold such bytes, are given back a
+   * slice at a time; then the write-ahead log is emptied.
    */
   #scrub(): void {
     if (this.#scrubbing.length === 0) return;
@@ -301,35 +301,35 @@ class Writer {
     }
   }
 
-  /** Differs when rows were changed, or pages given back. */
+  /** A text that differs after rows were changed or pages given back. */
   #state(): string {
     const sql = 'select total_changes() as changes, page_count as pages from pragma_page_count()';
     return JSON.stringify(this.#database.prepare(sql).get());
   }
 
-  /** The tables, opened anew if the last handle was given up. */
+  /** The tables. Opens the file anew if the last handle was given up. */
   #openTables(): Tables {
     if (this.#tables === undefined) this.#reopen();
     return this.#tables!;
   }
 
-  /** After a failed write neither the handle nor what we believe of the file can be trusted: both are made anew. */
+  /** Gives up the handle and the tables: after a failed write neither can be trusted. */
   #closeHandle(): void {
     this.#tables = undefined;
     try {
       this.#database.close();
     } catch {
-      // A handle that cannot even be closed is left to the end of the process.
+      // A handle that cannot be closed stays until the end of the process.
     }
   }
 
   #reopen(): void {
     this.#closeHandle();
-    // Nobody may take the write-ahead log at its word before it has been synced anew.
+    // The checkpointer must not read the write-ahead log before it has been synced anew.
     this.#checkpoints.pause();
     this.#fileWatcher.pause();
     this.#database = this.#openAgain();
-    // Shows that the disk writes and syncs again, and leaves a short log for the next time it does not.
+    // Shows that the disk writes and syncs again, and leaves a short log for its next failure.
     this.#database.exec('pragma wal_checkpoint(truncate)');
     const tables = this.#loadTables();
     if (this.#setsInDoubt.length > 0) {
@@ -343,7 +343,7 @@ class Writer {
     this.#tables = tables;
   }
 
-  /** Only what was open before: never an empty store in its place, nor one that has lost a commit. */
+  /** Opens the same store as before. Refuses an empty store in its place, and one that has lost a commit. */
   #openAgain(): DatabaseSync {
     const { folder } = this.#options;
     const standing: StoreProgress = { id: this.#id, commits: this.#mark.commits };
@@ -355,7 +355,7 @@ class Writer {
 
   async #stop(id: number): Promise<void> {
     await this.#checkpoints.stop();
-    // The last one to close a database empties its write-ahead log into it.
+    // The last connection to close empties the write-ahead log into the database.
     if (this.#tables !== undefined) this.#database.close();
     this.#fileWatcher.stop();
     this.#mark.close();
@@ -364,7 +364,7 @@ class Writer {
     this.#port.close();
   }
 
-  /** `moved`: buffers inside the reply that move to the main thread instead of being copied. */
+  /** `moved` are buffers inside the reply that move to the main thread instead of being copied. */
   #reply(reply: WriterReply, moved: readonly ArrayBuffer[] = []): void {
     this.#port.postMessage(reply, moved);
   }

@@ -5,7 +5,7 @@ import type { Time } from '../../../model/time.ts';
 import type { DeliveryResult } from '../../../ports/delivery-queue.ts';
 import { pushVarint, readVarint } from './delivery-set-codec.ts';
 
-/** Positions that one row may span, so that looking for one event means looking at few rows. */
+/** Positions that one row may span, so that the search for one event reads few rows. */
 const ROW_SPAN = 4096;
 
 /** Rows dropped in one slice. */
@@ -14,7 +14,7 @@ const SLICE = 256;
 /** Latencies are kept in tenths of a millisecond. */
 const LATENCY_UNITS = 10;
 
-/** A request that went well. */
+/** A request that was accepted. */
 export interface SuccessfulAttempt {
   readonly position: Position;
   readonly startedAt: number;
@@ -22,16 +22,16 @@ export interface SuccessfulAttempt {
   readonly status: number;
 }
 
-/** A request that went well, of a delivery to this destination. */
+/** A request of a delivery to this destination. */
 export interface DestinationAttempt {
   readonly destination: number;
   readonly attempt: Attempt;
 }
 
 /**
- * Requests that were accepted, some seven bytes each: a row for those of one settle to one endpoint. In a row stand
- * varints, for each request in the order of positions: gap since the position before, milliseconds since the first request
- * of the row, latency, status.
+ * Requests that were accepted, some seven bytes each: one row holds those of one settle to one endpoint. A row has four
+ * varints a request, in the order of positions: gap since the position before, milliseconds since the first request of the
+ * row, latency, status.
  */
 export class SuccessfulAttempts {
   readonly #insert: StatementSync;
@@ -62,7 +62,7 @@ export class SuccessfulAttempts {
     );
   }
 
-  /** Notes a request; `write` writes it. */
+  /** Gathers a request until `write`. */
   add(destination: number, endpoint: string, accepted: SuccessfulAttempt): void {
     const key = `${destination} ${endpoint}`;
     const group = this.#unwritten.get(key);
@@ -96,7 +96,7 @@ export class SuccessfulAttempts {
     this.#unwritten = new Map();
   }
 
-  /** Visits where one of these destinations has accepted a request, from a position on and below another. */
+  /** Visits the events with an accepted request to one of these destinations, from a position on and below another. */
   visitBetween(
     from: Position,
     below: Position,
@@ -112,13 +112,13 @@ export class SuccessfulAttempts {
     }
   }
 
-  /** The accepted requests for each of these events, by position; ascending or not. */
+  /** The accepted requests for each of these events, by position. The positions may come in any order. */
   at(positions: readonly Position[]): Map<Position, DestinationAttempt[]> {
     const found = new Map<Position, DestinationAttempt[]>(positions.map((position) => [position, []]));
     const sorted = [...found.keys()].sort((a, b) => a - b);
     for (let from = 0; from < sorted.length; ) {
       let to = from + 1;
-      // Rows that are around one of them are mostly around its neighbours too, and are decoded once for all.
+      // Neighbouring positions mostly share their rows, so these are decoded once for all of them.
       while (to < sorted.length && sorted[to]! - sorted[to - 1]! < ROW_SPAN) to++;
       this.#collect(sorted[from]!, sorted[to - 1]!, found);
       from = to;
@@ -185,7 +185,7 @@ function decodeAttempts(encoded: Uint8Array, first: Position, at: number): Succe
   return accepted;
 }
 
-/** Requests that failed, a row each, with what the endpoint answered. */
+/** Requests that failed, a row each, with the endpoint's answer. */
 export class FailedAttempts {
   readonly #insert: StatementSync;
   readonly #drop: StatementSync;
@@ -271,7 +271,7 @@ export class FailedAttempts {
     return Number(this.#drop.run(time, retainedFrom).changes) > 0;
   }
 
-  /** Drops the failed requests for these events: an endpoint's answer may repeat what was in them. */
+  /** Drops the failed requests for these events: an endpoint's answer may repeat their content. */
   erase(positions: Iterable<Position>): void {
     for (const position of positions) this.#erase.run(position);
   }

@@ -21,11 +21,11 @@ import {
 import type { DeadDeliveries, PendingTable } from './pending.ts';
 import type { ReplayCursors } from './replay-cursors.ts';
 
-/** Deliveries revived in one slice, and rows: a row may hold 20,000, or one. */
+/** Deliveries redelivered in one slice, and rows: a row may hold 20,000, or one. */
 const SLICE = 20_000;
 const SLICE_ROWS = 256;
 
-/** Rows of a lane looked at in one slice, without what they hold. */
+/** Rows of a destination looked at in one slice, without their sets. */
 const SLICE_HEADERS = 1024;
 
 export interface DeadLetterListMessage {
@@ -43,8 +43,8 @@ export interface DeadLetterCountMessage {
 const DROPPED_ROWS = 256;
 
 /**
- * Positions that a set of dead letters may span to be looked for by its last one alone. The few that span more have an index
- * of their own (`dead_letter_wide`), so that one of them does not make every search look at all that came after.
+ * Positions that a set may span to be found by its last position alone. The few wider sets have an index of their own
+ * (`dead_letter_wide`), so that one of them does not make every search read all later rows.
  */
 const WIDE_SPAN = 65_536;
 
@@ -60,7 +60,7 @@ interface DeadLetterDependencies {
   readonly replayCursors: ReplayCursors;
 }
 
-/** The rows of table "dead_letter", read the newest first and taken apart when some of them are owed again. */
+/** The rows of table "dead_letter", read the newest first. A redelivery takes deliveries out of them. */
 export class DeadLetterTable {
   readonly #sql: ReturnType<typeof statements>;
   readonly #dependencies: DeadLetterDependencies;
@@ -113,7 +113,7 @@ export class DeadLetterTable {
     return dead;
   }
 
-  /** The dead letters of a range of positions, and perhaps others near it; the last given up first. */
+  /** Rows that may hold a position of a range; the last given up first. */
   #rowsNear(from: Position, below: Position): DeadLetterRow[] {
     const near = this.#sql.near.all(from, below + WIDE_SPAN, below) as unknown as StoredDeadLetterRow[];
     const wide = this.#sql.wide.all(from, below) as unknown as StoredDeadLetterRow[];
@@ -127,8 +127,8 @@ export class DeadLetterTable {
   }
 
   /**
-   * Drops a slice of the dead letters from before a time, but none of an event that is still kept: what is known of it
-   * stays exact. False when there are none.
+   * Drops a slice of the dead letters from before a time, but none of an event that is still kept: its history stays exact.
+   * False when there are none.
    */
   dropBefore(time: Time, retainedFrom: Position): boolean {
     return Number(this.#sql.drop.run(time, retainedFrom).changes) > 0;
@@ -164,17 +164,17 @@ export class DeadLetterTable {
     const { rows, next } = this.#look(old, parseCursor(from)[0]);
     const wanted = onlyPositions(query);
     let count = 0;
-    let revived = 0;
+    let rowsTaken = 0;
     const going = new Map<string, RedeliveredSet>();
     let place = next;
     for (const row of rows) {
-      if (revived === SLICE_ROWS || count >= SLICE) {
+      if (rowsTaken === SLICE_ROWS || count >= SLICE) {
         place = String(row.id);
         break;
       }
       const n = this.#takeFrom(row, wanted, going);
       count += n;
-      if (n > 0) revived++;
+      if (n > 0) rowsTaken++;
     }
     for (const { destination, positions, origin } of going.values())
       this.#dependencies.pending.requeue(
@@ -191,7 +191,7 @@ export class DeadLetterTable {
     return slice;
   }
 
-  /** Takes what is wanted out of a row; what goes to the same lane on the same behalf becomes one set. */
+  /** Takes the wanted deliveries out of a row. Those of one destination and origin become one set. */
   #takeFrom(
     row: DeadLetterHeader,
     wanted: PositionsByDestination | undefined,
@@ -203,7 +203,7 @@ export class DeadLetterTable {
     const { origin, encoded } = this.#contentOf(row);
     this.#take(row, encoded, new Set(positions));
     this.#dependencies.ledger.add('destination', destination, `dead:${reason}`, -positions.length);
-    // An event that is owed twice is dead twice: a set holds a position once, so the second is in a set of its own.
+    // An event that is owed twice is dead twice. A set holds a position once, so the second goes to a set of its own.
     for (let nth = 0; ; nth++) {
       const key = `${destination}/${nth}/${origin}`;
       const set = going.get(key) ?? { destination, positions: new Set(), origin: origin ?? undefined };
@@ -215,8 +215,8 @@ export class DeadLetterTable {
   }
 
   /**
-   * The rows that may hold what is sought, from an id downwards, as far as one slice looks: every lane is looked through down to
-   * the same id. Read to the end before anything is changed: a cursor over a table that changes under it sees what it likes.
+   * The rows of one slice of a query, from an id downwards; every destination is searched down to the same id. Reads all rows
+   * before any is changed: a cursor over a table that changes meanwhile may skip or repeat rows.
    */
   #look({ destinations, reason, from = 0, to = Number.MAX_SAFE_INTEGER }: DeadLetterQuery, id: number) {
     const end = destinations.reduce((highest, destination) => {
@@ -232,7 +232,7 @@ export class DeadLetterTable {
     return end <= 1 ? { rows } : { rows, next: String(end - 1) };
   }
 
-  /** Ascending. Of `wanted` only those; rows that hold none of them are not read. */
+  /** Ascending; only those of `wanted`. A row without any of them is not read. */
   #positionsOf(row: DeadLetterHeader, wanted: PositionsByDestination | undefined): Position[] {
     const some = wanted?.get(row.destination);
     if (wanted !== undefined && !some?.sorted.some((one) => one >= row.first && one <= row.last)) return [];
@@ -279,7 +279,7 @@ function statements(database: DatabaseSync) {
       `delete from dead_letter where id in
          (select id from dead_letter where at < ? and last < ? order by at limit ${DROPPED_ROWS})`,
     ),
-    // Down to where a slice looks in one lane; 0 where it looks at all there are.
+    // The lowest id that a slice looks at for one destination; 0 when it looks at all its rows.
     end: prepare(
       `select coalesce((select id from dead_letter indexed by dead_letter_destination
          where destination = ? and id <= ? order by id desc limit 1 offset ${SLICE_HEADERS - 1}), 0) as end`,
@@ -307,14 +307,14 @@ interface DeadLetterRow {
   readonly encoded: Uint8Array;
 }
 
-/** What is owed again as one set. */
+/** Deliveries that are pending again, as one set. */
 interface RedeliveredSet {
   readonly destination: number;
   readonly positions: Set<Position>;
   readonly origin: string | undefined;
 }
 
-/** Begins at an id, and in its row below a position. */
+/** A page begins at an id, and within its row below a position. */
 function parseCursor(from: string | undefined): readonly [id: number, below?: Position] {
   if (from === undefined) return [Number.MAX_SAFE_INTEGER];
   const [id, below] = from.split('-').map(Number);
@@ -326,7 +326,7 @@ type PositionsByDestination = ReadonlyMap<
   { readonly sorted: readonly Position[]; readonly set: ReadonlySet<Position> }
 >;
 
-/** Only these, by destination. */
+/** The positions that a query names, by destination; undefined when it names none. */
 function onlyPositions({ only }: DeadLetterQuery): PositionsByDestination | undefined {
   if (only === undefined) return undefined;
   const byDestination = Map.groupBy(only, ({ destination }) => destination);
@@ -338,7 +338,7 @@ function onlyPositions({ only }: DeadLetterQuery): PositionsByDestination | unde
   );
 }
 
-/** Without what it holds, which may be large. */
+/** A row without its set, which may be large. */
 interface DeadLetterHeader {
   id: number;
   destination: number;

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { DestinationHealth } from '../../../ports/delivery-queue.ts';
 
-/** The health of endpoints, as one JSON document for each destination: written now and then, read at a start. */
+/** The health of endpoints, one JSON document a destination. Written now and then, read at a start. */
 export class EndpointHealthTable {
   readonly #all: StatementSync;
   readonly #put: StatementSync;
@@ -18,7 +18,7 @@ export class EndpointHealthTable {
   load(): DestinationHealth[] {
     const rows = this.#all.all() as unknown as { destination: number; endpoints: string }[];
     return rows.flatMap(({ destination, endpoints }) => {
-      // Only a note for people: one that is damaged must not keep a server from starting.
+      // The health is for people only: a damaged row must not keep a server from starting.
       try {
         return [{ destination, endpoints: JSON.parse(endpoints) }];
       } catch {

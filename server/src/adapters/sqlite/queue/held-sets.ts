@@ -3,10 +3,10 @@ import type { Position } from '../../../model/event.ts';
 import type { PendingSetId } from '../../../ports/delivery-queue.ts';
 import { isNew } from './delivery-set-codec.ts';
 
-/** The pending sets in the hands of this process. No index leads to their rows: whoever looks for what is held asks here. */
+/** The pending sets that this process holds, in memory. Their rows are in no index, so every search for held deliveries asks here. */
 export class HeldSets {
   readonly #sets = new Map<PendingSetId, HeldSet>();
-  /** What an earlier start of the program held, until it is adopted. */
+  /** Sets that an earlier start of the program held, until `recoverOrphans`. */
   #orphans: readonly HeldSet[];
 
   constructor(orphans: readonly HeldSet[]) {
@@ -25,7 +25,7 @@ export class HeldSets {
     this.#sets.delete(id);
   }
 
-  /** Those of this process. */
+  /** The sets of this process, without orphans. */
   entries(): Iterable<[PendingSetId, HeldSet]> {
     return this.#sets.entries();
   }
@@ -41,7 +41,7 @@ export class HeldSets {
     return lowest;
   }
 
-  /** What of one delivery is held. */
+  /** The held delivery of an event to a destination; undefined when there is none. */
   at(destination: number, position: Position): Delivery | undefined {
     for (const set of this.#setsOf(destination)) {
       const delivery = set.at(position);
@@ -50,7 +50,7 @@ export class HeldSets {
     return undefined;
   }
 
-  /** Everything of a destination that is held. */
+  /** All held deliveries of a destination. */
   of(destination: number): Delivery[] {
     return this.#setsOf(destination).flatMap((set) => set.deliveries());
   }
@@ -60,14 +60,14 @@ export class HeldSets {
   }
 }
 
-/** What one pending set in the hands of this process still owes. Settling a delivery costs a flag, not a statement. */
+/** The unsettled deliveries of one held set. Settling a delivery sets a flag and runs no statement. */
 export class HeldSet {
   readonly destination: number;
-  /** On whose behalf it is owed once more. */
+  /** The replay or redelivery that enqueued it; undefined for a set of new events. */
   readonly origin: string | undefined;
   /** Ascending. */
   readonly #positions: Float64Array;
-  /** Only where some were tried before, in the same order: what a crash must not forget of them. */
+  /** In the same order, only where some were tried before: a crash must not lose their rounds. */
   readonly #tried: readonly Delivery[] | undefined;
   readonly #taken: Uint8Array;
   #left: number;
@@ -85,7 +85,7 @@ export class HeldSet {
     this.#left = positions.length;
   }
 
-  /** Never tried deliveries at ascending positions: the healthy path, without an object for each. */
+  /** For deliveries that were never tried, at ascending positions: the healthy path makes no object for each. */
   static fromPositions(destination: number, positions: readonly Position[]): HeldSet {
     return new HeldSet({ destination, origin: undefined }, Float64Array.from(positions), undefined);
   }
@@ -105,7 +105,7 @@ export class HeldSet {
     );
   }
 
-  /** The lowest position it was made with. */
+  /** The lowest position of the set when it was made. */
   get first(): Position {
     return this.#positions[0] ?? Number.POSITIVE_INFINITY;
   }
@@ -114,7 +114,7 @@ export class HeldSet {
     return this.#left;
   }
 
-  /** False when the position is not in the set, or was taken before as often as it is. */
+  /** False when the position is not in the set, or was taken as often as it stands there. */
   take(position: Position): boolean {
     const found = this.#indexOf(position);
     if (found < 0) return false;
@@ -125,7 +125,7 @@ export class HeldSet {
     return true;
   }
 
-  /** What is left of a position. */
+  /** The unsettled delivery at a position. */
   at(position: Position): Delivery | undefined {
     const found = this.#indexOf(position);
     if (found < 0) return undefined;
@@ -133,7 +133,7 @@ export class HeldSet {
     return index < 0 ? undefined : (this.#tried?.[index] ?? { position, rounds: 0 });
   }
 
-  /** An event that is owed twice, once new and once replayed, may come into one set twice. */
+  /** An event that is owed twice, once new and once replayed, may stand twice in one set. */
   #untakenBeside(found: number): number {
     const positions = this.#positions;
     let index = found;
@@ -142,7 +142,7 @@ export class HeldSet {
     return -1;
   }
 
-  /** What is left. */
+  /** All unsettled deliveries. */
   deliveries(): Delivery[] {
     const left: Delivery[] = [];
     for (let index = 0; index < this.#positions.length; index++) {
@@ -154,7 +154,7 @@ export class HeldSet {
 
   #indexOf(position: Position): number {
     const positions = this.#positions;
-    // The positions of one append follow each other without a gap: the first guess is nearly always right.
+    // The positions of one append have no gaps, so the first guess is nearly always right.
     const guess = position - positions[0]!;
     if (positions[guess] === position) return guess;
     let low = 0;

@@ -27,8 +27,8 @@ export interface HistoryDependencies {
 }
 
 /**
- * What became of single events, put together from where each part of it is kept. That a delivery was delivered is written
- * nowhere by itself: it was owed, and is neither pending nor dead, which is what the ledger's sum says of all of them.
+ * The history of single events, assembled from plans, pending sets, attempts and dead letters. No row says that a delivery
+ * was delivered: it was owed, and is neither pending nor dead.
  */
 export class EventHistories {
   readonly #chunks: Chunks;
@@ -48,10 +48,10 @@ export class EventHistories {
         chunk === undefined ? this.#chunks.isDamaged(position) : eventLine(chunk, position).length > 0;
       if (!isThere) return undefined;
       const { plans, pending, failedAttempts, deadLetters } = this.#dependencies;
-      // Of a damaged event what remains is told: who was owed it is known as far as they have left something of it.
+      // The plan of a damaged event is lost. Destinations that left a trace of it are still found.
       const { owed, skipped } = plans.get(chunk?.plans[position - chunk.first] ?? NO_PLAN);
       const requests = accepted.get(position) ?? [];
-      // Whoever was owed it once more has left something of it here: it is pending, or was requested, or is dead.
+      // A replay or redelivery is in no plan, but it is pending, was requested, or is dead.
       const others = [
         ...pending.requeuedTo(position),
         ...requests.map(({ destination }) => destination),
@@ -93,7 +93,7 @@ export interface PendingMessage {
   readonly below?: Position;
 }
 
-/** What the rows of table "pending" say, without changing any. */
+/** Reads table "pending" and the held sets, and changes nothing. */
 export class PendingQueries {
   readonly #sql: PendingStatements;
   readonly #held: HeldSets;
@@ -105,7 +105,7 @@ export class PendingQueries {
     this.#chunks = chunks;
   }
 
-  /** What is pending of one delivery, and when it is due while nobody holds it; nothing when it is settled. */
+  /** A pending delivery, and when it is due unless it is held; undefined when it is settled. */
   of(destination: number, position: Position): { delivery: Delivery; dueAt?: Time } | undefined {
     const held = this.#held.at(destination, position);
     if (held !== undefined) return { delivery: held };
@@ -117,7 +117,7 @@ export class PendingQueries {
     return undefined;
   }
 
-  /** Who is owed an event once more. There are few such sets at any time, since a replay waits for them. */
+  /** Destinations with a replay or redelivery of an event pending. Such sets are few, since a replay waits for them. */
   requeuedTo(position: Position): number[] {
     const rows = this.#sql.again.all(position) as unknown as { destination: number; refs: Uint8Array }[];
     const owed = rows.filter(
@@ -126,7 +126,7 @@ export class PendingQueries {
     return owed.map(({ destination }) => destination);
   }
 
-  /** Visits where something is pending of a destination, from a position on and below another. */
+  /** Visits the pending deliveries of a destination, from a position on and below another. */
   visitBetween(
     destination: number,
     from: Position,
@@ -142,7 +142,7 @@ export class PendingQueries {
     }
   }
 
-  /** Visits where something is owed once more, from a position on and below another. */
+  /** Visits pending replays and redeliveries, from a position on and below another. */
   visitRequeuedBetween(
     from: Position,
     below: Position,
@@ -155,11 +155,11 @@ export class PendingQueries {
     }
   }
 
-  /** Where deliveries are pending: see ports/delivery-queue.ts. */
+  /** One page of `findPending` (ports/delivery-queue.ts). */
   page({ query, max, below = Number.MAX_SAFE_INTEGER }: PendingMessage): PendingPage {
     const { destinations, tried } = query;
     const found = new Set<Position>();
-    // One more than asked for tells whether there is another page.
+    // One position more than asked for tells whether there is another page.
     for (const destination of destinations) {
       for (const position of this.#highestOf(destination, { tried, max: max + 1, below }))
         found.add(position);
@@ -179,7 +179,7 @@ export class PendingQueries {
       const { last, refs } = row as { last: Position; refs: Uint8Array };
       if (positions.length >= max) {
         positions = highest();
-        // Whatever is in this row and in those that follow is below all of these.
+        // All positions of this row and of those behind it are lower.
         if (positions.length === max && last <= positions[max - 1]!) break;
       }
       positions.push(...positionsBelow(setOrEmpty(destination, refs), below, { max, tried }));

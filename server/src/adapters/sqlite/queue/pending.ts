@@ -24,15 +24,15 @@ import { HeldSet, HeldSets } from './held-sets.ts';
  *            append                   claim                     settled to the last delivery
  *   (born) ────────▶ HELD ◀──────────────────────── DUE ◀──┐   HELD ────────────────────────▶ (row deleted)
  *        └────────────────────── no room ────────────▲     │    │
- *                                    adopt: holder gone ───┘    └── retry at t: a new DUE row
+ *                           recoverOrphans: holder gone ───┘    └── retry at t: a new DUE row
  * ```
- * A HELD row belongs to the process of the boot epoch in "owner". A DUE row may be claimed from its "due" time on:
- * parked deliveries at once, failed ones at their next try.
+ * A HELD row belongs to the process of the epoch in "owner". A DUE row may be claimed from its "due" time on: parked
+ * deliveries at once, failed ones at their next try.
  */
 export const HELD = 0;
 export const DUE = 1;
 
-/** Rows given up in one slice. */
+/** Rows expired in one slice. */
 const EXPIRED_ROWS = 32;
 
 export type PendingStatements = ReturnType<typeof statements>;
@@ -44,7 +44,7 @@ export function statements(database: DatabaseSync) {
     insert: prepare(
       'insert into pending(id, destination, state, owner, due, since, n, refs, first, last, tried) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
     ),
-    // A statement of its own, so that the rows of the healthy path, which have no origin, cost nothing for it.
+    // A separate statement, because rows of the healthy path have no origin.
     mark: prepare('update pending set origin = ? where id = ?'),
     delete: prepare('delete from pending where id = ?'),
     rewrite: prepare('update pending set n = ?, refs = ?, first = ?, last = ?, tried = ? where id = ?'),
@@ -71,7 +71,7 @@ export function statements(database: DatabaseSync) {
     around: prepare(
       'select due, refs from pending where destination = ? and state <> 0 and last >= ? and first <= ?',
     ),
-    /** Those of the highest positions first; the numbers of tried and of others leave rows out that hold none of them. */
+    /** The rows with the highest positions first. The counts exclude rows without any wanted delivery. */
     highest: prepare(`select last, refs from pending where destination = ? and state <> 0 and first < ?
        and (? is null or iif(?, tried, n - tried) > 0) order by last desc`),
     orphans: prepare(
@@ -105,11 +105,11 @@ export interface DuePendingRow {
   since: number;
   n: number;
   origin: string | null;
-  /** As it stands in the table. */
+  /** The set with its checksum. */
   refs: Uint8Array;
 }
 
-/** A row with what stands beside its set, from which a damaged set can sometimes be made anew. */
+/** A row with the columns from which a damaged set can sometimes be rebuilt. */
 export interface FullPendingRow extends DuePendingRow {
   first: Position;
   last: Position;
@@ -123,7 +123,7 @@ export interface HeldPendingRow {
   refs: Uint8Array;
 }
 
-/** The `since` of a row of these: from when the first retry window counts. Retries without a first failure count from when they are due. */
+/** The `since` of a row: the start of its oldest retry window. A delivery without a first failure counts from `due`. */
 function earliestFailure(deliveries: readonly Delivery[], due: Time): Time {
   return deliveries.reduce(
     (since, one) => Math.min(since, one.firstFailedAt ?? due),
@@ -131,27 +131,27 @@ function earliestFailure(deliveries: readonly Delivery[], due: Time): Time {
   );
 }
 
-/** Room for set ids within one start of the program. */
+/** Number of set ids for one start of the program. */
 const SETS_PER_EPOCH = 2 ** 32;
 
 /** Retries due within the same tenth of a second share a row. */
 const DUE_STEP = 100;
 
-/** Parked rows stop growing here, so that a claim never decodes more than it hands out many times over. */
+/** Parked rows stop growing here, so that a claim does not decode many times what it hands out. */
 const PARKED_MAX = 20_000;
 const PARKED_SPAN: Time = 1000;
 
-/** The rows of table "pending", and in memory what this process holds of them. */
+/** The rows of table "pending", and the sets that this process holds, in memory. */
 export class PendingTable {
   readonly #epoch: number;
   readonly #ledger: LedgerTable;
   readonly #damage: DamageTable;
-  /** Set ids are never used twice: each start of the program counts in a range of its own. */
+  /** Set ids are never reused: each start of the program counts in a range of its own. */
   #nextId: PendingSetId;
   readonly #sql: PendingStatements;
   readonly held: HeldSets;
   #newlyHeld: PendingSetId[] = [];
-  /** The parked row of each destination that still grows. */
+  /** The parked row that still grows, by destination. */
   readonly #growing = new Map<number, { id: PendingSetId; since: Time; runs: RunEncoder }>();
 
   constructor(database: DatabaseSync, { epoch, ledger, damage }: PendingTableDependencies) {
@@ -169,7 +169,7 @@ export class PendingTable {
     }
   }
 
-  /** A new set in the hands of this process. `positions` ascending, not empty. */
+  /** Inserts a set that this process holds. `positions` ascending, not empty. */
   insertHeld(destination: number, positions: readonly Position[], now: Time): PendingSetId {
     const encoded = encodePositions(positions);
     const id = this.#put({ destination, state: HELD, due: now, since: now, n: positions.length, encoded });
@@ -179,12 +179,12 @@ export class PendingTable {
   }
 
   /**
-   * Parks new deliveries. Those of about one second share a row, so that an outage costs a row a second and not a row a
-   * commit: the row's positions are nearly always one run, a few bytes long.
+   * Parks new deliveries. Those of about one second share a row, so that an outage costs a row a second instead of a row a
+   * commit. The row's positions are nearly always one run, a few bytes long.
    */
   insertParked(destination: number, positions: readonly Position[], now: Time): void {
     let growing = this.#growing.get(destination);
-    // A clock that was set back must not hide later deliveries behind earlier ones.
+    // After a clock was set back, later deliveries must not hide behind earlier ones.
     const fits = growing && now >= growing.since && now < growing.since + PARKED_SPAN;
     if (growing && !(fits && growing.runs.size < PARKED_MAX)) growing = undefined;
     const runs = growing?.runs ?? new RunEncoder();
@@ -197,20 +197,20 @@ export class PendingTable {
     }
   }
 
-  /** Deliveries that are owed once more, each row with its origin. `positions` ascending, not empty. */
+  /** Enqueues replayed or redelivered events. `positions` ascending, not empty. */
   requeue(destination: number, positions: readonly Position[], now: Time, origin?: string): void {
     const encoded = encodePositions(positions);
     this.#put({ destination, state: DUE, due: now, since: now, n: positions.length, encoded, origin });
   }
 
-  /** Deliveries that failed, to be claimed at `at`. */
+  /** Enqueues failed deliveries, to be claimed from `at` on. */
   scheduleRetry(destination: number, at: Time, deliveries: readonly Delivery[], origin?: string): void {
     const since = earliestFailure(deliveries, at);
     const encoded = encodeSet(deliveries);
     this.#put({ destination, state: DUE, due: at, since, n: deliveries.length, encoded, origin });
   }
 
-  /** The time from which a retry due at `at` may be claimed: never before it, and at most a step after. */
+  /** Rounds the time of a retry up to the next tenth of a second. */
   static roundDue(at: Time): Time {
     return Math.ceil(at / DUE_STEP) * DUE_STEP;
   }
@@ -231,7 +231,7 @@ export class PendingTable {
       let id = row.id;
       if (rest === undefined) this.#sql.hold.run(this.#epoch, id);
       else {
-        // The rest stays in its row, with its place in the order; what is taken becomes a row of its own.
+        // The rest keeps its row and its place in the order. The taken deliveries get a row of their own.
         this.#rewrite({ id: row.id, destination }, row.n - taken.length, rest);
         const { due, since } = row;
         const { origin } = set;
@@ -253,8 +253,7 @@ export class PendingTable {
   }
 
   /**
-   * Takes a delivery out of the set this process holds; false when it is not in it (any more).
-   * The row is brought up to date by `writeTouched`.
+   * Takes a delivery out of a held set; false when the set does not hold it (any more). `writeSets` updates the row.
    */
   take({
     set,
@@ -269,12 +268,12 @@ export class PendingTable {
     return held !== undefined && held.destination === destination && held.take(position);
   }
 
-  /** On whose behalf a set that this process holds is owed once more. */
+  /** The origin of a held set. */
   originOf(set: PendingSetId): string | undefined {
     return this.held.get(set)?.origin;
   }
 
-  /** Deletes or rewrites the rows of sets that deliveries were taken from. */
+  /** Deletes or rewrites the rows of held sets after `take`. */
   writeSets(sets: Iterable<PendingSetId>): void {
     for (const id of sets) {
       const held = this.held.get(id);
@@ -289,7 +288,7 @@ export class PendingTable {
     }
   }
 
-  /** Makes due what waits for later. */
+  /** Makes all waiting deliveries of a destination due now. Returns how many. */
   makeDue(destination: number, now: Time): number {
     const { n } = this.#sql.waiting.get(destination, now) as { n: number };
     if (n > 0) this.#sql.release.run(now, destination, now);
@@ -319,14 +318,14 @@ export class PendingTable {
       this.#sql.delete.run(row.id);
       return [{ n: row.n, origin: row.origin, encoded }];
     }
-    // With a time of its own again: the row's may be that of a delivery that has left it long ago.
+    // The row's `since` may be that of a delivery that has left it long ago.
     this.#rewrite({ id: row.id, destination }, left.length, encodeSet(left));
     this.#sql.renew.run(earliestFailure(left, row.due), row.id);
     const old = deliveries.filter(isOld);
     return old.length === 0 ? [] : [{ n: old.length, origin: row.origin, encoded: encodeSet(old) }];
   }
 
-  /** Takes out everything owed from a position on and below another that this process does not hold. */
+  /** Takes out the deliveries from a position on and below another, except those that this process holds. */
   removeBetween(from: Position, position: Position): DeadDeliveries[] {
     const removed: DeadDeliveries[] = [];
     for (const row of this.#sql.below.all(this.#epoch, position) as unknown as (DuePendingRow & {
@@ -346,7 +345,7 @@ export class PendingTable {
     return removed;
   }
 
-  /** Takes these positions out of every set, wherever they are; how many deliveries of each destination went. */
+  /** Takes these positions out of every set. Returns the number of deliveries by destination. */
   erase(positions: ReadonlySet<Position>): Map<number, number> {
     const erased = new Map<number, number>();
     const count = (destination: number, n: number) =>
@@ -384,8 +383,8 @@ export class PendingTable {
   }
 
   /**
-   * The deliveries of a damaged set that were never tried and followed each other: what stands beside the set says which. Any
-   * other is given up, and its row with it, so that what stands behind it is delivered.
+   * Rebuilds a damaged set from the other columns of its row, if its deliveries were never tried and have no gaps. Any other
+   * set is given up with its row, so that the rows behind it are delivered.
    */
   #rebuildSet({ id, n, first, last, tried }: FullPendingRow, destination: number): Uint8Array | undefined {
     if (tried === 0 && n === last - first + 1 && n <= PARKED_MAX)
@@ -406,12 +405,12 @@ export class PendingTable {
     this.#sql.rewrite.run(n, withSetChecksum(destination, encoded), first, last, tried, id);
   }
 
-  /** Sets that this process has come to hold since the last call. */
+  /** Ids of the sets that this process has come to hold since the last call. */
   drainNewlyHeld(): PendingSetId[] {
     return this.#newlyHeld.splice(0);
   }
 
-  /** Puts sets back on disk that nobody was told of. */
+  /** Parks held sets whose ids no caller has heard of. */
   park(sets: readonly PendingSetId[]): void {
     for (const id of sets) {
       this.held.delete(id);
@@ -419,7 +418,7 @@ export class PendingTable {
     }
   }
 
-  /** Parks what a process that is gone held. */
+  /** Parks the sets of processes that are gone. Returns the number of deliveries. */
   recoverOrphans(): number {
     const { n } = this.#sql.adopted.get(this.#epoch) as { n: number };
     this.#sql.adopt.run(this.#epoch);
@@ -437,11 +436,11 @@ export class PendingTable {
   }
 }
 
-/** Deliveries of one destination that are given up. */
+/** Deliveries of one destination that are given up together. */
 export interface DeadDeliveries {
   readonly destination: number;
   readonly n: number;
-  /** On whose behalf they were owed once more. */
+  /** The replay or redelivery that enqueued them. */
   readonly origin?: string | null | undefined;
   /** The set, as `encodeSet` writes it. */
   readonly encoded: Uint8Array;
@@ -452,7 +451,7 @@ export interface ClaimAnswer {
   /** Never tried: two numbers each (set, position). */
   readonly fresh: Float64Array;
   readonly tried: readonly HeldDelivery[];
-  /** Of the sets that are owed once more: on whose behalf. */
+  /** The origin of each set that has one. */
   readonly origins: readonly (readonly [set: PendingSetId, origin: string])[];
   readonly nextDueAt?: Time;
 }
@@ -464,7 +463,7 @@ export interface PendingTableDependencies {
   readonly damage: DamageTable;
 }
 
-/** Undefined where the set is damaged: it is given up, or made anew, when it is claimed. */
+/** Undefined where the set is damaged: a later claim rebuilds it or gives it up. */
 function toHeldSet({ destination, origin, refs }: Omit<HeldPendingRow, 'id'>): HeldSet | undefined {
   const encoded = withoutSetChecksum(destination, refs);
   return encoded && HeldSet.fromDeliveries(destination, decodeSet(encoded), origin);

@@ -4,8 +4,8 @@ import type { LedgerTable } from '../ledger.ts';
 import type { PendingTable } from './pending.ts';
 
 /**
- * What is owed once more, and how far each origin has come with it: a row for each origin that there ever was, written by
- * the same transaction as the pending sets, so that a crash can neither repeat a slice nor leave one out.
+ * The cursor of each origin (a replay or a redelivery), a row for every origin that ever was. The transaction that writes the
+ * pending sets of a slice moves the cursor too, so that a crash neither repeats a slice nor leaves one out.
  */
 export class ReplayCursors {
   readonly #pending: PendingTable;
@@ -32,6 +32,7 @@ export class ReplayCursors {
     };
   }
 
+  /** A slice that does not begin at the cursor of its origin was enqueued before and changes nothing. */
   enqueue({ origin, destinations, positions, only, from, to, now }: ReplaySlice): ReplayProgress {
     this.#sql.insert.run(origin);
     const moved = Number(this.#sql.advance.run(to, positions.length, origin, from).changes) > 0;
@@ -46,7 +47,7 @@ export class ReplayCursors {
     return this.progress(origin);
   }
 
-  /** Counts what was revived on behalf of an origin. */
+  /** Counts events redelivered on behalf of an origin. */
   count(origin: string, events: number): void {
     this.#sql.insert.run(origin);
     this.#sql.addEvents.run(events, origin);

@@ -19,7 +19,7 @@ export interface SettlerDependencies {
   readonly keys: Pick<KeyIndex, 'newest'>;
 }
 
-/** Writes what became of deliveries: out of their sets, into the counters, each request into its place. */
+/** Writes the results of deliveries: to the pending sets, the ledger, the attempts and the dead letters. */
 export class DeliverySettler {
   readonly #dependencies: SettlerDependencies;
 
@@ -92,7 +92,7 @@ export class DeliverySettler {
 
 type FailedDecision = Exclude<Decision, { kind: 'delivered' }>;
 
-/** What waits for the same moment. What has different origins is never mixed. */
+/** Retries of one destination due at the same time. Each origin has its own group. */
 interface RetryGroup {
   readonly destination: number;
   readonly at: Time;
@@ -100,18 +100,18 @@ interface RetryGroup {
   readonly deliveries: Delivery[];
 }
 
-/** What failed in one group of results, brought together: a row for what belongs together and not a row each. */
+/** Groups the failures of one settle, so that those that belong together share a row. */
 export class ResultGroups {
   readonly #now: Time;
   readonly #retries = new Map<string, RetryGroup>();
   readonly #deadLetters = new Map<string, Omit<DeadLetterSet, 'n' | 'encoded'> & { positions: number[] }>();
 
-  /** `now`: the best guess there is, for a delivery that died without a request. */
+  /** `now` is the time of death of a delivery that died without a request. */
   constructor(now: Time) {
     this.#now = now;
   }
 
-  /** `origin`: of the set that the delivery was in. */
+  /** `origin` is that of the set that the delivery was in. */
   add(result: DeliveryResult, decision: FailedDecision, origin: string | undefined): void {
     if (decision.kind === 'retry') {
       const [at, { destination }] = [PendingTable.roundDue(decision.at), result];
@@ -139,7 +139,7 @@ export class ResultGroups {
 
   #addDeadLetter(result: DeliveryResult, reason: string, origin: string | undefined): void {
     const { destination, position, set } = result;
-    // By set, because two sets may owe the same event, once new and once replayed, and runs hold a position once.
+    // By set: two sets may owe the same event, once new and once replayed, and runs hold a position once.
     const key = `${destination}/${set}/${reason}`;
     const group = this.#deadLetters.get(key);
     if (group) group.positions.push(position);
@@ -153,7 +153,7 @@ export class ResultGroups {
       });
   }
 
-  /** A delivery is dead from the moment its last request ended. */
+  /** The end of the last request. */
   #timeOfDeath({ attempts }: DeliveryResult): Time {
     const last = attempts.at(-1);
     return last === undefined ? this.#now : Math.round(last.startedAt + last.latencyMs);

@@ -29,7 +29,7 @@ export interface AuditMessage {
   readonly from?: number;
 }
 
-/** The operator's records as JSON documents under stable ids. There are few of them; they are read whole. */
+/** The operator's records as JSON documents under stable ids. They are few, so each load reads all of them. */
 export class RecordTable {
   readonly #all: StatementSync;
   readonly #find: StatementSync;
@@ -115,7 +115,7 @@ interface StoredRecordRow extends RecordRow {
   sum: number;
 }
 
-/** Covers everything in the row: an event must not go to another address because a bit of its destination has turned over. */
+/** Covers the whole row: an event must not go to another address because one bit of its destination has flipped. */
 export function recordChecksum({ id, kind, name, version, gone, document }: RecordRow): number {
   return crc32(`${kind} ${name} ${document}`, checksumOf(id, version, gone));
 }
@@ -128,7 +128,7 @@ function refuseDamaged(row: StoredRecordRow): void {
   );
 }
 
-/** Who changed which record. Written in the commit that changes it, and never changed itself. */
+/** The audit trail. An entry is written in the commit of its change and never altered. */
 export class AuditTable {
   readonly #insert: StatementSync;
   readonly #select: StatementSync;
@@ -152,7 +152,7 @@ export class AuditTable {
     limit: number,
     from = Number.MAX_SAFE_INTEGER,
   ): AuditPage {
-    // One more than asked for: only then is it known whether the trail goes on.
+    // One row more than asked for tells whether the trail goes on.
     const rows = this.#select.all(from, kind, kind, name, name, limit + 1) as unknown as AuditRow[];
     const shown = rows.slice(0, limit);
     return {

@@ -12,31 +12,39 @@ import { ALL, dead, delivered, hold, idsOf, park, retried, settle } from '../con
 import { FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
 
 /**
- * A file of every format that a release has written, made with `MILLRACE_WRITE_FORMAT=1 npx vitest run formats` before the
- * release and never again. Each must open in every later version and hold what was put into it.
+ * One file for every format that a release has written, made with `MILLRACE_WRITE_FORMAT=1 npx vitest run formats` before
+ * the release and never again. Every later version must open each file and find everything in it.
  */
 const FOLDER = join(import.meta.dirname, 'formats');
 
-/** Everything that a store can hold. What is said here of the past is never changed; a new format adds to it. */
+/** Fills a store with everything it can hold. Entries for older formats never change; a new format adds its own. */
 async function fill(store: Store): Promise<void> {
   await store.settings.apply({
     sources: [
       {
-        ...{ name: 'website', writeKeys: ['wk_1', 'wk_2'], enabled: true },
-        ...{ mode: 'standard', whenDisabled: 'refuse' },
+        name: 'website',
+        writeKeys: ['wk_1', 'wk_2'],
+        enabled: true,
+        mode: 'standard',
+        whenDisabled: 'refuse',
       },
     ],
     destinations: [
       {
-        ...{ name: 'crm', type: 'webhooks', sources: ['website'], enabled: true },
+        name: 'crm',
+        type: 'webhooks',
+        sources: ['website'],
+        enabled: true,
         settings: {
           endpoints: [{ url: 'https://crm.example/in', headers: { 'X-Team': 'growth' } }],
-          ...{ sharedSecret: 's3cret', format: 'documented', success: 'any' },
+          sharedSecret: 's3cret',
+          format: 'documented',
+          success: 'any',
         },
       },
     ],
   });
-  // Single calls that were merged, a chunk of many, and fresh ones behind them.
+  // Merged chunks of single calls, a chunk of many events, and fresh chunks behind them.
   for (let n = 0; n < 20; n++) await store.log.append(batch([event(`merged${n}`)]));
   await keepUp(store, START + 2 * HOUR, FOR_EVER);
   await park(store, 300, 'parked', START + MINUTE);
@@ -49,7 +57,8 @@ async function fill(store: Store): Promise<void> {
   ]);
   await store.log.append(batch([event('of-ü2', 1, { userId: 'ü2' }), ...events(3, 'parked')]));
   const warehouse = owedBatch(events(2, 'skipped'), 'parked', {
-    ...{ owed: [], skipped: [{ destination: WAREHOUSE, reason: 'disabled', indexes: [0, 1] }] },
+    owed: [],
+    skipped: [{ destination: WAREHOUSE, reason: 'disabled', indexes: [0, 1] }],
     received: [{ source: 1, calls: 5, discarded: { no_event: 3 } }],
   });
   await store.log.append(warehouse);

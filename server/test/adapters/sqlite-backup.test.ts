@@ -55,7 +55,7 @@ describe('a backup', () => {
     try {
       await expectBalanced(restored);
       expect((await restored.log.size()).events).toBe(30);
-      // What the original held in hand is nobody's now, and waits.
+      // The copy has no process that holds the sets of the original, so they are due.
       expect(await restored.queue.recoverOrphans()).toBe(30);
     } finally {
       await restored.stop();

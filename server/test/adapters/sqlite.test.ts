@@ -6,8 +6,8 @@ import type { Store } from '../../src/ports/store.ts';
 import { storeConformance } from '../conformance/store.ts';
 
 /**
- * In memory where there is such a folder: the suite opens some two hundred stores, and what it asks does not depend on how
- * long a sync takes. The fault suite and the end-to-end tests have the real disk.
+ * A folder in memory, where the system has one: the suite opens some two hundred stores, and no test depends on the time of
+ * a sync. The fault suite and the end-to-end tests use the real disk.
  */
 const FOLDERS = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 

@@ -109,7 +109,7 @@ export class PendingQueries {
   of(destination: number, position: Position): { delivery: Delivery; dueAt?: Time } | undefined {
     const held = this.#held.at(destination, position);
     if (held !== undefined) return { delivery: held };
-    for (const row of this.#sql.around.iterate(destination, position, position) as Iterable<unknown>) {
+    for (const row of this.#sql.overlapping.iterate(destination, position, position) as Iterable<unknown>) {
       const { due, refs } = row as { due: Time; refs: Uint8Array };
       const delivery = deliveryIn(setOrEmpty(destination, refs), position);
       if (delivery !== undefined) return { delivery, dueAt: due };
@@ -119,7 +119,7 @@ export class PendingQueries {
 
   /** Destinations with a replay or redelivery of an event pending. Such sets are few, since a replay waits for them. */
   requeuedTo(position: Position): number[] {
-    const rows = this.#sql.again.all(position) as unknown as { destination: number; refs: Uint8Array }[];
+    const rows = this.#sql.requeued.all(position) as unknown as { destination: number; refs: Uint8Array }[];
     const owed = rows.filter(
       ({ destination, refs }) => deliveryIn(setOrEmpty(destination, refs), position) !== undefined,
     );
@@ -136,7 +136,7 @@ export class PendingQueries {
     for (const { position } of this.#held.of(destination)) {
       if (position >= from && position < below) visit(position);
     }
-    for (const row of this.#sql.around.iterate(destination, from, below - 1) as Iterable<unknown>) {
+    for (const row of this.#sql.overlapping.iterate(destination, from, below - 1) as Iterable<unknown>) {
       const refs = setOrEmpty(destination, (row as { refs: Uint8Array }).refs);
       for (const position of positionsBetween(refs, from, below)) visit(position);
     }
@@ -148,7 +148,7 @@ export class PendingQueries {
     below: Position,
     visit: (destination: number, position: Position) => void,
   ): void {
-    for (const row of this.#sql.again.iterate(below - 1) as Iterable<unknown>) {
+    for (const row of this.#sql.requeued.iterate(below - 1) as Iterable<unknown>) {
       const { destination, refs } = row as { destination: number; refs: Uint8Array };
       const opened = setOrEmpty(destination, refs);
       for (const position of positionsBetween(opened, from, below)) visit(destination, position);
@@ -188,7 +188,7 @@ export class PendingQueries {
   }
 
   stats(): QueueStats[] {
-    const rows = this.#sql.lanes.all() as unknown as StatsRow[];
+    const rows = this.#sql.stats.all() as unknown as StatsRow[];
     return rows.map(({ destination, held, onDisk, retrying, nextDueAt, oldest }) => {
       const oldestAt = this.#chunks.arrivalOf(oldest);
       return {

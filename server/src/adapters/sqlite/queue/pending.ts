@@ -45,19 +45,20 @@ export function statements(database: DatabaseSync) {
       'insert into pending(id, destination, state, owner, due, since, n, refs, first, last, tried) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
     ),
     // A separate statement, because rows of the healthy path have no origin.
-    mark: prepare('update pending set origin = ? where id = ?'),
+    setOrigin: prepare('update pending set origin = ? where id = ?'),
     delete: prepare('delete from pending where id = ?'),
     rewrite: prepare('update pending set n = ?, refs = ?, first = ?, last = ?, tried = ? where id = ?'),
-    renew: prepare('update pending set since = ? where id = ?'),
+    setSince: prepare('update pending set since = ? where id = ?'),
     due: prepare(
       'select id, due, since, n, origin, refs, first, last, tried from pending where destination = ? and state <> 0 and due <= ? order by due, id limit 1',
     ),
     hold: prepare(`update pending set state = ${HELD}, owner = ? where id = ?`),
-    waiting: prepare(
+    countWaiting: prepare(
       'select coalesce(sum(n), 0) as n from pending where destination = ? and state <> 0 and due > ?',
     ),
-    release: prepare('update pending set due = ? where destination = ? and state <> 0 and due > ?'),
-    old: prepare(`select id, due, since, n, origin, refs, first, last, tried from pending where destination = ? and state <> 0 and since < ?
+    makeDue: prepare('update pending set due = ? where destination = ? and state <> 0 and due > ?'),
+    expired:
+      prepare(`select id, due, since, n, origin, refs, first, last, tried from pending where destination = ? and state <> 0 and since < ?
        order by since limit ${EXPIRED_ROWS}`),
     below: prepare(
       'select id, destination, due, since, n, origin, refs from pending where (state <> 0 or owner <> ?) and first < ?',
@@ -65,10 +66,12 @@ export function statements(database: DatabaseSync) {
     heldRows: prepare(
       `select id, destination, origin, refs from pending where state = ${HELD} and owner = ?`,
     ),
-    adopted: prepare(`select coalesce(sum(n), 0) as n from pending where state = ${HELD} and owner <> ?`),
-    adopt: prepare(`update pending set state = ${DUE} where state = ${HELD} and owner <> ?`),
+    countOrphans: prepare(
+      `select coalesce(sum(n), 0) as n from pending where state = ${HELD} and owner <> ?`,
+    ),
+    parkOrphans: prepare(`update pending set state = ${DUE} where state = ${HELD} and owner <> ?`),
     park: prepare(`update pending set state = ${DUE} where id = ? and state = ${HELD}`),
-    around: prepare(
+    overlapping: prepare(
       'select due, refs from pending where destination = ? and state <> 0 and last >= ? and first <= ?',
     ),
     /** The rows with the highest positions first. The counts exclude rows without any wanted delivery. */
@@ -77,11 +80,11 @@ export function statements(database: DatabaseSync) {
     orphans: prepare(
       `select id, destination, origin, refs from pending where state = ${HELD} and owner <> ?`,
     ),
-    lanes:
+    stats:
       prepare(`select destination, sum(iif(state = ${HELD}, n, 0)) as held, sum(iif(state = ${HELD}, 0, n)) as onDisk,
          min(iif(state = ${HELD}, null, due)) as nextDueAt, min(first) as oldest, sum(tried) as retrying
        from pending group by destination order by destination`),
-    again: prepare(
+    requeued: prepare(
       'select destination, refs from pending indexed by pending_origin where origin is not null and first <= ?',
     ),
     nextDue: prepare('select min(due) as due from pending where destination = ? and state <> 0'),
@@ -290,18 +293,18 @@ export class PendingTable {
 
   /** Makes all waiting deliveries of a destination due now. Returns how many. */
   makeDue(destination: number, now: Time): number {
-    const { n } = this.#sql.waiting.get(destination, now) as { n: number };
-    if (n > 0) this.#sql.release.run(now, destination, now);
+    const { n } = this.#sql.countWaiting.get(destination, now) as { n: number };
+    if (n > 0) this.#sql.makeDue.run(now, destination, now);
     return n;
   }
 
   /**
-   * Takes out what the retry window has passed, a few rows at a time; nothing only when nothing is left. What is parked
-   * goes as it stands in its row; a row of retries is taken apart, because each of them has a first failure of its own.
+   * Takes out deliveries whose retry window is over, a few rows at a time; empty only when none is left. A parked row goes
+   * whole. A row of retries is split, because each delivery has a first failure of its own.
    */
   expire(destination: number, before: Time): Omit<DeadDeliveries, 'destination'>[] {
     for (;;) {
-      const rows = this.#sql.old.all(destination, before) as unknown as FullPendingRow[];
+      const rows = this.#sql.expired.all(destination, before) as unknown as FullPendingRow[];
       const expired = rows.flatMap((row) => this.#expireIn(row, destination, before));
       if (expired.length > 0 || rows.length === 0) return expired;
     }
@@ -320,7 +323,7 @@ export class PendingTable {
     }
     // The row's `since` may be that of a delivery that has left it long ago.
     this.#rewrite({ id: row.id, destination }, left.length, encodeSet(left));
-    this.#sql.renew.run(earliestFailure(left, row.due), row.id);
+    this.#sql.setSince.run(earliestFailure(left, row.due), row.id);
     const old = deliveries.filter(isOld);
     return old.length === 0 ? [] : [{ n: old.length, origin: row.origin, encoded: encodeSet(old) }];
   }
@@ -420,8 +423,8 @@ export class PendingTable {
 
   /** Parks the sets of processes that are gone. Returns the number of deliveries. */
   recoverOrphans(): number {
-    const { n } = this.#sql.adopted.get(this.#epoch) as { n: number };
-    this.#sql.adopt.run(this.#epoch);
+    const { n } = this.#sql.countOrphans.get(this.#epoch) as { n: number };
+    this.#sql.parkOrphans.run(this.#epoch);
     this.held.dropOrphans();
     return n;
   }
@@ -431,7 +434,7 @@ export class PendingTable {
     const { first, last, tried } = summaryOf(encoded);
     const stored = withSetChecksum(destination, encoded);
     this.#sql.insert.run(id, destination, state, this.#epoch, due, since, n, stored, first, last, tried);
-    if (origin !== undefined) this.#sql.mark.run(origin, id);
+    if (origin !== undefined) this.#sql.setOrigin.run(origin, id);
     return id;
   }
 }

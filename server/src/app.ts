@@ -11,27 +11,29 @@ import { wallClockStore } from './adapters/system/wall-clock-store.ts';
 import { applyConfigFile, type ProblemFormatter, SettingsError } from './config/apply.ts';
 import type { Config } from './config/load.ts';
 import { adminToken } from './control-api/auth.ts';
+import type { ControlHandler } from './control-api/contract.ts';
 import { createControlApi } from './control-api/server.ts';
 import { type ControlOperationDependencies, controlOperations } from './control-operations.ts';
+import { sendTestDelivery } from './delivery/attempt.ts';
 import { byDestination } from './delivery/destination-totals.ts';
 import { Dispatcher } from './delivery/dispatcher.ts';
-import { sendTestDelivery } from './delivery/test-delivery.ts';
 import { webhooks } from './destinations/webhooks/destination.ts';
-import { SourceRateLimiter } from './http/rate-limiter.ts';
+import { SourceRateLimiter } from './http/admission.ts';
+import { createHttpServer, type HttpServer, type HttpServerOptions } from './http/server.ts';
 import { IngestService } from './ingest/service.ts';
 import { indexWriteKeys } from './ingest/write-key-auth.ts';
 import { MaintenanceWorker } from './maintenance/worker.ts';
 import type { Destination } from './model/destination.ts';
 import { DAY } from './model/time.ts';
 import type { HttpClient } from './ports/http-client.ts';
+import type { IngestHandler } from './ports/ingest.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Store } from './ports/store.ts';
-import type { Observer } from './ports/telemetry.ts';
+import type { DiscardCounters, MetricsRecorder, Observer } from './ports/telemetry.ts';
 import { Replayer } from './replay/replayer.ts';
 import { LiveTail } from './reporting/live-tail.ts';
 import { ReportService } from './reporting/status.ts';
 import { Router } from './routing/router.ts';
-import { startServers } from './servers.ts';
 import { SettingsService, sourceNameLookup } from './settings-service.ts';
 import { deliveryLogger } from './telemetry/logging.ts';
 import { MetricsPage } from './telemetry/metrics.ts';
@@ -45,7 +47,7 @@ export {
   explainEgress,
   type ReachabilityResult,
 } from './adapters/http-client/egress-report.ts';
-export { restoreBackup } from './adapters/sqlite/backup/restore.ts';
+export { restoreBackup } from './adapters/sqlite/backup/backup.ts';
 export { folderUser } from './adapters/sqlite/data-folder/folder.ts';
 export { verifyFolder } from './adapters/sqlite/upkeep/verification.ts';
 export type { Config } from './config/load.ts';
@@ -448,4 +450,70 @@ function controlDependencies(inputs: InterfaceInputs): ControlOperationDependenc
     clock,
     logger: options.logger,
   };
+}
+
+/** What answers on the ports. */
+export interface ServerHandlers
+  extends Pick<HttpServerOptions, 'clock' | 'logger' | 'readiness' | 'degraded'> {
+  readonly receiver: IngestHandler;
+  readonly control: ControlHandler;
+  readonly discards: DiscardCounters;
+  readonly recorder: MetricsRecorder;
+}
+
+export interface RunningServers {
+  /** Of the receiving API, such as `http://127.0.0.1:8080`. */
+  readonly url: string;
+  /** Of everything else, where `admin.port` has given it a port of its own. */
+  readonly adminUrl?: string;
+  stop(): Promise<void>;
+}
+
+/**
+ * Listens on one port for everything, or with `admin.port` on two: calls on the first; control API, metrics and console on
+ * the second; both say whether they are well. spec/contract.md, "Paths of the server". Rejects as `Listener.start` does, and
+ * then listens to nothing.
+ */
+export async function startServers(config: Config, answering: ServerHandlers): Promise<RunningServers> {
+  const { receiver, control, discards, recorder, ...shared } = answering;
+  const settings = { ...shared, ...serverOptions(config) };
+  const calls = { receiver, discards, recorder };
+  const { port } = config.admin;
+  let adminPort = port;
+  const first = createHttpServer({
+    ...settings,
+    ...calls,
+    ...(adminPort === undefined ? { control } : { adminPort: () => adminPort ?? 0 }),
+  });
+  const url = urlOf(await first.start(), config);
+  if (port === undefined) return { url, stop: () => first.stop() };
+  const second = createHttpServer({ ...settings, control, port, portKey: 'admin.port' });
+  try {
+    const address = await second.start();
+    adminPort = address.port;
+    const adminUrl = urlOf(address, config);
+    return { url, adminUrl, stop: () => stopBoth(first, second) };
+  } catch (error) {
+    await stopBoth(first, second);
+    throw error;
+  }
+}
+
+async function stopBoth(first: HttpServer, second: HttpServer): Promise<void> {
+  await Promise.all([first.stop(), second.stop()]);
+}
+
+/** What the configuration says about the ports. */
+function serverOptions({ host, port, tls, publicUrl, limits, trustedProxies }: Config) {
+  const { connections, requests, requestBytes } = limits;
+  return {
+    ...{ host, port, bounds: { connections, requests, bytes: requestBytes } },
+    ...(tls === undefined ? {} : { tls }),
+    ...(publicUrl === undefined ? {} : { publicUrl }),
+    ...(trustedProxies.length === 0 ? {} : { trustedProxies }),
+  };
+}
+
+function urlOf({ host, port }: { readonly host: string; readonly port: number }, { tls }: Config): string {
+  return `${tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

@@ -7,7 +7,7 @@ import {
   INITIAL_CONCURRENCY,
   MAX_CONCURRENCY,
   SLOW_START,
-} from './concurrency-limiter.ts';
+} from './health.ts';
 
 describe('concurrency', () => {
   it('grows by one after as many successes as its limit', () => {

@@ -1,5 +1,4 @@
-import type { Attempt } from '../model/delivery.ts';
-import type { EndpointHealth } from '../model/endpoint-health.ts';
+import type { Attempt, EndpointHealth } from '../model/delivery.ts';
 import type { Time } from '../model/time.ts';
 import type { OutboundRequest } from '../ports/http-client.ts';
 

@@ -1,5 +1,4 @@
 import type { Outcome } from '../model/delivery.ts';
-import type { Destination } from '../model/destination.ts';
 import {
   type EndpointError,
   type EndpointHealth,
@@ -7,7 +6,8 @@ import {
   REQUEST_RESULTS,
   type RequestResult,
   resultIndexOf,
-} from '../model/endpoint-health.ts';
+} from '../model/delivery.ts';
+import type { Destination } from '../model/destination.ts';
 import { maskUrl } from '../model/secrets.ts';
 import { type Duration, MINUTE, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';

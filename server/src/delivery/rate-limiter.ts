@@ -2,7 +2,7 @@ import type { WebhookSettings } from '../model/destination.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { OpenRequests } from './attempt.ts';
-import { MAX_CONCURRENCY } from './concurrency-limiter.ts';
+import { MAX_CONCURRENCY } from './health.ts';
 
 /**
  * An endpoint with so many open requests is left out of rounds while a sibling can take the event. The transport has as

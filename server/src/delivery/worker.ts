@@ -18,7 +18,6 @@ import {
   SETTINGS_VERSION_MODULUS,
   sendRound,
 } from './attempt.ts';
-import { BacklogLoader, batchOf, type LoaderDependencies } from './backlog-loader.ts';
 import {
   afterBreakerClosed,
   afterBreakerOpened,
@@ -26,10 +25,13 @@ import {
   afterFallingBehind,
   afterParking,
   afterRelease,
+  BacklogLoader,
+  batchOf,
   EMPTY_BACKLOG,
   type LoaderAction,
+  type LoaderDependencies,
   nextAction,
-} from './backlog-state.ts';
+} from './backlog.ts';
 import type { WorkerState } from './contract.ts';
 import type { DestinationEndpoints, EndpointTracker } from './endpoint-health.ts';
 import { HealthReporter, HealthTracker, type RoundTicket } from './health.ts';

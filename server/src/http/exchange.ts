@@ -2,8 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { MetricsRecorder } from '../ports/telemetry.ts';
 import { CURRENT_REQUEST, type TrackedSocket } from './connections.ts';
-import { withCorsHeaders } from './cors.ts';
-import { type PreparedResponse, writeResponse } from './responses.ts';
+import { type PreparedResponse, withCorsHeaders, writeResponse } from './responses.ts';
 import { isReceivingPath, requestTarget } from './routes.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { CallType } from '../model/call.ts';
+import type { CallType } from '../model/event.ts';
 import type { LinkedList } from '../model/linked-list.ts';
 import type { Monotonic } from '../model/time.ts';
 import type { AdmissionController, InFlightRequest } from './admission.ts';

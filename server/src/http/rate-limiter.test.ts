@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Source } from '../model/settings.ts';
-import { fullBucket, refundTokens, SourceRateLimiter, takeTokens } from './rate-limiter.ts';
+import { fullBucket, refundTokens, SourceRateLimiter, takeTokens } from './admission.ts';
 
 const source = (id: number, rateLimit?: number): Source => ({
   ...{ id, name: `s${id}`, writeKeys: [`k${id}`], enabled: true, mode: 'standard', whenDisabled: 'refuse' },

@@ -1,7 +1,6 @@
 import type { ControlHandler } from '../control-api/contract.ts';
 import { PipeliningGuard } from './admission.ts';
 import { handleControlRequest } from './control-gateway.ts';
-import { optionsResponse } from './cors.ts';
 import type { NodeHttpExchange } from './exchange.ts';
 import { handlePixel } from './pixel.ts';
 import {
@@ -11,7 +10,13 @@ import {
   rejectOverloaded,
 } from './receiving-api.ts';
 import { drainRequest } from './request-body.ts';
-import { errorResponse, jsonResponse, type PreparedResponse, successResponse } from './responses.ts';
+import {
+  errorResponse,
+  jsonResponse,
+  optionsResponse,
+  type PreparedResponse,
+  successResponse,
+} from './responses.ts';
 import {
   type CallAction,
   findRoutes,

@@ -7,7 +7,7 @@ import {
   type TestServer,
   type TestServerOptions,
 } from '../../test/support/http-server.ts';
-import { CALL_TYPES, SHORT_FORMS } from '../model/call.ts';
+import { CALL_TYPES, SHORT_FORMS } from '../model/event.ts';
 
 let running: TestServer | undefined;
 

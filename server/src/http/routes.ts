@@ -1,4 +1,4 @@
-import { CALL_TYPES, type CallType, isCallType, SHORT_FORMS } from '../model/call.ts';
+import { CALL_TYPES, type CallType, isCallType, SHORT_FORMS } from '../model/event.ts';
 import type { ErrorCode } from './responses.ts';
 
 /** What is done with a request. */

@@ -1,6 +1,6 @@
 import type catalogue from '../../../spec/errors.json';
-import { type CallType, isCallType } from '../model/call.ts';
 import type { Event } from '../model/event.ts';
+import { type CallType, isCallType } from '../model/event.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import type { Time } from '../model/time.ts';
 import type { IngestRequest } from '../ports/ingest.ts';

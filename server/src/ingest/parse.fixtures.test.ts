@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import type { CallType } from '../model/call.ts';
+import type { CallType } from '../model/event.ts';
 import type { Json } from '../model/json.ts';
 import type { Source } from '../model/settings.ts';
 import { type ParsedRequest, parseRequest } from './parse.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { sourceWith } from '../../test/support/sources.ts';
-import { CALL_TYPES } from '../model/call.ts';
+import { CALL_TYPES } from '../model/event.ts';
 import type { Json } from '../model/json.ts';
 import { parseRequest } from './parse.ts';
 import { indexWriteKeys } from './write-key-auth.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { sourceWith } from '../../test/support/sources.ts';
-import { CALL_TYPES } from '../model/call.ts';
+import { CALL_TYPES } from '../model/event.ts';
 import type { Json, JsonObject } from '../model/json.ts';
 import { isTooLarge } from './limits.ts';
 import { batchEnvelope, normalize } from './normalize.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { sourceWith } from '../../test/support/sources.ts';
-import type { CallType } from '../model/call.ts';
+import type { CallType } from '../model/event.ts';
 import { MAX_NESTING } from './limits.ts';
 import { type ParsedRequest, parseRequest } from './parse.ts';
 import { indexWriteKeys } from './write-key-auth.ts';

@@ -1,5 +1,5 @@
 import type { Position } from './event.ts';
-import { type Duration, HOUR, type Monotonic } from './time.ts';
+import { type Duration, HOUR, type Monotonic, type Time } from './time.ts';
 
 /**
  * How long after its first failure a delivery may still be tried. Time in which its destination was paused or disabled does not
@@ -60,3 +60,74 @@ export type Decision =
   | { readonly kind: 'delivered' }
   | { readonly kind: 'retry'; readonly at: Monotonic; readonly next: Delivery }
   | { readonly kind: 'dead'; readonly reason: string };
+
+/**
+ * The result of a request to an endpoint: accepted, the class of a status, or why there was no answer. These are labels of
+ * metrics, hence a closed list: nothing that an endpoint sends becomes a label.
+ */
+export const REQUEST_RESULTS = [
+  'accepted',
+  'status_3xx',
+  'status_4xx',
+  'status_5xx',
+  'status_other',
+  'timeout',
+  'name_not_resolved',
+  'connection_refused',
+  'connection_closed',
+  'connection_failed',
+  'certificate_untrusted',
+  'protocol_error',
+  'egress_refused',
+  'invalid_request',
+  'other',
+] as const;
+
+export type RequestResult = (typeof REQUEST_RESULTS)[number];
+
+const STATUS_CLASSES = [3, 4, 5];
+const OTHER_STATUS = REQUEST_RESULTS.indexOf('status_other');
+const OTHER = REQUEST_RESULTS.indexOf('other');
+const RESULT_INDEXES = new Map<string, number>(REQUEST_RESULTS.map((result, place) => [result, place]));
+
+/** The index in `REQUEST_RESULTS` of an outcome. Runs for every request. */
+export function resultIndexOf({ kind, reason, status }: Outcome): number {
+  if (kind === 'accepted') return 0;
+  if (status === undefined) return RESULT_INDEXES.get(reason) ?? OTHER;
+  const place = STATUS_CLASSES.indexOf(Math.floor(status / 100));
+  return place < 0 ? OTHER_STATUS : place + 1;
+}
+
+/** The health of one endpoint of a destination, which is kept over restarts. */
+export interface EndpointHealth {
+  /** The URL in the settings. An endpoint with another URL is another endpoint. */
+  readonly url: string;
+  /** Result of the last request that ended; absent before the first. */
+  readonly state?: 'healthy' | 'failing';
+  /** When the first request of that state ended. */
+  readonly since?: Time;
+  readonly lastAcceptedAt?: Time;
+  readonly lastError?: EndpointError;
+  /** Numbers of requests by result, without zeros. */
+  readonly attempts: Readonly<Partial<Record<RequestResult, number>>>;
+  /** The last changes of the state, the oldest first. */
+  readonly history: readonly HealthChange[];
+}
+
+/** The last failure of an endpoint. */
+export interface EndpointError {
+  readonly at: Time;
+  readonly reason: string;
+  readonly status?: number;
+  /** The beginning of the answer, or the message of the network. */
+  readonly answer?: string;
+}
+
+export interface HealthChange {
+  readonly at: Time;
+  readonly state: 'healthy' | 'failing';
+  /** Why the endpoint fails. */
+  readonly reason?: string;
+  /** Number of further changes too quick for entries of their own; `at` and `state` are of the last one. */
+  readonly flaps?: number;
+}

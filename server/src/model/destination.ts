@@ -1,4 +1,4 @@
-import type { CallType } from './call.ts';
+import type { CallType } from './event.ts';
 import type { Duration, Monotonic } from './time.ts';
 
 /** A URL of the customer, with the headers that all its requests have. */

@@ -1,4 +1,4 @@
-import type { CallType } from './call.ts';
+import type { CallType } from './event.ts';
 import type { Monotonic, Time } from './time.ts';
 
 /**

@@ -1,5 +1,4 @@
-import type { Attempt, Decision, Delivery } from '../model/delivery.ts';
-import type { EndpointHealth } from '../model/endpoint-health.ts';
+import type { Attempt, Decision, Delivery, EndpointHealth } from '../model/delivery.ts';
 import type { Position } from '../model/event.ts';
 import type { Ledger } from '../model/ledger.ts';
 import type { SerializedEvent } from '../model/serialized-event.ts';

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { openMemoryStore } from '../../test/memory-store/store.ts';
 import type { EventLog } from '../ports/event-log.ts';
-import { CURSOR_END, LogCursor, type ReplayFilter } from './cursor.ts';
 import { estimate, previewReplay } from './preview.ts';
+import { CURSOR_END, LogCursor, type ReplayFilter } from './selection.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const RANGE = { from: START, to: START + 1000 };

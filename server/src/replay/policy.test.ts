@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { type Destination, lanesOf } from '../model/destination.ts';
 import type { Replay } from '../model/replay.ts';
 import { SECOND } from '../model/time.ts';
-import { CURSOR_END } from './cursor.ts';
 import { MAX_AHEAD, nextStep, pauseAfter, ThroughputMeter } from './policy.ts';
+import { CURSOR_END } from './selection.ts';
 
 const endpoints = [1, 2].map((n) => ({ url: `http://e${n}/`, headers: {} }));
 const crm: Destination = {

@@ -2,7 +2,7 @@ import { type Destination, lanesOf } from '../model/destination.ts';
 import type { Replay, ReplayStatus } from '../model/replay.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { ReplayProgress } from '../ports/delivery-queue.ts';
-import { CURSOR_END } from './cursor.ts';
+import { CURSOR_END } from './selection.ts';
 
 /** The next action of a replay. */
 export type ReplayStep =

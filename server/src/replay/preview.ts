@@ -3,7 +3,6 @@ import type { ReplayPreview, ReplayRequest } from '../model/replay.ts';
 import { type Duration, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { EventLog, RangeSize } from '../ports/event-log.ts';
-import { CURSOR_END, type CursorRange, type EventSlice } from './cursor.ts';
 import {
   countDeadLetters,
   deadLetterQuery,
@@ -12,6 +11,7 @@ import {
   selectLetters,
   takesEveryEvent,
 } from './redelivery.ts';
+import { CURSOR_END, type CursorRange, type EventSlice } from './selection.ts';
 
 /** An operator waits for the preview. The part that was not read within this time is estimated. */
 const PREVIEW_TIME_LIMIT: Duration = SECOND;

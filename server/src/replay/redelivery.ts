@@ -15,8 +15,8 @@ import type {
 import type { EventLog, StoredEvent } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type { NamedDelivery, NamedRedelivery, NamedRedeliveryResult } from './contract.ts';
-import { CURSOR_END } from './cursor.ts';
 import type { ReplayFilterFactory } from './selection.ts';
+import { CURSOR_END } from './selection.ts';
 
 /** Dead letters whose events are read at once. */
 export const LETTERS_AT_ONCE = 500;

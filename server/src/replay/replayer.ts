@@ -11,12 +11,13 @@ import type {
 import type { EventLog } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { SettingsChanges, SettingsSnapshot } from '../ports/settings-store.ts';
-import { type EventSlice, LogCursor } from './cursor.ts';
 import { nextStep, pauseAfter, ThroughputMeter } from './policy.ts';
 import { previewRedelivery, previewReplay, storedFrom } from './preview.ts';
 import { DeadLetterRedelivery } from './redelivery.ts';
 import {
   cursorRangeOf,
+  type EventSlice,
+  LogCursor,
   type ReplayFilterFactory,
   type RoutingPredicateFactory,
   replayFilters,

@@ -1,7 +1,6 @@
 import type { DestinationState } from '../delivery/contract.ts';
-import type { CallType } from '../model/call.ts';
-import type { EndpointError, HealthChange } from '../model/endpoint-health.ts';
-import type { Event, Position } from '../model/event.ts';
+import type { EndpointError, HealthChange } from '../model/delivery.ts';
+import type { CallType, Event, Position } from '../model/event.ts';
 import type { DestinationCounts, SourceCounts } from '../model/ledger.ts';
 import type { Time } from '../model/time.ts';
 import type { ResponseStream } from '../ports/control-api.ts';

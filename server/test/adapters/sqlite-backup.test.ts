@@ -11,7 +11,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { restoreBackup } from '../../src/adapters/sqlite/backup/restore.ts';
+import { restoreBackup } from '../../src/adapters/sqlite/backup/backup.ts';
 import { openSqliteStore, type SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { event, events, owedBatch } from '../conformance/batches.ts';
 import { expectBalanced } from '../conformance/harness.ts';

@@ -18,7 +18,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { restoreBackup } from '../../src/adapters/sqlite/backup/restore.ts';
+import { restoreBackup } from '../../src/adapters/sqlite/backup/backup.ts';
 import { openSqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { event, events, owedBatch } from '../conformance/batches.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { EndpointHealth } from '../../src/model/endpoint-health.ts';
+import type { EndpointHealth } from '../../src/model/delivery.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
 import { START, type Subject } from './harness.ts';
 

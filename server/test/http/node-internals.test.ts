@@ -12,7 +12,7 @@ import {
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, test } from 'vitest';
-import { ResponseWriter } from '../../src/http/fast-path/response-writer.ts';
+import { ResponseWriter } from '../../src/http/fast-path/connection.ts';
 import { successResponse, writeResponse } from '../../src/http/responses.ts';
 import { ROOT } from '../support/program.ts';
 

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import errors from '../../../spec/errors.json' with { type: 'json' };
-import { CALL_TYPES, SHORT_FORMS } from '../../src/model/call.ts';
+import { CALL_TYPES, SHORT_FORMS } from '../../src/model/event.ts';
 import { track } from '../support/calls.ts';
 import { post, startTestServer, TestConnection, type WireResponse } from '../support/http-server.ts';
 import { makePlace, type Place, type Program, startServer } from '../support/program.ts';

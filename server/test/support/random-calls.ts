@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { CALL_TYPES } from '../../src/model/call.ts';
+import { CALL_TYPES } from '../../src/model/event.ts';
 import type { Json } from '../../src/model/json.ts';
 
 /** Calls and batches for tests: mostly as clients send them, with anything else beside. */

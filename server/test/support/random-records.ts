@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: ${NAME} in a plain string is what this file is about.
 import fc from 'fast-check';
-import { CALL_TYPES } from '../../src/model/call.ts';
+import { CALL_TYPES } from '../../src/model/event.ts';
 
 /**
  * Sources and destinations as a configuration file has them, every one valid, with the names and texts that files and

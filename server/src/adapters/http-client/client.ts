@@ -1,9 +1,10 @@
+import { LinkedList, type ListEntry } from '../../model/linked-list.ts';
 import { type Duration, SECOND } from '../../model/time.ts';
 import type { HttpClient, HttpResult, OutboundRequest } from '../../ports/http-client.ts';
+import { Connection, type ConnectionEvent, type ConnectionOptions } from './connection.ts';
 import { type ConnectTarget, createConnector } from './connector.ts';
 import type { DnsLookup, EgressRules } from './egress.ts';
-import { invalidRequest, type RequestFailure } from './errors.ts';
-import { ConnectionBudget, ConnectionPool } from './pool.ts';
+import { failureOf, invalidRequest, type RequestFailure } from './errors.ts';
 import { parseProxyUrl } from './proxy-tunnel.ts';
 import { PendingRequest, type RequestTarget, serializeRequestHead } from './request.ts';
 import { TimeoutQueue } from './timeouts.ts';
@@ -136,4 +137,398 @@ function parseUrl(text: string): UrlEntry | RequestFailure {
   const { protocol, port, host } = url;
   const target = { protocol, hostname: url.hostname.replace(/^\[|\]$/g, ''), port };
   return { target, path: url.pathname + url.search, host, pools: new Map() };
+}
+
+export interface ConnectionPoolOptions extends ConnectionOptions {
+  /** Connections of one pool. Requests beyond them wait in order of arrival. */
+  readonly maximum: number;
+  /** Shared by all pools. */
+  readonly budget: ConnectionBudget;
+  /** The pools that have a connection. Each pool enters and leaves by itself. */
+  readonly active: Set<ConnectionPool>;
+}
+
+/** A request that waits for a connection. */
+interface WaitingRequest extends ListEntry<WaitingRequest> {
+  readonly request: PendingRequest;
+}
+
+/**
+ * How long the first connection that might be reused is watched before that. Receivers that close after each answer do so
+ * with it or within a moment.
+ */
+const FIRST_REUSE_DELAY: Duration = 5;
+
+/** The connections of one pool to one origin (scheme, host and port), and the requests that wait for one. */
+export class ConnectionPool {
+  readonly #target: ConnectTarget;
+  readonly #options: ConnectionPoolOptions;
+  readonly #policy = new ReusePolicy();
+  readonly #open = new Set<Connection>();
+  /** Last in, first out: the busiest stay warm, and the surplus at the bottom expires. */
+  readonly #idle: Connection[] = [];
+  /** The connection that is to carry, or carries, more requests than any has before. */
+  #probe: Connection | undefined;
+  /** While the probe is watched, no request is dispatched. */
+  #isProbeWatched = false;
+  #isDispatching = false;
+  readonly #waiting = new LinkedList<WaitingRequest>();
+
+  constructor(target: ConnectTarget, options: ConnectionPoolOptions) {
+    this.#target = target;
+    this.#options = options;
+  }
+
+  send(request: PendingRequest): void {
+    if (this.#policy.isTrusted && this.#idle.length > 0) {
+      this.#idle.pop()!.send(request);
+      return;
+    }
+    this.#waiting.push({ request, list: undefined, previous: undefined, next: undefined });
+    this.#dispatch();
+  }
+
+  /** Ends every request with `failure`. Resolves when every connection is closed. */
+  async stop(failure: RequestFailure): Promise<void> {
+    for (let first = this.#takeWaiting(); first !== undefined; first = this.#takeWaiting()) {
+      first.end(failure);
+    }
+    const open = [...this.#open];
+    for (const connection of open) {
+      if (connection.request === undefined) this.#discard(connection);
+      else connection.request.end(failure);
+    }
+    await Promise.all(open.map((connection) => connection.closed()));
+  }
+
+  /** One function for all connections. */
+  readonly #onEvent = (connection: Connection, event: ConnectionEvent): void => {
+    if (event === 'complete') this.#onComplete(connection);
+    else if (event === 'closed') {
+      this.#remove(connection);
+      this.#dispatch();
+    } else if (event === 'idle_expired') {
+      this.#policy.idleExpired(connection.idleAt(performance.now()));
+      this.#discard(connection);
+    } else this.#onError(connection, event);
+  };
+
+  /** The connection is free before the answer is reported, so that it can carry the request that follows from that. */
+  #onComplete(connection: Connection): void {
+    const request = connection.finish();
+    if (connection.isReusable(this.#policy.longestIdle)) this.#release(connection);
+    else this.#discard(connection);
+    request.onComplete();
+  }
+
+  /**
+   * A kept connection may be closed by the receiver at any moment, and a request written just then is lost without anybody's
+   * fault. It is sent again over a new connection, and so at most once, if no byte of an answer came. The receiver may have
+   * got it all the same: delivery is at least once, and a retry would do the same.
+   */
+  #onError(connection: Connection, error: Error): void {
+    const { request } = connection;
+    if (request === undefined) {
+      this.#learnFromClosing(connection, { idle: connection.idleAt(performance.now()), isLoss: false });
+      this.#discard(connection);
+      return;
+    }
+    const failure = failureOf(error);
+    const isLost = failure.reason === 'connection_closed' && !connection.hasResponseBytes;
+    if (isLost && connection.carried > 0) this.#resend(connection, request);
+    else request.end(failure);
+  }
+
+  /** Over a new connection: those that were idle as long as the dead one are likely dead as well. */
+  #resend(connection: Connection, request: PendingRequest): void {
+    connection.close();
+    this.#learnFromClosing(connection, { idle: connection.idleAt(request.startedAt), isLoss: true });
+    this.#remove(connection);
+    this.#connectFor(request);
+  }
+
+  /** The connection is free for the next request. */
+  #release(connection: Connection): void {
+    const policy = this.#policy;
+    if (!policy.isTrusted) {
+      if (this.#probe === connection) this.#probe = undefined;
+      policy.answered(connection.carried);
+    }
+    const next = policy.mayReuse(connection.carried) ? this.#takeWaiting() : undefined;
+    if (next !== undefined) {
+      connection.send(next);
+      return;
+    }
+    connection.markIdle(policy.longestIdle);
+    if (policy.isUnproven && this.#mayProbe()) this.#watchProbe(connection);
+    else this.#idle.push(connection);
+    this.#dispatch();
+  }
+
+  #discard(connection: Connection): void {
+    connection.close();
+    this.#remove(connection);
+    this.#dispatch();
+  }
+
+  /** The receiver has closed the connection without saying so before. */
+  #learnFromClosing(
+    connection: Connection,
+    { idle, isLoss }: Pick<ClosedConnection, 'idle' | 'isLoss'>,
+  ): void {
+    this.#policy.closed({
+      carried: connection.carried,
+      idle,
+      isLoss,
+      isProbe: this.#probe === connection,
+    });
+  }
+
+  /** Gives waiting requests the connections there are. Closing one may lead here again; the running loop sees the change. */
+  #dispatch(): void {
+    if (this.#isDispatching) return;
+    this.#isDispatching = true;
+    while (!this.#isProbeWatched) {
+      const first = this.#firstWaiting();
+      if (first === undefined) break;
+      const reused = this.#takeReusable();
+      if (reused === undefined && !this.#mayOpen()) break;
+      this.#waiting.remove(first);
+      if (reused === undefined) this.#connectFor(first.request);
+      else reused.send(first.request);
+    }
+    this.#isDispatching = false;
+  }
+
+  #mayProbe(): boolean {
+    return this.#probe === undefined && this.#policy.mayProbe;
+  }
+
+  /** Takes an idle connection that may be reused. Probes come first, because every later request gains by them. */
+  #takeReusable(): Connection | undefined {
+    const newest = this.#idle.at(-1);
+    if (newest === undefined) return undefined;
+    const policy = this.#policy;
+    if (policy.mayReuse(newest.carried)) return this.#idle.pop();
+    if (this.#mayProbe()) {
+      this.#probe = this.#idle.pop();
+      return this.#probe;
+    }
+    const proven = this.#idle.findLastIndex(({ carried }) => policy.mayReuse(carried));
+    if (proven !== -1) return this.#idle.splice(proven, 1)[0];
+    return policy.isRested(this.#idle[0]!.idleAt(performance.now())) ? this.#idle.shift() : undefined;
+  }
+
+  /** At the maximum the newest idle connection, which may not be reused yet, is closed; older ones are usable sooner. */
+  #mayOpen(): boolean {
+    const { maximum, budget } = this.#options;
+    if (this.#open.size >= maximum) {
+      const idle = this.#idle.pop();
+      if (idle === undefined) return false;
+      idle.close();
+      this.#remove(idle);
+    }
+    return budget.mayOpen(this.#open.size);
+  }
+
+  #connectFor(request: PendingRequest): void {
+    const { budget, active } = this.#options;
+    const isFirst = this.#open.size === 0;
+    const connection = new Connection(this.#target, this.#options, this.#onEvent);
+    connection.send(request);
+    this.#open.add(connection);
+    budget.opened(isFirst);
+    if (isFirst) active.add(this);
+  }
+
+  #remove(connection: Connection): void {
+    if (!this.#open.delete(connection)) return;
+    const { budget, active } = this.#options;
+    const isLast = this.#open.size === 0;
+    budget.closed(isLast);
+    if (isLast) active.delete(this);
+    if (this.#probe === connection) {
+      this.#probe = undefined;
+      this.#isProbeWatched = false;
+    }
+    const index = this.#idle.indexOf(connection);
+    if (index !== -1) this.#idle.splice(index, 1);
+  }
+
+  #watchProbe(connection: Connection): void {
+    this.#probe = connection;
+    this.#isProbeWatched = true;
+    const endWatch = () => {
+      if (this.#probe !== connection || !this.#isProbeWatched) return;
+      this.#probe = undefined;
+      this.#isProbeWatched = false;
+      this.#idle.push(connection);
+      this.#dispatch();
+    };
+    // An immediate runs after everything that arrived while this process was busy has been read.
+    setTimeout(() => setImmediate(endWatch), FIRST_REUSE_DELAY).unref();
+  }
+
+  /** The request that has waited longest. Requests that timed out meanwhile are dropped here. */
+  #firstWaiting(): WaitingRequest | undefined {
+    let { first } = this.#waiting;
+    for (; first?.request.isEnded; { first } = this.#waiting) this.#waiting.remove(first);
+    return first;
+  }
+
+  #takeWaiting(): PendingRequest | undefined {
+    const first = this.#firstWaiting();
+    if (first !== undefined) this.#waiting.remove(first);
+    return first?.request;
+  }
+}
+
+/** Receivers that do not keep connections close them with their answer or a moment later. */
+const REST_TIME: Duration = 250;
+
+/** One connection that has carried so many requests ends the learning: one loss in as many requests is acceptable. */
+const TRUSTED_REQUESTS = 64;
+
+/** Answers after a loss before the next probe. The number doubles with each probe that is lost, up to the maximum. */
+const FIRST_PENALTY = 20;
+const MAX_PENALTY = 2560;
+
+/** Learned limits are multiples of it, which keeps the number of different limits small. */
+const LIMIT_STEP: Duration = 250;
+
+/** Tolerance for the receiver's clock and the network when an idle limit is learned. */
+const LIMIT_MARGIN: Duration = 500;
+
+/** A connection that the receiver has closed without announcing it. */
+export interface ClosedConnection {
+  /** Requests that were answered over it. */
+  readonly carried: number;
+  /** Time from its last answer to its end, or to the request that was lost. */
+  readonly idle: Duration;
+  /** Whether a request had been written to it. */
+  readonly isLoss: boolean;
+  /** Whether it was the one that was to carry more requests than any other. */
+  readonly isProbe: boolean;
+}
+
+/**
+ * Learns how many requests a connection to an endpoint can carry, and how long it may be idle. A request written to a
+ * connection that the receiver is closing is lost or, worse, read and not answered: it is sent again and arrives twice.
+ * Some receivers close connections after one or several answers without announcing it.
+ *
+ * A connection may be reused at once when some connection has carried more requests. One connection at a time, the probe, goes
+ * beyond that, so that learning costs at most one request; a loss delays the next probe. One connection that has carried 64
+ * requests proves that connections are kept. All of this is about reuse *right behind* an answer: a connection that has
+ * been idle for 250 ms is used in any case, because such a receiver would have closed it by now.
+ */
+export class ReusePolicy {
+  /** The most requests that one connection has carried, as far as it matters. */
+  #proven = 1;
+  /** Answers since the last loss, up to the penalty. */
+  #answers = 0;
+  /** Answers that must come before the next probe. */
+  #penalty = 0;
+  /** How long a connection may be idle. */
+  #limit = Number.POSITIVE_INFINITY;
+
+  /** Every connection may be reused at once. */
+  get isTrusted(): boolean {
+    return this.#proven === TRUSTED_REQUESTS;
+  }
+
+  /** No connection has carried a second request. */
+  get isUnproven(): boolean {
+    return this.#proven === 1;
+  }
+
+  /** Whether a connection that has carried as many requests as any other may be tried with one more. */
+  get mayProbe(): boolean {
+    return this.#answers >= this.#penalty;
+  }
+
+  /** How long a connection may be idle and still be reused. */
+  get longestIdle(): Duration {
+    return this.#limit;
+  }
+
+  /** Whether a connection that has carried so many requests may be reused at once. */
+  mayReuse(carried: number): boolean {
+    return carried < this.#proven || this.isTrusted;
+  }
+
+  /** Whether a connection has been idle for so long that it may be reused in any case. */
+  isRested(idle: Duration): boolean {
+    return idle >= REST_TIME;
+  }
+
+  /** A connection has been answered, and has carried so many requests now. */
+  answered(carried: number): void {
+    if (this.#answers < this.#penalty) this.#answers++;
+    if (carried <= this.#proven) return;
+    this.#proven = Math.min(carried, TRUSTED_REQUESTS);
+    if (this.isTrusted) this.#penalty = 0;
+  }
+
+  /** The receiver has closed a connection without announcing it. */
+  closed({ carried, idle, isLoss, isProbe }: ClosedConnection): void {
+    if (idle >= REST_TIME) this.#limitTo(Math.max(idle - LIMIT_MARGIN, idle / 2));
+    if ((idle >= REST_TIME && !isLoss) || carried >= TRUSTED_REQUESTS) return;
+    this.#proven = Math.max(1, Math.min(this.#proven, carried));
+    this.#answers = 0;
+    if (this.#penalty === 0) this.#penalty = FIRST_PENALTY;
+    else if (isProbe) this.#penalty = Math.min(2 * this.#penalty, MAX_PENALTY);
+  }
+
+  /** A connection was closed by us after being idle for so long. */
+  idleExpired(idle: Duration): void {
+    // A restart of the receiver closes connections early once. The limit recovers step by step.
+    if (idle >= this.#limit) this.#limitTo(1.25 * idle + LIMIT_STEP);
+  }
+
+  #limitTo(limit: Duration): void {
+    this.#limit = Math.max(LIMIT_STEP, LIMIT_STEP * Math.floor(limit / LIMIT_STEP));
+  }
+}
+
+/** Each pool may have so many connections, however many pools there are. */
+const MIN_SHARE = 8;
+
+/** Counts and bounds the open connections of all pools. */
+export class ConnectionBudget {
+  readonly #maximum: number;
+  readonly #idle: TimeoutQueue;
+  #open = 0;
+  #pools = 0;
+
+  /** `idle` has the idle connections of all pools, and nothing else. */
+  constructor(maximum: number, idle: TimeoutQueue) {
+    this.#maximum = maximum;
+    this.#idle = idle;
+  }
+
+  /**
+   * Whether a pool that has `own` connections may open another one. At the bound the oldest idle connection is closed for it.
+   * When all are busy, a pool may still have its share, because slow endpoints must not keep requests from the others. There
+   * are at most twice as many connections as the bound.
+   */
+  mayOpen(own: number): boolean {
+    if (this.#open < this.#maximum) return true;
+    const oldest = this.#idle.first;
+    if (oldest === undefined) return own < Math.max(MIN_SHARE, this.#maximum / Math.max(1, this.#pools));
+    this.#idle.remove(oldest);
+    oldest.expire();
+    return true;
+  }
+
+  /** `isFirst`: its pool had no connection before. */
+  opened(isFirst: boolean): void {
+    this.#open++;
+    if (isFirst) this.#pools++;
+  }
+
+  /** `isLast`: its pool has no connection any more. */
+  closed(isLast: boolean): void {
+    this.#open--;
+    if (isLast) this.#pools--;
+  }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type ClosedConnection, ReusePolicy } from './pool.ts';
+import { type ClosedConnection, ReusePolicy } from './client.ts';
 
 const lost = (carried: number, more: Partial<ClosedConnection> = {}) => ({
   ...{ carried, idle: 0, isLoss: true, isProbe: true },

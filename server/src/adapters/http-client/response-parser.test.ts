@@ -3,8 +3,7 @@ import { request } from 'node:http';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { INCOMPLETE, ResponseHead } from './response-head.ts';
-import { ResponseParser } from './response-parser.ts';
+import { INCOMPLETE, ResponseHead, ResponseParser } from './response-parser.ts';
 
 interface Read {
   readonly outcome: 'complete' | 'malformed' | 'cut off';

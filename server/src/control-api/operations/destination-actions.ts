@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { CALL_TYPES, type CallType } from '../../model/call.ts';
 import type { Attempt } from '../../model/delivery.ts';
 import type { Destination } from '../../model/destination.ts';
 import type { Event } from '../../model/event.ts';
+import { CALL_TYPES, type CallType } from '../../model/event.ts';
 import { maskUrl, type SecretMask } from '../../model/secrets.ts';
 import type { Time } from '../../model/time.ts';
 import type { OutboundRequest } from '../../ports/http-client.ts';

@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { CALL_TYPES } from '../../model/call.ts';
 import { type Destination, destinationOfLane } from '../../model/destination.ts';
+import { CALL_TYPES } from '../../model/event.ts';
 import type { Replay, ReplayPreview, ReplayRequest, ReplayStatus } from '../../model/replay.ts';
 import { type Duration, type Monotonic, SECOND, type Time } from '../../model/time.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';

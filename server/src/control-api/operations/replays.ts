@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { CALL_TYPES } from '../../model/call.ts';
+import { CALL_TYPES } from '../../model/event.ts';
 import type { Replay, ReplayPreview, ReplayRequest, ReplayStatus } from '../../model/replay.ts';
 import { isoTime, SECOND, type Time } from '../../model/time.ts';
 import type { SettingsChanges, SettingsSnapshot } from '../../ports/settings-store.ts';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { CALL_TYPES } from '../../model/call.ts';
+import { CALL_TYPES } from '../../model/event.ts';
 import { hasRole } from '../../model/settings.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import type {

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { WebhookSettings } from '../../model/destination.ts';
 import type { Event } from '../../model/event.ts';
-import { webhookId } from './headers.ts';
+import { webhookId } from './destination.ts';
 import { serializePayload } from './payload.ts';
 import { signBody, standardWebhooksHeaders } from './signature.ts';
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CALL_TYPES } from '../../model/call.ts';
 import type { Event } from '../../model/event.ts';
+import { CALL_TYPES } from '../../model/event.ts';
+import { webhookId } from './destination.ts';
 import { documentedPayloadFromBytes, messageIdFromBytes } from './fast-path/payload.ts';
-import { webhookId } from './headers.ts';
 import { serializePayload } from './payload.ts';
 import { signBody } from './signature.ts';
 

@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { CALL_TYPES } from '../../model/call.ts';
 import type { WebhookSettings } from '../../model/destination.ts';
+import { CALL_TYPES } from '../../model/event.ts';
 import { isObject } from '../../model/json.ts';
 import { hasMaskedValue } from '../../model/secrets.ts';
 

@@ -1,14 +1,12 @@
 import type { Server, Socket } from 'node:net';
-import type { Duration } from '../../model/time.ts';
+import { type Duration, SECOND } from '../../model/time.ts';
 import type { MetricsRecorder } from '../../ports/telemetry.ts';
 import { rejectUnreadable } from '../connections.ts';
-import { withCorsHeaders } from '../cors.ts';
 import { type HttpExchange, parseWriteKey, type ServerShutdown } from '../exchange.ts';
 import { admitCall, type IncomingCall, type RequestDependencies } from '../receiving-api.ts';
 import { DrainedBody } from '../request-body.ts';
-import type { PreparedResponse } from '../responses.ts';
+import { CONNECTION_CLOSE, type PreparedResponse, serializeResponse, withCorsHeaders } from '../responses.ts';
 import { type FastPathRequest, parseFastPathRequest } from './request-parser.ts';
-import type { ResponseWriter } from './response-writer.ts';
 
 export interface FastPathOptions extends Omit<FastPathContext, 'handOver' | 'onRelease'> {
   readonly limits: FastPathTimeouts;
@@ -323,3 +321,45 @@ export class FastPathConnection implements HttpExchange {
 
 /** Each error is followed by `close`, which is handled. */
 function ignoreError(): void {}
+
+/**
+ * Makes answers byte for byte as `node:http` writes them, so that a client cannot tell which of the two has read its
+ * request. The last answer is cached until the second is over, because nearly every answer is the same.
+ */
+export class ResponseWriter {
+  readonly #keepAliveHeaders: string;
+  #date: string | undefined;
+  #lastResponse: PreparedResponse | undefined;
+  #lastText = '';
+
+  /** `idle` is announced to clients as the time that a connection may be idle. */
+  constructor(idle: Duration) {
+    this.#keepAliveHeaders = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(idle / SECOND)}\r\n`;
+  }
+
+  serialize(answer: PreparedResponse): string {
+    if (answer === this.#lastResponse) return this.#lastText;
+    this.#lastText = serializeResponse(answer, '', this.#dateHeader() + this.#keepAliveHeaders);
+    this.#lastResponse = answer;
+    return this.#lastText;
+  }
+
+  /** Like `serialize`, for an answer that is the last of its connection. */
+  serializeLast(answer: PreparedResponse): string {
+    return serializeResponse(answer, '', this.#dateHeader() + CONNECTION_CLOSE);
+  }
+
+  /** The wall clock of the process, as `node:http` uses it for this header. */
+  #dateHeader(): string {
+    if (this.#date !== undefined) return this.#date;
+    const now = new Date();
+    setTimeout(() => this.#clear(), SECOND - now.getMilliseconds()).unref();
+    this.#date = `Date: ${now.toUTCString()}\r\n`;
+    return this.#date;
+  }
+
+  #clear(): void {
+    this.#date = undefined;
+    this.#lastResponse = undefined;
+  }
+}

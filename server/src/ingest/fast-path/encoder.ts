@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { CALL_TYPES } from '../../model/call.ts';
+import { CALL_TYPES } from '../../model/event.ts';
 import { type EventLine, MESSAGE_ID_OFFSET } from '../accepted-event.ts';
 import { MAX_BATCH_CALL_BYTES, MAX_BATCH_CALLS } from '../limits.ts';
 import { channelOf, type Envelope, MAX_MESSAGE_ID_LENGTH } from '../normalize.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { anyCall, batch, call, mutated, mutation } from '../../../test/support/random-calls.ts';
 import { sourceWith } from '../../../test/support/sources.ts';
-import { CALL_TYPES, type CallType } from '../../model/call.ts';
+import { CALL_TYPES, type CallType } from '../../model/event.ts';
 import { type ParseFailure, parseCalls, type RequestCalls } from '../calls.ts';
 import { parseCallsFast } from './parser.ts';
 

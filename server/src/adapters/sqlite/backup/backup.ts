@@ -1,6 +1,26 @@
+import {
+  chmodSync,
+  closeSync,
+  copyFileSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
-import { StorageError } from '../../../ports/event-log.ts';
+import { type Damage, StorageError } from '../../../ports/event-log.ts';
 import type { Backup, BackupProgress } from '../../../ports/store.ts';
+import { syncPath } from '../data-folder/files.ts';
+import { freeBytes, makeFolder, takeEmptyFolder } from '../data-folder/folder.ts';
+import { writeMark } from '../data-folder/high-water-mark.ts';
+import { type ObservedProgress, readProgress } from '../installation.ts';
+import { APPLICATION_ID, FORMAT } from '../schema.ts';
+import { verifyFile } from '../upkeep/verification.ts';
 import type { BackupWorkerMessage, BackupWorkerOptions } from './worker.ts';
 
 /** Makes copies of the file while it is in use, one at a time, each on a thread of its own. */
@@ -66,4 +86,141 @@ function runWorker(options: BackupWorkerOptions, progress?: BackupProgress): Pro
       else reject(new StorageError(result?.kind === 'failed' ? result.reason : 'the backup was broken off'));
     });
   });
+}
+
+/** Name of the file until it has been checked and is on stable storage. */
+const UNFINISHED = 'millrace.db.restoring';
+
+const HEADER_BYTES = 100;
+const MAGIC = 'SQLite format 3\0';
+
+export interface RestoreOptions {
+  /** Takes a backup in which some events cannot be read; otherwise it is refused. */
+  readonly acceptDamage?: boolean;
+}
+
+/**
+ * Copies a backup to a data folder that does not exist yet or is empty, and checks the copy: its pages, and every checksum.
+ * Throws a `StorageError` whose reason says what to do, and then removes what was written.
+ */
+export function restoreBackup(
+  from: string,
+  folder: string,
+  { acceptDamage = false }: RestoreOptions = {},
+): { readonly bytes: number; readonly damage?: Damage } {
+  const file = join(from, 'millrace.db');
+  const bytes = checkBackup(from, file);
+  const isNew = takeEmptyFolder(
+    folder,
+    makeIfMissing,
+    () =>
+      `the data folder ${folder} is not empty: name one that does not exist yet with --data, or move this one away`,
+  );
+  const unfinished = join(folder, UNFINISHED);
+  try {
+    refuseWithoutRoom(folder, bytes);
+    copyFileSync(file, unfinished);
+    chmodSync(unfinished, 0o600);
+    const progress = checkPages(unfinished, from);
+    const damage = verifyFile(unfinished);
+    if (damage !== undefined && !acceptDamage) throw damageError(damage, from);
+    syncPath(unfinished);
+    renameSync(unfinished, join(folder, 'millrace.db'));
+    syncPath(folder);
+    // A backup of an earlier version has no id. Its first start writes the mark.
+    if (typeof progress.id === 'string') writeMark(folder, { id: progress.id, commits: progress.commits });
+    return damage === undefined ? { bytes } : { bytes, damage };
+  } catch (error) {
+    for (const rest of ['', '-wal', '-shm']) rmSync(`${unfinished}${rest}`, { force: true });
+    if (isNew) rmSync(folder, { recursive: true, force: true });
+    if (error instanceof StorageError) throw error;
+    const { message } = error as Error;
+    throw new StorageError(`cannot restore into ${folder} (${message}): see its disk and its rights`, {
+      cause: error,
+    });
+  }
+}
+
+/** Reads the file's header only, so that a mistake shows before gigabytes are copied. Returns the file's size in bytes. */
+function checkBackup(from: string, file: string): number {
+  if (!existsSync(file)) {
+    const found = existsSync(from) ? readdirSync(from) : [];
+    const why = found.includes('millrace.db.unfinished') ? 'a backup that came to no end' : 'no backup';
+    throw new StorageError(`${from} holds ${why}: name the folder that millrace backup has written`);
+  }
+  const log = statSync(`${file}-wal`, { throwIfNoEntry: false });
+  if (log !== undefined && log.size > 0) {
+    throw new StorageError(
+      `${from} is a data folder that was in use and no backup: start Millrace with --data ${from}, or back it up while it runs`,
+    );
+  }
+  const head = readHeader(file);
+  if (head.toString('latin1', 0, MAGIC.length) !== MAGIC || head.readUInt32BE(68) !== APPLICATION_ID) {
+    throw new StorageError(`the millrace.db in ${from} was not written by Millrace: name another folder`);
+  }
+  const format = head.readUInt32BE(60);
+  if (format > FORMAT) {
+    throw new StorageError(
+      `the backup in ${from} was made by a newer Millrace (format ${format}, this one knows ${FORMAT}): restore it with that version`,
+    );
+  }
+  return statSync(file).size;
+}
+
+function damageError({ events, deliveries, others = [] }: Damage, from: string): StorageError {
+  const parts = [
+    ...(events > 0 ? [`${events} events`] : []),
+    ...(deliveries > 0 ? [`${deliveries} deliveries`] : []),
+    ...others,
+  ];
+  return new StorageError(
+    `${parts.join(', ')} in the backup in ${from} cannot be read: restore an older one, or take this one as it is with ` +
+      '--accept-damage; what cannot be read is then a dead letter',
+  );
+}
+
+function readHeader(file: string): Buffer {
+  const head = Buffer.alloc(HEADER_BYTES);
+  const handle = openSync(file, 'r');
+  try {
+    readSync(handle, head, 0, HEADER_BYTES, 0);
+    return head;
+  } finally {
+    closeSync(handle);
+  }
+}
+
+function makeIfMissing(folder: string): boolean {
+  if (existsSync(folder)) return false;
+  makeFolder(folder);
+  return true;
+}
+
+function refuseWithoutRoom(folder: string, bytes: number): void {
+  if (freeBytes(folder) > bytes) return;
+  throw new StorageError(
+    `the disk of ${folder} has no room for the ${Math.ceil(bytes / 1024 / 1024)} MB of it: free some space`,
+  );
+}
+
+/** Checks the pages of a copy. Returns which store it is and how far it has come. */
+function checkPages(file: string, from: string): ObservedProgress {
+  let found: string;
+  let progress: ObservedProgress = { commits: 0 };
+  try {
+    const database = new DatabaseSync(file);
+    try {
+      const rows = database.prepare('pragma quick_check(1)').all() as { quick_check: string }[];
+      found = rows[0]?.quick_check ?? 'nothing';
+      progress = readProgress(database);
+    } finally {
+      database.close();
+    }
+  } catch (error) {
+    found = (error as Error).message;
+  }
+  if (found !== 'ok') {
+    throw new StorageError(`the backup in ${from} is damaged (${found}): restore an older one`);
+  }
+  return progress;
 }

@@ -1,4 +1,4 @@
-import type { CallType } from '../../../model/call.ts';
+import type { CallType } from '../../../model/event.ts';
 import type { JsonLine } from '../../../model/serialized-event.ts';
 
 /**

@@ -25,7 +25,11 @@ const REFERENCE = '\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}';
 
 /** Operations are only described here and never run, so nothing stands behind them. */
 const NOTHING = {
-  ...{ store: {}, lanes: {}, settings: {}, observation: {}, clock: {}, tryOut: undefined },
+  store: {},
+  dispatcher: {},
+  settings: {},
+  reports: {},
+  clock: {},
 } as unknown as ControlOperationDependencies;
 
 const GENERATED: Readonly<Record<string, () => unknown>> = {

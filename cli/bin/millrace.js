@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-// Plain JavaScript that an old Node can still read, so that a wrong version ends in one clear line and not in a
-// syntax error. The namespace import is for the same reason: a missing named export would fail before the check.
+// Plain JavaScript that an old Node can read: a wrong version ends in one clear line and not in a syntax error.
+// The namespace import has the same reason: a missing named export would fail before the check.
 import * as nodeModule from 'node:module';
 import { fileURLToPath } from 'node:url';
 
-// Node 24.15 is the first of its line with a SQLite that two threads can be trusted to share.
+// Node 24.15 is the first 24 whose SQLite is safe to share between two threads.
 const NODE = '24.15';
 
 if (process.versions.node.localeCompare(NODE, 'en', { numeric: true }) < 0) {
@@ -16,9 +16,9 @@ if (process.versions.node.localeCompare(NODE, 'en', { numeric: true }) < 0) {
   process.exit(1);
 }
 
-// Left alone, Node lets the space for new objects grow to 128 MB in a server under load, for nothing: what an event needs
-// lives for milliseconds. The limit can only be set before the heap is made, so the process begins anew with it, under
-// the same id. Where that cannot be done (Windows), or somebody has set another limit, all else works as well.
+// By default, Node lets the space for new objects grow to 128 MB under load. An event's objects live for milliseconds,
+// and need far less. The limit can only be set before the heap exists, so the process executes itself again under the
+// same id. Without the limit (on Windows, or when another one is set), the program works as well.
 const LIMIT = '--max-semi-space-size';
 const isServer = ['dev', 'start'].includes(process.argv[2]);
 const isLimited = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].some((text) => text.includes(LIMIT));
@@ -27,10 +27,10 @@ if (isServer && !isLimited && process.platform !== 'win32') {
   process.execve(process.execPath, args, process.env);
 }
 
-// Keeps compiled and type-stripped sources: half the start time and a third of the memory, since the program that strips
-// types is then not even loaded. The variable is for worker threads, which start their own cache from it. The folder is
-// beside the program and not in the system's temporary one, where somebody else could have put code to run; where it
-// cannot be written, nothing is kept.
+// The compile cache keeps compiled and type-stripped sources. It halves the start time and saves two thirds of the memory,
+// because the program that strips types is not loaded. Worker threads start their own cache from the variable. The folder
+// stands beside the program: in the system's temporary folder, another user could plant code. A folder that cannot be
+// written keeps nothing.
 const cache =
   process.env.NODE_COMPILE_CACHE ?? fileURLToPath(new URL('../node_modules/.cache/compile', import.meta.url));
 nodeModule.enableCompileCache(cache);

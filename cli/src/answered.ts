@@ -7,10 +7,10 @@ import {
 } from './control-api.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
-/** One request to the control API. */
+/** A request to the control API. */
 export type AskedFor = { readonly path: string } & Parameters<typeof askControl>[2];
 
-/** Asks the server that the flags name; after saying on stderr why there is no answer, the exit code. */
+/** Asks the server that the flags name. Without an answer, writes the reason to stderr and returns the exit code. */
 export async function answered(
   flags: ControlFlags,
   place: Surroundings,

@@ -16,7 +16,7 @@ export interface BackupOptions extends ControlFlags {
   readonly json?: boolean;
 }
 
-/** As `GET /api/v1/backups/{id}` answers. */
+/** The answer of `GET /api/v1/backups/{id}`. */
 interface Progress {
   readonly id: string;
   readonly folder: string;
@@ -34,12 +34,12 @@ interface Progress {
   readonly reason?: string;
 }
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two requests for the progress. */
 const EVERY = 250;
 
 /**
- * `millrace backup DIR`: the running server writes a copy of everything, as it is at this moment, into a folder on its own
- * machine. Ends when the copy is whole and on stable storage. spec/contract.md, "Verbs that change".
+ * `millrace backup DIR`: the running server writes a copy of its data at this moment into a folder on its own machine.
+ * Ends when the copy is complete and on stable storage. spec/contract.md, "Verbs that change".
  */
 export async function backup({ dir, ...options }: BackupOptions, place: Surroundings): Promise<ExitCode> {
   const address = controlAddress(options, place.env);
@@ -71,7 +71,7 @@ function damageText({ events, deliveries, others }: NonNullable<Progress['damage
   return `WARNING: some of it cannot be read, in the store as in the copy (${parts}): keep an older backup, and check the disk`;
 }
 
-/** Resolves to the backup when it is whole, or to why there is none. */
+/** Resolves to the complete backup, or to the reason why there is none. */
 async function made(
   address: ControlAddress,
   folder: string,

@@ -1,12 +1,12 @@
-/** The only source of time for what is shown. The same shape as the server's, so that tests move it themselves. */
+/** The only source of time for the display. It has the shape of the server's clock, and tests move it by hand. */
 export interface Clock {
-  /** The time of day by the wall clock, which may be set at any moment: milliseconds since 1970-01-01T00:00:00Z. */
+  /** Wall-clock time in milliseconds since 1970-01-01T00:00:00Z. It may jump when the clock is set. */
   now(): number;
 
-  /** Milliseconds that pass evenly whatever is done to the wall clock. Only differences mean anything. */
+  /** Milliseconds of a clock that never jumps. Only differences have a meaning. */
   monotonic(): number;
 
-  /** Calls `wake` once, after `delay` or soon later; the returned function cancels it. Does not keep the process alive. */
+  /** Calls `wake` once, `delay` ms later or soon after. The returned function cancels it. Does not keep the process alive. */
   after(delay: number, wake: () => void): () => void;
 }
 

@@ -2,12 +2,12 @@ import type { OutlinedOption, OutlinedValue, OutlinedVerb } from './outline.ts';
 
 type Script = (verbs: readonly OutlinedVerb[]) => string;
 
-/** What each shell is given. Everything they complete is in the script: nothing is started at a press of Tab. */
+/** The script for each shell. It holds every word to complete; pressing Tab starts no process. */
 export const SHELLS: Readonly<Record<string, Script>> = { bash, zsh, fish };
 
 /**
- * Verbs are written as the shells put them together while they read the words before the cursor: each with a blank before
- * it, so ` egress explain`, and nothing for the program itself.
+ * The key of a verb, as the shells build it from the words before the cursor: a space before each verb, such as
+ * ` egress explain`. The program itself has the empty key.
  */
 function placeOf(path: readonly string[]): string {
   return path.map((name) => ` ${name}`).join('');
@@ -17,7 +17,7 @@ function placesOf(verbs: readonly OutlinedVerb[]): string {
   return verbs.flatMap(({ path }) => (path.length === 0 ? [] : [`'${placeOf(path)}'`])).join('|');
 }
 
-/** Everything that can come next, but the values of options. */
+/** All words that can come next, except values of options. */
 function wordsOf({ verbs, options, values }: OutlinedVerb): string[] {
   return [...verbs, ...values.flatMap(({ choices }) => choices), ...options.flatMap(({ flags }) => flags)];
 }
@@ -38,7 +38,7 @@ function valuedOf({ options }: OutlinedVerb): Valued[] {
   return options.filter((option): option is Valued => option.value !== undefined);
 }
 
-/** The lines of a `case` over the verb and the word before: how the value of each option is completed. */
+/** The lines of a `case` over the verb and the previous word. Each line completes the value of one option. */
 function valueCases(verbs: readonly OutlinedVerb[], answer: (value: OutlinedValue) => string): string {
   const lines = verbs.flatMap((verb) =>
     valuedOf(verb).map(({ flags, value }) => {
@@ -156,7 +156,7 @@ function fishOption({ flags, description, value }: OutlinedOption): string {
   return `${names.join(' ')}${takes} -d '${quotable(description)}'`;
 }
 
-/** A description between single quotes of any of the shells; zsh ends a name at a colon, so only the first is one. */
+/** A description for single quotes in all three shells. zsh ends a name at a colon, so only the first colon stays. */
 function quotable(text: string): string {
   return text.replaceAll("'", '’').replaceAll('\\', '/');
 }

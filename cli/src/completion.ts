@@ -9,7 +9,7 @@ export interface CompletionOptions {
   readonly program: Command;
 }
 
-/** `millrace completion bash`: a script made from the grammar, so that it knows every verb of this very version. */
+/** `millrace completion bash`: prints a script generated from the grammar, with every verb of this version. */
 export async function completion(
   { shell, program }: CompletionOptions,
   place: Surroundings,

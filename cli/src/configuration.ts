@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { ConfigError, type LoadedConfig, loadConfig } from '@millrace/server/config';
 import type { Surroundings } from './surroundings.ts';
 
-/** What the command line says about the server; absent is left to the environment, the file and the defaults. */
+/** Server settings from the command line. The environment, the file and the defaults supply absent ones. */
 export interface ServerFlags {
   readonly host?: string;
   readonly port?: number;
@@ -15,12 +15,12 @@ export type Settings = Pick<LoadedConfig, 'config' | 'lineAt'>;
 
 export interface Wanted {
   readonly flags: ServerFlags;
-  /** A configuration file, and who named it: an option or a variable, for the message when it cannot be read. */
+  /** A configuration file, and the option or variable that named it, for the message when it cannot be read. */
   readonly file?: { readonly path: string; readonly namedBy: string };
   readonly defaultHost: string;
 }
 
-/** The settings of the server, and how to tell what is wrong with them later; `undefined` after saying on stderr what is wrong with them. */
+/** Reads the settings of the server. For wrong settings, writes the errors to stderr and returns `undefined`. */
 export function readConfiguration(wanted: Wanted, place: Surroundings): Settings | undefined {
   const file = wanted.file && readFile(wanted.file, place);
   if (wanted.file && !file) return undefined;

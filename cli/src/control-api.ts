@@ -2,41 +2,41 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { visible } from '@millrace/server/visible-text';
 
-/** What the command line says about the server to ask; absent is left to the environment and the defaults. */
+/** Flags that name the server to ask. The environment and the defaults supply absent ones. */
 export interface ControlFlags {
   readonly url?: string;
   readonly token?: string;
   readonly data?: string;
 }
 
-/** Who is asked, and with what. */
+/** Address and token of a control API. */
 export interface ControlAddress {
   readonly url: URL;
   readonly token: string | undefined;
-  /** Where the token came from, or where one was looked for; for messages. Never the token itself. */
+  /** The place where the token was found or looked for, for messages. Never the token itself. */
   readonly tokenFrom: string;
 }
 
 export type ControlReply =
   | { readonly kind: 'answered'; readonly value: unknown; readonly text: string }
-  /** `message` is one line for whoever sits at the terminal; it says what to do. `problem`: what the server itself says. */
+  /** `message` is one line for the person at the terminal, with what to do. `problem` is the server's own answer. */
   | { readonly kind: 'failed'; readonly message: string; readonly problem?: ControlProblem };
 
-/** RFC 9457, as far as it is of use here. `code` is one of `spec/errors.json`. */
+/** The fields of an RFC 9457 problem that are used here. `code` is one of `spec/errors.json`. */
 export interface ControlProblem {
   readonly code: string;
   readonly detail: string;
   readonly errors: readonly { readonly path: string; readonly message: string }[];
-  /** More is wrong than `errors` says. */
+  /** True when the server found more errors than `errors` lists. */
   readonly truncated: boolean;
 }
 
 const DEFAULT_URL = 'http://127.0.0.1:8080';
 
-/** The same name as the server writes. */
+/** The file name that the server uses. */
 const TOKEN_FILE = 'admin-token';
 
-/** A server that takes longer is as good as gone for somebody who waits at a terminal. */
+/** Milliseconds to wait for an answer. To a person at a terminal, a slower server looks dead. */
 const PATIENCE_MS = 10_000;
 
 const WHERE_TOKENS_ARE =
@@ -44,7 +44,7 @@ const WHERE_TOKENS_ARE =
   'its data folder; give it with --token or MILLRACE_ADMIN_TOKEN, or name that folder with --data';
 
 /**
- * Flags before environment before defaults. What cannot be used comes back as a message.
+ * Resolves the address and the token: flags before environment before defaults. Returns a message for unusable values.
  * spec/contract.md, "Environment".
  */
 export function controlAddress(flags: ControlFlags, env: NodeJS.ProcessEnv): ControlAddress | string {
@@ -71,7 +71,7 @@ function givenToken(
   return tokenIn(resolve(join(flags.data ?? (env['MILLRACE_DATA'] || './data'), TOKEN_FILE)));
 }
 
-/** A missing file is no error yet: the server may not run at all, which is what should be said then. */
+/** Reads the token file. A missing file is no error here: the server may not run, and that message should come first. */
 function tokenIn(file: string): Pick<ControlAddress, 'token' | 'tokenFrom'> {
   try {
     const token = readFileSync(file, 'utf8').trim();
@@ -83,7 +83,7 @@ function tokenIn(file: string): Pick<ControlAddress, 'token' | 'tokenFrom'> {
 }
 
 /**
- * Reads one resource of the control API; `path` is what stands behind `/api/v1/`, encoded. What is absent in `query` is
+ * Reads one resource of the control API. `path` follows `/api/v1/` and is already encoded. Absent `query` values are
  * left out. Never rejects.
  */
 export async function readControl(
@@ -94,7 +94,7 @@ export async function readControl(
   return await askControl(address, path, { method: 'GET', query });
 }
 
-/** A request of any kind; `body` goes out as JSON. What is absent in `query` is left out. Never rejects. */
+/** Sends a request with any method. `body` is sent as JSON; absent `query` values are left out. Never rejects. */
 export async function askControl(
   address: ControlAddress,
   path: string,
@@ -116,7 +116,7 @@ export async function askControl(
   return await fetchControl(address, target, payload);
 }
 
-/** Asks the control API to do something. Never rejects. */
+/** Sends a POST to the control API. Never rejects. */
 export async function postControl(
   address: ControlAddress,
   path: string,
@@ -125,7 +125,7 @@ export async function postControl(
   return await askControl(address, path, { method: 'POST', body });
 }
 
-/** How a verb ends whose request was not answered as wished: 2 where what was typed makes no sense to the server. */
+/** Exit code of a verb whose request failed: 2 when the server rejects the input as wrong, else 1. */
 export function exitCodeOf({ problem }: Extract<ControlReply, { kind: 'failed' }>): 1 | 2 {
   return problem?.code === 'invalid_parameters' ? 2 : 1;
 }
@@ -149,7 +149,7 @@ async function fetchControl(
     response = await fetch(target, {
       ...payload,
       headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-      // The token is for this address only.
+      // The token must not follow a redirect to another address.
       redirect: 'manual',
       signal: AbortSignal.timeout(PATIENCE_MS),
     });
@@ -160,12 +160,12 @@ async function fetchControl(
   return replyIn({ status: response.status, text }, address, target);
 }
 
-/** What a failed `fetch` means for whoever sits at the terminal. */
+/** The message for a failed `fetch`, for the person at the terminal. */
 export function whyNoAnswer({ url }: ControlAddress, error: unknown): string {
   return `server unreachable at ${url.origin} (${causeOf(error)}): start it, or say where it is with --url or MILLRACE_URL`;
 }
 
-/** What an answer means. */
+/** Turns an HTTP answer into a reply. */
 export function replyIn(
   response: { readonly status: number; readonly text: string },
   address: ControlAddress,
@@ -198,7 +198,7 @@ function failed(message: string): ControlReply {
   return { kind: 'failed', message: visible(message) };
 }
 
-/** `ECONNREFUSED` and its like stand in the cause of what `fetch` throws. */
+/** Error codes such as `ECONNREFUSED` stand in the cause of the error that `fetch` throws. */
 function causeOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === 'TimeoutError') return `waited ${PATIENCE_MS / 1000} s`;
@@ -215,10 +215,10 @@ function parsed(text: string): unknown {
   }
 }
 
-/** These may come from a Millrace of another version, or from no Millrace at all. */
+/** Codes that also another version of Millrace, or another program, may answer with. */
 const DOUBTFUL: readonly string[] = ['not_found', 'method_not_allowed', 'internal_error'];
 
-/** What was wrong with what was asked, where the control API says it: then there is no doubt who answered. */
+/** The problem in an answer of the control API, which also proves that Millrace answered. */
 function problemIn(value: unknown): ControlProblem | undefined {
   if (typeof value !== 'object' || value === null || !('code' in value) || !('detail' in value))
     return undefined;
@@ -242,18 +242,18 @@ function messageOf({ code, detail, errors }: ControlProblem): string {
   return errors.map(({ path, message }) => `${path.replace(/^(body|query)\.?/, '')}: ${message}`).join('; ');
 }
 
-/** A sentence as part of a line of ours. */
+/** A sentence as a part of one of our lines. */
 function lineOf(detail: string): string {
   return detail.replace(/\.$/, '');
 }
 
-/** The hint of a receiving port that says where the control API is. */
+/** The hint with which a receiving port names the control API's address. */
 function whereElse(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null || !('message' in value)) return undefined;
   return /admin\.port/.exec(String(value.message)) === null ? undefined : String(value.message);
 }
 
-/** What a problem of RFC 9457 says, as the end of a sentence. */
+/** The detail of an RFC 9457 problem, as the end of a sentence. */
 function detailIn(value: unknown): string {
   const has =
     typeof value === 'object' && value !== null && 'detail' in value && typeof value.detail === 'string';

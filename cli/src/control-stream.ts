@@ -2,13 +2,13 @@ import { type ControlAddress, replyIn, targetOf, whyNoAnswer } from './control-a
 
 export type StreamReply =
   | { readonly kind: 'open'; readonly chunks: AsyncIterable<Uint8Array> }
-  /** `message` is one line for whoever sits at the terminal. `passing`: the same may succeed a little later. */
+  /** `message` is one line for the person at the terminal. `passing`: the request may succeed a little later. */
   | { readonly kind: 'failed'; readonly message: string; readonly passing: boolean };
 
-/** How long the head of the answer may take; what follows takes as long as it likes. */
+/** Milliseconds to wait for the head of the answer. The body has no limit. */
 const PATIENCE_MS = 10_000;
 
-/** Opens an answer of the control API that goes on until `signal` or the server ends it. Never rejects. */
+/** Opens a streamed answer of the control API. It lasts until `signal` or the server ends it. Never rejects. */
 export async function openControlStream(
   address: ControlAddress,
   path: string,
@@ -34,7 +34,7 @@ export async function openControlStream(
     }
     const { status } = response;
     const reply = replyIn({ status, text: await response.text() }, address, target);
-    // An answer that is no stream, and not of ours.
+    // The answer is no stream and comes from another program.
     const message = reply.kind === 'failed' ? reply.message : `${target.href} did not answer with a stream`;
     return { kind: 'failed', message, passing: status === 429 || status >= 500 };
   } catch (error) {

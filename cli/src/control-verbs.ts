@@ -27,7 +27,7 @@ export interface RedeliverOptions extends DestinationOptions, TimeRange {
   readonly dryRun?: boolean;
 }
 
-/** `millrace redeliver DESTINATION`: its dead letters once more, or what the flags name, delivered or not. */
+/** `millrace redeliver DESTINATION`: sends its dead letters again, or the deliveries that the flags name in any state. */
 export async function redeliver(options: RedeliverOptions, place: Surroundings): Promise<ExitCode> {
   const { destination, id: ids, messageId: messageIds, state, reason, source, type, to, rate } = options;
   const { dryRun = false } = options;
@@ -42,7 +42,7 @@ export async function redeliver(options: RedeliverOptions, place: Surroundings):
   return code;
 }
 
-/** As `POST redeliveries` answers; an older server says less. */
+/** The answer of `POST redeliveries`. An older server leaves fields out. */
 interface Redelivered {
   readonly id?: string;
   readonly count?: number;
@@ -80,7 +80,7 @@ interface Wish {
   readonly body: object;
   /** The answer as a line for a person. */
   readonly said: (value: unknown) => string;
-  /** The part that was not done; the verb then ends with 1. */
+  /** A warning about the part that was not done. The verb then ends with 1. */
   readonly warned?: (value: unknown) => string | undefined;
 }
 
@@ -106,7 +106,7 @@ async function ask(
   return 1;
 }
 
-/** An id that the server finds wrong, as it was typed and not by its place. */
+/** Replaces the position of a wrong id in the message with the id that was typed. */
 function withIds(message: string, body: object): string {
   const { ids = [] } = body as { readonly ids?: readonly string[] };
   return message

@@ -28,8 +28,8 @@ const HEADINGS = [
 ] as const;
 
 /**
- * `millrace deliveries`: those of the newest events first, dead ones by when they were given up. spec/contract.md, "Verbs
- * that ask".
+ * `millrace deliveries`: lists deliveries by the time of their event, newest first, and dead letters by the time they died.
+ * spec/contract.md, "Verbs that ask".
  */
 export async function deliveries(options: DeliveriesOptions, place: Surroundings): Promise<ExitCode> {
   const { destination, state, reason, source, type, userId, anonymousId, to } = options;
@@ -62,7 +62,7 @@ function rowOf(found: DeliverySummary, draw: ReturnType<typeof stateDraw>): Cell
   ];
 }
 
-/** Due and not sent: its lane is busy, paused, or waits for its endpoint. */
+/** A due delivery that is not sent: its worker is busy or paused, or waits for its endpoint. */
 function nextOf({ state, nextAttemptAt }: DeliverySummary): string {
   if (state === 'delivered' || state === 'dead') return '';
   if (nextAttemptAt === undefined) return 'under way';

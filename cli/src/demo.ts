@@ -1,6 +1,6 @@
 import { Client } from '@millrace/client';
 
-/** One call of every type, as a program with the client library makes them; resolves when all are answered for. */
+/** Sends one call of every type with the client library. Resolves when each is accepted or failed. */
 export async function sendDemo(endpoint: string, writeKey: string): Promise<void> {
   const client = new Client(writeKey, { endpoint });
   const userId = 'demo-user';

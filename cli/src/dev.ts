@@ -16,19 +16,19 @@ const WRITE_KEY = 'dev';
 const SECRET = 'dev-secret';
 const DESTINATION = 'local-receiver';
 
-/** More than anybody reads along with; each line costs the server a write to the terminal. */
+/** Lines per second. A person cannot read more, and each line costs the server a write to the terminal. */
 const LINES_PER_SECOND = 40;
 const FAILURES_PER_SECOND = 20;
 
 export interface DevOptions extends ServerFlags {
-  /** Send one call of every type when ready. */
+  /** Sends one call of every type once the server is ready. */
   readonly demo?: boolean;
-  /** Where the receiver passes webhooks on to; its answers are theirs. */
+  /** The program that gets the receiver's webhooks. Its answers become the receiver's answers. */
   readonly forwardTo?: URL;
 }
 
 /**
- * `millrace dev`: server, receiver and everything between them on this machine, and what happens as lines on stdout.
+ * `millrace dev`: runs server and receiver on this machine, and prints each event and delivery as a line on stdout.
  * spec/contract.md, "Verbs that run a server".
  */
 export async function dev(options: DevOptions, place: Surroundings): Promise<ExitCode> {
@@ -54,13 +54,13 @@ export async function dev(options: DevOptions, place: Surroundings): Promise<Exi
   try {
     return await serve({ config, app: { logger, observer }, onReady }, place);
   } finally {
-    // After the server, so that the deliveries it ends with still find their receiver.
+    // The receiver stops after the server: the last deliveries still need it.
     await receiver.stop();
     display.stop();
   }
 }
 
-/** Somebody who reads along wants events, not the log; --log and MILLRACE_LOG bring it back. */
+/** Turns the log off, because a person at `dev` wants events. `--log` and MILLRACE_LOG turn it on again. */
 function quiet(options: ServerFlags, env: NodeJS.ProcessEnv): ServerFlags {
   return options.log === undefined && env['MILLRACE_LOG'] === undefined
     ? { ...options, log: 'warn' }
@@ -109,7 +109,7 @@ function liveDisplay({ out, env }: Surroundings): Display<Shown> {
   });
 }
 
-/** Asked for every delivery, shown or not, because asking is what makes the receiver forget. */
+/** Called for every delivery, shown or not: taking a verdict removes it from the receiver's memory. */
 function withSignature(happening: Activity, receiver: LocalReceiver): Shown {
   const sentHere = happening.kind === 'settled' && happening.destination === DESTINATION;
   return { happening, signature: sentHere ? receiver.take(happening.event.messageId) : undefined };

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Clock } from './clock.ts';
 import { createDisplay, type DisplayOptions } from './display.ts';
 
-/** Time that stands still until it is moved. */
+/** A clock that stands still until a test moves it. */
 function stillClock(): Clock & { move(ms: number): void } {
   let now = 1_000_000;
   let waiting: { at: number; wake: () => void }[] = [];

@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
 
-/** Text waiting for a reader that does not read, above which lines are only counted: 1 MB. */
+/** Unread output in bytes (1 MB), above which lines are counted instead of shown. */
 const MAX_WAITING = 1_048_576;
 
 const WINDOW_MS = 1000;
@@ -8,32 +8,32 @@ const WINDOW_MS = 1000;
 export interface DisplayOptions<Item> {
   readonly output: Output;
   readonly clock: Clock;
-  /** Lines in one second, about; `Infinity` shows everything a reader takes. */
+  /** Lines per second, approximately. `Infinity` shows everything that the reader takes. */
   readonly perSecond: number;
-  /** Lines in one second beyond those, for urgent items alone: a failure must not drown in successes. */
+  /** More lines per second, for urgent items only: failures must stay visible among successes. */
   readonly urgentPerSecond: number;
   isUrgent(item: Item): boolean;
-  /** One or more lines, without the last line break. */
+  /** One or more lines, without the final line break. */
   draw(item: Item, now: number): string;
 }
 
-/** The part of a writable stream a display needs. */
+/** The part of a writable stream that a display needs. */
 export interface Output {
   write(text: string): unknown;
-  /** Characters or bytes written that nobody has read yet. */
+  /** Characters or bytes that are written and not yet read. */
   readonly writableLength: number;
 }
 
 export interface Display<Item> {
   show(item: Item): void;
-  /** Says what was counted and not shown. */
+  /** Prints the count of items not yet reported. */
   stop(): void;
 }
 
 /**
- * Shows items as lines, live, and never costs more than so many lines a second: what is beyond is counted, and said in
- * one line when the second is over. An item that is not shown is not even drawn, so that under heavy traffic the
- * server, which runs on the same thread, pays one comparison and one addition for it.
+ * Shows items as lines, live, up to a limit of lines per second. Items beyond the limit are counted, and one line reports
+ * the count when the second is over. They are not even drawn: under heavy traffic, each costs the server, which runs on
+ * the same thread, one comparison and one addition.
  */
 export function createDisplay<Item>(options: DisplayOptions<Item>): Display<Item> {
   const { output, clock } = options;
@@ -61,7 +61,7 @@ export function createDisplay<Item>(options: DisplayOptions<Item>): Display<Item
       const room = options.perSecond + (options.isUrgent(item) ? options.urgentPerSecond : 0);
       if (shown >= room || output.writableLength > MAX_WAITING) {
         hidden += 1;
-        // Without the timer a burst that ends would leave its count unsaid until the next item.
+        // Without the timer, the count of a burst would stay unreported until the next item.
         cancel ??= clock.after(windowEnd - now, summarise);
         return;
       }

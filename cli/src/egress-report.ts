@@ -2,7 +2,7 @@ import type { EgressExplanation } from '@millrace/server';
 import type { Paint } from './paint.ts';
 import { table } from './table.ts';
 
-/** What `millrace egress explain` prints: every address with its rule, what is used, and the verdict last. */
+/** The output of `millrace egress explain`: each address with its rule, the address that is used, and the verdict last. */
 export function egressReport(explained: EgressExplanation, paint: Paint): string {
   const { url, host, port, addresses, used, proxy, verdict, message } = explained;
   const lines = [`${paint.bold(url)}  ${host}, port ${port}`];

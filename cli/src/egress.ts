@@ -6,16 +6,16 @@ import { fileOf } from './start.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
 export interface EgressOptions {
-  /** What is asked about; the argument of the verb. */
+  /** The argument of the verb: a URL or host. */
   readonly target: string;
   readonly config?: string;
   readonly json?: boolean;
 }
 
 /**
- * `millrace egress explain URL`: which rule allows or refuses a target, and the address that would be used. Decided here and
- * now by the configuration that `start` would read, so that it also answers before there is a server; names are looked up
- * by this machine. Ends with 1 when no request would be sent.
+ * `millrace egress explain URL`: shows the rule that allows or refuses a target, and the address that would be used. Needs
+ * no server: it reads the configuration that `start` would read, and this machine resolves the names.
+ * Ends with 1 when no request would be sent.
  */
 export async function explain(options: EgressOptions, place: Surroundings): Promise<ExitCode> {
   const file = fileOf(options.config, place.env);

@@ -5,8 +5,8 @@ export interface StreamEvent {
 }
 
 /**
- * Reads server-sent events out of the bytes of an answer, however they are cut (HTML standard, "Server-sent events"). Ids and
- * retry times are not used here, and comments, which keep the connection alive, are left out.
+ * Parses server-sent events from bytes cut at any place (HTML standard, "Server-sent events"). It ignores ids, retry times
+ * and comments, which only keep the connection alive.
  */
 export class EventStream {
   readonly #decoder = new TextDecoder();
@@ -14,7 +14,7 @@ export class EventStream {
   #name = '';
   #data: string[] = [];
 
-  /** The events that are complete with these bytes. */
+  /** Adds bytes and returns the events that they complete. */
   take(chunk: Uint8Array): StreamEvent[] {
     const lines = (this.#rest + this.#decoder.decode(chunk, { stream: true })).split('\n');
     this.#rest = lines.pop() ?? '';
@@ -36,7 +36,7 @@ export class EventStream {
     return undefined;
   }
 
-  /** An event without data is none. */
+  /** Ends the current event. An event without data is dropped. */
   #end(): StreamEvent | undefined {
     const event = { name: this.#name || 'message', data: this.#data.join('\n') };
     const isOne = this.#data.length > 0;

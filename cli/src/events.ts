@@ -23,7 +23,7 @@ const HEADINGS = [
   { title: 'deliveries', align: 'left', most: 100, least: 16 },
 ] as const;
 
-/** `millrace events`: stored events, the newest first. spec/contract.md, "Verbs that ask". */
+/** `millrace events`: lists stored events, newest first. spec/contract.md, "Verbs that ask". */
 export async function events(options: EventsOptions, place: Surroundings): Promise<ExitCode> {
   const { source, type, userId, anonymousId, event, to } = options;
   const draw = stateDraw(paintFor(place.out, place.env));

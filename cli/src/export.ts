@@ -11,7 +11,7 @@ export interface ExportOptions extends ControlFlags {
 }
 
 /**
- * `millrace export`: the sources and destinations of a running server as a configuration file, with the names of
+ * `millrace export`: writes the sources and destinations of a running server as a configuration file, with names of
  * variables in place of secrets. spec/contract.md, "Configuration file".
  */
 export async function exportRecords(options: ExportOptions, place: Surroundings): Promise<ExitCode> {

@@ -6,30 +6,30 @@ import type { Progress } from './import-progress.ts';
 import { type Fate, ImportWindow, type WindowLine } from './import-window.ts';
 import type { Rejects } from './rejects.ts';
 
-/** Bytes that lines may keep in memory while one before them is not answered for. */
+/** Bytes of lines in memory while an earlier line is still open. */
 const MOST_WEIGHT = 32 * 1024 * 1024;
-/** Of a line that is only remembered by its place. */
+/** Bytes counted for a line of which only the position is kept. */
 const LEAST_WEIGHT = 200;
 
 const SAVE_EVERY_MS = 1000;
 
-/** Statuses that are about the calls of the request. Every other refusal is about the request, so every call would get it. */
+/** Statuses that concern the calls of a request. Any other refusal concerns the request, and every call would get it. */
 const ABOUT_CALLS = [400, 413, 422];
 
 export interface FileImportTools {
   readonly client: Client;
   readonly clock: Clock;
   readonly file: Readable;
-  /** By which ids are made for the calls that have none. */
+  /** The file name that generated message ids depend on. */
   readonly name: string;
-  /** Writes down how far it is; nothing where nobody could go on there. */
+  /** Saves the progress. Undefined for input that cannot be resumed. */
   readonly keep: ((progress: Progress) => Promise<void>) | undefined;
   readonly rejects: Rejects;
 }
 
 /**
- * Sends the calls of a file by the client library, and writes down up to where everything is settled. After a crash it goes on
- * there: calls behind that place may be sent a second time, with the same messageIds, and are duplicates to the server.
+ * Sends the calls of a file with the client library and saves the position up to which all lines are settled. After a crash,
+ * it continues there: later calls may be sent twice, with the same messageIds, and the server drops the duplicates.
  */
 export class FileImport {
   readonly #tools: FileImportTools;
@@ -41,7 +41,7 @@ export class FileImport {
   #cancelSave: () => void = () => {};
   #whyHalted: string | undefined;
   #isOver = false;
-  /** Whether it has halted because no try of a call was answered. */
+  /** True when it halted because no attempt of a call was answered. */
   isUnanswered = false;
 
   constructor(tools: FileImportTools, from: Progress) {
@@ -55,12 +55,12 @@ export class FileImport {
     });
   }
 
-  /** Up to where everything is settled. */
+  /** The position up to which all lines are settled. */
   get progress(): Progress {
     return { ...this.#window.passed, rejects: this.#tools.rejects.bytes };
   }
 
-  /** Reads nothing more; `run` resolves to this reason. False when it had halted before, or is over. */
+  /** Stops reading; `run` resolves to this reason. Returns false when the import is already halted or over. */
   halt(why: string): boolean {
     if (this.#whyHalted !== undefined || this.#isOver) return false;
     this.#whyHalted = why;
@@ -68,7 +68,7 @@ export class FileImport {
     return true;
   }
 
-  /** Resolves when the whole file is settled, or to why it is not. Everything settled is then written down. */
+  /** Resolves to undefined when the whole file is settled, else to the reason. All settled lines are then saved. */
   async run(): Promise<string | undefined> {
     const { client } = this.#tools;
     let isRead = false;
@@ -83,13 +83,13 @@ export class FileImport {
     } catch (error) {
       this.halt(`the file cannot be read: ${messageOf(error)}`);
     }
-    // What was under way still counts; after a refusal of everything there is nothing to wait for.
+    // Calls under way still count. After a refusal of every call there is nothing to wait for.
     await client.close();
     this.#cancelSave();
     await this.#saving;
     await this.#save();
     this.#isOver = true;
-    // Whoever asked for an end right before it has not kept anything from being done.
+    // A halt that arrives after the last line has prevented nothing.
     const isDone = isRead && this.#window.weight === 0 && this.#saved.offset === this.progress.offset;
     return isDone ? undefined : this.#whyHalted;
   }
@@ -99,13 +99,13 @@ export class FileImport {
       while (this.#enter(line) === 'full') await this.#unlessHalted(this.#tools.client.room());
       if (this.#whyHalted !== undefined) return;
     }
-    // Bad lines need no room of the client's, so they are bounded here.
+    // The client does not count bad lines, so this loop bounds their memory.
     while (this.#window.weight > MOST_WEIGHT && this.#whyHalted === undefined) {
       await this.#unlessHalted(this.#tools.client.flush());
     }
   }
 
-  /** Puts a line into the window, and its call on its way; `full` when it has to wait. */
+  /** Adds a line to the window and sends its call. Returns `full` when it has to wait. */
   #enter({ number, bytes, end }: FileLine): 'full' | undefined {
     if (this.#whyHalted !== undefined) return undefined;
     const line: WindowLine = { number, end, weight: LEAST_WEIGHT, fate: undefined };
@@ -118,7 +118,7 @@ export class FileImport {
     if (read.kind === 'empty') this.#window.add({ ...line, fate: { kind: 'empty' } });
     else if (read.kind === 'bad') this.#window.add(refusedLine(line, read, bytes));
     else {
-      // Which fields go with which type is the library's to say.
+      // The library checks which fields belong to which type.
       const call: object = read.call;
       const refusal = this.#tools.client.send(call as Parameters<Client['send']>[0], (failure) =>
         this.#answered(line, failure),
@@ -130,7 +130,7 @@ export class FileImport {
     return undefined;
   }
 
-  /** What was refused before it was accepted has been dealt with where it was sent. */
+  /** Settles a line. A failure before acceptance is handled at the call. */
   #answered(line: WindowLine, failure: Failure | undefined): void {
     if (failure === undefined) this.#window.settle(line, { kind: 'accepted' });
     else if (failure.accepted) this.#failed(line, failure);
@@ -157,7 +157,7 @@ export class FileImport {
     });
   }
 
-  /** Rejects first, so that whatever the progress counts is there. */
+  /** Saves the rejects first: the saved progress must never count rejects that are not on disk. */
   async #save(): Promise<void> {
     const { progress } = this;
     if (progress.offset === this.#saved.offset) return;

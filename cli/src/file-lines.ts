@@ -1,4 +1,4 @@
-/** Of a `FileHandle`, or of a stream, which is read in order and needs no place. */
+/** The read method of a `FileHandle`, or of a stream, which reads in order and ignores the position. */
 export interface Readable {
   read(
     buffer: Buffer,
@@ -10,37 +10,37 @@ export interface Readable {
 
 /** One line of a file. */
 export interface FileLine {
-  /** From 1. */
+  /** Line number, from 1. */
   readonly number: number;
-  /** Without the line feed; absent where the line is longer than `MOST_BYTES`. */
+  /** The line without its line feed. Absent when it is longer than `MOST_BYTES`. */
   readonly bytes: Buffer | undefined;
-  /** Where in the file the next line begins. */
+  /** Offset of the next line in the file. */
   readonly end: number;
 }
 
-/** A call has 32 KB at most, written compactly; more is no call, and must not have to fit into memory. */
+/** Maximum bytes of a line. A call has at most 32 KB in compact JSON; a longer line must not fill the memory. */
 export const MOST_BYTES = 1024 * 1024;
 
 const PIECE = 256 * 1024;
 const LINE_FEED = 10;
 
-/** The place in a file from which lines are read: that many bytes, and lines, are before it. */
+/** A position in a file: the bytes and the lines before it. */
 export interface Place {
   readonly offset: number;
   readonly line: number;
 }
 
 /**
- * The lines of a file from a place on, a piece of the file at a time, in memory that does not depend on the size of the file
- * or of a line. The last one needs no line feed.
+ * Reads the lines of a file from a position on, chunk by chunk. Memory does not depend on the size of the file or of a
+ * line. The last line needs no line feed.
  */
 export async function* fileLines(file: Readable, from: Place): AsyncGenerator<readonly FileLine[]> {
   let { offset, line } = from;
-  /** Pieces of the line that has not ended yet; undefined once it is too long. */
+  /** Pieces of the unfinished line. Undefined once it is too long. */
   let begun: Buffer[] | undefined = [];
   let begunBytes = 0;
   for (;;) {
-    // A new one each time, so that lines can be parts of it instead of copies.
+    // A new buffer for each read: lines can be views of it instead of copies.
     const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(PIECE), 0, PIECE, offset);
     if (bytesRead === 0) break;
     const piece = buffer.subarray(0, bytesRead);

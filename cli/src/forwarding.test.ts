@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { millrace } from '../test/program.ts';
 
-/** The program of whoever develops a receiver. */
+/** The program of a developer who writes a receiver. */
 let own: { readonly url: string; readonly got: { request: IncomingMessage; body: Buffer }[]; stop(): void };
 let status = 201;
 

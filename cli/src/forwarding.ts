@@ -1,42 +1,42 @@
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import { InvalidArgumentError } from 'commander';
 
-/** Longer than any sender of ours waits; a program that is stopped in its debugger still answers. */
+/** Milliseconds, longer than any of our senders waits: a program halted in a debugger can still answer. */
 const PATIENCE_MS = 60_000;
 
-/** Answers are kept by nobody, so this is far more than any of them needs. */
+/** Maximum bytes of an answer. Answers are not stored, and need far less. */
 const MOST_ANSWER = 1_048_576;
 
-/** They are about the connection and not about the request; Host and Content-Length are set anew. */
+/** Hop-by-hop headers, which belong to the connection. Host and Content-Length are set anew. */
 const OF_THE_CONNECTION =
   /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|host|content-length)$/i;
 
-/** A request that goes on to another program. */
+/** A request to forward to another program. */
 export interface Forwarded {
   readonly method: string;
-  /** Names and values one after the other, as they came. */
+  /** Names and values in turn, as received. */
   readonly rawHeaders: readonly string[];
   readonly body: Buffer;
 }
 
-/** The answer of the other program, or the reason why there is none. */
+/** The answer of the other program, or the reason why it has none. */
 export interface ForwardAnswer {
   readonly status: number;
   readonly contentType?: string;
   readonly body: Buffer;
   readonly latencyMs: number;
-  /** Why there is no answer of its own; then the status is 502. */
+  /** The reason why the program did not answer. The status is then 502. */
   readonly failure?: string;
 }
 
-/** The argument of `--forward-to`. */
+/** Parses the argument of `--forward-to`. */
 export function forwardTarget(text: string): URL {
   const url = URL.parse(text);
   if (url !== null && /^https?:$/.test(url.protocol)) return url;
   throw new InvalidArgumentError('It is a URL such as http://localhost:3000/webhooks.');
 }
 
-/** Sends a request on, its body and headers as they are. Never rejects. */
+/** Forwards a request with its body and headers unchanged. Never rejects. */
 export async function forward(request: Forwarded, to: URL): Promise<ForwardAnswer> {
   const began = performance.now();
   const answer = await answerTo(request, to);
@@ -47,7 +47,7 @@ function answerTo(
   { method, rawHeaders, body }: Forwarded,
   to: URL,
 ): Promise<Omit<ForwardAnswer, 'latencyMs'>> {
-  // Not imported: `import` would load Node's own HTTP client with every verb.
+  // An `import` would load Node's HTTP client for every verb.
   const { request } = process.getBuiltinModule(to.protocol === 'https:' ? 'node:https' : 'node:http');
   const headers = headersFor(rawHeaders, to, body);
   const options: RequestOptions = { method, headers, agent: false, signal: AbortSignal.timeout(PATIENCE_MS) };

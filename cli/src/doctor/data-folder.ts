@@ -4,17 +4,17 @@ import type { Finding } from './finding.ts';
 
 export interface FolderFacts {
   readonly path: string;
-  /** `missing`: a start makes it, in `parent`. */
+  /** `missing`: the server creates it in `parent` when it starts. */
   readonly kind: 'folder' | 'file' | 'missing';
   readonly isWritable: boolean;
-  /** There was a store in it, and there is none. */
+  /** True when the folder once held a store and holds none now. */
   readonly isStoreGone: boolean;
-  /** The nearest folder above a missing one. */
+  /** The nearest existing folder above a missing one. */
   readonly parent?: string;
-  /** Numbers of the users who own it and who asks; absent where the system has none. */
+  /** Ids of the owner and of the current user. Absent on systems without them. */
   readonly owner?: number;
   readonly user?: number;
-  /** Rights as `chmod` takes them, without the kind of file. */
+  /** Permission bits as `chmod` takes them, without the file type. */
   readonly mode: number;
 }
 
@@ -78,7 +78,7 @@ function isStoreGone(path: string): boolean {
   return sizeOf('high-water-mark') !== undefined && !sizeOf('millrace.db');
 }
 
-/** The nearest folder above that exists. */
+/** The nearest existing folder above. */
 export function nearest(path: string): string {
   let folder = path;
   while (statSync(folder, { throwIfNoEntry: false }) === undefined && dirname(folder) !== folder)

@@ -4,15 +4,15 @@ import { size } from '../column.ts';
 import { nearest } from './data-folder.ts';
 import type { Finding } from './finding.ts';
 
-/** Bytes, but for `isInMemory`. */
+/** Numbers are bytes. */
 export interface SpaceFacts {
   readonly free: number;
   readonly total: number;
-  /** What the data folder takes. */
+  /** Size of the data folder. */
   readonly used: number;
   /** `limits.disk` of the configuration. */
   readonly limit?: number;
-  /** The folder is on a file system that ends with the machine. */
+  /** True when the folder is on a file system in memory, which a restart of the machine empties. */
   readonly isInMemory: boolean;
 }
 
@@ -21,7 +21,7 @@ const TOO_LITTLE = 64 * MB;
 const LITTLE = 1024 * MB;
 const LITTLE_SHARE = 0.05;
 
-/** Of Linux, `statfs(2)`. */
+/** The file system type of tmpfs in Linux's `statfs(2)`. */
 const TMPFS = 0x01021994;
 const RAMFS = 0x858458f6;
 

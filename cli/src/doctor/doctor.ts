@@ -22,8 +22,8 @@ export interface DoctorOptions extends ControlFlags {
 }
 
 /**
- * `millrace doctor`: looks at everything a server needs on this machine, at the server if it runs, and at the way to each
- * endpoint, to which no request is sent. Ends with 1 when something does not work. spec/contract.md, "Verbs that ask".
+ * `millrace doctor`: checks the machine, the server if it runs, and the route to each endpoint without sending a request.
+ * Ends with 1 when a check fails. spec/contract.md, "Verbs that ask".
  */
 export async function doctor(options: DoctorOptions, place: Surroundings): Promise<ExitCode> {
   const { config, finding } = configurationOf(options, place);
@@ -55,7 +55,7 @@ export async function doctor(options: DoctorOptions, place: Surroundings): Promi
   return failures > 0 ? 1 : 0;
 }
 
-/** Reads everything stored, where no server does. A large store takes a while, so a terminal shows how far it is. */
+/** Reads all stored data if no server uses it. A large store takes a while, so a terminal shows the progress. */
 function storedIn(folder: string, { err }: Surroundings): Finding[] {
   let shown = -1;
   const progress = (looked: number, of: number) => {
@@ -80,7 +80,7 @@ function storedIn(folder: string, { err }: Surroundings): Finding[] {
   }
 }
 
-/** What a start on this machine would use; with the defaults where that cannot be used. */
+/** The configuration of a start on this machine, or the defaults when it is unusable. */
 function configurationOf(
   { config: path, data }: DoctorOptions,
   place: Surroundings,
@@ -142,14 +142,14 @@ async function askServer(
   return { facts: { url, ready, overview, folder, askedAt }, destinations };
 }
 
-/** Where a start on this machine with this configuration would answer. */
+/** The address of a server started on this machine with this configuration. */
 function localUrl({ host, port, admin, tls }: Config): string {
   const name = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
   const bracketed = name.includes(':') ? `[${name}]` : name;
   return `${tls === undefined ? 'http' : 'https'}://${bracketed}:${admin.port ?? port}`;
 }
 
-/** Each once, although the file and the server may both have it. All at once: each waits for its network alone. */
+/** Checks each endpoint once, although file and server may both name it. All run at once: each waits for the network. */
 async function endpointsOf(destinations: readonly Shown[], { egress }: Config) {
   const all = destinations.flatMap(({ name, enabled, settings }) =>
     settings.endpoints.map(({ url }, place) => ({

@@ -4,19 +4,19 @@ import type { Finding } from './finding.ts';
 
 export interface EndpointFacts {
   readonly destination: string;
-  /** From 1. */
+  /** Number of the endpoint, from 1. */
   readonly nth: number;
-  /** Without what a URL may carry that has no place on a screen. */
+  /** The URL without the parts that must stay off a screen. */
   readonly url: string;
   readonly isEnabled: boolean;
   readonly reached: ReachabilityResult;
-  /** Whether it was judged by the configuration of a file, and not by the defaults. */
+  /** True when the rules come from a configuration file, false when they are the defaults. */
   readonly knowsRules: boolean;
 }
 
 const DAY = 24 * 60 * 60 * 1000;
 
-/** Time enough to renew a certificate without hurry. */
+/** Milliseconds that leave time to renew a certificate without hurry. */
 const SOON = 14 * DAY;
 
 const ADVICE: Readonly<Record<string, string>> = {
@@ -30,7 +30,7 @@ const ADVICE: Readonly<Record<string, string>> = {
     'let the receiver renew its certificate or send its whole chain; for a private authority set egress.ca',
 };
 
-/** Whether requests could get there. A disabled destination gets none, so that nothing of it fails. */
+/** Judges whether requests could reach an endpoint. A disabled destination gets no requests, so it never fails. */
 export function endpoint(
   { destination, nth, url, isEnabled, reached, knowsRules }: EndpointFacts,
   now: number,

@@ -1,10 +1,10 @@
-/** What one check has found. */
+/** The result of one check. */
 export interface Finding {
-  /** What was looked at, in a word or two. */
+  /** Name of the check, in a word or two. */
   readonly check: string;
-  /** `warn`: it works, but not as well, as long or as safely as it should. `fail`: something does not work. */
+  /** `warn`: it works, with less speed, time or safety than it should have. `fail`: something does not work. */
   readonly verdict: 'ok' | 'warn' | 'fail';
   readonly found: string;
-  /** What to do about it; not there when all is well. */
+  /** Advice for the operator. Absent when all is well. */
   readonly advice?: string;
 }

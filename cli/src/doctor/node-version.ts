@@ -1,9 +1,9 @@
 import type { Finding } from './finding.ts';
 
-/** As `engines` of the package has it: below it the store is not there, or not to be trusted. */
+/** The minimum in the package's `engines`. Older versions lack a SQLite, or have one that is not safe. */
 const LEAST = '24.15';
 
-/** `version` as `process.version` has it. */
+/** `version` has the form of `process.version`. */
 export function nodeVersion(version: string): Finding {
   const check = 'node';
   const isRecent = version.replace(/^v/, '').localeCompare(LEAST, 'en', { numeric: true }) >= 0;

@@ -3,15 +3,15 @@ import { count } from '../column.ts';
 import type { Finding } from './finding.ts';
 
 export interface OpenFilesFacts {
-  /** `Infinity`: no limit. */
+  /** `Infinity` means no limit. */
   readonly limit: number;
-  /** Whose limit it is. */
+  /** Owner of the limit. */
   readonly of: 'the running server' | 'this shell';
   /** `limits.connections` of the configuration. */
   readonly connections: number;
 }
 
-/** Connections to endpoints, files of the store, and some air. */
+/** Reserve for connections to endpoints, files of the store, and other files. */
 const BESIDE = 1000;
 
 export function openFiles({ limit, of, connections }: OpenFilesFacts): Finding {
@@ -23,7 +23,7 @@ export function openFiles({ limit, of, connections }: OpenFilesFacts): Finding {
   return { check, verdict: 'warn', found, advice };
 }
 
-/** `undefined` where the system does not say. */
+/** Returns `undefined` where the system does not report its limit. */
 export function lookAtOpenFiles(pid: number | undefined, connections: number): OpenFilesFacts | undefined {
   if (pid !== undefined) {
     const limit = limitIn(read(`/proc/${pid}/limits`));
@@ -33,7 +33,7 @@ export function lookAtOpenFiles(pid: number | undefined, connections: number): O
   return own === undefined ? undefined : { limit: own, of: 'this shell', connections };
 }
 
-/** The hard limit: Node raises its soft one to it when it starts. */
+/** The hard limit: Node raises its soft limit to it at start. */
 function limitIn(text: string): number | undefined {
   const [, hard] = /^Max open files +\S+ +(\S+)/m.exec(text) ?? [];
   if (hard === undefined) return undefined;

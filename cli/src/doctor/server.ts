@@ -4,22 +4,22 @@ import type { Finding } from './finding.ts';
 
 export interface ServerFacts {
   readonly url: string;
-  /** Of `/readyz`; absent: nobody answers, and `error` says what happened. */
+  /** The answer of `/readyz`. Absent when no server answers; `error` then has the reason. */
   readonly ready?: { readonly status: number; readonly reasons: readonly string[] };
   readonly error?: string;
-  /** What the control API says; text: why it says nothing. Absent when nobody answers. */
+  /** The answer of the control API, or a text with the reason why it has none. Absent when no server answers. */
   readonly overview?: Overview | string;
-  /** Whether a process keeps the data folder. */
+  /** Whether a process has the data folder open. */
   readonly folder: { readonly isInUse: boolean; readonly pid?: number };
-  /** By the clock of this machine, in the middle of the request. */
+  /** Local time in the middle of the request. */
   readonly askedAt: number;
 }
 
-/** Receivers of signed requests refuse those that are five minutes off. */
+/** Milliseconds of clock difference worth a warning. Receivers refuse signed requests that are five minutes off. */
 const CLOCK_OFF = 5000;
 const CLOCK_FAR_OFF = 5 * 60 * 1000;
 
-/** What a running server, or one that does not run, says about itself. */
+/** Findings about a server, running or not. */
 export function server(facts: ServerFacts): Finding[] {
   const { url, ready, error, overview, folder, askedAt } = facts;
   const { isInUse, pid } = folder;
@@ -70,7 +70,7 @@ function clocks({ at }: Overview, askedAt: number): Finding {
   return { check: 'clock', verdict, found, advice };
 }
 
-/** Of a running server what it has found by itself so far; of a folder that no server uses, all of it was read. */
+/** Damage of stored events: what a running server has found so far, or a full read of a folder that no server uses. */
 export function storedEvents(damage: { events: number; deliveries: number } | undefined): Finding {
   const check = 'stored events';
   if (damage === undefined) return { check, verdict: 'ok', found: 'no damage was found' };
@@ -90,7 +90,7 @@ function ledger({ balanced, differences }: Overview): Finding {
   };
 }
 
-/** Those that do not do well, whose reason `millrace status` tells. */
+/** Destinations that have problems. `millrace status` shows the reason. */
 function destinations({ lanes, destinations: counts }: Overview, now: number): Finding[] {
   return Object.entries(lanes).flatMap(([name, { state, failingSince, lastError }]): Finding[] => {
     const { pending = 0, dead = {} } = counts[name] ?? {};

@@ -3,17 +3,17 @@ import { join } from 'node:path';
 import { latency } from '../column.ts';
 import type { Finding } from './finding.ts';
 
-/** Milliseconds of each synced write, or why one failed. */
+/** Milliseconds of each synced write, or the error of a failed one. */
 export type SyncTimes = readonly number[] | { readonly error: string };
 
 const WRITES = 20;
 const BYTES = 4096;
 
-/** Every commit waits for one of these, so from here on clients notice. */
+/** Milliseconds from which clients notice: every commit waits for one sync. */
 const SLOW = 20;
 const VERY_SLOW = 200;
 
-/** How long a small write takes to reach the disk: what every answer to a client waits for. */
+/** Judges the time that a small write takes to reach the disk. Every answer to a client waits for it. */
 export function syncTime(times: SyncTimes): Finding {
   const check = 'disk sync';
   if ('error' in times) {
@@ -34,7 +34,7 @@ export function syncTime(times: SyncTimes): Finding {
   return { check, verdict: 'warn', found, advice };
 }
 
-/** Writes into a file of its own in the folder, and removes it. */
+/** Writes into a file of its own in the folder, then removes it. */
 export function measureSyncs(folder: string): SyncTimes {
   const file = join(folder, `doctor-${process.pid}.tmp`);
   let handle: number | undefined;

@@ -17,7 +17,7 @@ import { measureSyncs, syncTime } from './sync-time.ts';
 const place = mkdtempSync(join(tmpdir(), 'millrace-doctor-'));
 afterAll(() => rmSync(place, { recursive: true }));
 
-/** `warn: what was found → what to do`. */
+/** A finding in the form `warn: what was found → what to do`. */
 function said({ verdict, found, advice }: Finding): string {
   return `${verdict}: ${found}${advice === undefined ? '' : ` → ${advice}`}`;
 }

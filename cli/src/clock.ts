@@ -6,7 +6,7 @@ export interface Clock {
   /** Milliseconds of a clock that never jumps. Only differences have a meaning. */
   monotonic(): number;
 
-  /** Calls `wake` once, `delay` ms later or soon after. The returned function cancels it. Does not keep the process alive. */
+  /** Calls `wake` once, `delay` ms later or soon after. The result cancels it. Does not keep the process alive. */
   after(delay: number, wake: () => void): () => void;
 }
 

@@ -63,7 +63,7 @@ describe('the token', () => {
     expect(address({ data: folder }, { MILLRACE_DATA: '/nowhere' })).toMatchObject(kept);
   });
 
-  it('is looked for in ./data when nobody says where, and may be missing', () => {
+  it('is looked for in ./data when no folder is named, and may be missing', () => {
     const { token, tokenFrom } = address({ data: join(folder, 'none') });
     expect(token).toBeUndefined();
     expect(tokenFrom).toBe(join(folder, 'none', 'admin-token'));
@@ -111,7 +111,7 @@ describe('asking the server', () => {
     ]);
   });
 
-  /** The one line that is shown. */
+  /** The single line of the error message. */
   async function failure(flags?: ControlFlags): Promise<string> {
     const reply = await read(flags);
     if (reply.kind !== 'failed') throw new Error('it was answered');
@@ -160,7 +160,7 @@ describe('asking the server', () => {
     ]);
   });
 
-  it('says so when nobody is there', async () => {
+  it('says so when no server answers', async () => {
     server.close();
     await once(server, 'close');
     expect(await failure()).toBe(
@@ -168,7 +168,7 @@ describe('asking the server', () => {
     );
   });
 
-  it('says so when somebody else is there', async () => {
+  it('says so when another program answers', async () => {
     answer = (_, response) => response.end('<html>');
     expect(await failure()).toMatch(/\/api\/v1\/status answered 200: is it a Millrace/);
     answer = (_, response) => response.writeHead(302, { Location: 'http://127.0.0.1:1/' }).end();

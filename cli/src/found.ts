@@ -13,7 +13,7 @@ import type { ExitCode, Surroundings } from './surroundings.ts';
 import { type Cell, type Heading, table } from './table.ts';
 import type { TimeRange } from './time-range.ts';
 
-/** What both verbs that search are asked. */
+/** Options of both verbs that search. */
 export interface SearchOptions extends ControlFlags, TimeRange {
   readonly source?: string;
   readonly type?: string;
@@ -24,21 +24,21 @@ export interface SearchOptions extends ControlFlags, TimeRange {
 }
 
 export interface Sought<Entry> {
-  /** Below `/api/v1/`. */
+  /** The path below `/api/v1/`. */
   readonly path: string;
   readonly query: Readonly<Record<string, string | undefined>>;
-  /** What is sought, for a sentence. */
+  /** Name of the entries, for a sentence. */
   readonly what: string;
   readonly headings: readonly Heading[];
   readonly row: (entry: Entry) => readonly Cell[];
 }
 
-/** The most that the server puts on a page. spec/contract.md, "Conventions". */
+/** Maximum entries of a page. spec/contract.md, "Conventions". */
 const PAGE = 500;
 
 /**
- * Asks for page after page until there is enough, or all. The server looks for about a second at a time, so a page may be
- * empty and not the last. As JSON entries go out as they come; a table waits for the widest.
+ * Requests pages until it has enough entries, or all. The server searches about a second at a time: an empty page need not
+ * be the last. JSON entries are printed as they arrive; a table waits for its widest cell.
  */
 export async function find<Entry>(
   options: SearchOptions,
@@ -88,12 +88,12 @@ export async function find<Entry>(
 interface FoundPage<Entry> {
   readonly data: readonly Entry[];
   readonly next: string | null;
-  /** Absent where an older server answers. */
+  /** Absent in the answer of an older server. */
   readonly searched?: number;
   readonly searchedTo?: string;
 }
 
-/** A page, or why there is none. */
+/** Resolves to a page, or to the reason why there is none. */
 async function pageOf<Entry>(
   address: ControlAddress,
   { path, query }: Sought<Entry>,

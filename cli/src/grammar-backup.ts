@@ -3,7 +3,7 @@ import type { BackupOptions } from './backup.ts';
 import { addControlOptions, type Run } from './grammar-options.ts';
 import type { RestoreOptions } from './restore.ts';
 
-/** The verbs that copy everything away and bring it back. */
+/** The verbs for backup and restore. */
 export function addBackup(program: Command, run: Run): void {
   addControlOptions(
     program

@@ -1,7 +1,7 @@
 import { Argument, type Command } from 'commander';
 import type { Run } from './grammar-options.ts';
 
-/** The verb that helps to type the others. */
+/** The verb that prints completion scripts. */
 export function addCompletion(program: Command, run: Run): void {
   program
     .command('completion')

@@ -39,7 +39,7 @@ export function addConfiguration(program: Command, run: Run): void {
     );
 }
 
-/** Who may use the control API. */
+/** The verbs for tokens of the control API. */
 export function addToken(program: Command, run: Run): void {
   const token = program.command('token').description('tokens of the control API, each with a role');
   const load = () => import('./tokens.ts');

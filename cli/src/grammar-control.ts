@@ -9,7 +9,7 @@ import type { TraceOptions } from './trace.ts';
 
 const TYPES = ['identify', 'track', 'page', 'screen', 'group', 'alias'];
 
-/** Verbs that ask a running server. */
+/** Verbs that query a running server. */
 export function addReadingVerbs(program: Command, run: Run): void {
   addControlOptions(
     program
@@ -33,7 +33,7 @@ export function addReadingVerbs(program: Command, run: Run): void {
     );
 }
 
-/** Verbs that change what a running server does. */
+/** Verbs that change a running server. */
 export function addRepairVerbs(program: Command, run: Run): void {
   const verb = (name: string, description: string, example = `millrace ${name} crm`) =>
     addControlOptions(

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { DoctorOptions } from './doctor/doctor.ts';
 import { addControlOptions, type Run } from './grammar-options.ts';
 
-/** The verb that looks at everything. */
+/** The verb that checks machine, server and endpoints. */
 export function addDoctor(program: Command, run: Run): void {
   addControlOptions(
     program

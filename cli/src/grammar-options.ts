@@ -2,13 +2,13 @@ import type { Command } from 'commander';
 import { port } from './quantity.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
-/** What a verb is given to do: loads it, and gives what it does. Loaded only when it is used. */
+/** Loads the code of a verb when it is used, and returns its function. */
 type Verb<Options> = () => Promise<(options: Options, place: Surroundings) => Promise<ExitCode>>;
 
 /** Runs a verb with its options and keeps its exit code. */
 export type Run = <Options>(verb: Verb<Options>) => (options: Options) => Promise<void>;
 
-/** Without defaults here: what is not given is left to the environment and the file. */
+/** Adds server options without defaults. The environment and the file supply absent ones. */
 export function addServerOptions(command: Command): void {
   command
     .option('--host <address>', 'address to listen on (MILLRACE_HOST)')
@@ -17,7 +17,7 @@ export function addServerOptions(command: Command): void {
     .option('--log <level>', 'least level to log: debug, info, warn, error (MILLRACE_LOG)');
 }
 
-/** Where the server is that is asked. */
+/** Adds the options that name the server to ask. */
 export function addControlOptions(command: Command): Command {
   return command
     .option('--url <url>', 'where the server is (MILLRACE_URL; default: http://127.0.0.1:8080)')

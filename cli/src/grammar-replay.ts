@@ -4,7 +4,7 @@ import { entries } from './quantity.ts';
 import type { OneReplayOptions, ReplayOptions } from './replay.ts';
 import { addTimeRange } from './time-range.ts';
 
-/** Stored events once more. */
+/** The verbs that send stored events again. */
 export function addReplay(program: Command, run: Run): void {
   const load = () => import('./replay.ts');
   const replay = addControlOptions(
@@ -35,7 +35,7 @@ export function addReplay(program: Command, run: Run): void {
     addControlOptions(
       replay.command(name).description(description).argument('<id>', 'of the replay, as list shows it'),
     ).addHelpText('after', `\nExample:\n  millrace replay ${name} 019b8a5e-2f61-7c33-9d0e-6d6c1f0a4b11`);
-  // `replay` has the same options, and takes them first.
+  // `replay` has the same options, and its parser takes them first.
   one('status', 'how far a replay has come').action((id: string, _: object, command: Command) =>
     run(async () => (await load()).replayStatus)({ ...command.optsWithGlobals<OneReplayOptions>(), id }),
   );

@@ -6,7 +6,7 @@ import { addTimeRange } from './time-range.ts';
 const TYPES = ['identify', 'track', 'page', 'screen', 'group', 'alias'];
 const STATES = ['pending', 'retrying', 'delivered', 'dead'];
 
-/** The verbs that search what is stored. */
+/** The verbs that search stored events and deliveries. */
 export function addSearch(program: Command, run: Run): void {
   const common = (command: Command) => {
     command

@@ -3,7 +3,7 @@ import type { Run } from './grammar-options.ts';
 import { jsonObject } from './json-object.ts';
 import type { SendOptions } from './send.ts';
 
-/** The verb that makes calls; its options are the fields of calls, or name a file of them. */
+/** The verb that sends calls. Its options are the fields of a call, or name a file of calls. */
 export function addSend(program: Command, run: Run): void {
   program
     .command('send')

@@ -29,7 +29,7 @@ export function addServers(program: Command, run: Run): void {
   );
 }
 
-/** Verbs for whoever looks after an endpoint. */
+/** Verbs for the developer of an endpoint. */
 export function addEndpointVerbs(program: Command, run: Run): void {
   program
     .command('listen')

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { addControlOptions, type Run } from './grammar-options.ts';
 
-/** The verb that watches. */
+/** The verb that follows a running server. */
 export function addTail(program: Command, run: Run): void {
   addControlOptions(
     program

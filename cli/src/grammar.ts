@@ -11,7 +11,7 @@ import { addSend } from './grammar-send.ts';
 import { addEndpointVerbs, addServers } from './grammar-server.ts';
 import { addTail } from './grammar-tail.ts';
 
-/** Everything that can be typed. Verbs load their code when they are run: `--help` must not wait for a server. */
+/** The whole command line. A verb loads its code when it runs: `--help` must not wait for a server to load. */
 export function grammar(run: Run, programVersion: string): Command {
   const program = new Command('millrace')
     .description('Event collection that anyone can run: calls in, signed webhooks out.')

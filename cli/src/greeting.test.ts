@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { curlLine, greeting, localUrl } from './greeting.ts';
 import { paintFor } from './paint.ts';
 
-/** What a shell makes of the line, with a `curl` that only prints its arguments. */
+/** The arguments that a shell passes for the line, printed by a fake `curl`. */
 function argumentsIn(shell: string, line: string): string[] {
   const script = `curl() { printf '%s\\n' "$@"; }\n${line}\n`;
   return execFileSync(shell, ['-c', script], { encoding: 'utf8', cwd: '/' }).trimEnd().split('\n');

@@ -3,17 +3,17 @@ import type { Paint } from './paint.ts';
 
 export interface Greeting {
   readonly version: string;
-  /** Where calls go, as a client on this machine writes it. */
+  /** The URL for calls, as a client on this machine writes it. */
   readonly url: string;
   readonly writeKey: string;
   readonly receiverUrl: string;
-  /** Where the receiver passes webhooks on to. */
+  /** The URL to which the receiver forwards webhooks. */
   readonly forwardTo?: string | undefined;
   readonly secret: string;
   readonly data: string;
 }
 
-/** What `dev` says when it is ready: what runs where, and one line to paste into another terminal. */
+/** The text that `dev` prints when it is ready: its addresses, and one line to paste into another terminal. */
 export function greeting(facts: Greeting, paint: Paint): string {
   const rows = [
     ['receiving API', facts.url, `write key ${facts.writeKey}`],
@@ -39,7 +39,7 @@ export function greeting(facts: Greeting, paint: Paint): string {
   ].join('\n');
 }
 
-/** Works as it is when pasted into sh, bash or zsh; an address in brackets would be a file pattern without quotes. */
+/** A line to paste into sh, bash or zsh. The quotes matter: an address in brackets would else be a file pattern. */
 export function curlLine(url: string, writeKey: string): string {
   const target = url.includes('[') ? `'${url}/v1/track'` : `${url}/v1/track`;
   const body = '{"event":"Order Placed","userId":"u1","properties":{"total":9}}';
@@ -47,8 +47,8 @@ export function curlLine(url: string, writeKey: string): string {
 }
 
 /**
- * The address to type on this machine: a server that listens on every address says so with one that no client should
- * be sent to.
+ * The address to type on this machine. A server that listens on every address reports one that clients should not use,
+ * such as `0.0.0.0`.
  */
 export function localUrl(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');

@@ -1,8 +1,8 @@
 import { visibleOnScreen } from '@millrace/server/visible-text';
 
 /**
- * The stream, in which everything that is written is made visible: the last line of defence, and the one place that JSON and
- * messages go through. Tables and lines have put their cells through `printable` before, so that columns stand under each other.
+ * Makes control characters in all output visible. It is the last defence, and the only one for JSON and messages. Cells of
+ * tables and lines have passed `printable` before, which keeps their columns aligned.
  */
 export function guarded(stream: NodeJS.WriteStream): NodeJS.WriteStream {
   const write = (text: string) => stream.write(visibleOnScreen(text));

@@ -14,7 +14,7 @@ type Decision =
   | { readonly kind: 'retry'; readonly at: number }
   | { readonly kind: 'dead'; readonly reason: string };
 
-/** As much of a happening as a line shows. */
+/** The fields of an activity that a line shows. */
 export type Shown =
   | { readonly kind: 'accepted' | 'duplicate'; readonly event: Event; readonly latencyMs: number }
   | { readonly kind: 'discarded'; readonly source?: string | undefined; readonly reason: string }
@@ -28,7 +28,7 @@ interface Settled {
   readonly decision: Decision;
 }
 
-/** Widths chosen so that a healthy delivery fits in 100 columns. */
+/** Column widths: a healthy delivery fits in 100 columns. */
 const TYPE = 10;
 const NAME = 22;
 const USER = 14;
@@ -38,12 +38,12 @@ const REASON = 120;
 export interface LineOptions {
   readonly now: number;
   readonly paint: Paint;
-  /** What the local receiver made of the signature, where it is the one that was sent to. */
+  /** The local receiver's verdict on the signature. Absent for other endpoints. */
   readonly signature?: SignatureVerdict;
 }
 
 /**
- * One happening as one line: time, type, name, user, and what became of it.
+ * One activity as one line: time, type, name, user, and the result.
  *
  * ```
  * 10:23:45.123  track       Order Placed            u1              accepted in 3 ms
@@ -70,7 +70,7 @@ export function happeningLine(happening: Shown, options: LineOptions): string {
   }
 }
 
-/** Whether a happening is what somebody watching must not miss: a try that failed, or a call that was not taken. */
+/** True for activities that a person must not miss: a failed attempt, or a call that was not accepted. */
 export function isFailure(happening: Activity): boolean {
   if (happening.kind === 'settled') return happening.decision.kind !== 'delivered';
   return happening.kind === 'discarded';
@@ -99,7 +99,7 @@ function accepted(latencyMs: number, paint: Paint): string {
   return `accepted ${paint.dim(`in ${latency(latencyMs)}`)}`;
 }
 
-/** What the endpoints answered and how long the longest of them took; empty of numbers when nothing was sent. */
+/** The answers of the endpoints and the longest latency. Without numbers when no request was sent. */
 function roundOf(happening: Settled, options: LineOptions): string {
   if (happening.attempts.length === 0) return 'not sent';
   const answers = happening.attempts.map(answerOf).join(', ');
@@ -108,7 +108,7 @@ function roundOf(happening: Settled, options: LineOptions): string {
   return `${answers}${signature} ${options.paint.dim(`in ${latency(longest)}`)}`;
 }
 
-/** `503`, `timeout`, and only where the reason adds to the status both. */
+/** The status or the reason, such as `503` or `timeout`. Both only where the reason adds to the status. */
 function answerOf(attempt: Attempt): string {
   const { kind, status, reason } = attempt.outcome;
   if (status === undefined) return printable(reason);

@@ -3,7 +3,7 @@ import { handClock } from '../../server/test/support/clock.ts';
 import { ImportDisplay } from './import-display.ts';
 import type { Surroundings } from './surroundings.ts';
 
-/** Something to write to that may be a terminal. */
+/** An output that may be a terminal. */
 function screen(isTTY: boolean) {
   let text = '';
   const write = (part: string) => {
@@ -19,7 +19,7 @@ function screen(isTTY: boolean) {
   return { place, take };
 }
 
-describe('how far an import is', () => {
+describe('the progress of an import', () => {
   it('is one line with a bar on a terminal, which goes when it is over', async () => {
     const clock = handClock(0);
     const { place, take } = screen(true);
@@ -48,7 +48,7 @@ describe('how far an import is', () => {
     Object.assign(now, { offset: 500, accepted: 500 });
     await clock.pass(1);
     expect(take()).toBe('millrace: 50 %  100/s  accepted 500  refused 0  5 s left\n');
-    // What came to a halt has no end in sight, once its last progress is long enough ago.
+    // A halted import has no end in sight, once its last progress is old enough.
     await clock.pass(15_000);
     expect(take().split('\n').at(-2)).toBe('millrace: 50 %  0/s  accepted 500  refused 0');
     display.stop();

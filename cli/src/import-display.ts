@@ -2,9 +2,9 @@ import type { Clock } from './clock.ts';
 import { count, span } from './column.ts';
 import type { Surroundings } from './surroundings.ts';
 
-/** How far an import is. */
+/** The progress of an import. */
 export interface Advance {
-  /** Bytes of the file that are settled, and all of them; nobody knows how many there are of a stream. */
+  /** Settled bytes of the file, and all its bytes. A stream has no known size. */
   readonly offset: number;
   readonly size: number | undefined;
   readonly accepted: number;
@@ -12,7 +12,7 @@ export interface Advance {
 }
 
 const BAR = 16;
-/** Speed is that of so long a time before. */
+/** Milliseconds over which speed is measured. */
 const MEASURED_MS = 10_000;
 const ON_A_TERMINAL_MS = 200;
 const IN_A_LOG_MS = 5000;
@@ -30,13 +30,13 @@ function advanceText(now: Advance, speed: Speed, isTerminal: boolean): string {
   return `${isTerminal ? bar : ''}${percent}  ${count(Math.round(speed.calls))}/s  ${sums}${left}`;
 }
 
-/** A second. */
+/** Rates per second. */
 interface Speed {
   readonly calls: number;
   readonly bytes: number;
 }
 
-/** Speed over the last seconds, so that it follows what happens and does not jump. */
+/** Measures speed over the last seconds: it follows changes and does not jump. */
 class Speedometer {
   #samples: { readonly at: number; readonly calls: number; readonly offset: number }[] = [];
 
@@ -51,7 +51,7 @@ class Speedometer {
   }
 }
 
-/** Shows on stderr how far an import is: one line that changes on a terminal, a line every few seconds elsewhere. */
+/** Shows the progress on stderr: one changing line on a terminal, else a line every few seconds. */
 export class ImportDisplay {
   readonly #err: Surroundings['err'];
   readonly #clock: Clock;
@@ -70,7 +70,7 @@ export class ImportDisplay {
     this.#wait();
   }
 
-  /** A line beside it, which stays. */
+  /** Prints a permanent line beside the progress. */
   say(line: string): void {
     this.#clear();
     this.#err.write(`millrace: ${line}\n`);
@@ -97,7 +97,7 @@ export class ImportDisplay {
       return;
     }
     this.#clear();
-    // A line that is broken in two cannot be taken back.
+    // A wrapped line could not be erased.
     this.#err.write(text.slice(0, (this.#err.columns || 80) - 1));
     this.#isShown = true;
   }

@@ -2,19 +2,19 @@ import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 
 export type ImportedLine =
-  /** Nothing but blanks. */
+  /** The line is blank. */
   | { readonly kind: 'empty' }
   | { readonly kind: 'call'; readonly call: Readonly<Record<string, unknown>> }
   | { readonly kind: 'bad'; readonly reason: string; readonly message: string };
 
 const IDS: readonly string[] = ['userId', 'anonymousId', 'previousId', 'groupId', 'messageId'];
 
-/** What a server sets anew for every call it gets, so that what one server exports another takes. A write key is no data. */
+/** Fields that a server sets anew: one server's export is another's import. A write key is a credential and no data. */
 const OF_THE_SERVER = ['channel', 'originalTimestamp', 'receivedAt', 'sentAt', 'version', 'writeKey'];
 
 /**
- * One line of a file of calls → the call as the client library takes it. Pure: the same line at the same place of a file of
- * the same name gives the same call, with the same messageId.
+ * Parses one line of a file of calls into a call for the client library. Pure: file name, position and line determine the
+ * call and its messageId.
  */
 export function callIn(bytes: Buffer, at: { readonly file: string; readonly line: number }): ImportedLine {
   if (!isUtf8(bytes)) return bad('not_utf8', 'the line is not UTF-8');
@@ -31,7 +31,7 @@ export function callIn(bytes: Buffer, at: { readonly file: string; readonly line
   } catch (error) {
     return bad('not_json', error instanceof Error ? error.message : String(error));
   }
-  // The client's own time, where there is no other: some libraries send none but it.
+  // The client's own time, for libraries that send no other.
   call['timestamp'] ??= call['originalTimestamp'];
   if (call['timestamp'] === undefined) delete call['timestamp'];
   for (const field of OF_THE_SERVER) delete call[field];
@@ -41,9 +41,9 @@ export function callIn(bytes: Buffer, at: { readonly file: string; readonly line
 }
 
 /**
- * The id of a call that has none. It depends on nothing but what is in the file, and where: after a crash the same line is
- * sent with the same id, and the server knows it. Two equal lines of one file are two calls, so the number is part of it;
- * and so is the name of the file, because every day's file may begin with the same line.
+ * The id of a call without one. It depends on the content and the position only: after a crash, the line is sent with the
+ * same id, and the server drops the duplicate. The line number is a part of it, because two equal lines are two calls. The
+ * file name is one too, because the files of two days may begin with the same line.
  */
 function messageIdOf(
   bytes: Buffer,
@@ -53,7 +53,7 @@ function messageIdOf(
   return `import-${hash.digest('hex').slice(0, 32)}`;
 }
 
-/** JSON whose ids keep all their digits: numbers beyond 2^53 would be rounded, and two users become one. */
+/** Parses JSON and keeps all digits of ids. A number beyond 2^53 would be rounded, and two users would become one. */
 function parsed(text: string): unknown {
   if (!/\d{16}/.test(text)) return JSON.parse(text);
   const written = new Map<unknown, Map<string, string>>();

@@ -4,13 +4,13 @@ import type { FileHandle } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Passed } from './import-window.ts';
 
-/** Where an import of a file stands. */
+/** The progress of an import. */
 export interface Progress extends Passed {
-  /** Bytes of the file of rejects that belong to it; what is behind them was written after this and comes again. */
+  /** Bytes of the rejects file that belong to this progress. Later bytes are cut off and written again. */
   readonly rejects: number;
 }
 
-/** What an import is: the same file, to the same source of the same server. */
+/** Identity of an import: the same file, to the same source of the same server. */
 export interface ImportIdentity {
   /** Path of the file. */
   readonly path: string;
@@ -20,12 +20,12 @@ export interface ImportIdentity {
 
 export const NOTHING_DONE: Progress = { offset: 0, line: 0, accepted: 0, refused: 0, rejects: 0 };
 
-/** Bytes before the offset that a file is known by again. */
+/** Bytes before the offset that identify a file. */
 const KNOWN_BY = 4096;
 
 /**
- * Reads a file of progress; where there is none, nothing is done. What cannot be gone on with comes back as a message: it was
- * written for something else, or the file is no longer the one that was read.
+ * Reads a progress file. A missing file means a new import. Returns a message when the import cannot continue: the progress
+ * belongs to another import, or the file was replaced.
  */
 export async function readProgress(
   progressPath: string,
@@ -52,7 +52,7 @@ export async function readProgress(
   return { offset, line, accepted, refused, rejects };
 }
 
-/** Rejects when it cannot be written. The old progress or the new one is there at every moment, also after a power cut. */
+/** Writes the progress atomically: a power cut leaves the old or the new one. Rejects when it cannot be written. */
 export async function writeProgress(
   progressPath: string,
   progress: Progress,
@@ -84,12 +84,12 @@ function progressIn(text: string): (Progress & { target: string; before: string 
   }
 }
 
-/** Too short to be turned back into a write key, long enough to notice a mistake. */
+/** A digest too short to recover the write key, and long enough to notice a mistake. */
 function targetOf({ endpoint, writeKey }: ImportIdentity): string {
   return createHash('sha256').update(`${endpoint}\n${writeKey}`).digest('hex').slice(0, 8);
 }
 
-/** A file that has grown since is still the same; one that was replaced is not. */
+/** Digest of the bytes before the offset: a file that has grown is the same one, a replaced file is not. */
 async function digestBefore(file: FileHandle, offset: number): Promise<string> {
   const from = Math.max(0, offset - KNOWN_BY);
   const bytes = Buffer.alloc(offset - from);

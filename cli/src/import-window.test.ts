@@ -33,7 +33,7 @@ describe('the window of an import', () => {
     const window = new ImportWindow(START, () => {});
     const lines = Array.from({ length: 100_000 }, (_, nth) => line(nth + 1));
     for (const one of lines) window.add(one);
-    // 7919 is prime and no divisor, so that every line comes once.
+    // 7919 is prime and does not divide the count, which makes every line come once.
     for (let nth = 0; nth < lines.length; nth++) {
       const one = lines[(nth * 7919) % lines.length]!;
       window.settle(one, one.number % 10 === 0 ? REFUSED : ACCEPTED);

@@ -1,12 +1,12 @@
-/** A line that was read and not yet passed. */
+/** A line that is read and not yet passed. */
 export interface WindowLine {
-  /** From 1. */
+  /** Line number, from 1. */
   readonly number: number;
-  /** Where in the file the next line begins. */
+  /** Offset of the next line in the file. */
   readonly end: number;
-  /** Bytes of memory it keeps, about. */
+  /** Bytes of memory that the line takes, approximately. */
   readonly weight: number;
-  /** Undefined until it is known what became of it. */
+  /** The result of the line. Undefined while it is open. */
   fate: Fate | undefined;
 }
 
@@ -14,9 +14,9 @@ export type Fate =
   | { readonly kind: 'accepted' | 'empty' }
   | { readonly kind: 'refused'; readonly reason: string; readonly message: string; readonly text: string };
 
-/** What an empty window has passed so far. */
+/** Counts of the lines that have left the window. */
 export interface Passed {
-  /** Every byte before it is settled. */
+  /** Every byte before this offset is settled. */
   readonly offset: number;
   readonly line: number;
   readonly accepted: number;
@@ -24,8 +24,7 @@ export interface Passed {
 }
 
 /**
- * Lines in the order of the file. Calls are answered for in any order; what may be written down as done is only what has no
- * open line before it.
+ * Lines in file order. Calls are answered in any order; a line counts as done once no line before it is open.
  *
  * ```
  *   passed ─▶ │ open · accepted · refused · accepted · open │ ◀─ read
@@ -75,7 +74,7 @@ export class ImportWindow {
       last = line;
     }
     if (last !== undefined) this.#passed = { offset: last.end, line: last.number, accepted, refused };
-    // Cut off in pieces, because cutting costs the length of what is left.
+    // Lines are removed in batches, because each removal copies the rest.
     if (this.#first < 1000 && this.#first < this.#lines.length) return;
     this.#lines = this.#lines.slice(this.#first);
     this.#first = 0;

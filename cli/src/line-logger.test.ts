@@ -23,7 +23,7 @@ function logged(level: string): string[] {
   return lines;
 }
 
-describe('the log somebody reads along', () => {
+describe('the log for a person', () => {
   it('has one line per entry, with its facts', () => {
     expect(logged('warn')).toEqual([
       '10:23:45.131  warn  destination.failing  destination=crm  failures=5  last={"status":503}\n',

@@ -5,14 +5,14 @@ import type { Paint } from './paint.ts';
 const LEVELS: readonly string[] = ['debug', 'info', 'warn', 'error'];
 
 export interface LineLoggerOptions {
-  /** The least level that is written; anything but the four names writes nothing. */
+  /** The lowest level that is written. Any value but the four names turns the log off. */
   readonly level: string;
   readonly paint: Paint;
   now(): number;
   write(line: string): void;
 }
 
-/** A logger for somebody who reads along: one line a person can read instead of one line of JSON. */
+/** A logger for people: a readable line instead of a line of JSON. */
 export function createLineLogger(options: LineLoggerOptions): Logger {
   const least = LEVELS.indexOf(options.level);
   const at = (level: keyof Logger) => {

@@ -12,20 +12,20 @@ export interface ListenOptions {
   readonly status: number;
   /** Milliseconds between a request and its answer. */
   readonly delay: number;
-  /** The share of requests answered with 500: 0 none, 1 all. */
+  /** Share of requests answered with 500, from 0 (none) to 1 (all). */
   readonly failRate: number;
   readonly body?: boolean;
-  /** Where requests go on to. */
+  /** The program to which requests are forwarded. */
   readonly forwardTo?: URL;
 }
 
 /**
- * `millrace listen`: a receiver that prints what it gets on stdout, one line per request. spec/contract.md, "Verbs that run
- * a server".
+ * `millrace listen`: runs a receiver that prints each request as a line on stdout.
+ * spec/contract.md, "Verbs that run a server".
  */
 export async function listen(options: ListenOptions, place: Surroundings): Promise<ExitCode> {
   const paint = paintFor(place.out, place.env);
-  // Every request is a result somebody asked for: only a reader that stopped reading makes lines be counted instead.
+  // The user wants to see every request: lines are counted instead only when the reader stops reading.
   const display = createDisplay<Received>({
     output: place.out,
     clock: systemClock,
@@ -46,7 +46,7 @@ export async function listen(options: ListenOptions, place: Surroundings): Promi
   return 0;
 }
 
-/** How `listen` answers: the status asked for, or 500 for the share that is to fail. `random` gives 0 ≤ n < 1. */
+/** The answers of `listen`: the given status, or 500 for the failing share. `random` returns 0 ≤ n < 1. */
 export function answerer(
   { status, delay, failRate }: Pick<ListenOptions, 'status' | 'delay' | 'failRate'>,
   random: () => number,

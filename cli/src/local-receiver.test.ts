@@ -13,7 +13,7 @@ async function started(): Promise<LocalReceiver> {
   return receiver;
 }
 
-/** One connection per request: a kept one would be that of an earlier test's receiver on the same port. */
+/** Opens a new connection for each request: a kept one could lead to an earlier test's receiver on the same port. */
 function post(
   receiver: LocalReceiver,
   webhookId: string,
@@ -57,7 +57,7 @@ describe('the receiver of dev', () => {
   });
 });
 
-/** Takes the port, unless another program on this machine has it already, which is as good. */
+/** Takes the port. If another program on this machine already has it, the test works as well. */
 function occupied(port: number): Promise<Server | undefined> {
   const server = createServer();
   return new Promise((resolve) => {

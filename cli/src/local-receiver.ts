@@ -4,16 +4,16 @@ import type { SignatureVerdict } from './signature.ts';
 const HOST = '127.0.0.1';
 const PORT = 4000;
 
-/** Verdicts kept between a request's arrival and its delivery being settled, which is a moment later. */
+/** Verdicts kept from the arrival of a request until its delivery is settled a moment later. */
 const MAX_REMEMBERED = 10_000;
 
-/** The receiver that `dev` brings along. It accepts everything and remembers what it made of the signatures. */
+/** The receiver that `dev` starts. It accepts every request and remembers the verdict on each signature. */
 export interface LocalReceiver extends RunningReceiver {
-  /** The verdict on the last request for this message, once: asking again gives `undefined`. */
+  /** Takes the verdict on the last request for this message. A second call returns `undefined`. */
   take(messageId: string): SignatureVerdict | undefined;
 }
 
-/** Listens on port 4000, or on any free one where another program has that; only for this machine. */
+/** Listens for this machine only, on port 4000 or, if that is taken, on any free port. */
 export async function startLocalReceiver(secret: string, forwardTo?: URL): Promise<LocalReceiver> {
   const verdicts = new Map<string, SignatureVerdict>();
   const options = { secret, forwardTo, onRequest: (received: Received) => remember(verdicts, received) };
@@ -45,13 +45,13 @@ function remember(verdicts: Map<string, SignatureVerdict>, received: Received): 
   if (received.webhookId === undefined) return;
   verdicts.set(messageIdOf(received.webhookId), received.signature);
   if (verdicts.size <= MAX_REMEMBERED) return;
-  // A map keeps the order of insertion: the first is the oldest, for a request that no delivery here was behind.
+  // A map keeps insertion order: the first verdict is the oldest, from a request without a delivery here.
   const oldest = verdicts.keys().next();
   if (!oldest.done) verdicts.delete(oldest.value);
 }
 
 /**
- * `Webhook-Id` is the messageId, percent-encoded (spec/specification.md, "Request headers"). Other senders do as they like.
+ * `Webhook-Id` is the messageId, percent-encoded (spec/specification.md, "Request headers"). Other senders may differ.
  */
 function messageIdOf(webhookId: string): string {
   try {

@@ -7,12 +7,12 @@ import { helpFor } from './help-words.ts';
 import { type Stopping, stopOnSignals } from './stopping.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
-/** How long after its work is done a process may still live on what somebody forgot to close. */
+/** Milliseconds that forgotten open handles may keep the process alive after its work. */
 const LINGER_MS = 1000;
 
 /**
- * The program `millrace`: reads the command line, runs one verb, and sets the exit code. Results go to stdout,
- * everything else to stderr. Takes signals and uncaught errors of the whole process, so it is called once.
+ * The program `millrace`: parses the command line, runs one verb, and sets the exit code. Results go to stdout, all other
+ * text to stderr. Call it once: it handles signals and uncaught errors of the whole process.
  */
 export async function main(argv: readonly string[]): Promise<void> {
   process.on('uncaughtException', confess);
@@ -25,7 +25,7 @@ export async function main(argv: readonly string[]): Promise<void> {
   const place: Surroundings = {
     env: process.env,
     version: version(),
-    // Only made when it is read: a server has no use for it.
+    // Created on first use: a server does not need stdin.
     get in() {
       return process.stdin;
     },
@@ -45,12 +45,12 @@ export async function main(argv: readonly string[]): Promise<void> {
     });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    // Commander has already said what is wrong, or printed the help or version that was asked for.
+    // Commander has already printed the error, the help or the version.
     code = error.exitCode === 0 ? 0 : 2;
   }
   process.exitCode = code;
-  // Left to itself, Node gives the signals back to the system while it takes its heap apart, and a second SIGINT of the same
-  // key press would then end the process with the signal instead of the code. `exit` keeps the handlers to the end.
+  // By default, Node restores the system's signal handlers while it tears its heap down. A second SIGINT of the same key
+  // press would then end the process with the signal instead of the code. `exit` keeps our handlers to the end.
   process.on('beforeExit', () => process.exit());
   setTimeout(() => process.exit(), LINGER_MS).unref();
 }
@@ -61,14 +61,14 @@ function version(): string {
   return found ? String(manifest.version) : 'unknown';
 }
 
-/** A mistake in this program: what is on disk is safe at every moment, so the best that can be done is to end. */
+/** Reports a bug in this program and exits. Data on disk is safe at every moment. */
 function confess(error: unknown): void {
   const { message, stack } = error instanceof Error ? error : new Error(String(error));
   guarded(process.stderr).write(`millrace: unexpected error, please report it: ${message}\n${stack ?? ''}\n`);
   process.exit(1);
 }
 
-/** `millrace listen | head -1` ends when nobody reads the results; a log nobody reads must not end a server. */
+/** `millrace listen | head -1` ends when the reader of results is gone. A closed log must not end a server. */
 function tolerateGoneReaders(stopping: Stopping): void {
   process.stdout.on('error', () => stopping.request());
   process.stderr.on('error', () => {});

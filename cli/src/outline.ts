@@ -1,25 +1,25 @@
 import type { Argument, Command, Option } from 'commander';
 
-/** A verb as the command line has it, `millrace` itself among them. */
+/** A verb of the command line, or `millrace` itself. */
 export interface OutlinedVerb {
   /** `['egress', 'explain']`; empty for the program itself. */
   readonly path: readonly string[];
   readonly description: string;
-  /** As in the first line of its help, such as `millrace trace [options] <messageId>`. */
+  /** The first line of its help, such as `millrace trace [options] <messageId>`. */
   readonly usage: string;
   readonly values: readonly OutlinedValue[];
   readonly options: readonly OutlinedOption[];
-  /** Names of the verbs below it. */
+  /** Names of its direct subverbs. */
   readonly verbs: readonly string[];
-  /** Lines of its help, each a command to type. */
+  /** Example commands from its help. */
   readonly examples: readonly string[];
 }
 
-/** Something that stands for itself: an argument, or the value of an option. */
+/** A placeholder: an argument, or the value of an option. */
 export interface OutlinedValue {
   readonly name: string;
   readonly description: string;
-  /** What it may be, where that is known. */
+  /** Allowed values, where they are listed. */
   readonly choices: readonly string[];
   readonly isRequired: boolean;
 }
@@ -27,14 +27,14 @@ export interface OutlinedValue {
 export interface OutlinedOption {
   /** `--port`, and the short form where there is one. */
   readonly flags: readonly string[];
-  /** As help shows it: `--port <number>`. */
+  /** The form in the help: `--port <number>`. */
   readonly term: string;
   readonly description: string;
   readonly value: OutlinedValue | undefined;
   readonly isRequired: boolean;
 }
 
-/** Every verb of a grammar, parents before children, each group in the order of its help. */
+/** Lists every verb of a grammar, parents before children, each group in the order of its help. */
 export function outlineOf(program: Command): readonly OutlinedVerb[] {
   return outlined(program, []);
 }
@@ -75,7 +75,7 @@ function withDefault({ defaultValue, defaultValueDescription }: Option, descript
   return `${description} (default: ${defaultValueDescription ?? String(defaultValue)})`;
 }
 
-/** What stands below `Example:` or `Examples:` at the end of a verb's help, which is the only place that has it. */
+/** The lines below `Example:` or `Examples:` at the end of a verb's help. Examples stand nowhere else. */
 function examplesOf(command: Command): string[] {
   let text = '';
   const { writeOut } = command.configureOutput();

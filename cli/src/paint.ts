@@ -1,8 +1,8 @@
 import picocolors from 'picocolors';
 
-/** How lines are drawn on an output: the colours, without which every function returns its text, and the room there is. */
+/** Colours and width of an output. Without colours, each function returns its text unchanged. */
 export interface Paint {
-  /** Columns of the terminal; absent where the output is none. */
+  /** Columns of the terminal. Absent for other outputs. */
   readonly columns?: number;
   dim(text: string): string;
   bold(text: string): string;
@@ -13,8 +13,8 @@ export interface Paint {
 }
 
 /**
- * Colour and a width only on a terminal; colour not where NO_COLOR is set (to anything but nothing) or the terminal is `dumb`.
- * Not left to the library, which also colours in pipes when `CI` is set.
+ * Uses colour and width on a terminal only. NO_COLOR (set and not empty) and a `dumb` terminal turn colour off.
+ * The library's own check is not used: it also colours pipes when `CI` is set.
  */
 export function paintFor(
   output: { readonly isTTY?: boolean; readonly columns?: number },
@@ -23,6 +23,6 @@ export function paintFor(
   const colours = picocolors.createColors(
     output.isTTY === true && !env['NO_COLOR'] && env['TERM'] !== 'dumb',
   );
-  // A terminal that does not know its width says 0.
+  // A terminal of unknown width reports 0.
   return output.isTTY === true && output.columns ? { ...colours, columns: output.columns } : colours;
 }

@@ -2,7 +2,7 @@ import { atMost, count, printable } from './column.ts';
 import type { Paint } from './paint.ts';
 import { type Difference, differencesOf, isMask } from './record-difference.ts';
 
-/** As `PUT /api/v1/config` answers. */
+/** The answer of `PUT /api/v1/config`. */
 export interface Plan {
   readonly applied: boolean;
   readonly changes: readonly {
@@ -12,23 +12,23 @@ export interface Plan {
     readonly before?: object;
     readonly after?: object;
   }[];
-  /** `source website`: not in the file, and left as they are. */
+  /** Records that are absent from the file and stay as they are, such as `source website`. */
   readonly kept: readonly string[];
-  /** Destinations that something is owed to and that would get nothing more. */
+  /** Destinations that the change cuts off while deliveries are still pending. */
   readonly disconnects: readonly { readonly destination: string; readonly owed: number }[];
-  /** Warnings: the change is made all the same. Paths are those of the request's body. */
+  /** Warnings, which do not prevent the change. Paths are those of the request body. */
   readonly warnings?: readonly { readonly path: string; readonly message: string }[];
 }
 
 type Change = Plan['changes'][number];
 
-/** Longer values are cut: what matters is that they changed. */
+/** Columns of a value. Longer ones are cut: the change itself matters more. */
 const VALUE = 100;
 
 const SIGNS = { created: '+', changed: '~', removed: '-' };
 
 /**
- * What a file changes, or has changed.
+ * The changes of a file, planned or applied.
  *
  * ```
  * ~ destination crm
@@ -54,7 +54,7 @@ export function planReport(plan: Plan, paint: Paint): string {
   return `${[...lines, ...(lines.length > 0 ? [''] : []), ...warnings, sumOf(plan)].join('\n')}\n`;
 }
 
-/** The last line of it. */
+/** The last line of the report. */
 export function sumOf({ changes, kept, applied }: Plan): string {
   const sums = (['created', 'changed', 'removed'] as const).flatMap((action) => {
     const n = changes.filter((change) => change.action === action).length;
@@ -69,7 +69,7 @@ export function sumOf({ changes, kept, applied }: Plan): string {
 function fieldsOf({ action, before, after }: Change): string[] {
   if (action === 'removed') return [];
   const differences = differencesOf(before, after);
-  // A secret shows only how it ends, and not even that when it is short.
+  // A secret shows its last characters only, and a short one none.
   if (differences.length === 0) return ['a secret, by another one that looks the same from outside'];
   return differences
     .filter(({ path }) => action === 'changed' || path !== 'name')

@@ -25,7 +25,7 @@ export interface ApplyOptions extends PlanOptions {
   readonly dryRun?: boolean;
 }
 
-/** `millrace plan -f FILE`: what applying a file would change. Changes nothing. */
+/** `millrace plan -f FILE`: shows the changes that applying a file would make. Changes nothing. */
 export async function plan(options: PlanOptions, place: Surroundings): Promise<ExitCode> {
   const wish = await wishOf(options, place);
   if (wish === undefined) return 2;
@@ -37,7 +37,7 @@ export async function plan(options: PlanOptions, place: Surroundings): Promise<E
 }
 
 /**
- * `millrace apply -f FILE`: makes the sources and destinations of a running server what a file says, all of them or none.
+ * `millrace apply -f FILE`: changes the sources and destinations of a running server to those of a file, all or none.
  * spec/contract.md, "Verbs that change".
  */
 export async function apply(options: ApplyOptions, place: Surroundings): Promise<ExitCode> {
@@ -65,7 +65,7 @@ export async function apply(options: ApplyOptions, place: Surroundings): Promise
   const isAsShown = shown === JSON.stringify(done.plan.changes);
   if (shown !== undefined && !isAsShown)
     place.err.write('millrace: somebody else changed the server meanwhile; what was changed now is this:\n');
-  // Whoever has just read it need not read it again.
+  // The user has just read the full plan.
   if (isAsShown && place.out.isTTY && !options.json) place.out.write(`${sumOf(done.plan)}\n`);
   else show(done, options, place);
   warn(wish, done.plan, place);
@@ -79,7 +79,7 @@ interface Wish {
   readonly prune: boolean;
 }
 
-/** `undefined` after saying what is wrong. */
+/** Returns `undefined` after printing the errors. */
 async function wishOf(options: PlanOptions, place: Surroundings): Promise<Wish | undefined> {
   const address = controlAddress(options, place.env);
   if (typeof address === 'string') {
@@ -121,7 +121,7 @@ interface Answered {
   readonly text: string;
 }
 
-/** `undefined` after saying why not. */
+/** Returns `undefined` after printing the reason. */
 async function put(
   { address, file, path, prune }: Wish,
   { dryRun = false, confirm = false }: { readonly dryRun?: boolean; readonly confirm?: boolean },
@@ -147,7 +147,7 @@ async function put(
   return undefined;
 }
 
-/** What the server has against the file, by line where the file has one. */
+/** The server's errors in the file, with line numbers where known. */
 function refusal(
   { message, problem }: Extract<ControlReply, { kind: 'failed' }>,
   file: FileRecords,
@@ -181,12 +181,12 @@ function warn({ file }: Wish, { warnings = [] }: Plan, place: Surroundings): voi
     place.err.write(`millrace: warning: ${file.lineAt(inFile(path), message)}\n`);
 }
 
-/** The path in the body as it is in the file. */
+/** Translates a path of the request body into a path of the file. */
 function inFile(path: string): string {
   return path.replace(/^body\.?/, '');
 }
 
-/** Looks only as far as is needed to tell another program or version apart. */
+/** Checks only enough to recognise another program or version. */
 function isPlan(value: unknown): value is Plan {
   return (
     typeof value === 'object' &&

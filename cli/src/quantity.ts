@@ -1,8 +1,8 @@
 import { InvalidArgumentError } from 'commander';
 
 /**
- * Reads the numbers of a command line. Each of these throws an `InvalidArgumentError` that says what is wrong and what
- * would be right; the command line turns it into one line and exit code 2.
+ * Parsers for numbers of the command line. Each throws an `InvalidArgumentError` that names the error and the right form;
+ * the command line turns it into one line and exit code 2.
  */
 
 const LONGEST = 60 * 60 * 1000;
@@ -13,7 +13,7 @@ export function port(text: string): number {
   return whole(text, { from: 0, to: 65_535, what: 'A port' });
 }
 
-/** How many entries are wanted. */
+/** The number of entries to list. */
 export function entries(text: string): number {
   return whole(text, { from: 1, to: 999_999_999, what: 'A number of entries' });
 }
@@ -33,7 +33,7 @@ export function duration(text: string): number {
   );
 }
 
-/** A part of the whole, from 0 (none) to 1 (all). */
+/** A share, from 0 (none) to 1 (all). */
 export function share(text: string): number {
   const value = /^\d*\.?\d+$/.test(text) ? Number(text) : Number.NaN;
   if (value >= 0 && value <= 1) return value;

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
 import type { Surroundings } from './surroundings.ts';
 
-/** Whether somebody sits there who can be asked. */
+/** True when a person at a terminal can answer. */
 export function canBeAsked({ in: input, err }: Pick<Surroundings, 'in' | 'err'>): boolean {
   return input.isTTY === true && err.isTTY === true;
 }
@@ -12,7 +12,7 @@ interface Asked {
   readonly stopping: Promise<void>;
 }
 
-/** Asks on stderr; anything but a yes is a no, and so is Ctrl-C, Ctrl-D or a signal. */
+/** Asks on stderr. Any answer but yes means no, as do Ctrl-C, Ctrl-D and a signal. */
 export function isConfirmed(question: string, { in: input, err, stopping }: Asked): Promise<boolean> {
   return new Promise((resolve) => {
     const lines = createInterface({ input, output: err, terminal: false });

@@ -1,13 +1,13 @@
-/** What `/readyz` says, or why it says nothing. */
+/** The answer of `/readyz`, or the reason why there is none. */
 export type Readiness =
   | { readonly status: number; readonly reasons: readonly string[] }
-  /** `ECONNREFUSED` and its like. */
+  /** An error code such as `ECONNREFUSED`. */
   | { readonly error: string };
 
-/** It looks at nothing but memory, so that an answer takes no longer than the network. */
+/** Milliseconds to wait. `/readyz` reads only memory, and answers as fast as the network. */
 const PATIENCE_MS = 5000;
 
-/** Asks whether a server takes calls; needs no token. Never rejects. */
+/** Asks whether a server accepts calls. Needs no token. Never rejects. */
 export async function readinessOf(url: URL): Promise<Readiness> {
   try {
     const target = new URL(`${url.pathname.replace(/\/+$/, '')}/readyz`, url);

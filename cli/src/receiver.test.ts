@@ -144,7 +144,7 @@ describe('a receiver', () => {
   });
 });
 
-/** Sends a chunked body of so many bytes and resolves to what comes back, read while still sending. */
+/** Sends a chunked body of `length` bytes and resolves to the answer, which it reads while it still sends. */
 function rawAnswer(url: string, length: number): Promise<string> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);

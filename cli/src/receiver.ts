@@ -4,26 +4,26 @@ import { setTimeout } from 'node:timers/promises';
 import { forward } from './forwarding.ts';
 import { type SignatureVerdict, verify } from './signature.ts';
 
-/** Not imported: `import` would load Node's own HTTP client too, which is 14 MB. */
+/** An `import` would load Node's HTTP client too, which takes 14 MB. */
 const { createServer } = process.getBuiltinModule('node:http');
 
-/** Bodies longer than this are not kept: 1 MB, thirty times what one event may have. */
+/** Maximum bytes of a body: 1 MB, thirty times the limit of an event. Longer ones are not kept. */
 const MAX_BODY = 1_048_576;
 
-/** Longer than any pause between two deliveries of a steady sender, so that connections are not closed under it. */
+/** Milliseconds, longer than a steady sender's pause between two deliveries: its connection must stay open. */
 const KEEP_ALIVE_MS = 65_000;
 
 export interface ReceiverOptions {
   readonly host: string;
-  /** 0 stands for any free one. */
+  /** Port to listen on; 0 means any free one. */
   readonly port: number;
-  /** Signatures are checked against it; without one they are only noticed. */
+  /** The secret that verifies signatures. Without it, signatures are reported unchecked. */
   readonly secret?: string;
-  /** How to answer the next request. Asked once per request. */
+  /** Decides the answer to the next request. Called once per request. */
   answer(): ReceiverAnswer;
-  /** Requests that would be accepted go on to this URL, and its answer is the answer. */
+  /** Requests that would be accepted are forwarded to this URL, and its answer is returned. */
   readonly forwardTo?: URL | undefined;
-  /** Told of every request before it is answered. Must be quick and must not throw. */
+  /** Called for every request before the answer. Must be quick and must not throw. */
   onRequest(received: Received): void;
 }
 
@@ -34,29 +34,29 @@ export interface ReceiverAnswer {
 
 export interface Received {
   readonly method: string;
-  /** With its query, as the request line has it. */
+  /** Path with its query, as in the request line. */
   readonly path: string;
-  /** The bytes that were signed; empty when the body was over the limit. */
+  /** The signed bytes. Empty when the body was over the limit. */
   readonly body: Buffer;
   readonly oversized: boolean;
   readonly signature: SignatureVerdict;
   /** The `Webhook-Id` header. */
   readonly webhookId?: string;
-  /** The status it is going to be answered with. */
+  /** The status of the coming answer. */
   readonly status: number;
-  /** The result of passing it on to another program. */
+  /** The result of forwarding to another program. */
   readonly forwarded?: { readonly latencyMs: number; readonly failure?: string };
 }
 
 export interface RunningReceiver {
   readonly url: string;
-  /** Cuts off answers that are still delayed. Idempotent. */
+  /** Stops listening and cuts off delayed answers. Idempotent. */
   stop(): Promise<void>;
 }
 
 /**
- * Receives webhooks on this machine: reads each request, says whether its signature is right, answers as told.
- * Rejects with the network's error when it cannot listen (`EADDRINUSE`, `EADDRNOTAVAIL`, …).
+ * Receives webhooks on this machine: reads each request, verifies its signature, and answers as the options say.
+ * Rejects with the network error when it cannot listen (`EADDRINUSE`, `EADDRNOTAVAIL`, …).
  */
 export async function startReceiver(options: ReceiverOptions): Promise<RunningReceiver> {
   const server = createServer((request, response) => receive(options, request, response));
@@ -97,7 +97,7 @@ function receive(options: ReceiverOptions, request: IncomingMessage, response: S
   };
   const refuse = () => {
     request.off('data', onData).off('end', onEnd);
-    // Whatever still comes is dropped until the answer is out; then Node closes the connection.
+    // The rest of the body is dropped until the answer is out. Node then closes the connection.
     request.resume();
     options.onRequest(received(options, request, { body: Buffer.alloc(0), oversized: true, status: 413 }));
     response.setHeader('Connection', 'close');
@@ -116,7 +116,7 @@ function receive(options: ReceiverOptions, request: IncomingMessage, response: S
     if (delayMs === 0) send();
     else void setTimeout(delayMs, undefined, { ref: false }).then(send);
   };
-  // A sender that hangs up in the middle is not a request; without a listener its error would end the process.
+  // A request that its sender aborts is dropped. Without a listener its error would end the process.
   request.on('error', () => response.destroy());
   request.on('data', onData).on('end', onEnd);
 }
@@ -162,7 +162,7 @@ function received(
   };
 }
 
-/** A header that came twice is joined with commas by Node, which makes such a signature wrong: intended. */
+/** Node joins a repeated header with commas. Such a signature is wrong, as intended. */
 function headerOf(request: IncomingMessage, name: string): string | undefined {
   const value = request.headers[name];
   return Array.isArray(value) ? value.join(', ') : value;

@@ -1,4 +1,4 @@
-/** What is different between two values of a record, as the control API shows them. `undefined`: is not there. */
+/** A difference between two values of a record, as the control API shows them. `undefined` means absent. */
 export interface Difference {
   /** `settings.endpoints[0].url`; empty for the value as a whole. */
   readonly path: string;
@@ -6,7 +6,7 @@ export interface Difference {
   readonly after: unknown;
 }
 
-/** Down to single values. A list without mappings in it is one value: that `a` moved up is no three changes. */
+/** Lists differences down to single values. A list without mappings is one value: a moved entry is one change. */
 export function differencesOf(before: unknown, after: unknown, path = ''): Difference[] {
   if (JSON.stringify(before) === JSON.stringify(after)) return [];
   const keys = [...new Set([...keysOf(before), ...keysOf(after)])];
@@ -18,7 +18,7 @@ export function differencesOf(before: unknown, after: unknown, path = ''): Diffe
   });
 }
 
-/** Secrets are shown as `{"set":true,"hint":"…"}`, and each is one value. */
+/** Recognises a masked secret, `{"set":true,"hint":"…"}`. It counts as one value. */
 export function isMask(value: unknown): value is { readonly hint?: string } {
   return isRecord(value) && value['set'] === true;
 }

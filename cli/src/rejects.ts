@@ -2,11 +2,11 @@ import { closeSync, fsyncSync, ftruncateSync, openSync, writeSync } from 'node:f
 import { visibleJson } from '@millrace/server/visible-text';
 import { printable } from './column.ts';
 
-/** A line of a file that was not taken, and why. */
+/** A refused line of a file, with the reason. */
 export interface Reject {
-  /** Its number, from 1. */
+  /** Line number, from 1. */
   readonly line: number;
-  /** A code of the client library, or of the reading of files: `not_json`, `not_utf8`, `not_an_object`, `line_too_long`. */
+  /** A code of the client library or of the file reader: `not_json`, `not_utf8`, `not_an_object`, `line_too_long`. */
   readonly reason: string;
   readonly message: string;
   /** The line, or the call as it was sent. */
@@ -14,18 +14,18 @@ export interface Reject {
 }
 
 export interface Rejects {
-  /** Bytes written so far, where they are kept. */
+  /** Bytes written to the rejects file so far. */
   readonly bytes: number;
   add(reject: Reject): void;
-  /** What was added is on stable storage. */
+  /** Flushes all additions to stable storage. */
   sync(): void;
   close(): void;
 }
 
-/** Somebody at a terminal reads no more. */
+/** Number of rejects shown. A person at a terminal reads no more. */
 const MOST_SHOWN = 20;
 
-/** On stderr: the first of them. */
+/** Shows the first rejects on stderr. */
 export function shownRejects(say: (line: string) => void): Rejects {
   let left = MOST_SHOWN;
   return {
@@ -40,7 +40,7 @@ export function shownRejects(say: (line: string) => void): Rejects {
   };
 }
 
-/** In a file, one JSON object a line; what stands behind `bytes` comes again and is cut off. Throws where it cannot be written. */
+/** Appends rejects to a file, one JSON object a line. Content after `bytes` is cut off first. Throws if it cannot write. */
 export function keptRejects(path: string, bytes: number): Rejects {
   const file = openSync(path, bytes === 0 ? 'w' : 'a');
   let written = bytes;

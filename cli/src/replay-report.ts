@@ -1,6 +1,6 @@
 import { count, size, span } from './column.ts';
 
-/** As `GET /api/v1/replays/{id}` answers. */
+/** The answer of `GET /api/v1/replays/{id}`. */
 export interface ShownReplay extends Preview {
   readonly id: string;
   readonly destination: string;
@@ -14,7 +14,7 @@ export interface ShownReplay extends Preview {
   readonly expectedEndAt?: string;
 }
 
-/** As a dry run answers. */
+/** The answer of a dry run. */
 export interface Preview {
   readonly count: number;
   readonly bytes: number;
@@ -22,7 +22,7 @@ export interface Preview {
   readonly expectedSeconds: number;
 }
 
-/** Why a replay that runs owes nothing just now, for a person. */
+/** Reasons, for a person, why a running replay creates no deliveries at the moment. */
 const WAITS: Readonly<Record<string, string>> = {
   destination_paused: 'its destination is paused',
   destination_disabled: 'its destination is disabled',
@@ -37,10 +37,10 @@ export function previewText({ count: events, bytes, exact, expectedSeconds }: Pr
   return `${exact ? '' : 'about '}${count(events)} events, ${size(bytes)}, ${span(expectedSeconds * 1000)}`;
 }
 
-/** `[######------------------]  25 %  125 of 500 events  2 s left`, and what it waits for. */
+/** `[######------------------]  25 %  125 of 500 events  2 s left`, and the reason for a wait. */
 export function progressText(replay: ShownReplay, now: number): string {
   const { replayed, waiting, expectedEndAt } = replay;
-  // What was estimated may turn out to be more.
+  // The count may exceed an estimate.
   const share = replay.count === 0 ? 0 : Math.min(1, replayed / replay.count);
   const filled = Math.floor(share * BAR);
   const bar = `[${'#'.repeat(filled)}${'-'.repeat(BAR - filled)}]`;
@@ -49,7 +49,7 @@ export function progressText(replay: ShownReplay, now: number): string {
   return `${bar} ${sums}${waiting === undefined ? left : `  waits: ${WAITS[waiting] ?? waiting}`}`;
 }
 
-/** A replay in one line, as far as it is now. */
+/** The current state of a replay in one line. */
 export function replayLine(replay: ShownReplay): string {
   const { id, destination, state, reason, replayed, pending, waiting } = replay;
   const why = reason === undefined ? '' : ` (${reason})`;

@@ -28,12 +28,12 @@ export interface OneReplayOptions extends ControlFlags {
   readonly json?: boolean;
 }
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two requests for the progress. */
 const EVERY = 250;
 
 /**
- * `millrace replay DESTINATION --from T`: stored events once more, to one destination. Says how many there are and how long
- * it will take, and stays until it is done; the server goes on with it whatever becomes of this program.
+ * `millrace replay DESTINATION --from T`: sends stored events to one destination again. Shows their number and the expected
+ * time, and waits for the end. The server continues when this program is stopped.
  */
 export async function replay(options: ReplayOptions, place: Surroundings): Promise<ExitCode> {
   const { destination, to = new Date().toISOString(), source, types, rate, dryRun } = options;
@@ -76,14 +76,14 @@ export async function replayStatus(options: OneReplayOptions, place: Surrounding
   return 0;
 }
 
-/** `millrace replay cancel ID`: nothing more is owed for it. */
+/** `millrace replay cancel ID`: the replay creates no more deliveries. */
 export async function cancelReplay(options: OneReplayOptions, place: Surroundings): Promise<ExitCode> {
   const { method: _, ...rest } = shown(options.id);
   const reply = await answered(options, place, { ...rest, method: 'DELETE' });
   return typeof reply === 'number' ? reply : await replayStatus(options, place);
 }
 
-/** `millrace replay list`: those that run and those that have ended last, the newest first. */
+/** `millrace replay list`: running replays and the last ended ones, newest first. */
 export async function listReplays(
   options: ControlFlags & { readonly json?: boolean },
   place: Surroundings,

@@ -12,13 +12,13 @@ const ID = 36;
 export interface RequestLineOptions {
   readonly now: number;
   readonly paint: Paint;
-  /** Prints the body too, as JSON where it is JSON, indented under the line. */
+  /** Prints the body under the line, indented, and formatted where it is JSON. */
   readonly body: boolean;
 }
 
 /**
- * One request a receiver got as one line: time, method and path, type, name, user, Webhook-Id, signature, and the
- * answer where it is not a 2xx.
+ * A received request as one line: time, method and path, type, name, user, Webhook-Id, signature, and the answer where it
+ * is not a 2xx.
  *
  * ```
  * 10:23:45.131  POST /hook          track     Order Placed            u1              01930b1c-…  verified ✓
@@ -40,7 +40,7 @@ export function requestLine(received: Received, options: RequestLineOptions): st
   return options.body && received.body.length > 0 ? `${line}\n${indented(body, received.body)}` : line;
 }
 
-/** The answer where it is not the usual one, and always where another program gave it. */
+/** The answer where it is not a 2xx, and always when another program gave it. */
 function answerOf({ status, forwarded }: Received, paint: Paint): string[] {
   if (forwarded?.failure !== undefined) return [paint.red(forwarded.failure)];
   const draw = status < 300 ? paint.green : paint.yellow;
@@ -48,7 +48,7 @@ function answerOf({ status, forwarded }: Received, paint: Paint): string[] {
   return status < 300 ? [] : [draw(`answered ${status}`)];
 }
 
-/** `undefined` when the bytes are no JSON. */
+/** Returns `undefined` when the bytes are not JSON. */
 function parsed(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString());
@@ -57,7 +57,7 @@ function parsed(body: Buffer): unknown {
   }
 }
 
-/** The first of these keys that holds text. */
+/** The value of the first of these keys that holds text. */
 function textOf(body: unknown, keys: readonly string[]): string {
   if (typeof body !== 'object' || body === null) return '–';
   const found = Object.entries(body).filter(([, value]) => typeof value === 'string' && value !== '');

@@ -2,20 +2,20 @@ import type { Clock } from './clock.ts';
 import { count, printable } from './column.ts';
 import type { Surroundings } from './surroundings.ts';
 
-/** The progress of a search, as one page of results tells it. */
+/** The progress of a search, from one page of results. */
 export interface Searched {
-  /** Entries found so far, those of all pages. */
+  /** Entries found so far on all pages. */
   readonly found: number;
-  /** Entries looked at for this page. */
+  /** Entries examined for this page. */
   readonly searched?: number;
-  /** Back to when. */
+  /** Time of the oldest entry examined. */
   readonly searchedTo?: string;
 }
 
-/** In a log it is said this often. */
+/** Milliseconds between two progress lines in a log. */
 const IN_A_LOG_MS = 5000;
 
-/** Shows on stderr how far a search has come: one line that changes on a terminal, a line now and then elsewhere. */
+/** Shows the progress of a search on stderr: one changing line on a terminal, else a line every few seconds. */
 export class SearchProgress {
   readonly #err: Surroundings['err'];
   readonly #clock: Clock;
@@ -36,7 +36,7 @@ export class SearchProgress {
     const back = searchedTo === undefined ? '' : `, back to ${printable(searchedTo)}`;
     const text = `looked at ${count(this.#searched)}${back}; ${count(found)} found`;
     if (this.#isTerminal) {
-      // A line that is broken in two cannot be taken back.
+      // A wrapped line could not be erased.
       this.#err.write(`\r\u001b[2K${text.slice(0, (this.#err.columns || 80) - 1)}`);
       this.#isShown = true;
     } else if (this.#clock.now() >= this.#saidAt + IN_A_LOG_MS) {

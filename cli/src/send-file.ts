@@ -23,23 +23,23 @@ export interface SendFileOptions {
   readonly file: string;
   readonly writeKey: string;
   readonly endpoint: string;
-  /** Where to keep the progress; beside the file when absent. */
+  /** Path of the progress file. Default: beside the input file. */
   readonly progress?: string | undefined;
-  /** Where to keep what was refused; shown on stderr when absent. */
+  /** Path of the rejects file. When absent, rejects are shown on stderr. */
   readonly rejects?: string | undefined;
 }
 
-/** Calls of one request; half a megabyte of calls is the other bound. */
+/** Maximum calls of a request. The other limit is half a megabyte of calls. */
 const BATCH = 500;
 const UPLOADS = 4;
-/** Under way and waiting behind it; more would only take memory. */
+/** Maximum calls under way and queued. More would only take memory. */
 const MOST_CALLS = 4 * UPLOADS * BATCH;
-/** Somebody who presses Ctrl-C waits no longer for what is under way. */
+/** Milliseconds that Ctrl-C waits for calls under way. */
 const PATIENCE_MS = 10_000;
 
 /**
- * `millrace send --file events.ndjson`: the calls of a file, one JSON object a line. Goes on where an earlier run ended. Ends
- * with 1 when a line was refused or not all are settled. spec/contract.md, "Verbs that send".
+ * `millrace send --file events.ndjson`: sends the calls of a file, one JSON object a line. Continues where an earlier run
+ * ended. Ends with 1 when a line was refused or some calls are not settled. spec/contract.md, "Verbs that send".
  */
 export async function sendFile(options: SendFileOptions, place: Surroundings): Promise<ExitCode> {
   if (options.file === STANDARD_INPUT) return await sendStream(options, place);
@@ -81,19 +81,19 @@ async function importFrom(
   return await importAll(source, options, place);
 }
 
-/** Standard input has no place to go on from, so its progress is not kept, and its calls get ids of their own in each run. */
+/** Sends calls from standard input. A stream cannot be resumed: no progress is saved, and each run makes new ids. */
 async function sendStream(options: SendFileOptions, place: Surroundings): Promise<ExitCode> {
   if (options.progress !== undefined)
     return wrong(place, 'standard input cannot be gone on with, so --progress needs a file');
   const file = new StreamReader(place.in);
   const source = { file, from: NOTHING_DONE, keep: undefined, size: undefined, name: randomUUID() };
   const code = await importAll({ ...source, begun: undefined }, options, place);
-  // Somebody may still be typing.
+  // A person may still be typing.
   place.in.destroy();
   return code;
 }
 
-/** What is imported, and what is known of it. */
+/** The input of an import, and its known facts. */
 interface Imported {
   readonly file: Readable;
   readonly from: Progress;
@@ -146,7 +146,7 @@ function clientFor({ endpoint, writeKey }: Pick<ImportIdentity, 'endpoint' | 'wr
       uploads: UPLOADS,
       maxCalls: MOST_CALLS,
       closeTimeout: PATIENCE_MS,
-      // The times in the file are those of other clocks than this machine's.
+      // The times in the file come from other clocks than this machine's.
       correctClock: false,
       logger: () => {},
     },

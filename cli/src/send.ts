@@ -16,13 +16,13 @@ export interface SendOptions {
   readonly event?: string;
   readonly name?: string;
   readonly category?: string;
-  /** JSON objects, already read. */
+  /** Parsed JSON objects. */
   readonly properties?: object;
   readonly traits?: object;
   readonly context?: object;
   readonly messageId?: string;
   readonly timestamp?: string;
-  /** A file of calls, instead of a type and the fields of one. */
+  /** A file of calls, in place of a type and its fields. */
   readonly file?: string;
   readonly progress?: string;
   readonly rejects?: string;
@@ -30,13 +30,13 @@ export interface SendOptions {
 
 const DEFAULT_ENDPOINT = 'http://127.0.0.1:8080';
 
-/** Somebody waits at a terminal: what has not been answered for by then is told as a failure. */
+/** Milliseconds that a person at a terminal waits. A call without an answer by then is reported as a failure. */
 const PATIENCE_MS = 10_000;
 
 /**
- * `millrace send track --write-key K …`: one call, sent as any program would send it, by the client library. Prints its
- * messageId when the server has stored it; ends with 1 when it was refused or could not be sent. spec/contract.md, "Verbs
- * that send".
+ * `millrace send track --write-key K …`: sends one call with the client library, as any program would. Prints its messageId
+ * once the server has stored it. Ends with 1 when the call was refused or could not be sent.
+ * spec/contract.md, "Verbs that send".
  */
 export async function send(options: SendOptions, place: Surroundings): Promise<ExitCode> {
   const { writeKey, file, progress, rejects, ...message } = options;
@@ -86,12 +86,12 @@ async function sendOne(
     place.err.write(`millrace: ${error instanceof Error ? error.message : String(error)}.\n`);
     return 2;
   }
-  // Which fields go with which type is the library's to say.
+  // The library checks which fields belong to which type.
   client.send(call as Parameters<Client['send']>[0]);
   await client.close();
   if (failure === undefined) return 0;
   const why = `${failure.code}): ${visible(failure.message).replace(/\.$/, '')}`;
-  // What the library refuses at the call is a slip of what was typed, and no server was asked.
+  // The library refused the call before it was sent: the input is wrong.
   if (!failure.accepted) {
     place.err.write(`millrace: the call cannot be sent (${why}.\n`);
     return 2;

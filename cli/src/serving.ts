@@ -5,14 +5,14 @@ import type { ExitCode, Surroundings } from './surroundings.ts';
 export interface Serving {
   readonly config: Config;
   readonly app: AppOptions;
-  /** Called once, when the server takes calls. */
+  /** Called once, when the server accepts calls. */
   onReady(app: App): void;
 }
 
-/** Milliseconds that a start which is to be stopped has to come to its end. */
+/** Milliseconds that an interrupted start may take to end. */
 const START_GRACE = 5000;
 
-/** Runs the server until it is to stop, then stops it in order. A server that cannot start is a line on stderr. */
+/** Runs the server until a stop is requested, then stops it in order. A failed start prints one line on stderr. */
 export async function serve(serving: Serving, place: Surroundings): Promise<ExitCode> {
   const starting = started(serving, place);
   if ((await Promise.race([starting, place.stopping.then(() => STOPPING)])) === STOPPING) {
@@ -38,7 +38,7 @@ async function stopStarting(starting: Promise<App | ExitCode>, place: Surroundin
   place.err.write(
     'millrace: the start does not come to an end, so the process is ended: see the disk of the data folder\n',
   );
-  // A thread that waits for a disk cannot be ended in any other way. What is on disk is as after a crash.
+  // Nothing else ends a thread that waits for a disk. The data on disk is as after a crash.
   process.kill(process.pid, 'SIGKILL');
   return 1;
 }

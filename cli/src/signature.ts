@@ -1,14 +1,14 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
 /**
- * What a receiver knows about who sent a request: `verified` and `wrong` only with a secret to check against;
- * `unchecked` when the request is signed and the receiver has no secret.
+ * A receiver's verdict on a signature. `verified` and `wrong` need a secret to check against; `unchecked` means that the
+ * request is signed and the receiver has no secret.
  */
 export type SignatureVerdict = 'verified' | 'wrong' | 'unsigned' | 'unchecked';
 
 /**
- * Compares `X-Signature` with the SHA-1 HMAC of the body, written in hexadecimal (spec/specification.md, "Signature").
- * The digest is taken over the bytes as they came, never over a parsed and printed copy, and compared in constant time.
+ * Compares `X-Signature` with the SHA-1 HMAC of the body, in hexadecimal (spec/specification.md, "Signature").
+ * The digest covers the received bytes, never a parsed and printed copy. The comparison takes constant time.
  */
 export function verify(
   body: Buffer,

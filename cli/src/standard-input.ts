@@ -1,14 +1,14 @@
-/** What stands for standard input where a file may be named. */
+/** The file name that means standard input. */
 export const STANDARD_INPUT = '-';
 
-/** All of it, as text in UTF-8. */
+/** Reads the whole input as UTF-8 text. */
 export async function textOf(input: AsyncIterable<Buffer | string>): Promise<string> {
   const parts: Buffer[] = [];
   for await (const part of input) parts.push(Buffer.from(part));
   return Buffer.concat(parts).toString('utf8');
 }
 
-/** Reads a stream piece by piece as a file is read; it can only be read from its beginning to its end. */
+/** Reads a stream with the interface of a file. It can only be read from beginning to end. */
 export class StreamReader {
   readonly #pieces: AsyncIterator<Buffer | string>;
   #rest: Buffer = Buffer.alloc(0);
@@ -17,7 +17,7 @@ export class StreamReader {
     this.#pieces = input[Symbol.asyncIterator]();
   }
 
-  /** As `FileHandle.read` of the next bytes; 0 bytes at the end. */
+  /** Reads the next bytes, as `FileHandle.read` does. Returns 0 bytes at the end. */
   async read(
     buffer: Buffer,
     offset: number,

@@ -8,7 +8,7 @@ export interface StartOptions extends ServerFlags {
   readonly config?: string;
 }
 
-/** `millrace start`: the server, configured by a file, the environment and flags, in rising order. */
+/** `millrace start`: runs the server, configured by file, environment and flags; later ones take precedence. */
 export async function start(options: StartOptions, place: Surroundings): Promise<ExitCode> {
   const { config: path, ...flags } = options;
   const file = fileOf(path, place.env);
@@ -23,7 +23,7 @@ export async function start(options: StartOptions, place: Surroundings): Promise
     );
   }
   const onReady = ({ url, adminUrl, adminTokenFile }: App) => {
-    // At every start and not only when it is made: the first start may have failed after making it.
+    // Shown at every start: the first one may have failed after it created the token.
     if (adminTokenFile !== undefined) {
       place.err.write(`millrace: the token of the control API is in ${resolve(adminTokenFile)}\n`);
     }
@@ -33,7 +33,7 @@ export async function start(options: StartOptions, place: Surroundings): Promise
   return serve({ config, app: { logger: createLogger(config.log, place.err), lineAt }, onReady }, place);
 }
 
-/** The configuration file and who named it. An empty variable counts as none: that is how container set-ups unset one. */
+/** The configuration file and who named it. An empty variable counts as unset: container setups unset variables so. */
 export function fileOf(path: string | undefined, env: NodeJS.ProcessEnv): Wanted['file'] {
   if (path !== undefined) return { path, namedBy: '--config' };
   const named = env['MILLRACE_CONFIG'];

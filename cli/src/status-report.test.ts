@@ -92,7 +92,7 @@ describe('the status of a server', () => {
       },
       log: { events: 1200, bytes: 12_900_000, oldestAt: '2026-01-02T07:00:00.000Z' },
     });
-    // In the time zone of whoever looks.
+    // In the reader's time zone.
     const since = new Date('2026-01-02T09:03:10.000Z').toTimeString().slice(0, 5);
     expect(lines).toEqual([
       'Millrace on http://127.0.0.1:8080, started 3 h ago',

@@ -12,18 +12,18 @@ const MOST_DISCARDS = 10;
 const NONE: Cell = { text: '–' };
 const DAY = 24 * 60 * 60 * 1000;
 
-/** As loud as it gets: clients get 503. */
+/** The most urgent message: clients get 503. */
 export const TURNED_AWAY = 'CALLS ARE TURNED AWAY (503)';
 
 export interface ReportOptions {
   readonly url: string;
   readonly paint: Paint;
-  /** Why calls are turned away, as `/readyz` says; absent or empty when they are not. */
+  /** The reasons in `/readyz` why calls are turned away. Absent or empty when calls are accepted. */
   readonly reasons?: readonly string[];
 }
 
 /**
- * The answer of `/api/v1/status` as somebody on call reads it.
+ * Formats the answer of `/api/v1/status` for an operator on call.
  *
  * ```
  * Millrace on http://127.0.0.1:8080, started 3 h ago
@@ -116,7 +116,7 @@ function destinationLines({ destinations, lanes }: Overview, now: number, paint:
   );
 }
 
-/** Endpoints that fail beside others, which their destination may not show: with `success: any` it does well without them. */
+/** Failing endpoints that their destination may hide: with `success: any`, a destination stays healthy without them. */
 function endpointLines({ lanes }: Overview, now: number, paint: Paint): string[] {
   const rows = Object.entries(lanes).flatMap(([name, { endpoints }]) =>
     endpoints.flatMap(({ endpoint, state, since, lastError }): Cell[][] => {
@@ -173,7 +173,7 @@ function factLines(overview: Overview, now: number, paint: Paint): string[] {
   ];
 }
 
-/** The latest call of each source and reason, which shows most mistakes at a glance; the control API has whole ones. */
+/** The latest discarded call of each source and reason, cut to a line. The control API has whole calls. */
 function discardLines({ discards }: Overview, now: number, paint: Paint): string[] {
   if (discards.length === 0) return [];
   const rows = discards
@@ -207,7 +207,7 @@ function number(n: number): Cell {
   return { text: count(n) };
 }
 
-/** What somebody should look at when it is not 0. */
+/** A number, coloured when it is not 0. */
 function marked(n: number, draw: (text: string) => string): Cell {
   return n === 0 ? number(n) : { ...number(n), draw };
 }
@@ -219,7 +219,7 @@ function stateOf(lane: Lane | undefined, paint: Paint): Cell {
   return { text: lane.state, draw };
 }
 
-/** Since when nothing gets through, and what went wrong last: `failing since 14:03 (status_503 at https://… 3 s ago)`. */
+/** Start of a failure and the last error: `failing since 14:03 (status_503 at https://… 3 s ago)`. */
 function errorOf(lane: Lane | undefined, now: number): string {
   if (lane?.state !== 'failing' || lane.lastError === undefined) return '';
   const { reason, endpoint, at } = lane.lastError;
@@ -229,14 +229,14 @@ function errorOf(lane: Lane | undefined, now: number): string {
   return `failing ${since.includes(':') ? `since ${since}` : `for ${since}`} (${error})`;
 }
 
-/** `14:03`, or from a day on `3 d`. */
+/** A past time: `14:03`, or `3 d` when it is a day or more ago. */
 function sinceText(time: string, now: number): string {
   const since = Date.parse(time);
   const age = now - since;
   return age < DAY ? secondOfDay(since).slice(0, 5) : span(age);
 }
 
-/** What waits until somebody says so, and until when it can: `1,234 wait, kept until 2026-03-11 05:06`. */
+/** Deliveries that a pause holds back, and their expiry: `1,234 wait, kept until 2026-03-11 05:06`. */
 function heldOf(lane: Lane | undefined, pending: number): string {
   if (lane === undefined || pending === 0) return '';
   if (lane.state !== 'paused' && lane.state !== 'disabled') return '';
@@ -245,7 +245,7 @@ function heldOf(lane: Lane | undefined, pending: number): string {
   return `${count(pending)} ${pending === 1 ? 'waits' : 'wait'}${until}`;
 }
 
-/** How old the oldest event is that waits, and when what failed is tried again. */
+/** Age of the oldest waiting event, and the time of the next retry. */
 function waitingOf(lane: Lane | undefined, now: number): Cell {
   const { oldestPendingAt, nextDueAt } = lane ?? {};
   const wait = nextDueAt === undefined ? 0 : Date.parse(nextDueAt) - now;
@@ -257,7 +257,7 @@ function waitingOf(lane: Lane | undefined, now: number): Cell {
   return text === '' ? NONE : { text };
 }
 
-/** The most frequent first, behind the label; empty when there is none. */
+/** Reasons behind the label, most frequent first. Empty when there are none. */
 function reasonsOf(counts: ByReason, label = ''): string {
   const sorted = Object.entries(counts).toSorted(([, a], [, b]) => b - a);
   if (sorted.length === 0) return '';

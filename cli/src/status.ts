@@ -10,8 +10,8 @@ export interface StatusOptions extends ControlFlags {
 }
 
 /**
- * `millrace status`: how a running server stands, for whoever is on call. Ends with 1 when calls are turned away or the
- * ledger does not balance, so that a script needs to read nothing. spec/contract.md, "Verbs that ask".
+ * `millrace status`: shows the state of a running server to an operator on call. Ends with 1 when calls are turned away or
+ * the ledger does not balance: a script needs only the exit code. spec/contract.md, "Verbs that ask".
  */
 export async function status(options: StatusOptions, place: Surroundings): Promise<ExitCode> {
   const address = controlAddress(options, place.env);
@@ -21,12 +21,12 @@ export async function status(options: StatusOptions, place: Surroundings): Promi
   }
   const [reply, ready] = await Promise.all([readControl(address, 'status'), readinessOf(address.url)]);
   const { origin: url } = address.url;
-  // A server that just goes away is none that turns calls away.
+  // A server that is shutting down is not reported as one that turns calls away.
   const reasons =
     'error' in ready || ready.status === 200 ? [] : [ready.reasons.join('; ') || 'it says no more'];
   if (reply.kind === 'failed') {
     place.err.write(`millrace: ${reply.message}.\n`);
-    // With a full disk the ledger cannot be read either, and this is the cause.
+    // A full disk also makes the ledger unreadable; these reasons name the cause.
     for (const reason of reasons) place.err.write(`millrace: ${url}: ${TURNED_AWAY}: ${reason}.\n`);
     return 1;
   }
@@ -45,7 +45,7 @@ export async function status(options: StatusOptions, place: Surroundings): Promi
   return 1;
 }
 
-/** Looks only as far as is needed to tell another program or version apart. */
+/** Checks only enough to recognise another program or version. */
 function isOverview(value: unknown): value is Overview {
   if (typeof value !== 'object' || value === null) return false;
   const found = new Map(Object.entries(value));

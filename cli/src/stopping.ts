@@ -1,8 +1,8 @@
-/** A signal sent twice within this many milliseconds is one key press. */
+/** Milliseconds within which a repeated signal counts as the same key press. */
 const ONE_PRESS_MS = 300;
 
 export interface StoppingOptions {
-  /** Where SIGINT and SIGTERM come from: the process. */
+  /** The source of SIGINT and SIGTERM: the process. */
   readonly signals: { on(signal: 'SIGINT' | 'SIGTERM', listener: () => void): unknown };
   now(): number;
   /** Ends the process at once. */
@@ -10,16 +10,16 @@ export interface StoppingOptions {
 }
 
 export interface Stopping {
-  /** Resolves when somebody asked for an end. */
+  /** Resolves when a stop is requested. */
   readonly requested: Promise<void>;
   request(): void;
 }
 
 /**
- * The first SIGINT or SIGTERM asks for an orderly stop, a second one ends the process at once.
+ * The first SIGINT or SIGTERM requests an orderly stop; a second one ends the process at once.
  *
  * Under `npm start`, Ctrl-C arrives twice: from the terminal, which signals every program in it, and from npm, which
- * passes on what it got. A second signal that close to the first is therefore not somebody's impatience.
+ * forwards its own signal. A second signal this early is therefore the same key press.
  */
 export function stopOnSignals(options: StoppingOptions): Stopping {
   let request: () => void = () => {};

@@ -1,17 +1,17 @@
-/** What a verb may touch of the process it runs in. */
+/** The parts of its process that a verb may use. */
 export interface Surroundings {
   readonly env: NodeJS.ProcessEnv;
-  /** Of this program. */
+  /** Version of this program. */
   readonly version: string;
-  /** Answers to questions. */
+  /** Input for answers to questions. */
   readonly in: NodeJS.ReadStream;
-  /** Results. */
+  /** Output for results. */
   readonly out: NodeJS.WriteStream;
-  /** Everything else: what is going on, warnings, errors, logs. */
+  /** Output for everything else: progress, warnings, errors, logs. */
   readonly err: NodeJS.WriteStream;
-  /** Resolves when the verb is to stop: a signal came, or nobody reads the results any more. */
+  /** Resolves when the verb has to stop: a signal came, or the reader of the results is gone. */
   readonly stopping: Promise<void>;
 }
 
-/** 0 done, 1 failed, 2 wrong usage or configuration. spec/contract.md, "Exit codes". */
+/** 0 success, 1 failure, 2 wrong usage or configuration. spec/contract.md, "Exit codes". */
 export type ExitCode = 0 | 1 | 2;

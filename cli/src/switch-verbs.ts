@@ -3,7 +3,7 @@ import { count, minuteOf, printable } from './column.ts';
 import type { DestinationOptions } from './control-verbs.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
-/** As `POST destinations/{name}/pause` and its siblings answer. */
+/** The answer of `POST destinations/{name}/pause` and its siblings. */
 interface Switched {
   readonly name: string;
   readonly enabled: boolean;
@@ -14,7 +14,7 @@ interface Switched {
 
 type Verb = 'pause' | 'resume' | 'disable' | 'enable';
 
-/** `millrace pause DESTINATION`: everything waits, what arrives too, until it is resumed. */
+/** `millrace pause DESTINATION`: holds back all its deliveries, also new ones, until `resume`. */
 export function pause(options: DestinationOptions, place: Surroundings): Promise<ExitCode> {
   return switched('pause', options, place);
 }
@@ -24,7 +24,7 @@ export function resume(options: DestinationOptions, place: Surroundings): Promis
   return switched('resume', options, place);
 }
 
-/** `millrace disable DESTINATION`: what arrives is skipped. */
+/** `millrace disable DESTINATION`: new events skip it. */
 export function disable(options: DestinationOptions, place: Surroundings): Promise<ExitCode> {
   return switched('disable', options, place);
 }
@@ -34,7 +34,7 @@ export function enable(options: DestinationOptions, place: Surroundings): Promis
   return switched('enable', options, place);
 }
 
-/** Ends with 1 when the destination still gets nothing although it was resumed or enabled. */
+/** Ends with 1 when the destination still gets nothing after `resume` or `enable`. */
 async function switched(verb: Verb, options: DestinationOptions, place: Surroundings): Promise<ExitCode> {
   const path = `destinations/${encodeURIComponent(options.destination)}/${verb}`;
   const reply = await answered(options, place, { path, method: 'POST', body: {} });
@@ -72,7 +72,7 @@ function sentencesOf(verb: Verb, { name, enabled, pending, oldestKeptUntil }: Sw
   return `${one} is ${verb}d: ${sent}.`;
 }
 
-/** Why nothing is sent all the same; absent where it is. */
+/** The reason why nothing is sent. Absent when deliveries are sent. */
 function stillHeld(verb: Verb, { name, enabled, paused }: Switched): string | undefined {
   const one = printable(name);
   if (verb === 'resume' && !enabled)
@@ -86,7 +86,7 @@ function deliveries(n: number): string {
   return `${count(n)} ${n === 1 ? 'delivery' : 'deliveries'}`;
 }
 
-/** Looks only as far as is needed to tell another version apart. */
+/** Checks only enough to recognise another version. */
 function isSwitched(value: unknown): value is Switched {
   return typeof value === 'object' && value !== null && 'paused' in value && 'pending' in value;
 }

@@ -4,7 +4,7 @@ import { paintFor } from './paint.ts';
 import { type Heading, table } from './table.ts';
 
 const plain = paintFor({}, {});
-/** A terminal so wide. */
+/** A terminal with this many columns. */
 const on = (columns: number) => paintFor({ isTTY: true, columns }, { NO_COLOR: '1' });
 
 describe('a table', () => {
@@ -34,7 +34,7 @@ describe('a table', () => {
     ] as const;
     const rows = [[{ text: 'a\u001b[2Jbcdef' }, { text: '1' }]];
     expect(table(headings, rows, on(80))).toEqual(['name    n', 'a·[2J…  1']);
-    // What reads a pipe gets everything.
+    // A pipe gets every cell in full.
     expect(table(headings, rows, plain)).toEqual(['name    n', 'a·[2Jbcdef  1']);
   });
 

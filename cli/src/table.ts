@@ -1,7 +1,7 @@
 import { atMost, printable, widthOf } from './column.ts';
 import type { Paint } from './paint.ts';
 
-/** A cell that is more than its text: drawn in a colour after it has got its width. */
+/** A cell with a colour, which is applied after the cell has its width. */
 export interface Cell {
   readonly text: string;
   readonly draw?: (text: string) => string;
@@ -9,11 +9,11 @@ export interface Cell {
 
 export interface Heading {
   readonly title: string;
-  /** Numbers stand at the right. */
+  /** Numbers are aligned right. */
   readonly align: 'left' | 'right';
-  /** Wider cells are cut on a terminal, and push the rest of their line aside elsewhere. Default: as wide as the widest cell. */
+  /** Maximum width. Wider cells are cut on a terminal, and shift the rest of the line elsewhere. Default: widest cell. */
   readonly most?: number;
-  /** May be cut to so many columns on a narrow terminal. Without it, cells are kept whole: numbers, and ids to be copied. */
+  /** Minimum width on a narrow terminal. Columns without it are never cut: numbers, and ids to copy. */
   readonly least?: number;
 }
 
@@ -21,10 +21,10 @@ const BETWEEN = '  ';
 const INDENT = '    ';
 
 /**
- * Lines of a table, headings first: each column as wide as its widest cell, two spaces between, nothing at line ends.
+ * Formats a table, headings first: each column as wide as its widest cell, two spaces between, no trailing spaces.
  *
- * On a terminal no line is wider than it: columns that may be are cut, the widest first; the columns at the end for which there is
- * no room stand below their row, each with its title. Elsewhere nothing is cut.
+ * On a terminal, lines never exceed its width. Columns with `least` are cut, the widest first; last columns without room
+ * stand below their row, each with its title. Elsewhere nothing is cut.
  */
 export function table(
   headings: readonly Heading[],
@@ -45,13 +45,13 @@ export function table(
 
 interface Layout {
   readonly headings: readonly Heading[];
-  /** Of the columns that stand beside each other. */
+  /** Widths of the columns that stand side by side. */
   readonly widths: readonly number[];
   /** Columns of the terminal. */
   readonly room: number | undefined;
 }
 
-/** As many columns as fit beside each other, the first of them at any rate, and how wide each is. */
+/** Chooses the columns that fit side by side, always at least the first, and the width of each. */
 function columnsIn(
   headings: readonly Heading[],
   natural: readonly number[],
@@ -92,7 +92,7 @@ function lineOf(cells: readonly Cell[], { headings, widths, room }: Layout): str
     .trimEnd();
 }
 
-/** What has no room beside the others: `title value` of every cell that is not empty. */
+/** Cells without room in their row: `title value` of each that is not empty. */
 function linesBelow(row: readonly Cell[], { headings, widths, room }: Layout, paint: Paint): string[] {
   if (room === undefined) return [];
   const lines: { text: string; width: number }[] = [];

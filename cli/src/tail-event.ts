@@ -1,18 +1,18 @@
 import type { StreamEvent } from './event-stream.ts';
 import type { Shown } from './happening-line.ts';
 
-/** What the control API tells of one happening, with the shape the line of `millrace dev` is made from. */
+/** An activity from the control API, in the shape that the lines of `millrace dev` use. */
 export interface Told {
-  /** When, by the server's clock. */
+  /** Server time. */
   readonly at: number;
   readonly shown: Shown;
-  /** The event as it came. */
+  /** The event as received. */
   readonly event: object | undefined;
 }
 
 interface Data {
   readonly at: string;
-  /** Absent where none is known. */
+  /** Absent when no source is known. */
   readonly source?: string;
   readonly destination: string;
   readonly event: Extract<Shown, { kind: 'accepted' }>['event'];
@@ -30,7 +30,7 @@ interface Data {
 
 type Settled = Extract<Shown, { kind: 'settled' }>;
 
-/** An event of the stream; undefined for one of a kind that this program does not know. */
+/** Parses an event of the stream. Returns undefined for an unknown kind. */
 export function toldIn({ name, data: text }: StreamEvent): Told | undefined {
   const data = JSON.parse(text) as Data;
   const at = Date.parse(data.at);

@@ -22,8 +22,8 @@ const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 10_000;
 
 /**
- * `millrace tail`: what happens on a running server, line by line, until Ctrl-C. A server that is restarted is watched again;
- * what happened in between is not shown (`trace` and `status` know it). spec/contract.md, "Verbs that ask".
+ * `millrace tail`: prints the activity of a running server line by line until Ctrl-C. It reconnects after a restart, but
+ * never shows the activity in between (`trace` and `status` know it). spec/contract.md, "Verbs that ask".
  */
 export async function tail(options: TailOptions, place: Surroundings): Promise<ExitCode> {
   const address = controlAddress(options, place.env);
@@ -70,7 +70,7 @@ interface Watched {
   readonly signal: AbortSignal;
 }
 
-/** Resolves when the connection has ended, whoever ended it. */
+/** Resolves when the connection has ended, from either side. */
 async function showAll(
   chunks: AsyncIterable<Uint8Array>,
   options: TailOptions,
@@ -80,12 +80,12 @@ async function showAll(
   const shown = { ...options, paint: paintFor(place.out, place.env), err: place.err };
   const arriving = chunks[Symbol.asyncIterator]();
   for (;;) {
-    // However a connection ends that was cut or given up, it is over.
+    // A failed connection counts as ended.
     const next = await arriving.next().catch(() => undefined);
     if (next === undefined || next.done) return;
     const text = events.take(next.value).reduce((before, event) => before + textOf(event, shown), '');
     if (text === '' || place.out.write(text)) continue;
-    // Waiting here is what tells the server that nobody reads: it then counts what it leaves out.
+    // This wait tells the server that the reader is slow. The server then counts the activity that it leaves out.
     await once(place.out, 'drain', { signal }).catch(() => undefined);
   }
 }
@@ -111,12 +111,12 @@ function indented(event: object): string {
   return lines.map((line) => `    ${printable(line)}\n`).join('');
 }
 
-/** At once after a connection that held, then twice as long each time; not at the same moment as everybody else. */
+/** Waits before it reconnects: not at all after a stable connection, else twice as long each time, with jitter. */
 async function pause(failures: number, signal: AbortSignal): Promise<void> {
   const longest = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures);
   try {
     await sleep(longest * (0.5 + Math.random() / 2), undefined, { signal });
   } catch {
-    // Ctrl-C.
+    // Ctrl-C ends the wait.
   }
 }

@@ -11,11 +11,11 @@ export interface TestOptions extends ControlFlags {
   readonly json?: boolean;
 }
 
-/** A request and its answer, as `POST destinations/{name}/test` shows them. */
+/** A request and its answer, from `POST destinations/{name}/test`. */
 interface Trial {
   readonly request: {
     readonly url: string;
-    /** A secret one stands as `{set, hint}`. */
+    /** A secret header has the form `{set, hint}`. */
     readonly headers: Readonly<Record<string, string | { readonly hint?: string }>>;
     readonly body: string;
   };
@@ -27,8 +27,9 @@ interface Trial {
 }
 
 /**
- * `millrace test DESTINATION`: an example of an event by the way of every delivery, owed to nobody. Shows the request as it was
- * sent to each endpoint, and the answer; ends with 1 when no endpoint accepted it. spec/contract.md, "Verbs that change".
+ * `millrace test DESTINATION`: sends an example event through the usual delivery path without storing a delivery. Shows the
+ * request to each endpoint and its answer. Ends with 1 when no endpoint accepted it.
+ * spec/contract.md, "Verbs that change".
  */
 export async function testDestination(options: TestOptions, place: Surroundings): Promise<ExitCode> {
   const { destination, type } = options;

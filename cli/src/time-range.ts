@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
-/** A range of time as it was asked for; both ends are for the server to read. */
+/** A requested time range. The server parses both ends. */
 export interface TimeRange {
   readonly from?: string;
   /** When it begins, from `--since`. */
@@ -10,7 +10,7 @@ export interface TimeRange {
 
 const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** `--from`, `--since` and `--to`, which stand together wherever one of them does. */
+/** Adds `--from`, `--since` and `--to`. A verb has all of them or none. */
 export function addTimeRange(
   command: Command,
   says: { readonly from: string; readonly to: string },
@@ -25,12 +25,12 @@ export function addTimeRange(
     .option('--to <time>', says.to);
 }
 
-/** When a range begins, whichever way it was said. */
+/** Beginning of a range, from `--from` or `--since`. */
 export function beginningOf({ from, since }: TimeRange): string | undefined {
   return from ?? since;
 }
 
-/** `1h` as the time an hour ago, ISO 8601. */
+/** Converts `1h` into the time an hour ago, in ISO 8601. */
 function ago(text: string): string {
   const match = /^(\d{1,9})(s|m|h|d)$/.exec(text);
   const ms = match === null ? Number.NaN : Number(match[1]) * (UNITS[match[2]!] ?? Number.NaN);

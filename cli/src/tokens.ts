@@ -19,7 +19,7 @@ export interface CreateTokenOptions extends NamedTokenOptions {
   readonly role: string;
 }
 
-/** `millrace token create NAME --role ROLE`: the token is all that stands on stdout, so that a script can keep it. */
+/** `millrace token create NAME --role ROLE`: prints the token alone on stdout, for scripts to capture. */
 export async function createToken(options: CreateTokenOptions, place: Surroundings): Promise<ExitCode> {
   const { name, role } = options;
   return await ask(options, place, {
@@ -57,7 +57,7 @@ export async function listTokens(options: TokenOptions, place: Surroundings): Pr
   });
 }
 
-/** `millrace token revoke NAME`: from now on it opens nothing. */
+/** `millrace token revoke NAME`: the token stops working at once. */
 export async function revokeToken(options: NamedTokenOptions, place: Surroundings): Promise<ExitCode> {
   const { name } = options;
   return await ask(options, place, {

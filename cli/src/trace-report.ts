@@ -17,7 +17,7 @@ export interface TraceReportOptions {
 }
 
 /**
- * The life of a messageId as somebody on call reads it.
+ * Formats the history of a messageId for an operator on call.
  *
  * ```
  * order-1  track "Order Placed" of user u1
@@ -76,7 +76,7 @@ function deliveryLines(delivery: Delivery, { now, paint }: TraceReportOptions): 
   const lines = table([LEFT, ENDPOINT, LEFT, RIGHT, ANSWER], attempts.map(attemptRow(paint)), inner);
   return [
     `${paint.bold(printable(destination))}  ${stateOf(delivery, { now, paint })}`,
-    // The first line is of headings, which need no words here.
+    // The first line holds headings, which are not needed here.
     ...lines.slice(1).map((line) => INDENT + line),
   ];
 }
@@ -95,7 +95,7 @@ function stateOf({ state, reason, nextAttemptAt }: Delivery, { now, paint }: Tra
 function whatIsNext(nextAttemptAt: string | undefined, now: number): string {
   if (nextAttemptAt === undefined) return 'about to be sent, or under way';
   const at = Date.parse(nextAttemptAt);
-  // Due and not sent: the lane is busy, or its breaker is open and one probe at a time asks.
+  // A due delivery that is not sent: its worker is busy, or an open circuit breaker lets one probe through at a time.
   if (at <= now) return `due since ${secondOfDay(at)}, waits for its lane (millrace status says how that is)`;
   return `next attempt at ${secondOfDay(at)}, ${remaining(at - now)}`;
 }

@@ -7,13 +7,13 @@ import { traceReport } from './trace-report.ts';
 export interface TraceOptions extends ControlFlags {
   /** The argument of the verb. */
   readonly messageId: string;
-  /** Only what this source sent. */
+  /** Limits the answer to events of this source. */
   readonly source?: string;
   readonly json?: boolean;
 }
 
 /**
- * `millrace trace MESSAGE_ID`: one event's whole life. Ends with 1 when the server knows nothing of it.
+ * `millrace trace MESSAGE_ID`: shows the whole history of an event. Ends with 1 when the server does not know it.
  * spec/contract.md, "Verbs that ask".
  */
 export async function trace(options: TraceOptions, place: Surroundings): Promise<ExitCode> {

@@ -1,15 +1,15 @@
 import { connect } from 'node:net';
 
-/** A machine that is there answers within it; one that is slower is left to the library and its tries. */
+/** Milliseconds in which a reachable machine answers. A slower one is left to the library's retries. */
 const PATIENCE_MS = 5000;
 
 /**
- * Why no call can reach a server, such as `server unreachable at http://… (ECONNREFUSED)`; undefined when something listens there.
- * Looked at before and after calls are sent: the library tries for minutes, and then reports how that ended and not why.
+ * The reason why no call can reach a server, such as `server unreachable at http://… (ECONNREFUSED)`. Undefined when the
+ * port is open. Checked before and after sending: the library retries for minutes and then reports the end, not the cause.
  */
 export async function whyUnreachable(endpoint: string): Promise<string | undefined> {
   const url = URL.parse(endpoint);
-  // The library says what is wrong with it.
+  // The library reports a wrong URL.
   if (url === null || !/^https?:$/.test(url.protocol)) return undefined;
   const code = await whyNoConnection(url);
   if (code === undefined) return undefined;

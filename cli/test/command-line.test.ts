@@ -112,7 +112,7 @@ describe('millrace listen', () => {
     const { program } = await listening();
     const { child } = program;
     const startedAt = performance.now();
-    // All within the time of one key press: later ones would rightly end the program at once.
+    // All signals fall into one key press: a later one would rightly end the program at once.
     while (child.exitCode === null && child.signalCode === null && performance.now() - startedAt < 200) {
       child.kill('SIGINT');
       await setTimeout(1);

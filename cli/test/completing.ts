@@ -4,14 +4,14 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** A real shell that completes what is typed, with the script that `millrace completion` prints for it. */
+/** A real shell that completes lines with the script from `millrace completion`. */
 export interface CompletingShell {
   readonly name: string;
-  /** Succeeds where it can be asked. */
+  /** A command that succeeds where the shell is installed. */
   readonly check: readonly string[];
-  /** Options are offered only behind a dash. */
+  /** The shell offers options only after a dash. */
   readonly hidesOptions?: true;
-  /** What is offered when Tab is pressed behind each of these lines; the last word of each is the one being typed. */
+  /** The words offered at Tab after each of these lines. The last word of a line is the unfinished one. */
   offered(script: string, lines: readonly (readonly string[])[]): Promise<string[][]>;
 }
 
@@ -25,7 +25,7 @@ export function isThere({ name, check }: CompletingShell): boolean {
   return spawnSync(name, check).status === 0;
 }
 
-/** Files are completed in the folder of the script. */
+/** Completes files in the folder of the script. */
 async function said(shell: string, args: readonly string[], script: string): Promise<string> {
   const { stdout } = await run(shell, args, { cwd: join(script, '..'), timeout: 30_000 });
   return stdout;
@@ -58,8 +58,8 @@ async function offeredByFish(script: string, lines: readonly (readonly string[])
 }
 
 /**
- * Its completion works nowhere but in the editor of an interactive shell: so there is one in a terminal that another one makes.
- * Tab lists what there is, and says when it has; the marks are written in two parts, so that they are not seen when they are typed.
+ * zsh completes only in the editor of an interactive shell, in a terminal that another zsh creates. Tab lists the choices
+ * and reports the end. Each mark is written in two parts, because the terminal echoes typed text.
  */
 const IN_A_TERMINAL = `
 zmodload zsh/zpty

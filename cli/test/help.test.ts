@@ -8,7 +8,7 @@ import { millrace } from './program.ts';
 const make = () => grammar(() => async () => {}, '0.0.0');
 const verbs = outlineOf(make()).filter(({ path, verbs }) => path.length > 0 && verbs.length === 0);
 
-/** Every `millrace` in a line of shell, what stands in `$(…)` and `<(…)` for itself. */
+/** Every `millrace` command in a shell line. Commands in `$(…)` and `<(…)` are listed separately. */
 function commandsIn(line: string): string[] {
   const inner: string[] = [];
   const outer = line.replace(/[$<]\(([^()]*)\)/g, (_, command: string) => {
@@ -18,7 +18,7 @@ function commandsIn(line: string): string[] {
   return [outer, ...inner].filter((command) => /\bmillrace /.test(command));
 }
 
-/** Its arguments, without what the shell does beside it. */
+/** The arguments of a command, without shell syntax after it. */
 function argumentsIn(command: string): string[] {
   const [, typed = ''] = /\bmillrace (.*)$/.exec(command) ?? [];
   const words = typed.match(/(?:[^\s"'|>#]|"[^"]*"|'[^']*')+|[|>#].*/g) ?? [];
@@ -38,7 +38,7 @@ describe('the help of every verb', () => {
   it.each(verbs.flatMap(({ examples }) => examples))('is right about %s', async (line) => {
     const commands = commandsIn(line);
     expect(commands).not.toEqual([]);
-    // What the grammar does not understand it throws.
+    // A line that the grammar does not understand throws.
     for (const command of commands) await make().parseAsync(['node', 'millrace', ...argumentsIn(command)]);
   });
 

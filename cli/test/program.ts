@@ -9,15 +9,15 @@ export interface Ended {
   readonly err: string;
 }
 
-/** The program as a user runs it, in a process of its own. */
+/** The program as a user runs it, in its own process. */
 export interface Program {
   readonly child: ChildProcess;
   readonly ended: Promise<Ended>;
-  /** Resolves to the first match in what the program has written so far or will; rejects if it ends without. */
+  /** Resolves to the first match in past or future output. Rejects if the program ends without one. */
   says(stream: 'out' | 'err', pattern: RegExp): Promise<RegExpExecArray>;
 }
 
-/** `input`: what stands on its standard input; nothing when absent. */
+/** `input` is the content of its standard input, empty by default. */
 export function millrace(args: readonly string[], env: NodeJS.ProcessEnv = {}, input?: string): Program {
   const child = spawn(process.execPath, [BIN, ...args], {
     env: { PATH: process.env['PATH'], TZ: 'UTC', ...env },

@@ -32,7 +32,7 @@ import { SearchService } from './reporting/search.ts';
 import type { ReportService } from './reporting/status.ts';
 import type { SettingsService } from './settings-service.ts';
 
-/** What the control API looks at and changes. */
+/** The parts that the control API reads and changes. */
 export interface ControlOperationDependencies {
   readonly store: Pick<Store, 'log' | 'queue' | 'history' | 'deadLetters' | 'backup'>;
   readonly dispatcher: Pick<Dispatcher, 'parked'>;
@@ -46,10 +46,10 @@ export interface ControlOperationDependencies {
   readonly logger: Logger;
 }
 
-/** A write key is made where none is given. */
+/** Generates a write key where none is given. */
 const schemas = { source: sourceSchema.partial({ writeKeys: true }), destination: destinationSchema };
 
-/** Everything the control API can be asked. */
+/** All operations of the control API. */
 export function controlOperations({
   store,
   dispatcher,

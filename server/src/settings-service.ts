@@ -1,11 +1,11 @@
 import type { SettingsChanges, SettingsSnapshot, SettingsStore } from './ports/settings-store.ts';
 
-/** The records as they are now, and whom to tell when they change. */
+/** The current records, and the listeners to notify of changes. */
 export class SettingsService {
   readonly #settings: SettingsStore;
   readonly #subscribers: ((snapshot: SettingsSnapshot) => void)[] = [];
   #snapshot: SettingsSnapshot;
-  /** One change after the other: each begins with what the one before has left. */
+  /** Runs changes one after the other: each begins with the result of the one before. */
   #lastChange: Promise<unknown> = Promise.resolve();
 
   constructor(settings: SettingsStore, snapshot: SettingsSnapshot) {
@@ -17,16 +17,16 @@ export class SettingsService {
 
   readonly audit: SettingsStore['audit'] = (query, limit, from) => this.#settings.audit(query, limit, from);
 
-  /** Tells how things are, now and after every change. */
+  /** Calls the listener with the records, at once and after every change. */
   follow(tell: (snapshot: SettingsSnapshot) => void): void {
     this.#subscribers.push(tell);
     tell(this.#snapshot);
   }
 
   /**
-   * Makes the changes that `decide` asks for; resolves when they are stored and in force. Nothing else changes between
-   * the two, so whatever `decide` has found true still is. Rejects with what `decide` throws, or with a `StorageError`;
-   * then nothing was changed.
+   * Makes the changes that `decide` asks for; resolves when they are stored and in force. No other change comes between
+   * the decision and the write: the facts that `decide` has checked still hold. Rejects with the error that `decide`
+   * throws, or with a `StorageError`; nothing was changed then.
    */
   readonly change = (
     decide: (now: SettingsSnapshot) => SettingsChanges | Promise<SettingsChanges>,
@@ -43,7 +43,7 @@ export class SettingsService {
   };
 }
 
-/** Gives the name of a source by its id. Also of those that were removed: what they sent is still delivered. */
+/** Returns the name of a source by its id, also of a removed one: its events are still delivered. */
 export function sourceNameLookup(settings: SettingsService): (id: number) => string {
   let names = new Map<number, string>();
   settings.follow(({ sources, gone }) => {

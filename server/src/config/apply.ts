@@ -20,20 +20,20 @@ export class SettingsError extends Error {
   }
 }
 
-/** What the file is applied with. */
+/** The parts that applying the file needs. */
 interface ApplyDependencies {
   readonly logger: Logger;
   readonly lineAt?: ProblemFormatter | undefined;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-  /** Why no request would ever be sent to a URL, if so. */
+  /** The reason why no request would ever be sent to a URL; undefined when there is none. */
   readonly refusalOf: (url: string) => string | undefined;
 }
 
 /**
- * Every start applies the file: what it names is overwritten, what it does not name stays. Whoever changed one of its
- * records meanwhile is told, because the change is lost. spec/contract.md, "Configuration file". Rejects with a
- * `SettingsError`, and changes nothing, when an endpoint has an address that is refused, or a destination names a source
- * that neither the file nor the store has.
+ * Applies the file at every start: records that the file names are overwritten, other records stay. A warning names each
+ * record that was changed since the last start, because that change is lost. spec/contract.md, "Configuration file".
+ * Rejects with a `SettingsError`, and changes nothing, when the address of an endpoint is refused, or when a destination
+ * names a source that neither the file nor the store has.
  */
 export async function applyConfigFile(
   config: Pick<Config, 'sources' | 'destinations'>,
@@ -57,7 +57,7 @@ export async function applyConfigFile(
   return await settings.apply(changes);
 }
 
-/** Names are not looked up: a server must start without DNS, and what they resolve to may change. */
+/** Host names are not resolved: a server must start without DNS, and their addresses may change. */
 function refusedEndpoints(
   { destinations }: Pick<Config, 'destinations'>,
   refusalOf: (url: string) => string | undefined,
@@ -71,7 +71,7 @@ function refusedEndpoints(
   );
 }
 
-/** Sources that a destination names since an earlier start and that are no longer there. */
+/** Sources that a destination has named since an earlier start and that no longer exist. */
 function warnOfMissingSources(
   { sources, destinations }: Pick<Config, 'sources' | 'destinations'>,
   now: SettingsSnapshot,

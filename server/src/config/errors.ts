@@ -11,13 +11,13 @@ import {
   type ValueLocation,
 } from './yaml-source.ts';
 
-/** Longer words are no slips of the fingers, and comparing them would take long. */
+/** Longest word compared, in characters: longer words are no typing mistakes, and comparing them is slow. */
 const MAX_WORD_LENGTH = 32;
 
-/** Words that are compared at most. */
+/** Most words compared. */
 const MAX_WORDS = 1000;
 
-/** The one word that a slip of the fingers, or another habit of writing names, could have turned into `written`. */
+/** The one word of which `written` may be a misspelling, or another way to write the name. */
 export function closestWord(written: string, words: Iterable<string>): string | undefined {
   if (written.length > MAX_WORD_LENGTH) return undefined;
   const from = normalizeWord(written);
@@ -38,7 +38,7 @@ function normalizeWord(word: string): string {
   return word.toLowerCase().replace(/[_-]/g, '');
 }
 
-/** How many letters are inserted, left out, replaced, or swapped with their neighbour; nothing when more than `most`. */
+/** The number of letters inserted, left out, replaced, or swapped with their neighbour; undefined when above `most`. */
 function editDistance(from: string, to: string, most: number): number | undefined {
   if (Math.abs(from.length - to.length) > most) return undefined;
   let above: number[] = [];
@@ -51,7 +51,7 @@ function editDistance(from: string, to: string, most: number): number | undefine
       const least = Math.min(replaced, row[column]! + 1, next[column - 1]! + 1);
       next.push(swapped ? Math.min(least, above[column - 2]! + 1) : least);
     }
-    // A swap reaches over one row.
+    // A swap looks back two rows.
     if (Math.min(...row, ...next) > most) return undefined;
     above = row;
     row = next;
@@ -67,8 +67,8 @@ type Path = readonly PropertyKey[];
 const SECRET_PATHS = /(^|\.)(token|database|sharedSecret|signingSecrets|writeKeys|headers)([.[]|$)/;
 
 /**
- * What is wrong with the configuration, all at once, the first `MOST_PROBLEMS` of it; the message has one line per problem, in
- * file order, and says when there are more.
+ * The problems of a configuration, at most the first `MAX_PROBLEMS`. The message has one line per problem, in file order, and
+ * says when there are more.
  */
 export class ConfigError extends Error {
   readonly problems: readonly ConfigProblem[];
@@ -91,7 +91,7 @@ export function formatProblem(problem: ConfigProblem): string {
   return visible([where, problem.path, problem.message].filter((part) => part !== '').join('  '));
 }
 
-/** In the order of the file; what is not in the file comes last. */
+/** Sorts by position in the file; problems outside the file come last. */
 export function inFileOrder(problems: readonly ConfigProblem[]): ConfigProblem[] {
   const line = (problem: ConfigProblem) => problem.line ?? Number.POSITIVE_INFINITY;
   return [...problems].sort((a, b) =>
@@ -100,8 +100,8 @@ export function inFileOrder(problems: readonly ConfigProblem[]): ConfigProblem[]
 }
 
 /**
- * The schema's view of a file as problems with their places; values that could not be read are left out. One more than
- * `MOST_PROBLEMS` at most, which tells that there are more; nothing is computed for the others.
+ * Turns the schema's issues into problems with their places; values that could not be read are left out. Returns at most one
+ * more than `MAX_PROBLEMS`, which shows that there are more; nothing is computed for the rest.
  */
 export function problemsOfIssues(
   issues: readonly Issue[],
@@ -116,7 +116,7 @@ export function problemsOfIssues(
     // Of one with more in it than a key has, the rest is left out in any case.
     const isHidden = isBare && shownPath(path) === text;
     const shown = shownPath(isHidden ? path.with(-1, '…') : path);
-    // Two checks of one value may say the same.
+    // Two checks of one value may report the same problem.
     const said = `${text}\n${message}`;
     if (problems.has(said)) continue;
     problems.set(said, { file: file.path, ...(spot ?? { line: 1, column: 1 }), path: shown, message });
@@ -130,11 +130,11 @@ interface IssueReport {
   readonly message: string;
   /** Whether the key is wrong rather than its value. */
   readonly atKey: boolean;
-  /** Whether the key stands there without a value, and may be a secret that was to be one: `{ S3CRET }`. */
+  /** Whether the key has no value, and may be a misplaced secret: `{ S3CRET }`. */
   readonly isBare: boolean;
 }
 
-/** What the issues say, one after the other: unknown keys come several in one. */
+/** Yields the findings of the issues one by one: a single issue may list several unknown keys. */
 function* reportIssues(issues: readonly Issue[], file: ConfigFile): Generator<IssueReport> {
   for (const issue of issues) {
     if (issue.code === 'unrecognized_keys') {
@@ -168,11 +168,11 @@ function foundTextAt(issue: Issue, file: ConfigFile): string {
   const text = pathText(issue.path);
   const value = valueAt(file.value, issue.path);
   const written = file.places.get(text)?.written;
-  // A value from the environment is often a secret, and what it is called helps more than what it says.
+  // A value from the environment is often a secret, and its name helps more than its content.
   if (written !== undefined) return `, found the value of ${JSON.stringify(written)}`;
-  // A rule of a free text begins so; for a port or a duration quotes would not help.
+  // The rules of free texts begin with these words; quotes would not help a port or a duration.
   const unquoted = issue.message.startsWith('must be text') && ['number', 'boolean'].includes(typeof value);
-  // Where a mapping or a list belongs, a text may be what was to stand in it: `admin: token S3CRET`.
+  // A text in place of a mapping or a list may be its intended content: `admin: token S3CRET`.
   const isContainer =
     issue.code === 'invalid_type' && ['object', 'record', 'array'].includes(String(issue.expected));
   if (isContainer && !Array.isArray(value) && !isObject(value))
@@ -180,7 +180,7 @@ function foundTextAt(issue: Issue, file: ConfigFile): string {
   return `${foundText(value, SECRET_PATHS.test(text))}${unquoted ? ': put it in quotes' : ''}`;
 }
 
-/** `, found …`; nothing where the value is a secret that must not be shown. */
+/** `, found …`; empty where the value is a secret that must not be shown. */
 export function foundText(value: unknown, secret = false): string {
   if (value === null) return ', found nothing';
   if (Array.isArray(value))
@@ -194,9 +194,9 @@ export function foundText(value: unknown, secret = false): string {
   return `, found ${typeof value === 'number' ? 'the number ' : ''}${String(value)}`;
 }
 
-/** Long texts are cut; what may be a credential in an address is left out. */
+/** Cuts long texts, and leaves out the parts of an address that may be credentials. */
 function quotable(text: string): string {
-  // With both, it cannot be told which of them ends the part that may be shown.
+  // When both occur, either may end the part that can be shown safely.
   if (/[?#]/.test(text) && text.includes('@')) return '…';
   const harmless = text.replace(/^.*@/s, '…@').replace(/([?#]).*$/s, '$1…');
   return harmless.length <= 80 ? harmless : `${harmless.slice(0, 79)}…`;
@@ -208,10 +208,10 @@ function unknownKey(key: string, allowed: readonly string[]): string {
   return `is not a known key;${hint} allowed here: ${allowed.join(', ')}`;
 }
 
-/** Made once, and only when something is wrong: it costs as much as validating hundreds of records. */
+/** Built once, and only when there is a problem: it costs as much as validating hundreds of records. */
 let configJsonSchema: z.core.JSONSchema.BaseSchema | undefined;
 
-/** The keys the schema knows at a path, read from its JSON Schema; only ever needed to say what is wrong. */
+/** The keys the schema allows at a path, read from its JSON Schema; needed only to describe problems. */
 function knownKeysAt(path: Path): string[] {
   configJsonSchema ??= z.toJSONSchema(configFileSchema, { io: 'input' });
   let schema: z.core.JSONSchema.BaseSchema | undefined = configJsonSchema;

@@ -69,13 +69,13 @@ export interface ExportedRecords {
 /** A list of short texts that fits in here stands on one line. */
 const WIDTH = 100;
 
-/** Texts that need no quotes anywhere in YAML, not even in a list on one line. */
+/** Matches texts that need no quotes anywhere in YAML, not even in a list on one line. */
 const PLAIN = /^(https?:\/\/[\w./?=&%+:-]*[\w/]|[A-Za-z_][\w./@+-]*( [\w./@+-]+)*)$/;
 
-/** These YAML takes, or once took, for something else than text. */
+/** Matches texts that some version of YAML reads as something other than text. */
 const SPECIAL = /^(y|yes|n|no|on|off|true|false|null|nan|inf)$/i;
 
-/** What an editor may change, beside what cannot be seen. */
+/** Matches characters that an editor may change, and invisible ones. */
 const NONCHARACTERS = /[\ufdd0-\ufdef\ufffe\uffff]/g;
 
 /**
@@ -83,7 +83,7 @@ const NONCHARACTERS = /[\ufdd0-\ufdef\ufffe\uffff]/g;
  * them in it when the variables that its beginning lists hold the secrets. spec/contract.md, "Configuration file".
  */
 export function formatConfig({ sources, destinations }: ExportedRecords): string {
-  // A copy in which no two masks are one object: each is known by itself.
+  // In this copy no two masks are the same object: each can be told from the others.
   const own = JSON.parse(JSON.stringify({ sources, destinations })) as ExportedRecords;
   const sorted = { sources: byName(own.sources), destinations: byName(own.destinations) };
   const { variables, references } = secretVariables(sorted.destinations);
@@ -97,7 +97,7 @@ interface SecretVariable extends SecretLocation {
   readonly name: string;
 }
 
-/** What is written in the place of each mask: a text with the names of its variables. */
+/** The text written in place of each mask, with the names of its variables. */
 type SecretReferences = ReadonlyMap<Json, string>;
 
 /** A mask, and the places of the secrets behind it: one, or as many as a URL has values in its query. */
@@ -130,7 +130,7 @@ function secretVariables(destinations: readonly JsonObject[]): {
   };
 }
 
-/** A URL with masked values is replaced by a mask, so that it can be known again. */
+/** Replaces a URL that has masked values by a mask, which can be recognized later. */
 function findHiddenSecrets(value: Json, path: SecretLocation['path']): HiddenSecret[] {
   if (isMask(value)) return [{ mask: value, paths: [path], written: ([name = '']) => reference(name) }];
   if (Array.isArray(value))
@@ -163,7 +163,7 @@ function reference(name: string): string {
   return `\${${name}}`;
 }
 
-/** What `maskSecret` makes: nothing else in a record has such a key. */
+/** Whether a value comes from `maskSecret`: nothing else in a record has such a key. */
 function isMask(value: Json): value is JsonObject {
   return isObject(value) && value['set'] === true;
 }
@@ -189,7 +189,7 @@ function describeLocation(path: SecretLocation['path']): string {
   return `${name === '' ? 'a value' : quoted(String(name))} in ${pathText([endpoints, place, field])}`;
 }
 
-/** `head` is a key with its colon, or the dash of a list; the value follows on its line where it can. */
+/** `head`: a key with its colon, or the dash of a list; the value follows on the same line where it fits. */
 function yamlEntry(head: string, value: Json, indent: string, references: SecretReferences): string[] {
   const short = yamlInline(value, references);
   if (short !== undefined && (!Array.isArray(value) || head.length + short.length < WIDTH))
@@ -211,7 +211,7 @@ function yamlMapping(object: JsonObject, indent: string, references: SecretRefer
   );
 }
 
-/** What holds no mapping but an empty one. */
+/** Whether a value contains no mapping other than an empty one. */
 function yamlInline(value: Json, references: SecretReferences): string | undefined {
   const written = references.get(value);
   if (written !== undefined) return written;
@@ -224,7 +224,7 @@ function yamlInline(value: Json, references: SecretReferences): string | undefin
   return String(value);
 }
 
-/** References are not read in keys, so that nothing is escaped there. */
+/** Keys are not escaped, because references are not read in keys. */
 function yamlKey(key: string): string {
   return isPlain(key) ? key : quoted(key);
 }

@@ -3,21 +3,20 @@ import { ConfigError, formatProblemAt, problemsOfIssues } from './errors.ts';
 import { validateDocument } from './validation.ts';
 import { type Environment, readConfigFile } from './yaml-source.ts';
 
-/** What a configuration file says about sources and destinations, for a server that runs already. */
+/** The sources and destinations of a configuration file, for a server that is already running. */
 export interface FileRecords {
-  /** As the file writes them, references replaced: the server fills in what is left out. */
+  /** The records as the file writes them, references replaced; the server fills in the defaults. */
   readonly sources: readonly JsonObject[];
   readonly destinations: readonly JsonObject[];
-  /** Keys of the file that are no records, such as `port`: only a start reads them. */
+  /** The file's other keys, such as `port`: they are read only at a start. */
   readonly otherKeys: readonly string[];
   /** One line for the operator about a value, with its place in the file: `f.yaml:12:9  sources[0].name  …`. */
   readonly lineAt: (path: string, message: string) => string;
 }
 
 /**
- * Reads the records of a configuration file and validates all of the file, but for references outside the records:
- * the variables behind them are those of the machine where the server starts.
- * Throws a `ConfigError` with every problem there is.
+ * Reads the records of a configuration file and validates the whole file, except for references outside the records: their
+ * variables belong to the machine where the server starts. Throws a `ConfigError` with the problems.
  */
 export function readRecords(
   file: { readonly path: string; readonly text: string },
@@ -30,7 +29,7 @@ export function readRecords(
     ...('issues' in checked ? problemsOfIssues(checked.issues, { ...read, path: file.path }) : []),
   ];
   if (problems.length > 0) throw new ConfigError(problems);
-  // An empty file says nothing about anything, and nothing is a mapping without keys.
+  // An empty file is a mapping without keys.
   const value = isObject(read.value) ? (read.value as JsonObject) : {};
   return {
     sources: recordList(value, 'sources'),

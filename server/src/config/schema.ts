@@ -9,7 +9,7 @@ import { DAY, type Duration, HOUR, MINUTE, SECOND } from '../model/time.ts';
 const DURATIONS: Readonly<Record<string, Duration>> = { ms: 1, s: SECOND, m: MINUTE, h: HOUR, d: DAY };
 const SIZES: Readonly<Record<string, number>> = { B: 1, KB: 2 ** 10, MB: 2 ** 20, GB: 2 ** 30, TB: 2 ** 40 };
 
-/** Inside a character class. Spelled as ranges, because the JSON Schema must work where `\p{Cc}` does not. */
+/** Control characters, for a character class. Ranges, because the JSON Schema must work where `\p{Cc}` does not. */
 const CONTROL = '\\u0000-\\u001f\\u007f-\\u009f';
 
 /** A text that one pattern describes, so that the JSON Schema says all of it. */
@@ -29,7 +29,7 @@ function amount(units: Readonly<Record<string, number>>, rule: string) {
 
 export const duration = () => amount(DURATIONS, 'must be a duration such as 250ms, 5s, 10m, 4h or 7d');
 
-/** `example` is one that makes sense where the key stands. */
+/** `example`: a value that makes sense for the key. */
 const size = (example: string) => amount(SIZES, `must be a size such as ${example}`);
 
 const PORT_RULE = 'must be a whole number from 0 to 65535';
@@ -133,8 +133,8 @@ const limits = () =>
     .meta({ description: 'Bounds on what the server may use.' });
 
 /**
- * These name every destination of the type, or every destination, in an integrations object. spec/specification.md,
- * "Integrations object".
+ * Reserved names: in an integrations object they mean every destination of the type, or every destination.
+ * spec/specification.md, "Integrations object".
  */
 const RESERVED_NAMES: readonly string[] = ['Webhooks', 'All', 'all'];
 
@@ -146,7 +146,7 @@ const name = () =>
     .refine((value) => !/^\.{1,2}$/.test(value), {
       error: 'must not be . or .., which mean another folder in the path of a request',
     })
-    // The store would replace the half of a character, and nobody would find the record by its name.
+    // The store would replace half a surrogate pair, and the record could not be found by its name.
     .refine((value) => value.isWellFormed(), { error: 'must be whole Unicode characters' });
 
 const WRITE_KEY_RULE = 'must be text of 1 to 100 visible ASCII characters without a colon';

@@ -8,7 +8,7 @@ import { configFileSchema, destinationSchema, sourceSchema } from './schema.ts';
 
 type Issue = z.core.$ZodIssue;
 
-/** Records that a server has already, beside those of a document that is checked. */
+/** Records that a server already has, beside those of the document being checked. */
 export interface KnownRecords {
   readonly sources: readonly Pick<SourceRecord, 'name' | 'writeKeys'>[];
   readonly destinations: readonly Pick<DestinationRecord, 'name' | 'sources'>[];
@@ -18,17 +18,17 @@ export interface ValidDocument {
   readonly data: z.output<typeof configFileSchema>;
 }
 
-/** More than `MOST_PROBLEMS` where there are so many, but only those of the record where that was found out. */
+/** May exceed `MAX_PROBLEMS`, but only by the issues of the record that passed the limit. */
 export interface InvalidDocument {
   readonly issues: readonly Issue[];
 }
 
 /**
- * Validates what a configuration file says. The work is bounded whatever the document holds: collections are counted before
- * anything looks at their entries, and records are looked at one after the other until enough is wrong.
+ * Validates the content of a configuration file. The work is bounded for any document: collections are counted before their
+ * entries are read, and records are checked one by one until there are problems enough.
  *
- * @param known What the document is applied to, without the records that it removes; names of sources are looked for there
- *   too. Absent where that is not known yet: then any name of a source will do.
+ * @param known The records that the document is applied to, without those it removes; source names are looked up there
+ *   too. Absent where they are not known yet: any source name is then accepted.
  */
 export function validateDocument(value: unknown, known?: KnownRecords): ValidDocument | InvalidDocument {
   const excess = findLimitViolation(value);
@@ -113,7 +113,7 @@ function customIssue(
   return { code: 'custom', path: [...path], message, params, input: undefined };
 }
 
-/** Names and write keys that occur twice. Values of the wrong type are left to the schema. */
+/** Finds names and write keys that occur twice. Values of the wrong type are left to the schema. */
 function* duplicateIssues(
   document: { readonly [key: string]: unknown },
   known?: KnownRecords,
@@ -155,7 +155,7 @@ interface Occurrence {
   readonly path: readonly PropertyKey[];
 }
 
-/** `taken`: texts that were seen before, each with the record that has it. Gets those that are seen here. */
+/** `taken`: the texts seen before, each with its record. The texts seen here are added. */
 function* repeatedTexts(
   found: readonly Occurrence[],
   taken: Map<string, string>,
@@ -169,8 +169,8 @@ function* repeatedTexts(
 }
 
 /**
- * Sources that a destination names and nobody has: nothing would ever arrive from them. A name that the stored destination
- * has already is none: its source may have been removed since.
+ * Finds sources that a destination names and that do not exist: no event would ever arrive from them. A name that the stored
+ * destination already has is accepted: its source may have been removed since.
  */
 export function* unknownSources(
   document: { readonly sources?: unknown; readonly destinations?: unknown },

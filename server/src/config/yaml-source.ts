@@ -16,7 +16,7 @@ import { MAX_DEPTH, MAX_PROBLEMS, TOO_DEEP } from '../model/input-limits.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Replaces references; one that cannot be replaced stays as it is and is told in `faults`. */
+/** Replaces references; one that cannot be replaced stays as it is and is listed in `faults`. */
 function expandReferences(
   written: string,
   env: Environment,
@@ -44,13 +44,13 @@ export interface BracePlaceholders {
   readonly close: string;
 }
 
-/** Characters that Unicode sets aside for use inside a program, and those for private use. */
+/** Unicode's noncharacters, which are reserved for use inside a program, and its private-use characters. */
 const PLACEHOLDER_RANGES: readonly (readonly [from: number, to: number])[] = [
   [0xfdd0, 0xfdef],
   [0xe000, 0xf8ff],
 ];
 
-/** The first two that the file holds neither as they are nor as an escape, so that every text can stand in a file. */
+/** The first two candidates that the file contains neither literally nor as an escape. A file may contain any other text. */
 function choosePlaceholders(text: string): BracePlaceholders {
   const written = new Set(
     Array.from(text.matchAll(PLACEHOLDERS_IN_TEXT), ([, as, digits]) => as ?? fromHex(digits!)),
@@ -66,7 +66,7 @@ function choosePlaceholders(text: string): BracePlaceholders {
   return { open, close };
 }
 
-/** Each of them, and whatever four digits may be the escape of one; they may overlap. */
+/** Matches each candidate, and any four digits that may be the escape of one; matches may overlap. */
 const PLACEHOLDERS_IN_TEXT =
   /(?=([\uFDD0-\uFDEF\uE000-\uF8FF])|(fd[de][0-9a-f]|(?:e[0-9a-f]|f[0-8])[0-9a-f]{2}))/gi;
 
@@ -75,9 +75,9 @@ function fromHex(digits: string): string {
 }
 
 /**
- * Braces end a plain text inside `{…}` and `[…]`, so YAML would refuse `{ token: ${NAME} }`. Until the text is parsed
- * the braces of references are marks; lengths, and with them all positions, stay the same (but for a byte order mark,
- * which no editor counts as a column).
+ * Replaces the braces of references with marks until the text is parsed: braces end a plain text inside `{…}` and `[…]`,
+ * and YAML would refuse `{ token: ${NAME} }`. Lengths and positions stay the same, except after a byte order mark, which no
+ * editor counts as a column.
  */
 function hideBraces(text: string, { open, close }: BracePlaceholders): string {
   return text.replace(/^\uFEFF/, '').replace(/\$\{([^\s{}]*)\}/g, `$$${open}$1${close}`);
@@ -87,7 +87,7 @@ function restoreBraces(text: string, { open, close }: BracePlaceholders): string
   return text.replaceAll(open, '{').replaceAll(close, '}');
 }
 
-/** One thing that is wrong with the configuration, or that deserves a warning. Lines and columns count from 1. */
+/** An error in the configuration, or a warning about it. Lines and columns count from 1. */
 export interface ConfigProblem {
   readonly file?: string;
   readonly line?: number;
@@ -114,7 +114,7 @@ export interface ValueLocation {
 }
 
 export interface ConfigFile {
-  /** What the file says as plain values, references replaced. Empty when the syntax is wrong. */
+  /** The file's content as plain values, references replaced. Empty when the syntax is wrong. */
   readonly value: unknown;
   /** Every value the operator wrote, by its path as `pathText` writes it. */
   readonly places: ReadonlyMap<string, ValueLocation>;
@@ -123,15 +123,15 @@ export interface ConfigFile {
   readonly problems: readonly ConfigProblem[];
 }
 
-/** A file that repeats anchors inside anchors can stand for billions of values; none needs more than this. */
+/** Limits the values of a file: anchors nested in anchors can expand to billions, and no real file needs more than this. */
 const MAX_VALUES = 100_000;
 
-/** Characters of a file. A thousand destinations with all their settings fit into it. */
+/** Length limit of a file, in characters. A thousand destinations with all their settings fit into it. */
 const MAX_FILE_LENGTH = 4 * 1024 * 1024;
 
 interface ReaderState {
   readonly file: string;
-  /** What each alias refers to. */
+  /** The node that each alias refers to. */
   readonly targets: ReadonlyMap<Alias, Node>;
   readonly env: Environment;
   readonly marks: BracePlaceholders;
@@ -139,7 +139,7 @@ interface ReaderState {
   readonly places: Map<string, ValueLocation>;
   readonly unread: Set<string>;
   readonly problems: ConfigProblem[];
-  /** The collections that the value being read stands in: an alias to one of them would never end. */
+  /** The collections around the value being read: an alias to one of them would recurse for ever. */
   readonly open: Set<Node>;
   values: number;
 }
@@ -147,7 +147,7 @@ interface ReaderState {
 /**
  * Reads YAML 1.2 into plain values and remembers where each stands. `${NAME}` in a text reads the environment after
  * parsing, so that a variable's value is always one text and can never add keys; `$${` stands for a literal `${`.
- * spec/contract.md, "Configuration file". Never throws: what is wrong is listed, one more than `MOST_PROBLEMS` at most.
+ * spec/contract.md, "Configuration file". Never throws; lists the problems, one more than `MAX_PROBLEMS` at most.
  */
 export function readConfigFile(file: { path: string; text: string }, env: Environment): ConfigFile {
   const places = new Map<string, ValueLocation>();
@@ -189,16 +189,16 @@ export function readConfigFile(file: { path: string; text: string }, env: Enviro
     values: 0,
   };
   const value = document.contents === null ? {} : readNode(document.contents, [], reading);
-  // A file of comments alone says nothing, which is not a mistake.
+  // A file of comments alone is empty, which is allowed.
   return { value: value === null && reading.values <= 1 ? {} : value, places, unread, problems };
 }
 
-/** What every key of the configuration and most headers look like; somebody's token hardly ever does. */
+/** Matches every key of the configuration and most headers, and hardly ever a token. */
 const KEY_LIKE = /^[A-Za-z_-]{1,40}$/;
 
 /**
- * A path as problems show it. A slip may turn a secret into a key (`{ token S3CRET }`, `{ S3CRET }`), so a key is shown up to
- * where it stops looking like one.
+ * A path as problems show it. A typing mistake may turn a secret into a key (`{ token S3CRET }`, `{ S3CRET }`): a key is
+ * therefore shown only as far as it looks like one.
  */
 export function shownPath(segments: readonly PropertyKey[]): string {
   return pathText(
@@ -210,7 +210,7 @@ export function shownPath(segments: readonly PropertyKey[]): string {
   );
 }
 
-/** One of each line: one mistake makes the parser stumble over the rest of its line as well. */
+/** Keeps one error per line: a single mistake makes the parser report the rest of its line as well. */
 function syntaxProblems(
   faults: readonly YAMLError[],
   problemOf: (fault: YAMLError) => ConfigProblem,
@@ -224,7 +224,7 @@ function syntaxProblems(
   return [...problems.values()];
 }
 
-/** Found in one pass over the document: the parser's own search looks at all that is before an alias, for each of them. */
+/** Resolves all aliases in one pass: the parser's own search walks everything before an alias, once for each alias. */
 function aliasTargets(contents: Node | null): Map<Alias, Node> {
   const anchors = new Map<string, Node>();
   const targets = new Map<Alias, Node>();
@@ -237,7 +237,7 @@ function aliasTargets(contents: Node | null): Map<Alias, Node> {
       if (target !== undefined) targets.set(node, target);
     } else if (isScalar(node) || isMap(node) || isSeq(node)) {
       if (node.anchor !== undefined) anchors.set(node.anchor, node);
-      // Deeper ones are refused.
+      // Deeper levels are refused.
       if (!isScalar(node) && depth <= MAX_DEPTH) for (const item of node.items) look(item, depth + 1);
     }
   };
@@ -265,7 +265,7 @@ function readNode(node: Node, path: readonly PropertyKey[], reading: ReaderState
     return reject(reading, path, at, 'refers to an anchor that is not defined before it');
   if (reading.open.has(target)) return reject(reading, path, at, 'refers to the collection it stands in');
   if (reading.values > MAX_VALUES) {
-    // Said once; the values after it are only left out.
+    // The problem is reported once; the values after it are only left out.
     return reading.values === MAX_VALUES + 1
       ? reject(reading, path, at, `the file stands for more than ${MAX_VALUES} values`)
       : null;
@@ -295,7 +295,7 @@ function readMap(pairs: readonly Pair[], path: readonly PropertyKey[], reading: 
     const inner = [...path, key];
     const first = reading.places.get(pathText(inner))?.key;
     if (first !== undefined) addProblem(reading, inner, at, `is given twice, first in line ${first.line}`);
-    // Not because it could do harm here, but because schema libraries skip it silently.
+    // The key does no harm here, but schema libraries skip it silently.
     else if (key === '__proto__') addProblem(reading, inner, at, 'is not a possible key');
     else if (isNode(pair.value)) entries.set(key, readNode(pair.value, inner, reading, at));
     else {
@@ -326,7 +326,7 @@ function readScalar(
   return text;
 }
 
-/** What the parser says in other words, because its own hold the text it stumbles over, which may be a secret. */
+/** Rewords the parser's messages: its own quote the text in question, which may be a secret. */
 const SYNTAX_MESSAGES: Readonly<Record<string, string>> = {
   TAG_RESOLVE_FAILED: 'a text that begins with ! must stand in quotes',
   BAD_COLLECTION_TYPE: 'a text that begins with ! must stand in quotes',
@@ -334,9 +334,9 @@ const SYNTAX_MESSAGES: Readonly<Record<string, string>> = {
   BAD_DQ_ESCAPE: 'there is no such escape sequence in double quotes',
 };
 
-/** The parser's own words without what follows a colon, which is the text again. */
+/** The parser's message up to the first colon: the quoted text follows it. */
 function syntaxMessage({ code, message }: YAMLError, marks: BracePlaceholders): string {
-  // The parser calls itself for each level.
+  // The parser recurses once per level.
   if (message.includes('call stack')) return TOO_DEEP;
   if (message.includes('multiple documents'))
     return 'must be one YAML document: remove the line with --- or ...';
@@ -344,7 +344,7 @@ function syntaxMessage({ code, message }: YAMLError, marks: BracePlaceholders): 
   return `is not valid YAML: ${words}`;
 }
 
-/** Notes a problem with a value that cannot be used; `null` takes its place. */
+/** Records a problem with an unusable value; `null` takes its place. */
 function reject(reading: ReaderState, path: readonly PropertyKey[], at: LineColumn, message: string): null {
   addProblem(reading, path, at, message);
   reading.unread.add(pathText(path));

@@ -2,18 +2,18 @@ import { readFileSync } from 'node:fs';
 import { DAY, type Duration, type Monotonic, SECOND } from '../../model/time.ts';
 import type { Clock, ClockMark, ClockStep } from '../../ports/clock.ts';
 
-/** Timers of Node hold no more than 2^31 ms, and a longer one fires at once: a longer wait is walked in steps. */
+/** Node's timers hold less than 2^31 ms, and a longer one fires at once: longer waits are split into steps. */
 const MAX_TIMER: Duration = DAY;
 
-/** A smaller difference of the clocks is that of two readings, or of a wall clock that is being slewed. */
+/** Smaller differences come from reading two clocks in turn, or from a wall clock that is being slewed. */
 const STEP: Duration = SECOND;
 
-/** Steps remembered. Of a wall clock that is set more often than this the oldest ones are forgotten. */
+/** Number of remembered steps of the wall clock; the oldest are forgotten first. */
 const MAX_STEPS = 100;
 
 /**
- * The time in which no process ran counts no longer than this: a machine that starts with its clock a year ahead must not
- * end everything that is kept for a time.
+ * Longest downtime that the clock counts: a machine that starts with its clock a year ahead must not end every retention
+ * period.
  */
 const MAX_DOWNTIME: Duration = DAY;
 
@@ -22,10 +22,10 @@ export interface SystemClock extends Clock {
 }
 
 /**
- * The clocks of the machine. Node's timers and `performance.now` run on the monotonic clock of the system, so that
- * setting the wall clock makes nothing wait longer or end sooner. It stands still while the machine sleeps.
+ * The clocks of the machine. Node's timers and `performance.now` run on the monotonic clock of the system: setting the wall
+ * clock lengthens or shortens no wait. The monotonic clock stands still while the machine sleeps.
  *
- * @param last what the process before has left: the monotonic clock goes on from there
+ * @param last the reading that the previous process left: the monotonic clock continues from there
  */
 export function createSystemClock(last?: ClockMark): SystemClock {
   const boot = currentBoot();
@@ -40,7 +40,7 @@ export function createSystemClock(last?: ClockMark): SystemClock {
     steps: () => {
       const ahead = Date.now() - monotonic();
       if (Math.abs(ahead - steps.at(-1)!.ahead) < STEP) return steps;
-      // Once more: the thread may have been stopped between the two readings.
+      // Read again: the thread may have been paused between the two readings.
       const again = Date.now() - monotonic();
       if (Math.abs(again - ahead) < STEP) {
         steps = [...steps.slice(1 - MAX_STEPS), { at: monotonic(), ahead: again }];
@@ -55,7 +55,7 @@ export function createSystemClock(last?: ClockMark): SystemClock {
   };
 }
 
-/** For whatever keeps no monotonic time on disk. */
+/** The clocks for programs that keep no monotonic time on disk. */
 export const systemClock: Clock = createSystemClock();
 
 function after(delay: Duration, wake: () => void): () => void {
@@ -79,8 +79,8 @@ function timeTo(end: number): Duration {
 }
 
 /**
- * How long no process has run. Where the machine has not been started since, its own monotonic clock knows, whatever was
- * done to the wall clock meanwhile; otherwise the wall clock is believed as far as it is believable.
+ * The time since the previous process stopped. If the machine has not restarted since, its monotonic clock gives it, even if
+ * the wall clock was set meanwhile; otherwise the wall clock gives it, within limits.
  */
 export function downtimeSince(last: ClockMark, boot: ClockMark['boot'], now = Date.now()): Monotonic {
   const isSameStart = boot !== undefined && last.boot?.id === boot.id && boot.uptime >= last.boot.uptime;
@@ -93,12 +93,12 @@ function currentBoot(): ClockMark['boot'] {
     const id = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
     return { id, uptime: uptime() };
   } catch {
-    // Only Linux has it.
+    // This file exists only on Linux.
     return undefined;
   }
 }
 
-/** Since the machine was started, without the time it slept. */
+/** The time since the machine started, without the time it slept. */
 function uptime(): Duration {
   return Math.floor(Number(process.hrtime.bigint() / 1_000_000n));
 }

@@ -10,8 +10,8 @@ import type { EventLog, LogQuery, LogSize, PositionPage } from '../../ports/even
 import type { Store } from '../../ports/store.ts';
 
 /**
- * A store as people ask it. Stores keep and compare times of the monotonic clock, so that setting the wall clock ends no
- * window and lets nothing go; people ask by the wall clock, and are shown it.
+ * A store for queries by people. Stores keep and compare times of the monotonic clock: setting the wall clock then ends no
+ * window and deletes nothing. People ask in wall-clock times and are shown wall-clock times.
  */
 export function wallClockStore(store: Store, clock: Clock): Store {
   const { log, queue: backlog, history, deadLetters } = store;
@@ -38,7 +38,7 @@ export function wallClockStore(store: Store, clock: Clock): Store {
   });
 }
 
-/** The same object with other methods in the place of some. */
+/** The same object with some methods replaced. */
 function withReplaced<Whole extends object>(whole: Whole, parts: Partial<Whole>): Whole {
   return new Proxy(whole, {
     get(target, name) {
@@ -80,8 +80,8 @@ function historyOnWallClock(known: EventHistory, clock: Clock): EventHistory {
 }
 
 /**
- * Dead letters by the time at which they were given up. Where the wall clock was set back, those that show a time out of the
- * range but died between others of it are among them.
+ * Dead letters by the time at which they were given up. Where the wall clock was set back, the result may include some that
+ * show a time outside the range: they died between others inside it.
  */
 function deadLettersOnWallClock(deadLetters: DeadLetterQueue, clock: Clock): DeadLetterQueue {
   const within = ({ from = 0, to = Number.MAX_SAFE_INTEGER, ...query }: DeadLetterQuery): DeadLetterQuery => {
@@ -105,7 +105,7 @@ interface RangeSearch {
   readonly clock: Clock;
 }
 
-/** Events by the time of arrival that they show. Where the wall clock was set near that time, each of them is looked at. */
+/** Events by the arrival time that they show. Where the wall clock was set near that time, each event is checked. */
 async function findInRange(log: EventLog, { query, below, clock }: RangeSearch): Promise<PositionPage> {
   const range = monotonicRange(query, clock.steps());
   const found = await log.find({ ...query, ...range.bounds }, below);
@@ -118,12 +118,12 @@ async function findInRange(log: EventLog, { query, below, clock }: RangeSearch):
   return { ...found, positions };
 }
 
-/** A step was noticed at most so much after it happened; and an event may have been under way when the clock was set. */
+/** Tolerance around a step: it is noticed up to this much later, and an event may have been in flight at the time. */
 const STEP_MARGIN = HOUR;
 
 /**
- * Between which monotonic times the events arrived that show a time of arrival in this range. Where the clock was set, there
- * may be several such times, with others between them: then all of it, and it is not exact.
+ * The monotonic range of the events that show an arrival time in this range. Where the clock was set, there may be several
+ * such ranges with others between them: the result then spans them all and is not exact.
  */
 export function monotonicRange(
   { from, to }: { readonly from: Time; readonly to: Time },

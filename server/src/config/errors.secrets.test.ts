@@ -3,7 +3,7 @@ import { checkRecords, loadConfig, readRecords } from './load.ts';
 
 const CORE = 'S3CRETcore';
 
-/** Secrets as people have them, with what YAML stumbles over at their beginning, in them and at their end. */
+/** Realistic secrets, with characters that break YAML at their start, inside and at their end. */
 const SECRETS = [
   ...['', '!', '*', '&', '@', '`', '%', '|', '>', '"', "'", '#', '{', '[', '- ', '? ', ': ', ', ', '$'].map(
     (start) => start + CORE,
@@ -36,7 +36,7 @@ const SETTINGS = (text: string) =>
   `destinations: [{ ${DESTINATION}, settings: { endpoints: [{ url: http://a }], ${text} } }]`;
 const SOURCE = (text: string) => `sources: [{ name: s, ${text} }]`;
 
-/** Where an operator may write a secret, rightly or by a slip; `X` stands for it. */
+/** Places where an operator may write a secret, rightly or by mistake; `X` stands for it. */
 const SHAPES = [
   ...['admin: token X', 'admin: X', 'admin: [X]', 'admin: [{ token: X }]', 'admin: { token: { a: X } }'],
   ...[
@@ -101,7 +101,7 @@ function saidOf(read: () => unknown): string {
 }
 
 describe('a secret in a configuration that cannot be read', () => {
-  it.each(SHAPES)('stands in no message, whatever it is and wherever it was meant: %s', (shape) => {
+  it.each(SHAPES)('appears in no message, in any form and at any place: %s', (shape) => {
     let refused = 0;
     for (const secret of SECRETS) {
       const text = shape.replaceAll('X', () => secret);

@@ -133,8 +133,8 @@ destinations:
   });
 });
 
-describe('more than anybody reads', () => {
-  it('is told by its first twenty problems, and that there are more', () => {
+describe('a long list of problems', () => {
+  it('is cut to the first twenty, and says that there are more', () => {
     const destinations = Array.from({ length: 500 }, () => '  - { u: 1 }').join('\n');
     const file = { path: 'f', text: `destinations:\n${destinations}\n` };
     const loading = () => loadConfig({ file, env: {}, flags: {}, defaults: { host: 'h' } });

@@ -67,8 +67,8 @@ type Path = readonly PropertyKey[];
 const SECRET_PATHS = /(^|\.)(token|database|sharedSecret|signingSecrets|writeKeys|headers)([.[]|$)/;
 
 /**
- * The problems of a configuration, at most the first `MAX_PROBLEMS`. The message has one line per problem, in file order, and
- * says when there are more.
+ * The problems of a configuration, at most the first `MAX_PROBLEMS`. The message has one line per problem, in file order,
+ * and says when there are more.
  */
 export class ConfigError extends Error {
   readonly problems: readonly ConfigProblem[];
@@ -113,7 +113,7 @@ export function problemsOfIssues(
     if (file.unread.has(text)) continue;
     const place = nearestLocation(path, file);
     const spot = atKey ? (place?.key ?? place?.at) : place?.at;
-    // Of one with more in it than a key has, the rest is left out in any case.
+    // A key that `shownPath` has cut needs no hiding.
     const isHidden = isBare && shownPath(path) === text;
     const shown = shownPath(isHidden ? path.with(-1, '…') : path);
     // Two checks of one value may report the same problem.
@@ -222,7 +222,7 @@ function knownKeysAt(path: Path): string[] {
   return Object.keys(schema?.properties ?? {});
 }
 
-/** The place of a value, or of the innermost thing around it that the file holds. */
+/** The place of a value, or of the innermost value around it that the file has. */
 function nearestLocation(path: Path, file: ConfigFile): ValueLocation | undefined {
   for (let length = path.length; length >= 0; length--) {
     const place = file.places.get(pathText(path.slice(0, length)));
@@ -238,7 +238,7 @@ function valueAt(value: unknown, path: Path): unknown {
   }, value);
 }
 
-/** One line for the operator about a path as `pathText` writes it, with the place of the innermost thing there that the file holds. */
+/** One line for the operator about a path as `pathText` writes it, with the place of its innermost part in the file. */
 export function formatProblemAt(
   path: string,
   message: string,

@@ -9,7 +9,7 @@ import { type ExportedRecords, formatConfig } from './export.ts';
 import { type Config, checkRecords, loadConfig } from './load.ts';
 import { readConfigFile } from './yaml-source.ts';
 
-/** As the control API shows it. */
+/** A document as the control API shows it. */
 const CRM: JsonObject = {
   name: 'crm',
   type: 'webhooks',
@@ -105,14 +105,14 @@ destinations:
     for (const variable of variables) expect(variable).toMatch(/^[A-Z_][A-Z0-9_]*$/);
     expect(variables).toContain('UND_SECRET');
     expect(variables).toContain('_1A_B_SIGNING_SECRET_1');
-    // Whoever set CRM_SECRET for one of three is told that it is not read, and none gets the secret of another.
+    // An operator who set CRM_SECRET for one of three learns that it is not read; none gets the secret of another.
     expect(variables).not.toContain('CRM_SECRET');
     expect(variables.filter((name) => /^CRM_SECRET_[0-9A-F]{8}$/.test(name))).toHaveLength(3);
     const alone = formatConfig({ sources: [], destinations: [named('crm'), named('other')] });
     expect(variablesIn(alone)).toContain('CRM_SECRET');
   });
 
-  it('says what the records say, whatever their texts are: 1,000 configurations', () => {
+  it('reads back as the same records for any texts: 1,000 configurations', () => {
     fc.assert(
       fc.property(randomRecords, (document) => {
         const records = checkRecords(document);
@@ -138,7 +138,7 @@ destinations:
   });
 });
 
-/** What a start with this file has. */
+/** The records that a start with this file loads. */
 function read(text: string, env: Readonly<Record<string, string>> = {}) {
   const inputs = { env, flags: {}, defaults: { host: '127.0.0.1' } };
   const { config } = loadConfig({ ...inputs, file: { path: 'f', text } });
@@ -150,7 +150,7 @@ function variablesIn(text: string): string[] {
   return [...text.matchAll(/^# {3}(\w+) /gm)].map(([, name]) => name!);
 }
 
-/** As the control API answers. */
+/** The answer of the control API. */
 function shown({ sources, destinations }: Pick<Config, 'sources' | 'destinations'>): ExportedRecords {
   return {
     sources: sources.map(sourceView).map(toJson),

@@ -4,7 +4,7 @@ import { hasMaskedValue, mapQueryValues } from '../model/secrets.ts';
 import { visibleJson } from '../model/visible-text.ts';
 import { pathText } from './yaml-source.ts';
 
-/** A secret that is to get the name of a variable: its destination, and where it stands in there. */
+/** A secret that needs a variable name: its destination, and its place in the destination. */
 export interface SecretLocation {
   readonly destination: string;
   /**
@@ -14,14 +14,14 @@ export interface SecretLocation {
   readonly path: readonly (string | number)[];
 }
 
-/** Characters of a digest at the end of a name that would not be unique without; more where even that is not enough. */
+/** Length of the digest that makes a name unique; longer where that is not enough. */
 const MIN_DIGEST = 8;
 
 /**
  * The names of environment variables for secrets, in the order given: `CRM_SECRET`, `CRM_SIGNING_SECRET_1`,
- * `CRM_HEADER_1_AUTHORIZATION`, `CRM_QUERY_1_TOKEN`. No two are the same, and each depends on its own place alone, except that places whose
- * names would be the same all get a digest at the end. A number would be shorter, but a destination added later could
- * then take over a variable, and with it a secret, of another.
+ * `CRM_HEADER_1_AUTHORIZATION`, `CRM_QUERY_1_TOKEN`. Names are unique. Each depends on its own place alone, except that
+ * places with equal names all get a digest at the end. A number would be shorter, but a destination added later could then
+ * take over the variable of another, and its secret with it.
  */
 function variableNames(places: readonly SecretLocation[]): string[] {
   const plain = places.map(plainName);
@@ -66,7 +66,7 @@ export interface ExportedRecords {
   readonly destinations: readonly JsonObject[];
 }
 
-/** A list of short texts that fits in here stands on one line. */
+/** A list of short texts is written on one line up to this length. */
 const WIDTH = 100;
 
 /** Matches texts that need no quotes anywhere in YAML, not even in a list on one line. */

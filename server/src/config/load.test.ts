@@ -220,7 +220,7 @@ destinations:
 });
 
 describe('an admin token of fewer than 16 characters', () => {
-  it('is refused where others can reach the server, by the name of whoever gave it, and never said', () => {
+  it('is refused where others can reach the server, by the name of its key, variable or flag, and never quoted', () => {
     const message = 'must have at least 16 characters where the server listens on';
     const open = { defaults: { host: '0.0.0.0' } };
     expect(refusal('admin: { token: fifteen-letters }', open)).toEqual([

@@ -18,7 +18,7 @@ export { type ExportedRecords, formatConfig } from './export.ts';
 export { type FileRecords, readRecords } from './records.ts';
 
 /**
- * The settings of one start, every default filled in: durations in milliseconds, sizes in bytes, paths relative to the working
+ * The settings of one start, with all defaults: durations in milliseconds, sizes in bytes, paths relative to the working
  * directory. `configFileSchema` describes each key. spec/contract.md, "Configuration file".
  */
 export type Config = Readonly<z.output<typeof configFileSchema>> & { readonly host: string };
@@ -26,21 +26,21 @@ export type Config = Readonly<z.output<typeof configFileSchema>> & { readonly ho
 export interface ConfigInputs {
   readonly file?: { readonly path: string; readonly text: string };
   readonly env: Environment;
-  /** As typed: checked here like everything else. */
+  /** The value as typed; checked here like all others. */
   readonly flags: Partial<Readonly<Record<'host' | 'data' | 'log', string> & { port: number }>>;
-  /** What depends on the verb: `dev` listens on loopback, `start` on every address. */
+  /** Defaults that depend on the verb: `dev` listens on loopback, `start` on every address. */
   readonly defaults: { readonly host: string };
 }
 
 export interface LoadedConfig {
   readonly config: Config;
-  /** One line each, for the operator; nothing that keeps the server from starting. */
+  /** Warnings for the operator, one line each; none keeps the server from starting. */
   readonly warnings: readonly string[];
   /** One line for the operator about a value by its path, with its place in the file. */
   readonly lineAt: (path: string, message: string) => string;
 }
 
-/** What this version accepts, so that a file can be written for good, but does not act on yet. */
+/** Keys that this version accepts but does not act on yet: files can already contain them. */
 const WITHOUT_EFFECT: readonly { path: string; because: string }[] = [
   { path: 'database', because: 'events are kept by the embedded engine in the folder that data names' },
 ];
@@ -57,8 +57,8 @@ const ENVIRONMENT_VARIABLES = {
 type Overrides = { [Key in keyof typeof SHARED_KEYS]?: z.output<(typeof SHARED_KEYS)[Key]> };
 
 /**
- * Puts file, environment and flags together, the later over the earlier, and validates all of each: a wrong value is
- * refused even where another one hides it. Throws a `ConfigError` with every problem there is.
+ * Merges file, environment and flags, the later over the earlier, and validates each of them whole: an invalid value is
+ * refused even where another one overrides it. Throws a `ConfigError` with the problems.
  */
 export function loadConfig(inputs: ConfigInputs): LoadedConfig {
   const path = inputs.file?.path ?? '';
@@ -103,7 +103,7 @@ function portProblem({ port, admin }: Config, file: NamedFile): ConfigProblem | 
   return { file: file.path, ...file.places.get('admin.port')?.at, path: 'admin.port', message };
 }
 
-/** What anybody can reach, somebody tries tokens at. */
+/** Shortest token, in characters, on an address that others can reach: a shorter one could be guessed by trial. */
 const MIN_TOKEN_LENGTH = 16;
 
 function tokenProblem(
@@ -132,7 +132,7 @@ function readEnvironment(env: Environment): OverrideResult {
   for (const [variable, key] of Object.entries(ENVIRONMENT_VARIABLES)) {
     const text = env[variable];
     if (text === undefined) continue;
-    // The only number among them; anything that is not one stays text, which the rule refuses.
+    // The only number among the shared keys; other input stays text, which the rule refuses.
     const value = key === 'port' && /^\d{1,9}$/.test(text) ? Number(text) : text;
     const checked = checkOverride(key, value, variable);
     if ('problem' in checked) problems.push(checked.problem);
@@ -181,13 +181,16 @@ function warningsOf(config: Config, file: ConfigFile, filePath: string): string[
   return inFileOrder(warnings).map(formatProblem);
 }
 
-/** Paths are those of the file, without places in it. `isCut`: there are more. */
+/** Paths refer to the file, without line numbers. `isCut`: there are more problems. */
 export interface RecordProblems {
   readonly faults: readonly { readonly path: string; readonly message: string }[];
   readonly isCut: boolean;
 }
 
-/** Checks sources and destinations as the configuration file is checked, beside the records that a server has and keeps, if any. */
+/**
+ * Checks sources and destinations by the rules of the configuration file, beside the records that a server has and keeps, if
+ * any.
+ */
 export function checkRecords(
   document: { readonly sources: readonly object[]; readonly destinations: readonly object[] },
   known?: KnownRecords,

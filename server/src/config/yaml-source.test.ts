@@ -47,7 +47,7 @@ describe('the syntax of the file', () => {
     expect(problems('- a\n"s3cr3t"\n').join()).not.toContain('s3cr3t');
   });
 
-  it('knows every line that is wrong, each once', () => {
+  it('reports every wrong line once', () => {
     expect(problems('a:\n\tb: 1\nc:\n\td: 2\n').map((line) => line.slice(0, 3))).toEqual(['2:1', '4:1']);
   });
 });
@@ -109,7 +109,7 @@ describe('references to the environment', () => {
     expect([...file.unread]).toEqual(['b.c', 'b.d']);
   });
 
-  it('do not find what every object has', () => {
+  it('do not find the properties that every object inherits', () => {
     expect(problems('a: ${constructor}')).toEqual([
       '1:4 a: reads ${constructor}, but the environment variable constructor is not set',
     ]);
@@ -212,7 +212,7 @@ describe('a file that is too much', () => {
     ]);
   });
 
-  it('is told by its first problems', () => {
+  it('is reported by its first problems', () => {
     expect(problems(`a:\n${'\tb: 1\n'.repeat(1000)}`)).toHaveLength(21);
     expect(problems(`a:\n${'  - ${X}\n'.repeat(1000)}`)).toHaveLength(21);
   });

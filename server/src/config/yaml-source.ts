@@ -92,7 +92,10 @@ export interface ConfigProblem {
   readonly file?: string;
   readonly line?: number;
   readonly column?: number;
-  /** `destinations[0].settings.endpoints[0].url` as `shownPath` writes it, a variable's name, or a flag; empty for the file as a whole. */
+  /**
+   * A path as `shownPath` writes it (`destinations[0].settings.endpoints[0].url`), a variable's name, or a flag; empty for
+   * the file as a whole.
+   */
   readonly path: string;
   readonly message: string;
 }

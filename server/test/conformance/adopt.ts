@@ -20,7 +20,7 @@ import {
   settle,
 } from './holdings.ts';
 
-/** ports/delivery-queue.ts: `adopt`. ports/store.ts: `stop`. */
+/** ports/delivery-queue.ts: `recoverOrphans`. ports/store.ts: `stop`. */
 export function adoptConformance(subject: Subject): void {
   describe('adopt', () => {
     parks(subject);

@@ -114,7 +114,7 @@ function oneCommit(subject: Subject): void {
       () => {
         answered = true;
       },
-      // Whether the caller hears of the crash as an error is not the question here.
+      // This test does not ask whether the caller gets an error for the crash.
       () => undefined,
     );
     await subject.restart();
@@ -175,7 +175,7 @@ function sameBatch(subject: Subject): void {
   it('still knows a batch after a crash', async () => {
     const first = await subject.store.log.append(mixedBatch());
     await subject.restart();
-    // The sets of the first answer are nobody's any more; where the events are has not changed.
+    // The sets of the first answer have no holder any more; the positions of the events have not changed.
     expect((await subject.store.log.append(mixedBatch())).positions).toEqual(first.positions);
     await expectMixedBatchCounted(subject);
   });

@@ -44,7 +44,7 @@ export function events(count: number, prefix = 'm', source = SITE): NewEvent[] {
   return Array.from({ length: count }, (_, index) => event(`${prefix}${index}`, source));
 }
 
-/** A batch of these events, received at `START`, owed to nobody, unless `parts` say otherwise. */
+/** A batch of these events, received at `START` and owed to no destination unless `parts` says otherwise. */
 export function batch(of: readonly NewEvent[], parts: Partial<Omit<Batch, 'events'>> = {}): Batch {
   return {
     id: randomUUID(),
@@ -57,7 +57,7 @@ export function batch(of: readonly NewEvent[], parts: Partial<Omit<Batch, 'event
   };
 }
 
-/** A batch all of which one destination is to get. */
+/** A batch that is owed whole to one destination. */
 export function owedBatch(
   of: readonly NewEvent[],
   state: OwedEvents['state'],
@@ -87,7 +87,7 @@ function firstIndexes(count: number): readonly number[] {
   return Array.from({ length: count }, (_, index) => index);
 }
 
-/** What the parser counts when every call becomes an event of the batch. */
+/** The parser's counts when every call becomes an event of the batch. */
 function callsOf(of: readonly NewEvent[]): readonly CallCounts[] {
   const calls = new Map<number, number>();
   for (const { source } of of) calls.set(source, (calls.get(source) ?? 0) + 1);

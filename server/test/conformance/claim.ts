@@ -20,7 +20,7 @@ import {
   settle,
 } from './holdings.ts';
 
-/** ports/delivery-queue.ts: `claim` and `lanes`. */
+/** ports/delivery-queue.ts: `claim` and `stats`. */
 export function claimConformance(subject: Subject): void {
   describe('claim', () => {
     handsOut(subject);
@@ -319,7 +319,7 @@ function lanes(subject: Subject): void {
     await log.append(owedBatch(events(1, 'a'), 'parked'));
     await log.append(owedBatch(events(2, 'b'), 'parked', { receivedAt: START + MINUTE }));
     const claimed = await claim(subject.store, MUCH_LATER);
-    // All three fail and wait together, whatever sets they were in.
+    // All three fail and wait together, regardless of their sets.
     await settle(
       subject.store,
       claimed.map((one) => retried(one, MUCH_LATER + HOUR)),

@@ -28,7 +28,7 @@ import { keepUp } from './upkeep.ts';
 const NOW: Time = START + HOUR;
 const OF_CRM: DeadLetterQuery = { destinations: [CRM] };
 
-/** Page by page. */
+/** Reads page by page. */
 export async function allDead(
   store: Store,
   query: DeadLetterQuery = OF_CRM,
@@ -45,7 +45,7 @@ export async function allDead(
   return letters;
 }
 
-/** Slice by slice. */
+/** Works slice by slice. */
 export async function reviveAll(store: Store, query: DeadLetterQuery = OF_CRM, now = NOW): Promise<number> {
   let revived = 0;
   let from: string | undefined;

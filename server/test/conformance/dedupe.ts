@@ -47,7 +47,7 @@ async function repeats({ store }: Subject, of: readonly NewEvent[], receivedAt: 
   return duplicatesOf(await store.log.append(batch(of, { receivedAt })));
 }
 
-/** The same event, saying where its ids stand in its bytes. */
+/** The same event, with the places of its ids in its bytes. */
 function inPlace({ source, messageId, userId, json }: NewEvent): NewEvent {
   const bytes = Buffer.from(json);
   const placeOf = (field: string, id: string) => bytes.indexOf(`"${field}":"${id}"`) + field.length + 4;
@@ -141,7 +141,7 @@ function keepsApart(subject: Subject): void {
   });
 
   it('keeps messageIds apart that differ only in half a surrogate pair', async () => {
-    // UTF-8 cannot say these: an adapter that hashes or stores its bytes must not take one for the other.
+    // UTF-8 cannot encode these: an adapter that hashes or stores bytes must still tell them apart.
     const of = [event('a\ud800'), event('a\ud801'), event('a\ufffd')];
     expect(await repeats(subject, of)).toEqual([]);
   });

@@ -104,7 +104,7 @@ function makesGaps(subject: Subject): void {
   });
 }
 
-/** `CRM` is owed everything by turns held, parked and waiting; `WAREHOUSE` has it parked. Resolves to what is held. */
+/** For `CRM`, every event is in turn held, parked or waiting; for `WAREHOUSE`, all are parked. Resolves to the held ones. */
 async function oweEverything(store: Store): Promise<Holding[]> {
   const held = owedBatch(byTurns(9, 'h'), 'held');
   const waiting = owedBatch(byTurns(9, 'w'), 'held');
@@ -225,7 +225,7 @@ function takesOut(subject: Subject): void {
     const counts = await countsOfDestination(subject.store, CRM);
     expect(counts).toMatchObject({ owed: 5000, delivered: 1250, erased: 2500, pending: 1250 });
     expect(balanceOf(counts)).toBe(0);
-    // Whatever came first, the claim or the erasure: what is left is owed, and it has its events.
+    // In either order of claim and erasure, the remaining deliveries are owed and have their events.
     const left = await claim(subject.store, START);
     const { deliveries } = claimed;
     const held = [...deliveries, ...left];

@@ -22,7 +22,7 @@ import {
 
 const OVER = 'retry_window_over';
 
-/** Slice after slice, until nothing is left to bury; resolves to how many were. */
+/** Expires slice after slice until no delivery is left to expire; resolves to their number. */
 async function expireAll(store: Store, before: Time, destination = CRM): Promise<number> {
   let buried = 0;
   for (;;) {
@@ -176,7 +176,7 @@ function takesApart(subject: Subject): void {
       holdings.map((one, n) => retried(one, START + 1, { firstFailedAt: START + n * HOUR })),
     );
     const [first] = await claim(subject.store, START + MINUTE, 1);
-    // Whichever it was: of the two left, those that failed within the first half hour go.
+    // In either case, of the two left, those that failed within the first half hour expire.
     const before = START + HOUR / 2;
     const isOld = (first!.delivery.firstFailedAt ?? 0) < before;
     expect(await expireAll(subject.store, before)).toBe(isOld ? 0 : 1);
@@ -199,7 +199,7 @@ function takesApart(subject: Subject): void {
   });
 
   it('goes on behind sets in which nothing is old any more', async () => {
-    // Of each of many sets the old delivery is delivered; behind them stands one that is old.
+    // The old delivery of each of many sets is delivered; an old one waits behind them.
     const count = 80;
     const holdings: Awaited<ReturnType<typeof hold>> = [];
     for (let n = 0; n < count; n++) {

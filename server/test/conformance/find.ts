@@ -59,7 +59,7 @@ function findsBy(subject: Subject): void {
     const { store } = subject;
     const times = [START, START + 1, START + 2, START + HOUR, START + 2 * HOUR];
     const at = new Map<Time, readonly Position[]>();
-    // What the client says of the time is another matter.
+    // The client's own timestamp plays no part.
     const stamped = { timestamp: new Date(START + 2).toISOString() };
     for (const time of times) {
       at.set(time, await write(store, [event(`a${time}`, SITE, stamped), event(`b${time}`)], time));
@@ -89,7 +89,7 @@ function findsBy(subject: Subject): void {
   });
 }
 
-/** Every event that is like a query, however it is written; what else is found is the adapter's choice. */
+/** All events that match a query in any spelling; an adapter may find more. */
 function findsLike(subject: Subject): void {
   const names = ['Order Placed', 'Order "x" \\ \u00fc \u2028', 'Order\ud83d\ude00', 'Refund', 'event'];
   const kinds = names.flatMap((name, n) => [
@@ -260,7 +260,7 @@ function findsStill(subject: Subject): void {
   });
 }
 
-/** Compares the answers with what a look at everything written would give. */
+/** Compares the answers with a full scan of all events written. */
 async function expectFound(store: Store, written: readonly Written[]): Promise<void> {
   const where = (is: (one: Written) => boolean) =>
     written

@@ -5,7 +5,7 @@ import type { Time } from '../../src/model/time.ts';
 import type { QueueStats } from '../../src/ports/delivery-queue.ts';
 import type { Store } from '../../src/ports/store.ts';
 
-/** How the suite gets at the adapter under test. The dedupe window must be its default, 24 hours. */
+/** The suite's access to the adapter under test. The dedupe window must be its default, 24 hours. */
 export interface StoreHarness {
   /** An empty store. Several may be open at the same time. */
   open(): Promise<Store>;
@@ -29,9 +29,9 @@ export const START: Time = Date.UTC(2026, 0, 1, 12);
 /** The store of the test that runs now. */
 export interface Subject {
   readonly store: Store;
-  /** The machine dies and starts again. What was held is not adopted yet. Resolves to the store of before. */
+  /** Simulates a crash and a new start, without adopting the held deliveries. Resolves to the previous store. */
   crash(): Promise<Store>;
-  /** The same, and the backlog is adopted. Resolves to how many deliveries were parked by that. */
+  /** The same, and then adopts the backlog. Resolves to the number of deliveries parked by that. */
   restart(): Promise<number>;
 }
 
@@ -73,7 +73,7 @@ export function openForEach(harness: StoreHarness): Subject {
   };
 }
 
-/** Nothing lost, nothing counted twice: model/ledger.ts, and `pending` is what the lanes hold. */
+/** Nothing lost, nothing counted twice: model/ledger.ts, and `pending` equals the queue's statistics. */
 export async function expectBalanced(store: Store): Promise<void> {
   const ledger = await store.queue.ledger();
   for (const [id, counts] of ledger.sources) {

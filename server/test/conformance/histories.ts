@@ -6,9 +6,9 @@ import { batch, event, owed, skipped } from './batches.ts';
 import { START } from './harness.ts';
 
 /**
- * Everything in a history happens on the hour of a slot, and retries are due a millisecond after one. A history is short
- * enough for a sixteenth of it to be less than a slot: so an adapter that rounds due times up, by whatever clock,
- * still hands out in the same slots as one that does not.
+ * Every step of a history happens at the start of a slot, and retries are due a millisecond after one. A sixteenth of a
+ * history is shorter than a slot: an adapter that rounds due times up, by any clock, still hands out deliveries in the same
+ * slots as one that does not.
  */
 export const SLOT = 3 * HOUR;
 const LAST_SLOT = 12;
@@ -17,7 +17,7 @@ export const END: Time = START + 16 * SLOT;
 
 export const DESTINATIONS = [1, 2, 3] as const;
 
-/** What a destination has to do with an event. */
+/** The part that a destination has in an event. */
 type Fate = 'held' | 'parked' | 'skipped' | 'unplanned';
 
 export type Way =
@@ -38,7 +38,7 @@ export type Step =
     }
   | { readonly kind: 'append again' }
   | { readonly kind: 'claim'; readonly destination: number }
-  /** `nth` of what is held, round and round; `twice` sends the same results once more. */
+  /** `nth`: index into the held deliveries, modulo their number; `twice` sends the same results once more. */
   | {
       readonly kind: 'settle';
       readonly results: readonly { readonly nth: number; readonly way: Way }[];
@@ -46,10 +46,10 @@ export type Step =
     }
   | { readonly kind: 'find'; readonly what: 'user' | 'messageId' | 'slot'; readonly nth: number }
   | { readonly kind: 'revive'; readonly destination: number; readonly reason: string | undefined }
-  /** What arrived in a slot, to a destination once more. */
+  /** Replays the events that arrived in a slot to a destination. */
   | { readonly kind: 'owe'; readonly destination: number; readonly nth: number }
   | { readonly kind: 'erase'; readonly user: string }
-  /** Upkeep that lets go of nothing: it must not be seen. */
+  /** Upkeep that deletes nothing and must have no visible effect. */
   | { readonly kind: 'upkeep' }
   | { readonly kind: 'pass'; readonly slots: number }
   | { readonly kind: 'restart' };
@@ -58,7 +58,7 @@ export type Step =
 export interface Moment {
   readonly now: Time;
   readonly step: Step;
-  /** What is appended, or appended again. */
+  /** The batch that is appended, or appended again. */
   readonly batch?: Batch;
 }
 

@@ -19,7 +19,7 @@ export interface Holding extends HeldDelivery {
   readonly destination: number;
 }
 
-/** What the caller of `append` now holds, by the answer: one holding per held delivery, in the batch's order. */
+/** The holdings of the caller of `append`, from its answer: one per held delivery, in the batch's order. */
 export function heldFrom(batch: Batch, answer: AppendResult): Holding[] {
   return batch.owed.flatMap(({ destination, indexes }, place) => {
     const set = answer.held[place];
@@ -70,13 +70,13 @@ export function dead(holding: Holding, reason = 'status_400'): DeliveryResult {
   return result(holding, { kind: 'dead', reason });
 }
 
-/** Failed one more time, to be tried again at `at`; `next` overrides what its next round knows. */
+/** A delivery that failed once more, to be retried at `at`; `next` overrides the state for its next round. */
 export function retried(holding: Holding, at: Time, next: Partial<Delivery> = {}): DeliveryResult {
   const { position, rounds } = holding.delivery;
   return result(holding, { kind: 'retry', at, next: { position, rounds: rounds + 1, ...next } });
 }
 
-/** Not tried after all: as it was, to be claimed again at `at`. */
+/** A delivery that was not tried: unchanged, to be claimed again at `at`. */
 export function handedBack(holding: Holding, at: Time): DeliveryResult {
   return { ...result(holding, { kind: 'retry', at, next: holding.delivery }), attempts: [] };
 }
@@ -111,7 +111,7 @@ function latenessOf(delay: Duration): Duration {
   return Math.max(SECOND, Math.ceil(delay / 16));
 }
 
-/** The lane of one destination; zeros when nothing is pending for it. */
+/** The queue statistics of one destination; zeros when nothing is pending for it. */
 export async function laneOf(store: Store, destination = CRM): Promise<QueueStats> {
   const lanes = await store.queue.stats();
   return (

@@ -5,7 +5,7 @@ import type { Subject } from './harness.ts';
 import { expectBalanced, START } from './harness.ts';
 import { claim, dead, delivered, hold, park, retried, settle } from './holdings.ts';
 
-/** model/ledger.ts and `Backlog.ledger`. That it balances is checked after every test of the suite. */
+/** model/ledger.ts and `DeliveryQueue.ledger`. Its balance is checked after every test of the suite. */
 export function ledgerConformance(subject: Subject): void {
   describe('ledger', () => {
     it('is empty in a new store', async () => {

@@ -16,27 +16,27 @@ import { FOR_EVER, findAll, keepUp } from './upkeep.ts';
 export interface Life {
   store: Store;
   readonly reopen: (store: Store) => Promise<Store>;
-  /** What the process holds, by destination and event: positions mean nothing to another store. */
+  /** The held deliveries, by destination and event: positions mean nothing to another store. */
   readonly held: Map<string, Holding>;
   readonly answers: Map<string, readonly (Position | undefined)[]>;
   /** How often something was owed once more. */
   origins: number;
 }
 
-/** What can be seen of a store from outside, in words that are the same for every adapter. */
+/** The visible state of a store, in words that are the same for every adapter. */
 export type Sight = Readonly<Record<string, unknown>>;
 
 export function begin(store: Store, reopen: Life['reopen']): Life {
   return { store, reopen, held: new Map(), answers: new Map(), origins: 0 };
 }
 
-/** Lives through one moment; resolves to what it came to and to the books afterwards. */
+/** Plays one step; resolves to its result and to the books afterwards. */
 export async function live(life: Life, moment: Moment): Promise<Sight> {
   const outcome = await act(life, moment);
   return { outcome, books: await booksOf(life.store, moment.now) };
 }
 
-/** Delivers everything that is left; nothing may be missing then. */
+/** Delivers all remaining events; none may be missing then. */
 export async function drain(life: Life): Promise<Sight> {
   for (const destination of DESTINATIONS) await claimAll(life, destination, END);
   const { ignored } = await life.store.queue.settle([...life.held.values()].map(delivered));
@@ -80,7 +80,7 @@ async function append(life: Life, batch: Batch): Promise<unknown> {
   return { duplicates: duplicatesOf(answer), held: answer.held.map((set) => set !== undefined) };
 }
 
-/** Everything that is due: which of equally due deliveries come first is the adapter's choice. */
+/** Claims all due deliveries: the adapter chooses the order among equally due ones. */
 async function claimAll(life: Life, destination: number, now: Time): Promise<unknown> {
   const { deliveries, nextDueAt } = await life.store.queue.claim(destination, ALL, now);
   const names = await hold(
@@ -97,8 +97,8 @@ async function claimAll(life: Life, destination: number, now: Time): Promise<unk
 }
 
 /**
- * Notes what the process now holds, by name. Dead letters of erased events can be owed again and have no name any more: one
- * is like the other, so they are counted.
+ * Records the held deliveries by name. Dead letters of erased events can be owed again but have no name any more: they are
+ * all alike and only counted.
  */
 async function hold(life: Life, holdings: readonly Holding[]): Promise<string[]> {
   const names = await namesAt(
@@ -115,7 +115,7 @@ async function hold(life: Life, holdings: readonly Holding[]): Promise<string[]>
   });
 }
 
-/** What an event is called in every store. */
+/** The name of an event in every store. */
 const GONE = 'gone';
 
 async function namesAt(store: Store, positions: readonly Position[]): Promise<string[]> {
@@ -150,7 +150,7 @@ function resultOf(holding: Holding, way: Way, now: Time): DeliveryResult {
   return retried(holding, now + way.slots * SLOT + 1, { ...next, ...mask });
 }
 
-/** With a slice that was owed before, which changes nothing. */
+/** Enqueues a replay, and then a slice that was enqueued before, which changes nothing. */
 async function owe(
   life: Life,
   { destination, nth }: Extract<Step, { kind: 'owe' }>,
@@ -189,7 +189,7 @@ async function find(
   };
 }
 
-/** Also what is dead then, in an order of our own: what died together may be listed in any. */
+/** Adds the dead letters, sorted here: an adapter may list those that died together in any order. */
 async function revive(
   { store }: Life,
   { destination, reason }: Extract<Step, { kind: 'revive' }>,
@@ -205,7 +205,7 @@ async function revive(
   return { revived, dead: letters.map(({ reason, at }, nth) => `${names[nth]}: ${reason} at ${at}`).sort() };
 }
 
-/** Of an event that is owed to one destination several times: which of them is told of is the adapter's choice. */
+/** For an event owed to one destination several times, the adapter chooses which delivery it reports. */
 function withoutChoice({ deliveries, skipped }: ReturnType<typeof told>): unknown {
   const ends = deliveries?.map(({ destination, attempts, state }) => ({
     ...{ destination, attempts, isPending: state === 'pending' || state === 'retrying' },
@@ -222,7 +222,7 @@ function told(history: EventHistory | undefined, now: Time) {
   return { deliveries, skipped: history?.skipped };
 }
 
-/** What was in hand of the erased events is in nobody's hand any more: its results change nothing. */
+/** Drops the held deliveries of erased events: they have no holder any more, and their results change nothing. */
 async function erase(life: Life, user: string): Promise<unknown> {
   const events = await life.store.log.erase(user);
   const held = [...life.held];
@@ -264,7 +264,7 @@ function counted(entries: Iterable<readonly [number, object]>): Sight {
   return Object.fromEntries([...entries].filter(([, counts]) => Object.values(counts).some(isAnything)));
 }
 
-/** In which slot it will be handed out: two adapters may round differently, but not across slots. */
+/** The slot in which a delivery is handed out: two adapters may round differently, but not across slots. */
 function slotOf(dueAt: Time | undefined, now: Time): string | undefined {
   if (dueAt === undefined) return undefined;
   return dueAt <= now ? 'now' : `slot ${Math.ceil((dueAt - START) / SLOT)}`;

@@ -29,7 +29,7 @@ import { A_WEEK, eventsOf, FOR_EVER, keepUp, write, writeSingly } from './upkeep
 const NOW = START + HOUR;
 const END = Number.MAX_SAFE_INTEGER;
 
-/** ports/delivery-queue.ts: `owe`, and what goes by it. */
+/** ports/delivery-queue.ts: `enqueue`, and the parts that depend on it. */
 export function oweConformance(subject: Subject): void {
   describe('owe', () => {
     slices(subject);
@@ -232,7 +232,7 @@ function histories(subject: Subject): void {
     await subject.store.queue.enqueue(again([position]));
     expect(await state()).toMatchObject([{ destination: CRM, state: 'pending' }]);
     await settle(subject.store, (await claim(subject.store, NOW)).map(delivered));
-    // Its first delivery is a dead letter still.
+    // Its first delivery is still a dead letter.
     expect(await state()).toMatchObject([{ state: 'dead', reason: 'status_400', attempts: [{}, {}] }]);
     expect(await reviveAll(subject.store)).toBe(1);
   });

@@ -10,7 +10,7 @@ import { claim, dead, delivered, hold, MUCH_LATER, park, retried, settle } from 
 
 const OF_CRM: PendingQuery = { destinations: [CRM] };
 
-/** Page by page. */
+/** Reads page by page. */
 async function allPending(store: Store, query: PendingQuery = OF_CRM, max = 100): Promise<Position[]> {
   const positions: Position[] = [];
   let below: Position | undefined;
@@ -23,7 +23,7 @@ async function allPending(store: Store, query: PendingQuery = OF_CRM, max = 100)
   return positions;
 }
 
-/** Compares with what the history says of every single event. */
+/** Compares with the history of every single event. */
 async function expectPending(store: Store, all: readonly Position[], destinations: readonly number[]) {
   const histories = await store.history.read(all);
   const where = (states: readonly string[]) =>

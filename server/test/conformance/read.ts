@@ -60,7 +60,7 @@ export function readConformance(subject: Subject): void {
       const before = await idsAt(subject.store, given);
       expect(new Set(before).size).toBe(2500);
       await subject.restart();
-      // Every 7th, round and round: neighbours in the log are far apart in the question.
+      // Takes every 7th event, modulo the length: neighbours in the log are far apart in the request.
       const order = given.map((_, n) => (n * 7) % given.length);
       const asked = order.map((n) => given[n]!);
       expect(await idsAt(subject.store, asked)).toEqual(order.map((n) => before[n]));

@@ -20,7 +20,7 @@ import {
   settle,
 } from './holdings.ts';
 
-/** ports/delivery-queue.ts: `release`. */
+/** ports/delivery-queue.ts: `makeDue`. */
 export function releaseConformance(subject: Subject): void {
   describe('release', () => {
     it('makes due what waits for its next try, however long that would have been, and counts it', async () => {
@@ -38,7 +38,7 @@ export function releaseConformance(subject: Subject): void {
     it('makes due again what was handed back untried, in whatever order, with what is known of it', async () => {
       const holdings = await hold(subject.store, 40);
       const known = { rounds: 0, firstFailedAt: START - HOUR };
-      // A lane hands back in the order of its own queue, beside what has just failed.
+      // A worker hands deliveries back in its queue's order, beside those that have just failed.
       const [tried, dated, ...untried] = holdings.toReversed();
       const dating = { ...dated!, delivery: { ...dated!.delivery, ...known } };
       await settle(subject.store, [

@@ -34,7 +34,7 @@ import {
 } from './holdings.ts';
 import { A_WEEK, FOR_EVER, findAll, keepUp, write } from './upkeep.ts';
 
-/** When what arrived at `START` is past its week, and what arrives now is not. */
+/** A time at which events from `START` are past their week, and new events are not. */
 const NOW: Time = START + 8 * DAY;
 
 /** ports/event-log.ts: `maintain`. That it changes nothing else: the histories of random.ts. */
@@ -48,7 +48,7 @@ export function retainConformance(subject: Subject): void {
   });
 }
 
-/** Something young behind everything else: an adapter may keep the newest batch whatever its age. */
+/** Appends a young batch last: an adapter may keep the newest batch at any age. */
 async function writeYoung({ store }: Subject, at: Time = NOW): Promise<Position> {
   const [position] = await write(store, [event(`young ${at}`)], at);
   return position!;
@@ -90,7 +90,7 @@ function letsGo(subject: Subject): void {
     await look();
     await subject.restart();
     await look();
-    // What is gone cannot have duplicates; what is still there has them within the window.
+    // Deleted events cannot have duplicates; stored ones can, within the window.
     const again = batch([event('b7'), event('d1'), event('a1')], { receivedAt: NOW + 1 });
     expect(duplicatesOf(await subject.store.log.append(again))).toEqual([1]);
   });
@@ -193,7 +193,7 @@ function sparesHeld(subject: Subject): void {
     expect(await idsAt(subject.store, positions)).toEqual(left);
     expect((await laneOf(subject.store)).held).toBe(4);
 
-    // One goes back to disk: nothing stands in the way then, and its delivery ends with its event.
+    // One goes back to disk: nothing holds its event then, and the delivery ends with it.
     await settle(subject.store, [...held.map(delivered), retried(claimed!, NOW + HOUR)]);
     await keepUp(subject.store, NOW);
     expect((await idsAt(subject.store, positions)).slice(0, 6)).toEqual(Array(6).fill(undefined));
@@ -224,7 +224,7 @@ function remembers(subject: Subject): void {
     for (let n = 0; n < 320; n++, at += MINUTE / 2) {
       const parts = [owed(CRM, 'held', [0]), owed(CRM, 'parked', [1, 2])];
       const one = batch(events(4, `n${n}-`), { owed: parts, receivedAt: at });
-      // What is in hand is held for some rounds, so that upkeep meets it.
+      // Deliveries stay held for some rounds, so that upkeep meets them.
       const done = inHand.slice(0, -20).map((each, nth) => (nth % 9 === 0 ? dead(each) : delivered(each)));
       const [answer, claimed, settled] = await Promise.all([
         log.append(one),

@@ -169,7 +169,7 @@ function removals(subject: Subject): void {
     expect(second.gone.sources).toEqual([byName(first.sources, 'app')]);
     const { version, ...crm } = byName(first.destinations, 'crm');
     expect(second.gone.destinations).toEqual([{ ...crm, version: expect.any(Number) }]);
-    // Going is a change: who delivers to it must notice.
+    // A removal is a change: the dispatcher that delivers to it must notice.
     expect(second.gone.destinations[0]!.version).toBeGreaterThan(version);
     await subject.crash();
     expect(sorted(await subject.store.settings.load())).toEqual(sorted(second));

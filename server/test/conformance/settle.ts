@@ -106,7 +106,7 @@ function moves(subject: Subject): void {
   });
 }
 
-/** A delivery and what its next round must know. */
+/** A delivery and the state for its next round. */
 const FAILED_TWICE = {
   rounds: 2,
   firstFailedAt: START - 3 * MINUTE - 7,
@@ -279,7 +279,7 @@ function oneCommit(subject: Subject): void {
       () => {
         answered = true;
       },
-      // Whether the caller hears of the crash as an error is not the question here.
+      // This test does not ask whether the caller gets an error for the crash.
       () => undefined,
     );
     await subject.restart();

@@ -39,7 +39,7 @@ function keepsToSpace(subject: Subject): void {
     return positions;
   }
 
-  /** Half of what there is. */
+  /** Half of the space in use. */
   async function half(): Promise<Retention> {
     return { ...A_WEEK, disk: Math.round((await subject.store.log.size()).bytes / 2) };
   }

@@ -26,8 +26,8 @@ export type { StoreHarness } from './harness.ts';
 export { START } from './harness.ts';
 
 /**
- * What every store adapter must do, in the sentences of ports/event-log.ts, ports/delivery-queue.ts, ports/settings-store.ts and
- * model/ledger.ts. An adapter that passes can take the place of any other.
+ * The duties of every store adapter, in the sentences of ports/event-log.ts, ports/delivery-queue.ts,
+ * ports/settings-store.ts and model/ledger.ts. An adapter that passes can take the place of any other.
  */
 export function storeConformance(name: string, harness: StoreHarness): void {
   describe(name, () => {

@@ -7,7 +7,7 @@ import type { Store } from '../../src/ports/store.ts';
 import { batch, event, positionsOf } from './batches.ts';
 import { START } from './harness.ts';
 
-/** What retention is when a test does not care, and when nothing is to be let go of. */
+/** The retention of tests that do not care, or that delete nothing. */
 export const A_WEEK: Retention = { events: 7 * DAY, deadLetters: 30 * DAY };
 export const FOR_EVER: Retention = { events: 10_000 * DAY, deadLetters: 10_000 * DAY };
 
@@ -17,7 +17,7 @@ const BUDGET = 20;
 /** More slices than any test can need: upkeep that always finds something more to do is a bug. */
 const MOST_SLICES = 5000;
 
-/** Upkeep until there is nothing more to do. */
+/** Runs upkeep until there is nothing more to do. */
 export async function keepUp(store: Store, now: Time, retention: Retention = A_WEEK): Promise<void> {
   for (let slice = 0; slice < MOST_SLICES; slice++) {
     if (!(await store.log.maintain(now, retention, BUDGET))) return;
@@ -54,8 +54,8 @@ export function eventsOf(userId: string, count: number, prefix = userId): NewEve
 }
 
 /**
- * Many batches of one event. Adapters bring such batches together once they are no longer the newest, so that what comes
- * before is no longer stored as it came. All of them arrive at `at`.
+ * Appends many batches of one event, all received at `at`. Adapters merge such batches once they are no longer the newest:
+ * earlier events are then no longer stored as they arrived.
  */
 export async function writeSingly(
   store: Store,

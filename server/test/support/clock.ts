@@ -4,19 +4,19 @@ import type { Clock, ClockStep } from '../../src/ports/clock.ts';
 /** Two clocks that stand still until a test moves them. */
 export interface HandClock extends Clock {
   /**
-   * Moves both clocks on. Whoever waits for a time on the way is woken at that very time, in order, and everything that
-   * follows from it without waiting itself is over before the clock moves on: promises are settled, other parts woken.
-   * Holds for everything that runs in memory; a real disk or socket is not waited for.
+   * Moves both clocks on. Each waiter on the way is woken exactly at its time, in order, and all work that follows without
+   * a wait of its own ends before the clock moves on: promises are settled, other parts woken. This holds for work in
+   * memory; the clock does not wait for a real disk or socket.
    */
   pass(time: Duration): Promise<void>;
 
   /** Moves the clocks on until the condition holds; looks at it after every wake. Throws when `limit` has passed before. */
   passUntil(condition: () => boolean, limit: Duration): Promise<void>;
 
-  /** Lets everything happen that waits for no time. */
+  /** Runs all work that waits for no time. */
   settle(): Promise<void>;
 
-  /** Somebody sets the wall clock: so much forward, or back where it is negative. No time passes. */
+  /** Sets the wall clock forward by this much, or back where it is negative. No time passes. */
   step(by: Duration): void;
 }
 
@@ -28,7 +28,7 @@ export function handClock(start: Time, ahead: Duration = 0): HandClock {
 
   function after(delay: Duration, wake: () => void): () => void {
     const entry = { at: now + delay, wake };
-    // Behind those of the same time: who asked first is woken first.
+    // Goes behind waiters of the same time: the first to ask is woken first.
     let place = waiting.length;
     while (place > 0 && waiting[place - 1]!.at > entry.at) place -= 1;
     waiting.splice(place, 0, entry);
@@ -37,7 +37,7 @@ export function handClock(start: Time, ahead: Duration = 0): HandClock {
     };
   }
 
-  /** Wakes those whose time is the next to come; false when none comes before `end`. */
+  /** Wakes the waiters of the next time; false when there is none before `end`. */
   async function step(end: Monotonic): Promise<boolean> {
     const first = waiting[0];
     if (first === undefined || first.at > end) return false;

@@ -134,7 +134,7 @@ export class ClusterLog {
     return places;
   }
 
-  /** Whether a key that is there already is this event's own: the hash only proposes. */
+  /** Whether an existing key belongs to this event: hashes may collide. */
   async #isKnown(
     batch: Batch,
     event: NewEvent,
@@ -176,7 +176,7 @@ export class ClusterLog {
     });
   }
 
-  /** What `find` answers, whole: it has no need of slices. */
+  /** The whole answer of `find`, without slices. */
   async find(query: LogQuery): Promise<Position[]> {
     const every = Number.MAX_SAFE_INTEGER;
     const positions: Position[] = [];
@@ -207,7 +207,7 @@ export class ClusterLog {
     return positions.sort((one, other) => other - one);
   }
 
-  /** What `find` answers in the order of the log; nothing that another process may still bring lower positions than. */
+  /** The answer of `find` in log order, up to where another process may still add lower positions. */
   async upwards({ from, to }: { readonly from: Time; readonly to: Time }): Promise<Position[]> {
     const settled = await this.#member.transaction(async () => {
       await this.#member.call('maintain.close');

@@ -8,7 +8,7 @@ import { literal, PostgresError, type Row, type Session, type Value } from './po
 /** Room for the set ids of one process. */
 const SETS_PER_PROCESS = 2 ** 32;
 
-/** What this process knows of a set it holds. */
+/** The facts that this process knows about a set it holds. */
 export interface InHand {
   readonly destination: number;
   readonly origin: string | null;
@@ -27,7 +27,7 @@ export interface NewSet {
   readonly deliveries: readonly Delivery[];
 }
 
-/** What died together. */
+/** Deliveries that died together. */
 export interface Dead {
   readonly destination: number;
   readonly at: Time;
@@ -36,7 +36,7 @@ export interface Dead {
   readonly deliveries: readonly Delivery[];
 }
 
-/** Whether the process had its lease when its transaction began, and if so what came of it. */
+/** Whether the process had its lease when its transaction began, and the result if it had. */
 type Fenced<Answer> = { readonly lost: true } | { readonly lost: false; readonly answer: Answer };
 
 /** Called when everything of a transaction is done but its commit. */
@@ -44,7 +44,7 @@ export type BeforeCommit = () => Promise<void>;
 
 /**
  * One process of a cluster: plays the statements of docs/decisions/0004-postgresql.md as an adapter would, over one
- * connection. What it can do with them is in cluster-backlog.ts and cluster-log.ts.
+ * connection. The operations built from them are in cluster-backlog.ts and cluster-log.ts.
  */
 export class ClusterMember {
   readonly session: Session;
@@ -96,7 +96,7 @@ export class ClusterMember {
     }
   }
 
-  /** One at a time. A failure leaves nothing of it. */
+  /** Runs one transaction at a time. A failure leaves nothing of it. */
   transaction<Answer>(work: () => Promise<Answer>, beforeCommit?: BeforeCommit): Promise<Fenced<Answer>> {
     const turn = this.#turn.then(() => this.#transaction(work, beforeCommit));
     this.#turn = turn.catch(() => undefined);
@@ -166,7 +166,7 @@ export class ClusterMember {
     if (rows.length > 0) await this.call('append.count', this.id, column(0), column(1), column(2), column(3));
   }
 
-  /** Takes these sets apart: what is left of each stays in its row, an empty one goes. */
+  /** Splits these sets: the rest of each stays in its row, and an empty one is deleted. */
   async leave(sets: readonly { id: PendingSetId; since: Time; left: readonly Delivery[] }[]): Promise<void> {
     const empty = sets.filter(({ left }) => left.length === 0);
     const others = sets.filter(({ left }) => left.length > 0);

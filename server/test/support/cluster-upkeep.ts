@@ -5,7 +5,7 @@ import type { Retention } from '../../src/ports/event-log.ts';
 import { type Chunk, type ClusterLog, chunkOf, hashOf } from './cluster-log.ts';
 import { bytesOf, type ClusterMember } from './cluster-member.ts';
 
-/** As many events as fit into one chunk. */
+/** Most events in one chunk. */
 const MAX_EVENTS = 500;
 
 /** Somebody holds a delivery of an event that was to go. */
@@ -28,7 +28,7 @@ export class ClusterUpkeep {
     this.#log = log;
   }
 
-  /** Empties the lines of a user in these slots, and everything that speaks of them. Resolves to how many. */
+  /** Empties the lines of a user in these slots, and the rows that refer to them. Resolves to their number. */
   async erase(userId: string, slots: readonly number[]): Promise<number> {
     const done = await this.#member.transaction(async () => {
       await this.#member.call('erase.turn');
@@ -56,7 +56,7 @@ export class ClusterUpkeep {
     }
   }
 
-  /** One round over all sets. True when another must follow, because somebody changed a set meanwhile. */
+  /** One round over all sets. True when another must follow, because a process changed a set meanwhile. */
   async #eraseOwed(gone: ReadonlySet<Position>): Promise<boolean> {
     let again = false;
     for (const row of await this.#member.call('erase.sets', Math.max(...gone))) {
@@ -81,7 +81,7 @@ export class ClusterUpkeep {
   /** Makes the next slot and closes the open one. */
   async rotate(next: number): Promise<void> {
     await this.#member.script('maintain.make', next);
-    // Not fenced: the gate that the fence goes through is the one that is closed here.
+    // Not fenced: the fence uses the very gate that is closed here.
     await this.#member.session.run('begin');
     await this.#member.call('maintain.close');
     await this.#member.call('maintain.open', next);
@@ -126,7 +126,7 @@ export class ClusterUpkeep {
     return done.lost ? 0 : done.answer;
   }
 
-  /** Lets go of what is past its retention. True when there may be more. */
+  /** Deletes events past their retention. True when there may be more. */
   async retain(now: Time, { events, deadLetters }: Retention): Promise<boolean> {
     await this.#member.transaction(async () => {
       await this.#member.call('maintain.letters', now - deadLetters);
@@ -148,7 +148,7 @@ export class ClusterUpkeep {
   async #letGo(now: Time, before: Time, end: Position): Promise<boolean> {
     const [turn] = await this.#member.call('maintain.turn');
     if (turn!['mine'] !== 't') return false;
-    // What the dead held must not keep their events for ever.
+    // Deliveries held by a dead process must not keep their events for ever.
     await this.#member.call('adopt.alone');
     await this.#member.call('adopt.park');
     const oldest = (await this.#member.call('maintain.oldest')).map((row) => ({
@@ -181,7 +181,7 @@ export class ClusterUpkeep {
     if (held !== undefined) throw new StillHeld(Number(held['first']));
   }
 
-  /** A chunk goes, but for the events of dead letters. */
+  /** Deletes a chunk, except for the events of dead letters. */
   async #letGoOf(slot: number, first: Position): Promise<void> {
     const [chunk] = await this.#log.chunks([first]);
     const { lines, users, sources } = chunk!;
@@ -204,7 +204,7 @@ export class ClusterUpkeep {
     await this.#member.call('maintain.remember', slot, hashes, positions);
   }
 
-  /** Drops a closed slot's partitions when nothing is in them. */
+  /** Drops a closed slot's partitions when they are empty. */
   async drop(slot: number): Promise<boolean> {
     const done = await this.#member.transaction(() => this.#member.call('maintain.empty', slot));
     if (done.lost || done.answer.length === 0) return false;

@@ -9,7 +9,7 @@ import { ClusterUpkeep } from './cluster-upkeep.ts';
 import { type Postgres, type Session, statementsIn } from './postgres.ts';
 import { ROOT } from './program.ts';
 
-/** The page is the source: what it shows is what runs. */
+/** The page is the source: the tests run the statements that it shows. */
 const statements = statementsIn(readFileSync(join(ROOT, 'docs/decisions/0004-postgresql.md'), 'utf8'));
 
 /** One process. */
@@ -62,7 +62,7 @@ export class Cluster {
     return this.#processes[0]!;
   }
 
-  /** The first column of what the observer is told. */
+  /** The first column of the observer's answer. */
   async ask(sql: string): Promise<(string | null)[]> {
     return (await this.#observer.run(sql)).map((row) => Object.values(row)[0] ?? null);
   }
@@ -72,7 +72,7 @@ export class Cluster {
     await this.ask(`update process set expires = clock_timestamp() - interval '1 s' where id = ${member.id}`);
   }
 
-  /** Lets another process begin something while a transaction is complete but for its commit, and waits till it waits. */
+  /** Starts work in another process while a transaction lacks only its commit, and waits until that work is blocked. */
   meanwhile<Answer>(
     other: Process,
     act: () => Promise<Answer>,

@@ -98,7 +98,7 @@ describe('the fault proxy', () => {
     proxy.use(inOrder([{ kind: 'hang', when }]));
     const { socket, got } = await post();
     await proxy.until(() => proxy.requests.length === 1 && proxy.passed === arrived);
-    // A whole exchange beside it: whatever was coming would have come.
+    // A whole exchange runs beside it: any late bytes would have arrived by its end.
     await fetch(proxy.url, { method: 'POST', body: '{}' });
     expect(got()).toBe('');
     expect(socket.readyState).toBe('open');

@@ -10,8 +10,8 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { type SecureContextOptions, TLSSocket } from 'node:tls';
 
 /**
- * What happens to one request. `before` means that the server never sees it; `after` means that the server has taken
- * it and answered, and the client does not learn so: the case in which a client has to send twice.
+ * The fault of one request. `before`: the server never sees the request. `after`: the server has taken it and answered, but
+ * the client does not get the answer and has to send again.
  */
 export type Fault =
   | { readonly kind: 'pass' }
@@ -38,10 +38,10 @@ export type Fault =
   /** Sent to the server twice at the same moment, as a load balancer may; the client gets one of the answers. */
   | { readonly kind: 'twice' };
 
-/** What happens to a connection as it is opened. `deaf` takes it and never reads a byte from it. */
+/** The fault of a connection when it is opened. `deaf` accepts it and never reads a byte from it. */
 export type ConnectionFault = 'accept' | 'reset' | 'deaf';
 
-/** One request as the client sent it, and what became of it so far. */
+/** One request as the client sent it, and its outcome so far. */
 export interface Proxied {
   readonly at: number;
   readonly method: string;
@@ -70,12 +70,12 @@ export interface FaultProxy {
   readonly connections: number;
   /** Requests the server has answered with a status of 2xx. */
   readonly passed: number;
-  /** From now on; requests already on their way keep their fault. */
+  /** Sets the faults from now on; requests already on their way keep theirs. */
   use(script: Script): void;
   useConnections(script: (nth: number) => ConnectionFault): void;
   /** Resolves when the condition holds; looked at after every request, server's answer and client's answer. */
   until(condition: () => boolean): Promise<void>;
-  /** Cuts all clients off, and waits for the server's answers: after it, `requests` says all that the server was sent. */
+  /** Cuts all clients off and waits for the server's answers; `requests` is then complete. */
   stop(): Promise<void>;
 }
 
@@ -108,8 +108,8 @@ export function refusal(status: number, headers: Readonly<Record<string, string>
 }
 
 /**
- * These faults for the first calls, one each, and `pass` from then on. What a browser asks for besides passes: the
- * preflight, the settings, its telemetry.
+ * Gives these faults to the first calls, one each, and `pass` from then on. A browser's other requests pass: the preflight,
+ * the settings, its telemetry.
  */
 export function inOrder(faults: readonly Fault[]): Script {
   let next = 0;
@@ -125,13 +125,13 @@ export interface FaultProxyOptions {
   /** Key and certificate: clients then speak https to the proxy. */
   readonly tls?: SecureContextOptions;
   /**
-   * False: every connection ends with its answer. A browser resends by itself what breaks on a connection it has used
-   * before, and hides so what the library in it would have done.
+   * False: every connection ends with its answer. A browser resends a request that breaks on a reused connection by itself,
+   * and so hides the behaviour of the library under test.
    */
   readonly keepAlive?: boolean;
 }
 
-/** A proxy on a port of its own in front of `target` (`http://127.0.0.1:8080`) that does to each request what a script says. */
+/** A proxy on its own port in front of `target` (`http://127.0.0.1:8080`); a script gives the fault of each request. */
 export async function startFaultProxy(
   target: string,
   script: Script = () => PASS,
@@ -254,7 +254,7 @@ interface Play {
   readonly look: () => void;
 }
 
-/** Does to one request what its fault says. */
+/** Applies its fault to one request. */
 async function play({ target, request, response, entry, look }: Play): Promise<void> {
   const { fault } = entry;
   const socket = request.socket;
@@ -309,7 +309,7 @@ function forward(
   const { promise, resolve } = Promise.withResolvers<ServerAnswer | undefined>();
   const headers = withoutHops(rawHeaders);
   if (body.length > 0) headers.push('Content-Length', String(body.length));
-  // Not kept alive: a connection the server has meanwhile closed would be a fault nobody asked for.
+  // The connection is not kept alive: one that the server has closed meanwhile would be an unplanned fault.
   const request = outgoing(`${target}${url}`, { method: method!, headers, agent: false });
   request.on('error', () => resolve(undefined));
   request.on('response', (response) => {

@@ -9,7 +9,7 @@ import type { LogFields } from '../../src/ports/logger.ts';
 /** One HTTP answer as it came over the connection. */
 export interface WireResponse {
   readonly status: number;
-  /** By name in lower case. */
+  /** Headers by name in lower case. */
   readonly headers: ReadonlyMap<string, string>;
   readonly body: string;
 }
@@ -82,11 +82,11 @@ export interface TestServer {
 }
 
 export type TestServerOptions = Partial<Omit<HttpServerOptions, 'receiver'>> & {
-  /** What the receiver answers at once; a receiver of the test's own otherwise. */
+  /** The receiver's immediate answer, or a receiver of the test's own. */
   readonly verdict?: IngestResult | IngestHandler;
 };
 
-/** A listener on a free port, with a receiver that remembers what it was given. */
+/** A listener on a free port, with a receiver that remembers its input. */
 export async function startTestServer({
   verdict = { kind: 'stored' },
   ...options
@@ -142,7 +142,7 @@ export function controlHandler(
   };
 }
 
-/** A clock that stands at 1,000 and wakes nobody. */
+/** A clock that stands at 1,000 and never wakes a waiter. */
 export const stillClock: Clock = {
   now: () => 1000,
   monotonic: () => 1000,

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, vi } from 'vitest';
 
 /**
- * Test files run in the same process, one after the other. Each leaves it as it found it: what was stubbed is put back here,
- * and a file that leaves anything else behind fails.
+ * Test files run in the same process, one after the other, and each must leave it unchanged: stubs are removed here, and a
+ * file that leaves anything else behind fails.
  */
 let before: object;
 
@@ -10,7 +10,7 @@ beforeAll(() => {
   before = processState();
 });
 
-// Hooks of a setup file end last.
+// The hooks of a setup file run last.
 afterAll(() => {
   vi.useRealTimers();
   vi.restoreAllMocks();

@@ -17,8 +17,7 @@ const LABEL = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 const NUMBER = /^[+-]?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|\.\d+|Inf)$|^NaN$/i;
 
 /**
- * Reads a page of the text format 0.0.4 as strictly as Prometheus and its linter: throws at the first thing that is wrong with
- * it, and says which line that is.
+ * Reads a page of the text format 0.0.4 as strictly as Prometheus and its linter. Throws at the first error, with its line.
  */
 export function parseMetrics(text: string): Map<string, MetricFamily> {
   if (!text.endsWith('\n')) throw new Error('the last line does not end');

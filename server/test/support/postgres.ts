@@ -7,7 +7,7 @@ import { join } from 'node:path';
 /** The oldest PostgreSQL that the statements are written for. */
 const OLDEST = 15;
 
-/** The folder of `initdb`, `postgres` and `psql`; undefined when there is no PostgreSQL that is young enough. */
+/** The folder of `initdb`, `postgres` and `psql`; undefined when no PostgreSQL is recent enough. */
 export function findPostgres(): string | undefined {
   const debian = '/usr/lib/postgresql';
   const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
@@ -27,7 +27,7 @@ export interface Postgres {
   readonly folder: string;
   /** To the database that every server has. */
   connect(): Promise<Session>;
-  /** Ends the server, whoever is connected, and removes its folder. */
+  /** Stops the server, disconnects all clients, and removes its folder. */
   stop(): Promise<void>;
 }
 
@@ -125,7 +125,7 @@ async function openSession(psql: string, folder: string): Promise<Session> {
   const settings = ['-v', 'VERBOSITY=verbose', '-P', `null=${NULL}`, '-P', 'footer=off'];
   const format = ['-X', '-q', '-A', '-F', FIELD, '-R', RECORD, ...settings];
   const args = [psql, ...format, '-h', folder, '-U', 'millrace', '-d', 'postgres'];
-  // Errors come on the same stream as rows, so that each statement is known by its own.
+  // Errors come on the same stream as rows: each one can be matched to its statement.
   const child = spawn('sh', ['-c', 'exec "$@" 2>&1', 'sh', ...args]);
   const ended = once(child, 'exit');
   const turns = answersOf(child);
@@ -139,7 +139,7 @@ async function openSession(psql: string, folder: string): Promise<Session> {
   };
 }
 
-/** Sends statements one after the other and gives what came back for each. */
+/** Sends statements one after the other; resolves to the answer of each. */
 function answersOf(child: ChildProcessWithoutNullStreams): (sql: string) => Promise<string> {
   let text = '';
   const waiting: { resolve: (text: string) => void; reject: (error: Error) => void }[] = [];
@@ -173,7 +173,7 @@ function rowsOf(text: string): Row[] {
 
 export type Value = string | number | bigint | Uint8Array | null | readonly Value[];
 
-/** A value as the server reads it, whatever type the parameter has. */
+/** A value as a literal that the server reads for a parameter of any type. */
 export function literal(value: Value): string {
   if (value === null) return 'null';
   return `'${textOf(value).replaceAll("'", "''")}'`;

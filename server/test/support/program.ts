@@ -12,9 +12,9 @@ const MILLRACE = join(ROOT, 'cli/bin/millrace.js');
 export interface Program {
   readonly url: string;
   readonly pid: number;
-  /** Everything it has written so far. */
+  /** The output so far. */
   readonly out: { stdout: string; stderr: string };
-  /** Resolves when what it has written matches. */
+  /** Resolves when the output matches. */
   saw(pattern: RegExp): Promise<RegExpMatchArray>;
   /** SIGKILL: no goodbye. */
   kill(): Promise<void>;
@@ -29,7 +29,7 @@ export interface ProgramOptions {
   readonly under?: readonly string[];
 }
 
-/** Starts `millrace` and waits until it says where it is ready; rejects with what it said if it ends before. */
+/** Starts `millrace` and waits for its ready line; rejects with the output if it ends before. */
 export async function startProgram(options: ProgramOptions): Promise<Program> {
   const started = launch(options);
   const [, url] = await started.saw(/ready on (https?:\/\/\S+)/);

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { CALL_TYPES } from '../../src/model/event.ts';
 import type { Json } from '../../src/model/json.ts';
 
-/** Calls and batches for tests: mostly as clients send them, with anything else beside. */
+/** Random calls and batches for tests: mostly as clients send them, sometimes anything else. */
 
 const FIELDS = [
   ...['messageId', 'type', 'channel', 'userId', 'anonymousId', 'previousId', 'groupId', 'event', 'name'],
@@ -100,7 +100,7 @@ const id = fc.oneof(
   fc.constantFrom('u1', 'user 20481', 'Jürgen', '用户', '💧', 'a\\b', 'a"b', 'a\nb'),
 );
 
-/** Mostly as it should be, sometimes anything else. */
+/** Mostly a valid value, sometimes anything else. */
 function likely<T>(good: fc.Arbitrary<T>, odd: fc.Arbitrary<Json> = value): fc.Arbitrary<T | Json> {
   return fc.oneof({ weight: 30, arbitrary: good }, { weight: 1, arbitrary: odd });
 }

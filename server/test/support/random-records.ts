@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { CALL_TYPES } from '../../src/model/event.ts';
 
 /**
- * Sources and destinations as a configuration file has them, every one valid, with the names and texts that files and
- * shells stumble over.
+ * Random sources and destinations for a configuration file, all valid, with names and texts that are hard for files and
+ * shells.
  */
 
 const ODD_TEXTS = [

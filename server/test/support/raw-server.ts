@@ -29,7 +29,7 @@ export interface RawServerOptions {
   readonly onConnection?: (socket: Socket) => void;
 }
 
-/** A receiver that says byte for byte what a test wants, right or wrong: no HTTP library in between. */
+/** A receiver that sends exactly the bytes a test gives, valid or not: it uses no HTTP library. */
 export async function startRawServer(
   onRequest: (socket: Socket, request: RawRequest) => void,
   { tls, onConnection }: RawServerOptions = {},

@@ -3,8 +3,8 @@ import { isObject } from '../../src/model/json.ts';
 import { mapQueryValues } from '../../src/model/secrets.ts';
 
 /**
- * The environment that a written configuration file wants: each variable that its beginning lists, with the secret of
- * `document`, which is what the file is to say. `shown` is what it was written from.
+ * The environment for an exported configuration file: each variable listed at its beginning, with its secret from
+ * `document`, the content that the file must give. `shown` is the masked document that the file was written from.
  */
 export function secretVariables(
   text: string,
@@ -35,7 +35,7 @@ function valuesIn(url: string): string[] {
   return values;
 }
 
-/** What stands where masks stand in what is shown. */
+/** The values at the places where `shown` has masks. */
 function secretsIn(shown: unknown, whole: unknown): string[] {
   if (isObject(shown) && shown['set'] === true) return [String(whole)];
   if (typeof shown === 'string') return shown === whole ? [] : valuesIn(String(whole));

@@ -1,6 +1,6 @@
 import type { Source } from '../../src/model/settings.ts';
 
-/** A source as most are, but for what a test says of it. */
+/** A typical source, with the fields that a test overrides. */
 export function sourceWith(parts: Partial<Source> = {}): Source {
   return {
     id: 1,

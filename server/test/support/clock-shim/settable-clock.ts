@@ -6,7 +6,7 @@ import type { Duration } from '../../../src/model/time.ts';
 
 const WORD = 8;
 
-/** The wall clock of programs of their own, in the hands of a test. The layout of the control file is that of clock.c. */
+/** The wall clock of separate programs, set by a test. The control file has the layout of clock.c. */
 export class SettableClock {
   /** The variables a program must be started with. */
   readonly env: Readonly<Record<string, string>>;
@@ -21,14 +21,14 @@ export class SettableClock {
     this.env = { LD_PRELOAD: inject('clockShim'), MILLRACE_CLOCK_CONTROL: path };
   }
 
-  /** How many programs have come under it; 0 means that nothing it says is worth anything. */
+  /** The number of programs that have loaded the shim; at 0 the clock has no effect. */
   get attached(): number {
     const word = Buffer.alloc(WORD);
     readSync(this.#control, word, 0, WORD, WORD);
     return Number(word.readBigInt64LE());
   }
 
-  /** What it shows now to the programs under it. */
+  /** The time that its programs see now. */
   now(): number {
     return Date.now() + this.#ahead;
   }

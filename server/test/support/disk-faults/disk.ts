@@ -6,7 +6,7 @@ import { type Change, FOLDER, type Recorded } from './recording.ts';
 /** How the unsynced part of a power cut is treated. */
 export interface PowerCut {
   readonly chance: Chance;
-  /** The share of unsynced sectors that reached the disk all the same. 0: nothing but what was synced. */
+  /** The share of unsynced sectors that still reached the disk. 0: only synced data survives. */
   readonly reached: number;
   /** Bytes that are written whole or not at all, each for itself; `1`: bytes in order, up to any of them. */
   readonly sector: 512 | 4096 | 1;
@@ -15,7 +15,7 @@ export interface PowerCut {
 type Pending = Extract<Change, { what: 'written' | 'cut' }>;
 type Naming = Extract<Change, { what: 'named' | 'unlinked' | 'renamed' }>;
 
-/** A file as a power cut would find it: what is certain, and what was asked for since, in order. */
+/** A file as a power cut would find it: the durable state, and the changes since, in order. */
 interface DiskFile {
   readonly certain: Content;
   pending: Pending[];
@@ -24,11 +24,11 @@ interface DiskFile {
 }
 
 /**
- * What a disk holds while a program works on it, made again from a recording.
+ * The content of a disk while a program works on it, rebuilt from a recording.
  *
  * It promises as little as POSIX lets it: a write is certain after a sync of its file and not before, a name after a sync
- * of the folder. What is not certain may be there in any part and any order, as whole sectors. A failed sync leaves what
- * it covered to chance for good, because the kernel then forgets that it was ever to be written.
+ * of the folder. Any part of the other changes may be there, in any order, as whole sectors. A failed sync leaves the
+ * changes it covered to chance for good, because the kernel then drops them from its list of pending writes.
  */
 export class Disk {
   readonly #chance: Chance;
@@ -37,7 +37,7 @@ export class Disk {
   #naming: Naming[] = [];
   readonly #namingSyncs = new Map<number, number>();
 
-  /** `folder` holds what was certain when the recording began; `chance` decides what failed syncs leave behind. */
+  /** `folder` holds the durable state when the recording began; `chance` decides the effect of failed syncs. */
   constructor(folder: string, chance: Chance) {
     this.#chance = chance;
     readdirSync(folder).forEach((name, nth) => {
@@ -47,7 +47,7 @@ export class Disk {
     });
   }
 
-  /** Goes on to a moment of the recording, or to its end. Returns what is left. */
+  /** Replays up to a moment of the recording, or to its end. Returns the rest. */
   live(recorded: readonly Recorded[], until = Number.POSITIVE_INFINITY): readonly Recorded[] {
     let nth = 0;
     while (nth < recorded.length && recorded[nth]!.moment <= until) this.#happen(recorded[nth++]!.change);
@@ -101,7 +101,7 @@ export class Disk {
     rename(this.#names, covered);
   }
 
-  /** Writes into `target`, anew, what would be found after a power cut at this moment. */
+  /** Writes the state after a power cut at this moment into a fresh `target`. */
   cutPower(target: string, cut: PowerCut): void {
     const { chance } = cut;
     const names = new Map(this.#names);
@@ -111,7 +111,7 @@ export class Disk {
     mkdirSync(target);
     for (const [name, number] of names) {
       const { certain, pending } = this.#file(number);
-      // Mapped, so nothing is known of it: gone, or filled with anything.
+      // The file is mapped and its writes are unseen: it may be gone, or filled with anything.
       if (name.endsWith('-shm')) {
         if (chance.happens(0.5)) writeFileSync(join(target, name), chance.bytes(4096));
       } else {
@@ -201,7 +201,7 @@ class Content {
     return this.#bytes.subarray(0, this.#size);
   }
 
-  /** What was never written below the new end is zero. */
+  /** Bytes below the new end that were never written are zero. */
   resize(size: number): void {
     if (size > this.#bytes.length) {
       const larger = Buffer.alloc(Math.max(size, this.#bytes.length * 2));

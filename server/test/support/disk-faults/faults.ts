@@ -28,14 +28,14 @@ export interface Failing {
   readonly times?: number;
 }
 
-/** What each kind of call would need to fail a whole disk. */
+/** The faults per kind of call that make a whole disk fail. */
 export const FULL: readonly Kind[] = ['open', 'write', 'mkdir'];
 export const READ_ONLY: readonly Kind[] = ['open', 'write', 'truncate', 'unlink', 'rename', 'mkdir'];
 
-/** Whether disk faults can be had here: on Linux with a C compiler. See compile.ts. */
+/** Whether disk faults work here: only on Linux with a C compiler. See compile.ts. */
 export const HAS_DISK_FAULTS = inject('shim') !== '';
 
-/** Says what a run without them leaves out. */
+/** Reports the tests that a run without disk faults leaves out. */
 export function sayWhatIsLeftOut(what: string): void {
   if (!HAS_DISK_FAULTS)
     console.log(`left out: ${what}, because that needs Linux and a C compiler (cc or gcc)`);
@@ -50,13 +50,13 @@ const PAGE = 4096;
 const FOR_EVER = 0xffff_ffff;
 
 /**
- * The disk under one data folder, as the programs started with `env` see it. What is asked here is in force at the next
- * call, while they run.
+ * The disk under one data folder, as the programs started with `env` see it. Changes take effect at the next storage call
+ * of the running programs.
  */
 export class DiskFaults {
   /** The variables a program must be started with. */
   readonly env: Readonly<Record<string, string>>;
-  /** What happened to the files, for `readRecording`; written only when asked for. */
+  /** The recording of file operations, for `readRecording`; written only when asked for. */
   readonly recording: string;
   readonly #folder: string;
   readonly #page: number;
@@ -76,7 +76,7 @@ export class DiskFaults {
     };
   }
 
-  /** How many programs have come under it; 0 means that nothing it says is worth anything. */
+  /** The number of programs that have loaded the shim; at 0 the other counts mean nothing. */
   get attached(): number {
     return this.#get(ATTACHED);
   }
@@ -90,7 +90,7 @@ export class DiskFaults {
     return KINDS.reduce((sum, kind) => sum + this.#get(wordOf(kind, ON_MAIN_THREAD)), 0);
   }
 
-  /** How many calls failed because we said so. */
+  /** The number of calls that failed by injection. */
   failed(kind?: Kind): number {
     if (kind === undefined) return KINDS.reduce((sum, one) => sum + this.failed(one), 0);
     return this.#get(wordOf(kind, FAILED));
@@ -100,12 +100,12 @@ export class DiskFaults {
     for (const kind of kinds) {
       this.#set(wordOf(kind, FAIL_WITH), ERRORS[error]);
       this.#set(wordOf(kind, FAIL_TIMES), times);
-      // Last, because it is what puts the others in force.
+      // Written last, because this word puts the others in force.
       this.#set(wordOf(kind, FAIL_FROM), this.calls(kind) + nth);
     }
   }
 
-  /** Every call takes so much longer, in milliseconds. */
+  /** Delays every call by this many milliseconds. */
   delay(kind: Kind, ms: number): void {
     this.#set(wordOf(kind, DELAY_US), Math.round(ms * 1000));
   }
@@ -114,12 +114,12 @@ export class DiskFaults {
     for (const kind of KINDS) this.#set(wordOf(kind, FAIL_FROM), 0);
   }
 
-  /** Bytes recorded so far, which is a moment to which the disk can be taken back. */
+  /** Bytes recorded so far: a moment to which the disk can be taken back. */
   moment(): number {
     return statSync(this.recording, { throwIfNoEntry: false })?.size ?? 0;
   }
 
-  /** Forgets what was recorded; call only while no program runs. */
+  /** Discards the recording; call only while no program runs. */
   forget(): void {
     rmSync(this.recording, { force: true });
   }

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 
-/** One thing that happened to the files of a folder. Files go by numbers: names change and come back. */
+/** One operation on the files of a folder. Files have numbers, because names change and come back. */
 export type Change =
   /** Opened under this name; `made` when it did not exist. */
   | { readonly what: 'named'; readonly file: number; readonly name: string; readonly made: boolean }
   | { readonly what: 'written'; readonly file: number; readonly at: number; readonly bytes: Buffer }
   | { readonly what: 'cut'; readonly file: number; readonly size: number }
-  /** What had been written by now is certain when the sync of the same number is done. */
+  /** The data written up to here is durable when the sync of the same number is done. */
   | { readonly what: 'sync-began' | 'sync-done' | 'sync-failed'; readonly file: number; readonly nth: number }
   | { readonly what: 'unlinked'; readonly name: string }
   | { readonly what: 'renamed'; readonly name: string; readonly to: string };
@@ -17,13 +17,13 @@ export interface Recorded {
   readonly moment: number;
 }
 
-/** The folder itself, where a sync is of its names. */
+/** The folder itself: a sync of it covers the names in it. */
 export const FOLDER = 1;
 
 /** Bytes of a record before its name or data: two 32-bit and two 64-bit words, as in shim.c. */
 const HEADER = 24;
 
-/** What the shim wrote down, in order. The last record may be missing its end: the program was killed while it wrote. */
+/** The shim's records, in order. The last one may be incomplete: the program was killed while it wrote. */
 export function readRecording(path: string): Recorded[] {
   const bytes = readFileSync(path);
   const recorded: Recorded[] = [];

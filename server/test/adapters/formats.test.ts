@@ -44,7 +44,7 @@ async function fill(store: Store): Promise<void> {
       },
     ],
   });
-  // Merged chunks of single calls, a chunk of many events, and fresh chunks behind them.
+  // Merged chunks of single calls, a chunk of many events, and fresh chunks after them.
   for (let n = 0; n < 20; n++) await store.log.append(batch([event(`merged${n}`)]));
   await keepUp(store, START + 2 * HOUR, FOR_EVER);
   await park(store, 300, 'parked', START + MINUTE);

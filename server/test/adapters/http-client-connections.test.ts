@@ -34,20 +34,20 @@ function urlOf(server: RawServer): string {
   return `http://127.0.0.1:${server.port}/hook`;
 }
 
-/** So many requests one after the other, after which every connection is used again at once. */
+/** Sends enough requests one after the other that the client then reuses every connection at once. */
 async function proveReuse(transport: HttpClient, url: string): Promise<void> {
   for (let nth = 0; nth < 70; nth++) {
     expect(await post(transport, url, { body: Buffer.from('proof') })).toMatchObject({ status: 200 });
   }
 }
 
-/** Closes after each answer, `after` so many milliseconds, and says nothing of it; counts what it reads all the same. */
+/** Closes without notice, `after` milliseconds after every n-th answer; goes on counting what it reads. */
 function closing(after: number, everyNth = 1): (socket: Socket, request: RawRequest) => void {
   const answered = new Map<Socket, number>();
   return (socket) => {
     const before = answered.get(socket) ?? 0;
     answered.set(socket, before + 1);
-    // It reads on, as the half of the connection that is for reading stays open, and answers nothing.
+    // The reading half of the connection stays open: it reads on and answers nothing.
     if (before >= everyNth) return;
     if (before + 1 < everyNth) socket.write(http('200 OK'));
     else if (after === 0) socket.end(http('200 OK'));
@@ -72,7 +72,7 @@ test('done finds the connection of a complete answer free again', async () => {
   expect(server.sockets).toHaveLength(1);
 });
 
-test('a connection found dead is replaced, without anybody noticing', async () => {
+test('a connection found dead is replaced, and the request succeeds', async () => {
   const server = await receiver((socket, { connection }) => {
     const onThis = server.requests.filter((request) => request.connection === connection).length;
     if (connection === 1 && onThis === 2) socket.resetAndDestroy();
@@ -266,7 +266,7 @@ test('whatever receivers do, every request is answered once, and connections sta
   ]);
   misdeeds.fill((socket) => socket.write(http('204 No Content')));
   expect(await post(transport, urlOf(server))).toMatchObject({ status: 204 });
-  // One that we have closed may live a moment longer at the other side.
+  // A connection that the client has closed may live a moment longer at the receiver.
   expect(most).toBeLessThanOrEqual(16);
 });
 
@@ -284,7 +284,7 @@ test('requests of two pools never share a connection, though they go to one orig
 
 test('an answer nobody asked for harms the requests of its own pool only', async () => {
   const server = await receiver((socket, { body }) => {
-    // The second is sent when the next request may be on its way, and no client can tell it from the answer to that.
+    // The second answer may meet the next request on its way; no client can tell it from the answer to that request.
     if (body === 'poison') socket.write(http('200 OK'), () => socket.write(http('418 Smuggled')));
     else socket.write(http('200 OK'));
   });
@@ -382,12 +382,12 @@ test('the bound on all connections holds, by closing idle ones and by sharing', 
   );
   started.push(() => server.stop());
   const transport = transportWith({ maxConnections: 40 });
-  // Idle ones of many pools make room for others.
+  // Idle connections of many pools make room for others.
   for (let pool = 1; pool <= 100; pool++) {
     expect(await post(transport, urlOf(server), { pool })).toMatchObject({ status: 200 });
   }
   expect(most).toBeLessThanOrEqual(42);
-  // One that takes all there is does not keep another from being asked.
+  // A pool that takes all connections does not keep another pool from its requests.
   const slow = Array.from({ length: 100 }, () =>
     post(transport, urlOf(server), { pool: 200, body: Buffer.from('slow'), timeout: 60_000 }),
   );

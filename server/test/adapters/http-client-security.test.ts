@@ -91,7 +91,7 @@ describe('addresses', () => {
     const url = `http://hooks.example:${server.port}/`;
     const right = transportWith({ egress: egressRules(['127.0.0.1/32']), lookup });
     expect(await post(right, url)).toMatchObject({ status: 200 });
-    // Nothing listens at the one that is allowed here, and the others are no substitute.
+    // Nothing listens at the only allowed address, and the client must not turn to the refused ones.
     const wrong = transportWith({ egress: egressRules(['127.0.0.9/32']), lookup });
     expect(await post(wrong, url)).toMatchObject({ kind: 'failed', reason: 'connection_refused' });
     expect(server.sockets).toHaveLength(1);
@@ -157,7 +157,7 @@ describe('certificates', () => {
     ['expired', 'certificate has expired (CERT_HAS_EXPIRED)'],
     ['other-host', 'certificate is for another host (ERR_TLS_CERT_ALTNAME_INVALID)'],
   ])('no request is sent to a receiver with a %s certificate', async (name, detail) => {
-    // The switch that many programs leave on by mistake.
+    // Many programs leave this switch on by mistake; it must have no effect.
     vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0');
     const server = await receiver({ tls: certified(name) });
     const transport = transportWith({ ca });

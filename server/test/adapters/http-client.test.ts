@@ -161,7 +161,7 @@ test.each([
   expect(await post(transport, urlOf(server))).toMatchObject({ kind: 'answered', body });
   const [socket] = server.sockets;
   await closed(socket);
-  // What the two kernels buffer is out of our hands.
+  // The buffers of the two kernels are beyond the client's control.
   expect(socket!.bytesWritten).toBeLessThan(total / 4);
 });
 
@@ -202,7 +202,7 @@ test('a closed port is connection_refused', async () => {
 });
 
 test('a connection that is never taken is a timeout, and its socket is given up', async () => {
-  // Its queue for two, full, and nobody there to take from it: further packets are dropped.
+  // The accept queue is full and never emptied: further packets are dropped.
   const script = `require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () {
     require('node:fs').writeSync(1, String(this.address().port));
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20_000);

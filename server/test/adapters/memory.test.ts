@@ -6,7 +6,7 @@ import { batch, duplicatesOf, event, events } from '../conformance/batches.ts';
 import { START, storeConformance } from '../conformance/store.ts';
 import { emptyContents, openMemoryStore } from '../memory-store/store.ts';
 
-/** What each store has "on disk", so that another one can be opened on it. */
+/** Each store's contents "on disk", on which another one can be opened. */
 const contentsOf = new WeakMap<Store, ReturnType<typeof emptyContents>>();
 
 function open(contents = emptyContents()): Store {
@@ -23,7 +23,7 @@ storeConformance('the memory store', {
 
 it.each([0, 10 * SECOND])('keeps a dedupe window of %d ms if told so', async (dedupeWindow) => {
   const { log } = openMemoryStore({ dedupeWindow });
-  // Within one batch an event is stored once, however short the window.
+  // An event is stored once within one batch, however short the window.
   expect(duplicatesOf(await log.append(batch([event('a'), event('a')])))).toEqual([1]);
   const receivedAt = START + dedupeWindow;
   expect(duplicatesOf(await log.append(batch([event('a')], { receivedAt })))).toEqual([]);

@@ -130,7 +130,7 @@ describe.runIf(bin !== undefined)('statements of the cluster', () => {
       for (const prefix of ['p', 'q', 'r']) await a.log.append(owedBatch(events(10, prefix), 'parked'));
       let second: Promise<{ deliveries: readonly HeldDelivery[] }> | undefined;
       const first = await a.backlog.claim(CRM, 4, START, async () => {
-        // What the other one is just taking is passed over and not waited for.
+        // Sets that the other process is just taking are passed over and not waited for.
         second = b.backlog.claim(CRM, 100, START);
         await second;
       });
@@ -334,7 +334,7 @@ describe.runIf(bin !== undefined)('statements of the cluster', () => {
 
     it('leaves no byte of them in the files of the tables', async () => {
       const gone = '"userId":"gone"';
-      // Large enough to be kept beside the table.
+      // The text is large enough to be kept beside the table.
       const large = byTurns(2, 'secret').map((one) => ({
         ...one,
         json: one.json.replace(/}$/, `,"x":"${'x'.repeat(3000)}"}`),
@@ -392,7 +392,7 @@ describe.runIf(bin !== undefined)('statements of the cluster', () => {
       await a.upkeep.rotate(2);
       await b.log.append(owedBatch([event('young')], 'parked', { receivedAt: NOW }));
 
-      // d1 is still held: everything from its chunk on stays.
+      // d1 is still held: its chunk and all later ones stay.
       expect(await b.upkeep.retain(NOW, RETENTION)).toBe(false);
       const [, two] = await a.log.find({ from: START, to: START + 1 }).then((all) => [...all].reverse());
       const held = [...a.member.held].map(([set]) => ({
@@ -408,10 +408,10 @@ describe.runIf(bin !== undefined)('statements of the cluster', () => {
       expect(await b.upkeep.drop(1)).toBe(true);
       expect(await b.upkeep.drop(2)).toBe(false);
 
-      // What retention buried is a dead letter like any other, and keeps its event as long.
+      // A delivery given up by retention is a dead letter like any other, and keeps its event as long.
       expect(await cluster.ask('select count(*) from chunk where slot = 0')).toEqual(['2']);
       expect(await cluster.ask("select to_regclass('chunk_1')")).toEqual([null]);
-      // With the dead letters their events go. The youngest one was still owed and dies now.
+      // The events go with their dead letters. The youngest event was still owed; its delivery is given up now.
       await b.upkeep.retain(NOW + 31 * DAY, RETENTION);
       expect(await cluster.ask('select at from chunk where slot = 0')).toEqual([String(NOW)]);
       expect(await cluster.ask('select reason from dead_letter')).toEqual(['retention_over']);

@@ -31,7 +31,7 @@ afterEach(async () => {
 
 const inFolder = (...names: string[]) => join(folder, ...names);
 
-/** Some megabytes that do not compress away, so that a copy has several pieces. */
+/** Some megabytes of incompressible text: a copy then has several pieces. */
 async function fill(megabytes: number): Promise<void> {
   const text = () => randomBytes(5_000).toString('base64');
   for (let n = 0; n < megabytes; n++) {

@@ -22,7 +22,7 @@ import { expectBalanced, START } from '../conformance/harness.ts';
 import { ALL, claim, delivered, idsOf, MUCH_LATER, retried, settle } from '../conformance/holdings.ts';
 import { FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
 
-/** Bytes of the file that change while nobody looks: found, contained, and never taken for what was stored. */
+/** Damaged bytes of the file are found, contained, and never taken for what was stored. */
 describe('a damaged store', () => {
   let folder: string;
   let store: SqliteStore;
@@ -46,7 +46,7 @@ describe('a damaged store', () => {
     store = await openSqliteStore({ folder });
   }
 
-  /** Turns one bit of a blob over, in the middle of it. */
+  /** Flips one bit in the middle of a blob. */
   function flipBlob(database: DatabaseSync, table: string, column: string, where: string): void {
     const row = database.prepare(`select ${column} as bytes from ${table} where ${where}`).get();
     const bytes = Buffer.from((row as { bytes: Uint8Array }).bytes);
@@ -182,7 +182,7 @@ describe('a damaged store', () => {
       batch([event('x')], { owed: [{ destination: WAREHOUSE, state: 'parked', indexes: [0] }] }),
     );
     await behindItsBack((database) => {
-      // Two runs, so that it cannot be made anew.
+      // The set has two runs of positions: it cannot be made anew.
       database.exec(`update pending set destination = ${WAREHOUSE}, n = n + 1 where destination = ${CRM}`);
     });
     const { deliveries } = await store.queue.claim(WAREHOUSE, ALL, MUCH_LATER);
@@ -216,7 +216,7 @@ describe('a damaged store', () => {
   it('answers no question wrongly whichever bit of the file turns over', async () => {
     const random = seeded(20260711);
     const right: string[] = [];
-    // Nothing that could be compressed, so that most of the file is events.
+    // Incompressible text: most of the file is then events.
     for (let nth = 0; nth < 60; nth++) {
       const some = Array.from({ length: 10 }, (_, n) => {
         const noise = Array.from({ length: 40 }, () => random().toString(36)).join('');
@@ -256,7 +256,7 @@ describe('a damaged store', () => {
     store = await openSqliteStore({ folder });
   });
 
-  /** What is read is what was stored at its position, or nothing; what is missing is called damaged. */
+  /** Every event read is the one stored at its position; every missing one is called damaged. */
   async function expectNothingWrong(opened: SqliteStore, right: readonly string[], what: string) {
     const positions = right.map((_, position) => position);
     const ids = await idsAt(opened, positions);
@@ -269,7 +269,7 @@ describe('a damaged store', () => {
   }
 });
 
-/** From 0 to 1, the same for the same seed (mulberry32). */
+/** Random numbers from 0 to 1, the same for the same seed (mulberry32). */
 function seeded(seed: number): () => number {
   let state = seed;
   return () => {

@@ -34,7 +34,7 @@ afterEach(() => rmSync(place, { recursive: true }));
 
 const inPlace = (...names: string[]) => join(place, ...names);
 
-/** A folder as the death of the process leaves it: twenty commits, of which the first ten are in the file and all in the log. */
+/** A folder as a crash leaves it: twenty commits, the first ten in the file and all of them in the log. */
 async function crashed(name = 'data', commits = 20): Promise<string> {
   const folder = inPlace(`${name}-live`);
   const store = await openSqliteStore({ folder });
@@ -55,7 +55,7 @@ async function stopped(name = 'data'): Promise<string> {
   return folder;
 }
 
-/** How many events a start on the folder finds. */
+/** The number of events a start on the folder finds. */
 async function eventsIn(folder: string): Promise<number> {
   const store = await openSqliteStore({ folder });
   try {
@@ -65,7 +65,7 @@ async function eventsIn(folder: string): Promise<number> {
   }
 }
 
-/** Every file and what is in it, the lock's left out. */
+/** Every file with its contents, except the lock. */
 function contentsOf(folder: string): Record<string, string> {
   const names = readdirSync(folder).filter((name) => name !== 'lock.db' && name !== 'owner');
   return Object.fromEntries(
@@ -81,7 +81,7 @@ function contentsOf(folder: string): Record<string, string> {
 async function expectRefused(folder: string, reason: RegExp): Promise<void> {
   const before = contentsOf(folder);
   await expect(openSqliteStore({ folder })).rejects.toThrow(reason);
-  // Whoever brings back what is missing must find the rest as it was.
+  // The rest must stay as it was, for an operator who brings back the missing file.
   expect(contentsOf(folder)).toEqual(before);
 }
 

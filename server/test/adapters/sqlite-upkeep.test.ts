@@ -57,7 +57,7 @@ describe('upkeep of the SQLite store', () => {
     return positions.map((position) => position!);
   }
 
-  /** Upkeep until there is nothing more to do; resolves to how many calls it took. */
+  /** Runs upkeep until nothing is left to do; resolves to the number of calls it took. */
   async function upkeep(
     now: number,
     retention: Parameters<SqliteStore['log']['maintain']>[1] = RETENTION,
@@ -203,7 +203,7 @@ describe('upkeep of the SQLite store', () => {
       pending: 0,
       dead: { status_410: 1, retention_over: 1 },
     });
-    // Both are dead letters now, and a dead letter can be shown and sent again for as long as it is kept.
+    // Both are dead letters now; a dead letter can be shown and sent again for as long as it is kept.
     expect((await store.log.read([dead!]))[0]!.event.messageId).toBe('m-1');
     await upkeep(START + 40 * DAY);
     expect(await store.log.read([dead!])).toEqual([undefined]);
@@ -245,7 +245,7 @@ describe('upkeep of the SQLite store', () => {
     expect(await store.log.erase(secret)).toBe(0);
   });
 
-  /** Text that does not compress away, so that space can be measured. */
+  /** Text that does not compress, for measuring space. */
   function unlike(n: number): string {
     let text = '';
     for (let word = 0; word < 40; word++)
@@ -254,7 +254,7 @@ describe('upkeep of the SQLite store', () => {
   }
 });
 
-/** How often a text stands in the raw bytes of the files; small chunks are not compressed. */
+/** The number of times a text stands in the raw bytes of the files; small chunks are not compressed. */
 function bytesIn(folder: string, text: string): number {
   const files = readdirSync(folder).filter(
     (name) => name.startsWith('millrace.db') && !name.endsWith('-shm'),

@@ -11,14 +11,14 @@ import { START } from '../conformance/harness.ts';
 import { FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
 
 const BATCH = 500;
-/** The last 64 batches are left as they are; what is before them makes four blocks. */
+/** The last 64 batches are left as they are; the batches before them make four blocks. */
 const BATCHES = 64 + 140;
 
 /** The search for a user in a log so long that most of it is ruled out by its filters. */
 describe('a user in a long log of the SQLite store', () => {
   let folder: string;
   let store: SqliteStore;
-  /** Where each user's events are, the newest first. */
+  /** Positions of each user's events, the newest first. */
   let expected: Map<string, Position[]>;
 
   beforeEach(async () => {
@@ -50,7 +50,7 @@ describe('a user in a long log of the SQLite store', () => {
     }
   }
 
-  /** One who was here twice, one all the time, one in bursts, some without a name, and others. */
+  /** One user came twice, one all the time, one in bursts; some events have no user, the rest have others. */
   function userOf(n: number): string | undefined {
     if (n === 20_000 || n === 99_000) return 'rare';
     if (n % 701 === 0) return 'regular';
@@ -63,7 +63,7 @@ describe('a user in a long log of the SQLite store', () => {
       expect(await findAll(store, { userId }), userId).toEqual(expected.get(userId) ?? []);
   }
 
-  /** Looks into the file, as nobody else does. */
+  /** Reads the file directly, past the store. */
   function blocks(): number[] {
     const database = new DatabaseSync(join(folder, 'millrace.db'), { readOnly: true });
     const ids = database.prepare('select id from user_block order by id').all() as { id: number }[];

@@ -9,18 +9,18 @@ import { type Arrival, startReceiver, type TestReceiver } from '../support/recei
 const VERSIONS = 100;
 const SENDERS = 3;
 const BATCH = 10;
-/** Of so many requests one is refused for now, so that retries meet settings that have changed. */
+/** One request in this many gets a retryable answer, so that retries meet changed settings. */
 const ONE_FAILS_OF = 100;
 
 let receivers: [TestReceiver, TestReceiver];
 let program: Program;
 let place: Place;
-/** What arrived, by version; what did not fit together. */
+/** The versions that arrived, and the requests that mixed versions. */
 let seen: Set<number>;
 let unlike: string[];
 let accepted: Map<string, number>;
 
-/** Everything that makes a request is of one version: which receiver, path, header, secret, body. */
+/** The settings of a version: receiver, path, header, secret and body of a request all follow from it. */
 function settingsOf(version: number) {
   const { url } = receivers[version % 2]!;
   return {

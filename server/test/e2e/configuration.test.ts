@@ -17,7 +17,7 @@ import { secretVariables } from '../support/secret-variables.ts';
 interface Server {
   readonly place: Place;
   readonly program: Program;
-  /** The program beside it, that is told where it is. */
+  /** Runs a command of the program, which is told the server's address. */
   run(args: readonly string[], env?: Readonly<Record<string, string>>): ReturnType<typeof millrace>['ended'];
   ask(method: string, path: string, body?: object): Promise<{ status: number; answer: never }>;
 }
@@ -40,7 +40,7 @@ async function serve(place: Place, ...more: string[]): Promise<Server> {
   };
 }
 
-/** Everything a record can have, with what files and shells stumble over. */
+/** Every setting a record can have, with characters that files and shells stumble over. */
 const RICH = `
 sources:
   - { name: website, writeKeys: [wk_1, "1e3"], mode: strict, rateLimit: 100, dedupeWindow: 36h }
@@ -114,7 +114,7 @@ describe('configuration as code', () => {
       CRM_QUERY_1_Y: '$\u007bz}',
       _1A_B_C_SECRET: SECRETS.SECOND,
     };
-    // With these secrets it is what the server has already: so no secret has gone to the wrong place.
+    // With these secrets the file equals the server's settings: no secret went to the wrong place.
     const [planned, moved] = await Promise.all([
       first.run(['plan', '-f', file], env),
       empty.run(['apply', '-f', file, '--json'], env),
@@ -184,7 +184,7 @@ destinations:
       expect(code).toBe(0);
       expect(err.replaceAll(file, 'f').split('\n')).toEqual(warned);
     }
-    // What is stored already is not warned of again.
+    // Settings already stored are not warned of again.
     expect(await first.run(['apply', '-f', file])).toMatchObject({ code: 0, err: '' });
   });
 
@@ -227,7 +227,7 @@ describe('a destination that something is owed to', () => {
     server.place.remove();
   });
 
-  /** On a terminal where somebody types this. */
+  /** Runs a command on a terminal where a person types this. */
   async function applied(typed: string, more: { prune?: boolean } = {}) {
     const keyboard = Object.assign(new PassThrough(), { isTTY: true });
     const screen = Object.assign(new PassThrough().setEncoding('utf8'), { isTTY: true });
@@ -242,7 +242,7 @@ describe('a destination that something is owed to', () => {
     return { code, out: String(out.read() ?? ''), screen: String(screen.read()) };
   }
 
-  it('is disconnected by nobody who has not said so, and by whoever has', async () => {
+  it('is disconnected only by a person who confirms it', async () => {
     writeFileSync(server.place.config, OWED(url, false));
     const [planned, refused] = await Promise.all([
       server.run(['plan', '-f', server.place.config]),
@@ -333,7 +333,7 @@ describe('a destination that something is owed to', () => {
 });
 
 describe('an edit over the API', () => {
-  it('is lost when the server starts with a file that says otherwise, and whoever made it is named', async () => {
+  it('is lost when the server starts with a file that says otherwise, and a warning names its author', async () => {
     const place = makePlace(OWED('http://127.0.0.1:9/in'));
     const before = await serve(place, '--config', place.config);
     const made = await before.run(['token', 'create', 'ann', '--role', 'editor']);

@@ -63,7 +63,7 @@ function* ids(): Generator<string> {
   for (let n = 0; n < CALLS; n++) yield `call-${n}`;
 }
 
-/** Sends the calls one by one over several connections until all are answered or the program is gone. */
+/** Sends the calls one by one over several connections, until all are answered or the program has died. */
 async function sendUntilDead(url: string, answered: Set<string>, onAnswer: () => void): Promise<void> {
   const waiting = ids();
   const lane = async () => {

@@ -17,7 +17,7 @@ const ids = (prefix: string, n: number) => Array.from({ length: n }, (_, index) 
 const WHOLE = [...ids('a', 40), ...ids('c', 40)];
 const DAMAGED = ids('b', 5);
 
-/** The real program on a file of which one stored chunk has changed while it was stopped. */
+/** The real program on a file in which one stored chunk changed while the program was stopped. */
 describe('a damaged chunk', () => {
   let place: Place;
   let receiver: Awaited<ReturnType<typeof startReceiver>>;

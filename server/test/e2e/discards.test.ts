@@ -55,7 +55,7 @@ describe('calls that are not accepted', () => {
         { index: 3, code: 'no_user_anon_id', message: 'The call has neither userId nor anonymousId.' },
       ],
     });
-    // The same ids again: had anything been kept, they would be duplicates.
+    // The same ids again: they would be duplicates if anything had been kept.
     const mended = await send(
       program.url,
       '/v1/batch',

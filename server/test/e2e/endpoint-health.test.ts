@@ -52,7 +52,7 @@ describe('a URL that fails beside one that accepts everything', () => {
   it('is failing in status, API and metrics, counts late answers, and is so after a kill', async () => {
     const good = await startReceiver();
     const dead = await startReceiver({
-      // After its sibling: nobody waits for this answer.
+      // The sibling has answered by then, and the delivery does not wait for this answer.
       answer: (response) => void setTimeout(() => response.writeHead(503).end('no room'), 50).unref(),
     });
     receivers.push(good, dead);
@@ -90,7 +90,7 @@ describe('a URL that fails beside one that accepts everything', () => {
     );
     await send(program.url, '/v1/track', track('once more'));
     await endpointsWhen(({ attempts }) => attempts['status_5xx'] === 22);
-    // A change of the state is written within a second, and what has changed since every ten.
+    // A change of state is written within a second, other changes every ten seconds.
     await program.kill();
     program = await startServer(place);
     const [, killed] = await endpoints();

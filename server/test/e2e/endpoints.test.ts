@@ -61,7 +61,7 @@ describe('an endpoint', () => {
     const receiver = receivers[0]!;
     await receiver.count(2);
     const [first, second] = receiver.arrivals;
-    // Five seconds of waiting, then a first delay of one second, stretched or shortened by up to a fifth.
+    // The time limit of five seconds, then a first delay of one second with up to a fifth of jitter either way.
     expect(second!.at - first!.at).toBeGreaterThan(5000 + 700);
     expect(second!.at - first!.at).toBeLessThan(5000 + 2500);
     expect(second!.body.equals(first!.body)).toBe(true);
@@ -92,7 +92,7 @@ describe('an endpoint', () => {
     await start(down, up);
     for (let n = 0; n < 20; n++) await send(program.url, '/v1/track', track(`m${n}`));
     await Promise.all([up.count(20), down.count(20)]);
-    // Whatever failed would be tried again after at most 1.2 s; a later event shows that this time has passed.
+    // A retry would come after at most 1.2 s; a later event shows that this time has passed.
     const later = Date.now() + 1500;
     while (Date.now() < later) await send(program.url, '/v1/track', track(`later-${Date.now()}`));
     const ids = down.arrivals.map(({ headers }) => headers['webhook-id']);

@@ -11,10 +11,10 @@ import {
 } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
 
-/** A C0 and a C1 control sequence, direction overrides and isolates, a forged second line, and what shows as nothing. */
+/** A C0 and a C1 control sequence, direction overrides and isolates, a forged second line, and invisible characters. */
 const BAD =
   '\u001b[2J\u009b2J\u0085\u202e\u2066\u200f\u061c\u2028\u2029\u200b\u3164\u{e0041}\r\nmillrace: all is well';
-/** Line feeds are ours; everything else of `BAD` has no place in anything that is written. */
+/** The program writes line feeds itself; no other character of `BAD` may appear in its output. */
 const UNSEEN = /[\p{Cf}\p{Zl}\p{Zp}\u3164]|(?!\n)\p{Cc}/u;
 const FORGED = /^millrace: all is well/m;
 
@@ -81,7 +81,7 @@ describe('text of a stranger', () => {
     expectVisible('log', program.out.stdout + program.out.stderr);
   });
 
-  it('can be seen by whoever develops with it', async () => {
+  it('can be seen in the output of millrace dev', async () => {
     const listen = millrace(['listen', '--port', '0', '--body']);
     const [, url = ''] = await listen.says('err', /listens on (\S+),/);
     const dev = await startProgram({

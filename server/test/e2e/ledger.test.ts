@@ -20,7 +20,7 @@ sources:
 const destination = (name: string, port: number, more = '') =>
   `  - { name: ${name}, type: webhooks, sources: [website], ${more}settings: { endpoints: [{ url: "http://127.0.0.1:${port}/in" }] } }\n`;
 
-/** Starts the program in a place and remembers it, so that whatever happens in a test is cleared up after it. */
+/** Starts the program in a place and remembers both, so that they are cleared up even after a failed test. */
 class Bench {
   readonly receivers: TestReceiver[] = [];
   place!: Place;
@@ -57,7 +57,7 @@ class Bench {
     return (await response.json()) as Ledger;
   }
 
-  /** Asks until the ledger is as expected; what never comes shows as a timeout of the test. */
+  /** Asks until the ledger is as expected; the test times out when it never is. */
   async until(isReached: (ledger: Ledger) => boolean): Promise<Ledger> {
     for (;;) {
       const ledger = await this.read('ledger');
@@ -88,7 +88,7 @@ describe('the ledger', () => {
     );
     const program = await bench.start();
 
-    // Nothing of these is stored, so they come first: their counts ride with the events that follow.
+    // These calls store nothing. They come first because their counts are committed with the events that follow.
     expect((await send(program.url, '/v1/track', track('x', { userId: '' }))).status).toBe(400);
     expect((await send(program.url, '/v1/track', track('x'), { writeKey: 'wk_nobody' })).status).toBe(401);
     expect((await send(program.url, '/v1/track', track('x'), { writeKey: 'wk_closed' })).status).toBe(200);
@@ -103,7 +103,7 @@ describe('the ledger', () => {
       track('x', { writeKey: 'wk_closed' }),
     ];
     expect((await send(program.url, '/v1/batch', { batch })).status).toBe(200);
-    // Its own key gives the first of these a source; nothing gives the second one.
+    // The first call has a source by its own key, the second has none.
     const ofNobody = { batch: [track('keyed', { writeKey: 'wk' }), track('x')] };
     const { status } = await send(program.url, '/v1/batch', ofNobody, { writeKey: 'wk_nobody' });
     expect(status).toBe(200);
@@ -183,7 +183,7 @@ describe('the ledger', () => {
     let answered = 0;
     const client = async (name: number) => {
       for (let n = 0; ; n++) {
-        // One discarded call with every event, so that both sides of the sum move.
+        // Each event comes with one discarded call: both sides of the sum move.
         const batch = [track(`m-${name}-${n}`), track('x', { userId: '' })];
         const sent = await send(program.url, '/v1/batch', { batch }).catch(() => undefined);
         if (sent === undefined) return;
@@ -196,7 +196,7 @@ describe('the ledger', () => {
     const ledger = await bench.read('ledger');
     expect(ledger.differences).toEqual([]);
     const { received, accepted, discarded } = ledger.sources['website']!;
-    // What was stored when the program died may not have been answered any more.
+    // Calls stored just before the program died may have had no answer.
     expect(accepted).toBeGreaterThanOrEqual(answered);
     expect({ received, discarded }).toEqual({
       received: 2 * accepted,
@@ -300,7 +300,7 @@ describe('docs/reference/ledger.md', () => {
   });
 });
 
-/** A destination's line of the ledger: what is not named is 0. */
+/** A destination's line of the ledger; counts not given are 0. */
 function counts(more: object) {
   return { owed: 0, delivered: 0, pending: 0, dead: {}, erased: 0, skipped: {}, balance: 0, ...more };
 }

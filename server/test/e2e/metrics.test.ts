@@ -194,7 +194,7 @@ describe('a server with metrics', () => {
     await call('badly-traced', `${TRACEPARENT}0`);
     const of = (id: string) => receiver.arrivals.filter(({ headers }) => headers['webhook-id'] === id);
     const ids = ['traced', 'untraced', 'badly-traced'];
-    // To the first destination once, to the first endpoint of the other twice, to the second once.
+    // One request to the first destination, two to the other's first endpoint, one to its second.
     await receiver.until(() => ids.every((id) => of(id).length === 4));
     const forwarded = ids.map((id) =>
       of(id)
@@ -219,7 +219,7 @@ describe('a server with metrics', () => {
     const settled = lines.filter(
       (line) => line['event'] === 'delivery.settled' && line['messageId'] === 'traced',
     );
-    // The one that is not there is tried as often as there is time for.
+    // The number of tries to the unreachable destination depends on the time.
     const told = settled.filter(({ destination }) => destination !== 'down');
     expect(told.map(({ destination, became }) => `${destination} ${became}`).sort()).toEqual([
       'crm delivered',
@@ -235,7 +235,7 @@ function isPart(labels: object, of: Readonly<Record<string, string>>): boolean {
   return Object.entries(labels).every(([label, text]) => of[label] === text);
 }
 
-/** The table has exactly the metrics of the page; alerts and dashboard name none that is not there, and no label either. */
+/** The table has exactly the metrics of the page; alerts and dashboard name only metrics and labels that exist. */
 function expectDocumented(families: ReadonlyMap<string, MetricFamily>): void {
   const rows = document('docs/reference/metrics.md').matchAll(/^\| `([a-z0-9_]+)` \| (\w+) \|([^|]*)\|/gm);
   const told = Array.from(rows, ([, name = '', type, labels = '']) => [
@@ -284,7 +284,7 @@ function expectKnown(expression: string, families: ReadonlyMap<string, MetricFam
       .filter((one) => one.name === name);
     expect([expression, name, series.length]).not.toEqual([expression, name, 0]);
     for (const [, label = '', operator, text = ''] of matchers.matchAll(/(\w+)(=~?)"([^"]*)"/g)) {
-      // What Prometheus adds by itself, and what the dashboard asks its reader for.
+      // Labels that Prometheus adds itself, and variables that the reader of the dashboard chooses.
       if (label === 'instance' || text.startsWith('$')) continue;
       const pattern = new RegExp(`^(?:${operator === '=~' ? text : text.replaceAll('.', '\\.')})$`);
       expect([expression, label, series.some(({ labels }) => pattern.test(labels[label] ?? ''))]).toEqual([

@@ -114,7 +114,7 @@ describe('names', () => {
     let cursor: string | undefined;
     do {
       const query = { limit: '3', ...(cursor === undefined ? {} : { cursor }) };
-      // As it is: a cursor needs no escaping.
+      // The cursor goes in as it is: it needs no escaping.
       expect(encodeURIComponent(cursor ?? '')).toBe(cursor ?? '');
       const { data, next } = json(await ask('GET', 'sources', { query }));
       listed.push(...data.map(({ name }: { name: string }) => name));

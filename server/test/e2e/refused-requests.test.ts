@@ -11,7 +11,7 @@ sources:
   - { name: quick, writeKeys: [wk_quick], rateLimit: 1 }
 `;
 
-/** As `json.dumps` of Python writes it: its library 2.3 has the key in the body only, behind the calls. */
+/** A body as Python's `json.dumps` writes it: library 2.3 has the key in the body only, behind the calls. */
 const FROM_PYTHON =
   '{"batch": [{"type": "track", "userId": "u1", "event": "E", "properties": {"price": NaN}}], "writeKey": "wk_python"}';
 

@@ -15,7 +15,7 @@ const stages: Stage[] = [];
 
 afterAll(() => Promise.all(stages.map((stage) => stage.end())));
 
-/** A server with a destination `crm` that nothing listens at and that every event is owed to. */
+/** A server with a destination `crm` that is owed every event and where nothing listens. */
 class Stage {
   #program: Program;
   readonly #place: Place;
@@ -82,7 +82,7 @@ class Stage {
     expect((await this.ask('POST', 'destinations', made)).status).toBe(201);
   }
 
-  /** Asks until it is so; the test's own limit of time ends it otherwise. */
+  /** Asks until the condition holds; the test's own time limit ends it otherwise. */
   async when<Answer>(path: string, isSo: (answer: Answer) => boolean): Promise<Answer> {
     for (;;) {
       const { answer } = await this.ask('GET', path);
@@ -91,7 +91,7 @@ class Stage {
     }
   }
 
-  /** Confirmed, because it is refused otherwise. */
+  /** The removal is confirmed; it would be refused otherwise. */
   async remove(): Promise<void> {
     expect(await this.ask('DELETE', 'destinations/crm')).toMatchObject({
       status: 409,
@@ -113,7 +113,7 @@ class Stage {
   }
 }
 
-/** What a destination is still owed when it is removed is given up, whatever state it is in. */
+/** Deliveries still owed to a destination are given up when it is removed, in every state. */
 describe('a destination that is removed with a backlog', { concurrent: true }, () => {
   it('leaves dead letters when its breaker is open, and they go to the one that comes in its place', async () => {
     const stage = await Stage.set();

@@ -53,7 +53,7 @@ describe('a replay', () => {
   beforeEach(async () => {
     lake = await startReceiver();
     name = `lake${++destinations}`;
-    // Connected afterwards, so that nothing of what was before is owed to it.
+    // The destination is connected afterwards: no earlier event is owed to it.
     const settings = { endpoints: [{ url: `${lake.url}/in` }], sharedSecret: 'l4ke' };
     const added = { name, type: 'webhooks', sources: ['website'], settings };
     expect((await ask('POST', 'destinations', added)).status).toBe(201);
@@ -152,7 +152,7 @@ describe('a replay', () => {
     expect(shown).toMatchObject({ count: EVENTS, replayed: EVENTS });
     expect(messageIds(lake.arrivals)).toEqual(ALL);
     expect(replayIds(lake.arrivals)).toEqual(new Set([id]));
-    // Owed once: only what was under way at the kill is sent twice.
+    // Each event is owed once; only requests under way at the kill are sent twice.
     const counts = await countsOf(name, ({ pending }) => pending === 0);
     expect(counts).toMatchObject({ owed: EVENTS, delivered: EVENTS, balance: 0 });
   });
@@ -181,7 +181,7 @@ describe('a replay', () => {
     });
   });
 
-  /** The commands of docs/reference/replay.md, with what stands here for its names and times, without its ids. */
+  /** The commands of docs/reference/replay.md with this test's names and times in place of the page's, without its ids. */
   function documented(): string[][] {
     const block = blocksOf('docs/reference/replay.md').find(({ language }) => language === 'sh')!;
     const here = (line: string) =>

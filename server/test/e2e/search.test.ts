@@ -13,8 +13,8 @@ interface Answer<Entry> {
 }
 
 /**
- * One destination accepts, one refuses, two are not there, and one is so slow that nearly everything waits. Those that would
- * go on changing are paused, but for one that fails and fails again with a single event.
+ * One destination accepts, one refuses, two are unreachable, and one is so slow that nearly everything waits. Destinations
+ * that would go on changing are paused, except one that keeps failing with a single event.
  */
 const yaml = (receiver: TestReceiver, down: number) => `
 egress: { allow: [127.0.0.0/8] }
@@ -46,7 +46,7 @@ describe('a search', () => {
   let place: Place;
   let program: Program;
   let token: string;
-  /** Everything there is, as the events list gives it. */
+  /** All events, as the events list gives them. */
   let all: readonly Accepted[];
 
   beforeAll(async () => {
@@ -99,7 +99,7 @@ describe('a search', () => {
     return (await response.json()) as Answer<Entry>;
   }
 
-  /** All pages; `meanwhile` between them. */
+  /** Reads all pages, and calls `meanwhile` between them. */
   async function everything<Entry>(
     list: string,
     query: Record<string, string>,
@@ -169,7 +169,7 @@ describe('a search', () => {
     const found = async (query: Record<string, string>) =>
       (await everything<DeliverySummary>('deliveries', query)).map(({ id }) => id);
     expect(await found({})).toEqual(of(() => true));
-    // So many that the page ends between the deliveries of one event.
+    // With this limit the page ends between the deliveries of one event.
     expect((await everything<DeliverySummary>('deliveries', {}, { limit: 1 })).length).toBe(
       of(() => true).length,
     );

@@ -15,11 +15,11 @@ sources:
   - { name: past, writeKeys: [wk_past] }
 `;
 
-/** Stands before the server, and keeps its answers back from a certain request on. */
+/** A proxy before the server that holds answers back from a certain request on. */
 class Gate {
   readonly #server: Server;
   readonly #kept: (() => void)[] = [];
-  /** Requests whose answers go through. */
+  /** Number of requests whose answers go through. */
   passes = Number.POSITIVE_INFINITY;
 
   constructor(to: () => string) {
@@ -44,7 +44,7 @@ class Gate {
     return this.#kept.length;
   }
 
-  /** Lets everything through, what was kept too. */
+  /** Lets every answer through, held ones included. */
   open(): void {
     this.passes = Number.POSITIVE_INFINITY;
     for (const reply of this.#kept.splice(0)) reply();
@@ -110,7 +110,7 @@ describe('millrace send --file', () => {
     );
     gate.passes = 10;
     const first = importing(file, '--write-key', 'wk_bulk');
-    // Something is written down as settled, and something else is stored without anybody having heard of it.
+    // By then some lines are recorded as settled, and others are stored but not answered.
     while (gate.kept === 0 || !existsSync(`${file}.progress`)) await sleep(10);
     first.child.kill('SIGKILL');
     await first.ended;
@@ -187,7 +187,7 @@ describe('millrace send --file', () => {
     const before = await sumsOf('bulk');
     const second = await importing(file, '--write-key', 'wk_bulk').ended;
     expect(second).toMatchObject({ code: 0, out: expect.stringContaining('15,000 and 0 with those of') });
-    // In order: nothing was sent twice.
+    // The stop was orderly: nothing was sent twice.
     expect((await sumsOf('bulk'))['duplicates']).toBe(before['duplicates']);
   });
 

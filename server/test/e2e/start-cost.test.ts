@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { expect, it } from 'vitest';
 import { ROOT } from '../support/program.ts';
 
-/** What Node has loaded of itself after these files of ours. */
+/** The modules of Node that are loaded after these files of ours. */
 function builtinsAfter(...files: readonly string[]): string[] {
   const imports = files.map((file) => `await import('${pathToFileURL(join(ROOT, file))}');`).join('\n');
   const script = `${imports}\nconsole.log(JSON.stringify(process.moduleLoadList))`;

@@ -56,7 +56,7 @@ describe('millrace start', () => {
     expect(stderr).toMatch(
       /millrace\.yaml:9:15 {2}destinations\[0\]\.sources\[0\] {2}names the source "webiste", which does not exist; did you mean "website"\?/,
     );
-    // One that an earlier start has made is a source all the same.
+    // A source that only an earlier start has made counts as well.
     writeFileSync(place.config, 'sources: [{ name: webiste, writeKeys: [wk_2] }]');
     const program = await startProgram({ args: args('--port', '0') });
     await program.stop();

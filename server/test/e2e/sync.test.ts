@@ -22,7 +22,7 @@ describe.runIf(hasStrace)('the answer', () => {
     const trace = join(place.folder, 'trace');
     const under = [
       'strace',
-      // The tracer is the child and not the parent: whoever ends the program ends both.
+      // With -D the tracer is the child: ending the program ends both.
       '-D',
       '-f',
       '-tt',

@@ -63,7 +63,7 @@ describe('watching what happens', () => {
   const sendTo = (key: string, path: string, body: unknown) =>
     send(program.url, path, body, { writeKey: key });
 
-  /** Somebody who watches over a connection of their own, and reads or does not. */
+  /** A viewer with a connection of its own, who reads or does not. */
   class Viewer {
     readonly socket: Socket;
     /** The head, comments and events, with the framing of chunks between them. */
@@ -224,7 +224,7 @@ describe('watching what happens', () => {
     ]);
     expect(await full.json()).toMatchObject({ code: 'too_many_viewers' });
     viewers.pop()!.socket.destroy();
-    // The place is free when the server has noticed.
+    // The place becomes free once the server notices the closed connection.
     let head: Response;
     do head = await fetch(`${program.url}/api/v1/tail`, { method: 'HEAD', headers });
     while (head.status === 503);
@@ -246,7 +246,7 @@ describe('watching what happens', () => {
     }
     await quick.saw(new RegExp(`"m-${calls - 1}"`));
     slow.socket.resume();
-    // Before the buffers of the system are full a few may be missing here and there; in the end, most of them.
+    // A few are missing before the system's buffers are full, most of them afterwards.
     let [shown, missing] = [0, 0];
     for (let at = 0; shown + missing < calls; at++) {
       while (at >= slow.blocks.length) await once(slow.socket, 'data');
@@ -256,7 +256,7 @@ describe('watching what happens', () => {
     }
     expect(shown + missing).toBe(calls);
     expect(missing).toBeGreaterThan(0);
-    // What waited was in the buffers of the system and a little of the server's; all of it would be 28 MB.
+    // Only the system's buffers and a little of the server's kept events; all events together are 28 MB.
     expect(slow.blocks.reduce((sum, { length }) => sum + length, 0)).toBeLessThan(20_000_000);
     const ledger = await fetch(`${program.url}/api/v1/ledger`, {
       headers: { authorization: `Bearer ${token()}` },

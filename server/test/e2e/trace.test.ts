@@ -8,7 +8,7 @@ import { freePort, startReceiver, type TestReceiver } from '../support/receiver.
 type Call = Trace['data'][number];
 type Accepted = Extract<Call, { verdict: 'accepted' }>;
 
-/** Three destinations: one that accepts at the second try at the earliest, one that refuses, one that is not there. */
+/** Three destinations: one that accepts at the second try at the earliest, one that refuses, one where nothing listens. */
 const yaml = (receiver: TestReceiver, down: number) => `
 egress: { allow: [127.0.0.0/8] }
 sources:
@@ -54,7 +54,7 @@ describe('where an event is', () => {
     return JSON.parse(out) as Trace;
   }
 
-  /** Asks until every request that is due at once has been made and written down. */
+  /** Asks until every request that is due at once has been made and recorded. */
   async function settled(id: string): Promise<Accepted> {
     for (;;) {
       const { data } = await traced(id);
@@ -100,7 +100,7 @@ describe('where an event is', () => {
       /\ncrm {2}delivered\n {2}\d\d:\d\d:\d\d\.\d{3} {2}http:\S+\/in +status_200 +[\d.]+ ms\n/,
     );
     expect(out).toMatch(/\nrefuses {2}dead: status_410\n.*gone for good\n/);
-    // When it is tried next depends on how long all this took.
+    // The time of the next try depends on how long all this took.
     expect(out).toMatch(/\ndown {2}retrying: [^\n]+\n.*connection_refused/);
     expect(out).toMatch(/\noff {2}skipped: destination_disabled\n/);
     expect(out).not.toContain('t0ken');

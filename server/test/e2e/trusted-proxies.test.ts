@@ -33,7 +33,7 @@ describe('behind a trusted proxy', () => {
     expect(data[0]!.event.context).toEqual({ direct: true, ip: '203.0.113.9' });
   });
 
-  it('whoever guesses tokens has to wait, and nobody else behind the same proxy', async () => {
+  it('a client that guesses tokens has to wait, and no other client behind the same proxy', async () => {
     const guess = async () => (await ask('ledger', 'wrong', '203.0.113.66')).status;
     for (let nth = 0; nth < 20; nth++) expect(await guess()).toBe(401);
     expect(await guess()).toBe(429);

@@ -46,7 +46,7 @@ describe('a credential in the query of an endpoint', () => {
 
   it('is sent, and stands in no answer, no output and no log', async () => {
     expect(receiver.arrivals.map(({ path }) => path).sort()).toEqual([`/gone${QUERY}`, `/in${QUERY}`]);
-    // So that the trail has the record too.
+    // This puts the record into the audit trail too.
     const body = JSON.stringify({ settings: { rateLimit: 5 } });
     await fetch(at('/api/v1/destinations/crm'), { method: 'PATCH', headers: authorized(), body });
     const paths = [

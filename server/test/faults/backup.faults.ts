@@ -19,7 +19,7 @@ const CONNECTIONS = 6;
 /** Events stored beforehand: the copy then takes as long as a thousand commits. */
 const EARLIER = 50_000;
 
-/** Acknowledged before a backup is begun: of each kind something is then delivered, waiting and dead. */
+/** Events acknowledged before a backup begins: enough that some are delivered, some waiting and some dead. */
 const BEFORE = 1500;
 
 interface Made {
@@ -111,13 +111,13 @@ describe('a backup of a server at work', () => {
     const restored = await runProgram({ args: ['restore', folder, '--data', join(place.folder, 'new')] });
     expect(restored).toMatchObject({ code: 1, stderr: expect.stringContaining('came to no end') });
 
-    // The data folder is as after any other crash.
+    // The data folder is in the same state as after any other crash.
     const again = await start(place);
     expect(await again.stop()).toMatchObject({ code: 0 });
     expect((await audit(place.data)).stored.size).toBe(EARLIER);
   });
 
-  /** Starts once, so that there is a source, and stores events that do not compress away and are owed to nobody. */
+  /** Starts once, which makes the source, and stores incompressible events that are owed to no destination. */
   async function storeEarlierEvents({ data }: Place): Promise<void> {
     expect(await (await start(place)).stop()).toMatchObject({ code: 0 });
     const store = await openSqliteStore({ folder: data });

@@ -18,7 +18,7 @@ export interface Books {
   readonly destination: DestinationCounts;
 }
 
-/** Opens the folder as the next start would, expects its ledger to be balanced and its file to be sound, and leaves it. */
+/** Opens the folder as the next start would, expects a balanced ledger and a sound file, and closes it. */
 export async function audit(folder: string): Promise<Books> {
   const store = await openSqliteStore({ folder });
   let books: Books;
@@ -98,7 +98,7 @@ export function deadOf({ dead }: DestinationCounts): number {
   return Object.values(dead).reduce((sum, n) => sum + n, 0);
 }
 
-/** Of what was acknowledged, what is not stored. */
+/** The acknowledged events that are not stored. */
 export function lost(acknowledged: Iterable<string>, { stored }: Books): string[] {
   return [...acknowledged].filter((id) => !stored.has(id));
 }

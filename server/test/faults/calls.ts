@@ -13,21 +13,21 @@ const REFUSED = '-refused';
 export const isRefused = (id: string) => id.endsWith(REFUSED);
 
 /**
- * Every event a test has made up, and what was said about it. An event that was not answered for is sent again, under the
- * same id, until it is: so in the end each is stored exactly once, whatever happened in between.
+ * Every event a test has made up, with the answers to it. An event without an acknowledgement is sent again under the same
+ * id until it has one. In the end each is stored exactly once, whatever happened in between.
  */
 export class Calls {
-  /** Answered 200: may never be lost. */
+  /** Events answered 200, which may never be lost. */
   readonly acknowledged = new Set<string>();
-  /** Answered 429 or 503, so far: nothing of them may be stored. */
+  /** Events answered only 429 or 503 so far, which may not be stored. */
   readonly turnedAway = new Set<string>();
-  /** Times an acknowledged event was sent once more, on purpose. */
+  /** Number of times an acknowledged event was sent once more on purpose. */
   repeated = 0;
-  /** Told of every event the moment its first 200 is in. */
+  /** Called with every event when its first 200 arrives. */
   onAcknowledged: (id: string) => void = () => {};
   readonly #prefix: string;
   #made = 0;
-  /** Sent and not acknowledged, or not sent at all yet. */
+  /** Events not acknowledged yet, sent or not. */
   #open: string[] = [];
 
   constructor(prefix: string) {
@@ -51,7 +51,7 @@ export class Calls {
     return requestOf(ids);
   }
 
-  /** Requests of clients by turns: mostly single calls, some batches, repeats, invalid items, and calls without an answer yet. */
+  /** The next request of a client: mostly single calls, some batches, repeats, invalid items, and unanswered calls. */
   draw(chance: Chance): Request {
     const roll = chance.next();
     if (roll < 0.15 && this.#open.length > 0) return this.retry(chance.between(1, 20));
@@ -61,7 +61,7 @@ export class Calls {
     return this.make(1, chance);
   }
 
-  /** Some of what is open, under the ids it had. */
+  /** A request of some open events, under the same ids. */
   retry(most: number): Request {
     return requestOf(this.#open.splice(0, most));
   }
@@ -71,7 +71,7 @@ export class Calls {
     return requestOf([id!]);
   }
 
-  /** Notes the answer to a request; no status when the connection broke. */
+  /** Records the answer to a request; the status is absent when the connection broke. */
   note({ ids }: Request, status: number | undefined): void {
     for (const id of ids) {
       if (status === 200) {
@@ -81,7 +81,7 @@ export class Calls {
         this.turnedAway.delete(id);
       } else if (!this.acknowledged.has(id)) {
         this.#open.push(id);
-        // After a broken connection it may be stored or not; only an answer says that it is not.
+        // After a broken connection the event may be stored or not; only an answer says that it is not.
         if (status === undefined) this.turnedAway.delete(id);
         else this.turnedAway.add(id);
       }

@@ -14,7 +14,7 @@ import { Traffic } from './traffic.ts';
 
 const STEPS = [HOUR, -HOUR, DAY, -DAY];
 
-/** Deliveries that waited in an outage arrive within this time after it, also on a busy machine. */
+/** Milliseconds after an outage within which waiting deliveries arrive, also on a busy machine. */
 const SOON = 60_000;
 
 describe.runIf(inject('clockShim') !== '')('a wall clock that is set in the middle of load', () => {
@@ -54,7 +54,7 @@ describe.runIf(inject('clockShim') !== '')('a wall clock that is set in the midd
     expect(lost(calls.acknowledged, books)).toEqual([]);
     expect(unexplained).toEqual([]);
     expect(oldest).toBeLessThan(1000);
-    // Stored once each, also those that were sent again after a day that never passed.
+    // Each event is stored once, also when it was sent again after a day that never passed.
     expect(books.source.accepted).toBe(calls.made);
     expect(books.destination).toMatchObject({
       owed: calls.made,
@@ -70,7 +70,7 @@ describe.runIf(inject('clockShim') !== '')('a wall clock that is set in the midd
     });
   });
 
-  /** An outage, in which the clock is set; the endpoint comes back; and the program is killed at its work. */
+  /** Sets the clock during an outage, brings the endpoint back, and kills the program at work. */
   async function setDuring(by: number, calls: Calls, chance: Chance): Promise<void> {
     await endpoint.be('down');
     const instance = await start(place, { env: clock.env });

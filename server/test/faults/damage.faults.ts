@@ -17,11 +17,11 @@ const BATCHES = 30;
 const SINGLES = 60;
 const PAGE = 4096;
 
-/** Not from the data folder, where it may be damaged too. */
+/** The token is given here because the one in the data folder may be damaged too. */
 const TOKEN = 'token-of-the-damage-drill-0123456789';
 const ENV = { env: { MILLRACE_ADMIN_TOKEN: TOKEN } };
 
-/** Looks at the ledger, and the pause between two. */
+/** Number of looks at the ledger, and the milliseconds between two. */
 const LOOKS = 300;
 const LOOK_EVERY = 100;
 
@@ -115,7 +115,7 @@ interface Sums {
   readonly balanced: boolean;
 }
 
-/** The ledger when nothing is pending any more, or when it has not moved for a while. */
+/** The ledger once nothing is pending, or once it has not changed for a while. */
 async function settled(url: string): Promise<Sums | undefined> {
   let [last, still] = ['', 0];
   for (let look = 0; look < LOOKS; look++) {
@@ -156,7 +156,7 @@ function damage(path: string, chance: Chance): string {
   return `${how} at ${at}`;
 }
 
-/** Mostly the store's file, sometimes what stands beside it. */
+/** The file to damage: mostly the store's, sometimes one beside it. */
 function fileIn(folder: string, chance: Chance): string {
   const others = readdirSync(folder).filter((name) => (statSync(join(folder, name)).size ?? 0) > 0);
   const name = chance.happens(0.6) ? 'millrace.db' : chance.one(others);
@@ -165,7 +165,7 @@ function fileIn(folder: string, chance: Chance): string {
 
 type Tally = Record<'asBefore' | 'contained' | 'turnedAway' | 'refused', number>;
 
-/** Lets the program deliver all it has, and expects correct bodies. */
+/** Lets the program deliver everything, and expects correct bodies. */
 async function judge(live: Instance & { url: string }, data: string, what: string, tally: Tally) {
   const answer = await send(live.url, '/v1/track', { messageId: 'new', userId: 'u', event: 'New' });
   expect([200, 503], what).toContain(answer.status);
@@ -269,7 +269,7 @@ describe('damage', () => {
         made++;
       }
       passed(`damage ${when}`, { rounds: made, ...tally });
-      // Most damage hits rows with their own checksum, and stops nothing else.
+      // Most damage hits rows with a checksum of their own, and stops nothing else.
       expect(tally.asBefore + tally.contained).toBeGreaterThan(made / 2);
     },
   );

@@ -51,7 +51,7 @@ describe('a write-ahead log', () => {
       (folder) => behindLastFrame(wal(folder), readFileSync(wal(folder)).subarray(-2 * 4120)),
     ],
     ['with nothing after its last frame', (folder) => truncateSync(wal(folder), framesOf(wal(folder)).end)],
-    // Such a file is not made by this program; another tool may have left it.
+    // This program makes no such file; another tool may have left it.
     ['with an empty -shm', (folder) => writeFileSync(shm(folder), '')],
     ['with a -shm full of garbage', (folder, chance) => writeFileSync(shm(folder), chance.bytes(32768))],
     ['without its owner', (folder) => rmSync(join(folder, 'owner'))],
@@ -137,7 +137,7 @@ function momentsBeforeSyncs(recorded: readonly Recorded[]): number[] {
   return moments;
 }
 
-/** How many frames of a write-ahead log belong to its present run, and where they end: sqlite.org/fileformat2.html#walformat. */
+/** The number of frames in a log's present run, and the offset of their end: sqlite.org/fileformat2.html#walformat. */
 function framesOf(path: string): { count: number; end: number } {
   const bytes = readFileSync(path);
   const frame = 24 + bytes.readUInt32BE(8);

@@ -11,7 +11,7 @@ import { SEED } from './rounds.ts';
 
 sayWhatIsLeftOut('the instruments of the fault suite');
 
-/** The instruments themselves: a suite that breaks disks is worth as much as the breaking. */
+/** Tests of the instruments: the suite proves nothing unless its faults really happen. */
 describe.runIf(HAS_DISK_FAULTS)('a disk made to fail', () => {
   let place: Place;
   let disk: DiskFaults;
@@ -30,7 +30,7 @@ describe.runIf(HAS_DISK_FAULTS)('a disk made to fail', () => {
     place.remove();
   });
 
-  /** Runs a script on the disk; `fs` and `at`, which makes paths in the folder, are its. Resolves to what it printed. */
+  /** Runs a script on the disk, which has `fs` and `at` (makes paths in the folder). Resolves to its output. */
   async function run(script: string): Promise<string> {
     const prologue = `import fs from 'node:fs'; const at = (name) => ${JSON.stringify(`${place.data}/`)} + name;`;
     const instance = launch(place, { env: disk.env, instead: `${prologue}\n${script}` });
@@ -83,7 +83,7 @@ describe.runIf(HAS_DISK_FAULTS)('a disk made to fail', () => {
     expect(after(1)('file')).toBe('b'.repeat(1024));
     expect(after(0)('unsynced')).toBeUndefined();
     const seen = new Set(seeds().map((chance) => after(0.5, { chance })('file')));
-    // Two sectors, each old or new for itself: the writes are torn and reordered.
+    // Each of two sectors is old or new on its own: the writes are torn and reordered.
     expect(seen.size).toBe(4);
   });
 

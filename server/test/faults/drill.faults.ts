@@ -10,9 +10,9 @@ import { HAS_SMALL_DISK, makeSmallDisk, type SmallDisk } from './small-disk.ts';
 import { lasting } from './waiting.ts';
 
 /**
- * The drill of whoever is on call: a symptom, the one command that names its cause, and the one that repairs it, with
- * the real program against real sockets and disks. What it prints is what a person would see; docs/operations/runbook.md
- * is written from it.
+ * A drill for the person on call: a symptom, the one command that names its cause, and the one that repairs it, with the
+ * real program against real sockets and disks. It prints what a person would see; docs/operations/runbook.md is written
+ * from it.
  */
 
 const yaml = (url: string, keys = '[wk_web_2]') => `
@@ -69,7 +69,7 @@ class Scene {
     return said;
   }
 
-  /** Types it again until what is seen matches, and shows the last time only. */
+  /** Runs a command again until its output matches, and shows the last run only. */
   async typeUntil(line: string, pattern: RegExp): Promise<void> {
     const print = console.log;
     let shown = '';
@@ -171,7 +171,7 @@ describe('the drill', () => {
     await scene.typeUntil('millrace status', /crm +healthy +2 +2 +0/);
   });
 
-  // An hour of it would show the same numbers, only larger: some seconds are enough to see the cause and the way back.
+  // An hour would show the same numbers, only larger; some seconds show the cause and the way back.
   it('endpoint down: nobody listens there, for some seconds in place of an hour', async () => {
     const port = await freePort();
     const url = `http://127.0.0.1:${port}/in`;

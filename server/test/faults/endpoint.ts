@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { Chance } from '../support/disk-faults/random.ts';
 import { isRefused } from './calls.ts';
 
-/** How a customer's endpoint behaves: well, late, answering 5xx half the time, or not there at all. */
+/** The behaviour of a customer's endpoint: healthy, late, answering 5xx half the time, or unreachable. */
 export const MOODS = ['up', 'slow', 'failing', 'down'] as const;
 export type Mood = (typeof MOODS)[number];
 
@@ -12,13 +12,13 @@ export type Mood = (typeof MOODS)[number];
 interface Arrival {
   /** The crashes there had been. */
   readonly crashes: number;
-  /** When it was answered for good; absent while it is not. */
+  /** The time of its final answer; absent while it has none. */
   answeredAt?: number;
 }
 
 /** Deliveries that arrived again after a crash, and those that should not have. */
 interface Repeats {
-  /** For each crash, how many came again because of it. */
+  /** For each crash, the number of deliveries that came again because of it. */
   readonly byCrash: Map<number, number>;
   /** The longest time between the answer to a delivery and the crash that made it come again, in milliseconds. */
   oldest: number;
@@ -32,7 +32,7 @@ export class Endpoint {
   readonly repeats: Repeats = { byCrash: new Map(), oldest: 0, unexplained: [] };
   readonly #chance: Chance;
   readonly #arrivals = new Map<string, Arrival>();
-  /** Answered 200, and answered 400: each once and for all. */
+  /** Events answered 200 and events answered 400; both answers are final. */
   readonly accepted = new Set<string>();
   readonly refused = new Set<string>();
   readonly #crashedAt: number[] = [];
@@ -47,7 +47,7 @@ export class Endpoint {
     this.#chance = chance;
   }
 
-  /** Changes how it behaves. Call it while the program does not run: otherwise it is unknown which answers it has read. */
+  /** Changes the behaviour. Call it only while no program runs: it is unknown which answers a running one has read. */
   async be(mood: Mood): Promise<void> {
     this.#mood = mood;
     if (mood === 'down') await this.stop();
@@ -99,12 +99,12 @@ export class Endpoint {
     } else this.repeats.unexplained.push(id);
   }
 
-  /** The program was killed just now. */
+  /** Notes that the program was killed just now. */
   crashed(): void {
     this.#crashedAt.push(performance.now());
   }
 
-  /** Resolves when all of these were answered for good; rejects with how many are missing when it takes too long. */
+  /** Resolves when all of these have a final answer; rejects after the timeout, with the number still missing. */
   async drain(ids: ReadonlySet<string>, ms: number): Promise<void> {
     const missing = () => [...ids].filter((id) => !this.accepted.has(id) && !this.refused.has(id));
     let look = () => {};

@@ -14,7 +14,7 @@ import { HAS_SMALL_DISK, makeSmallDisk, type SmallDisk } from './small-disk.ts';
 import { Traffic } from './traffic.ts';
 import { lasting } from './waiting.ts';
 
-/** Something that makes a disk refuse what is written, and lets it go on. */
+/** Makes a disk refuse writes, and accept them again. */
 interface Refusing {
   readonly env: Readonly<Record<string, string>>;
   refuse(): void;
@@ -88,7 +88,7 @@ describe.runIf(HAS_DISK_FAULTS)('a disk that turns read-only', () => {
     stopAndStart(place, refusing, /make it writable/));
 });
 
-/** Traffic goes on while the disk refuses and relents, some times. */
+/** Runs traffic while the disk refuses and relents a few times. */
 async function outlive(kind: string, on: Place, { env, refuse, relent }: Refusing): Promise<void> {
   const calls = new Calls('outlive');
   const live = await start(on, { env });
@@ -169,7 +169,7 @@ async function expectClearEnd(instance: Instance, advice: RegExp): Promise<void>
   expect(lines, instance.said()).toEqual([expect.stringMatching(advice)]);
 }
 
-/** 200 was stored, 503 was not, and each was delivered once. */
+/** Calls answered 200 were stored, calls answered 503 were not, and each was delivered once. */
 async function expectKept(on: Place, calls: Calls): Promise<void> {
   const { source, destination, stored } = await audit(on.data);
   expect(stored).toEqual(calls.acknowledged);

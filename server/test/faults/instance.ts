@@ -9,7 +9,7 @@ const MILLRACE = join(ROOT, 'cli/bin/millrace.js');
 const LONGEST_START = 30_000;
 const LONGEST_STOP = 10_000;
 
-/** The program in a process of its own, that may end at any moment. */
+/** The program in a process of its own, which may end at any moment. */
 export interface Instance {
   readonly pid: number;
   /** Resolves to where it listens when it says that it is ready; to nothing when it ended before. */
@@ -18,9 +18,9 @@ export interface Instance {
   readonly ended: Promise<number | null>;
   /** Everything it has written so far. */
   said(): string;
-  /** SIGKILL: no goodbye. */
+  /** Sends SIGKILL. */
   kill(): Promise<void>;
-  /** SIGTERM. Rejects when the program has not ended within ten seconds. */
+  /** Sends SIGTERM. Rejects when the program has not ended within ten seconds. */
   stop(): Promise<Stopped>;
 }
 
@@ -38,7 +38,7 @@ export interface InstanceOptions {
 /** Programs that were started and have not ended. */
 const running = new Set<ChildProcess>();
 
-/** Ends whatever a failed test left running. */
+/** Ends the programs that a failed test left running. */
 export async function endAll(): Promise<void> {
   await Promise.all(
     Array.from(running, async (child) => {

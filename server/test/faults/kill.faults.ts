@@ -13,7 +13,7 @@ import { lasting } from './waiting.ts';
 
 const MOST_CONNECTIONS = 12;
 
-/** Looking into the folder of a killed program takes longer than a round, so it is done after some of them. */
+/** Number of rounds per audit: the audit of a killed program's folder takes longer than a round. */
 const AUDIT_EVERY = 20;
 
 describe('a program killed at any moment', () => {
@@ -47,7 +47,7 @@ describe('a program killed at any moment', () => {
         expect(lost(calls.acknowledged, await auditCopy(place.data))).toEqual([]);
       }
     }
-    // Otherwise it was not traffic that was interrupted, and nothing above means anything.
+    // The kills must have interrupted traffic; the checks above mean nothing otherwise.
     expect(tally.midTraffic).toBeGreaterThan(tally.rounds * 0.6);
     expect(calls.acknowledged.size).toBeGreaterThan(tally.rounds * 10);
 
@@ -58,7 +58,7 @@ describe('a program killed at any moment', () => {
     const { byCrash, oldest, unexplained } = endpoint.repeats;
     expect(unexplained).toEqual([]);
     expect(oldest).toBeLessThan(1000);
-    // Each event was sent until it was acknowledged, so each is stored once, whatever was killed in between.
+    // Each event was sent until it was acknowledged, and is stored once in spite of the kills.
     expect(source.accepted).toBe(calls.made);
     expect(destination).toMatchObject({ owed: calls.made, pending: 0, delivered: endpoint.accepted.size });
     expect(deadOf(destination)).toBe(endpoint.refused.size);
@@ -107,7 +107,7 @@ describe('a program killed at any moment', () => {
     };
   }
 
-  /** Sends what is open until it is acknowledged, and lets everything be delivered. */
+  /** Sends the open events until they are acknowledged, and lets everything be delivered. */
   async function settleEverything(calls: Calls): Promise<void> {
     await endpoint.be('up');
     const last = await start(place);

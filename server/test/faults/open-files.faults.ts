@@ -4,10 +4,10 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { track } from '../support/calls.ts';
 import { makePlace, type Place, type Program, runProgram, startServer } from '../support/program.ts';
 
-/** Open files the program may have: few more than it needs by itself. */
+/** Limit of open files for the program: a few more than it needs by itself. */
 const OPEN_FILES = 100;
 
-/** More than the write-ahead log may hold before a thread is started to copy it, which opens files. */
+/** Number of calls that fills the write-ahead log until a thread starts to copy it, which opens files. */
 const CALLS = 300;
 
 describe('a server without files left to open', () => {
@@ -23,7 +23,7 @@ describe('a server without files left to open', () => {
     place.remove();
   });
 
-  /** Over one connection, which is opened before all others. */
+  /** Sends a call over one connection, which is opened before all others. */
   function post(call: object): Promise<number | undefined> {
     return new Promise((resolve, reject) => {
       const headers = { authorization: `Basic ${btoa('wk:')}` };

@@ -10,13 +10,13 @@ import { openDatabase } from '../../src/adapters/sqlite/database.ts';
 import { DiskFaults, HAS_DISK_FAULTS, sayWhatIsLeftOut } from '../support/disk-faults/faults.ts';
 import { passed } from './passed.ts';
 
-/** Commits in the file, and as many in the write-ahead log alone. */
+/** Number of commits in the file, and of further ones in the write-ahead log alone. */
 const COMMITS = 20;
 const KINDS = ['open', 'read', 'write', 'sync', 'truncate', 'unlink'] as const;
 const ERRORS = ['EIO', 'ENOSPC', 'EROFS'] as const;
-/** An opening makes fewer calls of any kind than this. */
+/** Upper bound on the calls of any one kind that an opening makes. */
 const CALLS = 14;
-/** Some calls are tried again in another way, and once more while what failed is cleared away. */
+/** Numbers of failures in a row: some calls are tried again another way, and once more during the clean-up. */
 const TIMES = [1, 2, 3, 4, 5, 6];
 
 sayWhatIsLeftOut('openings of the file that fail');

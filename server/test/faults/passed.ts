@@ -1,4 +1,4 @@
-/** The line that a kind of round leaves behind. */
+/** Prints the result line of a kind of round. */
 export function passed(kind: string, facts: Readonly<Record<string, number | string>>): void {
   const said = Object.entries(facts).map(([name, value]) => `${name} ${value}`);
   console.log(`passed: ${kind}: ${said.join(', ')}`);

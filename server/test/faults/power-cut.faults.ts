@@ -16,7 +16,7 @@ import { roundsOf, SEED } from './rounds.ts';
 import { Traffic } from './traffic.ts';
 import { lasting } from './waiting.ts';
 
-/** Power cuts at earlier moments of each round, looked at with no life after them. */
+/** Number of power cuts at earlier moments of each round, whose folders are only inspected. */
 const MOMENTS = 2;
 
 sayWhatIsLeftOut('power cuts');
@@ -71,7 +71,7 @@ describe.runIf(HAS_DISK_FAULTS)('a power cut', () => {
       );
     }
     expect(disk.attached).toBeGreaterThanOrEqual(tally.rounds);
-    // Without them there was nothing that a power cut could have taken.
+    // There must have been unsynced writes for the power cuts to take.
     expect(tally.unsynced).toBeGreaterThan(0);
     expect(calls.acknowledged.size).toBeGreaterThan(tally.rounds * 10);
 
@@ -118,12 +118,12 @@ describe.runIf(HAS_DISK_FAULTS)('a power cut', () => {
       expect(stored.size).toBe(0);
       rounds++;
     }
-    // Cuts before there is a file say little.
+    // Cuts before the file exists prove little: enough of them must come later.
     expect(opened).toBeGreaterThan(rounds / 4);
     passed('power cut in the first start', { rounds, 'with a file': opened });
   });
 
-  /** Calls until the process dies, with notes of what was acknowledged by which moment of the recording. */
+  /** Sends calls until the process dies; notes by which moment of the recording each was acknowledged. */
   async function traffic(
     live: Instance & { url: string },
     { calls, chance }: { calls: Calls; chance: Chance },
@@ -149,7 +149,7 @@ describe.runIf(HAS_DISK_FAULTS)('a power cut', () => {
 
 interface Note {
   readonly moment: number;
-  /** Calls acknowledged before that moment: the folder must hold them. */
+  /** Calls acknowledged before that moment, which the folder must hold. */
   readonly acknowledged: readonly string[];
 }
 
@@ -162,7 +162,7 @@ function cutOf(chance: Chance): PowerCut {
   return { chance, reached: chance.one([0, 0.1, 0.5, 0.9, 1]), sector: chance.one([512, 4096]) };
 }
 
-/** A copy of what is on the disk before a round; all of it is certain, since the last power cut left it. */
+/** A copy of the disk before a round; all of it is durable, since the last power cut left it. */
 function certainly({ folder, data }: Place): string {
   const copy = join(folder, 'before');
   rmSync(copy, { recursive: true, force: true });
@@ -171,7 +171,7 @@ function certainly({ folder, data }: Place): string {
   return copy;
 }
 
-/** Writes at the end of a recording that no sync followed, those of mapped files left out. */
+/** The writes at the end of a recording that no sync followed, except those to mapped files. */
 function unsynced(recorded: readonly Recorded[]): number {
   const mapped = new Set<number>();
   const pending = new Map<number, number>();

@@ -3,12 +3,12 @@ import type { Calls } from './calls.ts';
 import { brokenPromises, Client } from './traffic.ts';
 import { lasting } from './waiting.ts';
 
-/** Storage that works again is used again within this time, by the same process, without anybody's help. */
+/** Milliseconds within which the same process uses healed storage again, without help. */
 const RECOVERY = 5000;
 
 /**
- * Sends a new call, and then everything that was turned away, until all of it is accepted.
- * Resolves to how long the first acceptance took, in milliseconds.
+ * Sends a new call, then everything that was turned away, until all of it is accepted.
+ * Resolves to the milliseconds until the first acceptance.
  */
 export async function everythingAccepted(url: string, calls: Calls): Promise<number> {
   const began = performance.now();

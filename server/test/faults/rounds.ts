@@ -1,7 +1,7 @@
 import { type Chance, chanceOf } from '../support/disk-faults/random.ts';
 
 /**
- * How long the suite looks, and with which chances.
+ * The length of a run of the suite, and its random numbers.
  *
  * - `MILLRACE_FAULT_ROUNDS=1000` makes that many kill rounds and as many times more of every other kind (default 100).
  * - `MILLRACE_FAULT_MINUTES=30` goes on with more rounds until so much time has passed altogether.
@@ -23,13 +23,13 @@ export interface Round {
 export interface Amount {
   /** Prefix of the lines of these rounds. */
   readonly kind: string;
-  /** How many without being asked for more. */
+  /** Default number of rounds. */
   readonly rounds: number;
-  /** The part of the whole suite's time that is theirs; the parts of all kinds add up to 1. */
+  /** The share of these rounds in the suite's time; the shares of all kinds add up to 1. */
   readonly share: number;
 }
 
-/** As many rounds as are wanted, each with a seed that follows from the one of the run. */
+/** The rounds of one kind, as many as wanted, each with a seed derived from the run's. */
 export function* roundsOf({ kind, rounds, share }: Amount): Generator<Round> {
   const least = Math.ceil((rounds * (ROUNDS ?? DEFAULT_ROUNDS)) / DEFAULT_ROUNDS);
   const until = performance.now() + (MINUTES ?? 0) * 60_000 * share;
@@ -40,7 +40,7 @@ export function* roundsOf({ kind, rounds, share }: Amount): Generator<Round> {
   }
 }
 
-/** How many times the default amount of work is wanted, for what does not count in rounds. */
+/** The factor on the default amount of work, for tests that do not count in rounds. */
 export function timesLonger(): number {
   return Math.max((ROUNDS ?? DEFAULT_ROUNDS) / DEFAULT_ROUNDS, MINUTES === undefined ? 0 : MINUTES / 4);
 }

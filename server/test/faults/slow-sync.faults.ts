@@ -17,8 +17,8 @@ import { lasting } from './waiting.ts';
 
 const MEASURED_MS = 5000;
 /**
- * The delay is measured in so many windows, and the calmest counts: another program on the machine disturbs some of them, a
- * sync on the main thread would disturb every one (the last test shows it).
+ * Number of windows in which the delay is measured; the calmest counts. Another program on the machine disturbs some of
+ * them, a sync on the main thread would disturb every one (the last test shows it).
  */
 const WINDOWS = 6;
 const MONITOR = fileURLToPath(new URL('./event-loop.mjs', import.meta.url));
@@ -85,7 +85,7 @@ describe.runIf(HAS_DISK_FAULTS)('a disk that syncs slowly', () => {
   });
 
   it('on the main thread would be seen by the instrument that says it is free', async () => {
-    // A program of one line does what the product must not do, on the same disk and under the same monitor.
+    // A one-line program does what the server must not do, on the same disk and under the same monitor.
     mkdirSync(place.data);
     const script = `
       const { openSync, writeSync, fsyncSync } = await import('node:fs');
@@ -148,7 +148,7 @@ describe.runIf(HAS_DISK_FAULTS)('a disk that syncs slowly', () => {
     };
   }
 
-  /** The 99th percentile over so much time, in milliseconds, as the program itself measured it. */
+  /** The 99th percentile of the delay over a time, in milliseconds, as the program itself measured it. */
   async function eventLoopDelay(live: Instance, ms: number): Promise<number> {
     await lasting(ms);
     const before = linesOf(delays).length;
@@ -163,7 +163,7 @@ describe.runIf(HAS_DISK_FAULTS)('a disk that syncs slowly', () => {
 interface Measured {
   /** 99th percentile of the main thread's delay, in milliseconds. */
   readonly eventLoop: number;
-  /** Storage calls it made. */
+  /** Number of storage calls the program made. */
   readonly onMainThread: number;
   /** Resident memory in kilobytes, after a quarter of the time and at its end. */
   readonly memory: { readonly early: number; readonly late: number; readonly grownBy: number };
@@ -172,7 +172,7 @@ interface Measured {
   readonly calls: Calls;
 }
 
-/** Compiles code and grows buffers: the measured time is then the disk's. */
+/** Warms the program up: code is compiled and buffers have grown before the measurement. */
 async function warmUp({ url }: { url: string }, calls: Calls): Promise<void> {
   const traffic = new Traffic(url, { calls, chance: chanceOf(SEED), connections: 16 });
   await traffic.until(() => calls.acknowledged.size >= 3000);

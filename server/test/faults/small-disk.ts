@@ -12,7 +12,7 @@ export interface SmallDisk {
   readonly data: string;
   /** Variables that a program on it must be started with. */
   readonly env: Readonly<Record<string, string>>;
-  /** Nothing more fits on it from now on. */
+  /** Fills the disk: nothing more fits on it from now on. */
   fill(): void;
   free(): void;
   remove(): void;

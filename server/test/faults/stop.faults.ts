@@ -64,7 +64,7 @@ describe('a program', () => {
     const { source, destination } = books;
     const missing = lost(calls.acknowledged, books);
     expect(missing).toEqual([]);
-    // No crash was announced to the endpoint, so whatever came twice has no excuse.
+    // The endpoint knows of no crash: every delivery that came twice counts as unexplained.
     expect(endpoint.repeats.unexplained).toEqual([]);
     expect(source.accepted).toBe(calls.made);
     expect(destination).toMatchObject({ owed: calls.made, pending: 0, delivered: endpoint.accepted.size });

@@ -24,17 +24,17 @@ import { SEED, timesLonger } from './rounds.ts';
 import { Traffic } from './traffic.ts';
 
 const APPENDS = 30;
-/** Lives whose calls are counted beforehand. */
+/** Number of lives of the program whose calls are counted beforehand. */
 const LIVES_COUNTED = 5;
 /** Milliseconds for lives with one fault each, and for lives with one fault after another. */
 const BUDGET = 40_000;
 const BUDGET_OF_A_SERIES = 10_000;
 const SERIES_KINDS = ['open', 'read', 'write', 'sync', 'truncate', 'unlink'] as const;
-/** Power cuts looked at after a series. */
+/** Number of power cuts looked at after a series. */
 const CUTS = 60;
-/** Both cores; more would only wait for each other. */
+/** One for each core; more would only wait for each other. */
 const AT_ONCE = 2;
-/** The first calls of each kind fail one by one in every run; of the others as many as there is time for. */
+/** The first calls of each kind fail one by one in every run; of the other calls, as many as there is time for. */
 const ALWAYS = 6;
 
 const ERRORS: Readonly<Record<Kind, readonly ErrorName[]>> = {
@@ -53,7 +53,7 @@ interface Fault {
   /** Counted from the start of the program. */
   readonly nth: number;
   readonly error: ErrorName;
-  /** How many calls from there on fail; all until it is healed when absent. */
+  /** Number of calls that fail from there on; absent: all until the disk is healed. */
   readonly times?: number;
 }
 
@@ -139,7 +139,7 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
     const image = join(place.folder, 'image');
     mkdirSync(before);
     const calls = new Calls('synced');
-    /** The moment of the recording by which each event was acknowledged. */
+    /** For each event, the moment of the recording by which it was acknowledged. */
     const moments = new Map<string, number>();
     calls.onAcknowledged = (id) => moments.set(id, disk.moment());
     const live = await start(place, { env: disk.env });
@@ -190,7 +190,7 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
 
   const placeFor = () => makePlace(oneDestination([`http://127.0.0.1:${endpoint.port}/in`]));
 
-  /** How many calls of each kind every life makes: what shares a commit is chance, so one has some more than another. */
+  /** The number of calls of each kind that every life makes at least; the sharing of commits is chance and makes it vary. */
   async function countCallsOfAny(): Promise<Record<Kind, number>> {
     const lives: Record<Kind, number>[] = [];
     while (lives.length < LIVES_COUNTED) lives.push(await countCalls(`count-${lives.length}`));
@@ -198,7 +198,7 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
     return Object.fromEntries(KINDS.map((kind) => [kind, least(kind)])) as Record<Kind, number>;
   }
 
-  /** How many calls of each kind a life makes when nothing fails, until its disk would be healed. */
+  /** The number of calls of each kind a life makes without faults, until its disk would be healed. */
   async function countCalls(name: string): Promise<Record<Kind, number>> {
     const place = placeFor();
     const disk = new DiskFaults(place.data);
@@ -249,7 +249,7 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
     }
   }
 
-  /** The program said what is wrong in one line, and nothing is left behind that the next start could stumble over. */
+  /** The program said in one line what is wrong, and left nothing behind that stops the next start. */
   async function endedAtStart(
     instance: Instance,
     { place, disk, calls }: { place: Place; disk: DiskFaults; calls: Calls },
@@ -271,8 +271,8 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
   }
 
   /**
-   * 200 was stored, and each was delivered once. What was answered 503 and sent again may have been stored the first time:
-   * nobody can know it while the disk neither syncs nor opens. It is a duplicate then.
+   * Each call answered 200 was stored and delivered once. A call answered 503 may have been stored as well: the program
+   * cannot know while the disk neither syncs nor opens. Sent again, the call is then a duplicate.
    */
   async function expectKept(place: Place, calls: Calls, inDoubt = 0): Promise<void> {
     const { source, destination, stored } = await audit(place.data);
@@ -288,7 +288,7 @@ describe.runIf(HAS_DISK_FAULTS)('a storage call that fails', () => {
 
 interface Life {
   readonly fired: boolean;
-  /** At the start. */
+  /** True when the program ended at its start. */
   readonly ended: boolean;
   readonly refusals: number;
   /** Milliseconds from the healing to the first call accepted. */
@@ -338,8 +338,8 @@ async function series(
 }
 
 /**
- * Moments at which a failed sync would show: half of them at the first answer after one, when least has been synced since,
- * half of them soon after one, in the middle of whatever the program does about it.
+ * Moments at which a failed sync would show: half of them at the first answer after one, when the least has been synced
+ * since, the other half soon after one, while the program is still reacting to it.
  */
 function momentsAfterFailedSyncs(
   recorded: readonly Recorded[],
@@ -356,7 +356,7 @@ function momentsAfterFailedSyncs(
   });
 }
 
-/** Sends the appends once each, from three connections. Resolves to how many were turned away. */
+/** Sends the appends once each, from three connections. Resolves to the number turned away. */
 async function append(url: string, calls: Calls, count = APPENDS): Promise<number> {
   let left = count;
   const next = () => (left-- > 0 ? calls.make(1) : undefined);

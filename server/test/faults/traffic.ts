@@ -9,7 +9,7 @@ export interface Answer {
   readonly ms: number;
 }
 
-/** Connections to one program, as those of a client: kept alive, one request at a time on each. */
+/** Connections to one program, like a client's: kept alive, one request at a time on each. */
 export class Client {
   readonly #url: URL;
   readonly #agent: Agent;
@@ -19,7 +19,7 @@ export class Client {
     this.#agent = new Agent({ keepAlive: true, maxSockets: connections });
   }
 
-  /** Resolves to nothing when the connection broke. */
+  /** Resolves to undefined when the connection broke. */
   send({ path, body }: Pick<Request, 'path' | 'body'>): Promise<Answer | undefined> {
     return this.#ask('POST', path, body);
   }
@@ -72,7 +72,7 @@ export interface TrafficOptions {
 export class Traffic {
   /** Answers by status; `broken` counts connections that ended without one. */
   readonly statuses = new Map<number | 'broken', number>();
-  /** Answers that break a promise of the receiving API. */
+  /** Answers that break a rule of the receiving API. */
   readonly wrong: string[] = [];
   /** The shortest time to a 200, in milliseconds. */
   fastest = Number.POSITIVE_INFINITY;
@@ -90,13 +90,13 @@ export class Traffic {
     this.#lanes = Promise.all(Array.from({ length: options.connections }, () => this.#lane()));
   }
 
-  /** Resolves when every connection has its last answer, because it was stopped, broke, or had nothing more to send. */
+  /** Resolves when every connection has its last answer: it was stopped, it broke, or nothing was left to send. */
   async ended(): Promise<void> {
     await this.#lanes;
     this.#client.close();
   }
 
-  /** Resolves when the condition holds; looked at after every answer. Rejects when the traffic ends before. */
+  /** Resolves when the condition holds, checked after every answer. Rejects when the traffic ends before. */
   async until(condition: () => boolean): Promise<void> {
     const held = new Promise<void>((resolve) => {
       this.#watch = () => {

@@ -31,9 +31,9 @@ import { Client, Traffic } from './traffic.ts';
 import { lasting } from './waiting.ts';
 
 const CONNECTIONS = 4;
-/** Acknowledged before files are removed. */
+/** Number of calls acknowledged before files are removed. */
 const BEFORE = 300;
-/** Milliseconds after which nothing may be accepted any more: a request sent later is answered 503. */
+/** Milliseconds after a removal from which every request is answered 503. */
 const NOTICED = 1000;
 
 let place: Place;
@@ -55,7 +55,7 @@ const db = (folder: string) => join(folder, 'millrace.db');
 const wal = (folder: string) => join(folder, 'millrace.db-wal');
 const away = (folder: string) => join(dirname(folder), 'away');
 
-/** Takes something from a folder that is in use; returns what puts it back, where that can be. */
+/** Takes something from a folder in use; returns a function that puts it back, where that is possible. */
 type Removal = (folder: string) => (() => void) | undefined;
 
 const gone = (...names: ((folder: string) => string)[]): Removal => {
@@ -80,7 +80,7 @@ const moved = (...names: ((folder: string) => string)[]): Removal => {
 const whole = (folder: string) => folder;
 
 describe('files removed under a running server', () => {
-  /** Calls until something is taken away, and then until they are refused. */
+  /** Sends calls until something is taken away, and then until they are refused. */
   async function takeAway(removal: Removal, calls: Calls): Promise<Noticed> {
     const live = await start(place);
     const client = new Client(live.url, 1);
@@ -130,7 +130,7 @@ describe('files removed under a running server', () => {
     await shell('mkdir', { pid: String(live.pid) });
     await live.kill();
     const books = await audit(join(place.folder, 'saved'));
-    // Also what was acknowledged before the removal was noticed.
+    // Calls acknowledged before the removal was noticed are included.
     expect(calls.acknowledged.size).toBeGreaterThanOrEqual(before.length);
     expect(lost(calls.acknowledged, books)).toEqual([]);
   });
@@ -185,7 +185,7 @@ describe('files removed under a running server', () => {
     expect(lost(before, await audit(place.data))).toEqual([]);
   });
 
-  // Under traffic they may grow again before the next look: holes are not seen from outside.
+  // Under traffic the files may grow again before the next check, which does not see holes.
   it.each<[string, (folder: string) => void]>([
     ['millrace.db', (folder) => truncateSync(db(folder))],
     ['its log', (folder) => truncateSync(wal(folder))],
@@ -247,7 +247,7 @@ describe('a store that vanished while the program did not run', () => {
   );
 });
 
-/** States of a log and of the file after a crash. Each leaves everything, or a start that is refused. */
+/** States of the log and of the file after a crash. The start finds everything, or is refused. */
 const DAMAGES: readonly [string, (folder: string, older: string, chance: Chance) => void][] = [
   ['the log removed', (folder) => rmSync(wal(folder))],
   ['the log emptied', (folder) => truncateSync(wal(folder))],
@@ -266,7 +266,7 @@ const DAMAGES: readonly [string, (folder: string, older: string, chance: Chance)
   ['a flipped bit in the mark', (folder, _, chance) => flipBit(join(folder, 'high-water-mark'), chance)],
 ];
 
-describe('whatever is taken away after a kill at any moment', () => {
+describe('files taken away after a kill at any moment', () => {
   it('a start finds everything that was acknowledged or is refused, and what is brought back is whole', async () => {
     const calls = new Calls('any');
     const copies = { older: join(place.folder, 'older'), kept: join(place.folder, 'kept') };
@@ -304,7 +304,7 @@ describe('whatever is taken away after a kill at any moment', () => {
     passed('taken away after a kill', { ...tally, acknowledged: calls.acknowledged.size, lost: 0 });
   });
 
-  /** Some calls, and the death of the program. */
+  /** Sends some calls and kills the program. */
   async function firstLife(calls: Calls): Promise<string> {
     const live = await start(place);
     const traffic = new Traffic(live.url, { calls, chance: chanceOf(SEED), connections: CONNECTIONS });

@@ -19,7 +19,7 @@ describe('the data folder', () => {
   it('is refused at once where none can be made: below a file, and where the system refuses', () => {
     writeFileSync(join(parent, 'file'), '');
     const impossible = [join(parent, 'file'), join(parent, 'file', 'data'), join(parent, 'x'.repeat(300))];
-    // The parent exists, and the system answers that it does not.
+    // The parent exists, yet the system answers that it does not.
     if (process.platform === 'linux') impossible.push('/proc/millrace', '/proc/millrace/data');
     for (const path of impossible) {
       expect(() => makeFolder(path)).toThrow(

@@ -82,7 +82,7 @@ describe.each([2, 4, 8, 16])('a merged filter of %d runs', (size) => {
 
   it('marks every key of its runs, and hardly another', () => {
     expect(marked(0, size * KEYS)).toBe(size * KEYS);
-    // These runs are filled to a two-hundredth, so the filter is wrong two hundred times less often.
+    // These runs are a two-hundredth full: the filter is wrong two hundred times less often.
     expect(marked(10_000_000, 100_000)).toBeLessThan(100);
   });
 

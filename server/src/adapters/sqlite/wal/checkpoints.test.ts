@@ -29,7 +29,7 @@ describe('the checkpointer', () => {
     checkpoints.afterCommit();
   }
 
-  /** Pages in the log that are not copied yet. */
+  /** The number of pages in the log that are not copied yet. */
   function pagesLeft(): number {
     const row = database.prepare('pragma wal_checkpoint(noop)').get() as {
       log: number;

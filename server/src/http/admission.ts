@@ -6,7 +6,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { SourceCalls } from '../ports/ingest.ts';
 import type { LogFields, Logger } from '../ports/logger.ts';
 
-/** Bounds on what is under way at once, over all connections. spec/specification.md, "Overload". */
+/** Bounds on the requests in flight, over all connections. spec/specification.md, "Overload". */
 export interface AdmissionBounds {
   /** Requests from their head to their answer. */
   readonly requests: number;
@@ -31,7 +31,7 @@ export interface InFlightRequest extends ListEntry<InFlightRequest> {
   /** Bytes reserved for its body. Only `AdmissionController` changes this. */
   bytes: number;
   readonly startedAt: Monotonic;
-  /** Gives its slot to another request: tells the client to try again later, and closes the connection. */
+  /** Frees its slot for another request: tells the client to try again later, and closes the connection. */
   evict(): void;
 }
 
@@ -178,7 +178,7 @@ export class SourceRateLimiter {
     this.#clock = clock;
   }
 
-  /** From now on these limits hold. A bucket keeps what is in it, so that saving a source opens no gap. */
+  /** Replaces the limits. A bucket keeps its tokens, so that saving a source opens no gap. */
   configure(sources: readonly Source[]): void {
     this.#perSecond.clear();
     for (const { id, rateLimit } of sources) if (rateLimit !== undefined) this.#perSecond.set(id, rateLimit);
@@ -216,8 +216,8 @@ export class SourceRateLimiter {
 }
 
 /**
- * What may still be taken, and since when. `tokens` is negative after a batch larger than the bucket: it passes whole,
- * and what follows waits the longer.
+ * The tokens left, and since when. `tokens` is negative after a batch larger than the bucket: the batch passes whole, and
+ * the requests after it wait longer.
  */
 export interface TokenBucket {
   readonly tokens: number;
@@ -226,7 +226,7 @@ export interface TokenBucket {
 
 export interface TakeResult {
   readonly bucket: TokenBucket;
-  /** Whole seconds until the same may be asked again; 0 when it was taken. */
+  /** Whole seconds until the same request may be tried again; 0 when the tokens were taken. */
   readonly wait: number;
 }
 
@@ -236,8 +236,8 @@ export function fullBucket(perSecond: number, now: Monotonic): TokenBucket {
 }
 
 /**
- * Takes `wanted` tokens from a bucket that fills with `perSecond` and holds one second's worth. More than it ever holds is
- * given when it is full, so that no batch waits for ever; on average the rate is kept all the same.
+ * Takes `wanted` tokens from a bucket that fills with `perSecond` and holds one second's worth. A larger batch passes when
+ * the bucket is full, so that no batch waits for ever; on average the rate is still kept.
  */
 export function takeTokens(bucket: TokenBucket, wanted: number, { perSecond, now }: RefillRate): TakeResult {
   const passed = now - bucket.at;
@@ -253,7 +253,7 @@ interface RefillRate {
   readonly now: Monotonic;
 }
 
-/** Gives back what was taken for a request that was not stored after all. */
+/** Gives back the tokens of a request that was not stored. */
 export function refundTokens({ tokens, at }: TokenBucket, given: number): TokenBucket {
   return { tokens: tokens + given, at };
 }

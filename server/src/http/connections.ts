@@ -91,10 +91,10 @@ const ERROR_CODES: Readonly<Record<string, ErrorCode>> = {
 const CLOSING_SOCKETS = new WeakSet<Duplex>();
 
 /**
- * No request could be read on this connection, or it was too slow in coming; `code` is of Node's error. Requests that came
- * whole before it get their answers first: an error in their place would be taken for theirs. A request that was refused
- * by its head has its answer, and gets no second one for what is wrong with its body: the client would take it for the
- * answer to its next request.
+ * Answers a connection whose request could not be read or came too slowly; `code` is that of Node's error. Complete
+ * requests before it are answered first, because the client would take the error for their answer. A request that was
+ * refused by its head gets no second answer for an error in its body, because the client would take that for the answer
+ * to its next request.
  */
 export function rejectUnreadable(
   code: string | undefined,

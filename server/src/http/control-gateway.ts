@@ -9,12 +9,12 @@ import { DrainedBody, RequestBody } from './request-body.ts';
 import { errorResponse } from './responses.ts';
 import { targetPath } from './routes.ts';
 
-/** Bytes of a body of the control API. More are thrown away, and the handler is told `too_large`. */
+/** The largest body of the control API, in bytes. A larger one is dropped, and the handler is told `too_large`. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
 /**
  * Collects the body of a request to the control API within the bounds, and hands the request over. The sender is
- * not known yet, so the request is bounded like a call: it has a place in flight until its body is here.
+ * not authenticated yet, so the request takes a slot like a call until its body is complete.
  */
 export function handleControlRequest(
   exchange: NodeHttpExchange,

@@ -42,7 +42,7 @@ export class ServerShutdown {
     for (const response of this.#delegated) response.shouldKeepAlive = false;
   }
 
-  /** Adds a response that somebody else writes, now or after the stop has begun. */
+  /** Adds a response that another part writes, before or during the stop. */
   delegate(response: ServerResponse): void {
     if (this.#isClosing) response.shouldKeepAlive = false;
     else {
@@ -124,7 +124,7 @@ export class NodeHttpExchange implements HttpExchange {
     return this.#response.headersSent;
   }
 
-  /** Whether the answer was sent before the whole request was here. An error in the rest gets no second answer. */
+  /** Whether the answer was sent before the whole request had arrived. An error in the rest gets no second answer. */
   get hasEarlyResponse(): boolean {
     return this.isResponseSent && !this.request.complete;
   }
@@ -138,7 +138,7 @@ export class NodeHttpExchange implements HttpExchange {
     writeResponse(this.#response, toBrowser ? withCorsHeaders(answer) : answer);
   }
 
-  /** Lets somebody else write the response. The request asks for `target` from then on. */
+  /** Lets another part write the response. `target` replaces the target of the request. */
   delegate(handler: (request: IncomingMessage, response: ServerResponse) => void): void {
     this.request.url = this.target;
     this.#shutdown.delegate(this.#response);

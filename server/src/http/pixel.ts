@@ -8,8 +8,8 @@ import type { PreparedResponse } from './responses.ts';
 import { targetQuery } from './routes.ts';
 
 /**
- * A call as an image: `GET /v1/pixel/<type>`. The image is the answer to everything, but it comes after the call is stored: a
- * page may wait for it and move on. Without a type there is none of that name.
+ * A call as an image: `GET /v1/pixel/<type>`. Every answer is the image, also for a type that does not exist. It is sent
+ * after the call is stored, so that a page can wait for it before it moves on.
  */
 export function handlePixel(
   exchange: NodeHttpExchange,
@@ -17,7 +17,7 @@ export function handlePixel(
   dependencies: RequestDependencies,
 ): void {
   const { receiver, clock, admission, discards, overload, logger } = dependencies;
-  // HEAD asks what an answer would look like, and must not change anything.
+  // HEAD must not change anything, so it stores no call.
   if (exchange.request.method === 'HEAD') exchange.reply(PIXEL_RESPONSE);
   else if (type === undefined) {
     discards?.discarded({ unknown_type: 1 });
@@ -42,7 +42,7 @@ export function handlePixel(
   }
 }
 
-/** Its place is counted as a request; its few bytes came with the head, which has a limit of its own. */
+/** A pixel takes a slot as a request, but no bytes: its call came with the head, which has its own limit. */
 class PixelCall implements InFlightRequest {
   bytes = 0;
   list: LinkedList<InFlightRequest> | undefined;
@@ -59,7 +59,7 @@ class PixelCall implements InFlightRequest {
     this.#admission = admission;
   }
 
-  /** Never asked: it arrived whole. */
+  /** Never called, because the call arrived with the head. */
   evict(): void {
     this.finish();
   }
@@ -72,13 +72,13 @@ class PixelCall implements InFlightRequest {
   }
 }
 
-/** The smallest GIF there is: one transparent point. */
+/** The smallest GIF: one transparent pixel. */
 const GIF = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64');
 
-/** The only answer of the pixel, whatever became of the call. spec/specification.md, "Pixel". */
+/** The only answer of the pixel, for stored and refused calls alike. spec/specification.md, "Pixel". */
 const PIXEL_RESPONSE: PreparedResponse = {
   status: 200,
-  // A cached image would be a call that never arrives.
+  // A cached image would cost the next call: the browser would not send it.
   headers: [
     ...['Content-Type', 'image/gif', 'Content-Length', String(GIF.length)],
     ...['Cache-Control', 'no-store, no-cache, must-revalidate, private', 'Access-Control-Allow-Origin', '*'],
@@ -86,25 +86,25 @@ const PIXEL_RESPONSE: PreparedResponse = {
   body: GIF,
 };
 
-/** Deeper keys are left out; no call has a use for them. */
+/** The deepest path of a key. Deeper keys are left out; no call needs them. */
 const MAX_KEY_DEPTH = 20;
 
 /**
  * The call in the query of a pixel, as a body: `data` is JSON in base64 (also the URL-safe kind, also without padding);
- * without it every key is a path into the call, such as `properties.subject`. Not yet parsed or checked: what is wrong
- * with it is found where bodies are parsed.
+ * without it every key is a path into the call, such as `properties.subject`. The result is not parsed or checked here;
+ * errors show where bodies are parsed.
  */
 export function bodyFromQuery(query: string): Buffer {
   const parameters = new URLSearchParams(query);
   const data = parameters.get('data');
-  // A plus sign of base64 that was not percent-encoded has become a blank.
+  // A plus sign of base64 that was not percent-encoded is a space by now.
   if (data !== null) return Buffer.from(data.replaceAll(' ', '+'), 'base64');
   const call = newQueryObject();
   for (const [key, text] of parameters) setPath(call, key, text);
   return Buffer.from(JSON.stringify(call));
 }
 
-/** Without a prototype, so that no key means anything to the language. */
+/** An object without a prototype, so that a key such as `__proto__` is an ordinary key. */
 interface QueryObject {
   [key: string]: string | boolean | QueryObject;
 }
@@ -113,7 +113,7 @@ function newQueryObject(): QueryObject {
   return Object.create(null) as QueryObject;
 }
 
-/** The last of two keys that contradict each other wins; `a` and `a.b` do. */
+/** Sets the value at a path. Of two keys that contradict each other, such as `a` and `a.b`, the last one wins. */
 function setPath(call: QueryObject, key: string, text: string): void {
   const names = key.split('.');
   const last = names.pop();
@@ -128,7 +128,7 @@ function setPath(call: QueryObject, key: string, text: string): void {
   group[last] = isBooleanKey(key) ? parseBoolean(text) : text;
 }
 
-/** A query knows only text, and in the integrations object the text `false` would switch a destination on. */
+/** Whether `true` and `false` are booleans at this key. As a text, `false` in the integrations object would mean "on". */
 function isBooleanKey(key: string): boolean {
   return /^(context\.)?integrations\.|^context\.direct$/.test(key);
 }

@@ -109,7 +109,7 @@ export class IncomingCall implements InFlightRequest {
     body: RequestBody,
     dependencies: RequestDependencies,
   ) {
-    // The clock of the client is corrected by the time of arrival, which is that of the head and not of the body's end.
+    // Client timestamps are corrected with the time at which the head arrived, not the end of the body.
     this.#receivedAt = dependencies.clock.now();
     this.startedAt = dependencies.clock.monotonic();
     this.#exchange = exchange;
@@ -228,7 +228,7 @@ export function rejectOverloaded(exchange: HttpExchange, { discards, overload }:
   exchange.reply(ingestResponse(OVERLOADED_RESULT));
 }
 
-/** `detail` is a sentence that says more than the code. */
+/** Refuses with this code. `detail` is a sentence that says more than the code. */
 function rejectCall(
   exchange: HttpExchange,
   code: ErrorCode,
@@ -245,7 +245,7 @@ function rejectCall(
 
 const TINY_CHUNKS_DETAIL = 'Its body comes in pieces of a few bytes.';
 
-/** Says how large a body is that was refused by its head. */
+/** The detail for a body that was refused by its head: its announced size. */
 function declaredSizeDetail({ contentLength, contentEncoding }: HttpExchange, { limit }: CallAction): string {
   const [size, most] = [contentLength, limit].map((bytes) => bytes.toLocaleString('en-US'));
   return contentEncoding === undefined
@@ -253,7 +253,7 @@ function declaredSizeDetail({ contentLength, contentEncoding }: HttpExchange, { 
     : `It has ${size} bytes before it is inflated, the limit is ${most} after it.`;
 }
 
-/** Says how large a body is at least that was not read to its end. */
+/** The detail for a body that was not read to its end: its least size. */
 function sizeLimitDetail({ limit }: CallAction): string {
   return `It has more than ${limit.toLocaleString('en-US')} bytes, which is the limit.`;
 }
@@ -294,14 +294,14 @@ function apiAddress(publicUrl: string): { apiHost: string; protocol: string } {
   return { apiHost: `${host}${path}/v1`, protocol: protocol.slice(0, -1) };
 }
 
-/** Longer ones are of no version there is. */
+/** The longest `traceparent` accepted; no known version has a longer one. */
 const MAX_LENGTH = 256;
 
 const FORM = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-[!-~]*)?$/;
 
 /**
- * The value of a `traceparent` header, when it is one: what is not must be taken as if it were not there (W3C Trace Context,
- * section 3.2). Versions to come may have more behind it and begin in the same way; version ff is forbidden.
+ * The value of a valid `traceparent` header. An invalid one must be ignored (W3C Trace Context, section 3.2). Later versions
+ * begin in the same way and may add fields at the end; version ff is forbidden.
  */
 export function parseTraceparent(header: unknown): string | undefined {
   if (typeof header !== 'string' || header.length > MAX_LENGTH) return undefined;

@@ -6,14 +6,14 @@ import type { HttpExchange } from './exchange.ts';
 export type BodyError = 'too_large' | 'unsupported_encoding' | 'invalid_encoding';
 
 /**
- * Bytes of a refused body that are still read and thrown away. Many clients read the answer only after they have sent
+ * Bytes of a refused body that are still read and dropped. Many clients read the answer only after they have sent
  * everything; a connection closed under them would look like a network error and be tried again.
  */
 const MAX_DRAINED_BYTES = 4 * 1024 * 1024;
 
 /**
- * A piece costs time however small it is, and a network cuts none of less than some hundred bytes. After so many pieces
- * with so few bytes each, somebody is at work who wants to cost time.
+ * The limit on tiny chunks. Each chunk costs time, and networks do not deliver chunks of less than some hundred bytes. After
+ * so many chunks with so few bytes each, the client is taken for an attacker.
  */
 const TINY_CHUNK_COUNT = 1000;
 const TINY_CHUNK_BYTES = 16;
@@ -22,7 +22,7 @@ function isTinyChunks(pieces: number, bytes: number): boolean {
   return pieces > TINY_CHUNK_COUNT && bytes < pieces * TINY_CHUNK_BYTES;
 }
 
-/** What gzip may add to text it cannot compress: a head, a tail, and 5 bytes for each block of 32 KB. */
+/** The bytes that gzip may add to incompressible text: a head, a tail, and 5 bytes for each block of 32 KB. */
 const GZIP_OVERHEAD = 256;
 
 type BodyHeaders = Pick<HttpExchange, 'contentLength' | 'contentEncoding'>;
@@ -39,17 +39,17 @@ export function createRequestBody(head: BodyHeaders, limit: number): RequestBody
 }
 
 /**
- * A body as its head announced it, and what has come of it so far. It never takes more than twice its bytes: a client that
- * sends half a megabyte in pieces of one byte would otherwise make half a million buffers.
+ * A body as announced, and the bytes received so far. It uses at most twice its bytes of memory: a client that sends half
+ * a megabyte in chunks of one byte would otherwise make half a million buffers.
  */
 export class RequestBody {
-  /** More bytes than this are too many before they are inflated. */
+  /** The most bytes as received, before they are inflated. */
   readonly maxBytes: number;
   readonly #isGzip: boolean;
   /** NaN when no length is announced. */
   readonly #length: number;
   #bytes: Buffer = EMPTY;
-  /** Whether `#bytes` is ours to write to; a single piece is kept as it came. */
+  /** Whether `#bytes` is our own buffer. A body of one chunk keeps the chunk itself, which must not be written to. */
   #ownsBuffer = false;
   #size = 0;
   #chunks = 0;
@@ -64,7 +64,7 @@ export class RequestBody {
     return this.#size;
   }
 
-  /** False when the body comes as dust. */
+  /** Adds a chunk. False when the body arrives in too many tiny chunks. */
   append(piece: Buffer): boolean {
     const size = this.#size + piece.length;
     if (this.#size === 0) this.#bytes = piece;
@@ -76,18 +76,18 @@ export class RequestBody {
     return !isTinyChunks(++this.#chunks, size);
   }
 
-  /** As text, when all of it is here. */
+  /** The complete body as text. */
   text(): string {
     return this.#bytes.toString('utf8', 0, this.#size);
   }
 
-  /** As it is to be parsed, when all of it is here. `limit` bounds memory whatever arrived. */
+  /** The complete body, inflated, as it is parsed. `limit` bounds the memory of inflating. */
   decode(limit: number): Buffer | BodyError {
     const body = this.#ownsBuffer ? this.#bytes.subarray(0, this.#size) : this.#bytes;
     return this.#isGzip || looksLikeGzip(body) ? inflate(body, limit) : body;
   }
 
-  /** At once to what was announced when a good part of it is here; a promise alone is given no memory. */
+  /** Grows to Content-Length only after a good part of the body has arrived, so that a false header reserves no memory. */
   #grow(size: number): void {
     const length = this.#length;
     const room = length >= size && length <= size * 4 ? length : Math.min(size * 2, this.maxBytes);
@@ -100,19 +100,19 @@ export class RequestBody {
 
 const EMPTY = Buffer.alloc(0);
 
-/** What a refused request still sends; it is thrown away. */
+/** The rest of a refused request. It is read and dropped. */
 export class DrainedBody {
   #size = 0;
   #chunks = 0;
 
-  /** True when the connection had better be closed. */
+  /** True when the connection should be closed. */
   exceedsLimit(piece: Buffer): boolean {
     this.#size += piece.length;
     return this.#size > MAX_DRAINED_BYTES || isTinyChunks(++this.#chunks, this.#size);
   }
 }
 
-/** Reads what a refused request still sends, up to a limit; beyond it the connection is closed. */
+/** Reads and drops the rest of a refused request, up to a limit; beyond it the connection is closed. */
 export function drainRequest(request: IncomingMessage): void {
   let waste: DrainedBody | undefined;
   request.on('data', (piece: Buffer) => {

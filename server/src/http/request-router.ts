@@ -29,27 +29,27 @@ import {
 } from './routes.ts';
 
 export interface RequestRouterOptions extends RequestDependencies {
-  /** Answers everything below `/api`, and `/metrics`; without it there is nothing. */
+  /** Answers everything below `/api`, and `/metrics`. Without it these paths do not exist. */
   readonly control: ControlHandler | undefined;
-  /** The port of everything that is not answered here, because only calls are taken. */
+  /** The port of the control API and the metrics, where this server takes calls only. */
   readonly adminPort: (() => number) | undefined;
   /** Whether calls are taken here. */
   readonly isReceiving: boolean;
   /** Why calls cannot be accepted now; empty when they can. */
   readonly readiness: () => readonly string[];
-  /** What is not well though calls are accepted. */
+  /** Problems that do not keep calls from being accepted. */
   readonly degraded?: (() => readonly string[]) | undefined;
-  /** Where clients reach this server; they are told by the settings endpoint. */
+  /** The address by which clients reach this server. The settings endpoint announces it. */
   readonly publicUrl: string | undefined;
 }
 
-/** What is answered at once. */
+/** Paths that are answered at once. */
 type ImmediateAction = Exclude<RouteAction, { readonly kind: 'call' | 'pixel' }>;
 
 const ALIVE_RESPONSE = jsonResponse(200, '{"status":"alive"}');
 const READY_RESPONSE = jsonResponse(200, '{"status":"ready"}');
 
-/** Takes every request and brings it to what answers it. */
+/** Routes every request to the part that answers it. */
 export class RequestRouter {
   readonly #options: RequestRouterOptions;
   readonly #pipelining = new PipeliningGuard();
@@ -85,9 +85,9 @@ export class RequestRouter {
     exchange.writeContinue();
     drainRequest(request);
     if (action === undefined && this.#options.isReceiving && isReceivingPath(exchange.target)) {
-      // A client with a wrong base URL drops its events without a word: this is where an operator can see it.
+      // A client with a wrong base URL drops its events silently. This count is where the operator sees it.
       this.#options.discards?.refused(path === undefined ? 'not_found' : 'method_not_allowed', {
-        // What asks for something brings no call.
+        // A GET or HEAD carries no call.
         writeKey: request.method === 'GET' || request.method === 'HEAD' ? undefined : exchange.writeKey,
       });
     }
@@ -100,7 +100,7 @@ export class RequestRouter {
     return this.#options.isReceiving || !isReceivingPath(target) ? findRoutes(target) : undefined;
   }
 
-  /** Where to go with what is asked here for, where calls have a port of their own. */
+  /** The hint of a 404 for a path of the control API, where calls have a port of their own. */
   #adminPortHint(target: string): string | undefined {
     const { adminPort } = this.#options;
     const isThere = isControlPath(target) || isMetricsPath(target) || targetPath(target) === '/';
@@ -108,7 +108,7 @@ export class RequestRouter {
     return `Here only calls are taken; control API, metrics and console are on port ${adminPort()} (admin.port).`;
   }
 
-  /** What answers for a path that is not of the receiving API. */
+  /** The handler of a path outside the receiving API. */
   #controlFor(target: string): ControlHandler | undefined {
     return isControlPath(target) || isMetricsPath(target) ? this.#options.control : undefined;
   }

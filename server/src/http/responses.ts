@@ -88,8 +88,8 @@ function refusedResponse({ code, detail, invalid }: RefusedResult): PreparedResp
 }
 
 /**
- * An error always has `success`, `code` and `message`, because several clients read all three. `detail` is a sentence that
- * is added to the catalogue's message.
+ * An error answer. It always has `success`, `code` and `message`, because some clients read all three. `detail` is a
+ * sentence that is added to the catalogue's message.
  */
 export function errorResponse(code: ErrorCode, detail?: string): PreparedResponse {
   if (detail === undefined) return ERROR_RESPONSES.get(code)!;
@@ -147,20 +147,20 @@ const CORS_HEADERS = [...ANY_ORIGIN, 'Access-Control-Expose-Headers', 'Retry-Aft
 const PREFLIGHT_HEADERS = [
   ...ANY_ORIGIN,
   // By name: a * does not cover Authorization under the Fetch standard.
-  // Pages that are traced put `traceparent` on every request, and could otherwise send none here.
+  // Traced pages put `traceparent` on every request; a browser would otherwise block all of them.
   ...['Access-Control-Allow-Headers', 'Authorization, Content-Type, X-Retry-Count, traceparent'],
   // A day, so that a page asks once and not before every call; browsers cut it to what they allow.
   ...['Access-Control-Max-Age', '86400'],
 ];
 
-/** The answer with what a browser wants before a script may read it. spec/specification.md, "Browsers". */
+/** The answer with the CORS headers that let a script read it. spec/specification.md, "Browsers". */
 export function withCorsHeaders({ status, headers, body }: PreparedResponse): PreparedResponse {
-  // Twice the same header is none at all to a browser, and the answer to a preflight has it already.
+  // A browser rejects a repeated header, and the answer to a preflight has it already.
   const more = headers.includes(ANY_ORIGIN[0]!) ? CORS_HEADERS.slice(ANY_ORIGIN.length) : CORS_HEADERS;
   return { status, headers: [...headers, ...more], body };
 }
 
-/** The answer to OPTIONS, for browsers that ask before they send and for whoever else wants to know. */
+/** The answer to OPTIONS: preflights of browsers, and any other client that asks for the methods. */
 export function optionsResponse(allow: string, isReceiving: boolean): PreparedResponse {
   const preflight = isReceiving ? ['Access-Control-Allow-Methods', allow, ...PREFLIGHT_HEADERS] : [];
   return { status: 204, headers: ['Allow', allow, ...preflight], body: '' };

@@ -1,13 +1,13 @@
 import { CALL_TYPES, type CallType, isCallType, SHORT_FORMS } from '../model/event.ts';
 import type { ErrorCode } from './responses.ts';
 
-/** What is done with a request. */
+/** The action for a request. */
 export type RouteAction =
   | CallAction
   | { readonly kind: 'alive' | 'ready' | 'swallow' | 'options' }
   /** One call in the query of an image; without a type, of a type that does not exist. */
   | { readonly kind: 'pixel'; readonly type: CallType | undefined }
-  /** What browsers and mobile clients ask before they send. */
+  /** The project settings that browsers and mobile clients ask for before they send. */
   | { readonly kind: 'settings'; readonly writeKey: string };
 
 /** Takes one call or a batch of them. */
@@ -38,7 +38,7 @@ const ROUTES: readonly Route[] = [
   ...['/v1/batch', '/v1/b', '/v1/import'].map((path) =>
     callRoute(path, { kind: 'call', type: 'batch', limit: BATCH_LIMIT, tooLarge: 'batch_too_large' }),
   ),
-  // Telemetry that browsers and mobile clients send about themselves: accepted, so that they are content, and not kept.
+  // Telemetry of browser and mobile clients about themselves. It is accepted, so that they see no error, and dropped.
   { method: 'POST', path: '/v1/m', action: { kind: 'swallow' } },
   { method: 'GET', path: '/healthz', action: { kind: 'alive' } },
   { method: 'GET', path: '/readyz', action: { kind: 'ready' } },
@@ -48,7 +48,7 @@ function callRoute(path: string, action: CallAction): Route {
   return { method: 'POST', path, action };
 }
 
-/** What a path does, by method. `allow` is the value of the Allow header. */
+/** The actions of a path, by method. `allow` is the value of the Allow header. */
 export interface PathRoutes {
   readonly actions: ReadonlyMap<string, RouteAction>;
   readonly allow: string;
@@ -56,14 +56,14 @@ export interface PathRoutes {
 
 const ROUTE_TABLE = buildRouteTable(ROUTES);
 
-/** What takes calls, by its path. */
+/** The endpoints that take calls, by path. */
 const CALL_ROUTES: ReadonlyMap<string, CallAction> = new Map(
   Array.from(ROUTE_TABLE, ([path, { actions }]) => [path, actions.get('POST')] as const).flatMap(
     ([path, action]) => (action?.kind === 'call' ? [[path, action]] : []),
   ),
 );
 
-/** The table in the form in which it is searched. */
+/** The table, indexed for look-ups. */
 function buildRouteTable(routes: readonly Route[]): ReadonlyMap<string, PathRoutes> {
   const paths = new Map<string, PathRoutes>();
   for (const { method, path, action } of routes) {
@@ -89,13 +89,13 @@ const SERVER_ROUTES: PathRoutes = {
 
 const NAMED_PATH = /^\/v1\/(?:pixel\/([^/]+)|projects\/([^/]+)\/settings)\/?$/;
 
-/** What the path of a target does; undefined when there is nothing. */
+/** The actions at the path of a target; undefined for an unknown path. */
 export function findRoutes(target: string): PathRoutes | undefined {
   const path = targetPath(target);
   return ROUTE_TABLE.get(path) ?? matchNamedPath(path);
 }
 
-/** What a POST to this path takes, where that is calls. */
+/** The calls that a POST to this path takes; undefined where it takes none. */
 export function findCallRoute(path: string): CallAction | undefined {
   return CALL_ROUTES.get(path);
 }
@@ -124,8 +124,8 @@ function decodePath(text: string): string | undefined {
 }
 
 /**
- * What a request line asks for. Proxies send a whole URL (RFC 9112 section 3.2.2), and clients that put `/v1/…` behind an
- * address that ends in a slash send two of them.
+ * The path and query of a request line. Proxies send a whole URL (RFC 9112 section 3.2.2), and clients that append `/v1/…`
+ * to an address that ends in a slash send two slashes.
  */
 export function requestTarget(url: string): string {
   if (url.startsWith('//v1/')) return url.slice(1);
@@ -142,7 +142,7 @@ export function targetPath(target: string): string {
   return query < 0 ? target : target.slice(0, query);
 }
 
-/** What follows the question mark. */
+/** The query of a target, without the question mark. */
 export function targetQuery(target: string): string {
   const query = target.indexOf('?');
   return query < 0 ? '' : target.slice(query + 1);
@@ -158,7 +158,7 @@ export function isMetricsPath(target: string): boolean {
   return /^\/metrics\/?(?=\?|$)/.test(target);
 }
 
-/** Whether a path is of the receiving API, also where nothing is: browsers may read that answer too. */
+/** Whether a path belongs to the receiving API. Unknown paths below it count too: browsers may read their 404. */
 export function isReceivingPath(target: string): boolean {
   return target.startsWith('/v1/');
 }

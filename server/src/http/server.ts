@@ -51,7 +51,7 @@ const BACKLOG = 4096;
 export interface HttpServerOptions {
   /** Takes calls. Without it nothing is served below `/v1`. */
   readonly receiver?: IngestHandler;
-  /** Answers everything below `/api`, and `/metrics`. Without it nothing is served there. */
+  /** Answers everything below `/api`, and `/metrics`. Without it these paths do not exist. */
   readonly control?: ControlHandler;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -70,7 +70,7 @@ export interface HttpServerOptions {
   readonly adminPort?: () => number;
   /** The setting of the port, for the message that it is taken; `--port` when absent. */
   readonly portKey?: string;
-  /** With these files the server speaks https and nothing else. */
+  /** Certificate and key. With them the server speaks only https. */
   readonly tls?: TlsFiles;
   /** The address by which clients reach this server, such as `https://collect.example.com`. */
   readonly publicUrl?: string;

@@ -18,10 +18,10 @@ export interface KeyPair {
   readonly validTo: Time;
 }
 
-/** Renewed files are noticed within this time. Looking at the content finds what watching misses behind links. */
+/** Interval at which the files are read, in ms. Reading finds changes behind symbolic links, which watching misses. */
 const CHECK_INTERVAL: Duration = MINUTE;
 
-/** Whoever renews automatically renews a month before; now it has failed for a while. */
+/** Automatic renewal happens a month before the end. This late, it has failed for some time. */
 const EXPIRY_WARNING: Duration = 14 * DAY;
 const WARNING_INTERVAL: Duration = DAY;
 
@@ -67,7 +67,7 @@ function parsePem<T>(read: () => T, message: string): T {
 
 export interface CertificateReloaderOptions {
   readonly files: TlsFiles;
-  /** What is served now. */
+  /** The certificate and key that are served now. */
   readonly pair: KeyPair;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -76,9 +76,9 @@ export interface CertificateReloaderOptions {
 }
 
 /**
- * Looks every minute whether the files have changed, so that a renewed certificate is served without a restart. A pair that
- * does not fit together, as when one file is written before the other, is logged and looked at again; meanwhile the old
- * one is served. A certificate that is about to expire is logged once a day.
+ * Reads the files every minute, so that a renewed certificate is served without a restart. Files that do not match, as when
+ * only one is written yet, are logged and read again later; until then the old pair is served. A certificate that is about
+ * to expire is logged once a day.
  */
 export class CertificateReloader {
   readonly #options: CertificateReloaderOptions;

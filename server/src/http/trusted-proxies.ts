@@ -1,14 +1,14 @@
 import { BlockList, isIP } from 'node:net';
 
-/** A connection, or whoever is behind it. The address is looked at only when somebody asks, which costs a call of the system. */
+/** The connection of a request. The address is read only on demand, because reading it costs a system call. */
 export interface ClientPeer {
   readonly remoteAddress?: string | undefined;
 }
 
 /**
- * The proxies whose word is taken for where a request came from. Each proxy adds to `X-Forwarded-For`, at its end, the address that
- * called it; what stands in front of that may be made up by the client. So the list is believed from its end, and only as far as
- * each address is one of a trusted proxy.
+ * The proxies whose `X-Forwarded-For` is trusted. Each proxy appends the address of its caller; a client can invent
+ * everything before that. The list is therefore read from its end, and only as long as each address is that of a trusted
+ * proxy.
  */
 export class TrustedProxies {
   readonly #ranges = new BlockList();
@@ -21,7 +21,7 @@ export class TrustedProxies {
     }
   }
 
-  /** Who sent a request that came over this connection with this `X-Forwarded-For`, several of them joined with commas. */
+  /** The sender of a request from its connection and its `X-Forwarded-For` headers, joined with commas. */
   clientBehind(connection: ClientPeer, forwardedFor: string | undefined): ClientPeer {
     return forwardedFor === undefined ? connection : new ForwardedPeer(this, connection, forwardedFor);
   }
@@ -42,7 +42,7 @@ class ForwardedPeer implements ClientPeer {
     this.#forwardedFor = forwardedFor;
   }
 
-  /** Where the list says something else than an address, it ends: the proxy that wrote so is the last one known. */
+  /** The list ends at an entry that is no address: the proxy that wrote it is the last known sender. */
   get remoteAddress(): string | undefined {
     const callers = this.#forwardedFor.split(',');
     let known = this.#connection.remoteAddress;

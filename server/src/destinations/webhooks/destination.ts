@@ -18,8 +18,8 @@ export const REQUEST_TIMEOUT: Duration = 5 * SECOND;
 export const webhooks: DestinationType = { name: 'Webhooks', requests: buildRequests };
 
 /**
- * Runs for every delivery. The body is made and signed once for all endpoints, and all requests share its buffer. An empty
- * secret counts as none: anybody could sign with it.
+ * The requests of one delivery. The body is made and signed once for all endpoints, and all requests share its buffer. An
+ * empty secret counts as none, because anyone could sign with it.
  */
 function buildRequests(
   event: SerializedEvent,
@@ -53,7 +53,7 @@ function buildRequests(
   return requests;
 }
 
-/** The bytes of `serializePayload`, made from the stored line where there is one. */
+/** The payload as bytes, the same as those of `serializePayload`. They are made from the stored line where there is one. */
 function payloadBytes(serialized: SerializedEvent, format: WebhookSettings['format']): Buffer {
   const { line } = serialized;
   if (line !== undefined) {
@@ -64,7 +64,7 @@ function payloadBytes(serialized: SerializedEvent, format: WebhookSettings['form
   return Buffer.from(serializePayload(serialized.event, format));
 }
 
-/** `serialized.event` is parsed on first use, which the id in the line spares. */
+/** The messageId, from the line where possible: `serialized.event` would parse the whole event. */
 function messageIdOf(serialized: SerializedEvent): string {
   const fromLine = serialized.line === undefined ? undefined : messageIdFromBytes(serialized.line);
   return fromLine ?? serialized.event.messageId;

@@ -84,7 +84,7 @@ function documentedPayload(event: Event): object {
         version: 1,
         type,
         'Previous ID': event.previousId,
-        // A client that knows no user yet sends only its anonymousId: that is then the identity aliased to.
+        // A client without a known user sends only its anonymousId, which is then the identity aliased to.
         'User ID': userId ?? anonymousId,
         anonymousId,
         messageId,

@@ -51,8 +51,8 @@ const VALUE_RULE = 'must be text without control characters or characters beyond
 const LONG_VALUE_RULE = `must be text of at most ${MAX_VALUE_LENGTH} characters`;
 
 /**
- * What is wrong with an address that requests are sent to, or `undefined`. Credentials and fragments are refused
- * because neither is ever sent: an operator who writes one expects something that would not happen.
+ * The error in an address that requests are sent to, or `undefined`. Credentials and fragments are refused because neither
+ * is ever sent: an operator who writes one would expect an effect that it does not have.
  */
 export function urlProblem(text: string): string | undefined {
   if (text.length > MAX_URL_LENGTH) return `${URL_RULE} of at most ${MAX_URL_LENGTH} characters`;
@@ -80,7 +80,7 @@ const webUrl = z
     maxLength: MAX_URL_LENGTH,
   });
 
-/** Endpoints of a list and headers of a mapping that are looked at: where there are a few too many, all that is wrong is told. */
+/** The most entries of a list or mapping that are checked one by one. A list a little too long gets all its errors. */
 const MAX_CHECKED_ENTRIES = 20;
 
 const HEADERS_RULE = `must have at most ${MAX_HEADERS} headers`;
@@ -92,7 +92,7 @@ const headerValue = z
 
 const headers = z
   .record(z.string(), headerValue, 'must be a mapping of header names to values')
-  // Also when a value is wrong, so that one reading reports everything.
+  // Runs also when a value is wrong, so that one check reports every error.
   .superRefine((record: unknown, context) => checkNames(record, context), { when: () => true })
   .default({})
   .meta({
@@ -134,13 +134,13 @@ const endpoint = z
 /** Two are enough to replace one while receivers know either. spec/specification.md, "Standard Webhooks signature". */
 const MAX_SIGNING_SECRETS = 2;
 
-/** The most names a filter may have: it is looked at for every event. */
+/** The most names that a filter may have, because it is checked for every event. */
 const MAX_EVENT_NAMES = 100;
 
-/** The highest rate that a limit can be told to keep; what is faster needs none. */
+/** The highest rate limit, in events per second. A faster endpoint needs none. */
 const MAX_RATE = 100_000;
 
-/** What a lane reaches without a cap, so that a higher one would promise something that does not happen. */
+/** The concurrency that a worker reaches without a cap. A higher cap would have no effect. */
 const MAX_CONCURRENCY = 256;
 
 /** `whsec_` and the base64 of 24 to 64 bytes, which is what the Standard Webhooks specification asks for. */
@@ -252,8 +252,8 @@ export const webhookSettingsSchema = z
   .meta({ description: 'Settings of a destination of type webhooks.' }) satisfies z.ZodType<WebhookSettings>;
 
 /**
- * The list of endpoints, or the mapping of headers, that is too long to be looked into. Asked before the schema looks at
- * settings: it would look at every entry first, and then at their number.
+ * The list of endpoints, or the mapping of headers, that is too long to check. It is called before the schema, which would
+ * check every entry before their number.
  */
 export function findOversizedPart(
   settings: unknown,

@@ -3,7 +3,7 @@ import type { Time } from '../../model/time.ts';
 
 /**
  * Prepared keys by secret: preparing one costs as much as signing with it. The maps are cleared when they are full, because
- * nothing tells when a secret is no longer used. With more destinations than `MAX_KEYS` signing is only slower.
+ * there is no event for a secret that is no longer used. With more secrets than `MAX_KEYS`, signing is only slower.
  */
 const sharedKeys = new Map<string, Hmac>();
 const standardKeys = new Map<string, Hmac>();
@@ -99,7 +99,7 @@ export class Hmac {
     this.#outer.set(key.map((byte) => byte ^ 0x5c));
   }
 
-  /** Of `before`, in UTF-8, and then of the bytes. */
+  /** The HMAC of `before`, in UTF-8, followed by the bytes. */
   of(bytes: Buffer, encoding: 'hex' | 'base64', before = ''): string {
     const most = BLOCK + before.length * 3 + bytes.length;
     if (inner.length < most) inner = Buffer.alloc(most);
@@ -107,7 +107,7 @@ export class Hmac {
     let length = BLOCK;
     if (before !== '') length += inner.write(before, length);
     length += bytes.copy(inner, length);
-    // As Latin-1 ("binary" for a hash) a digest comes and goes without an object for its bytes.
+    // A digest as a Latin-1 string ("binary" for a hash) needs no buffer object.
     this.#outer.write(hash(this.#algorithm, inner.subarray(0, length), 'binary'), BLOCK, 'latin1');
     return hash(this.#algorithm, this.#outer, encoding);
   }

@@ -239,7 +239,7 @@ export class FastPathConnection implements HttpExchange {
   #finishRequest(): void {
     if (this.#state !== 'active' || !this.#isResponseSent || this.#bodyRemaining > 0) return;
     if (this.#context.shutdown.isClosing) {
-      // The answer was sent earlier, and only now has the body been read.
+      // The answer was sent earlier; the body has been read only now.
       this.abort();
       return;
     }
@@ -252,14 +252,14 @@ export class FastPathConnection implements HttpExchange {
     if (this.#isPaused) this.#resume();
   }
 
-  /** These bytes came behind a request that has no answer yet. They are read again later. */
+  /** Puts back bytes that came behind a request without an answer yet. They are read again later. */
   #pushBack(piece: Buffer): void {
     this.#isPaused = true;
     this.peer.pause();
     this.peer.unshift(piece);
   }
 
-  /** No more requests are read from a client that does not read its answers. */
+  /** Stops reading requests from a client that does not read its answers. */
   #pauseUntilDrain(): void {
     this.#isPaused = true;
     this.peer.pause();
@@ -274,8 +274,8 @@ export class FastPathConnection implements HttpExchange {
   }
 
   /**
-   * Lets `node:http` read the connection, beginning with these bytes. They are put back and read at once: later `node:http`
-   * reads right from the system, past everything that was put back.
+   * Lets `node:http` read the connection, beginning with these bytes. They are put back and read at once, because later
+   * `node:http` reads directly from the system and would skip them.
    */
   #handOver(bytes: Buffer): void {
     this.#state = 'released';

@@ -23,7 +23,7 @@ export interface FastPathRequest {
   readonly hasOrigin: boolean;
 }
 
-/** Not plain. */
+/** The result for a head that is not plain. */
 const UNSUPPORTED = -1;
 
 const ZERO = 0x30;
@@ -139,7 +139,7 @@ export function parseFastPathRequest(bytes: Buffer): FastPathRequest | undefined
   };
 }
 
-/** The path of the target, which begins behind `POST `, without its query. */
+/** The path of the target without its query. The target begins behind `POST `. */
 function pathOfTarget(bytes: Buffer, targetEnd: number): string {
   let end = REQUEST_START.length;
   while (end < targetEnd && bytes[end] !== QUESTION_MARK) end++;

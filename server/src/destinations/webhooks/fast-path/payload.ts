@@ -122,7 +122,7 @@ const MESSAGE_ID_START = Buffer.from('{"messageId":"');
 
 /** One field of a payload. */
 interface PayloadField {
-  /** With the comma before it and the colon behind it. */
+  /** The key with the comma before it and the colon behind it. */
   readonly name: Buffer;
   /** The field of the event that it is copied from. */
   readonly field: number;
@@ -229,7 +229,7 @@ const KINDS = Uint8Array.from({ length: 256 }, (_, byte) => {
   return byte === CLOSE_OBJECT || byte === CLOSE_LIST ? CLOSE : 0;
 });
 
-/** Where the closing quote is; `at` is behind the opening one. */
+/** The position of the closing quote; `at` is behind the opening one. */
 function endOfString(bytes: Buffer, at: number): number {
   const { length } = bytes;
   for (; at < length; at++) {

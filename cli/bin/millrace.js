@@ -28,9 +28,9 @@ if (isServer && !isLimited && process.platform !== 'win32') {
 }
 
 // The compile cache keeps compiled and type-stripped sources. With it, a start takes half the time and a third of the
-// memory, because the program that strips types is not loaded. Worker threads start their own cache from the variable. The folder
-// stands beside the program: in the system's temporary folder, another user could plant code. A folder that cannot be
-// written keeps nothing.
+// memory, because the program that strips types is not loaded. Worker threads start their own cache from the variable.
+// The folder stands beside the program: in the system's temporary folder, another user could plant code. A folder that
+// cannot be written keeps nothing.
 const cache =
   process.env.NODE_COMPILE_CACHE ?? fileURLToPath(new URL('../node_modules/.cache/compile', import.meta.url));
 nodeModule.enableCompileCache(cache);

@@ -156,7 +156,7 @@ function fishOption({ flags, description, value }: OutlinedOption): string {
   return `${names.join(' ')}${takes} -d '${quotable(description)}'`;
 }
 
-/** A description for single quotes in all three shells. zsh ends a name at a colon, so only the first colon stays. */
+/** A description for single quotes in all three shells. Colons may stay: zsh ends the name at the first one. */
 function quotable(text: string): string {
   return text.replaceAll("'", '’').replaceAll('\\', '/');
 }

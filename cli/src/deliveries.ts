@@ -62,7 +62,7 @@ function rowOf(found: DeliverySummary, draw: ReturnType<typeof stateDraw>): Cell
   ];
 }
 
-/** A due delivery that is not sent: its worker is busy or paused, or waits for its endpoint. */
+/** Time until the next attempt. `due`: the worker is busy or paused, or waits for its endpoint. */
 function nextOf({ state, nextAttemptAt }: DeliverySummary): string {
   if (state === 'delivered' || state === 'dead') return '';
   if (nextAttemptAt === undefined) return 'under way';

@@ -236,7 +236,7 @@ function sinceText(time: string, now: number): string {
   return age < DAY ? secondOfDay(since).slice(0, 5) : span(age);
 }
 
-/** Deliveries that a pause holds back, and their expiry: `1,234 wait, kept until 2026-03-11 05:06`. */
+/** Deliveries of a paused or disabled destination, and their expiry: `1,234 wait, kept until 2026-03-11 05:06`. */
 function heldOf(lane: Lane | undefined, pending: number): string {
   if (lane === undefined || pending === 0) return '';
   if (lane.state !== 'paused' && lane.state !== 'disabled') return '';

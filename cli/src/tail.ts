@@ -111,7 +111,7 @@ function indented(event: object): string {
   return lines.map((line) => `    ${printable(line)}\n`).join('');
 }
 
-/** Waits before it reconnects: not at all after a stable connection, else twice as long each time, with jitter. */
+/** Waits before it reconnects, twice as long after each failure. Jitter keeps many programs from reconnecting at once. */
 async function pause(failures: number, signal: AbortSignal): Promise<void> {
   const longest = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures);
   try {

@@ -25,7 +25,7 @@ export function isThere({ name, check }: CompletingShell): boolean {
   return spawnSync(name, check).status === 0;
 }
 
-/** Completes files in the folder of the script. */
+/** Runs a shell in the folder of the script: file names are completed from there. */
 async function said(shell: string, args: readonly string[], script: string): Promise<string> {
   const { stdout } = await run(shell, args, { cwd: join(script, '..'), timeout: 30_000 });
   return stdout;

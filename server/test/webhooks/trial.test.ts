@@ -26,7 +26,7 @@ const event: Event = {
   receivedAt: '2026-01-02T03:04:05.678Z',
 };
 
-describe('a trial of a destination', () => {
+describe('a test delivery to a destination', () => {
   it('sends every endpoint what a delivery would, and waits for each of them', async () => {
     const receivers: TestReceiver[] = [];
     for (const status of [200, 503, 410]) {

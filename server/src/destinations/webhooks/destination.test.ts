@@ -49,7 +49,7 @@ describe('webhooks', () => {
     expect(placed.map(({ request }) => request.headers['X-Endpoint'])).toEqual(['1', '3', '5']);
   });
 
-  it('names a pool of its own for each endpoint of each destination, whatever their URLs, and the same for its lane', () => {
+  it('names a pool of its own for each endpoint of each destination, whatever their URLs, and the same for its worker', () => {
     const same = endpoints.map((endpoint) => ({ ...endpoint, url: 'https://e.example/hook' }));
     const pools = [1, 2, 16_000_000].flatMap((id) => {
       const all = { ...destination({ endpoints: same }), id };

@@ -137,7 +137,7 @@ const MAX_SIGNING_SECRETS = 2;
 /** The most names that a filter may have, because it is checked for every event. */
 const MAX_EVENT_NAMES = 100;
 
-/** The highest rate limit, in events per second. A faster endpoint needs none. */
+/** The highest rate limit, in requests per second. A faster endpoint needs none. */
 const MAX_RATE = 100_000;
 
 /** The concurrency that a worker reaches without a cap. A higher cap would have no effect. */

@@ -41,7 +41,7 @@ async function proveReuse(transport: HttpClient, url: string): Promise<void> {
   }
 }
 
-/** Closes without notice, `after` milliseconds after every n-th answer; goes on counting what it reads. */
+/** Closes each connection without notice, `after` milliseconds after its n-th answer; goes on counting what it reads. */
 function closing(after: number, everyNth = 1): (socket: Socket, request: RawRequest) => void {
   const answered = new Map<Socket, number>();
   return (socket) => {

@@ -146,7 +146,7 @@ export class Dispatcher implements LiveDelivery {
   }
 }
 
-/** How long a result waits for others. Everything within this time is delivered twice after a crash. */
+/** How long a result waits for others. After a crash, results that are not yet written are delivered once more. */
 const GROUP_DELAY: Duration = 20;
 /** A group of this size is written at once. */
 const GROUP_SIZE = 1000;

@@ -41,7 +41,8 @@ export function decide(delivery: Delivery, round: DecisionInput): Decision {
   const deadline = firstFailedAt + RETRY_WINDOW + pausedTimeWithin(pauses, firstFailedAt, now);
   const rounds = delivery.rounds + 1;
   const scheduled = now + backoff(rounds, round.random);
-  // A probe serves the whole backlog. The delivery that it uses does not pay for it with its own retry window.
+  // A probe is made for the whole backlog. It ends its delivery only when the retry window is over now, not when the next try
+  // would be too late.
   if ((round.isProbe === true ? now : scheduled) > deadline)
     return { kind: 'dead', reason: 'retry_window_over' };
 

@@ -68,7 +68,7 @@ export interface WorkerDependencies extends LoaderDependencies, Pick<RoundDepend
  *   parked, due ─▶ claim ───┘ └─▶ back to disk, when the breaker opens or the destination is paused
  * ```
  * While the breaker is open a worker holds its probe and nothing else, so an outage of any length costs no memory. How it
- * stands to its deliveries on disk is the state machine of backlog-state.ts.
+ * stands to its deliveries on disk is the state machine of backlog.ts (`BacklogPhase`).
  */
 export class DestinationWorker {
   readonly #dependencies: WorkerDependencies;

@@ -185,7 +185,7 @@ export class SourceRateLimiter {
     for (const id of this.#buckets.keys()) if (!this.#perSecond.has(id)) this.#buckets.delete(id);
   }
 
-  /** An `Admission` of ports/ingest.ts: all sources of a request, or none. */
+  /** A `RateLimitCheck` of ports/ingest.ts: all sources of a request, or none. */
   readonly admit = (calls: readonly SourceCalls[]): number => {
     if (this.#perSecond.size === 0) return 0;
     for (let nth = 0; nth < calls.length; nth++) {

@@ -295,17 +295,17 @@ function apiAddress(publicUrl: string): { apiHost: string; protocol: string } {
 }
 
 /** The longest `traceparent` accepted; no known version has a longer one. */
-const MAX_LENGTH = 256;
+const MAX_TRACEPARENT_LENGTH = 256;
 
-const FORM = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-[!-~]*)?$/;
+const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-[!-~]*)?$/;
 
 /**
  * The value of a valid `traceparent` header. An invalid one must be ignored (W3C Trace Context, section 3.2). Later versions
  * begin in the same way and may add fields at the end; version ff is forbidden.
  */
 export function parseTraceparent(header: unknown): string | undefined {
-  if (typeof header !== 'string' || header.length > MAX_LENGTH) return undefined;
-  const [, version, trace, parent, more] = FORM.exec(header) ?? [];
+  if (typeof header !== 'string' || header.length > MAX_TRACEPARENT_LENGTH) return undefined;
+  const [, version, trace, parent, more] = TRACEPARENT.exec(header) ?? [];
   if (version === undefined || version === 'ff' || (version === '00' && more !== undefined)) return undefined;
   return isZero(trace) || isZero(parent) ? undefined : header;
 }

@@ -11,7 +11,7 @@ export const RETRY_WINDOW: Duration = 4 * HOUR;
  * One event owed to one destination: the unit of retry.
  *
  * ```
- *            place in the lane's window          every endpoint answered
+ *            room at the worker                  every endpoint answered
  *   owed ──▶ held ────────────────────▶ in flight ──▶ decide ──▶ delivered
  *     │        ▲                                        ├──▶ waiting (retry at t) ──┐
  *     └─▶ parked (no room: waits on disk)               └──▶ dead (reason)          │

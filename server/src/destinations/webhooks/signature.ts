@@ -72,7 +72,7 @@ function remember(keys: Map<string, Hmac>, secret: string, key: Hmac): Hmac {
   return key;
 }
 
-/** Both work on blocks of 64 bytes; a longer secret is hashed first. */
+/** SHA-1 and SHA-256 work on blocks of 64 bytes; a longer secret is hashed first. */
 const BLOCK = 64;
 const DIGEST_BYTES = { sha1: 20, sha256: 32 } as const;
 

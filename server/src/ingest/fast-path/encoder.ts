@@ -24,7 +24,7 @@ const PADDING = 64;
 const MAX_BODY_BYTES = 1024 * 1024;
 const MAX_LINES_BYTES = 8 * 1024 * 1024;
 
-/** Bytes of field index for each byte of a call: `"a":1,` takes 12. Shorter calls have no field; few of them fit in a batch. */
+/** Bytes of field index for each byte of a call. The shortest field, `"a":1,` of 6 bytes, takes 12. */
 const INDEX_BYTES = 2;
 const MIN_INDEX_BYTES = 16 * 1024;
 

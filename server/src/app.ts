@@ -59,9 +59,9 @@ export { createLogger } from './telemetry/logging.ts';
 
 /** The application on one machine: started by `startApp`, stopped by `stop`. */
 export interface App {
-  /** Of the receiving API, such as `http://127.0.0.1:8080`. */
+  /** Base URL of the receiving API, such as `http://127.0.0.1:8080`. */
   readonly url: string;
-  /** Of the control API, metrics and console, when `admin.port` gives them a port of their own. */
+  /** Base URL of the control API, metrics and console, when `admin.port` gives them a port of their own. */
   readonly adminUrl?: string;
   /** The file that holds the token of the control API; absent when the configuration gave the token. */
   readonly adminTokenFile?: string;
@@ -452,7 +452,7 @@ function controlDependencies(inputs: InterfaceInputs): ControlOperationDependenc
   };
 }
 
-/** What answers on the ports. */
+/** The handlers behind the ports, with the state that the servers report. */
 export interface ServerHandlers
   extends Pick<HttpServerOptions, 'clock' | 'logger' | 'readiness' | 'degraded'> {
   readonly receiver: IngestHandler;
@@ -462,9 +462,9 @@ export interface ServerHandlers
 }
 
 export interface RunningServers {
-  /** Of the receiving API, such as `http://127.0.0.1:8080`. */
+  /** Base URL of the receiving API, such as `http://127.0.0.1:8080`. */
   readonly url: string;
-  /** Of everything else, where `admin.port` has given it a port of its own. */
+  /** Base URL of everything else, when `admin.port` gives it a port of its own. */
   readonly adminUrl?: string;
   stop(): Promise<void>;
 }
@@ -503,7 +503,7 @@ async function stopBoth(first: HttpServer, second: HttpServer): Promise<void> {
   await Promise.all([first.stop(), second.stop()]);
 }
 
-/** What the configuration says about the ports. */
+/** The options of the HTTP server, from the configuration. */
 function serverOptions({ host, port, tls, publicUrl, limits, trustedProxies }: Config) {
   const { connections, requests, requestBytes } = limits;
   return {

@@ -28,7 +28,7 @@ export function digestsEqual(digest: string, other: string): boolean {
   return one.length === another.length && timingSafeEqual(one, another);
 }
 
-/** In the data folder. `millrace status` looks for it under the same name. */
+/** Name of the token file in the data folder. `millrace status` looks for it under the same name. */
 const TOKEN_FILE = 'admin-token';
 
 const OWNER_ONLY = 0o600;

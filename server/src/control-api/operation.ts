@@ -25,7 +25,7 @@ export interface ApiOperation {
   readonly role: Role;
   /** Schema of the query. When absent the query must be empty. */
   readonly query?: z.ZodType;
-  /** Schema of the body. When absent the body is not looked at. */
+  /** Schema of the body. Without one the body is ignored. */
   readonly body?: z.ZodType;
   /** Schema of the body for the description, where `body` leaves the details to a later check. */
   readonly described?: z.ZodType;

@@ -45,7 +45,7 @@ function refuseSchema(): never {
 /** The response of an operation. Repeated requests get it again. */
 interface OperationResult {
   readonly status: number;
-  /** Absent for 204. */
+  /** Text of the body; absent for 204. */
   readonly text?: string;
   /** The ETag. */
   readonly tag?: string | undefined;

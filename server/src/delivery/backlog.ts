@@ -109,7 +109,7 @@ const EXPIRY_INTERVAL: Duration = MINUTE;
 const NONE: LoaderAction = { kind: 'none' };
 const FULL: LoaderAction = { kind: 'full' };
 
-/** @param room how many deliveries may be claimed; 0 when a claim is not worth its commit */
+/** Decides the next action of the loader. `room`: deliveries that may be claimed; 0 when a claim is not worth its commit. */
 export function nextAction(
   { phase, nextDueAt, outage, expiryCheckedAt }: BacklogState,
   breaker: CircuitBreaker,

@@ -19,7 +19,7 @@ export type CircuitBreaker = ClosedBreaker | OpenBreaker | ProbingBreaker;
 
 export interface ClosedBreaker {
   readonly state: 'closed';
-  /** Failures since the last sign of life; absent while there is none. */
+  /** Failures since the endpoint last showed life (`signOfLife`); absent without a failure since then. */
   readonly streak?: FailureStreak;
   /** Present for a while after an outage: a relapse continues its back-off. */
   readonly relapse?: { readonly until: Monotonic; readonly failedProbes: number };

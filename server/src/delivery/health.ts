@@ -21,7 +21,7 @@ import { type EndpointOutcome, latestRetryAfter, type Outage, outageFrom } from 
 
 /** A round under way. Its end is judged by the state at its beginning. */
 export interface RoundTicket {
-  /** Counted from 1. */
+  /** Number of the round, counted from 1. */
   readonly nth: number;
   /** The concurrency when it was sent. */
   readonly limit: number;

@@ -11,7 +11,7 @@ export interface EventLine extends JsonLine, IdRanges {
   readonly idTo: number;
   /** The userId is escaped or not ASCII. Its text must then be read with `JSON.parse`. */
   readonly isUserEscaped: boolean;
-  /** Neither the call nor its batch has an `integrations` object with a key in it. False when nobody has looked. */
+  /** True when neither the call nor its batch has a key in `integrations`. False also when this was not checked. */
   readonly hasNoIntegrations: boolean;
   /** Its timestamp is not corrected, because the client's clock is too far off. */
   readonly isSkewed: boolean;

@@ -44,7 +44,7 @@ export class MaintenanceWorker {
   /** Why the last maintenance slice could not write the store; empty when it could. At most two seconds old. */
   readonly problems = (): readonly string[] => (this.#problem === undefined ? [] : [this.#problem]);
 
-  /** What the store has lost although it takes calls; empty when nothing is lost. */
+  /** The losses of a store that still takes calls; empty when nothing is lost. */
   readonly degraded = (): readonly string[] => {
     if (this.#damage === undefined) return [];
     const { events, deliveries, others = [] } = this.#damage;

@@ -23,7 +23,7 @@ const ON_SCREEN = new RegExp(`(${OUR_SEQUENCES.source})|${IN_TEXT.source}`, 'gu'
 /** Nearly every text has only these characters. */
 const PLAIN = /^[ -~]*$/;
 
-/** A text of one line, with `\uXXXX` for each invisible character, line ends included. */
+/** The text on one line: each invisible character, line ends included, is written as `\uXXXX`. */
 export function visible(text: string): string {
   return PLAIN.test(text) ? text : text.replace(IN_TEXT, escapeOf);
 }

@@ -85,8 +85,8 @@ export type LogQuery =
     };
 
 /**
- * Conditions that spare reading events. An adapter finds all events that meet them, and possibly others: callers check each event
- * themselves. An absent condition admits everything.
+ * Conditions that narrow a search before events are read. An adapter finds all events that meet them, and possibly others:
+ * callers check each event themselves. An absent condition admits everything.
  */
 export interface EventPrefilter {
   /** Id of the source. */
@@ -95,7 +95,7 @@ export interface EventPrefilter {
   readonly anonymousId?: string;
   /** Name of the tracked action, the page or the screen; a `*` at the end stands for any rest. */
   readonly event?: string;
-  /** Ids of destinations or lanes: one of them has or had a delivery of the event. */
+  /** Ids of destinations or lanes. The event has or had a delivery to at least one of them. */
   readonly owedTo?: readonly number[];
   /** One of those deliveries is settled and not dead. */
   readonly isDelivered?: true;

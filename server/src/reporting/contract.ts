@@ -295,7 +295,7 @@ export interface DeliverySummary {
   readonly attempts: readonly AttemptTrace[];
 }
 
-/** The activity a tail client sees: it matches every field that is given. */
+/** Filter of a tail client. The client sees the activity that matches all given fields. */
 export interface TailFilter {
   /** Name of the source. */
   readonly source?: string | undefined;

@@ -70,9 +70,9 @@ export class EventLoopMonitor {
 }
 
 export interface DiskUse {
-  /** Of the files in the data folder. */
+  /** Bytes of the files in the data folder. */
   readonly used: number;
-  /** Available to this process on the file system of the data folder. */
+  /** Bytes available to this process on the file system of the data folder. */
   readonly free: number;
   readonly size: number;
 }

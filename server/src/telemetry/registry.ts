@@ -11,13 +11,13 @@ const COMMIT_BOUNDS: readonly Duration[] = [
   ...[SECOND, 2.5 * SECOND, 5 * SECOND, 10 * SECOND],
 ];
 
-/** Up to the time limit of a request and a little beyond. */
+/** Histogram bounds, up to the time limit of a request and a little beyond. */
 const ATTEMPT_BOUNDS: readonly Duration[] = [
   ...[2.5, 5, 10, 25, 50, 100, 250, 500],
   ...[SECOND, 2.5 * SECOND, 5 * SECOND, 10 * SECOND],
 ];
 
-/** From a first success to the end of the retry window. */
+/** Histogram bounds, from a delivery at the first try to the end of the retry window. */
 const DELIVERY_BOUNDS: readonly Duration[] = [
   ...[5, 10, 25, 50, 100, 250, 500],
   ...[SECOND, 2.5 * SECOND, 5 * SECOND, 10 * SECOND, 30 * SECOND],

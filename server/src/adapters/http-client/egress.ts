@@ -22,7 +22,7 @@ export type DnsLookup = (
 
 /** The addresses of a host that requests may go to. The messages are sentences for the operator. */
 export type EgressResolution =
-  /** Only the allowed addresses: no connection may be made to the other addresses of the name. */
+  /** `addresses` lists only the allowed ones. No connection may be made to the other addresses of the name. */
   | { readonly kind: 'allowed'; readonly addresses: readonly CheckedAddress[] }
   | { readonly kind: 'refused'; readonly address: string; readonly rule: string; readonly message: string }
   | { readonly kind: 'unresolved'; readonly message: string };

@@ -40,7 +40,7 @@ export type ParseProgress = 'more' | 'complete' | 'malformed';
 export class ResponseParser {
   readonly #head = new ResponseHead();
   #state: 'head' | 'counted' | 'chunked' | 'until_close' | 'complete' = 'head';
-  /** The beginning of a head whose end is not here yet, in its first `#partialLength` bytes. */
+  /** Buffer for a head that has not arrived completely. Its first `#partialLength` bytes are filled. */
   #partialHead: Buffer = EMPTY;
   #partialLength = 0;
   #interim = 0;
@@ -74,7 +74,7 @@ export class ResponseParser {
     return this.#state === 'until_close';
   }
 
-  /** What is wrong with a malformed answer, as the end of a sentence. */
+  /** The fault of a malformed answer, as the end of a sentence. */
   get problem(): string {
     return this.#problem;
   }

@@ -3,7 +3,7 @@ import type { Duration } from '../../model/time.ts';
 
 /** Something with a time limit. */
 export interface TimeoutEntry extends ListEntry<TimeoutEntry> {
-  /** On the clock of `performance.now`. The queue sets it. */
+  /** Time on the clock of `performance.now`. The queue sets it. */
   deadline: number;
   /** The time is over. The entry is in no list any more. */
   expire(): void;

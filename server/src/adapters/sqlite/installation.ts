@@ -193,7 +193,7 @@ export class Watermarks {
     this.#facts.put('sealed_to', position);
   }
 
-  /** Events below are past their retention. Their remains are kept for dead letters and messageIds. */
+  /** Events below this position are past their retention. Their remains are kept for dead letters and messageIds. */
   get retainedFrom(): Position {
     return this.#retainedFrom;
   }

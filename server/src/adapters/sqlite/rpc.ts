@@ -30,10 +30,10 @@ export function read<Answer, Message = undefined>(
   return buffersOf === undefined ? { access: 'read', run } : { access: 'read', run, buffersOf };
 }
 
-/** What a handler takes. */
+/** The message that a handler takes. */
 export type RpcMessage<Of extends AnyHandler> = Parameters<Of['run']>[0];
 
-/** What a handler answers. */
+/** The answer of a handler. */
 export type RpcAnswer<Of extends AnyHandler> = ReturnType<Of['run']>;
 
 /** A call of one of these handlers as it crosses to the writer thread. `id` tells its reply from the others. */

@@ -37,7 +37,7 @@ export interface SqliteStoreOptions {
   readonly dedupeWindow?: Duration;
   /** Bytes of memory for the filters of sorted runs, two a key. Default: 64 MB. Beyond it the disk is read. */
   readonly filterMemory?: number;
-  /** Hears of changes to the files that no request caused. */
+  /** Gets messages about the data folder that no request caused, such as files with loose rights. */
   readonly logger?: Pick<Logger, 'info' | 'warn' | 'error'>;
 }
 

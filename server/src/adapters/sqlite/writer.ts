@@ -116,7 +116,7 @@ class Writer {
     return new Tables(this.#database, { ...options, quarantine: this.#quarantine });
   }
 
-  /** Loads the tables at the start. A second try confirms damage at once, without a second handle. */
+  /** Loads the tables at the start. An error that looks like damage counts as damage when a second try meets it again. */
   #loadFirst(): Tables {
     this.#quarantine.confirm(false);
     try {
@@ -364,7 +364,7 @@ class Writer {
     this.#port.close();
   }
 
-  /** `moved` are buffers inside the reply that move to the main thread instead of being copied. */
+  /** Posts a reply to the main thread. The buffers in `moved`, which are part of it, are transferred instead of copied. */
   #reply(reply: WriterReply, moved: readonly ArrayBuffer[] = []): void {
     this.#port.postMessage(reply, moved);
   }

@@ -33,7 +33,7 @@ const MAX_ADDED_BYTES = 400;
 
 const PAGE_BYTES = 65_536;
 
-/** What a batch shares with its calls, as whole fields: `"context":{…}`. */
+/** The fields that a batch shares with its calls, with their names: `"context":{…}`. */
 export interface SharedFields {
   readonly context: Buffer;
   /** A context of a call's own must be merged with this one. */

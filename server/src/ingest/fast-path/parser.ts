@@ -98,7 +98,7 @@ function timesOf({ sentAtText, receivedAtText }: Envelope): Buffer {
   return Buffer.from(`${sentAt}","receivedAt":"${receivedAtText}"`);
 }
 
-/** Throws a `SyntaxError` when a call that is not canonical is no JSON either. */
+/** The calls of a body, read with `JSON.parse` where they are not canonical. Throws a `SyntaxError` for invalid JSON. */
 function callsOf(
   encoder: Encoder,
   envelope: Envelope,

@@ -49,7 +49,7 @@ export interface ChunkRowsOptions {
   readonly quarantine: Quarantine;
 }
 
-/** What is known of a chunk without its events. */
+/** Facts of a chunk that can be read without its events. */
 export interface ChunkFacts {
   readonly first: Position;
   readonly n: number;

@@ -119,7 +119,7 @@ export class KeyIndex {
     this.#chunks.keysBetween(from, end, (first, until, keys) => {
       for (let index = 0; index * 2 < keys.length; index++) {
         const [high, low] = [keys[index * 2]!, keys[index * 2 + 1]!];
-        // Erasure leaves two zeros of a key. Nobody looks them up, and all of them would want the same slot.
+        // Erasure leaves two zeros of a key. They are never looked up, and all of them would want the same slot.
         if (high !== 0 || low !== 0) visit(high, low, first + index, until);
       }
     });

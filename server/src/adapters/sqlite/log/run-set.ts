@@ -214,7 +214,7 @@ export class MergedFilter implements FilterPart {
     return this.#places;
   }
 
-  /** Its runs, without the dropped ones. */
+  /** The sorted runs of the set, without the dropped ones. */
   get runs(): SortedRun[] {
     return this.#places.filter((run) => run !== undefined);
   }

@@ -162,7 +162,7 @@ export class RetentionSweep {
     }
   }
 
-  /** What was owed of their events once more, and is not delivered yet, dies with them. */
+  /** Drops remnants whose time is over. Replayed deliveries of their events that are still pending become dead letters. */
   #dropRemnants(now: Monotonic, before: Monotonic, idsSince: Monotonic): boolean {
     const { chunks, watermarks } = this.#dependencies;
     for (const facts of chunks.factsFrom(this.#remnantsFrom, SLICE_FACTS)) {

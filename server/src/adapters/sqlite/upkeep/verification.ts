@@ -165,7 +165,7 @@ interface SetRow {
 type SummedRecord = RecordRow & { readonly sum: number };
 
 /**
- * The same for the data folder of a server that does not run; undefined when it has no database. `later`: pages are still in
+ * Verifies the data folder of a stopped server; undefined when it has no database. `later`: pages are still in
  * the write-ahead log since the last stop, so the file alone is not enough.
  */
 export function verifyFolder(

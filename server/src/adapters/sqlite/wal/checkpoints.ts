@@ -31,7 +31,7 @@ export interface CheckpointerOptions {
 const THREAD_FROM_BYTES = 512 * 1024;
 /** The log starts again from its beginning when it is longer than this and at most `FEW_PAGES` are not copied. */
 const RESTART_FROM_BYTES = 16 * 1024 * 1024;
-/** So few pages are copied between two commits without a noticeable delay. */
+/** Copying this many pages between two commits causes no noticeable delay. */
 const FEW_PAGES = 256;
 /** Commits between two checks for a restart of the log. */
 const CHECK_EVERY = 64;

@@ -63,7 +63,7 @@ for (const [path, make] of Object.entries(GENERATED)) {
   if (existsSync(file) && readFileSync(file).equals(wanted)) continue;
   if (checking) {
     process.exitCode = 1;
-    process.stderr.write(`${path} is out of date: run node tools/generate.ts\n`);
+    process.stderr.write(`${path} is out of date: run npm run generate\n`);
   } else {
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, wanted);

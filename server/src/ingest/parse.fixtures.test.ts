@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import errors from '../../../spec/errors.json' with { type: 'json' };
 import type { CallType } from '../model/event.ts';
 import type { Json } from '../model/json.ts';
 import type { Source } from '../model/settings.ts';
@@ -50,6 +51,14 @@ for (const file of readdirSync(folder)) {
     });
   });
 }
+
+test('every reason to discard a call has a case, but the one that takes a call of 32 KB', () => {
+  const cases = readdirSync(folder).map((file) => readFileSync(new URL(file, folder), 'utf8'));
+  const reasons = Object.keys(errors.discard).filter(
+    (reason) => !cases.some((text) => text.includes(`"${reason}"`)),
+  );
+  expect(reasons).toEqual(['message_too_large']);
+});
 
 /** Ids in the order of the file, from 1. */
 function sourcesOf({ sources }: Fixture): Source[] {

@@ -1,8 +1,8 @@
 import { CALL_FROM, CALL_TO, DESCRIPTOR, MARKS, PIECES_SIZE } from './layout';
 
-/** What passes between this module and the program: `../encoder.ts`. */
+// The values that this module and the program exchange; `../encoder.ts` is the other side.
 
-/** Rare things are asked of the program, because JavaScript has them already. */
+// The program answers rare questions, because JavaScript has the answers already.
 
 /** Whether JavaScript writes the number between two addresses like that. */
 export declare function isCanonicalNumber(from: usize, to: usize): bool;
@@ -16,13 +16,13 @@ export declare function channelOf(from: usize, to: usize): i32;
 /** Writes the id of a call that has none to an address and gives its length. */
 export declare function newMessageId(at: usize): usize;
 
-/** Facts that all calls of one request share. The program sets them before it calls `encode`. */
+// Facts that all calls of one request share. The program sets them before it calls `encode`.
 
 /** The type of a single call, as its index in `CALL_TYPES`; `IN_BATCH` where each call has its own. */
 export let type: i32 = 0;
 
 export let receivedAt: f64 = 0;
-/** For calls without their own; `NaN` when there is none. */
+/** The time of sending for calls without their own; `NaN` when there is none. */
 export let sentAt: f64 = NaN;
 
 /** A call's own must be merged with the batch's, which takes more than copying. */

@@ -80,7 +80,7 @@ function lengthOf(found: usize): usize {
   return found === SCREEN ? 6 : 5;
 }
 
-/** Whether every field has the right kind of value, and none is missing: as `missingField` in `normalize.ts`. */
+/** True when every field has the right kind of value and none is missing; `normalize.ts` has the same rules in the plain way. */
 function hasRequiredFields(): bool {
   for (let field = USER_ID; field <= GROUP_ID; field++) if (kindOf(field) > TEXT) return false;
   for (let field = EVENT; field <= CATEGORY; field++) if (kindOf(field) > EMPTY_TEXT) return false;

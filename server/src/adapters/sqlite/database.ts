@@ -104,7 +104,8 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     'make it writable for this user, or choose another one with --data',
   ],
   [
-    /not a database|malformed|corrupt/i,
+    // A length that no memory can hold was read from a destroyed page of a table without checksums.
+    /not a database|malformed|corrupt|allocation failed|invalid .*length/i,
     'its millrace.db is damaged: restore a backup, or choose another one with --data',
   ],
   [/I\/O|EIO/i, 'the disk reports errors: check it before you start again'],

@@ -155,6 +155,17 @@ export interface Batch {
   readonly skipped: readonly SkippedEvents[];
   /** Counts of the parser since the last batch. */
   readonly received: readonly CallCounts[];
+  /** Numbers the events for a producer that sends them again after a crash. Absent for the calls of clients. */
+  readonly producer?: Producer;
+}
+
+/**
+ * A part of the program that makes events. Its events have consecutive numbers, the first of the batch is `sequence`. Those up
+ * to the highest number that was ever stored for it are duplicates; the log keeps that number in the same commit.
+ */
+export interface Producer {
+  readonly name: string;
+  readonly sequence: number;
 }
 
 export interface NewEvent {
@@ -228,4 +239,36 @@ export class StorageError extends Error {
     this.name = 'StorageError';
     this.reason = reason;
   }
+}
+
+/**
+ * Reads the log from a position on, in the order of the positions. A reader has its own connection to the store: it neither waits for
+ * commits nor makes them wait.
+ */
+export interface LogReader {
+  /**
+   * Resolves to the stored events from `from` on, at most about `max`: whole chunks are read, so a page may hold some more.
+   * An empty page whose `next` is above `from` is a gap; with `next` equal to `from` the log ends there.
+   */
+  page(from: Position, max: number): Promise<LogPage>;
+
+  /** Resolves to the position of the oldest stored event, and to the one behind the newest. */
+  bounds(): Promise<{ readonly first: Position; readonly end: Position }>;
+
+  stop(): Promise<void>;
+}
+
+/** Events of a page of the log. The line of an event that is gone or damaged is empty. */
+export interface LogPage {
+  /** Position of the first line. */
+  readonly first: Position;
+  /** Lines of compact JSON with a line feed between them. */
+  readonly lines: Uint8Array;
+  /** Where each line begins, and one more. */
+  readonly starts: Uint32Array;
+  readonly sources: Uint32Array;
+  /** When each event arrived. */
+  readonly times: Float64Array;
+  /** Where the next page begins. */
+  readonly next: Position;
 }

@@ -1,0 +1,123 @@
+import type { Position } from '../model/event.ts';
+import type { Json } from '../model/json.ts';
+import type { Monotonic, Time } from '../model/time.ts';
+
+/** Number of a profile; never reused. */
+export type ProfileId = number;
+
+/** The keyed hash of an identity (its kind and value) as an integer of 53 bits. */
+export type IdentityKey = number;
+
+/**
+ * Keeps profiles together with the position up to which the log was applied to them. Everything that one slice of the log
+ * changes is one commit, so each event takes effect exactly once, whatever crashes.
+ *
+ * The store knows nothing of the content of a profile: `state` is made and read by users/profile-state.ts.
+ */
+export interface ProfileStore {
+  /** Resolves to the position and the counters of the last commit. */
+  cursor(): Promise<UsersCursor>;
+
+  /** Resolves to the profiles of these identities, in their order; undefined for an identity that is not known. */
+  resolve(keys: readonly IdentityKey[]): Promise<(ProfileId | undefined)[]>;
+
+  /** Resolves to the states of these profiles, in their order; undefined for a profile that is gone. */
+  get(profiles: readonly ProfileId[]): Promise<(Uint8Array | undefined)[]>;
+
+  /** Stores a slice, all or nothing. Rejects with a `StorageError` when nothing was stored. */
+  commit(changes: ProfileChanges): Promise<void>;
+
+  /** Resolves to timers that are due at `now`, the earliest first, at most `max`. They stay until a commit removes them. */
+  due(now: Time, max: number): Promise<readonly Timer[]>;
+
+  /** Resolves to profiles in the order of their ids, from the one behind `after`, at most `max`. */
+  scan(after: ProfileId, max: number): Promise<readonly { readonly id: ProfileId; readonly state: Uint8Array }[]>;
+
+  /** Resolves to the oldest changes that are not in the log yet, behind `after`, at most `max`. */
+  outbox(after: number, max: number): Promise<readonly OutboxEntry[]>;
+
+  /** Resolves to the merges of a profile, the newest first, at most `max`. */
+  merges(profile: ProfileId, max: number): Promise<readonly MergeRecord[]>;
+
+  /** Resolves to the value of a small document, such as the progress of a backfill; undefined when there is none. */
+  document(name: string): Promise<Json | undefined>;
+
+  /**
+   * Erases profiles with their identities, timers, outbox entries and merges. Resolves when no file holds a byte of them or of
+   * these texts.
+   */
+  erase(profiles: readonly ProfileId[], texts: readonly string[]): Promise<void>;
+
+  /** Writes a copy that `restore` can use to a folder, as it is at one moment after the call. */
+  backup(folder: string): Promise<void>;
+
+  /** Removes everything, so that the log can be applied again from its beginning. */
+  clear(): Promise<void>;
+
+  size(): Promise<{ readonly profiles: number; readonly bytes: number }>;
+
+  stop(): Promise<void>;
+}
+
+export interface UsersCursor {
+  /** The next position to be applied. */
+  readonly position: Position;
+  /** The clock of the last commit, for timers. */
+  readonly clock: Time;
+  readonly nextProfile: ProfileId;
+  readonly nextOutbox: number;
+}
+
+export interface ProfileChanges {
+  readonly cursor: UsersCursor;
+  /** New and changed profiles. */
+  readonly put: readonly { readonly id: ProfileId; readonly state: Uint8Array }[];
+  /** Profiles that were merged into others. */
+  readonly removed: readonly ProfileId[];
+  /** Identities that now belong to a profile. */
+  readonly bind: readonly { readonly key: IdentityKey; readonly profile: ProfileId }[];
+  readonly unbind: readonly IdentityKey[];
+  readonly timers: readonly Timer[];
+  readonly firedTimers: readonly Timer[];
+  readonly outbox: readonly OutboxEntry[];
+  /** Entries up to this sequence number are in the log and are removed. */
+  readonly sentTo?: number;
+  readonly merges: readonly MergeRecord[];
+  /** Small documents by name; null removes one. */
+  readonly documents?: Readonly<Record<string, Json>>;
+}
+
+/** A profile is to be looked at in this minute. It is a hint: what is due is decided by the profile itself. */
+export interface Timer {
+  /** Whole minutes since 1970. */
+  readonly minute: number;
+  readonly profile: ProfileId;
+}
+
+/** An event that the stage gives to the log. */
+export interface OutboxEntry {
+  /** Rises by one from entry to entry. */
+  readonly sequence: number;
+  readonly profile: ProfileId;
+  /** The canonical event as compact JSON. */
+  readonly json: string;
+}
+
+/** Why two profiles became one. */
+export interface MergeRecord {
+  readonly winner: ProfileId;
+  readonly loser: ProfileId;
+  /** `identify`: an anonymous profile of this user; `alias`; `external`: a shared external id. */
+  readonly rule: 'identify' | 'alias' | 'external';
+  /** Kind and value of the identity that joined them. */
+  readonly identity: { readonly kind: string; readonly value: string };
+  readonly messageId: string;
+  readonly at: Time;
+  readonly position: Position;
+}
+
+/** The time of a commit for the store of users, from both clocks. */
+export interface UsersClock {
+  readonly now: Time;
+  readonly monotonic: Monotonic;
+}

@@ -1,0 +1,118 @@
+import type { Computation, Condition, EventAggregate } from '../model/definition.ts';
+import type { Json, JsonObject } from '../model/json.ts';
+import type { Duration, Time } from '../model/time.ts';
+
+/** What the rest of the program may ask of the profiles, which live on a thread of their own. */
+export interface Users {
+  /** Resolves to the profile of a user or of an anonymous id; undefined when there is none. */
+  profile(id: UserIdentity): Promise<Profile | undefined>;
+
+  /** Resolves to all ids that are joined to these users, with the sources that saw them, in their order. */
+  joinedIds(userIds: readonly string[]): Promise<readonly JoinedIds[]>;
+
+  /** Erases the profiles of these users. Resolves when no file holds a byte of them. Resolves to the number of profiles. */
+  erase(userIds: readonly string[]): Promise<number>;
+
+  /** Resolves to members of an audience, or users with a value of a trait, by profile, at most `limit`. */
+  members(computation: number, limit: number, from?: string): Promise<MembersPage>;
+
+  /** Computes a definition over what is stored, without sending or keeping anything. */
+  preview(request: PreviewRequest): Promise<Preview>;
+
+  /** Applies the whole log again. With `dryRun` only tells what would be lost. */
+  rebuild(options: { readonly dryRun: boolean }): Promise<RebuildReport>;
+
+  status(): Promise<UsersStatus>;
+}
+
+export type UserIdentity = { readonly userId: string } | { readonly anonymousId: string };
+
+/** A profile as operators see it. spec/contract.md, "Operations to come". */
+export interface Profile {
+  /** Absent when only anonymous ids are known. */
+  readonly userId?: string;
+  readonly formerUserIds: readonly string[];
+  readonly anonymousIds: readonly string[];
+  readonly externalIds: Readonly<Record<string, readonly string[]>>;
+  readonly traits: JsonObject;
+  /** By key. */
+  readonly computedTraits: JsonObject;
+  /** Names of the audiences that it is a member of. */
+  readonly audiences: readonly string[];
+  readonly groups: readonly string[];
+  /** Ids of the sources that saw it. */
+  readonly sources: readonly number[];
+  readonly firstSeenAt: Time;
+  readonly lastSeenAt: Time;
+  readonly merges: readonly ProfileMerge[];
+}
+
+export interface ProfileMerge {
+  readonly rule: 'identify' | 'alias' | 'external';
+  readonly identity: { readonly kind: string; readonly value: string };
+  readonly messageId: string;
+  readonly at: Time;
+}
+
+export interface JoinedIds {
+  readonly userId: string;
+  readonly formerUserIds: readonly string[];
+  /** Those that belong to this user alone. */
+  readonly anonymousIds: readonly string[];
+  /** Ids of the sources that saw any of these ids. */
+  readonly sources: readonly number[];
+}
+
+export interface MembersPage {
+  readonly members: readonly { readonly userId?: string; readonly since: Time; readonly value: Json }[];
+  readonly next?: string;
+}
+
+export interface PreviewRequest {
+  readonly definition: Condition | EventAggregate;
+  readonly includeAnonymous: boolean;
+  /** The computation that it would replace. */
+  readonly replaces?: Computation;
+}
+
+export interface Preview {
+  readonly members: number;
+  /** A few userIds. */
+  readonly sample: readonly string[];
+  /** Users who would enter and leave, compared with what it would replace. */
+  readonly enters: number;
+  readonly leaves: number;
+  /** When the oldest stored event arrived: earlier ones cannot count. Absent when there is none. */
+  readonly eventsSince?: Time;
+}
+
+export interface RebuildReport {
+  readonly profiles: number;
+  readonly events: number;
+  readonly eventsSince?: Time;
+  /** Profiles that are older than the oldest stored event: what they have from before would be lost. */
+  readonly poorer: number;
+}
+
+export interface UsersStatus {
+  /** `off`: nothing needs profiles. `catching_up`: more than a second behind the log. */
+  readonly state: 'off' | 'live' | 'catching_up' | 'rebuilding' | 'failed';
+  /** Why it failed, with what to do. */
+  readonly reason?: string;
+  readonly profiles: number;
+  readonly bytes: number;
+  /** Events that are not applied yet, and for how long the oldest has waited. */
+  readonly behind: number;
+  readonly lag: Duration;
+  readonly computations: readonly ComputationStatus[];
+}
+
+export interface ComputationStatus {
+  readonly id: number;
+  readonly state: 'preparing' | 'computing' | 'live' | 'disabled' | 'failed';
+  readonly reason?: string;
+  readonly members: number;
+  /** Share of the stored events, or of the members, that is done; 1 when live. */
+  readonly progress: number;
+  readonly eventsSince?: Time;
+}

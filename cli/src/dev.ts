@@ -1,7 +1,7 @@
+import { Client } from '@millrace/client';
 import type { Activity, App, Config } from '@millrace/server';
 import { systemClock } from './clock.ts';
 import { readConfiguration, type ServerFlags } from './configuration.ts';
-import { sendDemo } from './demo.ts';
 import { createDisplay, type Display } from './display.ts';
 import { greeting, localUrl } from './greeting.ts';
 import { happeningLine, isFailure } from './happening-line.ts';
@@ -20,7 +20,7 @@ const DESTINATION = 'local-receiver';
 const LINES_PER_SECOND = 40;
 const FAILURES_PER_SECOND = 20;
 
-export interface DevOptions extends ServerFlags {
+interface DevOptions extends ServerFlags {
   /** Sends one call of every type once the server is ready. */
   readonly demo?: boolean;
   /** The program that gets the receiver's webhooks. Its answers become the receiver's answers. */
@@ -129,4 +129,17 @@ function greet(
     data: running.config.data,
   };
   out.write(greeting(facts, paintFor(out, env)));
+}
+
+/** Sends one call of every type with the client library. Resolves when each is accepted or failed. */
+async function sendDemo(endpoint: string, writeKey: string): Promise<void> {
+  const client = new Client(writeKey, { endpoint });
+  const userId = 'demo-user';
+  client.identify({ userId, traits: { name: 'Ada', plan: 'pro' } });
+  client.group({ userId, groupId: 'demo-group', traits: { name: 'Analytical Engines' } });
+  client.page({ userId, name: 'Pricing', properties: { url: 'https://example.com/pricing' } });
+  client.screen({ userId, name: 'Cart' });
+  client.track({ userId, event: 'Order Placed', properties: { total: 9, currency: 'EUR' } });
+  client.alias({ userId, previousId: 'demo-visitor' });
+  await client.close();
 }

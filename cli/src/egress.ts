@@ -1,9 +1,9 @@
-import { explainEgress } from '@millrace/server';
+import { type EgressExplanation, explainEgress } from '@millrace/server';
 import { readConfiguration } from './configuration.ts';
-import { egressReport } from './egress-report.ts';
-import { paintFor } from './paint.ts';
+import { type Paint, paintFor } from './paint.ts';
 import { fileOf } from './start.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
+import { table } from './table.ts';
 
 export interface EgressOptions {
   /** The argument of the verb: a URL or host. */
@@ -30,4 +30,24 @@ export async function explain(options: EgressOptions, place: Surroundings): Prom
   const paint = paintFor(place.out, place.env);
   place.out.write(options.json ? `${JSON.stringify(explained)}\n` : egressReport(explained, paint));
   return explained.verdict === 'allowed' ? 0 : 1;
+}
+
+/** The output of `millrace egress explain`: each address with its rule, the address that is used, and the verdict last. */
+export function egressReport(explained: EgressExplanation, paint: Paint): string {
+  const { url, host, port, addresses, used, proxy, verdict, message } = explained;
+  const lines = [`${paint.bold(url)}  ${host}, port ${port}`];
+  if (addresses.length > 0) {
+    const rows = addresses.map(({ address, allowed, rule }) => [
+      { text: address },
+      allowed ? { text: 'allowed', draw: paint.green } : { text: 'refused', draw: paint.red },
+      { text: rule },
+      { text: address === used ? 'tried first' : '', draw: paint.dim },
+    ]);
+    const headings = ['address', 'ruling', 'rule', ''].map((title) => ({ title, align: 'left' as const }));
+    lines.push('', ...table(headings, rows, paint));
+  }
+  if (proxy !== undefined) lines.push('', `through the proxy ${proxy}, which is asked for the address`);
+  const draw = { allowed: paint.green, unresolved: paint.yellow, refused: paint.red, invalid: paint.red };
+  lines.push('', `${draw[verdict](verdict)}: ${message}`);
+  return `${lines.join('\n')}\n`;
 }

@@ -1,6 +1,5 @@
-import { Argument, type Command } from 'commander';
+import { Argument, type Command, InvalidArgumentError } from 'commander';
 import type { Run } from './grammar-options.ts';
-import { jsonObject } from './json-object.ts';
 import type { SendOptions } from './send.ts';
 
 /** The verb that sends calls. Its options are the fields of a call, or name a file of calls. */
@@ -46,4 +45,16 @@ Examples:
     .action((type: string | undefined, options: Omit<SendOptions, 'type'>) =>
       run(async () => (await import('./send.ts')).send)({ ...options, type }),
     );
+}
+
+/** Parses a JSON object from the command line. Throws an `InvalidArgumentError` that names the right form. */
+function jsonObject(text: string): object {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // The throw below reports it.
+  }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  throw new InvalidArgumentError(`It is a JSON object, such as '{"total":9}'.`);
 }

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { CommanderError } from 'commander';
+import { visibleOnScreen } from '@millrace/server/visible-text';
+import { type Command, CommanderError } from 'commander';
 import { grammar } from './grammar.ts';
 import type { Run } from './grammar-options.ts';
-import { guarded } from './guarded.ts';
-import { helpFor } from './help-words.ts';
 import { type Stopping, stopOnSignals } from './stopping.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
@@ -72,4 +71,41 @@ function confess(error: unknown): void {
 function tolerateGoneReaders(stopping: Stopping): void {
   process.stdout.on('error', () => stopping.request());
   process.stderr.on('error', () => {});
+}
+
+/**
+ * Makes control characters in all output visible. It is the last defence, and the only one for JSON and messages. Cells of
+ * tables and lines have passed `printable` before, which keeps their columns aligned.
+ */
+function guarded(stream: NodeJS.WriteStream): NodeJS.WriteStream {
+  const write = (text: string) => stream.write(visibleOnScreen(text));
+  return new Proxy(stream, {
+    get(target, key) {
+      if (key === 'write') return write;
+      const value: unknown = Reflect.get(target, key, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
+
+/**
+ * Turns `help VERB` into `VERB --help`, also for nested verbs. When the words name no verb, prints the error and throws a
+ * `CommanderError`.
+ */
+async function helpFor(program: Command, words: readonly string[]): Promise<readonly string[]> {
+  let command = program;
+  const path: string[] = [];
+  for (const word of words.filter((word) => !word.startsWith('-') && word !== 'help')) {
+    const below = command.commands.find((one) => one.name() === word);
+    if (below === undefined) {
+      // The parser reports this with a suggestion. A verb with an argument would take the word for its argument.
+      if (command.registeredArguments.length === 0)
+        await program.parseAsync([...path, word], { from: 'user' });
+      command.error(`millrace: '${command.name()}' has no verb '${word}'`);
+    } else {
+      path.push(word);
+      command = below;
+    }
+  }
+  return [...path, '--help'];
 }

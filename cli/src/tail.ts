@@ -1,8 +1,14 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { count, printable } from './column.ts';
-import { type ControlFlags, controlAddress } from './control-api.ts';
-import { openControlStream } from './control-stream.ts';
+import {
+  type ControlAddress,
+  type ControlFlags,
+  controlAddress,
+  replyIn,
+  targetOf,
+  whyNoAnswer,
+} from './control-api.ts';
 import { EventStream, type StreamEvent } from './event-stream.ts';
 import { happeningLine } from './happening-line.ts';
 import { type Paint, paintFor } from './paint.ts';
@@ -118,5 +124,49 @@ async function pause(failures: number, signal: AbortSignal): Promise<void> {
     await sleep(longest * (0.5 + Math.random() / 2), undefined, { signal });
   } catch {
     // Ctrl-C ends the wait.
+  }
+}
+
+type StreamReply =
+  | { readonly kind: 'open'; readonly chunks: AsyncIterable<Uint8Array> }
+  /** `message` is one line for the person at the terminal. `passing`: the request may succeed a little later. */
+  | { readonly kind: 'failed'; readonly message: string; readonly passing: boolean };
+
+/** Milliseconds to wait for the head of the answer. The body has no limit. */
+const HEAD_PATIENCE_MS = 10_000;
+
+/** Opens a streamed answer of the control API. It lasts until `signal` or the server ends it. Never rejects. */
+async function openControlStream(
+  address: ControlAddress,
+  path: string,
+  { query, signal }: { readonly query: Readonly<Record<string, string>>; readonly signal: AbortSignal },
+): Promise<StreamReply> {
+  const target = targetOf(address, path);
+  for (const [name, value] of Object.entries(query)) target.searchParams.set(name, value);
+  const { token } = address;
+  const patience = new AbortController();
+  const timer = setTimeout(() => patience.abort(), HEAD_PATIENCE_MS);
+  try {
+    const response = await fetch(target, {
+      headers: {
+        accept: 'text/event-stream',
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      },
+      redirect: 'manual',
+      signal: AbortSignal.any([signal, patience.signal]),
+    });
+    const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
+    if (response.status === 200 && isStream && response.body !== null) {
+      return { kind: 'open', chunks: response.body };
+    }
+    const { status } = response;
+    const reply = replyIn({ status, text: await response.text() }, address, target);
+    // The answer is no stream and comes from another program.
+    const message = reply.kind === 'failed' ? reply.message : `${target.href} did not answer with a stream`;
+    return { kind: 'failed', message, passing: status === 429 || status >= 500 };
+  } catch (error) {
+    return { kind: 'failed', message: whyNoAnswer(address, error), passing: true };
+  } finally {
+    clearTimeout(timer);
   }
 }

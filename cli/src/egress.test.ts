@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { egressReport } from './egress-report.ts';
+import { egressReport } from './egress.ts';
 import { paintFor } from './paint.ts';
 
 const paint = paintFor({ isTTY: false }, {});

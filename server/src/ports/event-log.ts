@@ -24,6 +24,9 @@ export interface EventLog {
    */
   append(batch: Batch): Promise<AppendResult>;
 
+  /** Resolves to the highest number of an event that a producer appended; 0 before its first one. */
+  producedTo(producer: string): Promise<number>;
+
   /**
    * Resolves to the events at these positions, in their order. Undefined stands for an event that is gone (erased, or past its
    * retention) or whose bytes have changed since they were stored.
@@ -155,16 +158,22 @@ export interface Batch {
   readonly skipped: readonly SkippedEvents[];
   /** Counts of the parser since the last batch. */
   readonly received: readonly CallCounts[];
-  /** Numbers the events for a producer that sends them again after a crash. Absent for the calls of clients. */
+  /**
+   * Numbers the events for a producer that appends them again after a crash. Absent for the calls of clients. With a producer
+   * `received` is empty: the log counts each event that it did not know as a received call.
+   */
   readonly producer?: Producer;
 }
 
 /**
- * A part of the program that makes events. Its events have consecutive numbers, the first of the batch is `sequence`. Those up
- * to the highest number that was ever stored for it are duplicates; the log keeps that number in the same commit.
+ * A part of the program that makes events and appends them again when an answer was lost. Its events have consecutive numbers from
+ * 1 up, and it appends them in that order, one batch after the other. The log keeps the highest number of each producer in the
+ * commit of the batch, for ever. An event up to that number is known: it gets no position, and no counter counts it again.
  */
 export interface Producer {
+  /** Visible ASCII, at most 64 characters. */
   readonly name: string;
+  /** Number of the first event of the batch. */
   readonly sequence: number;
 }
 
@@ -220,7 +229,7 @@ export interface CallCounts {
 }
 
 export interface AppendResult {
-  /** One entry per event of the batch; undefined for a duplicate. */
+  /** One entry per event of the batch; undefined for a duplicate, and for one that the producer had appended before. */
   readonly positions: readonly (Position | undefined)[];
   /** One entry per entry of `owed`: the pending set that the caller now holds; undefined when nothing is held. */
   readonly held: readonly (PendingSetId | undefined)[];

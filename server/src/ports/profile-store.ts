@@ -31,7 +31,10 @@ export interface ProfileStore {
   due(now: Time, max: number): Promise<readonly Timer[]>;
 
   /** Resolves to profiles in the order of their ids, from the one behind `after`, at most `max`. */
-  scan(after: ProfileId, max: number): Promise<readonly { readonly id: ProfileId; readonly state: Uint8Array }[]>;
+  scan(
+    after: ProfileId,
+    max: number,
+  ): Promise<readonly { readonly id: ProfileId; readonly state: Uint8Array }[]>;
 
   /** Resolves to the oldest changes that are not in the log yet, behind `after`, at most `max`. */
   outbox(after: number, max: number): Promise<readonly OutboxEntry[]>;

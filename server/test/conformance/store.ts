@@ -14,6 +14,7 @@ import { historyConformance } from './history.ts';
 import { ledgerConformance } from './ledger.ts';
 import { oweConformance } from './owe.ts';
 import { pendingConformance } from './pending.ts';
+import { producerConformance } from './producer.ts';
 import { randomConformance } from './random.ts';
 import { readConformance } from './read.ts';
 import { releaseConformance } from './release.ts';
@@ -35,6 +36,7 @@ export function storeConformance(name: string, harness: StoreHarness): void {
       const subject = openForEach(harness);
       appendConformance(subject);
       dedupeConformance(subject);
+      producerConformance(subject);
       readConformance(subject);
       findConformance(subject);
       eraseConformance(subject);

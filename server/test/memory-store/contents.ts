@@ -31,6 +31,8 @@ export interface MemoryContents {
   readonly answers: Map<string, AppendResult>;
   /** Answers of the last batches without stored events. */
   readonly emptyAnswers: Map<string, AppendResult>;
+  /** The highest number of each producer. */
+  readonly producers: Map<string, number>;
 
   readonly sets: Map<PendingSetId, PendingSet>;
   /** The id of the newest set. Ids are never reused, so a late result cannot hit another set. */
@@ -125,6 +127,7 @@ export function emptyContents(): MemoryContents {
     expiredNames: new Map(),
     answers: new Map(),
     emptyAnswers: new Map(),
+    producers: new Map(),
     sets: new Map(),
     lastSet: 0,
     failures: [],

@@ -9,6 +9,7 @@ import type {
   NewEvent,
   OwedEvents,
   PositionPage,
+  Producer,
   RangeSize,
   Retention,
   SkippedEvents,
@@ -33,6 +34,9 @@ export function openEventLog(contents: MemoryContents, holder: Opening, dedupeWi
     async append(batch) {
       assertOpen(contents, holder);
       return append(contents, batch, { holder, dedupeWindow });
+    },
+    async producedTo(producer) {
+      return contents.producers.get(producer) ?? 0;
     },
     async read(positions) {
       return positions.map((position) => readEvent(contents, position));
@@ -75,8 +79,14 @@ function append(contents: MemoryContents, batch: Batch, context: AppendContext):
   if (known !== undefined) return known;
   const positions: (Position | undefined)[] = [];
   const first = contents.lastPosition + 1;
+  const appended = batch.producer === undefined ? 0 : advanceProducer(contents, batch.producer, batch);
   for (const [index, event] of batch.events.entries()) {
+    if (index < appended) {
+      positions.push(undefined);
+      continue;
+    }
     const counters = countersOfSource(contents, event.source);
+    if (batch.producer !== undefined) counters.received += 1;
     const isDuplicate = isKnown(contents, event, {
       receivedAt: batch.receivedAt,
       window: event.dedupeWindow ?? context.dedupeWindow,
@@ -94,6 +104,17 @@ function append(contents: MemoryContents, batch: Batch, context: AppendContext):
   const isEmpty = positions.every((position) => position === undefined);
   rememberAnswer(isEmpty ? contents.emptyAnswers : contents.answers, batch.id, answer);
   return answer;
+}
+
+/** The number of events at the beginning of the batch that its producer had appended before. */
+function advanceProducer(
+  { producers }: MemoryContents,
+  { name, sequence }: Producer,
+  { events }: Pick<Batch, 'events'>,
+): number {
+  const highest = producers.get(name) ?? 0;
+  producers.set(name, Math.max(highest, sequence + events.length - 1));
+  return Math.min(events.length, Math.max(0, highest - sequence + 1));
 }
 
 /** A space cannot stand in a number, so no two names share a key. */

@@ -97,6 +97,7 @@ function eventLogOf(thread: WriterThread, hash: KeyHash, dedupeWindow: Duration)
       if (positions.length === 0) return [];
       return decodeEvents(await thread.request('read', Float64Array.from(positions)), positions.length);
     },
+    producedTo: (producer) => thread.request('producedTo', producer),
     damaged: (positions) => thread.request('damaged', positions),
     find,
     erase: async (userId) => {
@@ -148,6 +149,7 @@ function encodeBatch(batch: Batch, hash: KeyHash, dedupeWindow: Duration): Appen
     })),
     skipped: batch.skipped.map((skipped) => ({ ...skipped, indexes: Uint32Array.from(skipped.indexes) })),
     received: batch.received,
+    ...(batch.producer === undefined ? {} : { producer: batch.producer }),
   };
 }
 

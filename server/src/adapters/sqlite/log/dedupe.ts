@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
 import type { Duration, Monotonic } from '../../../model/time.ts';
-import type { AppendResult, CallCounts } from '../../../ports/event-log.ts';
+import type { AppendResult, CallCounts, Producer } from '../../../ports/event-log.ts';
 import type { Quarantine } from '../damage.ts';
 import { type BatchAnswer, type ChunkEvents, concatLines } from './chunk-codec.ts';
 import { type Chunks, storedLine } from './chunks.ts';
@@ -27,6 +27,7 @@ export interface AppendMessage extends PlannedBatch {
   readonly users: Uint32Array;
   readonly owed: readonly { destination: number; held: boolean; indexes: Uint32Array }[];
   readonly received: readonly CallCounts[];
+  readonly producer?: Producer;
 }
 
 /**
@@ -46,14 +47,14 @@ export class Dedupe {
   }
 
   /**
-   * The position of each event of a batch, counted from `next`; −1 for a duplicate. The keys of the others go into the key
-   * index, so after a transaction that fails the index must be made anew.
+   * The position of each event of a batch, counted from `next`; −1 for a duplicate and for the first `known` events, which are not
+   * looked at. The keys of the others go into the key index, so after a transaction that fails the index must be made anew.
    */
-  assignPositions(batch: AppendMessage, next: Position): Float64Array {
-    const positions = new Float64Array(batch.events);
+  assignPositions(batch: AppendMessage, next: Position, known = 0): Float64Array {
+    const positions = new Float64Array(batch.events).fill(-1, 0, known);
     const first = next;
     const mayBeOnDisk = this.#keys.mayBeOnDisk(batch.keys);
-    let index = 0;
+    let index = known;
     // One function for the whole batch: it compares the event at `index`.
     const isSame = (position: Position): boolean => {
       if (position < first) return this.#isStored(batch, index, position);

@@ -25,6 +25,7 @@ import {
 import type { KeyHash } from './key-hash.ts';
 import type { KeyIndex } from './key-index.ts';
 import type { PlanTable } from './plans.ts';
+import { ProducerSequences } from './producers.ts';
 import { LogSearch } from './search.ts';
 import { UserIndex } from './user-index.ts';
 
@@ -36,6 +37,7 @@ export function logHandlers(log: LogTables, maintenance: Maintenance) {
       (positions: Float64Array) => log.read(positions),
       ({ lines }) => [lines.buffer as ArrayBuffer],
     ),
+    producedTo: read((producer: string) => log.producers.highest(producer)),
     damaged: read((positions: readonly Position[]) => log.damaged(positions)),
     find: read((message: FindMessage) => log.find(message)),
     erase: write((positions: Float64Array) => log.erase(positions)),
@@ -81,6 +83,7 @@ export interface LogTablesDependencies {
 /** The tables of the event log, and what each operation does to them inside the caller's transaction. */
 export class LogTables {
   readonly batches: RecentBatches;
+  readonly producers: ProducerSequences;
   readonly users: UserIndex;
   readonly search: LogSearch;
   readonly #dependencies: LogTablesDependencies;
@@ -91,6 +94,7 @@ export class LogTables {
     this.#dependencies = dependencies;
     this.#dedupe = new Dedupe(chunks, keys, dedupeWindow);
     this.batches = new RecentBatches(database, quarantine);
+    this.producers = new ProducerSequences(database);
     this.users = new UserIndex(database, { chunks, watermarks, quarantine });
     this.search = new LogSearch({
       chunks,
@@ -107,17 +111,18 @@ export class LogTables {
 
   /** Stores a batch. The answer is as `encodeAppended` writes it; a batch that is known gets the answer it got before. */
   append(message: AppendMessage): string {
-    const known = this.batches.answerTo(message.batch);
-    if (known !== undefined) return known;
+    const earlier = this.batches.answerTo(message.batch);
+    if (earlier !== undefined) return earlier;
     const { chunks, plans, ledger } = this.#dependencies;
-    const places = this.#dedupe.assignPositions(message, chunks.next);
+    const known = this.producers.advance(message);
+    const places = this.#dedupe.assignPositions(message, chunks.next, known);
     const held = message.owed.map((owed) => this.#enqueue(owed, places, message.receivedAt));
     const answer = encodeAppended(places, held);
     for (const { destination, reason, indexes } of message.skipped) {
       const n = positionsAt(indexes, places).length;
       ledger.add('destination', destination, `skipped:${reason}`, n);
     }
-    this.#count(message, places);
+    this.#count(message, places, known);
     const events = dropDuplicates(message, places, plans.numbersOf(message));
     if (events.n > 0) chunks.append(events, { batch: message.batch, answer });
     this.batches.remember(message.batch, answer, events.n > 0);
@@ -139,16 +144,17 @@ export class LogTables {
     return undefined;
   }
 
-  /** Counts the batch in the ledger of its sources, consecutive events of a kind at once. */
-  #count(message: AppendMessage, places: Float64Array): void {
+  /** Counts the batch in the ledger of its sources, consecutive events of a kind at once, without the first `known` events. */
+  #count(message: AppendMessage, places: Float64Array, known: number): void {
     const { ledger } = this.#dependencies;
-    for (let index = 0; index < places.length; ) {
+    for (let index = known; index < places.length; ) {
       const source = message.sources[index]!;
       const isDuplicate = places[index]! < 0;
       const from = index;
       while (index < places.length && message.sources[index] === source && places[index]! < 0 === isDuplicate)
         index++;
       ledger.add('source', source, isDuplicate ? 'duplicates' : 'accepted', index - from);
+      if (message.producer !== undefined) ledger.add('source', source, 'received', index - from);
     }
     for (const { source, calls, discarded } of message.received) {
       ledger.add('source', source, 'received', calls);

@@ -3,7 +3,9 @@ import { SECOND } from '../../src/model/time.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { batch, duplicatesOf, event, events } from '../conformance/batches.ts';
+import { logReaderConformance } from '../conformance/log-reader.ts';
 import { START, storeConformance } from '../conformance/store.ts';
+import { openMemoryLogReader } from '../memory-store/log-reader.ts';
 import { emptyContents, openMemoryStore } from '../memory-store/store.ts';
 
 /** Each store's contents "on disk", on which another one can be opened. */
@@ -15,10 +17,16 @@ function open(contents = emptyContents()): Store {
   return store;
 }
 
-storeConformance('the memory store', {
+const harness = {
   open: async () => open(),
-  reopen: async (store) => open(contentsOf.get(store)),
-  close: (store) => store.stop(),
+  reopen: async (store: Store) => open(contentsOf.get(store)),
+  close: (store: Store) => store.stop(),
+};
+
+storeConformance('the memory store', harness);
+logReaderConformance('the memory store', {
+  ...harness,
+  reader: (store) => openMemoryLogReader(contentsOf.get(store)!),
 });
 
 it.each([0, 10 * SECOND])('keeps a dedupe window of %d ms if told so', async (dedupeWindow) => {

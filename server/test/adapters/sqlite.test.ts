@@ -1,9 +1,11 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { openLogReader } from '../../src/adapters/sqlite/log/log-reader.ts';
 import { openSqliteStore, type SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import type { Store } from '../../src/ports/store.ts';
-import { storeConformance } from '../conformance/store.ts';
+import { logReaderConformance } from '../conformance/log-reader.ts';
+import { type StoreHarness, storeConformance } from '../conformance/store.ts';
 
 /**
  * A folder in memory, where the system has one: the suite opens some two hundred stores, and no test depends on the time of
@@ -19,15 +21,21 @@ async function open(folder: string): Promise<Store> {
   return store;
 }
 
-storeConformance('the SQLite store', {
+const harness = {
   open: () => open(mkdtempSync(join(FOLDERS, 'millrace-store-'))),
-  reopen: async (store) => {
+  reopen: async (store: Store) => {
     const { folder, store: before } = opened.get(store)!;
     await before.abandon();
     return open(folder);
   },
-  close: async (store) => {
+  close: async (store: Store) => {
     await store.stop();
     rmSync(opened.get(store)!.folder, { recursive: true });
   },
+} satisfies StoreHarness;
+
+storeConformance('the SQLite store', harness);
+logReaderConformance('the SQLite store', {
+  ...harness,
+  reader: (store) => openLogReader(opened.get(store)!.folder),
 });

@@ -1,6 +1,7 @@
 import { constants, crc32, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import type { Position } from '../../../model/event.ts';
 import { findLineOffsets } from '../../../model/serialized-event.ts';
+import type { LogPage } from '../../../ports/event-log.ts';
 import { checksumOf, readChecksum, withChecksum, withoutChecksum, writeChecksum } from '../damage.ts';
 
 /**
@@ -201,7 +202,7 @@ export function decodeUsers(users: unknown, { sum }: ChecksumSeed): Uint32Array 
 
 /** The events of a row; undefined when they are damaged. */
 export function decodeLines(
-  { body, users, json, n }: ChunkRow,
+  { body, users, json, n }: Pick<ChunkRow, 'body' | 'users' | 'json' | 'n'>,
   { codec, sum }: ChecksumSeed,
 ): Pick<Chunk, 'body' | 'starts'> | undefined {
   if (sum !== undefined && !isBodyWhole(body, users, sum)) return undefined;
@@ -273,6 +274,39 @@ export function concatLines(lines: readonly Uint8Array[]): Uint8Array<ArrayBuffe
     at += line.byteLength;
   }
   return bytes;
+}
+
+/** Consecutive events of one chunk, without its first `skip` ones. */
+export interface ChunkSpan extends Pick<Chunk, 'n' | 'body' | 'starts' | 'sources' | 'times'> {
+  readonly skip: number;
+}
+
+/** The columns of all spans, one behind the other, with a line feed between the lines. */
+export function joinSpans(
+  spans: readonly ChunkSpan[],
+): Pick<LogPage, 'lines' | 'starts' | 'sources' | 'times'> {
+  const n = spans.reduce((sum, span) => sum + span.n, 0);
+  const [starts, sources, times] = [new Uint32Array(n + 1), new Uint32Array(n), new Float64Array(n)];
+  const bodies: Uint8Array[] = [];
+  let [index, end] = [0, 0];
+  for (const span of spans) {
+    const from = span.starts[span.skip]!;
+    bodies.push(span.body.subarray(from));
+    for (let line = 0; line < span.n; line++)
+      starts[index + line] = end + span.starts[span.skip + line]! - from;
+    sources.set(span.sources.subarray(span.skip), index);
+    times.set(span.times.subarray(span.skip), index);
+    index += span.n;
+    end += span.body.byteLength - from + 1;
+  }
+  starts[n] = end;
+  const [only] = bodies;
+  return {
+    lines: only !== undefined && bodies.length === 1 ? only : concatLines(bodies),
+    starts,
+    sources,
+    times,
+  };
 }
 
 /** Times of consecutive events, as pairs of count (four bytes) and time (eight bytes). */

@@ -1,0 +1,143 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Json } from '../model/json.ts';
+import {
+  addGroup,
+  decodeProfile,
+  encodeProfile,
+  MAX_TRAITS,
+  mergeProfiles,
+  newProfile,
+  type ProfileState,
+  setTrait,
+} from './profile-state.ts';
+
+/** One call's effect on a profile. */
+interface Step {
+  readonly id: readonly [string, string];
+  readonly trait: readonly [string, Json];
+  readonly group: string;
+  readonly at: number;
+  readonly messageId: string;
+  readonly source: number;
+}
+
+/** Few different names, times and ids, so that equal ones meet. */
+const step: fc.Arbitrary<Step> = fc.record({
+  id: fc.tuple(fc.constantFrom('anonymous', 'email'), fc.constantFrom('a', 'b', 'c', 'd')),
+  trait: fc.tuple(
+    fc.constantFrom('plan', 'name', 'zoë'),
+    fc.constantFrom<Json>(1, 'x', null, [1], { a: 'ö' }),
+  ),
+  group: fc.constantFrom('g1', 'g2', 'g3'),
+  at: fc.nat(5),
+  messageId: fc.constantFrom('m1', 'm2', 'm3'),
+  source: fc.nat(3),
+});
+
+function take(state: ProfileState, { id, trait, group, at, messageId, source }: Step): void {
+  const [kind, value] = id;
+  const known = state.identities.find((identity) => identity.kind === kind && identity.value === value);
+  if (known === undefined) state.identities.push({ kind, value, at });
+  else known.at = Math.min(known.at, at);
+  setTrait(state, trait[0], { value: trait[1], at, messageId });
+  addGroup(state, group, at);
+  state.sources.add(source);
+  state.firstSeenAt = Math.min(state.firstSeenAt, at);
+  state.lastSeenAt = Math.max(state.lastSeenAt, at);
+}
+
+/** Everything but the number, in an order that does not tell what came first. */
+function content(state: ProfileState): unknown {
+  const { id: _id, identities, traits, groups, sources, ...rest } = state;
+  return {
+    ...rest,
+    identities: identities.map((identity) => JSON.stringify(identity)).sort(),
+    traits: [...traits].sort(([a], [b]) => (a < b ? -1 : 1)),
+    groups: [...groups].sort(([a], [b]) => (a < b ? -1 : 1)),
+    sources: [...sources].sort(),
+  };
+}
+
+test('a profile is the same whatever order its calls and merges come in', () => {
+  const order = fc.array(fc.record({ step, part: fc.nat(2), rank: fc.nat() }), {
+    minLength: 1,
+    maxLength: 12,
+  });
+  fc.assert(
+    fc.property(order, fc.nat(), (steps, seed) => {
+      const whole = newProfile(1);
+      for (const { step } of steps) take(whole, step);
+      const parts = [newProfile(1), newProfile(2), newProfile(3)];
+      for (const { step, part } of [...steps].sort((a, b) => a.rank - b.rank)) take(parts[part]!, step);
+      const [first, second, third] = parts as [ProfileState, ProfileState, ProfileState];
+      const merges = [
+        () => mergeProfiles(mergeProfiles(first, second), third),
+        () => mergeProfiles(first, mergeProfiles(second, third)),
+        () => mergeProfiles(mergeProfiles(third, second), first),
+        () => mergeProfiles(second, mergeProfiles(first, third)),
+      ];
+      const merged = merges[seed % merges.length]!();
+      expect(content(merged)).toEqual(content(whole));
+      expect(decodeProfile(merged.id, encodeProfile(merged))).toEqual(merged);
+    }),
+    { numRuns: 3000 },
+  );
+});
+
+test('the userId of the winner stays, and the other one becomes a former id', () => {
+  const winner = { ...newProfile(1), userId: 'new', formerUserIds: ['z'] };
+  winner.identities = [
+    { kind: 'user', value: 'new', at: 1 },
+    { kind: 'user', value: 'z', at: 1 },
+  ];
+  const loser = { ...newProfile(2), userId: 'old', formerUserIds: ['b'] };
+  loser.identities = [
+    { kind: 'user', value: 'old', at: 1 },
+    { kind: 'user', value: 'b', at: 1 },
+    { kind: 'anonymous', value: 'b', at: 1 },
+  ];
+  const merged = mergeProfiles(winner, loser);
+  expect(merged.userId).toBe('new');
+  expect(merged.formerUserIds).toEqual(['b', 'old', 'z']);
+  // The profile keeps the number under which more ids stand already.
+  expect(merged.id).toBe(2);
+  expect(decodeProfile(2, encodeProfile(merged))).toEqual(merged);
+});
+
+test('a merge keeps what the winner was told and never numbers a change twice', () => {
+  const winner = newProfile(1);
+  winner.computed.set(7, { value: true, since: 5, told: true, transition: 2 });
+  const loser = newProfile(2);
+  loser.computed.set(7, { value: true, since: 3, told: true, transition: 9 });
+  loser.computed.set(8, { value: 3, since: 3, told: 3, transition: 4 });
+  const { computed } = mergeProfiles(winner, loser);
+  expect(computed.get(7)).toEqual({ value: true, since: 5, told: true, transition: 9 });
+  expect(computed.get(8)).toEqual({ value: null, since: 0, told: undefined, transition: 4 });
+});
+
+test('the newest traits are kept when there are too many, in any order', () => {
+  const states = [0, 1].map((direction) => {
+    const state = newProfile(1);
+    for (let index = 0; index < MAX_TRAITS + 5; index++) {
+      const at = direction === 0 ? index : MAX_TRAITS + 4 - index;
+      setTrait(state, `trait ${at}`, { value: at, at, messageId: 'm' });
+    }
+    return state;
+  });
+  for (const { traits } of states) {
+    expect(traits.size).toBe(MAX_TRAITS);
+    expect(traits.has('trait 4')).toBe(false);
+    expect(traits.has('trait 5')).toBe(true);
+  }
+});
+
+test('the bytes of a profile are a multiple of 128, and other bytes are refused', () => {
+  const state = newProfile(1);
+  for (let index = 0; index < 40; index++) {
+    state.identities.push({ kind: 'anonymous', value: `anonymous-${index}`, at: index });
+    expect(encodeProfile(state).length % 128).toBe(0);
+  }
+  expect(() => decodeProfile(1, new Uint8Array(128))).toThrow(RangeError);
+  expect(() => decodeProfile(1, encodeProfile(state).subarray(0, 128))).toThrow(RangeError);
+});

@@ -1,0 +1,297 @@
+import type { Json } from '../model/json.ts';
+import type { Time } from '../model/time.ts';
+import type { ProfileId } from '../ports/profile-store.ts';
+import { ByteReader, ByteWriter } from './byte-codec.ts';
+import { mergeSlot, readSlot, type SlotState, writeSlot } from './slots.ts';
+
+/** Kinds of identities. Any other kind is the name of a trait that was configured as an external id. */
+export const USER = 'user';
+export const ANONYMOUS = 'anonymous';
+
+/** One user as the stage works with it. It changes in place; `encodeProfile` makes the bytes that are stored. */
+export interface ProfileState {
+  readonly id: ProfileId;
+  /** Absent while only anonymous and external ids are known. */
+  userId: string | undefined;
+  /** UserIds that were joined to `userId` by an alias, in ascending order. */
+  formerUserIds: string[];
+  /** All ids, those above included. */
+  identities: ProfileIdentity[];
+  /** What identify calls said, by name. Null stands for a trait that a call has taken away. */
+  traits: Map<string, TraitValue>;
+  /** Ids of groups with the time of the newest call that named them. */
+  groups: Map<string, { at: Time }>;
+  /** Ids of the sources that saw this user. */
+  sources: Set<number>;
+  /** Times of the earliest and the latest event; +Infinity and −Infinity before the first one. */
+  firstSeenAt: Time;
+  lastSeenAt: Time;
+  /** What is counted of its events, by number of the slot. */
+  slots: Map<number, SlotState>;
+  /** Values of audiences and computed traits, by id of the computation. */
+  computed: Map<number, ComputedValue>;
+  /** The minute of the timer that the store keeps for this profile; 0 when there is none. */
+  timer: number;
+}
+
+export interface ProfileIdentity {
+  readonly kind: string;
+  readonly value: string;
+  /** Time of the first event that named it for this profile. */
+  at: Time;
+}
+
+export interface TraitValue {
+  readonly value: Json;
+  readonly at: Time;
+  /** The messageId decides between values of the same time. */
+  readonly messageId: string;
+}
+
+/** What a computation says of a profile, and what its destinations know of it. */
+export interface ComputedValue {
+  /** True or false for an audience; the value of a trait, null when there is none. */
+  value: Json;
+  since: Time;
+  /** What destinations were told last; undefined means never. */
+  told: Json | undefined;
+  /** Number of the last change that was told; its events are numbered by it. */
+  transition: number;
+}
+
+/** The newest traits of a profile that are kept, and the newest groups. The oldest ones go, so the order of arrival is no matter. */
+export const MAX_TRAITS = 1000;
+export const MAX_GROUPS = 1000;
+
+/** Deleted states leave bytes in pages of 1 KB unless their length is a multiple of this: docs/decisions on users.db. */
+const PADDING = 128;
+
+/** How kinds of identities are stored; `OTHER_KIND` stands before a text. */
+const USER_KIND = 0;
+const ANONYMOUS_KIND = 1;
+const OTHER_KIND = 2;
+
+export function newProfile(id: ProfileId): ProfileState {
+  return {
+    id,
+    userId: undefined,
+    formerUserIds: [],
+    identities: [],
+    traits: new Map(),
+    groups: new Map(),
+    sources: new Set(),
+    firstSeenAt: Number.POSITIVE_INFINITY,
+    lastSeenAt: Number.NEGATIVE_INFINITY,
+    slots: new Map(),
+    computed: new Map(),
+    timer: 0,
+  };
+}
+
+/** Tells whether a value that an event brings stands above the one that is there. Equal ones do not. */
+export function isLater(a: TraitValue, b: TraitValue): boolean {
+  if (a.at !== b.at) return a.at > b.at;
+  if (a.messageId !== b.messageId) return a.messageId > b.messageId;
+  // Two sources may use the same messageId, and one may use it again after the dedupe window.
+  return JSON.stringify(a.value) > JSON.stringify(b.value);
+}
+
+/** Sets a trait unless a later value is there. */
+export function setTrait({ traits }: ProfileState, name: string, value: TraitValue): void {
+  const known = traits.get(name);
+  if (known !== undefined && !isLater(value, known)) return;
+  traits.set(name, value);
+  if (traits.size > MAX_TRAITS) traits.delete(oldest(traits, isEarlierTrait));
+}
+
+export function addGroup({ groups }: ProfileState, group: string, at: Time): void {
+  const known = groups.get(group);
+  if (known !== undefined && known.at >= at) return;
+  groups.set(group, { at });
+  if (groups.size > MAX_GROUPS) groups.delete(oldest(groups, (a, b) => a.at - b.at));
+}
+
+function isEarlierTrait(a: TraitValue, b: TraitValue): number {
+  if (a.at !== b.at) return a.at - b.at;
+  return a.messageId < b.messageId ? -1 : a.messageId > b.messageId ? 1 : 0;
+}
+
+/** The key of the entry that stands below all others; of equal ones the greater key. */
+function oldest<V>(entries: ReadonlyMap<string, V>, order: (a: V, b: V) => number): string {
+  let key: string | undefined;
+  let least: V | undefined;
+  for (const [other, value] of entries) {
+    const below = key === undefined ? -1 : order(value, least as V);
+    if (below > 0 || (below === 0 && other < key!)) continue;
+    key = other;
+    least = value;
+  }
+  return key!;
+}
+
+/**
+ * One profile of two. Ids, traits, groups, sources, times and slots come out the same whichever of the two wins and in whatever
+ * order several are merged. The userId is the winner's, if it has one; what destinations were told is the winner's alone.
+ *
+ * The profile has the number of the one with more ids, because the others have to be bound anew. Neither argument may be used
+ * afterwards.
+ */
+export function mergeProfiles(winner: ProfileState, loser: ProfileState): ProfileState {
+  const id = loser.identities.length > winner.identities.length ? loser.id : winner.id;
+  const merged = { ...winner, id };
+  merged.userId = winner.userId ?? loser.userId;
+  const former = new Set([...winner.formerUserIds, ...loser.formerUserIds]);
+  if (loser.userId !== undefined) former.add(loser.userId);
+  if (merged.userId !== undefined) former.delete(merged.userId);
+  merged.formerUserIds = [...former].sort();
+  merged.identities = joinIdentities(winner.identities, loser.identities);
+  for (const [name, value] of loser.traits) setTrait(merged, name, value);
+  for (const [group, { at }] of loser.groups) addGroup(merged, group, at);
+  for (const source of loser.sources) merged.sources.add(source);
+  merged.firstSeenAt = Math.min(winner.firstSeenAt, loser.firstSeenAt);
+  merged.lastSeenAt = Math.max(winner.lastSeenAt, loser.lastSeenAt);
+  for (const [slot, state] of loser.slots) {
+    const known = merged.slots.get(slot);
+    merged.slots.set(slot, known === undefined ? state : mergeSlot(slot, known, state));
+  }
+  // Numbers of transitions never fall for a profile: the events of both sides have been numbered by them.
+  for (const [computation, { transition }] of loser.computed) {
+    const known = merged.computed.get(computation);
+    if (known !== undefined) known.transition = Math.max(known.transition, transition);
+    else merged.computed.set(computation, { value: null, since: 0, told: undefined, transition });
+  }
+  // A timer that the store keeps for the number that goes is not due for the one that stays.
+  merged.timer = id === winner.id ? winner.timer : loser.timer;
+  return merged;
+}
+
+function joinIdentities(a: readonly ProfileIdentity[], b: readonly ProfileIdentity[]): ProfileIdentity[] {
+  const joined = [...a];
+  const known = new Map(a.map((identity) => [`${identity.kind}\0${identity.value}`, identity]));
+  for (const identity of b) {
+    const same = known.get(`${identity.kind}\0${identity.value}`);
+    if (same === undefined) joined.push(identity);
+    else same.at = Math.min(same.at, identity.at);
+  }
+  return joined;
+}
+
+const writer = new ByteWriter();
+
+/** The bytes of a profile, padded to a multiple of 128. */
+export function encodeProfile(state: ProfileState): Uint8Array {
+  writeIdentities(state);
+  writeTraits(state.traits);
+  writer.varint(state.groups.size);
+  for (const [group, { at }] of state.groups) {
+    writer.text(group);
+    writer.time(at);
+  }
+  writer.varint(state.sources.size);
+  for (const source of state.sources) writer.varint(source);
+  const wasSeen = state.firstSeenAt <= state.lastSeenAt;
+  writer.varint(wasSeen ? 1 : 0);
+  if (wasSeen) {
+    writer.time(state.firstSeenAt);
+    writer.time(state.lastSeenAt);
+  }
+  writer.varint(state.timer);
+  writer.varint(state.slots.size);
+  for (const [slot, slotState] of state.slots) {
+    writer.varint(slot);
+    writeSlot(writer, slotState);
+  }
+  writer.varint(state.computed.size);
+  for (const [computation, { value, since, told, transition }] of state.computed) {
+    writer.varint(computation);
+    writer.json(value);
+    writer.time(since);
+    writer.varint(told === undefined ? 0 : 1);
+    if (told !== undefined) writer.json(told);
+    writer.varint(transition);
+  }
+  return writer.finish(PADDING);
+}
+
+/** Reads what `encodeProfile` made. Throws a `RangeError` or a `SyntaxError` for other bytes. */
+export function decodeProfile(id: ProfileId, bytes: Uint8Array): ProfileState {
+  const reader = new ByteReader(bytes);
+  const state = newProfile(id);
+  readIdentities(reader, state);
+  readTraits(reader, state.traits);
+  for (let left = reader.varint(); left > 0; left--) state.groups.set(reader.text(), { at: reader.time() });
+  for (let left = reader.varint(); left > 0; left--) state.sources.add(reader.varint());
+  if (reader.varint() === 1) {
+    state.firstSeenAt = reader.time();
+    state.lastSeenAt = reader.time();
+  }
+  state.timer = reader.varint();
+  for (let left = reader.varint(); left > 0; left--) state.slots.set(reader.varint(), readSlot(reader));
+  for (let left = reader.varint(); left > 0; left--) {
+    const computation = reader.varint();
+    const value = reader.json();
+    const since = reader.time();
+    const told = reader.varint() === 0 ? undefined : reader.json();
+    state.computed.set(computation, { value, since, told, transition: reader.varint() });
+  }
+  return state;
+}
+
+/** The userId and the former ones are told apart by marks on the identities, so that each text stands once. */
+function writeIdentities({ identities, userId, formerUserIds }: ProfileState): void {
+  writer.varint(identities.length);
+  for (const { kind, value, at } of identities) {
+    const isUser = kind === USER;
+    writer.varint(isUser ? USER_KIND : kind === ANONYMOUS ? ANONYMOUS_KIND : OTHER_KIND);
+    if (isUser) writer.varint(value === userId ? 1 : 0);
+    else if (kind !== ANONYMOUS) writer.text(kind);
+    writer.text(value);
+    writer.time(at);
+  }
+  writer.varint(formerUserIds.length);
+}
+
+function readIdentities(reader: ByteReader, state: ProfileState): void {
+  const former: string[] = [];
+  for (let left = reader.varint(); left > 0; left--) {
+    const stored = reader.varint();
+    const isCurrent = stored === USER_KIND && reader.varint() === 1;
+    const kind = stored === USER_KIND ? USER : stored === ANONYMOUS_KIND ? ANONYMOUS : reader.text();
+    const value = reader.text();
+    if (isCurrent) state.userId = value;
+    else if (kind === USER) former.push(value);
+    state.identities.push({ kind, value, at: reader.time() });
+  }
+  if (reader.varint() !== former.length) throw new RangeError('a former userId of a profile is no identity');
+  if (former.length > 0) state.formerUserIds = former.sort();
+}
+
+/** Traits of one call stand together mostly, so time and messageId are written once for each run of them. */
+function writeTraits(traits: ReadonlyMap<string, TraitValue>): void {
+  writer.varint(traits.size);
+  let last: TraitValue | undefined;
+  for (const [name, trait] of traits) {
+    const isSame = last !== undefined && last.at === trait.at && last.messageId === trait.messageId;
+    writer.varint(isSame ? 0 : 1);
+    if (!isSame) {
+      writer.time(trait.at);
+      writer.text(trait.messageId);
+    }
+    writer.text(name);
+    writer.json(trait.value);
+    last = trait;
+  }
+}
+
+function readTraits(reader: ByteReader, traits: Map<string, TraitValue>): void {
+  let at = 0;
+  let messageId = '';
+  for (let left = reader.varint(); left > 0; left--) {
+    if (reader.varint() === 1) {
+      at = reader.time();
+      messageId = reader.text();
+    }
+    const name = reader.text();
+    traits.set(name, { value: reader.json(), at, messageId });
+  }
+}

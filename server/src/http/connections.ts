@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { MetricsRecorder } from '../ports/telemetry.ts';
-import { type ErrorCode, errorResponse, serializeClosingResponse } from './responses.ts';
+import { type ErrorCode, errorResponse, serializeClosingResponse } from './exchange.ts';
 
 /** The request whose body is being received on a connection. It is told when the client disconnects. */
 export const INCOMING_BODY = Symbol('incomingBody');

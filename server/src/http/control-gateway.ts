@@ -3,10 +3,14 @@ import type { LinkedList } from '../model/linked-list.ts';
 import type { Monotonic } from '../model/time.ts';
 import type { InFlightRequest } from './admission.ts';
 import { INCOMING_BODY, type TrackedSocket } from './connections.ts';
-import type { NodeHttpExchange } from './exchange.ts';
-import { clientOf, type RequestDependencies, rejectOverloaded } from './receiving-api.ts';
-import { DrainedBody, RequestBody } from './request-body.ts';
-import { errorResponse } from './responses.ts';
+import { errorResponse, type NodeHttpExchange } from './exchange.ts';
+import {
+  clientOf,
+  DrainedBody,
+  RequestBody,
+  type RequestDependencies,
+  rejectOverloaded,
+} from './receiving-api.ts';
 import { targetPath } from './routes.ts';
 
 /** The largest body of the control API, in bytes. A larger one is dropped, and the handler is told `too_large`. */

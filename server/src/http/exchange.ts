@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import catalogue from '../../../spec/errors.json' with { type: 'json' };
+import { STATUS_TEXT } from '../model/http-syntax.ts';
+import type { IngestResult } from '../ports/ingest.ts';
 import type { MetricsRecorder } from '../ports/telemetry.ts';
 import { CURRENT_REQUEST, type TrackedSocket } from './connections.ts';
-import { type PreparedResponse, withCorsHeaders, writeResponse } from './responses.ts';
 import { isReceivingPath, requestTarget } from './routes.ts';
 
 /**
@@ -159,4 +161,167 @@ export function parseWriteKey(header: string): string | undefined {
   const colon = credentials.indexOf(':');
   const user = colon < 0 ? credentials : credentials.slice(0, colon);
   return user === '' ? undefined : user;
+}
+
+/** The codes that the receiving API can answer with. A wrong one does not compile. */
+export type ErrorCode = keyof typeof catalogue.request | keyof typeof catalogue.discard;
+
+interface CatalogueEntry {
+  readonly status: number;
+  /** One sentence for the client. */
+  readonly message: string;
+}
+
+interface CatalogueRow {
+  readonly status?: number;
+  readonly message: string;
+}
+
+/** Status and message of every code. Discards that are never an answer have no status in the catalogue; they get 400. */
+export const ERRORS: ReadonlyMap<string, CatalogueEntry> = new Map(
+  Object.entries<CatalogueRow>({ ...catalogue.request, ...catalogue.discard }).map(
+    ([code, { status = 400, message }]) => [code, { status, message }],
+  ),
+);
+
+export function isErrorCode(code: string): code is ErrorCode {
+  return ERRORS.has(code);
+}
+
+export function errorEntry(code: ErrorCode): CatalogueEntry {
+  return ERRORS.get(code)!;
+}
+
+type UnavailableResult = Extract<IngestResult, { kind: 'unavailable' }>;
+type RefusedResult = Extract<IngestResult, { kind: 'refused' }>;
+
+/** A complete answer that can be written any number of times. */
+export interface PreparedResponse {
+  readonly status: number;
+  /** Names and values in turn, as `writeHead` takes them. */
+  readonly headers: string[];
+  readonly body: string | Buffer;
+  /** The error code of the catalogue; absent for a success. */
+  readonly code?: string;
+}
+
+/** Clients wait no longer than this, whatever the header says. spec/specification.md, "Overload". */
+const MAX_RETRY_AFTER_SECONDS = 300;
+
+/**
+ * Every client takes these exact bytes with status 200, and only these, for success. spec/specification.md, "Facts about
+ * unmodified clients", rule 1.
+ */
+const SUCCESS_RESPONSE = jsonResponse(200, '{"success":true}');
+
+/** Error answers without detail, by code. */
+const ERROR_RESPONSES: ReadonlyMap<string, PreparedResponse> = new Map(
+  Array.from(ERRORS, ([code, { status, message }]) => [code, buildErrorResponse(status, code, message)]),
+);
+
+export function successResponse(): PreparedResponse {
+  return SUCCESS_RESPONSE;
+}
+
+/** The answer to a call. A code that is not in the catalogue is a bug of ours and answered with 500. */
+export function ingestResponse(verdict: IngestResult): PreparedResponse {
+  switch (verdict.kind) {
+    case 'stored':
+      return SUCCESS_RESPONSE;
+    case 'refused':
+      return refusedResponse(verdict);
+    case 'unavailable':
+      return retryLaterResponse(verdict);
+  }
+}
+
+/** A batch that was refused for some of its calls is answered with a list of them. */
+function refusedResponse({ code, detail, invalid }: RefusedResult): PreparedResponse {
+  const known = isErrorCode(code) ? code : 'internal_error';
+  if (invalid === undefined) return errorResponse(known, detail);
+  const { status, message } = errorEntry(known);
+  const errors = invalid.map((call) => ({ ...call, message: ERRORS.get(call.code)?.message ?? '' }));
+  return {
+    ...jsonResponse(status, JSON.stringify({ success: false, code: known, message, errors })),
+    code: known,
+  };
+}
+
+/**
+ * An error answer. It always has `success`, `code` and `message`, because some clients read all three. `detail` is a
+ * sentence that is added to the catalogue's message.
+ */
+export function errorResponse(code: ErrorCode, detail?: string): PreparedResponse {
+  if (detail === undefined) return ERROR_RESPONSES.get(code)!;
+  const { status, message } = errorEntry(code);
+  return buildErrorResponse(status, code, `${message} ${detail}`);
+}
+
+/** 429 and 503 say when to try again, in both headers that clients read. */
+function retryLaterResponse({ code, retryAfter }: UnavailableResult): PreparedResponse {
+  const seconds = String(Math.min(Math.max(Math.ceil(retryAfter), 1), MAX_RETRY_AFTER_SECONDS));
+  const answer = errorResponse(code);
+  return { ...answer, headers: [...answer.headers, 'Retry-After', seconds, 'X-RateLimit-Reset', seconds] };
+}
+
+function buildErrorResponse(status: number, code: string, message: string): PreparedResponse {
+  return { ...jsonResponse(status, JSON.stringify({ success: false, code, message })), code };
+}
+
+export function jsonResponse(status: number, body: string): PreparedResponse {
+  const length = String(Buffer.byteLength(body));
+  return { status, headers: ['Content-Type', 'application/json', 'Content-Length', length], body };
+}
+
+/** Writes the answer, unless the client is gone. */
+export function writeResponse(response: ServerResponse, { status, headers, body }: PreparedResponse): void {
+  if (response.destroyed) return;
+  response.writeHead(status, headers);
+  response.end(body);
+}
+
+/** The header with which an answer is the last of its connection. */
+export const CONNECTION_CLOSE = 'Connection: close\r\n';
+
+/** An answer for a connection on which no request could be read, so that there is no `ServerResponse` to write it to. */
+export function serializeClosingResponse(answer: PreparedResponse): string {
+  return serializeResponse(answer, CONNECTION_CLOSE, '');
+}
+
+/** The bytes of an answer. `before` and `after` are whole header lines, put around those of the answer. */
+export function serializeResponse(
+  { status, headers, body }: PreparedResponse,
+  before: string,
+  after: string,
+): string {
+  let head = `HTTP/1.1 ${status} ${STATUS_TEXT[status]}\r\n${before}`;
+  for (let at = 0; at < headers.length; at += 2) head += `${headers[at]}: ${headers[at + 1]}\r\n`;
+  return `${head}${after}\r\n${body}`;
+}
+
+/** Any page may send events and read the answer; there are no cookies here that another site could abuse. */
+const ANY_ORIGIN = ['Access-Control-Allow-Origin', '*'];
+
+const CORS_HEADERS = [...ANY_ORIGIN, 'Access-Control-Expose-Headers', 'Retry-After, X-RateLimit-Reset'];
+
+const PREFLIGHT_HEADERS = [
+  ...ANY_ORIGIN,
+  // By name: a * does not cover Authorization under the Fetch standard.
+  // Traced pages put `traceparent` on every request; a browser would otherwise block all of them.
+  ...['Access-Control-Allow-Headers', 'Authorization, Content-Type, X-Retry-Count, traceparent'],
+  // A day, so that a page asks once and not before every call; browsers cut it to what they allow.
+  ...['Access-Control-Max-Age', '86400'],
+];
+
+/** The answer with the CORS headers that let a script read it. spec/specification.md, "Browsers". */
+export function withCorsHeaders({ status, headers, body }: PreparedResponse): PreparedResponse {
+  // A browser rejects a repeated header, and the answer to a preflight has it already.
+  const more = headers.includes(ANY_ORIGIN[0]!) ? CORS_HEADERS.slice(ANY_ORIGIN.length) : CORS_HEADERS;
+  return { status, headers: [...headers, ...more], body };
+}
+
+/** The answer to OPTIONS: preflights of browsers, and any other client that asks for the methods. */
+export function optionsResponse(allow: string, isReceiving: boolean): PreparedResponse {
+  const preflight = isReceiving ? ['Access-Control-Allow-Methods', allow, ...PREFLIGHT_HEADERS] : [];
+  return { status: 204, headers: ['Allow', allow, ...preflight], body: '' };
 }

@@ -2,9 +2,8 @@ import type { CallType } from '../model/event.ts';
 import type { LinkedList } from '../model/linked-list.ts';
 import type { Monotonic } from '../model/time.ts';
 import type { AdmissionController, InFlightRequest } from './admission.ts';
-import type { NodeHttpExchange } from './exchange.ts';
+import type { NodeHttpExchange, PreparedResponse } from './exchange.ts';
 import { buildIngestRequest, type RequestDependencies } from './receiving-api.ts';
-import type { PreparedResponse } from './responses.ts';
 import { targetQuery } from './routes.ts';
 
 /**

@@ -1,22 +1,22 @@
 import type { ControlHandler } from '../control-api/contract.ts';
 import { PipeliningGuard } from './admission.ts';
 import { handleControlRequest } from './control-gateway.ts';
-import type { NodeHttpExchange } from './exchange.ts';
+import {
+  errorResponse,
+  jsonResponse,
+  type NodeHttpExchange,
+  optionsResponse,
+  type PreparedResponse,
+  successResponse,
+} from './exchange.ts';
 import { handlePixel } from './pixel.ts';
 import {
+  drainRequest,
   handleCall,
   projectSettingsResponse,
   type RequestDependencies,
   rejectOverloaded,
 } from './receiving-api.ts';
-import { drainRequest } from './request-body.ts';
-import {
-  errorResponse,
-  jsonResponse,
-  optionsResponse,
-  type PreparedResponse,
-  successResponse,
-} from './responses.ts';
 import {
   type CallAction,
   findRoutes,

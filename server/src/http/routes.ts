@@ -1,5 +1,4 @@
 import { CALL_TYPES, type CallType, isCallType, SHORT_FORMS } from '../model/event.ts';
-import type { ErrorCode } from './responses.ts';
 
 /** The action for a request. */
 export type RouteAction =
@@ -16,7 +15,8 @@ export interface CallAction {
   readonly type: CallType | 'batch';
   /** Bytes of the inflated body. spec/specification.md, "Size limits". */
   readonly limit: number;
-  readonly tooLarge: ErrorCode;
+  /** The error code of a larger one. */
+  readonly tooLarge: 'message_too_large' | 'batch_too_large';
 }
 
 interface Route {

@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, test } from 'vitest';
 import { ResponseWriter } from '../../src/http/fast-path/connection.ts';
-import { successResponse, writeResponse } from '../../src/http/responses.ts';
+import { successResponse, writeResponse } from '../../src/http/exchange.ts';
 import { ROOT } from '../support/program.ts';
 
 /**

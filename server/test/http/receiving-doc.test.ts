@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import errors from '../../../spec/errors.json' with { type: 'json' };
 import receiving from '../../../spec/receiving.openapi.json' with { type: 'json' };
 import { loadConfig } from '../../src/config/load.ts';
-import { ERRORS } from '../../src/http/responses.ts';
+import { ERRORS } from '../../src/http/exchange.ts';
 import { post, startTestServer, type TestServer } from '../support/http-server.ts';
 import { ROOT } from '../support/program.ts';
 

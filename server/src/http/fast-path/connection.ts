@@ -2,10 +2,16 @@ import type { Server, Socket } from 'node:net';
 import { type Duration, SECOND } from '../../model/time.ts';
 import type { MetricsRecorder } from '../../ports/telemetry.ts';
 import { rejectUnreadable } from '../connections.ts';
-import { type HttpExchange, parseWriteKey, type ServerShutdown } from '../exchange.ts';
-import { admitCall, type IncomingCall, type RequestDependencies } from '../receiving-api.ts';
-import { DrainedBody } from '../request-body.ts';
-import { CONNECTION_CLOSE, type PreparedResponse, serializeResponse, withCorsHeaders } from '../responses.ts';
+import {
+  CONNECTION_CLOSE,
+  type HttpExchange,
+  type PreparedResponse,
+  parseWriteKey,
+  type ServerShutdown,
+  serializeResponse,
+  withCorsHeaders,
+} from '../exchange.ts';
+import { admitCall, DrainedBody, type IncomingCall, type RequestDependencies } from '../receiving-api.ts';
 import { type FastPathRequest, parseFastPathRequest } from './request-parser.ts';
 
 export interface FastPathOptions extends Omit<FastPathContext, 'handOver' | 'onRelease'> {

@@ -2,19 +2,14 @@ import type { ServerResponse } from 'node:http';
 import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { MetricsRecorder } from '../ports/telemetry.ts';
-import { type ErrorCode, errorResponse, serializeClosingResponse } from './exchange.ts';
-
-/** The request whose body is being received on a connection. It is told when the client disconnects. */
-export const INCOMING_BODY = Symbol('incomingBody');
-
-/** The last request on a connection whose head `node:http` has read. */
-export const CURRENT_REQUEST = Symbol('currentRequest');
-
-/** Both are properties of the socket: a listener for every request would cost as much as the rest of this folder. */
-export type TrackedSocket = Socket & {
-  [INCOMING_BODY]?: { onDisconnect(): void } | undefined;
-  [CURRENT_REQUEST]?: { readonly hasEarlyResponse: boolean } | undefined;
-};
+import {
+  CURRENT_REQUEST,
+  type ErrorCode,
+  errorResponse,
+  INCOMING_BODY,
+  serializeClosingResponse,
+  type TrackedSocket,
+} from './exchange.ts';
 
 /**
  * Every open connection of a server, also those that Node's HTTP server does not count: TLS handshakes, and connections on

@@ -2,8 +2,7 @@ import type { ControlHandler } from '../control-api/contract.ts';
 import type { LinkedList } from '../model/linked-list.ts';
 import type { Monotonic } from '../model/time.ts';
 import type { InFlightRequest } from './admission.ts';
-import { INCOMING_BODY, type TrackedSocket } from './connections.ts';
-import { errorResponse, type NodeHttpExchange } from './exchange.ts';
+import { errorResponse, INCOMING_BODY, type NodeHttpExchange, type TrackedSocket } from './exchange.ts';
 import {
   clientOf,
   DrainedBody,

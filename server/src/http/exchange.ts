@@ -4,7 +4,6 @@ import catalogue from '../../../spec/errors.json' with { type: 'json' };
 import { STATUS_TEXT } from '../model/http-syntax.ts';
 import type { IngestResult } from '../ports/ingest.ts';
 import type { MetricsRecorder } from '../ports/telemetry.ts';
-import { CURRENT_REQUEST, type TrackedSocket } from './connections.ts';
 import { isReceivingPath, requestTarget } from './routes.ts';
 
 /**
@@ -53,6 +52,18 @@ export class ServerShutdown {
     }
   }
 }
+
+/** The request whose body is being received on a connection. It is told when the client disconnects. */
+export const INCOMING_BODY = Symbol('incomingBody');
+
+/** The last request on a connection whose head `node:http` has read. */
+export const CURRENT_REQUEST = Symbol('currentRequest');
+
+/** Both are properties of the socket: a listener for every request would cost as much as the rest of this folder. */
+export type TrackedSocket = Socket & {
+  [INCOMING_BODY]?: { onDisconnect(): void } | undefined;
+  [CURRENT_REQUEST]?: { readonly hasEarlyResponse: boolean } | undefined;
+};
 
 /** A request that `node:http` has read, and the way to answer it. */
 export class NodeHttpExchange implements HttpExchange {

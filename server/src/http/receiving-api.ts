@@ -7,15 +7,16 @@ import type { IngestHandler, IngestRequest, IngestResult } from '../ports/ingest
 import type { Logger } from '../ports/logger.ts';
 import type { DiscardCounters } from '../ports/telemetry.ts';
 import type { AdmissionController, InFlightRequest, OverloadLog } from './admission.ts';
-import { INCOMING_BODY, type TrackedSocket } from './connections.ts';
 import {
   type ErrorCode,
   errorResponse,
   type HttpExchange,
+  INCOMING_BODY,
   ingestResponse,
   jsonResponse,
   type NodeHttpExchange,
   type PreparedResponse,
+  type TrackedSocket,
 } from './exchange.ts';
 import type { CallAction } from './routes.ts';
 import type { ClientPeer, TrustedProxies } from './trusted-proxies.ts';

@@ -12,8 +12,8 @@ import {
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, test } from 'vitest';
-import { ResponseWriter } from '../../src/http/fast-path/connection.ts';
 import { successResponse, writeResponse } from '../../src/http/exchange.ts';
+import { ResponseWriter } from '../../src/http/fast-path/connection.ts';
 import { ROOT } from '../support/program.ts';
 
 /**

@@ -6,8 +6,7 @@ import { type ConnectTarget, createConnector } from './connector.ts';
 import type { DnsLookup, EgressRules } from './egress.ts';
 import { failureOf, invalidRequest, type RequestFailure } from './errors.ts';
 import { parseProxyUrl } from './proxy-tunnel.ts';
-import { PendingRequest, type RequestTarget, serializeRequestHead } from './request.ts';
-import { TimeoutQueue } from './timeouts.ts';
+import { PendingRequest, type RequestTarget, serializeRequestHead, TimeoutQueue } from './request.ts';
 
 export interface HttpClientOptions {
   readonly egress: EgressRules;

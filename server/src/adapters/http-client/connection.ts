@@ -2,9 +2,8 @@ import type { Socket } from 'node:net';
 import { type Duration, SECOND } from '../../model/time.ts';
 import type { Connect, ConnectTarget } from './connector.ts';
 import { HttpClientError } from './errors.ts';
-import type { PendingRequest } from './request.ts';
+import type { PendingRequest, TimeoutEntry, TimeoutList, TimeoutQueue } from './request.ts';
 import { ResponseParser } from './response-parser.ts';
-import type { TimeoutEntry, TimeoutList, TimeoutQueue } from './timeouts.ts';
 
 /** Closed this long before the time a receiver has announced, so that a request does not cross the closing. */
 const KEEP_ALIVE_MARGIN: Duration = 500;
@@ -67,7 +66,10 @@ export class Connection implements TimeoutEntry {
         if (error === null) this.#onConnect(socket);
         else this.#fail(error);
       },
-      (bytes, length) => this.#onRead(bytes, length),
+      (length, bytes) => {
+        this.#onRead(bytes, length);
+        return true;
+      },
     );
   }
 

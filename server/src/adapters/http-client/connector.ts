@@ -31,8 +31,11 @@ export type ConnectCallback = (
   ...result: [error: null, socket: Socket] | [error: Error, socket: null]
 ) => void;
 
-/** Gets the first `length` bytes of a buffer, which is reused as soon as this returns. */
-export type ReadCallback = (bytes: Buffer, length: number) => void;
+/**
+ * Gets the first `length` bytes of a buffer, which is reused as soon as this returns. Returns true, which is how Node's
+ * sockets are told to read on: they call it with no function in between.
+ */
+export type ReadCallback = (length: number, bytes: Buffer) => true;
 
 /** Opens one connection. The returned function cancels it, connected or not. */
 export type Connect = (target: ConnectTarget, connected: ConnectCallback, read: ReadCallback) => () => void;
@@ -129,7 +132,7 @@ function openThroughProxy(
   // The socket of a tunnel is read as a stream, as the proxy's own answer was before.
   const onTunnel: ConnectCallback = (...result) => {
     const [, tunnelled] = result;
-    tunnelled?.on('data', (bytes: Buffer) => read(bytes, bytes.length));
+    tunnelled?.on('data', (bytes: Buffer) => read(bytes.length, bytes));
     connected(...result);
   };
   let socket: Socket | undefined;
@@ -223,13 +226,7 @@ function socketOptions({ target: { hostname }, addresses, read, buffer }: Connec
     noDelay: true,
     keepAlive: true,
     keepAliveInitialDelay: KEEP_ALIVE_PROBE,
-    onread: {
-      buffer,
-      callback: (length: number) => {
-        read(buffer, length);
-        return true;
-      },
-    },
+    onread: { buffer, callback: read },
   };
 }
 

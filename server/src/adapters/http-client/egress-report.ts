@@ -215,7 +215,7 @@ export function checkReachability(
       socket.destroy();
     };
     // Bytes that a receiver sends by itself are ignored.
-    const giveUp = connect(target, connected, () => {});
+    const giveUp = connect(target, connected, () => true);
     const timer = setTimeout(() => {
       giveUp();
       resolve({ kind: 'failed', reason: 'timeout', detail: `no connection within ${patience / 1000} s` });

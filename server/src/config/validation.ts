@@ -1,9 +1,9 @@
 import type * as z from 'zod';
 import { findOversizedPart } from '../destinations/webhooks/settings.ts';
+import { closestWord } from '../model/closest-word.ts';
 import { findLimitViolation, MAX_PROBLEMS } from '../model/input-limits.ts';
 import { isObject } from '../model/json.ts';
 import type { DestinationRecord, SourceRecord } from '../model/settings.ts';
-import { closestWord } from './errors.ts';
 import { configFileSchema, destinationSchema, sourceSchema } from './schema.ts';
 
 type Issue = z.core.$ZodIssue;

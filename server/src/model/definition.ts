@@ -47,9 +47,7 @@ export interface EventAggregate {
   readonly reduce: Reducer;
 }
 
-export type Reducer =
-  | { readonly op: 'count' }
-  | { readonly op: PropertyReducer; readonly property: string };
+export type Reducer = { readonly op: 'count' } | { readonly op: PropertyReducer; readonly property: string };
 
 export const PROPERTY_REDUCERS = [
   'sum',

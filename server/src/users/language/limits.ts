@@ -1,0 +1,20 @@
+import { DAY, type Duration } from '../../model/time.ts';
+
+/** Limits of one definition. spec/contract.md, "Definitions of traits and audiences". */
+
+/** Characters of the text form. */
+export const MAX_DEFINITION_LENGTH = 16_384;
+
+/** Values, audiences and groups in one definition. */
+export const MAX_PRIMARIES = 50;
+
+/** Levels of `and`, `or`, `not`, `where` and parentheses. */
+export const MAX_NESTING = 20;
+
+/** Entries of one list behind `in`. */
+export const MAX_CHOICES = 100;
+
+export const MAX_WITHIN: Duration = 3650 * DAY;
+
+/** A count within a time is exact when it is compared with this number at most; beyond it the window moves in whole hours. */
+export const MAX_EXACT_COUNT = 64;

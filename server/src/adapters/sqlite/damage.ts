@@ -186,6 +186,11 @@ export class Quarantine {
     return this.#pages.has(page);
   }
 
+  /** Whether any position is avoided. */
+  get hasRanges(): boolean {
+    return this.#ranges.length > 0;
+  }
+
   /** Whether any position of a range is avoided. */
   overlaps({ first, end }: { readonly first: Position; readonly end: Position }): boolean {
     return this.#ranges.some((range) => first < range.end && end > range.first);
@@ -320,10 +325,16 @@ const CHECKSUM_BYTES = 4;
 
 const numberBuffer = new Float64Array(8);
 
+/** The first bytes of the buffer, by how many numbers they hold. */
+const numberBytes = Array.from(
+  { length: numberBuffer.length + 1 },
+  (_, n) => new Uint8Array(numberBuffer.buffer, 0, n * 8),
+);
+
 /** CRC-32 of at most eight numbers, as 64-bit floats. */
 export function checksumOf(...values: readonly number[]): number {
-  numberBuffer.set(values);
-  return crc32(new Uint8Array(numberBuffer.buffer, 0, values.length * 8));
+  for (let nth = 0; nth < values.length; nth++) numberBuffer[nth] = values[nth]!;
+  return crc32(numberBytes[values.length]!);
 }
 
 /** The bytes with their checksum after them. `seed`: `checksumOf` the numbers that name the row. */

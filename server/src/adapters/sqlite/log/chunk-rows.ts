@@ -206,14 +206,34 @@ export class ChunkRows {
 
   /** Facts of at most `limit` chunks that begin at a position or above. */
   factsFrom(position: Position, limit: number): ChunkFacts[] {
-    const rows = this.#rowsFrom(this.#sql.factsFrom, position);
-    return this.#factsOf(firstRows(rows, limit), position);
+    const scan = () => firstRows(this.#rowsFrom(this.#sql.factsFrom, position), limit);
+    const rows = this.#allInOrder(this.#sql.factsFromLimit, [position, limit], 1) ?? scan();
+    return this.#factsOf(rows, position);
   }
 
   /** Facts of at most `limit` chunks that begin below a position, the newest first. */
   factsBelow(position: Position, limit: number): ChunkFacts[] {
-    const rows = this.#rowsBelow(this.#sql.factsBelow, position);
-    return this.#factsOf(firstRows(rows, limit).reverse(), 0).reverse();
+    const scan = () => firstRows(this.#rowsBelow(this.#sql.factsBelow, position), limit);
+    const rows = this.#allInOrder(this.#sql.factsBelowLimit, [position, limit], -1) ?? scan();
+    return this.#factsOf(rows.reverse(), 0).reverse();
+  }
+
+  /**
+   * Rows of one query, read at once: upkeep reads some for every few events, and the scan that goes around damage takes four times
+   * as long. Undefined when anything about them is damaged, and the scan must find the way.
+   */
+  #allInOrder(
+    sql: StatementSync,
+    [position, limit]: readonly [Position, number],
+    direction: 1 | -1,
+  ): NumbersRow[] | undefined {
+    const { quarantine } = this.#options;
+    if (quarantine.hasRanges) return undefined;
+    const rows = quarantine.unlessDamaged(() => sql.all(position, limit) as unknown as NumbersRow[]);
+    const isInOrder = rows?.every(
+      (row, nth) => nth === 0 || (row.first - rows[nth - 1]!.first) * direction > 0,
+    );
+    return isInOrder === true ? rows : undefined;
   }
 
   /** Estimates damaged numbers from the neighbours. No chunk begins below `from`. */
@@ -249,6 +269,13 @@ export class ChunkRows {
 
   /** The start of the chunk of the last `batches`th batch; 0 when there are fewer batches with a chunk. */
   firstOfBatches(batches: number): Position {
+    const { quarantine } = this.#options;
+    const found = quarantine.hasRanges
+      ? undefined
+      : quarantine.unlessDamaged(() => ({
+          row: this.#sql.freshOffset.get(batches - 1) as Pick<NumbersRow, 'first'> | undefined,
+        }));
+    if (found !== undefined) return found.row?.first ?? 0;
     let left = batches;
     const rows = this.#rowsBelow<NumbersRow & { isFresh: number }>(
       this.#sql.freshBelow,
@@ -312,8 +339,15 @@ function statements(database: DatabaseSync) {
     facts: prepare(`select ${NUMBER_COLUMNS} from chunk where first <= ? order by first desc limit 1`),
     factsFrom: prepare(`select ${NUMBER_COLUMNS} from chunk where first >= ? order by first`),
     factsBelow: prepare(`select ${NUMBER_COLUMNS} from chunk where first < ? order by first desc`),
+    factsFromLimit: prepare(`select ${NUMBER_COLUMNS} from chunk where first >= ? order by first limit ?`),
+    factsBelowLimit: prepare(
+      `select ${NUMBER_COLUMNS} from chunk where first < ? order by first desc limit ?`,
+    ),
     keysFrom: prepare(`select ${NUMBER_COLUMNS}, keys from chunk where first >= ? order by first`),
     usersBelow: prepare(`select ${NUMBER_COLUMNS}, users from chunk where first < ? order by first desc`),
+    freshOffset: prepare(
+      'select first from chunk where batch is not null order by first desc limit 1 offset ?',
+    ),
     freshBelow: prepare(
       `select ${NUMBER_COLUMNS}, batch is not null as isFresh from chunk where first < ? order by first desc`,
     ),

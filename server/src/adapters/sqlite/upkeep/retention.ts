@@ -99,6 +99,8 @@ export class RetentionSweep {
 
   #dropOld(now: Monotonic, events: Duration, idsSince: Monotonic): boolean {
     const { chunks, watermarks, queue } = this.#dependencies;
+    const [oldest] = chunks.factsFrom(watermarks.retainedFrom, 1);
+    if (oldest === undefined || oldest.until >= now - events) return false;
     const candidates = chunks.factsFrom(watermarks.retainedFrom, SLICE_CHUNKS);
     // The first chunk that must stay ends the slice. Later ones are newer, or the clock was set back and they wait.
     const stays = candidates.findIndex(({ until }) => until >= now - events);
@@ -165,8 +167,12 @@ export class RetentionSweep {
   /** Drops remnants whose time is over. Replayed deliveries of their events that are still pending become dead letters. */
   #dropRemnants(now: Monotonic, before: Monotonic, idsSince: Monotonic): boolean {
     const { chunks, watermarks } = this.#dependencies;
+    if (this.#remnantsFrom >= watermarks.retainedFrom) return false;
     for (const facts of chunks.factsFrom(this.#remnantsFrom, SLICE_FACTS)) {
-      if (facts.first >= watermarks.retainedFrom) return false;
+      if (facts.first >= watermarks.retainedFrom) {
+        this.#remnantsFrom = watermarks.retainedFrom;
+        return false;
+      }
       if (facts.stage === REMNANT && !facts.isDamaged) {
         if (facts.until >= before) return false;
         const end = facts.first + facts.n;
@@ -184,8 +190,12 @@ export class RetentionSweep {
   /** Drops messageIds whose dedupe window is over. */
   #dropIds(idsSince: Monotonic): boolean {
     const { chunks, watermarks } = this.#dependencies;
+    if (this.#idsFrom >= watermarks.retainedFrom) return false;
     for (const { first, n, until, stage, isDamaged } of chunks.factsFrom(this.#idsFrom, SLICE_FACTS)) {
-      if (first >= watermarks.retainedFrom) return false;
+      if (first >= watermarks.retainedFrom) {
+        this.#idsFrom = watermarks.retainedFrom;
+        return false;
+      }
       if (stage === IDS_ONLY && !isDamaged) {
         if (until > idsSince) return false;
         chunks.delete({ first, n });

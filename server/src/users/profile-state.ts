@@ -152,7 +152,7 @@ export function mergeProfiles(winner: ProfileState, loser: ProfileState): Profil
   merged.lastSeenAt = Math.max(winner.lastSeenAt, loser.lastSeenAt);
   for (const [slot, state] of loser.slots) {
     const known = merged.slots.get(slot);
-    merged.slots.set(slot, known === undefined ? state : mergeSlot(slot, known, state));
+    merged.slots.set(slot, known === undefined ? state : mergeSlot(known, state));
   }
   // Numbers of transitions never fall for a profile: the events of both sides have been numbered by them.
   for (const [computation, { transition }] of loser.computed) {

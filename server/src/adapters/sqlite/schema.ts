@@ -89,7 +89,7 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
   -- Batches that left no chunk behind: every event a duplicate, or only counts.
   create table empty_batch(number integer primary key, batch text not null, answer text not null) strict;
 
-  -- Pending sets: see queue/pending.ts for the states and queue/delivery-set-codec.ts for the two forms of "refs".
+  -- Pending sets: see queue/pending.ts for the states and queue/pending-set.ts for the two forms of "refs".
   create table pending(
     id integer primary key,
     destination integer not null,

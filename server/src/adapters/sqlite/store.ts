@@ -27,7 +27,7 @@ import { type AppendMessage, decodeAppended } from './log/dedupe.ts';
 import { hashIds, type KeyHash, keyHash } from './log/key-hash.ts';
 import type { ReadAnswer } from './log/log-tables.ts';
 import type { ClaimAnswer } from './queue/pending.ts';
-import { encodeResults } from './queue/result-codec.ts';
+import { encodeResults } from './queue/settle.ts';
 import { WriterThread } from './writer-thread.ts';
 
 export interface SqliteStoreOptions {

@@ -7,8 +7,7 @@ import { openDatabase } from '../database.ts';
 import { Watermarks } from '../installation.ts';
 import { Chunks } from './chunks.ts';
 import { keyHash } from './key-hash.ts';
-import { KeyIndex } from './key-index.ts';
-import { MEMTABLE_KEYS } from './memtable.ts';
+import { KeyIndex, MEMTABLE_KEYS } from './key-index.ts';
 
 const MEMORY = 64 * 1024 * 1024;
 

@@ -3,7 +3,7 @@ import type { Attempt } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import type { DeliveryResult } from '../../../ports/delivery-queue.ts';
-import { pushVarint, readVarint } from './delivery-set-codec.ts';
+import { pushVarint, readVarint } from './pending-set.ts';
 
 /** Positions that one row may span, so that the search for one event reads few rows. */
 const ROW_SPAN = 4096;

@@ -9,6 +9,7 @@ import type {
   RedeliverySlice,
 } from '../../../ports/delivery-queue.ts';
 import type { LedgerTable } from '../ledger.ts';
+import type { DeadDeliveries, PendingTable } from './pending.ts';
 import {
   decodeSet,
   deliveryIn,
@@ -17,8 +18,7 @@ import {
   setOrEmpty,
   summaryOf,
   withSetChecksum,
-} from './delivery-set-codec.ts';
-import type { DeadDeliveries, PendingTable } from './pending.ts';
+} from './pending-set.ts';
 import type { ReplayCursors } from './replay-cursors.ts';
 
 /** Deliveries redelivered in one slice, and rows: a row may hold 20,000, or one. */

@@ -14,9 +14,8 @@ import { type Chunks, eventLine } from '../log/chunks.ts';
 import type { PlanTable } from '../log/plans.ts';
 import type { DestinationAttempt, FailedAttempts, SuccessfulAttempts } from './attempts.ts';
 import type { DeadLetterTable } from './dead-letters.ts';
-import { deliveryIn, positionsBelow, positionsBetween, setOrEmpty } from './delivery-set-codec.ts';
-import type { HeldSets } from './held-sets.ts';
 import { type PendingStatements, statements } from './pending.ts';
+import { deliveryIn, type HeldSets, positionsBelow, positionsBetween, setOrEmpty } from './pending-set.ts';
 
 export interface HistoryDependencies {
   readonly plans: PlanTable;

@@ -9,6 +9,8 @@ import {
   decodeSet,
   encodePositions,
   encodeSet,
+  HeldSet,
+  HeldSets,
   hasRecords,
   isNew,
   RunEncoder,
@@ -16,8 +18,7 @@ import {
   summaryOf,
   withoutSetChecksum,
   withSetChecksum,
-} from './delivery-set-codec.ts';
-import { HeldSet, HeldSets } from './held-sets.ts';
+} from './pending-set.ts';
 
 /**
  * ```

@@ -13,8 +13,7 @@ import { EndpointHealthTable } from './endpoint-health.ts';
 import { EventHistories, type PendingMessage, PendingQueries } from './history.ts';
 import { PendingTable } from './pending.ts';
 import { ReplayCursors } from './replay-cursors.ts';
-import type { SettleMessage } from './result-codec.ts';
-import { DeliverySettler } from './settle.ts';
+import { DeliverySettler, type SettleMessage } from './settle.ts';
 
 /** The operations of the delivery queue, of what became of deliveries, and of the health of endpoints (ports/delivery-queue.ts). */
 export function queueHandlers(queue: QueueTables) {

@@ -11,7 +11,7 @@ import { LedgerTable } from '../ledger.ts';
 import { Chunks } from '../log/chunks.ts';
 import { keyHash } from '../log/key-hash.ts';
 import type { KeyIndex } from '../log/key-index.ts';
-import { withoutSetChecksum } from '../queue/delivery-set-codec.ts';
+import { withoutSetChecksum } from '../queue/pending-set.ts';
 import { FORMAT_WITH_CHECKSUMS } from '../schema.ts';
 import { type RecordRow, recordChecksum } from '../settings/records.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { keyHash } from './key-hash.ts';
-import { Memtable } from './memtable.ts';
+import { Memtable } from './key-index.ts';
 
 function hash(
   source: number,

@@ -11,7 +11,7 @@ import {
   RunEncoder,
   splitSet,
   summaryOf,
-} from './delivery-set-codec.ts';
+} from './pending-set.ts';
 
 const positions = fc
   .uniqueArray(

@@ -5,7 +5,7 @@ import type { Destination } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import type { LiveDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';
 import { type AppendResult, type Batch, type EventLog, StorageError } from '../ports/event-log.ts';
-import { acceptEvent } from './accepted-event.ts';
+import { acceptEvent } from './calls.ts';
 import { CommitQueue, type QueuedRequest } from './commit-queue.ts';
 
 const NOW = 1_700_000_000_000;

@@ -13,8 +13,7 @@ import type {
   SkippedEvents,
 } from '../ports/event-log.ts';
 import type { TraceContexts } from '../ports/telemetry.ts';
-import type { AcceptedEvent } from './accepted-event.ts';
-import { CallCountSums } from './counters.ts';
+import type { AcceptedEvent } from './calls.ts';
 
 /**
  * A group is full with so many events or bytes of JSON, which keeps a commit short. Smaller groups would cost more: the fixed
@@ -302,4 +301,37 @@ function skippedIndexes(
     lists.set(key, entry);
   }
   return entry.indexes;
+}
+
+/** Sums of calls and discards by source, which wait to be written to the ledger. */
+export class CallCountSums {
+  readonly #bySource = new Map<number, { calls: number; discarded: Record<string, number> }>();
+
+  get isEmpty(): boolean {
+    return this.#bySource.size === 0;
+  }
+
+  add(counts: readonly CallCounts[]): void {
+    for (const { source, calls, discarded } of counts) {
+      let sums = this.#bySource.get(source);
+      if (sums === undefined) {
+        sums = { calls: 0, discarded: {} };
+        this.#bySource.set(source, sums);
+      }
+      sums.calls += calls;
+      for (const [reason, n] of Object.entries(discarded))
+        sums.discarded[reason] = (sums.discarded[reason] ?? 0) + n;
+    }
+  }
+
+  /** Gives everything added since the last time, and forgets it. */
+  take(): CallCounts[] {
+    const all = Array.from(this.#bySource, ([source, { calls, discarded }]) => ({
+      source,
+      calls,
+      discarded,
+    }));
+    this.#bySource.clear();
+    return all;
+  }
 }

@@ -4,8 +4,8 @@ import errors from '../../../spec/errors.json' with { type: 'json' };
 import type { CallType } from '../model/event.ts';
 import type { Json } from '../model/json.ts';
 import type { Source } from '../model/settings.ts';
+import { indexWriteKeys, type WriteKeyLookup } from './calls.ts';
 import { type ParsedRequest, parseRequest } from './parse.ts';
-import { indexWriteKeys, type WriteKeyLookup } from './write-key-auth.ts';
 
 /** `spec/fixtures/ingest`: one request each, and what becomes of it. */
 interface Fixture {

@@ -4,8 +4,8 @@ import * as z from 'zod';
 import { sourceWith } from '../../test/support/sources.ts';
 import { CALL_TYPES } from '../model/event.ts';
 import type { Json } from '../model/json.ts';
+import { indexWriteKeys } from './calls.ts';
 import { parseRequest } from './parse.ts';
-import { indexWriteKeys } from './write-key-auth.ts';
 
 /**
  * Which calls are valid, said a second time and in another way: as a schema (spec/specification.md, "Ids", "Required fields"

@@ -3,10 +3,10 @@ import { expect, test } from 'vitest';
 import { sourceWith } from '../../test/support/sources.ts';
 import { CALL_TYPES } from '../model/event.ts';
 import type { Json, JsonObject } from '../model/json.ts';
+import { indexWriteKeys } from './calls.ts';
 import { isTooLarge } from './limits.ts';
 import { batchEnvelope, normalize } from './normalize.ts';
 import { type ParsedRequest, parseRequest } from './parse.ts';
-import { indexWriteKeys } from './write-key-auth.ts';
 
 const website = sourceWith();
 const keys = indexWriteKeys([website], 'refuse');

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { sourceWith } from '../../test/support/sources.ts';
 import type { CallType } from '../model/event.ts';
+import { indexWriteKeys } from './calls.ts';
 import { MAX_NESTING } from './limits.ts';
 import { type ParsedRequest, parseRequest } from './parse.ts';
-import { indexWriteKeys } from './write-key-auth.ts';
 
 const website = sourceWith();
 const keys = indexWriteKeys([website], 'refuse');

@@ -3,12 +3,17 @@ import type { Source } from '../model/settings.ts';
 import type { CallCounts } from '../ports/event-log.ts';
 import type { IngestRequest } from '../ports/ingest.ts';
 import type { ClockErrorCounts } from '../ports/telemetry.ts';
-import type { AcceptedEvent } from './accepted-event.ts';
-import { type ParseFailure, parseCalls, type RequestCalls } from './calls.ts';
-import { countOneCall, RequestCounts } from './counters.ts';
+import {
+  type AcceptedEvent,
+  authorizeKey,
+  type KeyAuthorization,
+  type ParseFailure,
+  parseCalls,
+  type RequestCalls,
+  type WriteKeyLookup,
+} from './calls.ts';
 import { parseCallsFast } from './fast-path/parser.ts';
-import type { Envelope, RefusalCode } from './normalize.ts';
-import { authorizeKey, type KeyAuthorization, type WriteKeyLookup } from './write-key-auth.ts';
+import type { DiscardReason, Envelope, RefusalCode } from './normalize.ts';
 
 /**
  * The context and integrations of a batch are stored with each of its calls. Without a limit, half a megabyte of context and two
@@ -66,14 +71,14 @@ export function parseRequest(
   keys: WriteKeyLookup,
   newMessageId: () => string,
 ): ParsedRequest {
-  const calls = parseCallsFast(request, newMessageId) ?? parsePlain(request, newMessageId);
+  const calls = parseCallsFast(request, newMessageId) ?? parseText(request, newMessageId);
   if ('code' in calls) return refuseUnparsed(calls, request.writeKey, keys);
   return request.type === 'batch'
     ? parseBatch(calls, request.writeKey, keys)
     : parseSingle(calls, request.writeKey, keys);
 }
 
-function parsePlain(request: IngestRequest, newMessageId: () => string): ReturnType<typeof parseCalls> {
+function parseText(request: IngestRequest, newMessageId: () => string): ReturnType<typeof parseCalls> {
   let text = request.body.toString();
   // Some clients on Windows begin every text with a byte order mark.
   if (text.charCodeAt(0) === 0xfeff) text = text.slice(1);
@@ -232,4 +237,42 @@ function refuseUnparsed(
         : [{ source, reason: code, index: 0, call: () => ({ refused: detail }) }],
     ...told,
   };
+}
+
+const NONE_DISCARDED: CallCounts['discarded'] = Object.freeze({});
+
+/** Counts one call without a `RequestCounts`: most requests hold one call, and most calls are accepted. */
+function countOneCall(source: number, reason?: DiscardReason): readonly CallCounts[] {
+  return [{ source, calls: 1, discarded: reason === undefined ? NONE_DISCARDED : { [reason]: 1 } }];
+}
+
+/** Counts the calls of one batch: every call once, and discards by reason too. */
+class RequestCounts {
+  readonly #sources: { source: number; calls: number; discarded: Record<string, number> }[] = [];
+  readonly #unattributed: Record<string, number> = {};
+
+  /** `source` is undefined where none can be named; such a call is always discarded. */
+  add(source: number | undefined, reason?: RefusalCode): void {
+    const discarded = source === undefined ? this.#unattributed : this.#call(source);
+    if (reason !== undefined) discarded[reason] = (discarded[reason] ?? 0) + 1;
+  }
+
+  get bySource(): readonly CallCounts[] {
+    return this.#sources;
+  }
+
+  get unattributed(): Readonly<Record<string, number>> {
+    return this.#unattributed;
+  }
+
+  /** Searches a list instead of a map, because batches of more than one source are rare. */
+  #call(source: number): Record<string, number> {
+    let sums = this.#sources.find((entry) => entry.source === source);
+    if (sums === undefined) {
+      sums = { source, calls: 0, discarded: {} };
+      this.#sources.push(sums);
+    }
+    sums.calls++;
+    return sums.discarded;
+  }
 }

@@ -3,7 +3,7 @@ import type { WorkerState } from '../../src/delivery/contract.ts';
 import { byDestination } from '../../src/delivery/destination-totals.ts';
 import { Dispatcher, type DispatcherDependencies } from '../../src/delivery/dispatcher.ts';
 import { webhooks } from '../../src/destinations/webhooks/destination.ts';
-import { acceptEvent } from '../../src/ingest/accepted-event.ts';
+import { acceptEvent } from '../../src/ingest/calls.ts';
 import { CommitQueue } from '../../src/ingest/commit-queue.ts';
 import { type Destination, lanesOf } from '../../src/model/destination.ts';
 import type { Event } from '../../src/model/event.ts';

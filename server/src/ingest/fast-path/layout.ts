@@ -1,5 +1,5 @@
 /**
- * Memory layout and numbers on which the two halves of the encoder agree: `encoder.ts` and the WebAssembly module.
+ * Memory layout and numbers on which the two halves of the encoder agree: `parser.ts` and the WebAssembly module.
  * `npm run generate` writes `assembly/layout.ts` from these tables.
  */
 

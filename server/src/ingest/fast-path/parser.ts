@@ -1,20 +1,29 @@
 import { isUtf8 } from 'node:buffer';
+import { readFileSync } from 'node:fs';
+import { CALL_TYPES } from '../../model/event.ts';
 import { isObject, type Json } from '../../model/json.ts';
 import type { Source } from '../../model/settings.ts';
 import type { IngestRequest } from '../../ports/ingest.ts';
-import { AcceptedEvent, type EventLine } from '../accepted-event.ts';
-import { acceptValue, type RequestCalls } from '../calls.ts';
-import { isTooDeep } from '../limits.ts';
+import {
+  AcceptedEvent,
+  acceptValue,
+  type EventLine,
+  MESSAGE_ID_OFFSET,
+  type RequestCalls,
+  writeKeyOf,
+} from '../calls.ts';
+import { isTooDeep, MAX_BATCH_CALL_BYTES, MAX_BATCH_CALLS } from '../limits.ts';
 import {
   batchEnvelope,
   channelOf,
   type DiscardReason,
   type Envelope,
+  MAX_MESSAGE_ID_LENGTH,
   NumberLiterals,
   singleEnvelope,
 } from '../normalize.ts';
-import { writeKeyOf } from '../write-key-auth.ts';
-import { Encoder, type SharedFields } from './encoder.ts';
+import { readTime } from '../timestamps.ts';
+import { CHANNELS, DESCRIPTOR, FIELD_NAMES, IN_BATCH, MARK_BITS } from './layout.ts';
 
 /**
  * Reads the calls of a body that is canonical JSON, as most libraries send it, without parsing them. Undefined for every
@@ -168,4 +177,260 @@ class EncodedCalls implements RequestCalls {
 interface ParsedCall {
   readonly value: Json;
   readonly text: string;
+}
+
+/**
+ * Runs the WebAssembly module compiled from `assembly/`. The module scans the bytes of a body and writes the lines of its events
+ * from pieces of them. It has one memory, which the next body overwrites: a scan is used up before the next one begins.
+ */
+
+const { CALL_FROM, CALL_TO, MARKS, LINE_FROM, LINE_TO, ID_TO, USER_FROM, USER_TO } = DESCRIPTOR;
+const { HAS_WRITE_KEY, NON_CANONICAL, ENCODED, NO_INTEGRATIONS, SKEWED, ESCAPED_USER } = MARK_BITS;
+const DESCRIPTOR_WORDS = Object.keys(DESCRIPTOR).length;
+
+/**
+ * Bytes that the module may read or write behind the end of a body and of the lines. Behind a body they must be zeros.
+ */
+const PADDING = 64;
+
+/** Larger bodies, and bodies whose lines might be larger, go to `JSON.parse`: the memory of the module is never given back. */
+const MAX_BODY_BYTES = 1024 * 1024;
+const MAX_LINES_BYTES = 8 * 1024 * 1024;
+
+/** Bytes of field index for each byte of a call. The shortest field, `"a":1,` of 6 bytes, takes 12. */
+const INDEX_BYTES = 2;
+const MIN_INDEX_BYTES = 16 * 1024;
+
+/** Bytes that a line may have more than its call, beside the shared fields: names of fields, four times, an assigned id. */
+const MAX_ADDED_BYTES = 400;
+
+const PAGE_BYTES = 65_536;
+
+/** The fields that a batch shares with its calls, with their names: `"context":{…}`. */
+interface SharedFields {
+  readonly context: Buffer;
+  /** A context of a call's own must be merged with this one. */
+  readonly mergesContext: boolean;
+  readonly integrations: Buffer;
+  readonly mergesIntegrations: boolean;
+  /** Whether the integrations have any key. */
+  readonly hasIntegrations: boolean;
+  readonly channel: Buffer;
+  /** `receivedAt`, behind `sentAt` where the batch has one, without the first quote. */
+  readonly times: Buffer;
+}
+
+/** The types that come with Node do not have it. */
+declare const WebAssembly: {
+  readonly Module: new (code: Uint8Array) => object;
+  readonly Instance: new (module: object, imports: object) => { readonly exports: unknown };
+};
+
+interface WasmGlobal {
+  readonly value: number;
+}
+
+interface EncoderExports {
+  readonly memory: { readonly buffer: ArrayBuffer; readonly grow: (pages: number) => number };
+  readonly DESCRIPTORS: WasmGlobal;
+  readonly PIECES: WasmGlobal;
+  readonly calls: WasmGlobal;
+  readonly nonCanonicalCalls: WasmGlobal;
+  readonly listFrom: WasmGlobal;
+  readonly listTo: WasmGlobal;
+  readonly setLimits: (calls: number, call: number, messageId: number) => number;
+  readonly clearNames: () => void;
+  readonly nameAddress: (name: number) => number;
+  readonly registerName: (name: number, length: number) => number;
+  readonly scanOne: (body: number, fieldIndex: number) => number;
+  readonly scanBatch: (body: number, limit: number, fieldIndex: number) => number;
+  readonly setRequest: (type: number, receivedAt: number, sentAt: number) => void;
+  readonly setShared: (mergesContext: boolean, mergesIntegrations: boolean, hasIntegrations: boolean) => void;
+  readonly encode: (fieldIndex: number, lines: number) => number;
+}
+
+class Encoder {
+  readonly #exports: EncoderExports;
+  /** Address of the body. */
+  readonly #body: number;
+  /** Index of the first descriptor among `#words`. */
+  readonly #descriptors: number;
+  #bytes: Buffer;
+  #words: Uint32Array;
+  /** Address of the field index of the body. */
+  #fieldIndex = 0;
+  /** The highest address at which the field index may end. */
+  #fieldIndexEnd = 0;
+  /** Bytes of the body. */
+  #size = 0;
+  #newMessageId: () => string = () => '';
+
+  constructor() {
+    const code = readFileSync(new URL('encoder.wasm', import.meta.url));
+    const host = {
+      isCanonicalNumber: (from: number, to: number) =>
+        isCanonicalNumber(this.#bytes.toString('latin1', from, to)),
+      parseTime: (from: number, to: number) => readTime(this.#bytes.toString('latin1', from, to)),
+      channelOf: (from: number, to: number) => channelNumber(this.#bytes.toString('utf8', from, to)),
+      newMessageId: (at: number) => this.#bytes.write(this.#newMessageId(), at, 'latin1'),
+    };
+    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(code), { host });
+    this.#exports = exports as EncoderExports;
+    this.#bytes = Buffer.from(this.#exports.memory.buffer);
+    this.#words = new Uint32Array(this.#exports.memory.buffer);
+    this.#body = this.#exports.setLimits(MAX_BATCH_CALLS, MAX_BATCH_CALL_BYTES, MAX_MESSAGE_ID_LENGTH);
+    this.#descriptors = this.#exports.DESCRIPTORS.value / 4;
+    this.#registerNames();
+  }
+
+  /** Whether the first `length` bytes of a body are one canonical call. */
+  scanOne(body: Buffer, length: number): boolean {
+    if (!this.#load(body)) return false;
+    return this.#exports.scanOne(this.#body, this.#fieldIndex) === this.#body + length;
+  }
+
+  /** Offsets of the list of calls in the body; undefined when the first `length` bytes have no canonical one. */
+  scanBatch(body: Buffer, length: number): { readonly from: number; readonly to: number } | undefined {
+    if (!this.#load(body)) return undefined;
+    const { scanBatch, listFrom, listTo } = this.#exports;
+    if (scanBatch(this.#body, this.#body + length, this.#fieldIndex) === 0) return undefined;
+    return { from: listFrom.value - this.#body, to: listTo.value - this.#body };
+  }
+
+  /** How many calls the scanned body has. */
+  get calls(): number {
+    return this.#exports.calls.value;
+  }
+
+  /** How many of them are not canonical. They may even be no JSON: `JSON.parse` must look at each. */
+  get nonCanonicalCalls(): number {
+    return this.#exports.nonCanonicalCalls.value;
+  }
+
+  isNotCanonical(index: number): boolean {
+    return (this.#descriptor(index, MARKS) & NON_CANONICAL) !== 0;
+  }
+
+  /** Whether the call may carry a write key. */
+  hasWriteKey(index: number): boolean {
+    return (this.#descriptor(index, MARKS) & HAS_WRITE_KEY) !== 0;
+  }
+
+  /** The text of one call of the scanned body. */
+  textOf(index: number): string {
+    return this.#bytes.toString('utf8', this.#descriptor(index, CALL_FROM), this.#descriptor(index, CALL_TO));
+  }
+
+  /** Whether memory has room for the lines of all calls. It grows when needed. */
+  hasRoom({ context, integrations, channel, times }: SharedFields): boolean {
+    const pieces = context.length + integrations.length + channel.length + times.length;
+    const lines = this.#size + this.calls * (MAX_ADDED_BYTES + context.length + integrations.length);
+    return lines <= MAX_LINES_BYTES && this.#grow(this.#fieldIndexEnd + pieces + lines + PADDING);
+  }
+
+  /**
+   * The lines of the scanned calls, by index, all in one new buffer with a line feed behind each; undefined for a call that must
+   * be parsed. Call it only after `hasRoom` has said yes.
+   */
+  encode(envelope: Envelope, shared: SharedFields): readonly (EventLine | undefined)[] {
+    const { setRequest, setShared, encode } = this.#exports;
+    const type = envelope.type === 'batch' ? IN_BATCH : CALL_TYPES.indexOf(envelope.type);
+    setRequest(type, envelope.receivedAt, envelope.sentAt);
+    setShared(shared.mergesContext, shared.mergesIntegrations, shared.hasIntegrations);
+    this.#newMessageId = envelope.newMessageId;
+    const from = this.#putPieces(shared);
+    const to = encode(this.#fieldIndex, from);
+    const bytes = Buffer.allocUnsafe(to - from);
+    this.#bytes.copy(bytes, 0, from, to);
+    const { calls } = this;
+    const lines: (EventLine | undefined)[] = [];
+    for (let index = 0; index < calls; index++) lines.push(this.#lineOf(index, bytes, from));
+    return lines;
+  }
+
+  /** `start`: the address in memory of the first of these bytes. */
+  #lineOf(index: number, bytes: Buffer, start: number): EventLine | undefined {
+    const marks = this.#descriptor(index, MARKS);
+    if ((marks & ENCODED) === 0) return undefined;
+    const from = this.#descriptor(index, LINE_FROM) - start;
+    const userTo = this.#descriptor(index, USER_TO);
+    return {
+      bytes,
+      from,
+      to: this.#descriptor(index, LINE_TO) - start,
+      idFrom: from + MESSAGE_ID_OFFSET,
+      idTo: this.#descriptor(index, ID_TO) - start,
+      userFrom: userTo === 0 ? 0 : this.#descriptor(index, USER_FROM) - start,
+      userTo: userTo === 0 ? 0 : userTo - start,
+      isUserEscaped: (marks & ESCAPED_USER) !== 0,
+      hasNoIntegrations: (marks & NO_INTEGRATIONS) !== 0,
+      isSkewed: (marks & SKEWED) !== 0,
+    };
+  }
+
+  #descriptor(index: number, word: number): number {
+    return this.#words[this.#descriptors + index * DESCRIPTOR_WORDS + word]!;
+  }
+
+  /** Copies a body into memory; false when it is too large. */
+  #load(body: Buffer): boolean {
+    const size = body.length;
+    if (size > MAX_BODY_BYTES) return false;
+    const fieldIndex = (this.#body + size + PADDING + 3) & ~3;
+    const fieldIndexEnd = fieldIndex + size * INDEX_BYTES + MIN_INDEX_BYTES;
+    if (!this.#grow(fieldIndexEnd)) return false;
+    this.#bytes.set(body, this.#body);
+    this.#bytes.fill(0, this.#body + size, this.#body + size + PADDING);
+    this.#size = size;
+    this.#fieldIndex = fieldIndex;
+    this.#fieldIndexEnd = fieldIndexEnd;
+    return true;
+  }
+
+  /** Writes the shared fields behind the field index, and their addresses to `PIECES`; gives the address behind them. */
+  #putPieces({ context, integrations, channel, times }: SharedFields): number {
+    let word = this.#exports.PIECES.value / 4;
+    let at = this.#fieldIndexEnd;
+    // In the order of `PIECE`.
+    for (const bytes of [context, integrations, channel, times]) {
+      this.#bytes.set(bytes, at);
+      this.#words[word++] = at;
+      at += bytes.length;
+      this.#words[word++] = at;
+    }
+    return at;
+  }
+
+  /** Grows memory up to an address; false when the machine has no more. */
+  #grow(address: number): boolean {
+    const missing = address - this.#bytes.length;
+    if (missing <= 0) return true;
+    const { memory } = this.#exports;
+    try {
+      memory.grow(Math.ceil(missing / PAGE_BYTES));
+    } catch {
+      return false;
+    }
+    this.#bytes = Buffer.from(memory.buffer);
+    this.#words = new Uint32Array(memory.buffer);
+    return true;
+  }
+
+  #registerNames(): void {
+    const { clearNames, nameAddress, registerName } = this.#exports;
+    clearNames();
+    for (const [number, name] of Object.values(FIELD_NAMES).entries()) {
+      if (name === undefined) continue;
+      this.#bytes.write(name, nameAddress(number), 'latin1');
+      if (registerName(number, name.length) === 0) throw new Error(`two names share the slot of ${name}`);
+    }
+  }
+}
+
+function isCanonicalNumber(text: string): number {
+  return String(Number(text)) === text ? 1 : 0;
+}
+
+function channelNumber(library: string): number {
+  return CHANNELS.indexOf(channelOf(undefined, { library: JSON.parse(library) }));
 }

@@ -1,6 +1,6 @@
 import { CALL_FROM, CALL_TO, DESCRIPTOR, MARKS, PIECES_SIZE } from './layout';
 
-// The values that this module and the program exchange; `../encoder.ts` is the other side.
+// The values that this module and the program exchange; `../parser.ts` is the other side.
 
 // The program answers rare questions, because JavaScript has the answers already.
 

@@ -1,4 +1,4 @@
-/** Everything that the program sees of this module. `../encoder.ts` says what it means there. */
+/** Everything that the program sees of this module. `../parser.ts` says what it means there. */
 
 export { DESCRIPTORS, PIECES, setLimits, setRequest, setShared } from './host';
 export { clearNames, nameAddress, registerName } from './json';

@@ -4,7 +4,7 @@ import { type HandClock, handClock } from '../../test/support/clock.ts';
 import { MINUTE, SECOND } from '../model/time.ts';
 import { type Batch, StorageError } from '../ports/event-log.ts';
 import type { Store } from '../ports/store.ts';
-import { LedgerCounter } from './counters.ts';
+import { LedgerCounter } from './service.ts';
 
 const DISCARDED = [{ source: 1, calls: 1, discarded: { invalid_json: 1 } }];
 

@@ -2,9 +2,8 @@ import fc from 'fast-check';
 import { expect, it, test } from 'vitest';
 import { sourceWith } from '../../test/support/sources.ts';
 import { joinLines } from '../model/serialized-event.ts';
-import { AcceptedEvent } from './accepted-event.ts';
+import { AcceptedEvent, indexWriteKeys } from './calls.ts';
 import { parseRequest } from './parse.ts';
-import { indexWriteKeys } from './write-key-auth.ts';
 
 const SOURCE = sourceWith({ writeKeys: ['k'] });
 const NO_USER = { userFrom: 0, userTo: 0, isUserEscaped: false };

@@ -12,7 +12,9 @@ export type IdentityKey = number;
  * Keeps profiles together with the position up to which the log was applied to them. Everything that one slice of the log
  * changes is one commit, so each event takes effect exactly once, whatever crashes.
  *
- * The store knows nothing of the content of a profile: `state` is made and read by users/profile-state.ts.
+ * The store knows nothing of the content of a profile: `state` is made and read by users/profile-state.ts. What cannot be read,
+ * because its bytes have changed, counts as unknown or gone, and is counted in `size`. A backup of the whole store
+ * (ports/store.ts) copies the profiles too.
  */
 export interface ProfileStore {
   /** Resolves to the position and the counters of the last commit. */
@@ -39,25 +41,23 @@ export interface ProfileStore {
   /** Resolves to the oldest changes that are not in the log yet, behind `after`, at most `max`. */
   outbox(after: number, max: number): Promise<readonly OutboxEntry[]>;
 
-  /** Resolves to the merges of a profile, the newest first, at most `max`. */
+  /** Resolves to the merges of a profile and of those that were merged into it, the newest first, at most `max`. */
   merges(profile: ProfileId, max: number): Promise<readonly MergeRecord[]>;
 
   /** Resolves to the value of a small document, such as the progress of a backfill; undefined when there is none. */
   document(name: string): Promise<Json | undefined>;
 
   /**
-   * Erases profiles with their identities, timers, outbox entries and merges. Resolves when no file holds a byte of them or of
-   * these texts.
+   * Erases profiles with their identities, timers, outbox entries and merges, and with those of the profiles that were merged into
+   * them. Resolves when no file holds a byte of them, nor one of these texts outside of other profiles.
    */
   erase(profiles: readonly ProfileId[], texts: readonly string[]): Promise<void>;
 
-  /** Writes a copy that `restore` can use to a folder, as it is at one moment after the call. */
-  backup(folder: string): Promise<void>;
-
-  /** Removes everything, so that the log can be applied again from its beginning. */
+  /** Removes everything, so that the log can be applied again from its beginning. Numbers are not given again. */
   clear(): Promise<void>;
 
-  size(): Promise<{ readonly profiles: number; readonly bytes: number }>;
+  /** `damaged`: rows that could not be read since the store was opened, because their bytes have changed. */
+  size(): Promise<{ readonly profiles: number; readonly bytes: number; readonly damaged: number }>;
 
   stop(): Promise<void>;
 }

@@ -62,7 +62,7 @@ export function checkSqliteVersion(version: string): void {
  * A commit in such a log looks durable and would be gone after a power cut; worse, a checkpoint cut in the middle would
  * damage the file. Pages that are written once more are synced for certain.
  */
-function rewriteAndSync(path: string): void {
+export function rewriteAndSync(path: string): void {
   let handle: number;
   try {
     handle = openSync(path, 'r+');
@@ -88,12 +88,13 @@ function rewriteAndSync(path: string): void {
 }
 
 /** An error of SQLite or of the system as a `StorageError`, whose reason is one line that says what to do. */
-export function asStorageError(error: unknown, folder: string): StorageError {
+export function asStorageError(error: unknown, folder: string, adviceOnDamage = DAMAGED_LOG): StorageError {
   if (error instanceof StorageError) return error;
   const { message, errstr } = error as { message?: string; errstr?: string };
   const said = errstr ?? message ?? String(error);
   const advice =
-    ADVICE.find(([pattern]) => pattern.test(`${said} ${message}`))?.[1] ?? 'see the log, then the disk';
+    ADVICE.find(([pattern]) => pattern.test(`${said} ${message}`))?.[1] ??
+    (DAMAGE.test(`${said} ${message}`) ? adviceOnDamage : 'see the log, then the disk');
   return new StorageError(`cannot use the data folder ${folder} (${said}): ${advice}`, { cause: error });
 }
 
@@ -103,13 +104,12 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     /unable to open|EACCES|EPERM|readonly|read-only|EROFS/i,
     'make it writable for this user, or choose another one with --data',
   ],
-  [
-    // A length that no memory can hold was read from a destroyed page of a table without checksums.
-    /not a database|malformed|corrupt|allocation failed|invalid .*length/i,
-    'its millrace.db is damaged: restore a backup, or choose another one with --data',
-  ],
   [/I\/O|EIO/i, 'the disk reports errors: check it before you start again'],
 ];
+
+/** With a length that no memory can hold, which was read from a destroyed page of a table without checksums. */
+const DAMAGE = /not a database|malformed|corrupt|allocation failed|invalid .*length/i;
+const DAMAGED_LOG = 'its millrace.db is damaged: restore a backup, or choose another one with --data';
 
 export function errorCode(error: unknown): string {
   return (error as NodeJS.ErrnoException).code ?? String(error);

@@ -5,13 +5,15 @@ import { pathToFileURL } from 'node:url';
 /** Names of the database file and of its write-ahead log. */
 export const DATABASE_FILE = 'millrace.db';
 export const WAL_FILE = 'millrace.db-wal';
+/** Name of the file of profiles, which has a thread of its own (docs/decisions/0020-users.md). */
+export const USERS_FILE = 'users.db';
 
 /** The path of the write-ahead log: beside the real database file, also when a symbolic link leads there. */
-export function walPath(folder: string): string {
+export function walPath(folder: string, file = DATABASE_FILE): string {
   try {
-    return `${realpathSync(join(folder, DATABASE_FILE))}-wal`;
+    return `${realpathSync(join(folder, file))}-wal`;
   } catch {
-    return join(folder, WAL_FILE);
+    return join(folder, `${file}-wal`);
   }
 }
 
@@ -24,8 +26,8 @@ export function walPath(folder: string): string {
  * writing nor for reading; and also when it can open it only for reading and the connection is closed. In both cases it takes
  * the log for empty and deletes it. See docs/decisions/0008-write-ahead-log.md.
  */
-export function databaseUri(folder: string, mode: 'ro' | 'rw' | 'rwc' = 'rw'): string {
-  return `${urlOf(folder)}?${process.platform === 'win32' ? '' : 'vfs=unix-excl&'}mode=${mode}`;
+export function databaseUri(folder: string, mode: 'ro' | 'rw' | 'rwc' = 'rw', file = DATABASE_FILE): string {
+  return `${urlOf(folder, file)}?${process.platform === 'win32' ? '' : 'vfs=unix-excl&'}mode=${mode}`;
 }
 
 /** The URI for a read-only connection while nobody else has the file open. It leaves no trace. `withLog`: reads the log too. */
@@ -35,8 +37,8 @@ export function readOnlyUri(folder: string, withLog: boolean): string {
   return process.platform === 'win32' ? urlOf(folder) : `${urlOf(folder)}?vfs=unix-none`;
 }
 
-function urlOf(folder: string): string {
-  return pathToFileURL(join(folder, DATABASE_FILE)).href;
+function urlOf(folder: string, file = DATABASE_FILE): string {
+  return pathToFileURL(join(folder, file)).href;
 }
 
 /** Sizes of the log's format: sqlite.org/fileformat2.html#walformat. */

@@ -1,0 +1,236 @@
+import { existsSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import { StorageError } from '../../../ports/event-log.ts';
+import type { ProfileChanges, ProfileId, ProfileStore, UsersCursor } from '../../../ports/profile-store.ts';
+import { syncPath, USERS_FILE } from '../data-folder/files.ts';
+import { asStorageError } from '../database.ts';
+import { hasRemnants } from './remnants.ts';
+import { openUsersFile, REBUILD_ADVICE } from './schema.ts';
+import { UsersTables } from './users-tables.ts';
+
+/** Bytes of cache: enough for the profiles that most events touch, of a million. */
+const CACHE_BYTES = 192 * 1024 * 1024;
+
+/** The name of the file that takes the place of the old one when everything is removed. */
+const EMPTY_FILE = 'users.db.new';
+
+/** Free pages given back in one transaction. */
+const VACUUM_PAGES = 4096;
+
+export interface ProfileStoreOptions {
+  readonly folder: string;
+  /** The log that is applied, as `LogReader` names it. A file that was made from another log is refused. */
+  readonly log: string;
+  /** Bytes of SQLite's cache. Default: 192 MB. */
+  readonly cache?: number;
+}
+
+/**
+ * The store of profiles in a file of its own, on the calling thread. The folder must be locked by this process. Throws a
+ * `StorageError` whose reason says what to do when the file cannot be used; `clearProfiles` can still replace it.
+ */
+export function openProfileStore(options: ProfileStoreOptions): ProfileStore {
+  return new SqliteProfileStore(options);
+}
+
+/** Puts an empty file in the place of one that cannot be opened. `counters` go on, so that no number is given twice. */
+export function clearProfiles(
+  { folder, log, cache = CACHE_BYTES }: ProfileStoreOptions,
+  counters: Pick<UsersCursor, 'nextProfile' | 'nextOutbox'> = { nextProfile: 1, nextOutbox: 1 },
+): void {
+  removeFile(folder, EMPTY_FILE);
+  const database = openUsersFile({ folder, cache, file: EMPTY_FILE });
+  database.exec('begin immediate');
+  new UsersTables(database).begin(log, counters);
+  database.exec('commit');
+  // Closing it empties its write-ahead log.
+  database.close();
+  for (const rest of ['-wal', '-shm', '-journal'])
+    rmSync(join(folder, `${USERS_FILE}${rest}`), { force: true });
+  renameSync(join(folder, EMPTY_FILE), join(folder, USERS_FILE));
+  syncPath(folder);
+}
+
+function removeFile(folder: string, file: string): void {
+  for (const rest of ['', '-wal', '-shm', '-journal'])
+    rmSync(join(folder, `${file}${rest}`), { force: true });
+}
+
+/** An open handle. It is given up after every failure of a write: neither it nor what it keeps in memory can be trusted. */
+interface Handle {
+  readonly database: DatabaseSync;
+  readonly tables: UsersTables;
+}
+
+class SqliteProfileStore implements ProfileStore {
+  readonly #options: Required<ProfileStoreOptions>;
+  #handle: Handle | undefined;
+  /** Commits that are known to be in the file. A file with fewer has lost some. */
+  #commits = 0;
+  #isStopped = false;
+
+  constructor({ folder, log, cache = CACHE_BYTES }: ProfileStoreOptions) {
+    this.#options = { folder, log, cache };
+    try {
+      if (!existsSync(join(folder, USERS_FILE))) clearProfiles(this.#options);
+      this.#open();
+    } catch (error) {
+      throw this.#failure(error);
+    }
+  }
+
+  async cursor() {
+    return this.#do(({ tables }) => tables.cursor!);
+  }
+
+  async resolve(keys: readonly number[]) {
+    return this.#do(({ tables }) => tables.resolve(keys));
+  }
+
+  async get(profiles: readonly ProfileId[]) {
+    return this.#do(({ tables }) => tables.get(profiles));
+  }
+
+  async commit(changes: ProfileChanges) {
+    this.#do((handle) => this.#transact(handle, (tables) => tables.apply(changes)));
+  }
+
+  async due(now: number, max: number) {
+    return this.#do(({ tables }) => tables.due(now, max));
+  }
+
+  async scan(after: ProfileId, max: number) {
+    return this.#do(({ tables }) => tables.scan(after, max));
+  }
+
+  async outbox(after: number, max: number) {
+    return this.#do(({ tables }) => tables.outbox(after, max));
+  }
+
+  async merges(profile: ProfileId, max: number) {
+    return this.#do(({ tables }) => tables.merges(profile, max));
+  }
+
+  async document(name: string) {
+    return this.#do(({ tables }) => tables.document(name));
+  }
+
+  async erase(profiles: readonly ProfileId[], texts: readonly string[]) {
+    this.#do((handle) => {
+      this.#transact(handle, (tables) => tables.erase(profiles));
+      // The commit may have opened the file anew.
+      const { database, tables } = this.#open();
+      while (tables.freePages() > 0) database.exec(`pragma incremental_vacuum(${VACUUM_PAGES})`);
+      truncateLog(database);
+      const path = join(this.#options.folder, USERS_FILE);
+      if (!hasRemnants(path, wanted(texts))) return;
+      database.exec('vacuum');
+      truncateLog(database);
+    });
+  }
+
+  async clear() {
+    this.#do(({ database, tables }) => {
+      const { nextProfile, nextOutbox } = tables.cursor!;
+      truncateLog(database);
+      this.#close();
+      this.#commits = 0;
+      clearProfiles(this.#options, { nextProfile, nextOutbox });
+    });
+  }
+
+  async size() {
+    return this.#do(({ tables }) => ({ ...tables.size(), bytes: tables.bytes() }));
+  }
+
+  async stop() {
+    this.#isStopped = true;
+    this.#close();
+  }
+
+  /** Runs an operation on the open file. After a failure the next one opens it anew. */
+  #do<Answer>(run: (handle: Handle) => Answer): Answer {
+    if (this.#isStopped) throw new StorageError('the store of profiles is stopped');
+    try {
+      return run(this.#open());
+    } catch (error) {
+      this.#close();
+      throw this.#failure(error);
+    }
+  }
+
+  #transact({ database, tables }: Handle, change: (tables: UsersTables) => void): void {
+    const before = tables.commits;
+    database.exec('begin immediate');
+    change(tables);
+    try {
+      database.exec('commit');
+    } catch (error) {
+      // The commit may have happened all the same. Only the file tells.
+      this.#close();
+      if (this.#open().tables.commits !== before + 1) throw error;
+    }
+    this.#commits = before + 1;
+  }
+
+  #open(): Handle {
+    this.#handle ??= this.#openFile();
+    return this.#handle;
+  }
+
+  #openFile(): Handle {
+    const { folder, log, cache } = this.#options;
+    if (!existsSync(join(folder, USERS_FILE))) {
+      throw new StorageError(
+        `users.db is missing in ${folder}: put it back, or restart Millrace to make it anew`,
+      );
+    }
+    const database = openUsersFile({ folder, cache });
+    try {
+      const tables = new UsersTables(database);
+      this.#refuse(tables, log);
+      this.#commits = tables.commits;
+      return { database, tables };
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+  }
+
+  #refuse(tables: UsersTables, log: string): void {
+    if (tables.cursor === undefined)
+      throw new StorageError(`users.db is damaged (its cursor cannot be read): ${REBUILD_ADVICE}`);
+    if (tables.log !== log)
+      throw new StorageError(`users.db was made from another log than this millrace.db: ${REBUILD_ADVICE}`);
+    if (tables.commits < this.#commits)
+      throw new StorageError(`users.db has lost what was written last: ${REBUILD_ADVICE}`);
+  }
+
+  #close(): void {
+    const handle = this.#handle;
+    this.#handle = undefined;
+    if (handle === undefined) return;
+    try {
+      handle.database.close();
+    } catch {
+      // A handle that cannot be closed stays until the end of the thread.
+    }
+  }
+
+  #failure(error: unknown): StorageError {
+    return asStorageError(error, this.#options.folder, `its users.db is damaged: ${REBUILD_ADVICE}`);
+  }
+}
+
+/** Empties the write-ahead log. Throws while somebody else reads the file. */
+function truncateLog(database: DatabaseSync): void {
+  const { busy } = database.prepare('pragma wal_checkpoint(truncate)').get() as { busy: number };
+  if (busy !== 0) throw new StorageError('users.db is being copied: try again when the backup is made');
+}
+
+/** Texts as bytes: as they are, and as they stand inside of JSON where that differs. */
+function wanted(texts: readonly string[]): Buffer[] {
+  const forms = new Set(texts.flatMap((text) => [text, JSON.stringify(text).slice(1, -1)]));
+  return [...forms].filter((text) => text !== '').map((text) => Buffer.from(text));
+}

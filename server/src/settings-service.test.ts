@@ -4,8 +4,8 @@ import type { SettingsChanges, SettingsSnapshot, SettingsStore } from './ports/s
 import { SettingsService } from './settings-service.ts';
 
 const EMPTY: SettingsSnapshot = {
-  ...{ sources: [], destinations: [], tokens: [], replays: [] },
-  gone: { sources: [], destinations: [] },
+  ...{ sources: [], destinations: [], audiences: [], traits: [], tokens: [], replays: [] },
+  gone: { sources: [], destinations: [], audiences: [], traits: [] },
 };
 const source = (name: string): SourceRecord => ({
   ...{ name, writeKeys: [name], enabled: true, mode: 'standard', whenDisabled: 'refuse' },

@@ -55,9 +55,12 @@ export function sourceNameLookup(settings: SettingsService): (id: number) => str
 function isEmpty({
   sources,
   destinations,
+  audiences = [],
+  traits = [],
   tokens = [],
   replays = [],
   removed = [],
 }: SettingsChanges): boolean {
-  return [sources, destinations, tokens, replays, removed].every((records) => records.length === 0);
+  const all = [sources, destinations, audiences, traits, tokens, replays, removed];
+  return all.every((records) => records.length === 0);
 }

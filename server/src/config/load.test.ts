@@ -28,6 +28,15 @@ function refusal(text?: string, rest: Partial<ConfigInputs> = {}): string[] {
 }
 
 const MB = 1024 ** 2;
+const USERS = {
+  profiles: 'auto',
+  identities: {
+    externalIds: [],
+    blocked: ['null', 'undefined', 'anonymous', '-1', '0'],
+    limit: 1000,
+  },
+};
+
 const LIMITS = { connections: 16_000, requests: 10_000, requestBytes: 64 * MB, dedupeMemory: 64 * MB };
 
 const source = (more = '') => `sources:\n  - name: web\n    writeKeys: [wk]\n${more}`;
@@ -48,6 +57,7 @@ describe('a configuration file', () => {
       metrics: { public: false },
       limits: LIMITS,
       log: 'info',
+      ...USERS,
       sources: [
         { name: 'website', writeKeys: ['wk_web_1'], enabled: true, mode: 'standard', whenDisabled: 'refuse' },
       ],
@@ -86,6 +96,7 @@ describe('a configuration file', () => {
         metrics: { public: false },
         limits: LIMITS,
         log: 'info',
+        ...USERS,
         sources: [],
         destinations: [],
       },

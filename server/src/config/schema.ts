@@ -206,6 +206,49 @@ export const destinationSchema = z.strictObject(
   'must be a mapping with name, type, sources and settings',
 ) satisfies z.ZodType<DestinationRecord>;
 
+/** Values that many clients send for "nobody". Texts of zeros and the empty text are always among them. */
+const BLOCKED_IDS = ['null', 'undefined', 'anonymous', '-1', '0'];
+
+/** Ids that one profile may have at most. spec/specification.md, "Identities". */
+const MAX_IDENTITIES = 1000;
+
+const LIMIT_RULE = `must be a whole number from 1 to ${MAX_IDENTITIES}`;
+const TRAIT_NAMES_RULE = 'must be a list of names of traits, such as email';
+const BLOCKED_RULE = 'must be a list of texts in quotes';
+
+const identities = () =>
+  z
+    .strictObject(
+      {
+        externalIds: z
+          .array(
+            z.string(TRAIT_NAMES_RULE).min(1, TRAIT_NAMES_RULE).max(100, TRAIT_NAMES_RULE),
+            TRAIT_NAMES_RULE,
+          )
+          .max(10, 'must have at most 10 names')
+          .default([])
+          .meta({
+            description:
+              'Traits of identify calls that join an anonymous profile to the user who has the same value.',
+            examples: [['email']],
+          }),
+        blocked: z.array(z.string(BLOCKED_RULE), BLOCKED_RULE).default(BLOCKED_IDS).meta({
+          description:
+            'Ids that stand for nobody and join nothing. The empty text and texts of zeros never do.',
+          maxItems: MAX_ENTRIES,
+        }),
+        limit: z
+          .int(LIMIT_RULE)
+          .min(1, LIMIT_RULE)
+          .max(MAX_IDENTITIES, LIMIT_RULE)
+          .default(MAX_IDENTITIES)
+          .meta({ description: 'Ids of one profile at most; further ones are not joined to it.' }),
+      },
+      'must be a mapping of externalIds, blocked and limit',
+    )
+    .prefault({})
+    .meta({ description: 'How ids are joined to profiles of users.' });
+
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
 /** The keys that the environment and flags can set too, each with its rule. */
@@ -307,6 +350,11 @@ export const configFileSchema = z.strictObject(
       .prefault({})
       .meta({ description: 'The Prometheus page.' }),
     limits: limits(),
+    profiles: z.enum(['auto', 'on', 'off'], 'must be auto, on or off').default('auto').meta({
+      description:
+        'Whether profiles of users are kept: auto keeps them from the first audience or computed trait on; off keeps none.',
+    }),
+    identities: identities(),
     sources: z
       .array(sourceSchema, 'must be a list of sources')
       .default([])

@@ -31,7 +31,9 @@ const NOW: SettingsSnapshot = {
   destinations: [{ ...DESTINATION, id: 1, version: 3 }],
   tokens: [TOKEN],
   replays: [],
-  gone: { sources: [], destinations: [] },
+  audiences: [],
+  traits: [],
+  gone: { sources: [], destinations: [], audiences: [], traits: [] },
 };
 const NOTHING = { sources: [], destinations: [], tokens: [], removed: [], audit: [] };
 

@@ -182,7 +182,9 @@ describe('one record among the others', () => {
     destinations: [],
     tokens: [],
     replays: [],
-    gone: { sources: [], destinations: [] },
+    audiences: [],
+    traits: [],
+    gone: { sources: [], destinations: [], audiences: [], traits: [] },
   };
   const check = (record: object, snapshot = now) =>
     checkRecord('sources', record as never, { now: snapshot, check: checkRecords });

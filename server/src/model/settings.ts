@@ -1,3 +1,4 @@
+import type { AudienceDefinition, TraitDefinition } from './definition.ts';
 import type { Destination } from './destination.ts';
 import type { Duration, Time } from './time.ts';
 
@@ -18,10 +19,22 @@ export interface Source {
   readonly dedupeWindow?: Duration;
   /** Calls per second on average, beyond which clients are asked to wait. Absent: no limit. */
   readonly rateLimit?: number;
+  /** Made by the server for events of its own: it has no write keys, and operators cannot change it. */
+  readonly system?: true;
 }
 
+/** The source of the events of audiences and computed traits. No other source may have this name. */
+export const AUDIENCES_SOURCE: SourceRecord = {
+  name: 'audiences',
+  writeKeys: [],
+  enabled: true,
+  mode: 'standard',
+  whenDisabled: 'refuse',
+  system: true,
+};
+
 /** The kinds of records that operators write. */
-export type RecordKind = 'source' | 'destination' | 'token' | 'replay';
+export type RecordKind = 'source' | 'destination' | 'audience' | 'trait' | 'token' | 'replay';
 
 export interface RecordName {
   readonly kind: RecordKind;
@@ -30,6 +43,8 @@ export interface RecordName {
 
 export type SourceRecord = Omit<Source, 'id'>;
 export type DestinationRecord = Omit<Destination, 'id' | 'version'>;
+export type AudienceRecord = Omit<AudienceDefinition, 'id' | 'version'>;
+export type TraitRecord = Omit<TraitDefinition, 'id' | 'version'>;
 
 /** A token of the control API. The audit trail shows its name. */
 export interface TokenRecord {

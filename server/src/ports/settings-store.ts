@@ -1,13 +1,16 @@
+import type { AudienceDefinition, TraitDefinition } from '../model/definition.ts';
 import type { Destination } from '../model/destination.ts';
 import type { Json } from '../model/json.ts';
 import type { Replay } from '../model/replay.ts';
 import type {
+  AudienceRecord,
   DestinationRecord,
   RecordKind,
   RecordName,
   Source,
   SourceRecord,
   TokenRecord,
+  TraitRecord,
 } from '../model/settings.ts';
 import type { Time } from '../model/time.ts';
 
@@ -20,8 +23,9 @@ export interface SettingsStore {
 
   /**
    * Creates, overwrites and removes records, in one commit with the entries of the audit trail; resolves to all records.
-   * A name keeps its id for ever, even when its record is removed and created again. A destination that really changes or is
-   * removed gets a higher version; one that does not change keeps its version.
+   * A name keeps its id for ever, even when its record is removed and created again. No audience has the id of a trait. A
+   * destination, audience or trait that really changes or is removed gets a higher version; one that does not change keeps its
+   * version.
    */
   apply(changes: SettingsChanges): Promise<SettingsSnapshot>;
 
@@ -32,6 +36,8 @@ export interface SettingsStore {
 export interface SettingsChanges {
   readonly sources: readonly SourceRecord[];
   readonly destinations: readonly DestinationRecord[];
+  readonly audiences?: readonly AudienceRecord[];
+  readonly traits?: readonly TraitRecord[];
   readonly tokens?: readonly TokenRecord[];
   /** Replays, whose names are their ids. */
   readonly replays?: readonly Replay[];
@@ -43,6 +49,8 @@ export interface SettingsChanges {
 export interface SettingsSnapshot {
   readonly sources: readonly Source[];
   readonly destinations: readonly Destination[];
+  readonly audiences: readonly AudienceDefinition[];
+  readonly traits: readonly TraitDefinition[];
   readonly tokens: readonly TokenRecord[];
   /** The running replays, and the last ones that have ended. */
   readonly replays: readonly Replay[];
@@ -50,6 +58,8 @@ export interface SettingsSnapshot {
   readonly gone: {
     readonly sources: readonly Source[];
     readonly destinations: readonly Destination[];
+    readonly audiences: readonly AudienceDefinition[];
+    readonly traits: readonly TraitDefinition[];
   };
 }
 

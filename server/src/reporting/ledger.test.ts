@@ -35,7 +35,9 @@ const settings = (sources: readonly string[], destinations: readonly string[]): 
   })),
   tokens: [],
   replays: [],
-  gone: { sources: [], destinations: [] },
+  audiences: [],
+  traits: [],
+  gone: { sources: [], destinations: [], audiences: [], traits: [] },
 });
 
 const SOURCE: SourceCounts = {
@@ -132,7 +134,7 @@ describe('the statement of a ledger', () => {
   it('keeps the name of a record that was removed with its counts, and has none of its zeros', () => {
     const before = settings(['web'], ['crm', 'mail']);
     const [crm, mail] = before.destinations;
-    const after = { ...before, destinations: [], gone: { sources: [], destinations: [crm!, mail!] } };
+    const after = { ...before, destinations: [], gone: { ...before.gone, destinations: [crm!, mail!] } };
     const { destinations, balanced } = ledgerReport(ledger([], [[1, DESTINATION]]), after);
     expect(destinations).toEqual({ crm: { ...DESTINATION, balance: 0 } });
     expect(balanced).toBe(true);

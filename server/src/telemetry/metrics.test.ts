@@ -34,7 +34,7 @@ function page(more: Partial<MetricsPageDependencies> = {}) {
   return { metrics, clock, asked };
 }
 
-const RECORDS = { sources: [], destinations: [] };
+const RECORDS = { sources: [], destinations: [], audiences: [], traits: [] };
 const NOTHING = { ...RECORDS, gone: RECORDS, tokens: [], replays: [] };
 
 const only = (families: ReadonlyMap<string, MetricFamily>, name: string) =>

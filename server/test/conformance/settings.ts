@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import type { Destination, WebhookSettings } from '../../src/model/destination.ts';
 import type { Replay } from '../../src/model/replay.ts';
-import type { DestinationRecord, Source, SourceRecord, TokenRecord } from '../../src/model/settings.ts';
+import type {
+  AudienceRecord,
+  DestinationRecord,
+  Source,
+  SourceRecord,
+  TokenRecord,
+  TraitRecord,
+} from '../../src/model/settings.ts';
+import { DAY } from '../../src/model/time.ts';
 import type { AuditEntry, SettingsSnapshot } from '../../src/ports/settings-store.ts';
 import type { Subject } from './harness.ts';
 
@@ -19,6 +27,7 @@ export function settingsConformance(subject: Subject): void {
   describe('settings', () => {
     records(subject);
     removals(subject);
+    computations(subject);
     tokens(subject);
     replays(subject);
     versions(subject);
@@ -49,8 +58,8 @@ function sorted({ sources, destinations, ...rest }: SettingsSnapshot): SettingsS
 function records(subject: Subject): void {
   it('are empty in a new store', async () => {
     expect(await subject.store.settings.load()).toEqual({
-      ...{ sources: [], destinations: [], tokens: [], replays: [] },
-      gone: { sources: [], destinations: [] },
+      ...{ sources: [], destinations: [], audiences: [], traits: [], tokens: [], replays: [] },
+      gone: { sources: [], destinations: [], audiences: [], traits: [] },
     });
   });
 
@@ -187,7 +196,7 @@ function removals(subject: Subject): void {
     expect(again.sources).toEqual(first.sources);
     expect(again.destinations[0]!.id).toBe(first.destinations[0]!.id);
     expect(again.destinations[0]!.version).toBeGreaterThan(first.destinations[0]!.version);
-    expect(again.gone).toEqual(NOTHING);
+    expect(again.gone).toEqual({ ...NOTHING, audiences: [], traits: [] });
   });
 
   it('tell a source from a destination of the same name', async () => {
@@ -196,6 +205,94 @@ function removals(subject: Subject): void {
     const after = await settings.apply({ ...NOTHING, removed: [{ kind: 'destination', name: 'shop' }] });
     expect(after.sources).toHaveLength(1);
     expect(after.destinations).toHaveLength(0);
+  });
+}
+
+function audience(name: string, parts: Partial<AudienceRecord> = {}): AudienceRecord {
+  return {
+    kind: 'audience',
+    name,
+    key: `key_of_${name}`,
+    text: "group('g')",
+    definition: { op: 'group', id: 'g' },
+    destinations: ['crm'],
+    enabled: true,
+    includeAnonymous: false,
+    ...parts,
+  };
+}
+
+function trait(name: string, parts: Partial<TraitRecord> = {}): TraitRecord {
+  return {
+    kind: 'trait',
+    name,
+    key: `key_of_${name}`,
+    text: "event('A').within(1 day).count()",
+    definition: { op: 'event', type: 'track', name: 'A', within: DAY, reduce: { op: 'count' } },
+    destinations: [],
+    enabled: true,
+    ...parts,
+  };
+}
+
+function computations(subject: Subject): void {
+  const NOTHING = { sources: [], destinations: [] };
+
+  it('keep audiences and traits as they were applied, each with an id of its own', async () => {
+    const { settings } = subject.store;
+    const applied = await settings.apply({
+      ...NOTHING,
+      audiences: [audience('vip'), audience('new', { includeAnonymous: true, enabled: false })],
+      traits: [trait('orders'), trait('vip')],
+    });
+    const [vip, orders] = [byName(applied.audiences, 'vip'), byName(applied.traits, 'orders')];
+    expect(vip).toEqual({ ...audience('vip'), id: vip.id, version: vip.version });
+    expect(orders).toEqual({ ...trait('orders'), id: orders.id, version: orders.version });
+    expect(new Set([...applied.audiences, ...applied.traits].map(({ id }) => id)).size).toBe(4);
+    await subject.crash();
+    expect(sorted(await subject.store.settings.load())).toEqual(sorted(applied));
+  });
+
+  it('give an audience or trait a higher version when it changes, and the same one when it does not', async () => {
+    const { settings } = subject.store;
+    const apply = async (text: string) => {
+      const after = await settings.apply({
+        ...NOTHING,
+        audiences: [audience('vip', { text })],
+        traits: [trait('orders', { text })],
+      });
+      return [byName(after.audiences, 'vip'), byName(after.traits, 'orders')] as const;
+    };
+    const first = await apply("group('g')");
+    expect(await apply("group('g')")).toEqual(first);
+    const second = await apply("group('h')");
+    for (const [nth, { id, version }] of second.entries()) {
+      expect(id).toBe(first[nth]!.id);
+      expect(version).toBeGreaterThan(first[nth]!.version);
+    }
+  });
+
+  it('remember removed audiences and traits by their ids, and bring them back under these', async () => {
+    const { settings } = subject.store;
+    const first = await settings.apply({
+      ...NOTHING,
+      audiences: [audience('vip')],
+      traits: [trait('orders')],
+    });
+    const removed = [
+      { kind: 'audience', name: 'vip' },
+      { kind: 'trait', name: 'orders' },
+      { kind: 'trait', name: 'vip' },
+    ] as const;
+    const second = await settings.apply({ ...NOTHING, removed });
+    expect([second.audiences, second.traits]).toEqual([[], []]);
+    expect(second.gone.audiences[0]!.id).toBe(first.audiences[0]!.id);
+    expect(second.gone.traits[0]!.version).toBeGreaterThan(first.traits[0]!.version);
+    await subject.crash();
+    const again = await subject.store.settings.apply({ ...NOTHING, audiences: [audience('vip')] });
+    expect(again.audiences[0]!.id).toBe(first.audiences[0]!.id);
+    expect(again.audiences[0]!.version).toBeGreaterThan(first.audiences[0]!.version);
+    expect(again.gone.audiences).toEqual([]);
   });
 }
 

@@ -10,8 +10,15 @@ async function switchable(options: WorldOptions = {}) {
   const world = await World.open(options);
   let current = CRM;
   const change = (parts: Partial<Pick<Destination, 'enabled' | 'paused'>>) => {
-    const before = { sources: [], destinations: [current], tokens: [], replays: [] };
-    const now = { ...before, gone: { sources: [], destinations: [] } };
+    const before = {
+      sources: [],
+      destinations: [current],
+      audiences: [],
+      traits: [],
+      tokens: [],
+      replays: [],
+    };
+    const now = { ...before, gone: { sources: [], destinations: [], audiences: [], traits: [] } };
     const author = { by: 'test', clock: world.clock };
     const { id, version, ...record } = { ...current, ...parts };
     const [after] = diffRecords({ destinations: [record] }, now, author).destinations;

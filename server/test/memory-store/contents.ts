@@ -1,3 +1,4 @@
+import type { AudienceDefinition, TraitDefinition } from '../../src/model/definition.ts';
 import type { Attempt, Delivery } from '../../src/model/delivery.ts';
 import type { Destination } from '../../src/model/destination.ts';
 import type { Position } from '../../src/model/event.ts';
@@ -56,6 +57,8 @@ export interface MemoryContents {
   /** By name, removed records included. */
   readonly sourceRecords: Map<string, RecordEntry<Source>>;
   readonly destinationRecords: Map<string, RecordEntry<Destination>>;
+  readonly audienceRecords: Map<string, RecordEntry<AudienceDefinition>>;
+  readonly traitRecords: Map<string, RecordEntry<TraitDefinition>>;
   readonly tokenRecords: Map<string, TokenRecord>;
   readonly replayRecords: Map<string, Replay>;
   /** In the order of writing. */
@@ -139,6 +142,8 @@ export function emptyContents(): MemoryContents {
     destinations: new Map(),
     sourceRecords: new Map(),
     destinationRecords: new Map(),
+    audienceRecords: new Map(),
+    traitRecords: new Map(),
     tokenRecords: new Map(),
     replayRecords: new Map(),
     audit: [],

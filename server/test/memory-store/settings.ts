@@ -28,24 +28,43 @@ export function openSettings(contents: MemoryContents, holder: Opening): Setting
 
 function change(
   contents: MemoryContents,
-  { sources, destinations, tokens = [], replays = [], removed = [], audit = [] }: SettingsChanges,
+  {
+    sources,
+    destinations,
+    audiences = [],
+    traits = [],
+    tokens = [],
+    replays = [],
+    removed = [],
+    audit = [],
+  }: SettingsChanges,
 ): void {
   for (const record of removed) remove(contents, record);
   for (const record of sources) putSource(contents, record);
   for (const record of destinations) putDestination(contents, record);
+  for (const record of audiences) putComputation(contents, contents.audienceRecords, record);
+  for (const record of traits) putComputation(contents, contents.traitRecords, record);
   for (const token of tokens) contents.tokenRecords.set(token.name, token);
   for (const replay of replays) contents.replayRecords.set(replay.id, replay);
   contents.audit.push(...audit);
 }
 
 function snapshotOf(contents: MemoryContents): SettingsSnapshot {
-  const { sourceRecords, destinationRecords, tokenRecords, replayRecords } = contents;
+  const { sourceRecords, destinationRecords, audienceRecords, traitRecords } = contents;
+  const { tokenRecords, replayRecords } = contents;
   return copyOf({
     sources: recordsOf(sourceRecords, false),
     destinations: recordsOf(destinationRecords, false),
+    audiences: recordsOf(audienceRecords, false),
+    traits: recordsOf(traitRecords, false),
     tokens: [...tokenRecords.values()],
     replays: [...replayRecords.values()],
-    gone: { sources: recordsOf(sourceRecords, true), destinations: recordsOf(destinationRecords, true) },
+    gone: {
+      sources: recordsOf(sourceRecords, true),
+      destinations: recordsOf(destinationRecords, true),
+      audiences: recordsOf(audienceRecords, true),
+      traits: recordsOf(traitRecords, true),
+    },
   });
 }
 
@@ -58,25 +77,44 @@ function copyOf<T>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T;
 }
 
-function remove(
-  { sourceRecords, destinationRecords, tokenRecords, replayRecords }: MemoryContents,
-  { kind, name }: RecordName,
-): void {
+function remove(contents: MemoryContents, { kind, name }: RecordName): void {
+  const { sourceRecords, tokenRecords, replayRecords } = contents;
   const source = sourceRecords.get(name);
-  const destination = destinationRecords.get(name);
   if (kind === 'token') tokenRecords.delete(name);
   else if (kind === 'replay') replayRecords.delete(name);
   else if (kind === 'source' && source !== undefined) sourceRecords.set(name, { ...source, isGone: true });
-  else if (kind === 'destination' && destination?.isGone === false) {
-    const record = { ...destination.record, version: destination.record.version + 1 };
-    destinationRecords.set(name, { record, isGone: true });
-  }
+  else if (kind === 'destination') removeVersioned(contents.destinationRecords, name);
+  else if (kind === 'audience') removeVersioned(contents.audienceRecords, name);
+  else if (kind === 'trait') removeVersioned(contents.traitRecords, name);
+}
+
+function removeVersioned<Of extends { readonly version: number }>(
+  records: Map<string, RecordEntry<Of>>,
+  name: string,
+): void {
+  const known = records.get(name);
+  if (known?.isGone !== false) return;
+  records.set(name, { record: { ...known.record, version: known.record.version + 1 }, isGone: true });
 }
 
 /** Names are never forgotten, so the number of names is also the newest id. */
 function putSource({ sourceRecords }: MemoryContents, record: SourceRecord): void {
   const id = sourceRecords.get(record.name)?.record.id ?? sourceRecords.size + 1;
   sourceRecords.set(record.name, { record: { ...record, id }, isGone: false });
+}
+
+/** Audiences and traits share their ids. */
+function putComputation<Of extends { readonly name: string; readonly id: number; readonly version: number }>(
+  { audienceRecords, traitRecords }: MemoryContents,
+  records: Map<string, RecordEntry<Of>>,
+  wanted: Omit<Of, 'id' | 'version'> & { readonly name: string },
+): void {
+  const known = records.get(wanted.name);
+  const { id = audienceRecords.size + traitRecords.size + 1, version = 0 } = known?.record ?? {};
+  const isSame = known !== undefined && isDeepStrictEqual({ ...wanted, id, version }, known.record);
+  if (isSame && !known.isGone) return;
+  const record = { ...wanted, id, version: version + 1 } as unknown as Of;
+  records.set(wanted.name, { record, isGone: false });
 }
 
 /** The order of keys is no change; the order of endpoints is one, as deliveries refer to endpoints by index. */

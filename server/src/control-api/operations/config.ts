@@ -19,7 +19,7 @@ const documentInput = z
 
 const changeSchema = z.object({
   action: z.enum(['created', 'changed', 'removed']),
-  kind: z.enum(['source', 'destination', 'token']),
+  kind: z.enum(['source', 'destination', 'audience', 'trait', 'token']),
   name: z.string(),
   before: z.looseObject({}).exactOptional(),
   after: z.looseObject({}).exactOptional(),

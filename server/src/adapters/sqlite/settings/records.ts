@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { isDeepStrictEqual } from 'node:util';
 import { crc32 } from 'node:zlib';
+import type { AudienceDefinition, TraitDefinition } from '../../../model/definition.ts';
 import type { Destination } from '../../../model/destination.ts';
 import type { RecordKind, RecordName, Source } from '../../../model/settings.ts';
 import { StorageError } from '../../../ports/event-log.ts';
@@ -60,20 +61,34 @@ export class RecordTable {
       of('source', gone).map(({ id, document }) => ({ ...document, id }));
     const destinations = (gone: 0 | 1): Destination[] =>
       of('destination', gone).map(({ id, version, document }) => ({ ...document, id, version }));
+    const audiences = (gone: 0 | 1): AudienceDefinition[] =>
+      of('audience', gone).map(({ id, version, document }) => ({ ...document, id, version }));
+    const traits = (gone: 0 | 1): TraitDefinition[] =>
+      of('trait', gone).map(({ id, version, document }) => ({ ...document, id, version }));
     return {
       sources: sources(0),
       destinations: destinations(0),
+      audiences: audiences(0),
+      traits: traits(0),
       tokens: of('token', 0).map(({ document }) => document),
       replays: of('replay', 0).map(({ document }) => document),
-      gone: { sources: sources(1), destinations: destinations(1) },
+      gone: {
+        sources: sources(1),
+        destinations: destinations(1),
+        audiences: audiences(1),
+        traits: traits(1),
+      },
     };
   }
 
   apply(changes: SettingsChanges): SettingsSnapshot {
-    const { sources, destinations, tokens = [], replays = [], removed = [], audit = [] } = changes;
+    const { sources, destinations, audiences = [], traits = [], tokens = [], replays = [] } = changes;
+    const { removed = [], audit = [] } = changes;
     for (const { kind, name } of removed) this.#drop({ kind, name });
     for (const source of sources) this.#put('source', source.name, source);
     for (const destination of destinations) this.#put('destination', destination.name, destination);
+    for (const audience of audiences) this.#put('audience', audience.name, audience);
+    for (const trait of traits) this.#put('trait', trait.name, trait);
     for (const token of tokens) this.#put('token', token.name, token);
     for (const replay of replays) this.#put('replay', replay.id, replay);
     for (const entry of audit) this.audit.add(entry);

@@ -42,6 +42,8 @@ export interface SqliteStoreOptions {
 }
 
 export interface SqliteStore extends Store {
+  /** Tells this store from every other, and the secret of its key hash. */
+  readonly identity: { readonly id: string; readonly keySecret: Uint8Array };
   /** Why nothing can be stored or read while the files are not in their place; empty otherwise. */
   readonly problems: () => readonly string[];
   /** Ends the writer thread in the middle of its work, as the end of the process would. */
@@ -57,11 +59,12 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   const status = new FolderStatus(folder, options.logger);
   const filterMemory = options.filterMemory ?? 64 * 1024 * 1024;
   const thread = new WriterThread({ folder, dedupeWindow, filterMemory }, status.changed);
-  const { keySecret, lastMark, isMarkDamaged } = await thread.ready;
+  const { keySecret, id, lastMark, isMarkDamaged } = await thread.ready;
   status.opened(isMarkDamaged);
   const { problems } = status;
   const backups = new BackupRunner(folder, problems);
   return {
+    identity: { id, keySecret },
     problems,
     log: eventLogOf(thread, keyHash(keySecret), dedupeWindow),
     queue: deliveryQueueOf(thread),

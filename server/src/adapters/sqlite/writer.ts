@@ -45,6 +45,8 @@ export type WriterReply =
   | {
       readonly kind: 'ready';
       readonly keySecret: Uint8Array;
+      /** Tells this store from every other. */
+      readonly id: string;
       readonly lastMark: ClockMark | undefined;
       /** The high-water mark was damaged and has been written anew. */
       readonly isMarkDamaged: boolean;
@@ -108,7 +110,7 @@ class Writer {
       report: (problem) => this.#reply({ kind: 'files', problem }),
     });
     port.on('message', (request: WriterRequest) => this.#receive(request));
-    this.#reply({ kind: 'ready', keySecret, lastMark: readClocks(this.#database), isMarkDamaged });
+    this.#reply({ kind: 'ready', keySecret, id, lastMark: readClocks(this.#database), isMarkDamaged });
   }
 
   #loadTables(): Tables {

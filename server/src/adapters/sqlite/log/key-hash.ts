@@ -86,6 +86,18 @@ function toUtf8(text: string): Utf8Slice {
 /** Stands for the source when a userId is hashed, because users are the same in all sources. */
 const USER_NAMESPACE = 0;
 
+/**
+ * Hashes identities of users to integers of 53 bits. The upper bits of the hash of a userId in the log are its identity, so that the
+ * two can be compared; any other identity is hashed with its kind before it.
+ */
+export function identityHash(hash: KeyHash): (kind: string, value: string) => number {
+  const words = new Uint32Array(2);
+  return (kind, value) => {
+    hash(USER_NAMESPACE, kind === 'user' ? value : `${kind}\n${value}`, words, 0);
+    return words[0]! * 2 ** 21 + (words[1]! >>> 11);
+  };
+}
+
 /** Two words for each event. */
 export interface IdHashes {
   /** The hash of source and messageId. */

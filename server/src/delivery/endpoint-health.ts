@@ -1,11 +1,10 @@
-import type { Outcome } from '../model/delivery.ts';
 import {
   type EndpointError,
   type EndpointHealth,
   type HealthChange,
+  type Outcome,
   REQUEST_RESULTS,
   type RequestResult,
-  resultIndexOf,
 } from '../model/delivery.ts';
 import type { Destination } from '../model/destination.ts';
 import { maskUrl } from '../model/secrets.ts';
@@ -347,4 +346,17 @@ function isEndpointHealth(value: unknown): value is EndpointHealth {
     attempts !== null &&
     Array.isArray(found.get('history'))
   );
+}
+
+const STATUS_CLASSES = [3, 4, 5];
+const OTHER_STATUS = REQUEST_RESULTS.indexOf('status_other');
+const OTHER = REQUEST_RESULTS.indexOf('other');
+const RESULT_INDEXES = new Map<string, number>(REQUEST_RESULTS.map((result, place) => [result, place]));
+
+/** The index in `REQUEST_RESULTS` of an outcome. Runs for every request. */
+function resultIndexOf({ kind, reason, status }: Outcome): number {
+  if (kind === 'accepted') return 0;
+  if (status === undefined) return RESULT_INDEXES.get(reason) ?? OTHER;
+  const place = STATUS_CLASSES.indexOf(Math.floor(status / 100));
+  return place < 0 ? OTHER_STATUS : place + 1;
 }

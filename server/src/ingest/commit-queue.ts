@@ -1,8 +1,8 @@
 import type { Destination, Plan } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import type { Source } from '../model/settings.ts';
-import type { Monotonic, Time } from '../model/time.ts';
-import { arrivalOf, type Clock } from '../ports/clock.ts';
+import type { Duration, Monotonic, Time } from '../model/time.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { LiveDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';
 import type {
   AppendResult,
@@ -334,4 +334,14 @@ export class CallCountSums {
     this.#bySource.clear();
     return all;
   }
+}
+
+/** An arrival longer ago is not plausible: the wall clock was set. */
+const MAX_ARRIVAL_AGE: Duration = 10 * 60_000;
+
+/** The monotonic time of an arrival that was dated by the wall clock a moment ago. Never in the future, even after the clock was set. */
+export function arrivalOf(receivedAt: Time, clock: Pick<Clock, 'monotonic' | 'steps'>): Monotonic {
+  const now = clock.monotonic();
+  const at = receivedAt - clock.steps().at(-1)!.ahead;
+  return at > now || at < now - MAX_ARRIVAL_AGE ? now : at;
 }

@@ -85,19 +85,6 @@ export const REQUEST_RESULTS = [
 
 export type RequestResult = (typeof REQUEST_RESULTS)[number];
 
-const STATUS_CLASSES = [3, 4, 5];
-const OTHER_STATUS = REQUEST_RESULTS.indexOf('status_other');
-const OTHER = REQUEST_RESULTS.indexOf('other');
-const RESULT_INDEXES = new Map<string, number>(REQUEST_RESULTS.map((result, place) => [result, place]));
-
-/** The index in `REQUEST_RESULTS` of an outcome. Runs for every request. */
-export function resultIndexOf({ kind, reason, status }: Outcome): number {
-  if (kind === 'accepted') return 0;
-  if (status === undefined) return RESULT_INDEXES.get(reason) ?? OTHER;
-  const place = STATUS_CLASSES.indexOf(Math.floor(status / 100));
-  return place < 0 ? OTHER_STATUS : place + 1;
-}
-
 /** The health of one endpoint of a destination, which is kept over restarts. */
 export interface EndpointHealth {
   /** The URL in the settings. An endpoint with another URL is another endpoint. */

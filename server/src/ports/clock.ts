@@ -61,16 +61,6 @@ export function elapsedSince(at: Time, clock: Clock): Duration {
   return 0;
 }
 
-/** An arrival longer ago is not plausible: the wall clock was set. */
-const MAX_ARRIVAL_AGE: Duration = 10 * 60_000;
-
-/** The monotonic time of an arrival that was dated by the wall clock a moment ago. Never in the future, even after the clock was set. */
-export function arrivalOf(receivedAt: Time, clock: Pick<Clock, 'monotonic' | 'steps'>): Monotonic {
-  const now = clock.monotonic();
-  const at = receivedAt - clock.steps().at(-1)!.ahead;
-  return at > now || at < now - MAX_ARRIVAL_AGE ? now : at;
-}
-
 /** Resolves when the promise does, or after `limit`. Rejects when the promise does before. */
 export async function waitAtMost(
   promise: Promise<unknown>,

@@ -1,11 +1,5 @@
 import type { Event, Position } from '../../model/event.ts';
-import {
-  findLineOffsets,
-  type JsonLine,
-  joinLines,
-  lineOf,
-  offsetsOf,
-} from '../../model/serialized-event.ts';
+import { findLineOffsets, type JsonLine, lineOf } from '../../model/serialized-event.ts';
 import { DAY, type Duration, type Monotonic } from '../../model/time.ts';
 import type {
   Claim,
@@ -23,6 +17,7 @@ import type { Store } from '../../ports/store.ts';
 import { BackupRunner } from './backup/backup.ts';
 import { FolderStatus } from './data-folder/folder.ts';
 import { ledgerOf } from './ledger.ts';
+import { joinLines, offsetsOf } from './log/chunk-codec.ts';
 import { type AppendMessage, decodeAppended } from './log/dedupe.ts';
 import { hashIds, type KeyHash, keyHash } from './log/key-hash.ts';
 import type { ReadAnswer } from './log/log-tables.ts';

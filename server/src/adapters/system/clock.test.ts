@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { arrivalOf } from '../../ingest/commit-queue.ts';
 import { DAY, HOUR, MINUTE, SECOND } from '../../model/time.ts';
-import { arrivalOf, elapsedSince, wallTimeOf } from '../../ports/clock.ts';
+import { elapsedSince, wallTimeOf } from '../../ports/clock.ts';
 import { createSystemClock, downtimeSince, systemClock } from './clock.ts';
 
 test('tells the time in whole milliseconds', () => {

@@ -1,6 +1,7 @@
 import { constants, crc32, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import type { Position } from '../../../model/event.ts';
-import { findLineOffsets } from '../../../model/serialized-event.ts';
+import { LINE_FEED } from '../../../model/json.ts';
+import { findLineOffsets, type JsonLine } from '../../../model/serialized-event.ts';
 import type { LogPage } from '../../../ports/event-log.ts';
 import { checksumOf, readChecksum, withChecksum, withoutChecksum, writeChecksum } from '../damage.ts';
 
@@ -260,8 +261,6 @@ export function decodeBody(codec: number, bytes: Uint8Array, size: number): Buff
   throw new Error(`chunk codec ${codec} is unknown`);
 }
 
-const LINE_FEED = 0x0a;
-
 /** Lines in a buffer of its own, which can move to another thread, with a line feed between them. */
 export function concatLines(lines: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   let size = Math.max(0, lines.length - 1);
@@ -359,4 +358,50 @@ export function decodeNumbers(bytes: Uint8Array, events: number): Uint32Array {
     index += count;
   }
   return numbers;
+}
+
+/** Lines that stand one behind the other in one buffer, with a line feed between them. */
+interface LineSpan extends JsonLine {
+  readonly lines: number;
+}
+
+/** The lines in their order, in as few spans as possible without copying. The lines of one request are mostly one span. */
+export function spansOf(lines: readonly JsonLine[]): LineSpan[] {
+  const spans: LineSpan[] = [];
+  for (let first = 0; first < lines.length; ) {
+    const { bytes, from } = lines[first]!;
+    let { to } = lines[first]!;
+    let next = first + 1;
+    for (; next < lines.length; next++) {
+      const line = lines[next]!;
+      if (line.bytes !== bytes || line.from !== to + 1 || bytes[to] !== LINE_FEED) break;
+      to = line.to;
+    }
+    spans.push({ bytes, from, to, lines: next - first });
+    first = next;
+  }
+  return spans;
+}
+
+/** All lines in one new buffer that can be transferred to another thread, with a line feed between them. */
+export function joinLines(lines: readonly JsonLine[]): Uint8Array<ArrayBuffer> {
+  let room = lines.length - 1;
+  for (const { from, to } of lines) room += to - from;
+  const joined = Buffer.allocUnsafeSlow(Math.max(room, 0));
+  let end = 0;
+  for (const { bytes, from, to } of spansOf(lines)) {
+    end += bytes.copy(joined, end, from, to);
+    if (end < room) joined[end++] = LINE_FEED;
+  }
+  return joined;
+}
+
+/** The offsets that the lines will have when joined, as `findLineOffsets` would find them. */
+export function offsetsOf(lines: readonly JsonLine[]): Uint32Array {
+  const starts = new Uint32Array(lines.length + 1);
+  for (let line = 0; line < lines.length; line++) {
+    const { from, to } = lines[line]!;
+    starts[line + 1] = starts[line]! + to - from + 1;
+  }
+  return starts;
 }

@@ -14,9 +14,9 @@ import { adminToken } from './control-api/auth.ts';
 import type { ControlHandler } from './control-api/contract.ts';
 import { createControlApi } from './control-api/server.ts';
 import { type ControlOperationDependencies, controlOperations } from './control-operations.ts';
-import { sendTestDelivery } from './delivery/attempt.ts';
 import { byDestination } from './delivery/destination-totals.ts';
 import { Dispatcher } from './delivery/dispatcher.ts';
+import { sendTestDelivery } from './delivery/round.ts';
 import { webhooks } from './destinations/webhooks/destination.ts';
 import { SourceRateLimiter } from './http/admission.ts';
 import { createHttpServer, type HttpServer, type HttpServerOptions } from './http/server.ts';
@@ -38,8 +38,7 @@ import { SettingsService, sourceNameLookup } from './settings-service.ts';
 import { deliveryLogger } from './telemetry/logging.ts';
 import { MetricsPage } from './telemetry/metrics.ts';
 import { PROMETHEUS_CONTENT_TYPE } from './telemetry/prometheus.ts';
-import { instrumentLog, MetricsRegistry } from './telemetry/registry.ts';
-import { RecentTraceparents } from './telemetry/traces.ts';
+import { instrumentLog, MetricsRegistry, RecentTraceparents } from './telemetry/registry.ts';
 
 export {
   checkReachability,

@@ -1,6 +1,6 @@
 import type { Position } from '../model/event.ts';
 import { type Duration, MINUTE, type Monotonic, SECOND } from '../model/time.ts';
-import type { EndpointOutcome } from './retry-policy.ts';
+import type { EndpointOutcome } from './round.ts';
 
 /**
  * Decides whether a worker may send, and how often it probes a dead endpoint. The fate of a delivery is decided elsewhere

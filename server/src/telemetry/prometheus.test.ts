@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { formatMetrics, Histogram } from './prometheus.ts';
-import { MetricsRegistry } from './registry.ts';
+import { formatMetrics } from './prometheus.ts';
+import { Histogram, MetricsRegistry } from './registry.ts';
 
 describe('the text', () => {
   it('names, explains and types every family, also one without a series', () => {

@@ -1,5 +1,3 @@
-import type { Duration } from '../model/time.ts';
-
 /** One value of a metric, identified by its labels. */
 export interface MetricSample {
   readonly labels: MetricLabels;
@@ -64,39 +62,4 @@ function sampleLine(name: string, labels: MetricLabels, value: number): string {
 
 function escapeText(text: string): string {
   return text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n');
-}
-
-const SECONDS = 1000;
-
-/** A histogram of durations. Adding one costs a short scan and two additions. */
-export class Histogram {
-  readonly #bounds: readonly Duration[];
-  /** One more than there are bounds; the last counts durations above all of them. */
-  readonly #counts: Float64Array;
-  #sum = 0;
-
-  /** `bounds` in milliseconds, rising. */
-  constructor(bounds: readonly Duration[]) {
-    this.#bounds = bounds;
-    this.#counts = new Float64Array(bounds.length + 1);
-  }
-
-  add(duration: Duration): void {
-    const bounds = this.#bounds;
-    let place = 0;
-    while (place < bounds.length && duration > bounds[place]!) place++;
-    this.#counts[place]!++;
-    this.#sum += duration;
-  }
-
-  /** In seconds, the unit of Prometheus. */
-  read(labels: MetricLabels): HistogramSample {
-    let count = 0;
-    const buckets = this.#bounds.map((bound, place) => {
-      count += this.#counts[place]!;
-      return { atMost: bound / SECONDS, n: count };
-    });
-    count += this.#counts[this.#bounds.length]!;
-    return { labels, buckets, sum: this.#sum / SECONDS, count };
-  }
 }

@@ -1,9 +1,10 @@
 import catalogue from '../../../spec/errors.json' with { type: 'json' };
 import type { Attempt, Decision } from '../model/delivery.ts';
+import type { Position } from '../model/event.ts';
 import { type Duration, HOUR, MINUTE, type Monotonic, SECOND } from '../model/time.ts';
 import type { EventLog } from '../ports/event-log.ts';
-import type { DeliveryRecorder, MetricsRecorder } from '../ports/telemetry.ts';
-import { Histogram, type MetricLabels, type MetricSample } from './prometheus.ts';
+import type { DeliveryRecorder, MetricsRecorder, TraceContexts } from '../ports/telemetry.ts';
+import type { HistogramSample, MetricLabels, MetricSample } from './prometheus.ts';
 
 /** A commit takes one sync: from a fast disk to one that is about to fail. */
 const COMMIT_BOUNDS: readonly Duration[] = [
@@ -130,4 +131,58 @@ export function instrumentLog(
       }
     },
   };
+}
+
+/** Events whose traces are kept, in a few megabytes. Older events, and those from before a restart, have none. */
+const MAX_TRACEPARENTS = 10_000;
+
+/** Kept apart from the event: an event is the client's data and goes to customers, a trace belongs to one request. */
+export class RecentTraceparents implements TraceContexts {
+  readonly #byPosition = new Map<Position, string>();
+
+  set(position: Position, traceparent: string): void {
+    this.#byPosition.set(position, traceparent);
+    if (this.#byPosition.size <= MAX_TRACEPARENTS) return;
+    const [oldest] = this.#byPosition.keys();
+    if (oldest !== undefined) this.#byPosition.delete(oldest);
+  }
+
+  get(position: Position): string | undefined {
+    return this.#byPosition.size === 0 ? undefined : this.#byPosition.get(position);
+  }
+}
+
+const SECONDS = 1000;
+
+/** A histogram of durations. Adding one costs a short scan and two additions. */
+export class Histogram {
+  readonly #bounds: readonly Duration[];
+  /** One more than there are bounds; the last counts durations above all of them. */
+  readonly #counts: Float64Array;
+  #sum = 0;
+
+  /** `bounds` in milliseconds, rising. */
+  constructor(bounds: readonly Duration[]) {
+    this.#bounds = bounds;
+    this.#counts = new Float64Array(bounds.length + 1);
+  }
+
+  add(duration: Duration): void {
+    const bounds = this.#bounds;
+    let place = 0;
+    while (place < bounds.length && duration > bounds[place]!) place++;
+    this.#counts[place]!++;
+    this.#sum += duration;
+  }
+
+  /** In seconds, the unit of Prometheus. */
+  read(labels: MetricLabels): HistogramSample {
+    let count = 0;
+    const buckets = this.#bounds.map((bound, place) => {
+      count += this.#counts[place]!;
+      return { atMost: bound / SECONDS, n: count };
+    });
+    count += this.#counts[this.#bounds.length]!;
+    return { labels, buckets, sum: this.#sum / SECONDS, count };
+  }
 }

@@ -23,10 +23,9 @@ import {
   outcomeOf,
   parseRetryAfter,
   RETRY_DELAYS,
-} from '../../src/delivery/retry-policy.ts';
-import { REQUEST_TIMEOUT } from '../../src/destinations/webhooks/destination.ts';
+} from '../../src/delivery/round.ts';
+import { REQUEST_TIMEOUT, signBody } from '../../src/destinations/webhooks/destination.ts';
 import { RESERVED_HEADERS, webhookSettingsSchema } from '../../src/destinations/webhooks/settings.ts';
-import { signBody } from '../../src/destinations/webhooks/signature.ts';
 import { RETRY_WINDOW } from '../../src/model/delivery.ts';
 import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 import type { FailureReason } from '../../src/ports/http-client.ts';

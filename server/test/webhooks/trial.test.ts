@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { createHttpClient } from '../../src/adapters/http-client/client.ts';
 import { egressRules } from '../../src/adapters/http-client/egress.ts';
 import { systemClock } from '../../src/adapters/system/clock.ts';
-import { sendTestDelivery } from '../../src/delivery/attempt.ts';
+import { sendTestDelivery } from '../../src/delivery/round.ts';
 import { webhooks } from '../../src/destinations/webhooks/destination.ts';
 import type { Destination } from '../../src/model/destination.ts';
 import type { Event } from '../../src/model/event.ts';

@@ -2,9 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { WebhookSettings } from '../../model/destination.ts';
 import type { Event } from '../../model/event.ts';
-import { webhookId } from './destination.ts';
+import { signBody, standardWebhooksHeaders, webhookId } from './destination.ts';
 import { serializePayload } from './payload.ts';
-import { signBody, standardWebhooksHeaders } from './signature.ts';
 
 /**
  * One file of `spec/fixtures/webhook`: a call, the event it becomes, and the exact bytes and signature of its request.

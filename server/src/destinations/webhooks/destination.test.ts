@@ -2,9 +2,8 @@ import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { type Destination, type Endpoint, lanesOf } from '../../model/destination.ts';
 import type { Event } from '../../model/event.ts';
-import { webhooks } from './destination.ts';
+import { signBody, webhooks } from './destination.ts';
 import { serializePayload } from './payload.ts';
-import { signBody } from './signature.ts';
 
 const written = (event: Event) => ({ event, arrivedAt: Date.parse(event.receivedAt) });
 

@@ -1,11 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Event } from '../../model/event.ts';
-import { CALL_TYPES } from '../../model/event.ts';
-import { webhookId } from './destination.ts';
+import { CALL_TYPES, type Event } from '../../model/event.ts';
+import { signBody, webhookId } from './destination.ts';
 import { documentedPayloadFromBytes, messageIdFromBytes } from './fast-path/payload.ts';
 import { serializePayload } from './payload.ts';
-import { signBody } from './signature.ts';
 
 /** Any string JSON can hold, halves of surrogate pairs among them. */
 const text = fc

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { RecentTraceparents } from './traces.ts';
+import { RecentTraceparents } from './registry.ts';
 
 it('the traces of the last ten thousand events are remembered, and no more', () => {
   const traceparents = new RecentTraceparents();

@@ -227,7 +227,7 @@ describe('a first sync', () => {
     for (const state of members) {
       sync.opened(state);
       passed = state.id;
-      told.push(...eventsOf(sync.sync(state, 12, { now: NOW, again: false })));
+      sync.visit(state.id, [{ id: 12, kind: 'new' }]);
       told.push(...eventsOf(sync.notify(state, NOW)));
     }
     expect(valuesOf(told)).toEqual([
@@ -241,12 +241,15 @@ describe('a first sync', () => {
   it('tells a new destination alone what the others know, with another messageId', () => {
     const sync = syncOf([VIPS]);
     const state = told(sync, user(5, 'u1'), { 12: true });
-    const [event] = eventsOf(sync.sync(state, 12, { now: NOW, again: true, only: ['warehouse'] }));
-    expect(event).toMatchObject({
-      messageId: 'aud_12_v3_1.5.2',
-      traits: { vip_users: true },
-      integrations: { All: false, warehouse: true },
-    });
+    sync.visit(5, [{ id: 12, kind: 'destinations', only: ['warehouse'] }]);
+    expect(slice(sync, state, NOW)).toEqual([
+      expect.objectContaining({
+        messageId: 'aud_12_v3_1.5.2',
+        traits: { vip_users: true },
+        integrations: { All: false, warehouse: true },
+      }),
+    ]);
+    expect(slice(sync, state, NOW + 5000)).toEqual([]);
   });
 });
 

@@ -3,10 +3,14 @@ import type { Json } from '../model/json.ts';
 import { type Duration, SECOND, type Time } from '../model/time.ts';
 import type { ProfileId } from '../ports/profile-store.ts';
 import { type Addressee, computationEvent } from './computation-event.ts';
+import type { SyncTarget } from './computation-jobs.ts';
 import { ANONYMOUS, type ComputedValue, type ProfileState } from './profile-state.ts';
 
 /** A change waits so long for others of the same user and computation: at most one event a second. */
 const HOLD: Duration = SECOND;
+
+/** The name of the document that keeps the numbers of members. */
+export const MEMBERS_DOCUMENT = 'members';
 
 /** An event for the outbox; the caller gives it its sequence number. */
 export interface Notification {
@@ -44,10 +48,18 @@ export class MembershipSync {
   /** The holds in the order in which they end. */
   #queue: { readonly profile: ProfileId; readonly due: Time }[] = [];
   #queueHead = 0;
+  /** What a walk does with the profiles of this slice. */
+  readonly #visits = new Map<ProfileId, readonly SyncTarget[]>();
+  #storedMembers: string;
 
   constructor(options: MembershipSyncOptions) {
     this.#options = options;
     for (const [id, n] of Object.entries(options.members ?? {})) this.#members.set(Number(id), n);
+    this.#storedMembers = JSON.stringify(this.members());
+  }
+
+  get lineage(): string {
+    return this.#options.lineage;
   }
 
   configure(computations: readonly Computation[]): void {
@@ -60,6 +72,15 @@ export class MembershipSync {
     return Object.fromEntries(this.#members);
   }
 
+  /** Documents that the slice at work has to store, when all its profiles were passed to `notify`. */
+  documents(): Record<string, Json> {
+    const members = this.members();
+    const text = JSON.stringify(members);
+    if (text === this.#storedMembers) return {};
+    this.#storedMembers = text;
+    return { [MEMBERS_DOCUMENT]: members };
+  }
+
   /** Forgets the number of members of a computation, because its first sync begins and counts anew. */
   recount(computation: number): void {
     this.#members.delete(computation);
@@ -70,13 +91,21 @@ export class MembershipSync {
     this.#count(state, -1);
   }
 
+  /** A walk has come to a profile: `notify` tells at once what these targets say of it. */
+  visit(profile: ProfileId, targets: readonly SyncTarget[]): void {
+    this.#visits.set(profile, targets);
+  }
+
   /**
    * The events that are due, after an evaluation. A change is held for up to a second; `due` names the profile then. The store's
    * timer has to look at the profile too, by `heldUntil`, in case of a crash.
    */
   notify(state: ProfileState, now: Time): Notification[] {
-    this.#count(state, 1);
     const notifications: Notification[] = [];
+    this.#count(state, 1);
+    const targets = this.#visits.get(state.id) ?? NO_TARGETS;
+    this.#visits.delete(state.id);
+    for (const target of targets) notifications.push(...this.#tellTarget(state, target, now));
     for (const [id, computed] of state.computed) {
       const addressee = this.#addresseeOf(state, id);
       if (addressee === undefined || !this.#differs(id, computed) || this.#isHeld(state.id, id, now))
@@ -85,27 +114,6 @@ export class MembershipSync {
     }
     if (this.#holds.has(state.id)) this.#endHolds(state);
     return notifications;
-  }
-
-  /**
-   * Tells at once what a computation says of a profile: the step of a first sync.
-   *
-   * @param again also tells members what destinations have been told before
-   * @param only names of the destinations that get it, if not all
-   */
-  sync(
-    state: ProfileState,
-    computation: number,
-    { now, again, only }: { readonly now: Time; readonly again: boolean; readonly only?: readonly string[] },
-  ): Notification[] {
-    const computed = state.computed.get(computation);
-    const addressee = this.#addresseeOf(state, computation);
-    if (computed === undefined || addressee === undefined) return [];
-    if (this.#differs(computation, computed))
-      return [this.#tell(state, computation, { addressee, value: computed.value, now })];
-    if (!again || !isMember(this.#computations.get(computation)!, computed.value)) return [];
-    const terms = { addressee, value: computed.value, now, ...(only === undefined ? {} : { only }) };
-    return [this.#tell(state, computation, terms)];
   }
 
   /**
@@ -160,6 +168,17 @@ export class MembershipSync {
   /** A profile is gone: its changes do not wait any more. */
   forget(profile: ProfileId): void {
     this.#holds.delete(profile);
+  }
+
+  /** The step of a first sync: a change is told at once, and to whom it matters also what was told before. */
+  #tellTarget(state: ProfileState, { id, kind, only }: SyncTarget, now: Time): Notification[] {
+    const computed = state.computed.get(id);
+    const addressee = this.#addresseeOf(state, id);
+    if (computed === undefined || addressee === undefined) return [];
+    const { value } = computed;
+    if (this.#differs(id, computed)) return [this.#tell(state, id, { addressee, value, now })];
+    if (kind === 'edited' || !isMember(this.#computations.get(id)!, value)) return [];
+    return [this.#tell(state, id, { addressee, value, now, ...(only === undefined ? {} : { only }) })];
   }
 
   /** True when the change has to wait. It begins to wait when it is new. */
@@ -230,6 +249,8 @@ export class MembershipSync {
     }
   }
 }
+
+const NO_TARGETS: readonly SyncTarget[] = [];
 
 /** Who hears of a profile: its user, or the anonymous id that it had first where anonymous profiles are members. */
 export function addresseeOf(

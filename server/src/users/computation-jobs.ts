@@ -1,0 +1,237 @@
+import type { Computation } from '../model/definition.ts';
+import type { Position } from '../model/event.ts';
+import type { Time } from '../model/time.ts';
+import type { ProfileId } from '../ports/profile-store.ts';
+
+/**
+ * The computations in force, and the work that new and changed ones wait for. It is stored as a document with every slice that
+ * changes it, so a restart goes on where the last process was.
+ *
+ * A new definition waits for two passes. First the stored events that the live slices have passed are added to its slots: a slot
+ * is born at a position, live slices add the events from there on and the job those before. Until then a changed computation goes
+ * on as it was. Then the definition comes into force, and a walk over all profiles evaluates it and tells its destinations.
+ */
+export interface ComputationRecord {
+  /** Computations whose values profiles have. */
+  readonly active: readonly Computation[];
+  /** The first one runs, the others wait. */
+  readonly jobs: readonly ComputationJob[];
+  /** Numbers of slots by key. A number is never used again. */
+  readonly slots: Readonly<Record<string, number>>;
+  readonly nextSlot: number;
+  /** When the oldest event arrived that could count, by id of the computation. */
+  readonly eventsSince: Readonly<Record<string, Time>>;
+}
+
+export interface ComputationJob {
+  readonly targets: readonly SyncTarget[];
+  /** Definitions that come into force when the stored events are added. Empty from then on. */
+  readonly preparing: readonly Computation[];
+  /** Slots that get the stored events. */
+  readonly slots: readonly number[];
+  /** Stored events from `from` to `born`, without that, are added by the job; `next` is how far it has come. */
+  readonly from: Position;
+  readonly born: Position;
+  readonly next: Position;
+  /** The walk waits until live slices have come so far, so that nobody is told what was true once. */
+  readonly liveTo: Position;
+  /** Profiles up to this one are walked; −1 before the walk. */
+  readonly walkedTo: ProfileId;
+}
+
+/** What a walk does for one computation. */
+export interface SyncTarget {
+  readonly id: number;
+  /**
+   * `new`, `enabled`: every member is told, and nobody before the walk has come to them. `edited`: those whose membership differs
+   * from what was told. `destinations`: every member is told once more, to the new destinations alone.
+   */
+  readonly kind: 'new' | 'enabled' | 'edited' | 'destinations';
+  /** Names of the new destinations. */
+  readonly only?: readonly string[];
+}
+
+export const NO_COMPUTATIONS: ComputationRecord = {
+  active: [],
+  jobs: [],
+  slots: {},
+  nextSlot: 1,
+  eventsSince: {},
+};
+
+const NOT_WALKED: ProfileId = -1;
+
+export interface PlanTerms {
+  /** The next position that live slices apply. */
+  readonly position: Position;
+  /** The oldest stored position, and the one behind the newest. */
+  readonly bounds: { readonly first: Position; readonly end: Position };
+  /** When the event at `first` arrived; absent when there is none. */
+  readonly oldestAt?: Time;
+  /** Keys of the slots of a definition. */
+  readonly slotKeysOf: (computation: Computation) => readonly string[];
+}
+
+/** The record after the definitions were set to these. Pure. */
+export function planComputations(
+  record: ComputationRecord,
+  wanted: readonly Computation[],
+  terms: PlanTerms,
+): ComputationRecord {
+  const byId = new Map(wanted.map((one) => [one.id, one]));
+  const targets: SyncTarget[] = [];
+  const preparing: Computation[] = [];
+  const waiting = record.jobs.map((job) => withoutChanged(job, byId));
+  const active: Computation[] = [];
+  for (const old of record.active) {
+    const now = byId.get(old.id);
+    if (now === undefined) continue;
+    active.push(isSameDefinition(old, now) ? now : ({ ...now, ...definitionOf(old) } as Computation));
+    const target = targetOf(old, now);
+    if (target === undefined || isPrepared(waiting, now)) continue;
+    targets.push(target);
+    if (!isSameDefinition(old, now)) preparing.push(now);
+  }
+  for (const now of wanted) {
+    if (active.some(({ id }) => id === now.id) || isPrepared(waiting, now)) continue;
+    targets.push({ id: now.id, kind: 'new' });
+    preparing.push(now);
+  }
+  return withSlots({ ...record, active, jobs: waiting }, { targets, preparing }, terms);
+}
+
+/** Gives numbers to new slots, forgets those that no definition has, and adds the job. */
+function withSlots(
+  record: ComputationRecord,
+  { targets, preparing }: Pick<ComputationJob, 'targets' | 'preparing'>,
+  { position, bounds, oldestAt, slotKeysOf }: PlanTerms,
+): ComputationRecord {
+  const inUse = [...record.active, ...record.jobs.flatMap((job) => job.preparing), ...preparing];
+  const keys = new Set(inUse.flatMap(slotKeysOf));
+  const slots = Object.fromEntries(Object.entries(record.slots).filter(([key]) => keys.has(key)));
+  let { nextSlot } = record;
+  const fresh: number[] = [];
+  for (const key of keys) {
+    if (slots[key] !== undefined) continue;
+    fresh.push(nextSlot);
+    slots[key] = nextSlot++;
+  }
+  const used = new Set(Object.values(slots));
+  const jobs = record.jobs
+    .map((job) => ({ ...job, slots: job.slots.filter((slot) => used.has(slot)) }))
+    .filter((job) => job.targets.length > 0 || job.slots.length > 0);
+  if (targets.length > 0) {
+    const born = fresh.length === 0 ? bounds.first : Math.max(position, bounds.first);
+    const passes = { from: bounds.first, born, next: bounds.first, liveTo: bounds.end, walkedTo: NOT_WALKED };
+    jobs.push({ targets, preparing, slots: fresh, ...passes });
+  }
+  const eventsSince: Record<string, Time> = {};
+  for (const { id } of inUse) {
+    const since = preparing.some((one) => one.id === id) ? oldestAt : record.eventsSince[id];
+    if (since !== undefined) eventsSince[id] = since;
+  }
+  return { active: record.active, jobs, slots, nextSlot, eventsSince };
+}
+
+/** The job without computations that are gone or have another definition now. */
+function withoutChanged(job: ComputationJob, wanted: ReadonlyMap<number, Computation>): ComputationJob {
+  const preparing = job.preparing.flatMap((one) => {
+    const now = wanted.get(one.id);
+    return now !== undefined && isSameDefinition(one, now) ? [now] : [];
+  });
+  const dropped = job.preparing.filter(({ id }) => !preparing.some((one) => one.id === id));
+  const targets = job.targets.filter(({ id }) => wanted.has(id) && !dropped.some((one) => one.id === id));
+  return { ...job, preparing, targets };
+}
+
+/** What has to be done for a computation that is in force already; undefined when nothing has. */
+function targetOf(old: Computation, now: Computation): SyncTarget | undefined {
+  const { id } = now;
+  if (now.enabled && !old.enabled) return { id, kind: 'enabled' };
+  if (!isSameDefinition(old, now)) return { id, kind: 'edited' };
+  const only = now.destinations.filter((name) => !old.destinations.includes(name));
+  return only.length === 0 ? undefined : { id, kind: 'destinations', only };
+}
+
+function isPrepared(jobs: readonly ComputationJob[], now: Computation): boolean {
+  return jobs.some((job) => job.preparing.some(({ id }) => id === now.id));
+}
+
+/** The parts of a computation that decide its values. */
+function definitionOf(computation: Computation): Partial<Computation> {
+  const { definition, text } = computation;
+  if (computation.kind === 'trait') return { definition, text } as Partial<Computation>;
+  const { includeAnonymous } = computation;
+  return { definition, text, includeAnonymous } as Partial<Computation>;
+}
+
+function isSameDefinition(a: Computation, b: Computation): boolean {
+  return canonical({ ...definitionOf(a), text: '' }) === canonical({ ...definitionOf(b), text: '' });
+}
+
+/** JSON with sorted keys: a definition that was written in another order is the same. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, inner: unknown) =>
+    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  );
+}
+
+/** What the job at the front has to do next; undefined when there is no job, or it has to wait for live slices. */
+export function nextPass(record: ComputationRecord, live: Position): 'events' | 'walk' | undefined {
+  const job = record.jobs[0];
+  if (job === undefined) return undefined;
+  if (hasEventsLeft(job)) return 'events';
+  return job.walkedTo >= 0 || live >= job.liveTo ? 'walk' : undefined;
+}
+
+function hasEventsLeft({ slots, next, born }: ComputationJob): boolean {
+  return slots.length > 0 && next < born;
+}
+
+/** The job at the front has added the stored events below a position. */
+export function afterEvents(record: ComputationRecord, next: Position): ComputationRecord {
+  const [job, ...others] = record.jobs;
+  return { ...record, jobs: [{ ...job!, next }, ...others] };
+}
+
+/** The definitions of the job at the front come into force, and its walk begins. */
+export function startWalk(record: ComputationRecord): ComputationRecord {
+  const [job, ...others] = record.jobs;
+  const { preparing } = job!;
+  const active = [...record.active.filter(({ id }) => !preparing.some((one) => one.id === id)), ...preparing];
+  return { ...record, active, jobs: [{ ...job!, preparing: [], walkedTo: 0 }, ...others] };
+}
+
+/** The walk has come to a profile; undefined: to the last one, so the job is done. */
+export function afterWalk(record: ComputationRecord, profile: ProfileId | undefined): ComputationRecord {
+  const [job, ...others] = record.jobs;
+  return { ...record, jobs: profile === undefined ? others : [{ ...job!, walkedTo: profile }, ...others] };
+}
+
+/** Whether destinations are told what a computation in force says of a profile. */
+export function isSynced({ jobs }: ComputationRecord, id: number, profile: ProfileId): boolean {
+  for (const job of jobs) {
+    const target = job.targets.find((one) => one.id === id);
+    if (target === undefined || target.kind === 'destinations') continue;
+    const isWalking = job.walkedTo !== NOT_WALKED;
+    if (isWalking ? profile > job.walkedTo : target.kind !== 'edited') return false;
+  }
+  return true;
+}
+
+/** How far the work for a computation is: a share of the stored events and then of the profiles; undefined when there is none. */
+export function progressOf(
+  { jobs }: ComputationRecord,
+  id: number,
+  profiles: number,
+): { readonly state: 'preparing' | 'computing'; readonly progress: number } | undefined {
+  const nth = jobs.findIndex(({ targets }) => targets.some((one) => one.id === id));
+  if (nth < 0) return undefined;
+  const { from, next, born, slots, walkedTo } = jobs[nth]!;
+  if (nth > 0) return { state: 'preparing', progress: 0 };
+  const added = slots.length === 0 || born <= from ? 1 : (next - from) / (born - from);
+  const walked = walkedTo < 0 ? 0 : Math.min(1, walkedTo / Math.max(1, profiles));
+  return { state: 'computing', progress: Math.min(0.99, added / 2 + walked / 2) };
+}

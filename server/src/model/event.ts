@@ -8,7 +8,7 @@ import type { Json, JsonObject } from './json.ts';
  */
 export interface Event {
   readonly messageId: string;
-  readonly type: CallType;
+  readonly type: EventType;
   /** `server`, `browser` or `mobile`, or another channel that the client named. */
   readonly channel: string;
   readonly userId?: string;
@@ -47,6 +47,12 @@ export type Position = number;
 export const CALL_TYPES = ['identify', 'track', 'page', 'screen', 'group', 'alias'] as const;
 
 export type CallType = (typeof CALL_TYPES)[number];
+
+/**
+ * A call, or a delete notification, which no client can send: it tells receivers that a user was deleted.
+ * spec/specification.md, "Delete notification".
+ */
+export type EventType = CallType | 'delete';
 
 /** The one-letter paths of browsers and mobile clients: `/v1/t` is `/v1/track`. spec/specification.md, "Paths". */
 export const SHORT_FORMS: Readonly<Record<string, CallType>> = {

@@ -10,7 +10,15 @@ export const REGULATION_TYPES = [
 
 export type RegulationType = (typeof REGULATION_TYPES)[number];
 
-export type RegulationStatus = 'INITIALIZED' | 'RUNNING' | 'FINISHED' | 'PARTIAL_SUCCESS' | 'FAILED';
+export const REGULATION_STATUSES = [
+  'INITIALIZED',
+  'RUNNING',
+  'FINISHED',
+  'PARTIAL_SUCCESS',
+  'FAILED',
+] as const;
+
+export type RegulationStatus = (typeof REGULATION_STATUSES)[number];
 
 /** A request to delete or to suppress users, and its receipt. It never contains the ids of deleted users. */
 export interface Regulation {
@@ -24,8 +32,12 @@ export interface Regulation {
   /** Number of user ids. */
   readonly subjects: number;
   readonly erased: ErasedCounts;
+  /** Number of profiles that were erased; absent while no profiles are kept. */
+  readonly profiles?: number;
   /** One entry per source, destination and endpoint that is notified. */
   readonly streamStatus: readonly NotificationStatus[];
+  /** Why it failed, with what to do. */
+  readonly reason?: string;
 }
 
 /** How much was erased. */
@@ -39,6 +51,7 @@ export interface ErasedCounts {
 export interface NotificationStatus {
   readonly source: string;
   readonly destination: string;
+  /** The URL, masked. */
   readonly endpoint: string;
   readonly status: RegulationStatus;
   /** Numbers of notifications. */
@@ -46,6 +59,45 @@ export interface NotificationStatus {
   readonly confirmed: number;
   /** When the last of them was confirmed. */
   readonly confirmedAt?: Time;
-  /** Status and body of the last answer, without user ids. */
-  readonly answer?: { readonly status?: number; readonly body?: string };
+  /** Status and body of the last answer, without user ids, or why there was none. The body of an accepted request is not kept. */
+  readonly answer?: { readonly status?: number; readonly reason?: string; readonly body?: string };
+}
+
+export function isDeleting(type: RegulationType): boolean {
+  return type === 'SUPPRESS_WITH_DELETE' || type === 'DELETE_ONLY';
+}
+
+export function isSuppressing(type: RegulationType): boolean {
+  return type === 'SUPPRESS_WITH_DELETE' || type === 'SUPPRESS_ONLY';
+}
+
+/**
+ * The steps of a regulation, each durable and repeatable.
+ *
+ * ```
+ *   survey ─▶ erase ─▶ notify ─▶ await ─▶ finish ─▶ clean ─▶ done
+ *      └──────────────────────────────────────────────▲
+ *        a suppression alone; an UNSUPPRESS is done at once
+ * ```
+ */
+export type RegulationStep = 'survey' | 'erase' | 'notify' | 'await' | 'finish' | 'clean' | 'done';
+
+/** One user of a regulation with everything that the survey has found. Kept until the regulation is done. */
+export interface RegulationSubject {
+  readonly userId: string;
+  /** Further userIds of the same user, which were merged into this one. */
+  readonly formerUserIds: readonly string[];
+  /** Those that belong to this user alone. */
+  readonly anonymousIds: readonly string[];
+  /** Ids of the sources that saw any of these ids. */
+  readonly sources: readonly number[];
+}
+
+/** A suppressed user. */
+export interface Suppression {
+  /** Absent where only the keyed hash is kept. */
+  readonly userId?: string;
+  readonly since: Time;
+  /** The regulation that did it. */
+  readonly regulation: string;
 }

@@ -1,4 +1,5 @@
 import type { Position } from '../model/event.ts';
+import type { ErasedCounts } from '../model/regulation.ts';
 import type { JsonLine, SerializedEvent } from '../model/serialized-event.ts';
 import type { Duration, Monotonic } from '../model/time.ts';
 import type { ClockMark } from './clock.ts';
@@ -37,17 +38,27 @@ export interface EventLog {
   damaged(positions: readonly Position[]): Promise<readonly Position[]>;
 
   /**
-   * Finds events by messageId, by user, or by a range of monotonic time of arrival, the newest first. Exact over everything
+   * Finds events by messageId, by user, by anonymousId, or by a range of monotonic time of arrival, the newest first. Exact over everything
    * stored, except for `like`. Finds a damaged event by its ids if their hashes are whole. A page may be partial: go on with
    * `below: next` until `next` is absent. With `oldestFirst` the next page begins at `next`, that position included.
    */
   find(query: LogQuery, below?: Position): Promise<PositionPage>;
 
   /**
-   * Erases the events of a user. Each becomes a gap, its pending deliveries count as `erased`, and its bytes are gone from the
-   * files when this resolves. Other events keep their positions. Resolves to the number of events.
+   * Erases the events of users, but for delete notifications, which their regulation erases. Each event becomes a gap; its pending
+   * deliveries and its dead letters count as `erased`, and the answers of endpoints to it are dropped. Other events keep their
+   * positions. Works in slices, each a commit. The bytes may be in the files until `Regulations.scrub`.
    */
-  erase(userId: string): Promise<number>;
+  erase(erasure: Erasure): Promise<ErasedCounts>;
+
+  /** Erases the events at these positions in the same way, whatever they are. */
+  eraseAt(positions: readonly Position[]): Promise<ErasedCounts>;
+
+  /**
+   * Finds those of some ids that other users have used too: a stored event has the id as its anonymousId or previousId, and a
+   * userId that is none of `owners`. Works in slices: go on from the position `next` until it is absent.
+   */
+  sharedIds(query: SharedIdsQuery, from: Position): Promise<SharedIds>;
 
   /**
    * Does one slice of maintenance, for about `budget` milliseconds: merges small chunks, writes the key index to disk, drops
@@ -76,9 +87,35 @@ export interface RangeSize {
   readonly next?: Position;
 }
 
+/** Whose events are erased. */
+export interface Erasure {
+  readonly userIds: readonly string[];
+  /** Ids whose events without a userId are erased. */
+  readonly anonymousIds?: readonly string[];
+  /** Only events below this position. */
+  readonly below?: Position;
+  /** The regulation whose receipt counts what is erased, in the same commits. */
+  readonly regulation?: string;
+  /** Called after each commit with the positions of events that are gone, so that none is sent from memory. */
+  readonly onErased?: ((positions: readonly Position[]) => void) | undefined;
+}
+
+export interface SharedIdsQuery {
+  readonly ids: readonly string[];
+  /** UserIds. */
+  readonly owners: readonly string[];
+}
+
+export interface SharedIds {
+  readonly shared: readonly string[];
+  readonly next?: Position;
+}
+
 export type LogQuery =
   | { readonly messageId: string }
   | { readonly userId: string }
+  /** Events with this anonymousId and without a userId. */
+  | { readonly anonymousId: string }
   /** From `from` (inclusive) to `to` (exclusive), by the time of arrival. */
   | {
       readonly from: Monotonic;
@@ -129,6 +166,8 @@ export interface Retention {
 export interface LogSize {
   /** Positions in the log, gaps included. */
   readonly events: number;
+  /** The position of the next event. */
+  readonly end: Position;
   /** Bytes of the file. */
   readonly bytes: number;
   /** When the oldest event arrived; absent when there is none. */

@@ -6,6 +6,7 @@ import type {
   EndpointHealthStore,
 } from './delivery-queue.ts';
 import type { Damage, EventLog } from './event-log.ts';
+import type { Regulations } from './regulations.ts';
 import type { SettingsStore } from './settings-store.ts';
 
 /** The ports that share one commit. One adapter opens and implements all of them. */
@@ -16,6 +17,7 @@ export interface Store {
   readonly history: DeliveryHistories;
   readonly deadLetters: DeadLetterQueue;
   readonly endpointHealth: EndpointHealthStore;
+  readonly regulations: Regulations;
 
   /** The clocks when the store was last written; absent when it never was. */
   readonly lastClockMark?: ClockMark;

@@ -68,7 +68,7 @@ function makeReplayFilter(
   return (stored) => {
     const from = byId.get(stored.source);
     if (from === undefined) return false;
-    return (types === undefined || types.includes(stored.event.type)) && isRouted(stored.event, from);
+    return isWanted(stored.event, types) && isRouted(stored.event, from);
   };
 }
 
@@ -78,8 +78,12 @@ function isFromSource(
   sources: readonly Pick<Source, 'id' | 'name'>[],
 ): ReplayFilter {
   const ids = sources.filter((one) => one.name === name).map(({ id }) => id);
-  return ({ source, event }) =>
-    (name === undefined || ids.includes(source)) && (types === undefined || types.includes(event.type));
+  return ({ source, event }) => (name === undefined || ids.includes(source)) && isWanted(event, types);
+}
+
+/** Delete notifications belong to their regulation and are not sent again. */
+function isWanted({ type }: Event, types: ReplayRequest['types']): boolean {
+  return type !== 'delete' && (types === undefined || types.includes(type));
 }
 
 /** A redelivery of delivered events needs only events that the destination has. */

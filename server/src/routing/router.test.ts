@@ -60,6 +60,19 @@ describe('a router', () => {
   const plan = (destinations: readonly Destination[], of: Event) =>
     new Router(destinations, { webhooks: 'Webhooks' }).plan(of, website);
 
+  it('sends a delete notification past filters and integrations, and not to a disabled destination', () => {
+    const settings = {
+      endpoints: [],
+      format: 'documented',
+      success: 'any',
+      filter: { types: ['page'] },
+    } as const;
+    const [filtered, disabled] = [destination('crm', { settings }), destination('other', { enabled: false })];
+    const { owed, skipped } = plan([filtered, disabled], { ...event({ All: false }), type: 'delete' });
+    expect(owed).toEqual([filtered]);
+    expect(skipped).toEqual([{ destination: disabled, reason: 'destination_disabled' }]);
+  });
+
   it('sends an event to every enabled destination of its source', () => {
     const crm = destination('crm');
     const lake = destination('lake', { sources: ['app', 'website'] });

@@ -64,7 +64,12 @@ export class Router {
     return this.#common.get(name);
   }
 
+  /**
+   * A delete notification goes to every enabled destination of its source, whatever the filters and integrations objects say: they
+   * select events, and a receiver that has data must hear that it is to be deleted.
+   */
   plan(event: Event, source: Source): Plan {
+    if (event.type === 'delete') return this.#planOf(source.name, {}, () => true);
     return this.#planOf(source.name, integrationsOf(event), (route) => route.passes(event));
   }
 
@@ -133,7 +138,7 @@ function compileFilter(filter: EventFilter | undefined): (event: Event) => boole
   const exact = new Set(events?.filter((name) => !name.endsWith('*')));
   const beginnings = (events ?? []).filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1));
   return ({ type, event: name = '' }) => {
-    if (types !== undefined && !types.includes(type)) return false;
+    if (types !== undefined && (type === 'delete' || !types.includes(type))) return false;
     // Only track calls have such a name. A filter of names lets other calls pass.
     if (events === undefined || type !== 'track') return true;
     return exact.has(name) || beginnings.some((beginning) => name.startsWith(beginning));

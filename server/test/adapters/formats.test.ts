@@ -66,6 +66,7 @@ async function fill(store: Store): Promise<void> {
   const slice = { origin: 'r1', destinations: [WAREHOUSE], positions, from: 0, to: 7, now: START };
   await store.queue.enqueue(slice);
   await store.endpointHealth.save(HEALTH);
+  await store.regulations.create(REGULATION);
 }
 
 /** In files of format 4 and later. */
@@ -75,6 +76,15 @@ const HEALTH = [
     endpoints: [{ url: 'https://crm.example/in', attempts: { accepted: 7 }, history: [] }],
   },
 ];
+
+/** In files of format 5 and later. */
+const REGULATION = {
+  id: 'reg-1',
+  type: 'SUPPRESS_ONLY',
+  createdAt: START,
+  by: 'admin',
+  userIds: ['suppressed'],
+} as const;
 
 async function expectEverything(store: Store): Promise<void> {
   const { sources, destinations } = await store.settings.load();
@@ -122,6 +132,9 @@ describe('a data folder of', () => {
       const store = await openSqliteStore({ folder });
       await expectEverything(store);
       expect(await store.endpointHealth.load()).toEqual(Number.parseInt(file, 10) >= 4 ? HEALTH : []);
+      const regulated = Number.parseInt(file, 10) >= 5 ? { userId: 'suppressed' } : undefined;
+      if (regulated === undefined) expect(await store.regulations.open()).toEqual([]);
+      else expect(await store.regulations.suppression('suppressed')).toMatchObject(regulated);
       await store.stop();
     } finally {
       rmSync(folder, { recursive: true });

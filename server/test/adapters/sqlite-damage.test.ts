@@ -20,7 +20,7 @@ import {
 } from '../conformance/batches.ts';
 import { expectBalanced, START } from '../conformance/harness.ts';
 import { ALL, claim, delivered, idsOf, MUCH_LATER, retried, settle } from '../conformance/holdings.ts';
-import { FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
+import { erase, FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
 
 /** Damaged bytes of the file are found, contained, and never taken for what was stored. */
 describe('a damaged store', () => {
@@ -137,7 +137,7 @@ describe('a damaged store', () => {
   it('erases what it cannot read when a user of it is erased', async () => {
     await threeChunks();
     await behindItsBack((database) => flipBlob(database, 'chunk', 'body', 'first = 40'));
-    expect(await store.log.erase('u1')).toBe(80);
+    expect(await erase(store, 'u1')).toBe(80);
     await behindItsBack((database) => {
       const row = database.prepare('select body from chunk where first = 40').get() as { body: Uint8Array };
       expect(Buffer.from(row.body).toString().trim()).toBe('');

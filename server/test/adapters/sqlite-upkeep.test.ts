@@ -7,6 +7,7 @@ import type { Position } from '../../src/model/event.ts';
 import { balanceOf } from '../../src/model/ledger.ts';
 import { DAY, HOUR, MINUTE } from '../../src/model/time.ts';
 import type { LogQuery, NewEvent } from '../../src/ports/event-log.ts';
+import { erase } from '../conformance/upkeep.ts';
 
 const START = Date.UTC(2026, 0, 1, 12);
 const RETENTION = { events: 7 * DAY, deadLetters: 30 * DAY };
@@ -236,13 +237,14 @@ describe('upkeep of the SQLite store', () => {
     const held = (() => bytesIn(folder, secret))();
     expect(held).toBeGreaterThan(0);
 
-    expect(await store.log.erase(secret)).toBe(33);
+    expect(await erase(store, secret)).toBe(33);
+    await store.regulations.scrub();
     expect(bytesIn(folder, secret)).toBe(0);
     expect(await find({ userId: secret })).toEqual([]);
     const { destinations } = await store.queue.ledger();
     expect(destinations.get(CRM)).toMatchObject({ owed: 330, erased: 33, pending: 297 });
     expect((await find({ userId: 'user-7' })).length).toBe(1);
-    expect(await store.log.erase(secret)).toBe(0);
+    expect(await erase(store, secret)).toBe(0);
   });
 
   /** Text that does not compress, for measuring space. */

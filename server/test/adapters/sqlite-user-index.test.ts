@@ -8,7 +8,7 @@ import type { Position } from '../../src/model/event.ts';
 import { DAY, HOUR } from '../../src/model/time.ts';
 import { batch, positionsOf } from '../conformance/batches.ts';
 import { START } from '../conformance/harness.ts';
-import { FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
+import { erase, FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
 
 const BATCH = 500;
 /** The last 64 batches are left as they are; the batches before them make four blocks. */
@@ -81,7 +81,7 @@ describe('a user in a long log of the SQLite store', () => {
     await store.abandon();
     store = await openSqliteStore({ folder });
     await expectFound();
-    expect(await store.log.erase('bursts')).toBe(expected.get('bursts')!.length);
+    expect(await erase(store, 'bursts')).toBe(expected.get('bursts')!.length);
     expected.delete('bursts');
     await expectFound();
 

@@ -22,11 +22,12 @@ export const WAREHOUSE = 2;
 /** A canonical event with this messageId, by default of the user `u1`; `fields` are added to it. */
 export function event(messageId: string, source = SITE, fields: JsonObject = {}): NewEvent {
   const receivedAt = new Date(START).toISOString();
+  // In the order of every event: an adapter may look for the ids where they stand.
   const canonical: Event = {
     messageId,
     type: 'track',
     channel: 'server',
-    userId: 'u1',
+    ...pick({ userId: 'u1', ...fields }, ['userId', 'anonymousId', 'previousId']),
     event: 'Order Placed',
     properties: { total: 9.5 },
     context: {},
@@ -37,6 +38,10 @@ export function event(messageId: string, source = SITE, fields: JsonObject = {})
   };
   const { userId } = canonical;
   return { source, messageId, ...(userId === undefined ? {} : { userId }), json: JSON.stringify(canonical) };
+}
+
+function pick(fields: JsonObject, names: readonly string[]): JsonObject {
+  return Object.fromEntries(names.filter((name) => name in fields).map((name) => [name, fields[name]!]));
 }
 
 /** Events `<prefix>0`, `<prefix>1`, … */

@@ -33,7 +33,7 @@ import {
   retried,
   settle,
 } from './holdings.ts';
-import { eventsOf, FOR_EVER, findAll, keepUp, write, writeSingly } from './upkeep.ts';
+import { erase, eventsOf, FOR_EVER, findAll, keepUp, write, writeSingly } from './upkeep.ts';
 
 /** ports/event-log.ts: `erase`. That the bytes are gone is a matter of each adapter's own tests. */
 export function eraseConformance(subject: Subject): void {
@@ -60,13 +60,13 @@ const isGone = (one: NewEvent | undefined) => one?.userId === GONE;
 function makesGaps(subject: Subject): void {
   it('makes gaps of the events of a user in batches of any size, and leaves all others where they are', async () => {
     const [website] = await twoSources(subject.store);
-    expect(await subject.store.log.erase(GONE)).toBe(0);
+    expect(await erase(subject.store, GONE)).toBe(0);
     const of = [1, 2, 9, 300, 2500].flatMap((size) => [byTurns(size, `s${size}-`)]);
     const positions = (await Promise.all(of.map((one) => write(subject.store, one)))).flat();
     const all = of.flat();
     const size = await subject.store.log.size();
-    expect(await subject.store.log.erase('gon')).toBe(0);
-    expect(await subject.store.log.erase(GONE)).toBe(all.filter(isGone).length);
+    expect(await erase(subject.store, 'gon')).toBe(0);
+    expect(await erase(subject.store, GONE)).toBe(all.filter(isGone).length);
 
     const look = async () => {
       const left = all.map((one) => (isGone(one) ? undefined : one.messageId));
@@ -83,7 +83,7 @@ function makesGaps(subject: Subject): void {
     await look();
     await subject.restart();
     await look();
-    expect(await subject.store.log.erase(GONE)).toBe(0);
+    expect(await erase(subject.store, GONE)).toBe(0);
     const [next] = await write(subject.store, [event('next', website)]);
     expect(next).toBeGreaterThan(positions.at(-1)!);
   });
@@ -93,7 +93,7 @@ function makesGaps(subject: Subject): void {
     const positions = [...(await writeSingly(subject.store, of.slice(0, 90)))];
     await keepUp(subject.store, START + HOUR, FOR_EVER);
     positions.push(...(await writeSingly(subject.store, of.slice(90), START + 2 * HOUR)));
-    expect(await subject.store.log.erase(GONE)).toBe(50);
+    expect(await erase(subject.store, GONE)).toBe(50);
     await writeSingly(subject.store, events(70, 'later'), START + 3 * HOUR);
     await keepUp(subject.store, START + DAY, FOR_EVER);
     await subject.restart();
@@ -129,7 +129,7 @@ async function oweEverything(store: Store): Promise<Holding[]> {
 function takesOut(subject: Subject): void {
   it('takes what is owed of them out of every set, held, parked or waiting, and counts it', async () => {
     const holdings = await oweEverything(subject.store);
-    expect(await subject.store.log.erase(GONE)).toBe(13);
+    expect(await erase(subject.store, GONE)).toBe(13);
     await expectLane(subject.store, 6, 6 + 3 + 6);
     expect(await countsOfDestination(subject.store, CRM)).toMatchObject({
       owed: 34,
@@ -164,7 +164,7 @@ function takesOut(subject: Subject): void {
 
   it('leaves it so after a crash', async () => {
     await oweEverything(subject.store);
-    await subject.store.log.erase(GONE);
+    await erase(subject.store, GONE);
     expect(await subject.restart()).toBe(6);
     await expectLane(subject.store, 0, 21);
     expect(await countsOfDestination(subject.store, CRM)).toMatchObject({
@@ -180,7 +180,7 @@ function takesOut(subject: Subject): void {
   it('takes out what a process held that is gone, before it is adopted', async () => {
     await oweEverything(subject.store);
     await subject.crash();
-    expect(await subject.store.log.erase(GONE)).toBe(13);
+    expect(await erase(subject.store, GONE)).toBe(13);
     expect(await countsOfDestination(subject.store, CRM)).toMatchObject({ pending: 21, erased: 13 });
     expect(await subject.store.queue.recoverOrphans()).toBe(6);
   });
@@ -188,25 +188,27 @@ function takesOut(subject: Subject): void {
   it('takes out what was claimed, and a retry that comes too late brings nothing back', async () => {
     await subject.store.log.append(owedBatch(byTurns(30), 'parked'));
     const claimed = await claim(subject.store, START, 20);
-    expect(await subject.store.log.erase(GONE)).toBe(10);
+    expect(await erase(subject.store, GONE)).toBe(10);
     await expectLane(subject.store, 13, 7);
     const late = claimed.map((one) => retried(one, START + MINUTE));
     expect(await subject.store.queue.settle(late)).toEqual({ ignored: 7 });
     expect(await idsOf(subject.store, await claim(subject.store, MUCH_LATER))).toHaveLength(20);
   });
 
-  it('counts nothing erased that was delivered or dead before, and dead letters lose their event', async () => {
+  it('counts nothing erased that was delivered before, and erases dead letters with their event', async () => {
     const one = owedBatch(byTurns(9), 'held');
     const answer = await subject.store.log.append(one);
     const results = heldFrom(one, answer).map((holding, n) =>
       n % 2 === 0 ? delivered(holding) : dead(holding),
     );
     await settle(subject.store, results);
-    expect(await subject.store.log.erase(GONE)).toBe(3);
-    const counts = { owed: 9, delivered: 5, dead: { status_400: 4 }, erased: 0, pending: 0 };
+    expect(await erase(subject.store, GONE)).toBe(3);
+    const counts = { owed: 9, delivered: 5, dead: { status_400: 2 }, erased: 2, pending: 0 };
     expect(await countsOfDestination(subject.store, CRM)).toMatchObject(counts);
     const read = await idsAt(subject.store, positionsOf(answer));
     expect(read).toEqual(one.events.map((each) => (isGone(each) ? undefined : each.messageId)));
+    const { letters } = await subject.store.deadLetters.list({ destinations: [CRM] }, 9);
+    expect(letters).toHaveLength(2);
   });
 
   it('erases 2,500 events of one user among as many others while everything else goes on', async () => {
@@ -215,7 +217,7 @@ function takesOut(subject: Subject): void {
     const holdings = heldFrom(first, await log.append(first));
     await log.append(owedBatch(eventsOf(GONE, 2500), 'parked'));
     const [erased, settled, , claimed, busy] = await Promise.all([
-      log.erase(GONE),
+      erase({ log }, GONE),
       backlog.settle(holdings.map(delivered)),
       log.append(owedBatch(eventsOf('b', 1250), 'parked')),
       backlog.claim(CRM, 1000, START),
@@ -244,12 +246,12 @@ function forgets(subject: Subject): void {
     const again = async (at: number) =>
       duplicatesOf(await subject.store.log.append(batch(byTurns(6), { receivedAt: at })));
     const first = await write(subject.store, byTurns(6));
-    await subject.store.log.erase(GONE);
+    await erase(subject.store, GONE);
     expect(await again(START + 1)).toEqual([0, 2, 3, 5]);
     expect(await again(START + 2)).toEqual([0, 1, 2, 3, 4, 5]);
     const found = await findAll(subject.store, { userId: GONE });
     expect(Math.min(...found)).toBeGreaterThan(first.at(-1)!);
-    expect(await subject.store.log.erase(GONE)).toBe(2);
+    expect(await erase(subject.store, GONE)).toBe(2);
     await subject.restart();
     expect(await again(START + 3)).toEqual([0, 2, 3, 5]);
   });
@@ -257,7 +259,7 @@ function forgets(subject: Subject): void {
   it('gives a batch the same answer after some of its events were erased, after a crash too', async () => {
     const one = owedBatch(byTurns(6), 'parked');
     const { positions } = await subject.store.log.append(one);
-    await subject.store.log.erase(GONE);
+    await erase(subject.store, GONE);
     expect((await subject.store.log.append(one)).positions).toEqual(positions);
     await subject.restart();
     expect((await subject.store.log.append(one)).positions).toEqual(positions);

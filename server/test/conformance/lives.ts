@@ -10,7 +10,7 @@ import { START } from './harness.ts';
 import type { Moment, Step, Way } from './histories.ts';
 import { DESTINATIONS, END, nameOf, SLOT, userOf } from './histories.ts';
 import { ALL, dead, delivered, type Holding, handedBack, heldFrom, retried } from './holdings.ts';
-import { FOR_EVER, findAll, keepUp } from './upkeep.ts';
+import { erase as eraseUser, FOR_EVER, findAll, keepUp } from './upkeep.ts';
 
 /** One store on its way through a history. */
 export interface Life {
@@ -224,7 +224,7 @@ function told(history: EventHistory | undefined, now: Time) {
 
 /** Drops the held deliveries of erased events: they have no holder any more, and their results change nothing. */
 async function erase(life: Life, user: string): Promise<unknown> {
-  const events = await life.store.log.erase(user);
+  const events = await eraseUser(life.store, user);
   const held = [...life.held];
   const stored = await life.store.log.read(held.map(([, { delivery }]) => delivery.position));
   const gone = held.filter((_, place) => stored[place] === undefined);

@@ -16,7 +16,7 @@ import {
 import type { Subject } from './harness.ts';
 import { START } from './harness.ts';
 import { delivered, hold, laneOf, settle } from './holdings.ts';
-import { A_WEEK, keepUp, write, writeSingly } from './upkeep.ts';
+import { A_WEEK, erase, keepUp, write, writeSingly } from './upkeep.ts';
 
 /** ports/event-log.ts: `size`, and `maintain` where it keeps to `Retention.disk`. */
 export function spaceConformance(subject: Subject): void {
@@ -103,7 +103,7 @@ function sizeConformance(subject: Subject): void {
       expect(filled).toMatchObject({ events: 2502, oldestAt: START + 1 });
       expect(filled.bytes).toBeGreaterThan(empty.bytes);
       await log.append(batch(events(3, 'c'), { receivedAt: START + 3 }));
-      await log.erase('gone');
+      await erase({ log }, 'gone');
       expect((await log.size()).events).toBe(2502);
       await subject.restart();
       expect((await subject.store.log.size()).events).toBe(2502);

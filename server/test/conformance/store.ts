@@ -17,6 +17,7 @@ import { pendingConformance } from './pending.ts';
 import { producerConformance } from './producer.ts';
 import { randomConformance } from './random.ts';
 import { readConformance } from './read.ts';
+import { regulationsConformance } from './regulations.ts';
 import { releaseConformance } from './release.ts';
 import { retainConformance } from './retain.ts';
 import { settingsConformance } from './settings.ts';
@@ -54,6 +55,7 @@ export function storeConformance(name: string, harness: StoreHarness): void {
       deadLettersConformance(subject);
       settingsConformance(subject);
       endpointHealthConformance(subject);
+      regulationsConformance(subject);
     });
     randomConformance(harness);
   });

@@ -39,6 +39,11 @@ export async function findAll(store: Store, query: LogQuery, below?: Position): 
   return positions;
 }
 
+/** Erases the events of a user; resolves to their number. */
+export async function erase({ log }: Pick<Store, 'log'>, userId: string): Promise<number> {
+  return (await log.erase({ userIds: [userId] })).events;
+}
+
 /** Appends these events, received at `at`, owed to nobody; gives their positions. */
 export async function write(
   store: Store,

@@ -3,12 +3,14 @@ import type { Attempt, Delivery } from '../../src/model/delivery.ts';
 import type { Destination } from '../../src/model/destination.ts';
 import type { Position } from '../../src/model/event.ts';
 import type { DestinationCounts, Ledger, SourceCounts } from '../../src/model/ledger.ts';
+import type { RegulationSubject } from '../../src/model/regulation.ts';
 import type { Replay } from '../../src/model/replay.ts';
 import type { Source, TokenRecord } from '../../src/model/settings.ts';
 import type { Time } from '../../src/model/time.ts';
 import type { ClockMark } from '../../src/ports/clock.ts';
 import type { DeadLetter, PendingSetId } from '../../src/ports/delivery-queue.ts';
 import { type AppendResult, type CallCounts, StorageError } from '../../src/ports/event-log.ts';
+import type { StoredRegulation } from '../../src/ports/regulations.ts';
 import type { AuditEntry } from '../../src/ports/settings-store.ts';
 
 /**
@@ -65,6 +67,11 @@ export interface MemoryContents {
   readonly audit: AuditEntry[];
   /** By destination id, as JSON. */
   readonly endpointHealths: Map<number, string>;
+  /** By id. */
+  readonly regulations: Map<string, StoredRegulation>;
+  readonly regulationSubjects: Map<string, readonly RegulationSubject[]>;
+  /** By kind and id. */
+  readonly suppressed: Map<string, StoredSuppression>;
   /** The clocks at the last maintenance. */
   clocks: ClockMark | undefined;
 
@@ -108,6 +115,17 @@ export interface StoredDeadLetter extends DeadLetter {
   readonly origin: string | undefined;
 }
 
+/** A suppressed id. Another adapter keeps only the hash where `userId` is undefined. */
+export interface StoredSuppression {
+  readonly kind: 'user' | 'anonymous';
+  readonly id: string;
+  /** The user whom it is joined to. */
+  readonly owner: string | undefined;
+  readonly userId: string | undefined;
+  readonly since: Time;
+  readonly regulation: string;
+}
+
 /** A record keeps its id when it is removed. */
 export interface RecordEntry<Of> {
   readonly record: Of;
@@ -148,6 +166,9 @@ export function emptyContents(): MemoryContents {
     replayRecords: new Map(),
     audit: [],
     endpointHealths: new Map(),
+    regulations: new Map(),
+    regulationSubjects: new Map(),
+    suppressed: new Map(),
     clocks: undefined,
     holder: NO_OPENING,
     lastHolder: NO_OPENING,

@@ -1,4 +1,5 @@
 import type { Event, Position } from '../../src/model/event.ts';
+import type { ErasedCounts } from '../../src/model/regulation.ts';
 import type { Duration, Time } from '../../src/model/time.ts';
 import type {
   AppendResult,
@@ -27,6 +28,7 @@ import {
   type StoredRecord,
 } from './contents.ts';
 import { addSet, newDeliveries, withdraw } from './delivery-queue.ts';
+import { countErased } from './regulations.ts';
 
 /** No operation pauses, and that is all the atomicity it needs. */
 export function openEventLog(contents: MemoryContents, holder: Opening, dedupeWindow: Duration): EventLog {
@@ -48,9 +50,30 @@ export function openEventLog(contents: MemoryContents, holder: Opening, dedupeWi
     async find(query, below) {
       return find(contents, query, below);
     },
-    async erase(userId) {
+    async erase({ userIds, anonymousIds = [], below, regulation, onErased }) {
       assertOpen(contents, holder);
-      return eraseUser(contents, userId);
+      const queries = [
+        ...userIds.map((userId) => ({ userId })),
+        ...anonymousIds.map((anonymousId) => ({ anonymousId })),
+      ];
+      const found = queries.flatMap((query) => find(contents, query, below).positions);
+      const positions = found.filter((position) => readEvent(contents, position)?.event.type !== 'delete');
+      const counts = eraseEvents(contents, new Set(positions));
+      if (regulation !== undefined) countErased(contents, regulation, counts);
+      onErased?.(positions);
+      return counts;
+    },
+    async eraseAt(positions) {
+      assertOpen(contents, holder);
+      return eraseEvents(contents, new Set(positions.filter((position) => contents.events.has(position))));
+    },
+    async sharedIds({ ids, owners }) {
+      const isShared = (id: string) =>
+        [...contents.events.values()].some(({ json }) => {
+          const { userId, anonymousId, previousId } = JSON.parse(json) as Event;
+          return userId !== undefined && !owners.includes(userId) && [anonymousId, previousId].includes(id);
+        });
+      return { shared: ids.filter(isShared) };
     },
     /** Does everything at once, whatever the budget. */
     async maintain(now, retention, _budget, mark) {
@@ -234,20 +257,33 @@ function find(contents: MemoryContents, query: LogQuery, below?: Position): Posi
 function predicateOf(query: LogQuery): (record: StoredRecord) => boolean {
   if ('messageId' in query) return ({ messageId }) => messageId === query.messageId;
   if ('userId' in query) return ({ userId }) => userId === query.userId;
+  if ('anonymousId' in query) {
+    return ({ userId, json }) =>
+      userId === undefined && (JSON.parse(json) as Event).anonymousId === query.anonymousId;
+  }
   return ({ receivedAt }) => receivedAt >= query.from && receivedAt < query.to;
 }
 
-/** Leaves gaps and counts of a user, and returns the number of events there were. */
-function eraseUser(contents: MemoryContents, userId: string): number {
-  const gone = new Set(find(contents, { userId }).positions);
+/** Leaves gaps and counts, and returns how much there was. */
+function eraseEvents(contents: MemoryContents, gone: ReadonlySet<Position>): ErasedCounts {
   const withdrawn = withdraw(
     contents,
     (position) => gone.has(position),
     () => true,
   );
+  let deliveries = 0;
   for (const { destination, positions } of withdrawn) {
     countersOfDestination(contents, destination).erased += positions.length;
+    deliveries += positions.length;
   }
+  const letters = contents.letters.filter(({ position }) => gone.has(position));
+  for (const { destination, reason } of letters) {
+    const counters = countersOfDestination(contents, destination);
+    counters.dead.set(reason, counters.dead.get(reason)! - 1);
+    if (counters.dead.get(reason) === 0) counters.dead.delete(reason);
+    counters.erased += 1;
+  }
+  contents.letters = contents.letters.filter(({ position }) => !gone.has(position));
   // The answer of an endpoint may repeat a part of the event.
   contents.failures = contents.failures.filter(({ position }) => !gone.has(position));
   for (const position of gone) {
@@ -255,7 +291,7 @@ function eraseUser(contents: MemoryContents, userId: string): number {
       contents.gaps.set(position, contents.events.get(position)!.receivedAt);
     removeEvent(contents, position);
   }
-  return gone.size;
+  return { events: gone.size, deliveries, deadLetters: letters.length };
 }
 
 /** Its deliveries must have left their sets. A newer event of the same name keeps its entry in `names`. */
@@ -386,7 +422,11 @@ function bytesOf({ events }: MemoryContents): number {
 /** Events past their retention are not counted, though their dead letters may keep them. */
 function sizeOf(contents: MemoryContents): LogSize {
   const { retainedFrom, lastPosition } = contents;
-  const size = { events: lastPosition - retainedFrom + 1, bytes: bytesOf(contents) };
+  const size = {
+    events: lastPosition - retainedFrom + 1,
+    end: lastPosition + 1,
+    bytes: bytesOf(contents),
+  };
   const oldestAt = arrivalOf(contents, retainedFrom);
   return oldestAt === undefined ? size : { ...size, oldestAt };
 }

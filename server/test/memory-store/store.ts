@@ -5,6 +5,7 @@ import { emptyContents, type MemoryContents, NO_OPENING } from './contents.ts';
 import { openDeliveryQueue } from './delivery-queue.ts';
 import { openEventLog } from './event-log.ts';
 import { openDeadLetters, openHistory } from './history.ts';
+import { openRegulations } from './regulations.ts';
 import { openEndpointHealths, openSettings } from './settings.ts';
 
 export { emptyContents, type MemoryContents } from './contents.ts';
@@ -37,6 +38,7 @@ export function openMemoryStore(options: MemoryStoreOptions = {}): Store {
     history: openHistory(contents),
     deadLetters: openDeadLetters(contents, holder),
     endpointHealth: openEndpointHealths(contents, holder),
+    regulations: openRegulations(contents, holder),
     ...(contents.clocks === undefined ? {} : { lastClockMark: contents.clocks }),
 
     async backup() {

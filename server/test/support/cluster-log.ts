@@ -197,7 +197,9 @@ export class ClusterLog {
         for (const chunk of await this.ofUser(slot, query.userId))
           keep(chunk, ({ userId }) => userId === query.userId);
       }
-    } else {
+    } else if ('anonymousId' in query)
+      throw new Error('The sketch of the cluster does not find anonymousIds.');
+    else {
       for (const slot of await this.#slots()) {
         const { from, to } = query;
         for (const chunk of await this.#slices('find.time', slot, [from, to]))

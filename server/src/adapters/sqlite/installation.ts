@@ -120,6 +120,8 @@ export class Watermarks {
   #verifiedTo: Position;
   /** Rows of lower positions may stand without checksums: format 1 wrote them. */
   readonly checksumsFrom: Position;
+  /** Events of lower positions stand without the hash of their anonymousId: format 4 wrote them. */
+  readonly anonymousFrom: Position;
   #clocks: ClockMark | undefined;
   #clocksWritten: ClockMark | undefined;
 
@@ -136,6 +138,7 @@ export class Watermarks {
     this.#verifyBegan = read('verify_began');
     this.#verifiedTo = read('verified_to');
     this.checksumsFrom = read('sums_from', Number.POSITIVE_INFINITY);
+    this.anonymousFrom = read('anonymous_from', Number.POSITIVE_INFINITY);
     this.#clocks = readClocks(database);
     this.#clocksWritten = this.#clocks;
   }

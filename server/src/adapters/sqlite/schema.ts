@@ -183,6 +183,7 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
   -- The health of each destination's endpoints, as JSON: see queue/endpoint-health.ts.
   create table endpoint_health(destination integer primary key, endpoints text not null) strict;
   `,
+  addRegulations,
 ];
 
 /** The newest format that this version reads, and the one that it writes. */
@@ -270,4 +271,47 @@ function addChecksums(database: DatabaseSync): void {
   const update = database.prepare('update record set sum = ? where id = ?');
   for (const row of database.prepare('select id, kind, name, version, gone, document from record').all())
     update.run(recordChecksum(row as unknown as RecordRow), (row as unknown as RecordRow).id);
+}
+
+/** Format 5: regulations, and the hash of the anonymousId in the place of that of an absent userId. */
+function addRegulations(database: DatabaseSync): void {
+  database.exec(`
+    -- Requests to delete or to suppress users, and their receipts, as JSON: see regulations/regulation-table.ts.
+    create table regulation(
+      number integer primary key autoincrement,
+      id text not null unique,
+      open integer not null,
+      document text not null,
+      -- The keyed hashes of its users, two words each: of use when a backup is restored.
+      hashes blob not null,
+      sum integer not null
+    ) strict;
+    create index regulation_open on regulation(number) where open = 1;
+
+    -- The users of regulations that are not done. The ids stand behind a page of zeros, so that all of them are on overflow pages:
+    -- those are given back whole, while the place of a deleted cell may keep old bytes.
+    create table regulation_subject(number integer primary key, subjects blob not null) strict;
+
+    -- Suppressed ids by their keyed hash.
+    create table suppression(
+      high integer not null,
+      low integer not null,
+      -- Hash of the user whom this id is joined to; null for the user's own id.
+      owner_high integer,
+      owner_low integer,
+      -- The userId; null where only its hash may be kept.
+      id text,
+      since integer not null,
+      regulation text not null,
+      primary key(high, low)
+    ) strict, without rowid;
+    create index suppression_owner on suppression(owner_high, owner_low) where owner_high is not null;
+    create index suppression_id on suppression(id) where id is not null;
+  `);
+  const { next } = database
+    .prepare('select coalesce((select first + n from chunk order by first desc limit 1), 0) as next')
+    .get() as { next: number };
+  database
+    .prepare('insert into installation(name, value, sum) values (?, ?, ?)')
+    .run('anonymous_from', next, factChecksum('anonymous_from', next));
 }

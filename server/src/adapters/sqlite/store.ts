@@ -12,6 +12,7 @@ import type {
 } from '../../ports/delivery-queue.ts';
 import type { Batch, EventLog, LogQuery, PositionPage, StoredEvent } from '../../ports/event-log.ts';
 import type { Logger } from '../../ports/logger.ts';
+import type { Regulations } from '../../ports/regulations.ts';
 import type { SettingsStore } from '../../ports/settings-store.ts';
 import type { Store } from '../../ports/store.ts';
 import { BackupRunner } from './backup/backup.ts';
@@ -19,7 +20,8 @@ import { FolderStatus } from './data-folder/folder.ts';
 import { ledgerOf } from './ledger.ts';
 import { joinLines, offsetsOf } from './log/chunk-codec.ts';
 import { type AppendMessage, decodeAppended } from './log/dedupe.ts';
-import { hashIds, type KeyHash, keyHash } from './log/key-hash.ts';
+import { ErasureCounts, eraseSlices, eraseUsers } from './log/erasure.ts';
+import { hashIds, idHash, type KeyHash, keyHash } from './log/key-hash.ts';
 import type { ReadAnswer } from './log/log-tables.ts';
 import type { ClaimAnswer } from './queue/pending.ts';
 import { encodeResults } from './queue/settle.ts';
@@ -67,6 +69,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
     history: deliveryHistoriesOf(thread),
     deadLetters: deadLetterQueueOf(thread),
     endpointHealth: endpointHealthOf(thread),
+    regulations: regulationsOf(thread, keyHash(keySecret)),
     ...(lastMark === undefined ? {} : { lastClockMark: lastMark }),
     backup: (folder, progress) => backups.make(folder, progress),
     stop: async () => {
@@ -79,9 +82,6 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
     },
   };
 }
-
-/** Events erased in one transaction, so that commits do not wait for a user with a million events. */
-const ERASE_BATCH = 1000;
 
 function eventLogOf(thread: WriterThread, hash: KeyHash, dedupeWindow: Duration): EventLog {
   const find = (query: LogQuery, below?: Position): Promise<PositionPage> =>
@@ -98,20 +98,13 @@ function eventLogOf(thread: WriterThread, hash: KeyHash, dedupeWindow: Duration)
     producedTo: (producer) => thread.request('producedTo', producer),
     damaged: (positions) => thread.request('damaged', positions),
     find,
-    erase: async (userId) => {
-      let events = 0;
-      let below: Position | undefined;
-      do {
-        const found = await find({ userId }, below);
-        for (let from = 0; from < found.positions.length; from += ERASE_BATCH) {
-          const positions = found.positions.slice(from, from + ERASE_BATCH);
-          events += await thread.request('erase', Float64Array.from(positions));
-        }
-        below = found.next;
-      } while (below !== undefined);
-      await thread.scrub();
-      return events;
+    erase: (erasure) => eraseUsers(erasure, { find, eraseAt: (message) => thread.request('erase', message) }),
+    eraseAt: async (positions) => {
+      const counts = new ErasureCounts();
+      await eraseSlices({ positions }, counts, (message) => thread.request('erase', message));
+      return counts;
     },
+    sharedIds: (query, from) => thread.request('sharedIds', { query, from }),
     maintain: (now, retention, budget, mark) => {
       const message = { now, retention, budget };
       return thread.request('maintain', mark === undefined ? message : { ...message, mark });
@@ -125,8 +118,8 @@ function encodeBatch(batch: Batch, hash: KeyHash, dedupeWindow: Duration): Appen
   const { events } = batch;
   const sources = new Uint32Array(events.length);
   for (let index = 0; index < events.length; index++) sources[index] = events[index]!.source;
-  const { keys, users } = hashIds(hash, events);
   const lines = events.map((event) => event.line ?? lineOf(event.json));
+  const { keys, users } = hashIds(hash, events, lines);
   const windows = events.some((event) => event.dedupeWindow !== undefined)
     ? { windows: Float64Array.from(events, (event) => event.dedupeWindow ?? dedupeWindow) }
     : {};
@@ -260,5 +253,29 @@ function settingsOf(thread: WriterThread): SettingsStore {
     apply: (changes) => thread.request('apply', changes),
     audit: (query, limit, from) =>
       thread.request('audit', from === undefined ? { query, limit } : { query, limit, from }),
+  };
+}
+
+function regulationsOf(thread: WriterThread, hash: KeyHash): Regulations {
+  return {
+    create: (regulation) => thread.request('createRegulation', regulation),
+    get: (id) => thread.request('regulation', id),
+    list: (max, below) => thread.request('listRegulations', below === undefined ? { max } : { max, below }),
+    open: () => thread.request('openRegulations'),
+    subjects: (id) => thread.request('regulationSubjects', id),
+    advance: (id, change) => thread.request('advanceRegulation', { id, change }),
+    scrub: () => thread.scrub(),
+    suppression: (userId) => thread.request('suppression', userId),
+    suppressions: (max, after) =>
+      thread.request('suppressions', after === undefined ? { max } : { max, after }),
+    visitSuppressed: async (visit) => {
+      for (let after = new Uint32Array(0); ; ) {
+        const hashes = await thread.request('suppressed', after);
+        if (hashes.length === 0) return;
+        visit(hashes);
+        after = hashes.slice(-2);
+      }
+    },
+    hashId: idHash(hash),
   };
 }

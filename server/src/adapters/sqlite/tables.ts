@@ -5,11 +5,13 @@ import { DamageTable, type Quarantine } from './damage.ts';
 import { Watermarks } from './installation.ts';
 import { LedgerTable } from './ledger.ts';
 import { Chunks } from './log/chunks.ts';
-import { keyHash } from './log/key-hash.ts';
+import { idHash, keyHash } from './log/key-hash.ts';
 import { KeyIndex } from './log/key-index.ts';
 import { LogTables, logHandlers } from './log/log-tables.ts';
 import { PlanTable } from './log/plans.ts';
 import { QueueTables, queueHandlers } from './queue/queue-tables.ts';
+import { RegulationTable, regulationHandlers } from './regulations/regulation-table.ts';
+import { SuppressionTable } from './regulations/suppression-table.ts';
 import type { RpcAnswer, RpcHandlers, RpcRequest } from './rpc.ts';
 import { RecordTable, settingsHandlers } from './settings/records.ts';
 import { Maintenance } from './upkeep/maintenance.ts';
@@ -18,7 +20,8 @@ import { FileSpace } from './upkeep/retention.ts';
 /** Every operation that the store can request from the writer thread. */
 export type StoreHandlers = ReturnType<typeof logHandlers> &
   ReturnType<typeof queueHandlers> &
-  ReturnType<typeof settingsHandlers>;
+  ReturnType<typeof settingsHandlers> &
+  ReturnType<typeof regulationHandlers>;
 
 /** The answer to any of these operations. */
 export type StoreAnswer = RpcAnswer<StoreHandlers[keyof StoreHandlers]>;
@@ -35,7 +38,7 @@ export interface TablesOptions {
 }
 
 /**
- * The tables of one open file, in three groups: log, queue, settings. They keep state in memory that follows the transaction
+ * The tables of one open file, in four groups: log, queue, settings, regulations. They keep state in memory that follows the transaction
  * step by step: after a failed transaction, make a new object from the file.
  */
 export class Tables {
@@ -71,12 +74,14 @@ export class Tables {
     });
     const shared = { chunks, keys, plans, ledger, watermarks, damage, quarantine, space, dedupeWindow };
     const queue = new QueueTables(database, { ...shared, epoch });
-    const log = new LogTables(database, { ...shared, queue, hash });
+    const regulations = new RegulationTable(database, new SuppressionTable(database, idHash(hash)));
+    const log = new LogTables(database, { ...shared, queue, hash, countErased: regulations.countErased });
     const maintenance = new Maintenance({ ...shared, queue, users: log.users, batches: log.batches });
     this.handlers = {
       ...logHandlers(log, maintenance),
       ...queueHandlers(queue),
       ...settingsHandlers(new RecordTable(database)),
+      ...regulationHandlers(regulations),
     };
     this.#queue = queue;
     this.#ledger = ledger;

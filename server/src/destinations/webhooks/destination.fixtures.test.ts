@@ -57,6 +57,7 @@ const DOCUMENTED: Readonly<Record<Event['type'], readonly string[]>> = {
     ...['version', 'type', 'Previous ID', 'User ID', 'anonymousId', 'messageId'],
     ...['context', 'timestamp'],
   ],
+  delete: ['type', 'userId', 'timestamp'],
 };
 
 const ALWAYS = ['version', 'type', 'messageId', 'properties', 'traits', 'context', 'timestamp'];
@@ -64,7 +65,10 @@ const ALWAYS = ['version', 'type', 'messageId', 'properties', 'traits', 'context
 describe('the fixtures of spec/fixtures/webhook', () => {
   it('hold every type in both formats', () => {
     const seen = new Set(fixtures.map(([, { event, format }]) => `${event.type} ${format}`));
-    const all = Object.keys(DOCUMENTED).flatMap((type) => [`${type} documented`, `${type} canonical`]);
+    // No client sends a delete notification: payload.test.ts has it.
+    const all = Object.keys(DOCUMENTED)
+      .filter((type) => type !== 'delete')
+      .flatMap((type) => [`${type} documented`, `${type} canonical`]);
     expect([...seen].sort()).toEqual(all.sort());
   });
 

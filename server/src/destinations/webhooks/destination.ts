@@ -5,7 +5,7 @@ import {
   endpointIdOf,
   type WebhookSettings,
 } from '../../model/destination.ts';
-import type { SerializedEvent } from '../../model/serialized-event.ts';
+import type { JsonLine, SerializedEvent } from '../../model/serialized-event.ts';
 import { type Duration, SECOND, type Time } from '../../model/time.ts';
 import type { AttemptContext, DestinationType, EndpointRequest } from '../../ports/destination-type.ts';
 import { documentedPayloadFromBytes, messageIdFromBytes } from './fast-path/payload.ts';
@@ -56,13 +56,21 @@ function buildRequests(
 /** The payload as bytes, the same as those of `serializePayload`. They are made from the stored line where there is one. */
 function payloadBytes(serialized: SerializedEvent, format: WebhookSettings['format']): Buffer {
   const { line } = serialized;
-  if (line !== undefined) {
+  if (line !== undefined && !isDeleteLine(line)) {
     if (format === 'canonical') return line.bytes.subarray(line.from, line.to);
     const documented = documentedPayloadFromBytes(line);
     if (documented !== undefined) return documented;
   }
   return Buffer.from(serializePayload(serialized.event, format));
 }
+
+/** Whether a line may be that of a delete notification, whose body is made from the parsed event. Clients seldom choose such ids. */
+function isDeleteLine({ bytes, from }: JsonLine): boolean {
+  for (let at = 0; at < DELETE_LINE.length; at++) if (bytes[from + at] !== DELETE_LINE[at]) return false;
+  return true;
+}
+
+const DELETE_LINE = Buffer.from('{"messageId":"del_');
 
 /** The messageId, from the line where possible: `serialized.event` would parse the whole event. */
 function messageIdOf(serialized: SerializedEvent): string {

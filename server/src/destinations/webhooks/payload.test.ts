@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Destination } from '../../model/destination.ts';
 import { CALL_TYPES, type Event } from '../../model/event.ts';
-import { signBody, webhookId } from './destination.ts';
+import { lineOf } from '../../model/serialized-event.ts';
+import { signBody, webhookId, webhooks } from './destination.ts';
 import { documentedPayloadFromBytes, messageIdFromBytes } from './fast-path/payload.ts';
 import { serializePayload } from './payload.ts';
 
@@ -193,3 +195,24 @@ const EVENT: Event = {
   ...{ messageId: 'm', type: 'track', channel: 'server', userId: 'u', context: {}, integrations: {} },
   ...{ timestamp: '2026-01-02T03:04:05.678Z', receivedAt: '2026-01-02T03:04:05.678Z' },
 };
+
+describe('a delete notification', () => {
+  it.each(['documented', 'canonical'] as const)('has three fields in the format %s', (format) => {
+    const event = {
+      ...{ messageId: 'del_r_s_1', type: 'delete', channel: 'server', userId: 'u"1' },
+      ...{ context: {}, integrations: {}, timestamp: 't', receivedAt: 'r' },
+    } as Event;
+    const bytes = '{"type":"delete","userId":"u\\"1","timestamp":"t"}';
+    expect(serializePayload(event, format)).toBe(bytes);
+    const settings = { endpoints: [{ url: 'https://x', headers: {} }], format, success: 'any' } as const;
+    const destination: Destination = {
+      ...{ id: 1, name: 'd', sources: [], enabled: true, version: 1 },
+      type: 'webhooks',
+      settings,
+    };
+    const stored = { event, line: lineOf(JSON.stringify(event)), arrivedAt: 0 };
+    const [made] = webhooks.requests(stored, destination, { endpoints: 1, now: 0 });
+    expect(made?.request.body.toString()).toBe(bytes);
+    expect(made?.request.headers['Webhook-Id']).toBe('del_r_s_1');
+  });
+});

@@ -15,9 +15,12 @@ const EMPTY_OBJECT: JsonObject = {};
  * - `canonical`: the event as it is stored. It carries no write key because no event does.
  * - `documented`: the fields of the type in the order of spec/specification.md, "Documented format". `context`, `properties`
  *   and `traits` default to `{}`; other absent fields are left out.
+ *
+ * A delete notification has the same three fields in both.
  */
 export function serializePayload(event: Event, format: WebhookSettings['format']): string {
-  return JSON.stringify(format === 'canonical' ? event : documentedPayload(event));
+  const isWhole = format === 'canonical' && event.type !== 'delete';
+  return JSON.stringify(isWhole ? event : documentedPayload(event));
 }
 
 /**
@@ -91,6 +94,8 @@ function documentedPayload(event: Event): object {
         context,
         timestamp,
       };
+    case 'delete':
+      return { type, userId, timestamp };
   }
 }
 

@@ -39,7 +39,7 @@ export interface Chunk {
   readonly plans: Uint32Array;
   /** The hash of each event's source and messageId: two words, high before low. */
   readonly keys: Uint32Array;
-  /** The hash of each event's userId; two zeros where it has none. */
+  /** The hash of each event's userId, or without one of its anonymousId; two zeros where it has neither. */
   readonly users: Uint32Array;
 }
 

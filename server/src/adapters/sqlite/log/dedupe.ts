@@ -23,7 +23,7 @@ export interface AppendMessage extends PlannedBatch {
   readonly keys: Uint32Array;
   /** Dedupe window of each event in milliseconds; absent when all have the store's own. */
   readonly windows?: Float64Array;
-  /** Hash of the userId of each event in the same form; two zeros where it has none. */
+  /** Hash of the userId of each event in the same form, or without one of the anonymousId; two zeros where it has neither. */
   readonly users: Uint32Array;
   readonly owed: readonly { destination: number; held: boolean; indexes: Uint32Array }[];
   readonly received: readonly CallCounts[];

@@ -1,4 +1,7 @@
+import { idText, LineIds, type Utf8Slice } from '../../../model/line-ids.ts';
+import type { JsonLine } from '../../../model/serialized-event.ts';
 import type { NewEvent } from '../../../ports/event-log.ts';
+import type { IdHash } from '../../../ports/regulations.ts';
 import type { Chunk } from './chunk-codec.ts';
 
 /**
@@ -8,13 +11,6 @@ import type { Chunk } from './chunk-codec.ts';
  * hash only narrows a search: every match is compared with the stored event.
  */
 export type KeyHash = (source: number, messageId: string | Utf8Slice, out: Uint32Array, at: number) => void;
-
-/** A text as UTF-8, somewhere in a larger buffer. */
-export interface Utf8Slice {
-  readonly bytes: Uint8Array;
-  readonly from: number;
-  readonly to: number;
-}
 
 /** `secret` is 8 bytes. The hash is written as two 32-bit words to `out[at]` and `out[at + 1]`. */
 export function keyHash(secret: Uint8Array): KeyHash {
@@ -83,8 +79,14 @@ function toUtf8(text: string): Utf8Slice {
   return { bytes, from: 0, to: bytes.length };
 }
 
-/** Stands for the source when a userId is hashed, because users are the same in all sources. */
-const USER_NAMESPACE = 0;
+/** Stand for the source when a userId or an anonymousId is hashed, because these are the same in all sources. */
+export const USER_NAMESPACE = 0;
+export const ANONYMOUS_NAMESPACE = 0xffff_ffff;
+
+/** The hash of an id of a user, the same as in the column of users. */
+export function idHash(hash: KeyHash): IdHash {
+  return (kind, id, out, at) => hash(kind === 'user' ? USER_NAMESPACE : ANONYMOUS_NAMESPACE, id, out, at);
+}
 
 /**
  * Hashes identities of users to integers of 53 bits. The upper bits of the hash of a userId in the log are its identity, so that the
@@ -102,14 +104,17 @@ export function identityHash(hash: KeyHash): (kind: string, value: string) => nu
 export interface IdHashes {
   /** The hash of source and messageId. */
   readonly keys: Uint32Array;
-  /** The hash of the userId; two zeros when the event has none. */
+  /** The hash of the userId, or without one of the anonymousId; two zeros when the event has neither. */
   readonly users: Uint32Array;
 }
 
 type HasIds = Pick<NewEvent, 'source' | 'messageId' | 'userId' | 'idRanges'>;
 
-/** Hashes the bytes of the ids where they are known: making strings of them costs as much as hashing them. */
-export function hashIds(hash: KeyHash, events: readonly HasIds[]): IdHashes {
+/**
+ * Hashes the bytes of the ids where they are known: making strings of them costs as much as hashing them. `lines` are those of the
+ * events.
+ */
+export function hashIds(hash: KeyHash, events: readonly HasIds[], lines: readonly JsonLine[]): IdHashes {
   const keys = new Uint32Array(events.length * 2);
   const users = new Uint32Array(events.length * 2);
   for (let index = 0; index < events.length; index++) {
@@ -119,13 +124,32 @@ export function hashIds(hash: KeyHash, events: readonly HasIds[]): IdHashes {
       const { messageId, userId } = event;
       hash(source, messageId, keys, index * 2);
       if (userId !== undefined) hash(USER_NAMESPACE, userId, users, index * 2);
+      else hashAnonymousId(hash, lines[index]!, users, index * 2);
       continue;
     }
     const { bytes, idFrom, idTo, userFrom, userTo } = idRanges;
     hash(source, { bytes, from: idFrom, to: idTo }, keys, index * 2);
     if (userTo > 0) hash(USER_NAMESPACE, { bytes, from: userFrom, to: userTo }, users, index * 2);
+    else hashAnonymousId(hash, lines[index]!, users, index * 2);
   }
   return { keys, users };
+}
+
+const lineIds = new LineIds();
+
+/** Writes the hash of the anonymousId of a line, if it has one. */
+function hashAnonymousId(hash: KeyHash, { bytes, from, to }: JsonLine, out: Uint32Array, at: number): void {
+  if (lineIds.scan(bytes, from, to)) {
+    const { anonymousFrom, anonymousTo, isEscaped } = lineIds;
+    if (anonymousTo === 0) return;
+    const id = isEscaped
+      ? idText(bytes, anonymousFrom, anonymousTo)
+      : { bytes, from: anonymousFrom, to: anonymousTo };
+    hash(ANONYMOUS_NAMESPACE, id, out, at);
+    return;
+  }
+  const { anonymousId } = JSON.parse(bytes.toString('utf8', from, to)) as { anonymousId?: string };
+  if (anonymousId !== undefined) hash(ANONYMOUS_NAMESPACE, anonymousId, out, at);
 }
 
 /** The hashes of the events of a chunk; two zeros for an erased event. */
@@ -138,15 +162,16 @@ export function hashLines(
   for (let index = 0; index < n; index++) {
     const line = body.subarray(starts[index]!, starts[index + 1]! - 1);
     if (line.length === 0) continue;
-    const { messageId, userId } = idsOf(line);
+    const { messageId, userId, anonymousId } = idsOf(line);
     hash(sources[index]!, messageId, keys, index * 2);
     if (userId !== undefined) hash(USER_NAMESPACE, userId, users, index * 2);
+    else if (anonymousId !== undefined) hash(ANONYMOUS_NAMESPACE, anonymousId, users, index * 2);
   }
   return { keys, users };
 }
 
 /** The ids of a stored line: an event, or only a messageId. */
-export function idsOf(line: Buffer): { messageId: string; userId?: string } {
-  const parsed = JSON.parse(line.toString()) as string | { messageId: string; userId?: string };
+export function idsOf(line: Buffer): { messageId: string; userId?: string; anonymousId?: string } {
+  const parsed = JSON.parse(line.toString()) as string | ReturnType<typeof idsOf>;
   return typeof parsed === 'string' ? { messageId: parsed } : parsed;
 }

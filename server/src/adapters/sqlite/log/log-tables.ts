@@ -2,13 +2,12 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
 import type { Duration, Monotonic } from '../../../model/time.ts';
 import type { PendingSetId } from '../../../ports/delivery-queue.ts';
-import type { LogQuery, LogSize, PositionPage } from '../../../ports/event-log.ts';
+import type { LogQuery, LogSize, PositionPage, SharedIdsQuery } from '../../../ports/event-log.ts';
 import type { DamageTable, Quarantine } from '../damage.ts';
 import type { Watermarks } from '../installation.ts';
 import type { LedgerTable } from '../ledger.ts';
 import type { QueueTables } from '../queue/queue-tables.ts';
 import { read, write } from '../rpc.ts';
-import { redactEvents } from '../upkeep/compaction.ts';
 import type { MaintainMessage, Maintenance } from '../upkeep/maintenance.ts';
 import type { FileSpace } from '../upkeep/retention.ts';
 import { concatLines } from './chunk-codec.ts';
@@ -22,6 +21,7 @@ import {
   positionsAt,
   RecentBatches,
 } from './dedupe.ts';
+import { type EraseMessage, EventEraser, type EventEraserDependencies } from './event-eraser.ts';
 import type { KeyHash } from './key-hash.ts';
 import type { KeyIndex } from './key-index.ts';
 import type { PlanTable } from './plans.ts';
@@ -40,7 +40,8 @@ export function logHandlers(log: LogTables, maintenance: Maintenance) {
     producedTo: read((producer: string) => log.producers.highest(producer)),
     damaged: read((positions: readonly Position[]) => log.damaged(positions)),
     find: read((message: FindMessage) => log.find(message)),
-    erase: write((positions: Float64Array) => log.erase(positions)),
+    erase: write((message: EraseMessage) => log.eraser.erase(message)),
+    sharedIds: read(({ query, from }: SharedIdsMessage) => log.search.sharedIds(query, from)),
     maintain: write((message: MaintainMessage) => maintenance.maintain(message)),
     size: read(() => log.size()),
     rangeSize: read(({ range, from }: RangeSizeMessage) => log.search.rangeSize(range, from)),
@@ -51,6 +52,11 @@ export interface FindMessage {
   readonly query: LogQuery;
   /** Only positions below this one. */
   readonly below?: Position;
+}
+
+export interface SharedIdsMessage {
+  readonly query: SharedIdsQuery;
+  readonly from: Position;
 }
 
 export interface RangeSizeMessage {
@@ -66,7 +72,7 @@ export interface ReadAnswer {
   readonly times: Float64Array;
 }
 
-export interface LogTablesDependencies {
+export interface LogTablesDependencies extends EventEraserDependencies {
   readonly chunks: Chunks;
   readonly keys: KeyIndex;
   readonly plans: PlanTable;
@@ -86,6 +92,7 @@ export class LogTables {
   readonly producers: ProducerSequences;
   readonly users: UserIndex;
   readonly search: LogSearch;
+  readonly eraser: EventEraser;
   readonly #dependencies: LogTablesDependencies;
   readonly #dedupe: Dedupe;
 
@@ -96,8 +103,10 @@ export class LogTables {
     this.batches = new RecentBatches(database, quarantine);
     this.producers = new ProducerSequences(database);
     this.users = new UserIndex(database, { chunks, watermarks, quarantine });
+    this.eraser = new EventEraser(dependencies);
     this.search = new LogSearch({
       chunks,
+      watermarks,
       keys,
       users: this.users,
       hash,
@@ -178,31 +187,6 @@ export class LogTables {
     return this.search.find(query, below, this.#dependencies.ledger.sources());
   }
 
-  /** Erases these events from the log and the queue. Returns how many there were. */
-  erase(positions: Float64Array): number {
-    const { chunks, ledger, queue } = this.#dependencies;
-    const gone = new Set(positions);
-    let events = 0;
-    for (const position of gone) {
-      const chunk = chunks.at(position);
-      if (chunk === undefined) {
-        // The bytes of a damaged chunk may still show what a person did. Its other events cannot be read either.
-        if (chunks.isDamaged(position)) chunks.wipe(position);
-        continue;
-      }
-      if (eventLine(chunk, position).length === 0) continue;
-      for (let one = chunk.first; one < chunk.first + chunk.n; one++) {
-        if (gone.has(one) && eventLine(chunk, one).length > 0) events++;
-      }
-      const redacted = redactEvents(chunk, (one) => gone.has(one));
-      chunks.put(chunk.first, redacted, chunk.stage, chunk.batchAnswer);
-    }
-    for (const [destination, n] of queue.pending.erase(gone))
-      ledger.add('destination', destination, 'erased', n);
-    queue.failedAttempts.erase(gone);
-    return events;
-  }
-
   size(): LogSize {
     const { chunks, watermarks, damage: damageTable, quarantine, space } = this.#dependencies;
     const { retainedFrom } = watermarks;
@@ -210,6 +194,7 @@ export class LogTables {
     const damage = damageTable.summary(quarantine.steps);
     return {
       events: chunks.next - retainedFrom,
+      end: chunks.next,
       bytes: space.fileBytes(),
       ...(oldestAt === undefined ? {} : { oldestAt }),
       ...(damage === undefined ? {} : { damage }),

@@ -1,13 +1,22 @@
 import type { Position } from '../../../model/event.ts';
+import { idText, LineIds } from '../../../model/line-ids.ts';
 import type { Time } from '../../../model/time.ts';
-import type { EventPrefilter, LogQuery, PositionPage, RangeSize } from '../../../ports/event-log.ts';
+import type {
+  EventPrefilter,
+  LogQuery,
+  PositionPage,
+  RangeSize,
+  SharedIds,
+  SharedIdsQuery,
+} from '../../../ports/event-log.ts';
+import type { Watermarks } from '../installation.ts';
 import type { FailedAttempts, SuccessfulAttempts } from '../queue/attempts.ts';
 import type { DeadLetterTable } from '../queue/dead-letters.ts';
 import type { PendingQueries } from '../queue/history.ts';
 import type { Chunk } from './chunk-codec.ts';
 import { type Chunks, eventLine } from './chunks.ts';
 import { messageIdOf } from './dedupe.ts';
-import type { KeyHash } from './key-hash.ts';
+import { ANONYMOUS_NAMESPACE, type KeyHash, USER_NAMESPACE } from './key-hash.ts';
 import type { KeyIndex } from './key-index.ts';
 import type { PlanTable } from './plans.ts';
 import { UserIndex } from './user-index.ts';
@@ -39,6 +48,7 @@ export interface LogSearchDependencies extends PrefilterDependencies {
   readonly chunks: Chunks;
   readonly keys: KeyIndex;
   readonly users: UserIndex;
+  readonly watermarks: Pick<Watermarks, 'anonymousFrom'>;
   readonly hash: KeyHash;
 }
 
@@ -89,7 +99,8 @@ export class LogSearch {
   }
 
   #descending(query: LogQuery, from: Position, sources: Iterable<number>): SearchSlice {
-    if ('userId' in query) return this.#byUserId(query.userId, from);
+    if ('userId' in query) return this.#byOwner({ kind: 'userId', id: query.userId }, from);
+    if ('anonymousId' in query) return this.#byOwner({ kind: 'anonymousId', id: query.anonymousId }, from);
     if ('from' in query) return this.#byTime(query, from);
     const all = this.#byMessageId(query.messageId, sources);
     return { positions: all.filter((position) => position < from) };
@@ -119,24 +130,28 @@ export class LogSearch {
     return [...found].sort((a, b) => b - a);
   }
 
-  /** Events of a user below a position, the newest first. */
-  #byUserId(id: string, below: Position): SearchSlice {
+  /** Events of a user or an anonymousId below a position, the newest first. */
+  #byOwner(owner: EventOwner, below: Position): SearchSlice {
     const words = new Uint32Array(2);
-    this.#dependencies.hash(0, id, words, 0);
-    const sought = { id, high: words[0]!, low: words[1]! };
+    const namespace = owner.kind === 'userId' ? USER_NAMESPACE : ANONYMOUS_NAMESPACE;
+    this.#dependencies.hash(namespace, owner.id, words, 0);
+    const unhashedBelow = owner.kind === 'userId' ? 0 : this.#dependencies.watermarks.anonymousFrom;
+    const sought = { ...owner, high: words[0]!, low: words[1]!, unhashedBelow };
     let next = below;
     for (let blocks = 0; next > 0; blocks++) {
       if (blocks === SLICE_BLOCKS) return { positions: [], next };
       const start = UserIndex.blockStart(next - 1);
-      if (!this.#dependencies.users.excludes(start, sought.high, sought.low))
-        return this.#userBetween(start, next, sought);
+      const isHashed = start >= unhashedBelow;
+      if (!isHashed || !this.#dependencies.users.excludes(start, sought.high, sought.low))
+        return this.#ofOwnerBetween(start, next, sought);
       next = start;
     }
     return { positions: [] };
   }
 
   /** Events of a user from `start` up to `below`, the newest first. */
-  #userBetween(start: Position, below: Position, { id, high, low }: UserQuery): SearchSlice {
+  #ofOwnerBetween(start: Position, below: Position, owner: SoughtOwner): SearchSlice {
+    const { high, low, unhashedBelow } = owner;
     const positions: Position[] = [];
     let [passed, read] = [0, 0];
     let next = below;
@@ -148,15 +163,30 @@ export class LogSearch {
       let mayBe = false;
       for (let index = n - 1; index >= 0; index--) {
         const position = first + index;
-        if (users[index * 2] !== high || users[index * 2 + 1] !== low) continue;
+        const [itsHigh, itsLow] = [users[index * 2], users[index * 2 + 1]];
+        const isUnhashed = position < unhashedBelow && itsHigh === 0 && itsLow === 0;
+        if (!isUnhashed && (itsHigh !== high || itsLow !== low)) continue;
         if (position < start || position >= below) continue;
         mayBe = true;
-        if (this.#isOf(position, id)) positions.push(position);
+        if (this.#isOf(position, owner)) positions.push(position);
       }
       if (mayBe) read += n;
       if (first < start) return { positions, next: start };
     }
     return { positions };
+  }
+
+  /** Does one slice of `EventLog.sharedIds`. */
+  sharedIds({ ids, owners }: SharedIdsQuery, from: Position): SharedIds {
+    const search = new SharedIdSearch(ids, owners);
+    const facts = this.#chunks.factsFrom(this.#chunks.firstAt(from), SLICE_DECODED + 1);
+    for (const [nth, { first, n }] of facts.entries()) {
+      if (nth === SLICE_DECODED) return { shared: [...search.shared], next: first };
+      const chunk = this.#chunks.at(first);
+      if (chunk === undefined) continue;
+      for (let position = first; position < first + n; position++) search.look(eventLine(chunk, position));
+    }
+    return { shared: [...search.shared] };
   }
 
   /** Events that arrived from `from` (inclusive) to `to` (exclusive), below a position, the newest first. */
@@ -218,20 +248,59 @@ export class LogSearch {
     };
   }
 
-  /** Whether the event at a position, which has the user's hash, is of the user. A damaged event counts as theirs. */
-  #isOf(position: Position, userId: string): boolean {
+  /** Whether the event at a position, which has the hash of the owner, is theirs. A damaged event counts as theirs. */
+  #isOf(position: Position, { kind, id, unhashedBelow }: SoughtOwner): boolean {
     const chunk = this.#chunks.at(position);
-    if (chunk === undefined) return this.#chunks.isDamaged(position);
+    if (chunk === undefined) return position >= unhashedBelow && this.#chunks.isDamaged(position);
     const line = eventLine(chunk, position);
-    return line.length > 0 && (JSON.parse(line.toString()) as { userId?: string }).userId === userId;
+    if (line.length === 0 || (position < unhashedBelow && !mayHold(line, id))) return false;
+    const { userId, anonymousId } = JSON.parse(line.toString()) as { userId?: string; anonymousId?: string };
+    return kind === 'userId' ? userId === id : userId === undefined && anonymousId === id;
   }
 }
 
-interface UserQuery {
+/** Whose events a search is for: the user with this id, or the one who has nothing but this anonymousId. */
+interface EventOwner {
+  readonly kind: 'userId' | 'anonymousId';
   readonly id: string;
-  /** The words of the user's keyed hash. */
+}
+
+interface SoughtOwner extends EventOwner {
+  /** The words of the keyed hash. */
   readonly high: number;
   readonly low: number;
+  /** Events of lower positions stand without the hash of an anonymousId: an earlier format wrote them. */
+  readonly unhashedBelow: Position;
+}
+
+/** Spares parsing most lines. */
+function mayHold(line: Buffer, id: string): boolean {
+  return line.includes(JSON.stringify(id));
+}
+
+/** Finds ids that a user who is none of their owners has used. */
+class SharedIdSearch {
+  readonly shared = new Set<string>();
+  readonly #ids: ReadonlySet<string>;
+  readonly #owners: ReadonlySet<string>;
+  readonly #lineIds = new LineIds();
+
+  constructor(ids: readonly string[], owners: readonly string[]) {
+    this.#ids = new Set(ids);
+    this.#owners = new Set(owners);
+  }
+
+  look(line: Buffer): void {
+    const ids = this.#lineIds;
+    if (line.length === 0 || !ids.scan(line, 0, line.length) || ids.userTo === 0) return;
+    const { anonymousFrom, anonymousTo, previousFrom, previousTo } = ids;
+    const used = [
+      ...(anonymousTo === 0 ? [] : [idText(line, anonymousFrom, anonymousTo)]),
+      ...(previousTo === 0 ? [] : [idText(line, previousFrom, previousTo)]),
+    ].filter((id) => this.#ids.has(id));
+    if (used.length === 0 || this.#owners.has(idText(line, ids.userFrom, ids.userTo))) return;
+    for (const id of used) this.shared.add(id);
+  }
 }
 
 /** The tables that tell what became of events. */

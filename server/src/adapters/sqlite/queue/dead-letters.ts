@@ -119,7 +119,8 @@ export class DeadLetterTable {
     const wide = this.#sql.wide.all(from, below) as unknown as StoredDeadLetterRow[];
     return [...near, ...wide]
       .sort((a, b) => b.id - a.id)
-      .map(({ destination, reason, refs }) => ({
+      .map(({ id, destination, reason, refs }) => ({
+        id,
         destination,
         reason,
         encoded: setOrEmpty(destination, refs),
@@ -249,7 +250,29 @@ export class DeadLetterTable {
     return { origin, encoded: setOrEmpty(destination, refs) };
   }
 
-  #take({ id, destination }: DeadLetterHeader, encoded: Uint8Array, going: ReadonlySet<Position>): void {
+  /** Takes all dead letters of these events out. Returns their numbers by destination and reason. */
+  erase(positions: ReadonlySet<Position>): { destination: number; reason: string; n: number }[] {
+    const erased: { destination: number; reason: string; n: number }[] = [];
+    if (positions.size === 0) return erased;
+    let [first, last] = [Number.POSITIVE_INFINITY, 0];
+    for (const position of positions) {
+      first = Math.min(first, position);
+      last = Math.max(last, position);
+    }
+    for (const { id, destination, reason, encoded } of this.#rowsNear(first, last + 1)) {
+      const n = [...positionsBetween(encoded, first, last + 1)].filter((one) => positions.has(one)).length;
+      if (n === 0) continue;
+      this.#take({ id, destination }, encoded, positions);
+      erased.push({ destination, reason, n });
+    }
+    return erased;
+  }
+
+  #take(
+    { id, destination }: Pick<DeadLetterHeader, 'id' | 'destination'>,
+    encoded: Uint8Array,
+    going: ReadonlySet<Position>,
+  ): void {
     const left = decodeSet(encoded).filter(({ position }) => !going.has(position));
     if (left.length === 0) {
       this.#sql.delete.run(id);
@@ -302,6 +325,7 @@ interface StoredDeadLetterRow {
 }
 
 interface DeadLetterRow {
+  readonly id: number;
   readonly destination: number;
   readonly reason: string;
   readonly encoded: Uint8Array;

@@ -64,6 +64,9 @@ export function statements(database: DatabaseSync) {
     below: prepare(
       'select id, destination, due, since, n, origin, refs from pending where (state <> 0 or owner <> ?) and first < ?',
     ),
+    between: prepare(
+      'select id, destination, due, since, n, origin, refs from pending where (state <> 0 or owner <> ?) and last >= ? and first <= ?',
+    ),
     heldRows: prepare(
       `select id, destination, origin, refs from pending where state = ${HELD} and owner = ?`,
     ),
@@ -363,9 +366,13 @@ export class PendingTable {
       count(held.destination, n);
     }
     this.writeSets(touched);
-    let highest = 0;
-    for (const position of positions) highest = Math.max(highest, position + 1);
-    for (const row of this.#sql.below.all(this.#epoch, highest) as unknown as (DuePendingRow & {
+    let [lowest, highest] = [Number.POSITIVE_INFINITY, 0];
+    for (const position of positions) {
+      lowest = Math.min(lowest, position);
+      highest = Math.max(highest, position);
+    }
+    if (positions.size === 0) return erased;
+    for (const row of this.#sql.between.all(this.#epoch, lowest, highest) as unknown as (DuePendingRow & {
       destination: number;
     })[]) {
       const encoded = withoutSetChecksum(row.destination, row.refs);

@@ -1,0 +1,71 @@
+import type { Position } from '../../../model/event.ts';
+import type { ErasedCounts } from '../../../model/regulation.ts';
+import type { Erasure, LogQuery, PositionPage } from '../../../ports/event-log.ts';
+import type { EraseAnswer, EraseMessage } from './event-eraser.ts';
+
+/** Sums of many slices. */
+export class ErasureCounts implements ErasedCounts {
+  events = 0;
+  deliveries = 0;
+  deadLetters = 0;
+
+  add({ events, deliveries, deadLetters }: ErasedCounts): void {
+    this.events += events;
+    this.deliveries += deliveries;
+    this.deadLetters += deadLetters;
+  }
+}
+
+type EraseSlice = (message: EraseMessage) => Promise<EraseAnswer>;
+
+export interface ErasureDependencies {
+  readonly find: (query: LogQuery, below?: Position) => Promise<PositionPage>;
+  readonly eraseAt: EraseSlice;
+}
+
+/** Finds and erases the events of users, from the newest down, on the main thread: the writer does other work between slices. */
+export async function eraseUsers(
+  { userIds, anonymousIds = [], below, regulation, onErased }: Erasure,
+  { find, eraseAt }: ErasureDependencies,
+): Promise<ErasedCounts> {
+  const counts = new ErasureCounts();
+  const queries = [
+    ...userIds.map((userId): LogQuery => ({ userId })),
+    ...anonymousIds.map((anonymousId): LogQuery => ({ anonymousId })),
+  ];
+  for (const query of queries) {
+    let next = below;
+    do {
+      const found = await find(query, next);
+      const { positions } = found;
+      const options = regulation === undefined ? { onErased } : { onErased, regulation };
+      await eraseSlices({ positions, isOfUsers: true, ...options }, counts, eraseAt);
+      next = found.next;
+    } while (next !== undefined);
+  }
+  return counts;
+}
+
+interface ErasedPositions extends Pick<Erasure, 'regulation' | 'onErased'> {
+  readonly positions: readonly Position[];
+  /** They were found by a user: delete notifications among them stay. */
+  readonly isOfUsers?: boolean;
+}
+
+/** Erases positions slice by slice, and adds to the counts. */
+export async function eraseSlices(
+  { positions, isOfUsers = false, regulation, onErased }: ErasedPositions,
+  counts: ErasureCounts,
+  eraseAt: EraseSlice,
+): Promise<void> {
+  for (let from = 0; from < positions.length; ) {
+    const erased = await eraseAt({
+      positions: Float64Array.from(positions.slice(from)),
+      keepsNotifications: isOfUsers,
+      ...(regulation === undefined ? {} : { regulation }),
+    });
+    counts.add(erased);
+    onErased?.(positions.slice(from, from + erased.taken));
+    from += erased.taken;
+  }
+}

@@ -1,0 +1,205 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { crc32 } from 'node:zlib';
+import {
+  type ErasedCounts,
+  isDeleting,
+  isSuppressing,
+  type RegulationSubject,
+} from '../../../model/regulation.ts';
+import { StorageError } from '../../../ports/event-log.ts';
+import type { NewRegulation, RegulationChange, StoredRegulation } from '../../../ports/regulations.ts';
+import { checksumOf } from '../damage.ts';
+import { read, write } from '../rpc.ts';
+import type { SuppressionTable } from './suppression-table.ts';
+
+/** The operations of the store of regulations (ports/regulations.ts). */
+export function regulationHandlers(regulations: RegulationTable) {
+  const { suppressions } = regulations;
+  return {
+    createRegulation: write((made: NewRegulation) => regulations.create(made)),
+    regulation: read((id: string) => regulations.get(id)),
+    listRegulations: read(({ max, below }: RegulationListMessage) => regulations.list(max, below)),
+    openRegulations: read(() => regulations.open()),
+    regulationSubjects: read((id: string) => regulations.subjects(id)),
+    advanceRegulation: write(({ id, change }: AdvanceMessage) => regulations.advance(id, change)),
+    suppression: read((userId: string) => suppressions.find(userId)),
+    suppressions: read(({ max, after }: SuppressionListMessage) => suppressions.list(max, after)),
+    suppressed: read(
+      (after: Uint32Array) => suppressions.hashesAfter(after),
+      (hashes) => [hashes.buffer as ArrayBuffer],
+    ),
+  };
+}
+
+export interface RegulationListMessage {
+  readonly max: number;
+  readonly below?: number;
+}
+
+export interface AdvanceMessage {
+  readonly id: string;
+  readonly change: RegulationChange;
+}
+
+export interface SuppressionListMessage {
+  readonly max: number;
+  readonly after?: string;
+}
+
+/** More than a page of the file, so that none of the ids behind it is in a cell. */
+const ZEROS = 8192;
+
+/** Regulations as JSON documents, and their subjects until they are done. */
+export class RegulationTable {
+  readonly suppressions: SuppressionTable;
+  readonly #sql: ReturnType<typeof statements>;
+
+  constructor(database: DatabaseSync, suppressions: SuppressionTable) {
+    this.#sql = statements(database);
+    this.suppressions = suppressions;
+  }
+
+  create({ id, type, createdAt, by, userIds }: NewRegulation): StoredRegulation {
+    const isAtOnce = type === 'UNSUPPRESS';
+    const document: RegulationDocument = {
+      id,
+      type,
+      overallStatus: isAtOnce ? 'FINISHED' : 'INITIALIZED',
+      step: isAtOnce ? 'done' : 'survey',
+      createdAt,
+      ...(isAtOnce ? { finishedAt: createdAt } : {}),
+      by,
+      subjects: userIds.length,
+      erased: { events: 0, deliveries: 0, deadLetters: 0 },
+      streamStatus: [],
+    };
+    const hashes = this.suppressions.hashesOf(userIds);
+    const { lastInsertRowid } = this.#sql.insert.run(id, isAtOnce ? 0 : 1, '', bytesOf(hashes), 0);
+    const number = Number(lastInsertRowid);
+    this.#write(number, document);
+    if (isAtOnce) this.suppressions.remove(userIds);
+    else {
+      const subjects = userIds.map((userId) => ({
+        userId,
+        formerUserIds: [],
+        anonymousIds: [],
+        sources: [],
+      }));
+      this.#putSubjects(number, subjects);
+    }
+    if (isSuppressing(type)) {
+      const keepsIds = type === 'SUPPRESS_ONLY';
+      this.suppressions.add(userIds, { keepsIds, since: createdAt, regulation: id });
+    }
+    return { ...document, number };
+  }
+
+  get(id: string): StoredRegulation | undefined {
+    const row = this.#sql.get.get(id) as RegulationRow | undefined;
+    return row && stored(row);
+  }
+
+  list(max: number, below = Number.MAX_SAFE_INTEGER): StoredRegulation[] {
+    return (this.#sql.list.all(below, max) as unknown as RegulationRow[]).map(stored);
+  }
+
+  open(): StoredRegulation[] {
+    return (this.#sql.open.all() as unknown as RegulationRow[]).map(stored);
+  }
+
+  subjects(id: string): readonly RegulationSubject[] {
+    const row = this.#sql.subjects.get(id) as { subjects: Uint8Array } | undefined;
+    if (row === undefined) return [];
+    return JSON.parse(Buffer.from(row.subjects).toString('utf8', ZEROS)) as RegulationSubject[];
+  }
+
+  advance(id: string, { subjects, ...change }: RegulationChange): void {
+    const known = this.get(id);
+    if (known === undefined) throw new StorageError(`the regulation ${id} is gone: restore a backup`);
+    const { number, ...document } = known;
+    if (subjects !== undefined) {
+      this.#putSubjects(number, subjects);
+      if (isSuppressing(document.type))
+        this.suppressions.addJoined(subjects, { since: document.createdAt, regulation: id });
+    }
+    if (change.step === 'clean') {
+      if (isDeleting(document.type)) {
+        const all = this.subjects(id).flatMap(({ userId, formerUserIds }) => [userId, ...formerUserIds]);
+        this.suppressions.forgetIds(all);
+      }
+      this.#sql.dropSubjects.run(number);
+    }
+    this.#write(number, { ...document, ...change });
+  }
+
+  /** Adds to the receipt of a regulation. */
+  readonly countErased = (id: string, { events, deliveries, deadLetters }: ErasedCounts): void => {
+    const known = this.get(id);
+    if (known === undefined || events + deliveries + deadLetters === 0) return;
+    const { number, ...document } = known;
+    const { erased } = document;
+    const sum = {
+      events: erased.events + events,
+      deliveries: erased.deliveries + deliveries,
+      deadLetters: erased.deadLetters + deadLetters,
+    };
+    this.#write(number, { ...document, erased: sum });
+  };
+
+  #putSubjects(number: number, subjects: readonly RegulationSubject[]): void {
+    this.#sql.putSubjects.run(
+      number,
+      Buffer.concat([Buffer.alloc(ZEROS), Buffer.from(JSON.stringify(subjects))]),
+    );
+  }
+
+  #write(number: number, document: RegulationDocument): void {
+    const text = JSON.stringify(document);
+    this.#sql.update.run(document.step === 'done' ? 0 : 1, text, checksum(number, text), number);
+  }
+}
+
+type RegulationDocument = Omit<StoredRegulation, 'number'>;
+
+interface RegulationRow {
+  number: number;
+  document: string;
+  sum: number;
+}
+
+function stored({ number, document, sum }: RegulationRow): StoredRegulation {
+  if (sum !== checksum(number, document)) {
+    throw new StorageError(
+      `the record of regulation ${number} is damaged: restore a backup with millrace restore, or ask for it anew`,
+    );
+  }
+  return { ...(JSON.parse(document) as RegulationDocument), number };
+}
+
+function checksum(number: number, document: string): number {
+  return crc32(document, checksumOf(number));
+}
+
+function bytesOf(words: Uint32Array): Uint8Array {
+  return new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
+}
+
+function statements(database: DatabaseSync) {
+  const prepare = (sql: string): StatementSync => database.prepare(sql);
+  return {
+    insert: prepare('insert into regulation(id, open, document, hashes, sum) values (?, ?, ?, ?, ?)'),
+    update: prepare('update regulation set open = ?, document = ?, sum = ? where number = ?'),
+    get: prepare('select number, document, sum from regulation where id = ?'),
+    list: prepare(
+      'select number, document, sum from regulation where number < ? order by number desc limit ?',
+    ),
+    open: prepare(
+      'select number, document, sum from regulation indexed by regulation_open where open = 1 order by number',
+    ),
+    subjects: prepare(
+      'select s.subjects from regulation_subject s join regulation r on r.number = s.number where r.id = ?',
+    ),
+    putSubjects: prepare('insert or replace into regulation_subject(number, subjects) values (?, ?)'),
+    dropSubjects: prepare('delete from regulation_subject where number = ?'),
+  };
+}

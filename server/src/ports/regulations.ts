@@ -1,0 +1,76 @@
+import type { Utf8Slice } from '../model/line-ids.ts';
+import type { Regulation, RegulationStep, RegulationSubject, Suppression } from '../model/regulation.ts';
+import type { Time } from '../model/time.ts';
+
+/**
+ * Keeps regulations, what they are about while they run, and who is suppressed. Everything survives a crash: a regulation that is
+ * not done goes on with the step that is stored.
+ */
+export interface Regulations {
+  /**
+   * Stores a new regulation with its subjects, and changes the suppressions in the same commit: `SUPPRESS_ONLY` keeps the ids,
+   * `SUPPRESS_WITH_DELETE` only their hashes, and `UNSUPPRESS` removes both with the ids that were joined to them. Resolves to the
+   * regulation with its number.
+   */
+  create(regulation: NewRegulation): Promise<StoredRegulation>;
+
+  /** Resolves to undefined when there is none with this id. */
+  get(id: string): Promise<StoredRegulation | undefined>;
+
+  /** Resolves to regulations below a number, the newest first, at most `max`. */
+  list(max: number, below?: number): Promise<readonly StoredRegulation[]>;
+
+  /** Resolves to those that are not done, the oldest first. */
+  open(): Promise<readonly StoredRegulation[]>;
+
+  /** Resolves to the subjects of a regulation; empty when they are forgotten. */
+  subjects(id: string): Promise<readonly RegulationSubject[]>;
+
+  /**
+   * Moves a regulation to a further step, in one commit. With the step `clean` its subjects are forgotten, and ids of users that
+   * it deleted are no longer kept by their suppression either. Rejects with a `StorageError`.
+   */
+  advance(id: string, change: RegulationChange): Promise<void>;
+
+  /** Resolves when no file holds a byte of what was erased, or of subjects that were forgotten, before the call. */
+  scrub(): Promise<void>;
+
+  /** Resolves to the suppression of a user; undefined when it is not suppressed. */
+  suppression(userId: string): Promise<Suppression | undefined>;
+
+  /** Resolves to suppressions whose ids are kept, in the order of the ids, behind `after`, at most `max`. */
+  suppressions(max: number, after?: string): Promise<readonly Suppression[]>;
+
+  /** Visits the hashes of all suppressed ids, two words each, in several calls. */
+  visitSuppressed(visit: (hashes: Uint32Array) => void): Promise<void>;
+
+  /** Writes the keyed hash of an id as two words. Its key belongs to this store and its copies. */
+  readonly hashId: IdHash;
+}
+
+/** `kind` tells apart a userId and an anonymousId of the same text. */
+export type IdHash = (
+  kind: 'user' | 'anonymous',
+  id: string | Utf8Slice,
+  out: Uint32Array,
+  at: number,
+) => void;
+
+export interface NewRegulation extends Pick<Regulation, 'id' | 'type' | 'createdAt' | 'by'> {
+  readonly userIds: readonly string[];
+}
+
+/** A regulation with what its execution needs. */
+export interface StoredRegulation extends Regulation {
+  /** Rises with every regulation; never reused. */
+  readonly number: number;
+  readonly step: RegulationStep;
+}
+
+/** Absent fields stay as they are. */
+export interface RegulationChange
+  extends Partial<Pick<StoredRegulation, 'step' | 'overallStatus' | 'profiles' | 'streamStatus' | 'reason'>> {
+  readonly finishedAt?: Time;
+  /** Replaces the subjects. Their joined ids become suppressed in the same commit, if the user still is. */
+  readonly subjects?: readonly RegulationSubject[];
+}

@@ -1,0 +1,168 @@
+import { createHash } from 'node:crypto';
+import {
+  type ErasedCounts,
+  isDeleting,
+  isSuppressing,
+  type RegulationSubject,
+  type Suppression,
+} from '../../src/model/regulation.ts';
+import { StorageError } from '../../src/ports/event-log.ts';
+import type { IdHash, NewRegulation, RegulationChange, Regulations } from '../../src/ports/regulations.ts';
+import { assertOpen, type MemoryContents, type Opening, type StoredSuppression } from './contents.ts';
+
+/** Nothing is on a disk, so nothing is left there. */
+export function openRegulations(contents: MemoryContents, holder: Opening): Regulations {
+  const { regulations, regulationSubjects, suppressed } = contents;
+  const all = () => [...regulations.values()].sort((a, b) => b.number - a.number);
+  return {
+    async create(regulation) {
+      assertOpen(contents, holder);
+      return create(contents, regulation);
+    },
+    async get(id) {
+      return regulations.get(id);
+    },
+    async list(max, below = Number.POSITIVE_INFINITY) {
+      return all()
+        .filter(({ number }) => number < below)
+        .slice(0, max);
+    },
+    async open() {
+      return all()
+        .filter(({ step }) => step !== 'done')
+        .reverse();
+    },
+    async subjects(id) {
+      return regulationSubjects.get(id) ?? [];
+    },
+    async advance(id, change) {
+      assertOpen(contents, holder);
+      advance(contents, id, change);
+    },
+    async scrub() {},
+    async suppression(userId) {
+      const found = suppressed.get(keyOf('user', userId));
+      return found && suppressionOf(found);
+    },
+    async suppressions(max, after = '') {
+      const kept = [...suppressed.values()].filter(({ userId }) => userId !== undefined && userId > after);
+      return kept
+        .map(suppressionOf)
+        .sort((a, b) => (a.userId! < b.userId! ? -1 : 1))
+        .slice(0, max);
+    },
+    async visitSuppressed(visit) {
+      const hashes = new Uint32Array(suppressed.size * 2);
+      for (const [index, { kind, id }] of [...suppressed.values()].entries())
+        hashId(kind, id, hashes, index * 2);
+      visit(hashes);
+    },
+    hashId,
+  };
+}
+
+/** Adds to the receipt of a regulation. */
+export function countErased({ regulations }: MemoryContents, id: string, counts: ErasedCounts): void {
+  const known = regulations.get(id);
+  if (known === undefined) return;
+  const { events, deliveries, deadLetters } = known.erased;
+  regulations.set(id, {
+    ...known,
+    erased: {
+      events: events + counts.events,
+      deliveries: deliveries + counts.deliveries,
+      deadLetters: deadLetters + counts.deadLetters,
+    },
+  });
+}
+
+function create(contents: MemoryContents, { userIds, ...made }: NewRegulation) {
+  const { regulations, regulationSubjects, suppressed } = contents;
+  const isAtOnce = made.type === 'UNSUPPRESS';
+  const regulation = {
+    ...made,
+    number: regulations.size + 1,
+    overallStatus: isAtOnce ? ('FINISHED' as const) : ('INITIALIZED' as const),
+    step: isAtOnce ? ('done' as const) : ('survey' as const),
+    ...(isAtOnce ? { finishedAt: made.createdAt } : {}),
+    subjects: userIds.length,
+    erased: { events: 0, deliveries: 0, deadLetters: 0 },
+    streamStatus: [],
+  };
+  regulations.set(made.id, regulation);
+  if (isAtOnce) {
+    for (const [key, { id, kind, owner }] of suppressed)
+      if (userIds.includes(owner ?? id) && (owner !== undefined || kind === 'user')) suppressed.delete(key);
+    return regulation;
+  }
+  const nothing = { formerUserIds: [], anonymousIds: [], sources: [] };
+  regulationSubjects.set(
+    made.id,
+    userIds.map((userId) => ({ userId, ...nothing })),
+  );
+  if (!isSuppressing(made.type)) return regulation;
+  for (const id of userIds) {
+    const since = Math.min(suppressed.get(keyOf('user', id))?.since ?? made.createdAt, made.createdAt);
+    suppressed.set(keyOf('user', id), {
+      ...{ kind: 'user', id, owner: undefined, since, regulation: made.id },
+      userId: made.type === 'SUPPRESS_ONLY' ? id : undefined,
+    });
+  }
+  return regulation;
+}
+
+function advance(contents: MemoryContents, id: string, { subjects, ...change }: RegulationChange): void {
+  const { regulations, regulationSubjects } = contents;
+  const known = regulations.get(id);
+  if (known === undefined) throw new StorageError(`the regulation ${id} is gone`);
+  if (subjects !== undefined) {
+    regulationSubjects.set(id, subjects);
+    if (isSuppressing(known.type))
+      suppressJoined(contents, subjects, { since: known.createdAt, regulation: id });
+  }
+  if (change.step === 'clean') {
+    if (isDeleting(known.type)) forgetIds(contents, regulationSubjects.get(id) ?? []);
+    regulationSubjects.delete(id);
+  }
+  regulations.set(id, { ...known, ...change });
+}
+
+function suppressJoined(
+  { suppressed }: MemoryContents,
+  subjects: readonly RegulationSubject[],
+  origin: Pick<StoredSuppression, 'since' | 'regulation'>,
+): void {
+  for (const { userId: owner, formerUserIds, anonymousIds } of subjects) {
+    if (!suppressed.has(keyOf('user', owner))) continue;
+    const joined = [
+      ...formerUserIds.map((id) => ({ kind: 'user' as const, id })),
+      ...anonymousIds.map((id) => ({ kind: 'anonymous' as const, id })),
+    ];
+    for (const { kind, id } of joined) {
+      const key = keyOf(kind, id);
+      if (!suppressed.has(key)) suppressed.set(key, { kind, id, owner, userId: undefined, ...origin });
+    }
+  }
+}
+
+function forgetIds({ suppressed }: MemoryContents, subjects: readonly RegulationSubject[]): void {
+  for (const id of subjects.flatMap(({ userId, formerUserIds }) => [userId, ...formerUserIds])) {
+    const found = suppressed.get(keyOf('user', id));
+    if (found !== undefined) suppressed.set(keyOf('user', id), { ...found, userId: undefined });
+  }
+}
+
+function suppressionOf({ userId, since, regulation }: StoredSuppression): Suppression {
+  return userId === undefined ? { since, regulation } : { userId, since, regulation };
+}
+
+function keyOf(kind: 'user' | 'anonymous', id: string): string {
+  return `${kind} ${id}`;
+}
+
+const hashId: IdHash = (kind, id, out, at) => {
+  const bytes = typeof id === 'string' ? Buffer.from(id) : id.bytes.subarray(id.from, id.to);
+  const digest = createHash('sha256').update(kind).update(bytes).digest();
+  out[at] = digest.readUInt32LE(0);
+  out[at + 1] = digest.readUInt32LE(4);
+};

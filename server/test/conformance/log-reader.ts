@@ -87,7 +87,7 @@ function readsAroundGaps(now: Subject): void {
   it('leaves the line of an erased event empty', async () => {
     const { store, reader } = now();
     await write(store, [...eventsOf('a', 2), ...eventsOf('gone', 2), ...eventsOf('b', 2)]);
-    await store.log.erase('gone');
+    await store.log.erase({ userIds: ['gone'] });
     expect((await readAll(reader, 0, 100)).map(({ id }) => id)).toEqual([
       'a0',
       'a1',

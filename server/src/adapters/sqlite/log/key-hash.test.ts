@@ -6,7 +6,7 @@ describe('the hash of an identity', () => {
   const identity = identityHash(hash);
 
   it('has the upper 53 bits of the hash that the log keeps of a userId', () => {
-    const { users } = hashIds(hash, [{ source: 5, messageId: 'm', userId: 'ünü' }]);
+    const { users } = hashIds(hash, [{ source: 5, messageId: 'm', userId: 'ünü' }], []);
     const whole = (BigInt(users[0]!) << 32n) | BigInt(users[1]!);
     expect(BigInt(identity('user', 'ünü'))).toBe(whole >> 11n);
   });

@@ -69,7 +69,7 @@ interface Leaves<S> {
 /** The condition on a value, by which a count knows how many events it has to remember. */
 type Use = Extract<Condition, { value: Value }> | undefined;
 
-/** Up to so many events in a window a count is exact; larger counts move in whole buckets. */
+/** Up to so many events in a window a count is exact; larger counts move in whole hours. */
 export const MOST_EXACT = 64;
 
 /**
@@ -168,8 +168,7 @@ function aggregateReader(
   slot: number,
   isOpen: Test<EvaluationScope> | undefined,
 ): Read<EvaluationScope> {
-  const ofNothing =
-    reduce.op === 'count' || reduce.op === 'sum' || reduce.op === 'unique_count' ? 0 : undefined;
+  const ofNothing = reduce.op === 'count' || reduce.op === 'unique_count' ? 0 : undefined;
   const asAverage = reduce.op === 'avg';
   return (scope) => {
     const state = scope.state.slots.get(slot);

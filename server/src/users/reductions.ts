@@ -147,8 +147,8 @@ export function reducedValue(reduction: Reduction, asAverage = false): Json | un
     case 'count':
       return reduction.events;
     case 'sum':
-      if (!asAverage) return fromBillionths(reduction.sum);
-      return reduction.numbers === 0 ? undefined : average(reduction.sum, reduction.numbers);
+      if (reduction.numbers === 0) return undefined;
+      return asAverage ? average(reduction.sum, reduction.numbers) : fromBillionths(reduction.sum);
     case 'min':
     case 'max':
       return reduction.value;

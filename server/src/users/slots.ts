@@ -1,5 +1,5 @@
 import type { Json } from '../model/json.ts';
-import { type Duration, HOUR, MINUTE, SECOND, type Time } from '../model/time.ts';
+import { type Duration, HOUR, type Time } from '../model/time.ts';
 import type { ByteReader, ByteWriter } from './byte-codec.ts';
 import {
   accepts,
@@ -25,7 +25,7 @@ export type SlotState = Reduction | TimesState | BucketsState;
 /** What a slot collects. */
 export type SlotShape =
   | { readonly window: 'none'; readonly reduction: ReductionKind }
-  /** A count that moves with the millisecond. With `buckets` it goes on in whole buckets beyond `keep` events. */
+  /** A count that moves with the millisecond. With `buckets` it goes on in whole hours beyond `keep` events. */
   | { readonly window: 'times'; readonly within: Duration; readonly keep: number; readonly buckets: boolean }
   | { readonly window: 'buckets'; readonly within: Duration; readonly reduction: ReductionKind };
 
@@ -39,7 +39,7 @@ interface TimesState {
   readonly buckets: BucketsState | undefined;
 }
 
-/** A reduction for each stretch of time that has events, ascending. */
+/** A reduction for each hour that has events, ascending. */
 interface BucketsState {
   readonly kind: 'buckets';
   readonly within: Duration;
@@ -48,13 +48,10 @@ interface BucketsState {
 }
 
 interface Bucket {
-  /** Its time divided by the width of a bucket. */
+  /** Whole hours since 1970. */
   readonly number: number;
   readonly state: Reduction;
 }
-
-/** More buckets than these make a profile too large; then they are wider. */
-const MOST_BUCKETS = 10_000;
 
 /** Order is part of the stored form: new kinds go to the end. */
 const REDUCTION_KINDS = [
@@ -103,8 +100,7 @@ export function addToSlot(slot: SlotState, sample: Sample): void {
     if (slot.times.length > slot.keep || slot.times[0]! + slot.within <= slot.times.at(-1)!) trimTimes(slot);
     if (slot.buckets !== undefined) addToSlot(slot.buckets, sample);
   } else if (slot.kind === 'buckets') {
-    const number = Math.floor(sample.at / widthOf(slot.within));
-    addSample(bucketOf(slot, number), sample);
+    addSample(bucketOf(slot, Math.floor(sample.at / HOUR)), sample);
     trimBuckets(slot);
   } else addSample(slot, sample);
 }
@@ -155,9 +151,7 @@ export function nextLeaving(slot: SlotState, now: Time): Time | undefined {
   if (slot.kind !== 'buckets') return undefined;
   const oldest = oldestBucket(slot.within, now);
   const bucket = slot.buckets.find(({ number }) => number >= oldest);
-  if (bucket === undefined) return undefined;
-  const width = widthOf(slot.within);
-  return (bucket.number + 1 + Math.ceil(slot.within / width)) * width;
+  return bucket === undefined ? undefined : (bucket.number + 1 + Math.ceil(slot.within / HOUR)) * HOUR;
 }
 
 /**
@@ -174,13 +168,6 @@ export function nextFlip(slot: SlotState, now: Time, test: (count: number) => bo
     if (test(slot.times.length - i - 1) !== before) return slot.times[i]! + slot.within;
   }
   return undefined;
-}
-
-/** Width of the buckets of a window: hours for whole hours, otherwise minutes or seconds. */
-export function widthOf(within: Duration): Duration {
-  if (within % HOUR === 0) return HOUR;
-  if (within % MINUTE === 0 && within / MINUTE <= MOST_BUCKETS) return MINUTE;
-  return within / SECOND <= MOST_BUCKETS ? SECOND : HOUR;
 }
 
 export function writeSlot(writer: ByteWriter, slot: SlotState): void {
@@ -283,8 +270,7 @@ function firstInWindow({ times, within }: TimesState, now: Time): number {
 
 /** Number of the oldest bucket in the window: a bucket leaves when the youngest event that it may have is too old. */
 function oldestBucket(within: Duration, now: Time): number {
-  const width = widthOf(within);
-  return Math.floor(now / width) - Math.ceil(within / width);
+  return Math.floor(now / HOUR) - Math.ceil(within / HOUR);
 }
 
 function bucketOf({ buckets, reduction }: BucketsState, number: number): Reduction {
@@ -300,7 +286,7 @@ function bucketOf({ buckets, reduction }: BucketsState, number: number): Reducti
 function trimBuckets(slot: BucketsState): void {
   const { buckets, within } = slot;
   const newest = buckets.at(-1)?.number ?? 0;
-  const oldest = newest - Math.ceil(within / widthOf(within));
+  const oldest = newest - Math.ceil(within / HOUR);
   let first = 0;
   while (first < buckets.length && buckets[first]!.number < oldest) first++;
   if (first > 0) buckets.splice(0, first);

@@ -1,6 +1,6 @@
 import type { Computation, Condition, EventAggregate, Value } from '../../src/model/definition.ts';
 import { isObject, type Json, type JsonObject } from '../../src/model/json.ts';
-import { type Duration, HOUR, MINUTE, SECOND, type Time } from '../../src/model/time.ts';
+import { type Duration, HOUR, type Time } from '../../src/model/time.ts';
 import type { UserEvent } from '../../src/users/trait-engine.ts';
 
 /** A user as the naive model knows it: everything it ever did. */
@@ -130,8 +130,7 @@ function mostCompared(use: Condition | undefined): number {
 }
 
 function isInBuckets(at: Time, within: Duration, now: Time): boolean {
-  const width = within % HOUR === 0 ? HOUR : within % MINUTE === 0 ? MINUTE : SECOND;
-  const leaves = (Math.floor(at / width) + 1) * width + Math.ceil(within / width) * width;
+  const leaves = (Math.floor(at / HOUR) + 1 + Math.ceil(within / HOUR)) * HOUR;
   return now < leaves;
 }
 
@@ -146,7 +145,7 @@ function reduceValues(
   const different = [...new Set(values)].sort(byTypeThenSize);
   switch (op) {
     case 'sum':
-      return Number(billionths(numbers)) / 1e9;
+      return numbers.length === 0 ? undefined : Number(billionths(numbers)) / 1e9;
     case 'avg':
       return numbers.length === 0 ? undefined : Number(billionths(numbers)) / (1e9 * numbers.length);
     case 'min':

@@ -96,6 +96,12 @@ export function compileComputation(computation: Computation, context: CompilerCo
   return { computation, evaluate, aggregates, mentions };
 }
 
+/** The keys of the slots that a definition needs. */
+export function slotKeysOf(computation: Computation): readonly string[] {
+  const context = { slotNumberOf: () => 0, idOf: () => undefined };
+  return compileComputation(computation, context).aggregates.map(({ key }) => key);
+}
+
 /**
  * The computations in an order in which each comes behind those it mentions. Those that mention each other in a circle, and those
  * that need one of them, are left out.

@@ -9,6 +9,7 @@ import type {
 } from '../model/definition.ts';
 import type { JsonObject } from '../model/json.ts';
 import { DAY, HOUR, type Time } from '../model/time.ts';
+import { slotKeysOf } from './audience-compiler.ts';
 import { newProfile, type ProfileState, setTrait } from './profile-state.ts';
 import { createTraitEngine, type TraitEngine, type UserEvent } from './trait-engine.ts';
 
@@ -144,6 +145,14 @@ describe('a slot', () => {
       [2],
       [3],
     ]);
+  });
+
+  test('has the same key whether a number is known for it or not', () => {
+    const computation = audience('a', atLeast(3, orders({ within: DAY, where: total })));
+    const keys = engineOf(computation)
+      .aggregatesOf(1)
+      .map(({ key }) => key);
+    expect(slotKeysOf(computation)).toEqual(keys);
   });
 
   test('that no definition uses any more is dropped at the next evaluation', () => {

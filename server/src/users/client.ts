@@ -1,0 +1,319 @@
+import { Worker } from 'node:worker_threads';
+import type { Duration, Monotonic } from '../model/time.ts';
+import type { Clock } from '../ports/clock.ts';
+import { StorageError } from '../ports/event-log.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { OutboxEntry } from '../ports/profile-store.ts';
+import type { UserIdentity, Users, UsersStatus } from '../ports/users.ts';
+import type { UsersSettings } from './contract.ts';
+import type {
+  FromUsersThread,
+  UsersCallAnswer,
+  UsersCallArguments,
+  UsersCallName,
+  UsersProgress,
+  UsersThreadOptions,
+} from './thread-protocol.ts';
+
+/** Pause between two messages about commits: a thread that has caught up applies at most five slices a second. */
+const WAKE_PAUSE: Duration = 200;
+
+/** Pauses before the thread is started again: after the first failure, and the longest. */
+const FIRST_RESTART: Duration = 1000;
+const LAST_RESTART: Duration = 60_000;
+
+/** Profiles that lag less are up to date. */
+const LIVE_LAG: Duration = 1000;
+
+export interface UsersClientDependencies {
+  /** `auto`: the thread starts with the first computation, or when profiles are asked for. */
+  readonly profiles: 'off' | 'auto' | 'on';
+  /** What every start of the thread is given, as it is then. */
+  readonly options: () => Omit<UsersThreadOptions, 'settings' | 'isPaused'>;
+  /** Whether there is a file of profiles already. */
+  readonly hasFile: () => boolean;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/**
+ * The main thread's end of the users thread. It starts the thread when profiles are needed, starts it again with growing pauses when
+ * it dies, and tells it of commits. Until then it costs a comparison for each commit.
+ *
+ * Calls reject with a `StorageError` when the thread cannot answer.
+ */
+export class UsersClient implements Users {
+  readonly #dependencies: UsersClientDependencies;
+  #settings: UsersSettings;
+  #thread: UsersThread | undefined;
+  #progress: UsersProgress | undefined;
+  #failure: string | undefined;
+  #restart: Duration = FIRST_RESTART;
+  #restarts = 0;
+  #cancelRestart: (() => void) | undefined;
+  #cancelWake: (() => void) | undefined;
+  #wokenAt: Monotonic = Number.NEGATIVE_INFINITY;
+  #isStopped = false;
+  #outboxListener: () => void = () => {};
+
+  constructor(dependencies: UsersClientDependencies, settings: UsersSettings) {
+    this.#dependencies = dependencies;
+    this.#settings = settings;
+  }
+
+  /** Starts the thread if profiles are needed now. */
+  start(): void {
+    if (this.#isNeeded()) this.#startThread();
+  }
+
+  /** Takes the settings as they are now; the thread starts with the first computation. */
+  configure(settings: UsersSettings): void {
+    this.#settings = settings;
+    if (this.#thread === undefined) {
+      if (this.#cancelRestart === undefined) this.start();
+      return;
+    }
+    // A failure stands in the progress of the thread.
+    this.#thread.call('configure', settings).catch(() => {});
+  }
+
+  #isNeeded(): boolean {
+    const { profiles, hasFile } = this.#dependencies;
+    if (profiles !== 'auto') return profiles === 'on';
+    return this.#settings.computations.length > 0 || hasFile();
+  }
+
+  /** Call after every commit of events. */
+  readonly committed = (): void => {
+    if (this.#thread === undefined || this.#cancelWake !== undefined) return;
+    const { clock } = this.#dependencies;
+    const wait = this.#wokenAt + WAKE_PAUSE - clock.monotonic();
+    if (wait <= 0) this.#wake();
+    else this.#cancelWake = clock.after(wait, () => this.#wake());
+  };
+
+  #wake(): void {
+    this.#cancelWake = undefined;
+    this.#wokenAt = this.#dependencies.clock.monotonic();
+    this.#thread?.wake();
+  }
+
+  /** `listener` is called when there may be new entries for the log. */
+  followOutbox(listener: () => void): void {
+    this.#outboxListener = listener;
+  }
+
+  /** As `ProfileStore.outbox`; nothing while no thread runs. */
+  async outbox(after: number, max: number): Promise<readonly OutboxEntry[]> {
+    return this.#thread === undefined ? [] : this.#thread.call('outbox', after, max);
+  }
+
+  /** Entries up to this sequence number are in the log. */
+  async sent(to: number): Promise<void> {
+    await this.#thread?.call('sent', to);
+  }
+
+  async profile(id: UserIdentity) {
+    return this.#running()?.call('profile', id);
+  }
+
+  async joinedIds(userIds: readonly string[]) {
+    if (this.#thread !== undefined) return this.#thread.call('joinedIds', userIds);
+    return userIds.map((userId) => ({ userId, formerUserIds: [], anonymousIds: [], sources: [] }));
+  }
+
+  async erase(userIds: readonly string[]) {
+    if (this.#thread !== undefined) return this.#thread.call('erase', userIds);
+    const { hasFile } = this.#dependencies;
+    if (!hasFile() || this.#isStopped) return 0;
+    // Profiles are off, and what was kept of a user goes all the same.
+    const thread = this.#makeThread(true);
+    try {
+      return await thread.call('erase', userIds);
+    } finally {
+      await thread.stop();
+    }
+  }
+
+  async members(computation: number, limit: number, from?: string) {
+    const thread = this.#running();
+    if (thread === undefined) return { members: [] };
+    return from === undefined
+      ? thread.call('members', computation, limit)
+      : thread.call('members', computation, limit, from);
+  }
+
+  async preview(request: Parameters<Users['preview']>[0]) {
+    return this.#demanded().call('preview', request);
+  }
+
+  async rebuild(options: { readonly dryRun: boolean }) {
+    return this.#demanded().call('rebuild', options);
+  }
+
+  async status(): Promise<UsersStatus> {
+    const { profiles = 0, bytes = 0, behind = 0, lag = 0 } = this.progress() ?? {};
+    const none = { profiles, bytes, behind, lag, computations: [] };
+    const thread = this.#thread;
+    const failure = this.#failure ?? this.#progress?.failure;
+    if (thread === undefined && failure === undefined) return { state: 'off', ...none };
+    if (thread === undefined || failure !== undefined) return { state: 'failed', reason: failure!, ...none };
+    const { failure: now, ...at } = await thread.call('progress');
+    const sizes = { profiles: at.profiles, bytes: at.bytes, behind: at.behind, lag: at.lag };
+    if (now !== undefined) return { state: 'failed', reason: now, ...sizes, computations: [] };
+    const computations = await thread.call('computations');
+    return { state: at.lag < LIVE_LAG ? 'live' : 'catching_up', ...sizes, computations };
+  }
+
+  /** As the thread reported last; undefined when it does not run. */
+  readonly progress = (): UsersProgress | undefined =>
+    this.#thread === undefined && this.#failure === undefined ? undefined : this.#progress;
+
+  /** How often the thread had to be started again. */
+  get restarts(): number {
+    return this.#restarts;
+  }
+
+  /** Why profiles are not kept up, or what of them cannot be read; empty while all is well. */
+  readonly degraded = (): readonly string[] => {
+    const failure = this.#failure ?? this.#progress?.failure;
+    const damaged = this.#progress?.damaged ?? 0;
+    return [
+      ...(failure === undefined ? [] : [`profiles stand still: ${failure}`]),
+      ...(damaged === 0
+        ? []
+        : [
+            `${damaged} rows of users.db cannot be read, because their bytes have changed on the disk: check the disk, then apply ` +
+              'the log again with millrace profiles rebuild; everything else goes on',
+          ]),
+    ];
+  };
+
+  /** Ends the thread after the slice under way. Idempotent. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#cancelRestart?.();
+    this.#cancelWake?.();
+    await this.#thread?.stop();
+  }
+
+  /** The thread; starts it unless profiles are off. */
+  #running(): UsersThread | undefined {
+    if (this.#thread !== undefined) return this.#thread;
+    if (this.#failure !== undefined) throw new StorageError(this.#failure);
+    if (this.#dependencies.profiles === 'off' || this.#isStopped) return undefined;
+    return this.#startThread();
+  }
+
+  #demanded(): UsersThread {
+    const thread = this.#running();
+    if (thread !== undefined) return thread;
+    throw new StorageError('profiles are off: set profiles to auto or on, and start Millrace again');
+  }
+
+  #startThread(): UsersThread {
+    if (this.#isStopped) throw new StorageError('the users thread is stopped');
+    const { clock, logger } = this.#dependencies;
+    this.#cancelRestart = undefined;
+    const thread = this.#makeThread(false);
+    this.#thread = thread;
+    this.#failure = undefined;
+    const startedAt = clock.monotonic();
+    logger.info({}, 'profiles.started');
+    void thread.ended.then((reason) => {
+      if (this.#isStopped || this.#thread !== thread) return;
+      this.#thread = undefined;
+      if (clock.monotonic() - startedAt > LAST_RESTART) this.#restart = FIRST_RESTART;
+      this.#failure = `the users thread has ended (${reason}): it is started again by itself; if that goes on, see the log`;
+      logger.error({ reason, againInMs: this.#restart }, 'profiles.ended');
+      this.#cancelRestart = clock.after(this.#restart, () => {
+        this.#restarts++;
+        this.#startThread();
+      });
+      this.#restart = Math.min(LAST_RESTART, this.#restart * 2);
+    });
+    return thread;
+  }
+
+  #makeThread(isPaused: boolean): UsersThread {
+    const { options, logger } = this.#dependencies;
+    const given = { ...options(), settings: this.#settings };
+    return new UsersThread(isPaused ? { ...given, isPaused } : given, {
+      logger,
+      progress: (progress) => {
+        const hasNew = progress.lastOutbox !== this.#progress?.lastOutbox;
+        this.#progress = progress;
+        if (hasNew) this.#outboxListener();
+      },
+    });
+  }
+}
+
+interface ThreadListener {
+  readonly logger: Logger;
+  progress(progress: UsersProgress): void;
+}
+
+/** One life of the thread. */
+class UsersThread {
+  readonly #worker: Worker;
+  readonly #waiting = new Map<number, { resolve(answer: unknown): void; reject(error: Error): void }>();
+  #lastId = 0;
+  #closed: StorageError | undefined;
+  /** Resolves to the reason when the thread has ended. */
+  readonly ended: Promise<string>;
+
+  constructor(options: UsersThreadOptions, listener: ThreadListener) {
+    // The published package is compiled; the repository runs from its sources.
+    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+    this.#worker = new Worker(new URL(`../users-thread.${extension}`, import.meta.url), {
+      workerData: options,
+      name: 'millrace-users',
+    });
+    this.#worker.on('message', (message: FromUsersThread) => {
+      if (message.kind === 'log') listener.logger[message.level](message.facts, message.event);
+      else if (message.kind === 'progress') listener.progress(message.progress);
+      else this.#settle(message);
+    });
+    this.ended = new Promise((resolve) => {
+      let reason = 'it has come to its end';
+      this.#worker.on('error', (error) => {
+        reason = error.message;
+      });
+      this.#worker.on('exit', () => {
+        this.#closed = new StorageError(`the users thread has ended (${reason}): try again later`);
+        for (const { reject } of this.#waiting.values()) reject(this.#closed);
+        this.#waiting.clear();
+        resolve(reason);
+      });
+    });
+  }
+
+  wake(): void {
+    this.#worker.postMessage({ kind: 'wake' });
+  }
+
+  call<Name extends UsersCallName>(
+    name: Name,
+    ...given: UsersCallArguments<Name>
+  ): Promise<UsersCallAnswer<Name>> {
+    if (this.#closed !== undefined) return Promise.reject(this.#closed);
+    const id = ++this.#lastId;
+    const { promise, resolve, reject } = Promise.withResolvers<UsersCallAnswer<Name>>();
+    this.#waiting.set(id, { resolve: (answer) => resolve(answer as UsersCallAnswer<Name>), reject });
+    this.#worker.postMessage({ kind: 'call', id, name, arguments: given });
+    return promise;
+  }
+
+  async stop(): Promise<void> {
+    if (this.#closed === undefined) await this.call('stop').catch(() => {});
+    await this.ended;
+  }
+
+  #settle(reply: Extract<FromUsersThread, { id: number }>): void {
+    const waiting = this.#waiting.get(reply.id);
+    this.#waiting.delete(reply.id);
+    if (reply.kind === 'done') waiting?.resolve(reply.answer);
+    else waiting?.reject(new StorageError(reply.reason));
+  }
+}

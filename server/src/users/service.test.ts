@@ -1,0 +1,194 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { batch, events } from '../../test/conformance/batches.ts';
+import { START } from '../../test/conformance/harness.ts';
+import { slice } from '../../test/conformance/profile-store.ts';
+import { openMemoryLogReader } from '../../test/memory-store/log-reader.ts';
+import { emptyProfiles, openMemoryProfiles } from '../../test/memory-store/profile-store.ts';
+import { emptyContents, type MemoryContents, openMemoryStore } from '../../test/memory-store/store.ts';
+import { createSystemClock } from '../adapters/system/clock.ts';
+import { StorageError } from '../ports/event-log.ts';
+import type { ProfileStore } from '../ports/profile-store.ts';
+import type { Store } from '../ports/store.ts';
+import { DEFAULT_IDENTITY_SETTINGS, type UsersProcessor, type UsersSettings } from './contract.ts';
+import { UsersService } from './service.ts';
+import type { UsersProgress } from './thread-protocol.ts';
+
+const SETTINGS: UsersSettings = { computations: [], identities: DEFAULT_IDENTITY_SETTINGS };
+const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+
+/** What a test may break. */
+interface Faults {
+  /** Why slices fail. */
+  slice?: Error;
+  /** Why the file cannot be opened. */
+  open?: Error;
+}
+
+describe('the service of the users thread', () => {
+  let contents: MemoryContents;
+  let log: Store;
+  let faults: Faults;
+  let service: UsersService;
+  let running: Promise<void>;
+  let reports: UsersProgress[];
+  let calls: string[];
+  let profiles = emptyProfiles();
+
+  beforeEach(() => {
+    contents = emptyContents();
+    log = openMemoryStore({ contents });
+    profiles = emptyProfiles();
+    faults = {};
+    reports = [];
+    calls = [];
+  });
+  afterEach(async () => {
+    service.stop();
+    await running;
+  });
+
+  function start(options: { readonly isPaused?: true } = {}): void {
+    const reader = openMemoryLogReader(contents);
+    service = new UsersService({
+      open: () => {
+        if (faults.open !== undefined) throw faults.open;
+        const store = openMemoryProfiles(profiles);
+        return { store, processor: processorOn(store) };
+      },
+      replace: () => {
+        calls.push('replace');
+        delete faults.open;
+      },
+      ...{ settings: SETTINGS, reader, clock: createSystemClock(), logger: SILENT, ...options },
+      report: (progress) => reports.push(progress),
+    });
+    running = service.run();
+  }
+
+  /** Moves the cursor over at most ten events a slice. */
+  function processorOn(store: ProfileStore): UsersProcessor {
+    const reader = openMemoryLogReader(contents);
+    const processor: Partial<UsersProcessor> = {
+      async configure({ computations }) {
+        calls.push(`configure ${computations.length}`);
+      },
+      async slice() {
+        if (faults.slice !== undefined) throw faults.slice;
+        const { position } = await store.cursor();
+        const { next, sources } = await reader.page(position, 10);
+        const { end } = await reader.bounds();
+        if (sources.length > 0) await store.commit(slice(next));
+        return { done: sources.length, hasMore: next < end, lastOutbox: 0 };
+      },
+      async profile() {
+        calls.push('profile');
+        return undefined;
+      },
+      async rebuild({ dryRun }) {
+        calls.push(`rebuild ${dryRun}`);
+        return { profiles: 0, events: 0, poorer: 0 };
+      },
+    };
+    return processor as UsersProcessor;
+  }
+
+  const call = (name: 'profile' | 'rebuild' | 'configure' | 'progress', ...given: unknown[]) =>
+    service.call({ kind: 'call', id: 1, name, arguments: given } as never);
+  const applied = () =>
+    vi.waitFor(() =>
+      expect({ failure: 'none', ...reports.at(-1) }).toMatchObject({ failure: 'none', behind: 0, lag: 0 }),
+    );
+
+  it('applies the log slice by slice until nothing is left, and tells how far it is', async () => {
+    await log.log.append(batch(events(95)));
+    start();
+    await applied();
+    expect(reports).toHaveLength(10);
+    expect(reports.map(({ behind }) => behind)).toEqual([85, 75, 65, 55, 45, 35, 25, 15, 5, 0]);
+    expect(reports[0]!.lag).toBeGreaterThan(Date.now() - START - 60_000);
+    expect(reports.at(-1)).toMatchObject({ slices: 10, applied: 95 });
+  });
+
+  it('applies new events when it is woken', async () => {
+    start();
+    await log.log.append(batch(events(3)));
+    service.wake();
+    await applied();
+    expect(reports.at(-1)!.applied).toBe(3);
+  });
+
+  it('configures before the first slice, and answers calls between slices', async () => {
+    await log.log.append(batch(events(30)));
+    start();
+    const answer = call('profile', { userId: 'u1' });
+    await applied();
+    expect(await answer).toBeUndefined();
+    expect(calls).toEqual(['configure 0', 'profile']);
+  });
+
+  it('tries again after a failure, says why meanwhile, and still answers calls', async () => {
+    faults.slice = new StorageError('the disk is full: free some space');
+    await log.log.append(batch(events(5)));
+    start();
+    await vi.waitFor(() => expect(reports.at(-1)?.failure).toBe('the disk is full: free some space'));
+    expect(reports.at(-1)!.behind).toBe(5);
+    await call('profile', { userId: 'u1' });
+    delete faults.slice;
+    await applied();
+    expect(reports.at(-1)).not.toHaveProperty('failure');
+  });
+
+  it('calls a fault of its own by that name', async () => {
+    faults.slice = new TypeError('x is not a function');
+    start();
+    await vi.waitFor(() => expect(reports.at(-1)?.failure).toMatch(/fault in Millrace.*x is not a function/));
+  });
+
+  it('opens the file again and again until it can, with the settings of then', async () => {
+    faults.open = new StorageError('users.db cannot be opened');
+    await log.log.append(batch(events(5)));
+    start();
+    await vi.waitFor(() => expect(reports.at(-1)?.failure).toBe('users.db cannot be opened'));
+    await expect(call('profile', { userId: 'u1' })).rejects.toThrow('users.db cannot be opened');
+    await expect(call('configure', { ...SETTINGS, computations: [{}, {}] })).rejects.toThrow();
+    delete faults.open;
+    await applied();
+    expect(calls[0]).toBe('configure 2');
+  });
+
+  it('replaces a file that cannot be opened when it is asked to rebuild, and not when it is only asked what that would do', async () => {
+    faults.open = new StorageError('users.db is damaged');
+    await log.log.append(batch(events(5)));
+    start();
+    expect(await call('rebuild', { dryRun: true })).toEqual({ profiles: 0, events: 5, poorer: 0 });
+    expect(calls).toEqual([]);
+    expect(await call('rebuild', { dryRun: false })).toMatchObject({ events: 5 });
+    await applied();
+    expect(calls).toEqual(['replace', 'configure 0']);
+  });
+
+  it('applies nothing to profiles that have seen more of the log than there is', async () => {
+    await log.log.append(batch(events(5)));
+    await openMemoryProfiles(profiles).commit(slice(100));
+    start();
+    await vi.waitFor(() => expect(reports.at(-1)?.failure).toMatch(/has seen 94 events .* profiles rebuild/));
+  });
+
+  it('only answers calls while it is paused', async () => {
+    await log.log.append(batch(events(5)));
+    start({ isPaused: true });
+    service.wake();
+    await call('profile', { userId: 'u1' });
+    expect(await call('progress')).toMatchObject({ behind: 5, slices: 0 });
+    expect(reports).toEqual([]);
+  });
+
+  it('answers the calls that have come before it stops', async () => {
+    start();
+    const answer = call('profile', { userId: 'u1' });
+    service.stop();
+    await running;
+    await answer;
+    expect(calls).toContain('profile');
+  });
+});

@@ -1,0 +1,242 @@
+import type { Duration } from '../model/time.ts';
+import type { Clock } from '../ports/clock.ts';
+import { type LogReader, StorageError } from '../ports/event-log.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { ProfileStore } from '../ports/profile-store.ts';
+import type { RebuildReport } from '../ports/users.ts';
+import type { UsersProcessor, UsersSettings } from './contract.ts';
+import type { UsersCall, UsersProgress } from './thread-protocol.ts';
+
+/** Pause while the log holds nothing new. A commit of this process ends it at once; this is for all others. */
+const IDLE_PAUSE: Duration = 1000;
+
+/** Pauses after failures: the first one, and the longest. */
+const FIRST_RETRY: Duration = 200;
+const LAST_RETRY: Duration = 30_000;
+
+/** The file of profiles, and what works on it. */
+export interface OpenUsers {
+  readonly store: ProfileStore;
+  readonly processor: UsersProcessor;
+}
+
+export interface UsersServiceDependencies {
+  /** Opens the file. Throws a `StorageError` when that is impossible. */
+  readonly open: () => OpenUsers;
+  /** Puts an empty file in the place of one that cannot be opened. */
+  readonly replace: () => void;
+  readonly settings: UsersSettings;
+  readonly reader: LogReader;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly report: (progress: UsersProgress) => void;
+  /** Only answers calls. */
+  readonly isPaused?: boolean;
+}
+
+/** What to do about a file that does not fit the log. */
+const REBUILD = 'apply the log again with millrace profiles rebuild';
+
+/**
+ * The loop of the users thread: a slice, then the calls that have come meanwhile, then the next slice or a pause. After a failure
+ * it waits and tries again; calls are answered all the same. While the file cannot be opened, only a rebuild helps.
+ */
+export class UsersService {
+  readonly #dependencies: UsersServiceDependencies;
+  readonly #calls: (() => Promise<void>)[] = [];
+  #users: OpenUsers | undefined;
+  #settings: UsersSettings;
+  #wake: (() => void) | undefined;
+  /** More may be in the log than the last slice has seen. */
+  #isDue = true;
+  #isStopping = false;
+  #failure: string | undefined;
+  #retry: Duration = FIRST_RETRY;
+  #slices = 0;
+  #applied = 0;
+  #lastOutbox = 0;
+
+  constructor(dependencies: UsersServiceDependencies) {
+    this.#dependencies = dependencies;
+    this.#settings = dependencies.settings;
+  }
+
+  /** Resolves when `stop` was called and everything is closed. */
+  async run(): Promise<void> {
+    const { reader } = this.#dependencies;
+    while (!this.#isStopping) {
+      for (const call of this.#calls.splice(0)) await call();
+      if (this.#isStopping) break;
+      await this.#pause(await this.#step());
+    }
+    for (const call of this.#calls.splice(0)) await call();
+    await this.#users?.store.stop();
+    await reader.stop();
+  }
+
+  /** More is in the log. */
+  wake(): void {
+    this.#isDue = true;
+    this.#wake?.();
+  }
+
+  /** Ends the loop after the slice under way. */
+  stop(): void {
+    this.#isStopping = true;
+    this.#wake?.();
+  }
+
+  /** Runs a call between two slices. */
+  call({ name, arguments: given }: UsersCall): Promise<unknown> {
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    this.#calls.push(async () => {
+      try {
+        resolve(await this.#answer(name, given));
+      } catch (error) {
+        reject(error);
+      }
+    });
+    // These may make work for the next slice.
+    if (name === 'configure' || name === 'rebuild' || name === 'sent') this.#isDue = true;
+    this.#wake?.();
+    return promise;
+  }
+
+  async #answer(name: UsersCall['name'], given: readonly unknown[]): Promise<unknown> {
+    if (name === 'progress') return this.#progress();
+    if (name === 'stop') {
+      this.#isStopping = true;
+      return undefined;
+    }
+    if (name === 'configure') this.#settings = given[0] as UsersSettings;
+    const opened = this.#users;
+    try {
+      const { processor } = await this.#open();
+      // A file that was opened by this call has the settings already.
+      if (name === 'configure' && opened === undefined) return undefined;
+      const method = processor[name] as (...given: readonly unknown[]) => Promise<unknown>;
+      return await method.apply(processor, [...given]);
+    } catch (error) {
+      if (name !== 'rebuild' || this.#users !== undefined) throw error;
+      return this.#replace(given[0] as { readonly dryRun: boolean });
+    }
+  }
+
+  async #open(): Promise<OpenUsers> {
+    if (this.#users !== undefined) return this.#users;
+    const { open, reader } = this.#dependencies;
+    const users = open();
+    try {
+      const [{ position }, { end }] = await Promise.all([users.store.cursor(), reader.bounds()]);
+      if (position > end) {
+        throw new StorageError(
+          `users.db has seen ${position - end} events that millrace.db does not hold, as after the restore of a backup: ${REBUILD}`,
+        );
+      }
+      await users.processor.configure(this.#settings);
+    } catch (error) {
+      await users.store.stop();
+      throw error;
+    }
+    this.#users = users;
+    return users;
+  }
+
+  /** Rebuilds from nothing, because the file cannot be opened: nobody knows what it held. */
+  async #replace({ dryRun }: { readonly dryRun: boolean }): Promise<RebuildReport> {
+    const { reader, replace } = this.#dependencies;
+    const { first, end } = await reader.bounds();
+    if (!dryRun) {
+      replace();
+      await this.#open();
+    }
+    return { profiles: 0, events: end - first, poorer: 0 };
+  }
+
+  /** One slice. Resolves to the pause after it; 0 for none. */
+  async #step(): Promise<Duration> {
+    const { clock, logger, report, isPaused = false } = this.#dependencies;
+    if (isPaused) return IDLE_PAUSE;
+    this.#isDue = false;
+    try {
+      const { processor } = await this.#open();
+      const { done, hasMore, nextAt, lastOutbox } = await processor.slice();
+      this.#lastOutbox = lastOutbox;
+      const hadFailed = this.#failure !== undefined;
+      if (hadFailed) logger.info({}, 'profiles.recovered');
+      this.#failure = undefined;
+      this.#retry = FIRST_RETRY;
+      if (done > 0) {
+        this.#slices++;
+        this.#applied += done;
+      }
+      if (done > 0 || hadFailed) report(await this.#progress());
+      if (hasMore) return 0;
+      return nextAt === undefined ? IDLE_PAUSE : Math.min(IDLE_PAUSE, Math.max(1, nextAt - clock.now()));
+    } catch (error) {
+      return this.#failed(error);
+    }
+  }
+
+  async #failed(error: unknown): Promise<Duration> {
+    const { logger, report } = this.#dependencies;
+    const reason = reasonOf(error);
+    if (this.#failure !== reason) logger.error({ reason, error }, 'profiles.failed');
+    this.#failure = reason;
+    report(await this.#progress());
+    const pause = this.#retry;
+    this.#retry = Math.min(LAST_RETRY, pause * 2);
+    return pause;
+  }
+
+  async #progress(): Promise<UsersProgress> {
+    const { reader, clock } = this.#dependencies;
+    const own = { slices: this.#slices, applied: this.#applied, lastOutbox: this.#lastOutbox };
+    const failure = this.#failure === undefined ? {} : { failure: this.#failure };
+    try {
+      if (this.#users === undefined) throw new StorageError(this.#failure ?? 'the file is not open yet');
+      const { store } = this.#users;
+      const [{ position }, size, { first, end }] = await Promise.all([
+        store.cursor(),
+        store.size(),
+        reader.bounds(),
+      ]);
+      const next = Math.max(position, first);
+      const behind = Math.max(0, end - next);
+      const [at] = behind === 0 ? [] : (await reader.page(next, 1)).times;
+      const lag = at === undefined || at === 0 ? 0 : Math.max(0, clock.monotonic() - at);
+      return { ...failure, ...size, behind, lag, ...own };
+    } catch (error) {
+      const unknown = { profiles: 0, bytes: 0, damaged: 0, behind: 0, lag: 0 };
+      return { ...unknown, ...own, failure: this.#failure ?? reasonOf(error) };
+    }
+  }
+
+  /** Ends early when a call comes, and unless the last slice has failed also when the log grows. */
+  #pause(pause: Duration): Promise<void> {
+    const mayStart = this.#isDue && this.#failure === undefined && this.#dependencies.isPaused !== true;
+    if (this.#calls.length > 0 || this.#isStopping || mayStart) return nextTurn();
+    if (pause === 0) return nextTurn();
+    return new Promise((resolve) => {
+      const cancel = this.#dependencies.clock.after(pause, () => end());
+      const end = () => {
+        this.#wake = undefined;
+        cancel();
+        resolve();
+      };
+      this.#wake = () => {
+        if (this.#failure === undefined || this.#calls.length > 0 || this.#isStopping) end();
+      };
+    });
+  }
+}
+
+/** Lets messages of the main thread in. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+export function reasonOf(error: unknown): string {
+  if (error instanceof StorageError) return error.reason;
+  return `profiles cannot be kept up because of a fault in Millrace (${error}): please report it with the log`;
+}

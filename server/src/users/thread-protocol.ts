@@ -1,0 +1,74 @@
+import type { Duration } from '../model/time.ts';
+import type { ClockMark } from '../ports/clock.ts';
+import type { LogFields, LogLevel } from '../ports/logger.ts';
+import type { UsersProcessor, UsersSettings } from './contract.ts';
+
+/** Given to the users thread at its start. */
+export interface UsersThreadOptions {
+  /** The data folder. The store must be open in this process. */
+  readonly folder: string;
+  /** Which store it is. */
+  readonly store: { readonly id: string; readonly keySecret: Uint8Array };
+  /** How the clocks of the main thread stand. */
+  readonly clock: ClockMark;
+  readonly settings: UsersSettings;
+  /** Bytes of memory for SQLite's pages. Absent: the store's own default. */
+  readonly cache?: number;
+  /** Applies nothing and answers calls only: profiles are off, and something must be erased. */
+  readonly isPaused?: true;
+}
+
+/** The methods that the main thread can call. */
+export type UsersCallName = Exclude<keyof UsersProcessor, 'slice'> | 'progress' | 'stop';
+
+/** What each method takes. */
+export type UsersCallArguments<Name extends UsersCallName> = Name extends keyof UsersProcessor
+  ? Parameters<UsersProcessor[Name]>
+  : [];
+
+/** What each method resolves to. */
+export type UsersCallAnswer<Name extends UsersCallName> = Name extends keyof UsersProcessor
+  ? Awaited<ReturnType<UsersProcessor[Name]>>
+  : Name extends 'progress'
+    ? UsersProgress
+    : undefined;
+
+/** A call as it crosses to the users thread. `id` tells its reply from the others. */
+export type UsersCall = {
+  [Name in UsersCallName]: {
+    readonly kind: 'call';
+    readonly id: number;
+    readonly name: Name;
+    readonly arguments: UsersCallArguments<Name>;
+  };
+}[UsersCallName];
+
+export type ToUsersThread = UsersCall | { readonly kind: 'wake' };
+
+export type FromUsersThread =
+  | { readonly kind: 'done'; readonly id: number; readonly answer: unknown }
+  /** `reason` says what an operator can do. */
+  | { readonly kind: 'failed'; readonly id: number; readonly reason: string }
+  /** After every slice that changed something. */
+  | { readonly kind: 'progress'; readonly progress: UsersProgress }
+  | { readonly kind: 'log'; readonly level: LogLevel; readonly event: string; readonly facts: LogFields };
+
+/** How far the users thread is, as numbers for status and metrics. */
+export interface UsersProgress {
+  /** Why nothing is applied now, with what to do; absent while all is well. */
+  readonly failure?: string;
+  readonly profiles: number;
+  /** Of the file. */
+  readonly bytes: number;
+  /** Rows that cannot be read, because their bytes have changed. */
+  readonly damaged: number;
+  /** Events in the log that are not applied yet. */
+  readonly behind: number;
+  /** For how long the oldest of them has waited. */
+  readonly lag: Duration;
+  /** Since the start of the thread. */
+  readonly slices: number;
+  readonly applied: number;
+  /** Sequence number of the newest entry for the log. */
+  readonly lastOutbox: number;
+}

@@ -1,4 +1,5 @@
 import type { Position } from '../model/event.ts';
+import type { JsonObject } from '../model/json.ts';
 import type { Time } from '../model/time.ts';
 import type { IdentityKey, MergeRecord, ProfileId } from '../ports/profile-store.ts';
 import type { IdentityHash, IdentitySettings } from './contract.ts';
@@ -82,11 +83,11 @@ export class IdentityReader {
   }
 
   /** External ids among traits. A number counts as its text. */
-  external(traits: (name: string) => unknown): readonly KeyedIdentity[] {
+  external(traits: JsonObject): readonly KeyedIdentity[] {
     if (this.#externalIds.length === 0) return NO_IDS;
     const ids: KeyedIdentity[] = [];
     for (const name of this.#externalIds) {
-      const value = traits(name);
+      const value = Object.hasOwn(traits, name) ? traits[name] : undefined;
       const id = this.identity(name, typeof value === 'number' ? String(value) : value);
       if (id !== undefined) ids.push(id);
     }
@@ -106,6 +107,16 @@ export interface LoadedIdentities {
   /** The state of each of these profiles; undefined for one that is gone. */
   readonly load: (profile: ProfileId) => ProfileState | undefined;
   readonly nextProfile: ProfileId;
+}
+
+/** Hears of what the graph does to profiles. */
+export interface IdentityHooks {
+  /** Two profiles will become one; both are still whole. */
+  readonly merging?: (winner: ProfileState, loser: ProfileState) => void;
+  /** They are one, and this number is gone. */
+  readonly merged?: (profile: ProfileState, gone: ProfileId) => void;
+  /** A profile will get its userId. */
+  readonly renaming?: (profile: ProfileState) => void;
 }
 
 /**
@@ -128,21 +139,20 @@ export class IdentityGraph {
   readonly #owners: Map<IdentityKey, ProfileId>;
   readonly #load: (profile: ProfileId) => ProfileState | undefined;
   readonly #states = new Map<ProfileId, ProfileState>();
-  readonly #onMerge: (winner: ProfileState, loser: ProfileState, cause: EventCause) => void;
+  readonly #hooks: IdentityHooks;
 
-  /** `onMerge` hears of a merge while both profiles are still whole. */
   constructor(
     hash: IdentityHash,
     { limit }: Pick<IdentitySettings, 'limit'>,
     { owners, load, nextProfile }: LoadedIdentities,
-    onMerge: (winner: ProfileState, loser: ProfileState, cause: EventCause) => void = () => {},
+    hooks: IdentityHooks = {},
   ) {
     this.#hash = hash;
     this.#limit = limit;
     this.#owners = owners;
     this.#load = load;
     this.nextProfile = nextProfile;
-    this.#onMerge = onMerge;
+    this.#hooks = hooks;
   }
 
   /**
@@ -171,6 +181,12 @@ export class IdentityGraph {
     return loaded;
   }
 
+  /** The profile that has an id; undefined when none has. */
+  ownerOf(id: KeyedIdentity | undefined): ProfileState | undefined {
+    const owner = id === undefined ? TAKEN : this.#owner(id);
+    return owner === TAKEN ? undefined : owner;
+  }
+
   /** An event with a userId counts for that user, whoever the anonymous id belongs to. */
   #ofUser(
     user: KeyedIdentity,
@@ -194,7 +210,10 @@ export class IdentityGraph {
         this.#bind(profile, user, cause);
       }
     }
-    if (profile.userId === undefined) becomeUser(profile, user.value);
+    if (profile.userId === undefined) {
+      this.#hooks.renaming?.(profile);
+      becomeUser(profile, user.value);
+    }
     if (anonymous === undefined || other === profile || other === TAKEN) return profile;
     if (other === undefined) this.#bind(profile, anonymous, cause);
     else if (other.userId === undefined)
@@ -306,13 +325,14 @@ export class IdentityGraph {
       this.counts.overLimit++;
       return undefined;
     }
-    this.#onMerge(winner, loser, { at, messageId, position });
+    this.#hooks.merging?.(winner, loser);
     const merged = mergeProfiles(winner, loser);
     const gone = merged.id === winner.id ? loser : winner;
     for (const { kind, value } of gone.identities) this.#assign(this.#hash(kind, value), merged.id);
     this.#states.delete(gone.id);
     this.removed.add(gone.id);
     this.#states.set(merged.id, merged);
+    this.#hooks.merged?.(merged, gone.id);
     this.merges.push({
       winner: merged.id,
       loser: gone.id,

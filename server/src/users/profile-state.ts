@@ -63,6 +63,9 @@ export interface ComputedValue {
 export const MAX_TRAITS = 1000;
 export const MAX_GROUPS = 1000;
 
+/** Characters of JSON that the value of one trait may have; longer ones are not kept. */
+export const MAX_TRAIT_LENGTH = 8192;
+
 /** Deleted states leave bytes in pages of 1 KB unless their length is a multiple of this: docs/decisions on users.db. */
 const PADDING = 128;
 

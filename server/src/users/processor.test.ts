@@ -1,0 +1,372 @@
+import { hash as digest } from 'node:crypto';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { emptyContents } from '../../test/memory-store/contents.ts';
+import { openMemoryLogReader } from '../../test/memory-store/log-reader.ts';
+import { emptyProfiles, openMemoryProfiles } from '../../test/memory-store/profile-store.ts';
+import { handClock } from '../../test/support/clock.ts';
+import type { AudienceDefinition, Computation } from '../model/definition.ts';
+import type { JsonObject } from '../model/json.ts';
+import { DAY, HOUR, isoTime, MINUTE, SECOND } from '../model/time.ts';
+import { StorageError } from '../ports/event-log.ts';
+import type { ProfileStore } from '../ports/profile-store.ts';
+import type { Profile } from '../ports/users.ts';
+import { DEFAULT_IDENTITY_SETTINGS, type IdentityHash } from './contract.ts';
+import { LiveComputations } from './live-computations.ts';
+import { createProcessor, type Processor } from './processor.ts';
+
+const START = Date.parse('2026-11-22T12:00:00.000Z');
+const SITE = 1;
+const OWN_SOURCE = 9;
+
+const hash: IdentityHash = (kind, value) =>
+  Number.parseInt(digest('sha256', `${kind} ${value}`).slice(0, 13), 16);
+
+const silent = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** Members ordered twice or more within the last hour. */
+const BUYERS: AudienceDefinition = {
+  id: 4,
+  version: 1,
+  kind: 'audience',
+  name: 'buyers',
+  key: 'buyers',
+  text: '',
+  destinations: ['crm'],
+  enabled: true,
+  includeAnonymous: false,
+  definition: {
+    op: '>=',
+    value: { op: 'event', type: 'track', name: 'Order', within: HOUR, reduce: { op: 'count' } },
+    to: 2,
+  },
+};
+
+/** A log and its profiles in memory. `restart` stands for the next process on the same disk. */
+class World {
+  readonly clock = handClock(START);
+  readonly contents = emptyContents();
+  readonly profiles = emptyProfiles();
+  readonly computations: readonly Computation[];
+  processor!: Processor;
+  /** Takes the place of the store's commit. */
+  onCommit: ((store: ProfileStore) => void) | undefined;
+
+  constructor(computations: readonly Computation[] = []) {
+    this.computations = computations;
+  }
+
+  async restart(): Promise<this> {
+    const store = openMemoryProfiles(this.profiles);
+    this.processor = createProcessor({
+      reader: openMemoryLogReader(this.contents),
+      store: {
+        ...store,
+        commit: async (changes) => {
+          this.onCommit?.(store);
+          await store.commit(changes);
+        },
+      },
+      clock: this.clock,
+      logger: silent,
+      hash,
+      computations: new LiveComputations(),
+    });
+    const identities = { ...DEFAULT_IDENTITY_SETTINGS, externalIds: ['email'] };
+    await this.processor.configure({ computations: this.computations, identities, ownSource: OWN_SOURCE });
+    return this;
+  }
+
+  /** Stores a call that arrives now. */
+  store(type: string, fields: JsonObject, source = SITE): void {
+    const position = ++this.contents.lastPosition;
+    const at = isoTime(this.clock.now());
+    const messageId = `m${position}`;
+    const json = JSON.stringify({ messageId, type, context: {}, timestamp: at, receivedAt: at, ...fields });
+    this.#put(position, json, source);
+  }
+
+  storeLine(json: string): void {
+    this.#put(++this.contents.lastPosition, json, SITE);
+  }
+
+  #put(position: number, json: string, source: number): void {
+    const record = {
+      messageId: '',
+      userId: undefined,
+      receivedAt: this.clock.monotonic(),
+      owed: [],
+      skipped: [],
+    };
+    this.contents.events.set(position, { ...record, source, json });
+  }
+
+  /** Runs slices until nothing is at hand. */
+  async catchUp(): Promise<void> {
+    for (let hasMore = true; hasMore; ) hasMore = (await this.processor.slice()).hasMore;
+  }
+
+  profile(userId: string): Promise<Profile | undefined> {
+    return this.processor.profile({ userId });
+  }
+
+  /** What destinations were told, in order. */
+  told(): unknown[] {
+    return [...this.profiles.outbox.values()].map(({ json }) => {
+      const { userId, traits } = JSON.parse(json) as { userId: string; traits: JsonObject };
+      return [userId, traits];
+    });
+  }
+}
+
+describe('the processor', () => {
+  test('makes one profile of the calls of one person', async () => {
+    const world = await new World().restart();
+    world.store('track', { anonymousId: 'a1', event: 'Opened' });
+    world.store('alias', { previousId: 'a1', userId: 'ann' });
+    world.store('identify', { userId: 'ann', traits: { email: 'ann@example.com', plan: 'free', gone: 1 } });
+    await world.clock.pass(MINUTE);
+    world.store('group', { userId: 'ann', groupId: 'acme', traits: { size: 3 } }, 2);
+    world.store('identify', { userId: 'ann', traits: { plan: 'pro', gone: null } });
+    await world.catchUp();
+    const profile = await world.profile('ann');
+    expect(profile).toEqual({
+      userId: 'ann',
+      formerUserIds: ['a1'],
+      anonymousIds: ['a1'],
+      externalIds: { email: ['ann@example.com'] },
+      traits: { email: 'ann@example.com', plan: 'pro' },
+      computedTraits: {},
+      audiences: [],
+      groups: ['acme'],
+      sources: [1, 2],
+      firstSeenAt: START,
+      lastSeenAt: START + MINUTE,
+      merges: [
+        {
+          rule: 'alias',
+          identity: { kind: 'anonymous', value: 'a1' },
+          messageId: 'm2',
+          at: START,
+        },
+      ],
+    });
+    expect(await world.processor.profile({ anonymousId: 'a1' })).toEqual(profile);
+    expect(await world.profile('a1')).toEqual(profile);
+    expect(await world.profile('bob')).toBeUndefined();
+  });
+
+  test('gives the same traits in whatever order the calls arrive and wherever slices and processes end', async () => {
+    const calls: [string, JsonObject][] = [
+      ['track', { anonymousId: 'a1', event: 'Order', messageId: 'c0' }],
+      ['alias', { previousId: 'a1', userId: 'ann', messageId: 'c1' }],
+      ['identify', { userId: 'ann', traits: { plan: 'free', age: 3 }, messageId: 'c2' }],
+      ['identify', { userId: 'ann', anonymousId: 'a2', traits: { plan: 'pro' }, messageId: 'c3' }],
+      ['identify', { anonymousId: 'a2', traits: { name: 'Ann', age: 4 }, messageId: 'c4' }],
+      ['group', { anonymousId: 'a1', groupId: 'acme', messageId: 'c5' }],
+    ];
+    const order = fc.shuffledSubarray([0, 1, 2, 3, 4, 5], { minLength: 6 });
+    const stops = fc.array(fc.constantFrom('slice', 'restart', 'nothing'), { minLength: 6, maxLength: 6 });
+    await fc.assert(
+      fc.asyncProperty(order, stops, async (order, stops) => {
+        const world = await new World().restart();
+        for (const [nth, index] of order.entries()) {
+          const [type, fields] = calls[index]!;
+          // c3 and c4 say different things at one time: the messageId decides.
+          world.store(type, { ...fields, timestamp: isoTime(START - 9000 + Math.min(index, 3) * SECOND) });
+          if (stops[nth] !== 'nothing') await world.catchUp();
+          if (stops[nth] === 'restart') await world.restart();
+        }
+        await world.catchUp();
+        expect(await world.profile('ann')).toMatchObject({
+          traits: { plan: 'pro', name: 'Ann', age: 4 },
+          anonymousIds: expect.arrayContaining(['a1', 'a2']),
+          groups: ['acme'],
+          firstSeenAt: START - 9000,
+        });
+        expect(world.profiles.states.size).toBe(1);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  test('a time in the future counts as the time of arrival', async () => {
+    const world = await new World().restart();
+    world.store('track', { userId: 'ann', event: 'Order', timestamp: isoTime(START + DAY) });
+    await world.catchUp();
+    expect(await world.profile('ann')).toMatchObject({ firstSeenAt: START, lastSeenAt: START });
+  });
+
+  test('an audience with a window is entered by events and left when the window has passed, to the millisecond', async () => {
+    const world = await new World([BUYERS]).restart();
+    world.store('track', { userId: 'ann', event: 'Order' });
+    await world.catchUp();
+    expect(world.told()).toEqual([]);
+    await world.clock.pass(MINUTE);
+    world.store('track', { userId: 'ann', event: 'Order' });
+    await world.catchUp();
+    await world.clock.pass(SECOND);
+    await world.catchUp();
+    expect(world.told()).toEqual([['ann', { buyers: true }]]);
+    expect((await world.profile('ann'))?.audiences).toEqual(['buyers']);
+
+    // The first order leaves the window an hour after it happened; the slice of the minute before has looked ahead.
+    await world.clock.pass(HOUR - MINUTE - 2 * SECOND);
+    await world.catchUp();
+    const { nextAt } = await world.processor.slice();
+    expect(nextAt).toBeLessThanOrEqual(START + HOUR + 1);
+    await world.clock.pass(nextAt! - world.clock.now());
+    await world.catchUp();
+    expect((await world.profile('ann'))?.audiences).toEqual([]);
+    await world.clock.pass(SECOND);
+    await world.catchUp();
+    expect(world.told().at(-1)).toEqual(['ann', { buyers: false }]);
+  });
+
+  test('windows that passed while nothing ran are noticed at the next start, once', async () => {
+    const world = await new World([BUYERS]).restart();
+    for (const userId of ['ann', 'bob']) {
+      world.store('track', { userId, event: 'Order' });
+      world.store('track', { userId, event: 'Order' });
+    }
+    await world.catchUp();
+    await world.clock.pass(SECOND);
+    await world.catchUp();
+    expect(world.told().length).toBe(2);
+    await world.clock.pass(DAY);
+    await world.restart();
+    await world.catchUp();
+    await world.clock.pass(SECOND);
+    await world.catchUp();
+    await world.clock.pass(DAY);
+    await world.catchUp();
+    expect(world.told().slice(2)).toEqual([
+      ['ann', { buyers: false }],
+      ['bob', { buyers: false }],
+    ]);
+    expect(world.profiles.timers.size).toBe(0);
+  });
+
+  test('events made of profiles and delete notifications do not count for profiles', async () => {
+    const world = await new World().restart();
+    world.store('identify', { userId: 'ann', traits: { buyers: true } }, OWN_SOURCE);
+    world.store('delete', { userId: 'ann' });
+    await world.catchUp();
+    expect(await world.profile('ann')).toBeUndefined();
+    expect(world.profiles.cursor.position).toBe(3);
+  });
+
+  test('erased and unreadable lines are skipped, and the latter are counted', async () => {
+    const world = await new World().restart();
+    world.contents.lastPosition += 5;
+    world.storeLine('{"messageId":');
+    world.storeLine('7');
+    world.storeLine('null');
+    world.storeLine('{"messageId":"x","type":"track","userId":"ann","timestamp":"soon","receivedAt":"late"}');
+    world.store('track', { userId: 'ann', event: 'Order' });
+    await world.catchUp();
+    expect(await world.profile('ann')).toMatchObject({ lastSeenAt: START });
+    expect(world.processor.counts).toMatchObject({ events: 10, unreadable: 4 });
+  });
+
+  test('a slice that was not stored is applied again, once', async () => {
+    const world = await new World([BUYERS]).restart();
+    for (let nth = 0; nth < 3; nth++)
+      world.store('track', { userId: 'ann', anonymousId: 'a', event: 'Order' });
+    world.onCommit = () => {
+      throw new StorageError('the disk is full: make room');
+    };
+    await expect(world.processor.slice()).rejects.toThrow(StorageError);
+    await expect(world.processor.slice()).rejects.toThrow(StorageError);
+    expect(world.profiles.states.size).toBe(0);
+    world.onCommit = undefined;
+    await world.catchUp();
+    await world.clock.pass(SECOND);
+    await world.catchUp();
+    expect(world.told()).toEqual([['ann', { buyers: true }]]);
+    expect(world.profiles.states.size).toBe(1);
+    expect((await world.processor.computations())[0]).toMatchObject({ id: BUYERS.id, members: 1 });
+  });
+
+  test('nothing is written while nothing happens', async () => {
+    const world = await new World([BUYERS]).restart();
+    world.store('track', { userId: 'ann', event: 'Other' });
+    await world.catchUp();
+    let commits = 0;
+    world.onCommit = () => {
+      commits++;
+    };
+    for (let minute = 0; minute < 5; minute++) {
+      await world.clock.pass(MINUTE);
+      expect(await world.processor.slice()).toMatchObject({ done: 0, hasMore: false });
+    }
+    expect(commits).toBe(0);
+  });
+
+  test('entries that are in the log leave the outbox with the next slice', async () => {
+    const world = await new World([BUYERS]).restart();
+    for (let nth = 0; nth < 2; nth++) world.store('track', { userId: 'ann', event: 'Order' });
+    await world.catchUp();
+    await world.clock.pass(SECOND);
+    const { lastOutbox } = await world.processor.slice();
+    expect((await world.processor.outbox(0, 10)).map(({ sequence }) => sequence)).toEqual([lastOutbox]);
+    await world.processor.sent(lastOutbox);
+    await world.processor.slice();
+    expect(world.profiles.outbox.size).toBe(0);
+  });
+
+  test('a merged user hears false, and the one that won its own changes', async () => {
+    const world = await new World([BUYERS]).restart();
+    for (let nth = 0; nth < 2; nth++) world.store('track', { userId: 'old', event: 'Order' });
+    await world.catchUp();
+    await world.clock.pass(SECOND);
+    await world.catchUp();
+    world.store('alias', { previousId: 'old', userId: 'new' });
+    await world.catchUp();
+    await world.clock.pass(SECOND);
+    await world.catchUp();
+    expect(world.told()).toEqual([
+      ['old', { buyers: true }],
+      ['old', { buyers: false }],
+      ['new', { buyers: true }],
+    ]);
+    expect((await world.processor.computations())[0]).toMatchObject({ members: 1 });
+  });
+
+  test('an erased user is unknown, and its next event makes a new profile', async () => {
+    const world = await new World([BUYERS]).restart();
+    world.store('identify', { userId: 'ann', anonymousId: 'a', traits: { plan: 'pro' } });
+    world.store('track', { userId: 'bob', event: 'Order' });
+    await world.catchUp();
+    expect(await world.processor.joinedIds(['ann', 'eve'])).toEqual([
+      { userId: 'ann', formerUserIds: [], anonymousIds: ['a'], sources: [SITE] },
+      { userId: 'eve', formerUserIds: [], anonymousIds: [], sources: [] },
+    ]);
+    expect(await world.processor.erase(['ann', 'eve'])).toBe(1);
+    expect(await world.profile('ann')).toBeUndefined();
+    world.store('track', { userId: 'ann', event: 'Order' });
+    await world.catchUp();
+    expect(await world.profile('ann')).toMatchObject({ traits: {}, anonymousIds: [] });
+    expect(await world.profile('bob')).toBeDefined();
+  });
+
+  test('members are listed page by page', async () => {
+    const world = await new World([BUYERS]).restart();
+    for (let user = 0; user < 5; user++) {
+      for (let nth = 0; nth < (user === 2 ? 1 : 2); nth++)
+        world.store('track', { userId: `u${user}`, event: 'Order' });
+    }
+    world.store('track', { anonymousId: 'a', event: 'Order' });
+    world.store('track', { anonymousId: 'a', event: 'Order' });
+    await world.catchUp();
+    const users: (string | undefined)[] = [];
+    let from: string | undefined;
+    do {
+      const page = await world.processor.members(BUYERS.id, 2, from);
+      expect(page.members.length).toBeLessThanOrEqual(2);
+      users.push(...page.members.map(({ userId }) => userId));
+      from = page.next;
+    } while (from !== undefined);
+    expect(users).toEqual(['u0', 'u1', 'u3', 'u4']);
+  });
+});

@@ -1,0 +1,320 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type Duration, MINUTE, SECOND, type Time } from '../model/time.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { LogReader } from '../ports/event-log.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { IdentityKey, ProfileId, ProfileStore, UsersCursor } from '../ports/profile-store.ts';
+import type { PreviewRequest, Profile, RebuildReport, UserIdentity } from '../ports/users.ts';
+import {
+  DEFAULT_IDENTITY_SETTINGS,
+  type IdentityHash,
+  type SliceOutcome,
+  type UsersProcessor,
+  type UsersSettings,
+} from './contract.ts';
+import { type IdentityCounts, IdentityReader } from './identity-graph.ts';
+import { readEvents } from './log-events.ts';
+import type { ProfileComputations } from './profile-computations.ts';
+import { ProfileView } from './profile-view.ts';
+import { Slice, type SliceResult, type SoonChange } from './slice.ts';
+
+export interface ProcessorOptions {
+  readonly reader: LogReader;
+  readonly store: ProfileStore;
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  readonly logger: Logger;
+  readonly hash: IdentityHash;
+  readonly computations: ProfileComputations;
+}
+
+/** Numbers since the start, for metrics. */
+export interface ProcessorCounts extends Readonly<IdentityCounts> {
+  readonly events: number;
+  /** Lines and states that could not be read. */
+  readonly unreadable: number;
+}
+
+/** Events of one slice, and how long it may gather them: it is one commit, and what waits for it is done again after a crash. */
+const SLICE_EVENTS = 10_000;
+const SLICE_TIME: Duration = SECOND;
+/** Events whose ids are looked up together. */
+const PAGE_EVENTS = 2000;
+/** Bytes of states after which a slice ends, so that memory stays bounded. */
+const SLICE_BYTES = 64 * 1024 * 1024;
+
+/** Profiles that one slice looks at because of timers. */
+const SLICE_TIMERS = 2000;
+/** Timers of the next minute that are read ahead. */
+const LOOK_AHEAD = 10_000;
+/** Changes of the next minute that are known by the millisecond. Those beyond it are noticed up to a minute late. */
+const SOON = 100_000;
+
+/** Owners of ids that are kept between slices. */
+const KNOWN_OWNERS = 300_000;
+
+/** Applies the log to the profiles. See `UsersProcessor`; the caller repeats what was rejected. */
+export function createProcessor(options: ProcessorOptions): Processor {
+  return new Processor(options);
+}
+
+/**
+ * Applies the log to the profiles, slice by slice, from where the last commit ended. A slice is one commit with its cursor, so each
+ * event takes effect exactly once.
+ */
+export class Processor implements UsersProcessor {
+  readonly #options: ProcessorOptions;
+  #settings: UsersSettings = { computations: [], identities: DEFAULT_IDENTITY_SETTINGS };
+  /** Undefined until the store was read, and after a slice that was not stored. */
+  #cursor: UsersCursor | undefined;
+  #owners = new Map<IdentityKey, ProfileId>();
+  /** Times in the next minute at which values may change. */
+  #soon = new Map<ProfileId, Time>();
+  /** The earliest of them. */
+  #nextSoon = Number.POSITIVE_INFINITY;
+  /** Timers of the store up to this minute are in `#soon`. */
+  #soonTo = 0;
+  #sentTo: number | undefined;
+  #counts = { events: 0, unreadable: 0, unattributed: 0, overLimit: 0, conflicts: 0, collisions: 0 };
+
+  constructor(options: ProcessorOptions) {
+    this.#options = options;
+  }
+
+  get counts(): ProcessorCounts {
+    return this.#counts;
+  }
+
+  async configure(settings: UsersSettings): Promise<void> {
+    this.#settings = settings;
+    // The next slice begins with what is stored and with these settings.
+    this.#forget();
+  }
+
+  async slice(): Promise<SliceOutcome> {
+    const cursor = await this.#current();
+    try {
+      return await this.#applySlice(cursor);
+    } catch (error) {
+      // Whatever was kept in memory may be ahead of the store now.
+      this.#forget();
+      throw error;
+    }
+  }
+
+  outbox(after: number, max: number) {
+    return this.#options.store.outbox(after, max);
+  }
+
+  async sent(to: number): Promise<void> {
+    this.#sentTo = Math.max(this.#sentTo ?? 0, to);
+  }
+
+  async computations() {
+    await this.#current();
+    return this.#options.computations.statuses();
+  }
+
+  async profile(id: UserIdentity): Promise<Profile | undefined> {
+    return this.#view().profile(id);
+  }
+
+  async joinedIds(userIds: readonly string[]) {
+    return this.#view().joinedIds(userIds);
+  }
+
+  async members(computation: number, limit: number, from?: string) {
+    return this.#view().members(computation, limit, from);
+  }
+
+  async preview(request: PreviewRequest) {
+    await this.#current();
+    return this.#options.computations.preview(request);
+  }
+
+  async erase(userIds: readonly string[]): Promise<number> {
+    const { store } = this.#options;
+    const { profiles, texts } = await this.#view().everythingOf(userIds);
+    if (profiles.length > 0) await store.erase(profiles, texts);
+    this.#forget();
+    return profiles.length;
+  }
+
+  async rebuild({ dryRun }: { readonly dryRun: boolean }): Promise<RebuildReport> {
+    const report = await this.#view().rebuildReport();
+    if (!dryRun) {
+      await this.#options.store.clear();
+      this.#forget();
+    }
+    return report;
+  }
+
+  #view(): ProfileView {
+    const { store, hash, reader } = this.#options;
+    const { computations } = this.#settings;
+    return new ProfileView({ store, hash, reader, computations });
+  }
+
+  /** What is kept in memory is read again before the next slice. */
+  #forget(): void {
+    this.#cursor = undefined;
+    this.#owners = new Map();
+    this.#soon = new Map();
+    this.#nextSoon = Number.POSITIVE_INFINITY;
+    this.#soonTo = 0;
+  }
+
+  async #current(): Promise<UsersCursor> {
+    if (this.#cursor === undefined) {
+      const { store, reader, computations } = this.#options;
+      const cursor = await store.cursor();
+      await computations.restore(this.#settings.computations, {
+        store,
+        position: cursor.position,
+        bounds: await reader.bounds(),
+      });
+      this.#cursor = cursor;
+    }
+    return this.#cursor;
+  }
+
+  async #applySlice(cursor: UsersCursor): Promise<SliceOutcome> {
+    const { store, hash, clock, computations } = this.#options;
+    const slice = new Slice({
+      store,
+      hash,
+      identities: this.#settings.identities,
+      engine: computations.engine,
+      sync: computations.sync,
+      cursor,
+      now: clock.now(),
+      owners: this.#owners,
+    });
+    const gathered = await this.#gather(slice, cursor.position);
+    const fired = await this.#fireTimers(slice);
+    const work = await computations.step(slice, gathered.position);
+    const sentTo = this.#sentTo;
+    const result = slice.finish(gathered.position, sentTo);
+    if (!isEmpty(result, cursor)) await store.commit(result.changes);
+    this.#cursor = result.changes.cursor;
+    if (this.#sentTo === sentTo) this.#sentTo = undefined;
+    this.#count(result, gathered);
+    this.#expect(result.soon);
+    if (this.#owners.size > KNOWN_OWNERS) this.#owners = new Map();
+    return {
+      done: gathered.events + fired.done + work.done,
+      hasMore: gathered.hasMore || fired.hasMore || work.hasMore,
+      nextAt: this.#nextAt(slice.now),
+      lastOutbox: this.#cursor.nextOutbox - 1,
+    };
+  }
+
+  /** Applies events until the slice is full or the log ends. */
+  async #gather(slice: Slice, from: number) {
+    const { reader, clock, hash } = this.#options;
+    const { identities, ownSource } = this.#settings;
+    const identityReader = new IdentityReader(hash, identities);
+    const until = clock.monotonic() + SLICE_TIME;
+    let position = from;
+    let events = 0;
+    let unreadable = 0;
+    for (;;) {
+      const page = await reader.page(position, PAGE_EVENTS);
+      if (page.next === position) return { position, events, unreadable, hasMore: false };
+      const read = readEvents(page, identityReader, ownSource);
+      await slice.loadOwners(read.events.map(({ ids }) => ids));
+      for (const event of read.events) slice.apply(event);
+      position = page.next;
+      events += page.sources.length;
+      unreadable += read.unreadable;
+      if (events >= SLICE_EVENTS || slice.loadedBytes >= SLICE_BYTES || clock.monotonic() >= until)
+        return { position, events, unreadable, hasMore: true };
+      await nextTurn();
+    }
+  }
+
+  /** Looks at profiles whose time has come. */
+  async #fireTimers(slice: Slice): Promise<{ done: number; hasMore: boolean }> {
+    const { store, computations } = this.#options;
+    const { now } = slice;
+    await this.#lookAhead(slice);
+    const soon = [...this.#takeSoon(now), ...computations.sync.due(now)];
+    const due = await store.due(now, SLICE_TIMERS);
+    await slice.load([...soon, ...due.map(({ profile }) => profile)]);
+    for (const timer of due) slice.fire(timer);
+    for (const profile of soon) slice.revisit(profile);
+    return { done: soon.length + due.length, hasMore: due.length === SLICE_TIMERS || this.#nextSoon <= now };
+  }
+
+  /** Once a minute, reads the timers of the next one: the store knows minutes, the profiles know milliseconds. */
+  async #lookAhead(slice: Slice): Promise<void> {
+    const { store, computations } = this.#options;
+    const minute = Math.floor(slice.now / MINUTE) + 1;
+    if (this.#soonTo === minute) return;
+    const timers = await store.due(minute * MINUTE, LOOK_AHEAD);
+    const coming = timers.filter((timer) => timer.minute * MINUTE > slice.now);
+    await slice.load(coming.map(({ profile }) => profile));
+    const changes: SoonChange[] = [];
+    for (const { profile } of coming) {
+      const state = slice.state(profile);
+      const at = state && computations.engine.nextChange(state, slice.now);
+      if (at !== undefined && at <= minute * MINUTE) changes.push({ at, profile });
+    }
+    this.#expect(changes);
+    this.#soonTo = minute;
+  }
+
+  #expect(changes: readonly SoonChange[]): void {
+    for (const { at, profile } of changes) {
+      if (this.#soon.size >= SOON && !this.#soon.has(profile)) continue;
+      this.#soon.set(profile, at);
+      if (at < this.#nextSoon) this.#nextSoon = at;
+    }
+  }
+
+  #takeSoon(now: Time): ProfileId[] {
+    if (this.#nextSoon > now) return [];
+    const due: ProfileId[] = [];
+    this.#nextSoon = Number.POSITIVE_INFINITY;
+    for (const [profile, at] of this.#soon) {
+      if (at <= now && due.length < SLICE_TIMERS) due.push(profile);
+      else if (at < this.#nextSoon) this.#nextSoon = at;
+    }
+    for (const profile of due) this.#soon.delete(profile);
+    return due;
+  }
+
+  /** The next minute's timers are read at its beginning. */
+  #nextAt(now: Time): Time {
+    const nextMinute = (Math.floor(now / MINUTE) + 1) * MINUTE;
+    const held = this.#options.computations.sync.nextDue() ?? nextMinute;
+    return Math.min(nextMinute, held, this.#nextSoon);
+  }
+
+  #count(
+    { counts, unreadable: states }: SliceResult,
+    { events, unreadable }: { readonly events: number; readonly unreadable: number },
+  ): void {
+    const all = this.#counts;
+    this.#counts = {
+      events: all.events + events,
+      unreadable: all.unreadable + unreadable + states.length,
+      unattributed: all.unattributed + counts.unattributed,
+      overLimit: all.overLimit + counts.overLimit,
+      conflicts: all.conflicts + counts.conflicts,
+      collisions: all.collisions + counts.collisions,
+    };
+    if (unreadable + states.length > 0)
+      this.#options.logger.warn({ events: unreadable, profiles: states.length }, 'profiles.unreadable');
+  }
+}
+
+/** True when a slice has nothing to store, so that an idle program does not write. */
+function isEmpty({ changes }: SliceResult, before: UsersCursor): boolean {
+  const { cursor, put, firedTimers, outbox, sentTo, documents } = changes;
+  return (
+    cursor.position === before.position &&
+    put.length + firedTimers.length + outbox.length === 0 &&
+    sentTo === undefined &&
+    Object.keys(documents ?? {}).length === 0
+  );
+}

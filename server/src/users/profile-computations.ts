@@ -1,0 +1,38 @@
+import type { Computation } from '../model/definition.ts';
+import type { Position } from '../model/event.ts';
+import type { ProfileStore } from '../ports/profile-store.ts';
+import type { ComputationStatus, Preview, PreviewRequest } from '../ports/users.ts';
+import type { MembershipSync } from './membership-sync.ts';
+import type { Slice } from './slice.ts';
+import type { TraitEngine } from './trait-engine.ts';
+
+/** What is computed of profiles, and the work that computations need beside the events that arrive. */
+export interface ProfileComputations {
+  /** Both may be others in the next slice. */
+  readonly engine: TraitEngine;
+  readonly sync: MembershipSync;
+
+  /**
+   * Reads what was stored with the last commit, and takes these definitions. Called before the first slice, when the definitions have
+   * changed, and after a slice that was not stored.
+   */
+  restore(definitions: readonly Computation[], terms: RestoreTerms): Promise<void>;
+
+  /**
+   * Does a part of what is left to do, such as adding stored events to a new definition, and puts its progress into the slice.
+   * Called once a slice, after the events and timers. `position` is the next one that live slices apply.
+   */
+  step(slice: Slice, position: Position): Promise<{ readonly done: number; readonly hasMore: boolean }>;
+
+  statuses(): readonly ComputationStatus[];
+
+  preview(request: PreviewRequest): Promise<Preview>;
+}
+
+export interface RestoreTerms {
+  readonly store: ProfileStore;
+  /** The next position that live slices apply. */
+  readonly position: Position;
+  /** The oldest stored position, and the one behind the newest. */
+  readonly bounds: { readonly first: Position; readonly end: Position };
+}

@@ -1,0 +1,207 @@
+import type { Computation } from '../model/definition.ts';
+import type { Position } from '../model/event.ts';
+import type { Json } from '../model/json.ts';
+import type { Time } from '../model/time.ts';
+import type { LogReader } from '../ports/event-log.ts';
+import type { ProfileId, ProfileStore } from '../ports/profile-store.ts';
+import type {
+  JoinedIds,
+  MembersPage,
+  Profile,
+  ProfileMerge,
+  RebuildReport,
+  UserIdentity,
+} from '../ports/users.ts';
+import type { IdentityHash } from './contract.ts';
+import { addresseeOf, isMember } from './membership-sync.ts';
+import { ANONYMOUS, decodeProfile, type ProfileState, USER } from './profile-state.ts';
+
+export interface ProfileViewOptions {
+  readonly store: ProfileStore;
+  readonly reader: LogReader;
+  readonly hash: IdentityHash;
+  readonly computations: readonly Computation[];
+}
+
+/** Merges of one profile that are shown. */
+const SHOWN_MERGES = 100;
+
+/** Profiles that are read at once, and those that one page of members looks at. */
+const SCAN = 500;
+const MEMBERS_SCAN = 20_000;
+
+/** Profiles as operators see them, as the last commit left them. */
+export class ProfileView {
+  readonly #options: ProfileViewOptions;
+
+  constructor(options: ProfileViewOptions) {
+    this.#options = options;
+  }
+
+  /** The profile of a user, also by a former userId, or of an anonymous id. */
+  async profile(id: UserIdentity): Promise<Profile | undefined> {
+    const [kind, value] = 'userId' in id ? [USER, id.userId] : [ANONYMOUS, id.anonymousId];
+    const [state] = await this.#statesOf([[kind, value]]);
+    if (state === undefined) return undefined;
+    const merges = await this.#options.store.merges(state.id, SHOWN_MERGES);
+    return viewOf(state, {
+      computations: this.#options.computations,
+      merges: merges.map(({ rule, identity, messageId, at }) => ({ rule, identity, messageId, at })),
+    });
+  }
+
+  /** All ids joined to each of these users. A user without a profile has only itself. */
+  async joinedIds(userIds: readonly string[]): Promise<JoinedIds[]> {
+    const states = await this.#statesOf(userIds.map((userId) => [USER, userId] as const));
+    return userIds.map((userId, nth) => {
+      const state = states[nth];
+      if (state === undefined) return { userId, formerUserIds: [], anonymousIds: [], sources: [] };
+      return {
+        userId: state.userId ?? userId,
+        formerUserIds: state.formerUserIds,
+        anonymousIds: valuesOf(state, ANONYMOUS),
+        sources: [...state.sources].sort((a, b) => a - b),
+      };
+    });
+  }
+
+  /** The profiles of these users, and texts by which their bytes would be recognised. */
+  async everythingOf(userIds: readonly string[]): Promise<{ profiles: ProfileId[]; texts: string[] }> {
+    const profiles = new Set<ProfileId>();
+    const texts = new Set(userIds);
+    for (const state of await this.#statesOf(userIds.map((userId) => [USER, userId] as const))) {
+      if (state === undefined) continue;
+      profiles.add(state.id);
+      for (const { value } of state.identities) texts.add(value);
+    }
+    return { profiles: [...profiles], texts: [...texts] };
+  }
+
+  /** Members in the order of their profiles. A page may be short, or empty, and have a next one all the same. */
+  async members(computation: number, limit: number, from?: string): Promise<MembersPage> {
+    const definition = this.#options.computations.find(({ id }) => id === computation);
+    const members: { userId?: string; since: number; value: Json }[] = [];
+    if (definition === undefined) return { members };
+    let after = from === undefined ? 0 : Number(from);
+    for (let scanned = 0; scanned < MEMBERS_SCAN; ) {
+      const rows = await this.#options.store.scan(after, SCAN);
+      for (const { id, state } of rows) {
+        after = id;
+        const profile = decodeProfile(id, state);
+        const computed = profile.computed.get(computation);
+        if (computed === undefined || !isMember(definition, computed.value)) continue;
+        const addressee = addresseeOf(profile, definition);
+        if (addressee === undefined) continue;
+        const { since, value } = computed;
+        members.push('userId' in addressee ? { userId: addressee.userId, since, value } : { since, value });
+        if (members.length === limit) return { members, next: String(after) };
+      }
+      if (rows.length < SCAN) return { members };
+      scanned += rows.length;
+    }
+    return { members, next: String(after) };
+  }
+
+  /** What applying the whole log again would mean. Reads every profile. */
+  async rebuildReport(): Promise<RebuildReport> {
+    const { store, reader } = this.#options;
+    const { first, end } = await reader.bounds();
+    const eventsSince = await this.#oldestArrival(first);
+    let profiles = 0;
+    let poorer = 0;
+    for (let after = 0; ; ) {
+      const rows = await store.scan(after, SCAN);
+      for (const { id, state } of rows) {
+        after = id;
+        profiles++;
+        if (eventsSince === undefined || decodeProfile(id, state).firstSeenAt < eventsSince) poorer++;
+      }
+      if (rows.length < SCAN) break;
+    }
+    return { profiles, events: end - first, poorer, ...(eventsSince === undefined ? {} : { eventsSince }) };
+  }
+
+  /** When the oldest stored event that can be read arrived. */
+  async #oldestArrival(first: Position): Promise<Time | undefined> {
+    for (let from = first; ; ) {
+      const { lines, starts, next } = await this.#options.reader.page(from, 1);
+      if (next === from) return undefined;
+      const nth = starts.findIndex(
+        (start, line) => line + 1 < starts.length && starts[line + 1]! - start > 1,
+      );
+      if (nth >= 0) {
+        const line = Buffer.from(lines.subarray(starts[nth]!, starts[nth + 1]! - 1)).toString();
+        return Date.parse((JSON.parse(line) as { receivedAt: string }).receivedAt);
+      }
+      from = next;
+    }
+  }
+
+  /** States of the profiles of identities, in their order. */
+  async #statesOf(
+    identities: readonly (readonly [kind: string, value: string])[],
+  ): Promise<(ProfileState | undefined)[]> {
+    const { store, hash } = this.#options;
+    const owners = await store.resolve(identities.map(([kind, value]) => hash(kind, value)));
+    const known = owners.filter((owner) => owner !== undefined);
+    const states = new Map<ProfileId, ProfileState>();
+    for (const [nth, bytes] of (await store.get(known)).entries()) {
+      const id = known[nth]!;
+      if (bytes !== undefined) states.set(id, decodeProfile(id, bytes));
+    }
+    return identities.map(([kind, value], nth) => {
+      const owner = owners[nth];
+      const state = owner === undefined ? undefined : states.get(owner);
+      // Two ids may have the same key.
+      return state?.identities.some((one) => one.kind === kind && one.value === value) ? state : undefined;
+    });
+  }
+}
+
+/** A profile for people: ids by kind, traits without those that were taken away, computed values by key. */
+export function viewOf(
+  state: ProfileState,
+  { computations, merges }: { computations: readonly Computation[]; merges: readonly ProfileMerge[] },
+): Profile {
+  const externalIds: Record<string, string[]> = {};
+  for (const { kind } of state.identities) {
+    if (kind !== USER && kind !== ANONYMOUS) externalIds[kind] ??= valuesOf(state, kind);
+  }
+  const traits: [string, Json][] = [];
+  for (const [name, { value }] of state.traits) if (value !== null) traits.push([name, value]);
+  const computedTraits: [string, Json][] = [];
+  const audiences: string[] = [];
+  for (const computation of computations) {
+    const value = state.computed.get(computation.id)?.value ?? null;
+    if (computation.kind === 'trait' && value !== null) computedTraits.push([computation.key, value]);
+    if (computation.kind === 'audience' && value === true && addresseeOf(state, computation) !== undefined)
+      audiences.push(computation.name);
+  }
+  return {
+    ...(state.userId === undefined ? {} : { userId: state.userId }),
+    formerUserIds: state.formerUserIds,
+    anonymousIds: valuesOf(state, ANONYMOUS),
+    externalIds,
+    traits: sortedObject(traits),
+    computedTraits: sortedObject(computedTraits),
+    audiences: audiences.sort(),
+    groups: [...state.groups.keys()].sort(),
+    sources: [...state.sources].sort((a, b) => a - b),
+    firstSeenAt: state.firstSeenAt,
+    lastSeenAt: state.lastSeenAt,
+    merges,
+  };
+}
+
+/** Ids of one kind, the earliest first. */
+function valuesOf({ identities }: ProfileState, kind: string): string[] {
+  return identities
+    .filter((identity) => identity.kind === kind)
+    .sort((a, b) => a.at - b.at || (a.value < b.value ? -1 : 1))
+    .map(({ value }) => value);
+}
+
+/** The order of arrival must not show. */
+function sortedObject(entries: [string, Json][]): Record<string, Json> {
+  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+}

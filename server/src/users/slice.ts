@@ -1,0 +1,297 @@
+import type { Json } from '../model/json.ts';
+import { MINUTE, type Time } from '../model/time.ts';
+import type {
+  IdentityKey,
+  OutboxEntry,
+  ProfileChanges,
+  ProfileId,
+  ProfileStore,
+  Timer,
+  UsersCursor,
+} from '../ports/profile-store.ts';
+import type { IdentityHash, IdentitySettings } from './contract.ts';
+import {
+  type EventIdentities,
+  type IdentityCounts,
+  IdentityGraph,
+  type KeyedIdentity,
+} from './identity-graph.ts';
+import type { LogEvent } from './log-events.ts';
+import type { MembershipSync, Notification } from './membership-sync.ts';
+import {
+  addGroup,
+  decodeProfile,
+  encodeProfile,
+  MAX_TRAIT_LENGTH,
+  type ProfileState,
+  setTrait,
+} from './profile-state.ts';
+import type { TraitEngine } from './trait-engine.ts';
+import { setTimer, timerFired } from './window-scheduler.ts';
+
+export interface SliceOptions {
+  readonly store: ProfileStore;
+  readonly hash: IdentityHash;
+  readonly identities: IdentitySettings;
+  readonly engine: TraitEngine;
+  readonly sync: MembershipSync;
+  readonly cursor: UsersCursor;
+  readonly now: Time;
+  /** Owners of ids that are known from earlier slices; the slice adds to them. They are void when its commit fails. */
+  readonly owners: Map<IdentityKey, ProfileId>;
+}
+
+/** A profile whose values may change at a time within the next minute. */
+export interface SoonChange {
+  readonly at: Time;
+  readonly profile: ProfileId;
+}
+
+/** What a slice comes to. */
+export interface SliceResult {
+  readonly changes: ProfileChanges;
+  readonly soon: readonly SoonChange[];
+  readonly counts: IdentityCounts;
+  /** Profiles that were evaluated. */
+  readonly evaluated: number;
+  /** States whose bytes are none. */
+  readonly unreadable: readonly ProfileId[];
+}
+
+/**
+ * A stretch of work on profiles that becomes one commit. Profiles are loaded from the store in bulk, changed in memory, evaluated
+ * once at the end, and stored together with everything that follows from them.
+ *
+ * Use: `load…`, then what changes profiles, as often as wanted; then `finish` once.
+ */
+export class Slice {
+  readonly now: Time;
+  /** Number of bytes of the states that were loaded. */
+  loadedBytes = 0;
+  readonly #options: SliceOptions;
+  readonly #graph: IdentityGraph;
+  /** Bytes of loaded profiles until they are decoded; undefined for a profile that is gone. */
+  readonly #stored = new Map<ProfileId, Uint8Array | undefined>();
+  /** Keys without an owner. */
+  readonly #free = new Set<IdentityKey>();
+  readonly #changed = new Map<ProfileId, ProfileState>();
+  readonly #notifications: Notification[] = [];
+  readonly #firedTimers: Timer[] = [];
+  readonly #documents: Record<string, Json> = {};
+  readonly #unreadable: ProfileId[] = [];
+
+  constructor(options: SliceOptions) {
+    const { hash, identities, sync, cursor, now, owners } = options;
+    this.#options = options;
+    this.now = now;
+    const load = (id: ProfileId) => this.#decode(id);
+    this.#graph = new IdentityGraph(
+      hash,
+      identities,
+      { owners, load, nextProfile: cursor.nextProfile },
+      {
+        renaming: (profile) => {
+          this.change(profile);
+          this.#notifications.push(...sync.renaming(profile, now));
+        },
+        merging: (winner, loser) => {
+          this.change(winner);
+          this.change(loser);
+          this.#notifications.push(...sync.merging(winner, loser, now));
+        },
+        merged: (profile, gone) => {
+          sync.forget(gone);
+          this.#changed.delete(gone);
+          this.#changed.set(profile.id, profile);
+        },
+      },
+    );
+  }
+
+  /** Number of profiles that changed. */
+  get changed(): number {
+    return this.#changed.size;
+  }
+
+  /** Loads the profiles of all these ids. */
+  async loadOwners(ids: Iterable<EventIdentities>): Promise<void> {
+    const { owners, store } = this.#options;
+    const unknown = new Set<IdentityKey>();
+    const profiles = new Set<ProfileId>();
+    const want = (id: KeyedIdentity | undefined) => {
+      if (id === undefined) return;
+      const owner = owners.get(id.key);
+      if (owner !== undefined) profiles.add(owner);
+      else if (!this.#free.has(id.key)) unknown.add(id.key);
+    };
+    for (const { user, anonymous, previous, external } of ids) {
+      want(user);
+      want(anonymous);
+      want(previous?.user);
+      want(previous?.anonymous);
+      for (const id of external) want(id);
+    }
+    const keys = [...unknown];
+    const found = keys.length === 0 ? [] : await store.resolve(keys);
+    for (const [nth, key] of keys.entries()) {
+      const owner = found[nth];
+      if (owner === undefined) this.#free.add(key);
+      else {
+        owners.set(key, owner);
+        profiles.add(owner);
+      }
+    }
+    await this.load(profiles);
+  }
+
+  /** Loads profiles by their numbers. */
+  async load(profiles: Iterable<ProfileId>): Promise<void> {
+    const missing: ProfileId[] = [];
+    for (const id of profiles) if (!this.#stored.has(id) && !this.#isNew(id)) missing.push(id);
+    if (missing.length === 0) return;
+    const states = await this.#options.store.get(missing);
+    for (const [nth, id] of missing.entries()) {
+      const state = states[nth];
+      this.#stored.set(id, state);
+      this.loadedBytes += state?.length ?? 0;
+    }
+  }
+
+  /** Applies an event whose ids' owners are loaded. */
+  apply(event: LogEvent): void {
+    const profile = this.#graph.attribute(event.ids, event);
+    if (profile === undefined) return;
+    this.change(profile);
+    const { at, messageId, source, groupId, traits } = event;
+    if (at < profile.firstSeenAt) profile.firstSeenAt = at;
+    if (at > profile.lastSeenAt) profile.lastSeenAt = at;
+    profile.sources.add(source);
+    if (groupId !== undefined) addGroup(profile, groupId, at);
+    for (const name in traits) {
+      const value = traits[name]!;
+      if (isKept(value)) setTrait(profile, name.toWellFormed(), { value, at, messageId });
+    }
+    if (this.#options.engine.mentions(event.type, event.name)) this.#options.engine.apply(profile, event);
+  }
+
+  /** The profile that an event belongs to today, without joining anything. Its ids' owners must be loaded. */
+  ownerOf({ user, anonymous }: EventIdentities): ProfileState | undefined {
+    return this.#graph.ownerOf(user) ?? this.#graph.ownerOf(anonymous);
+  }
+
+  /** A loaded profile as the slice has left it; undefined when it is gone. */
+  state(id: ProfileId): ProfileState | undefined {
+    return this.#graph.state(id);
+  }
+
+  /** Tells that a profile changes, so that it will be evaluated and stored. To be called before the change. */
+  change(profile: ProfileState): void {
+    if (this.#changed.has(profile.id)) return;
+    this.#changed.set(profile.id, profile);
+    this.#options.sync.opened(profile);
+  }
+
+  /** Looks at a loaded profile because of a timer, which goes. */
+  fire(timer: Timer): void {
+    this.#firedTimers.push(timer);
+    const profile = this.state(timer.profile);
+    if (profile === undefined) return;
+    this.change(profile);
+    timerFired(profile, timer);
+  }
+
+  /** Looks at a loaded profile because something may have changed by now. */
+  revisit(id: ProfileId): void {
+    const profile = this.state(id);
+    if (profile === undefined) return;
+    this.change(profile);
+    if (profile.timer === 0) return;
+    this.#firedTimers.push({ minute: profile.timer, profile: id });
+    profile.timer = 0;
+  }
+
+  /** Events for the outbox beside those that follow from changes. */
+  notify(notifications: readonly Notification[]): void {
+    this.#notifications.push(...notifications);
+  }
+
+  /** Stores a small document with the slice; null removes it. */
+  document(name: string, value: Json): void {
+    this.#documents[name] = value;
+  }
+
+  /** Evaluates every changed profile and says what has to be stored. `position` is the next one to be applied. */
+  finish(position: number, sentTo: number | undefined): SliceResult {
+    const { engine, sync, cursor } = this.#options;
+    const put: { id: ProfileId; state: Uint8Array }[] = [];
+    const timers: Timer[] = [];
+    const soon: SoonChange[] = [];
+    for (const profile of this.#changed.values()) {
+      // The wall clock may have been set back since the newest event arrived.
+      const now = Math.max(this.now, profile.lastSeenAt);
+      engine.evaluate(profile, now);
+      this.#notifications.push(...sync.notify(profile, this.now));
+      const next = engine.nextChange(profile, now);
+      const timer = setTimer(profile, earlier(next, sync.heldUntil(profile.id)));
+      if (timer !== undefined) timers.push(timer);
+      if (next !== undefined && next <= this.now + MINUTE) soon.push({ at: next, profile: profile.id });
+      put.push({ id: profile.id, state: encodeProfile(profile) });
+    }
+    const outbox = this.#notifications.map<OutboxEntry>(({ profile, json }, nth) => ({
+      sequence: cursor.nextOutbox + nth,
+      profile,
+      json,
+    }));
+    const { bound, removed, merges, counts, nextProfile } = this.#graph;
+    const nextOutbox = cursor.nextOutbox + outbox.length;
+    return {
+      changes: {
+        cursor: { position, clock: this.now, nextProfile, nextOutbox },
+        put,
+        removed: [...removed],
+        bind: Array.from(bound, ([key, profile]) => ({ key, profile })),
+        unbind: [],
+        timers,
+        firedTimers: this.#firedTimers,
+        outbox,
+        ...(sentTo === undefined ? {} : { sentTo }),
+        merges,
+        documents: this.#documents,
+      },
+      soon,
+      counts,
+      evaluated: put.length,
+      unreadable: this.#unreadable,
+    };
+  }
+
+  /** True for a profile that this slice has made. */
+  #isNew(id: ProfileId): boolean {
+    return id >= this.#options.cursor.nextProfile;
+  }
+
+  #decode(id: ProfileId): ProfileState | undefined {
+    if (this.#isNew(id)) return undefined;
+    if (!this.#stored.has(id)) throw new Error(`profile ${id} was not loaded`);
+    const bytes = this.#stored.get(id);
+    if (bytes === undefined) return undefined;
+    this.#stored.set(id, undefined);
+    try {
+      return decodeProfile(id, bytes);
+    } catch {
+      this.#unreadable.push(id);
+      return undefined;
+    }
+  }
+}
+
+/** Longer values would make profiles that take too long to read. */
+function isKept(value: Json): boolean {
+  if (typeof value === 'string') return value.length <= MAX_TRAIT_LENGTH;
+  return typeof value !== 'object' || value === null || JSON.stringify(value).length <= MAX_TRAIT_LENGTH;
+}
+
+function earlier(a: Time | undefined, b: Time | undefined): Time | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  return Math.min(a, b);
+}

@@ -1,6 +1,5 @@
 import type { Position } from '../model/event.ts';
 import { type Duration, MINUTE, type Monotonic, SECOND } from '../model/time.ts';
-import type { EndpointOutcome } from './round.ts';
 
 /**
  * Decides whether a worker may send, and how often it probes a dead endpoint. The fate of a delivery is decided elsewhere
@@ -100,22 +99,7 @@ export const RELAPSE_WINDOW: Duration = MINUTE;
 
 export const CLOSED_BREAKER: ClosedBreaker = { state: 'closed' };
 
-/**
- * Judges the endpoints by one round. An answer that settles the delivery shows life, also a refusal. A refusal without a
- * request (by our own egress rules) says nothing. A round in which one endpoint is retryable and the others refuse is a
- * failure, because the retryable endpoint is the only one that can still accept.
- */
-export function signOfLife(outcomes: readonly EndpointOutcome[]): 'alive' | 'failing' | 'none' {
-  let sign: 'alive' | 'failing' | 'none' = 'none';
-  for (const { outcome } of outcomes) {
-    if (outcome.kind === 'accepted') return 'alive';
-    if (outcome.kind === 'retryable') sign = 'failing';
-    else if (sign === 'none' && outcome.status !== undefined) sign = 'alive';
-  }
-  return sign;
-}
-
-/** The endpoint has shown life. Runs for every delivery and allocates nothing while all is well. */
+/** The endpoint has shown life. `CLOSED_BREAKER` stays as it is, so that callers can spare the call while all is well. */
 export function afterSignOfLife(breaker: CircuitBreaker, now: Monotonic): ClosedBreaker {
   if (breaker.state !== 'closed') {
     return {

@@ -14,7 +14,6 @@ import {
   CLOSED_BREAKER,
   cancelProbe,
   type OpenBreaker,
-  signOfLife,
 } from './circuit-breaker.ts';
 import type { LastError } from './contract.ts';
 import type { EndpointTracker } from './endpoint-health.ts';
@@ -24,6 +23,7 @@ import {
   type OpenRequests,
   type Outage,
   outageFrom,
+  signOfLife,
 } from './round.ts';
 
 /** A round under way. Its end is judged by the state at its beginning. */
@@ -109,7 +109,7 @@ export class HealthTracker {
   #recordAlive({ now, latencyMs }: RoundReport): BreakerTransition {
     const wasClosed = this.isClosed;
     this.#hasBeenAlive = true;
-    this.#breaker = afterSignOfLife(this.#breaker, now);
+    if (this.#breaker !== CLOSED_BREAKER) this.#breaker = afterSignOfLife(this.#breaker, now);
     this.#congestion.record(latencyMs);
     this.#concurrency = wasClosed
       ? afterSuccess(this.#concurrency, this.#congestion.isCongested)

@@ -410,3 +410,18 @@ export function datedFromOutage({ since }: Outage, delivery: Delivery, arrivedAt
   if (delivery.firstFailedAt !== undefined) return delivery;
   return { ...delivery, firstFailedAt: Math.max(since, arrivedAt) };
 }
+
+/**
+ * Judges the endpoints by one round. An answer that settles the delivery shows life, also a refusal. A refusal without a
+ * request (by our own egress rules) says nothing. A round in which one endpoint is retryable and the others refuse is a
+ * failure, because the retryable endpoint is the only one that can still accept.
+ */
+export function signOfLife(outcomes: readonly EndpointOutcome[]): 'alive' | 'failing' | 'none' {
+  let sign: 'alive' | 'failing' | 'none' = 'none';
+  for (const { outcome } of outcomes) {
+    if (outcome.kind === 'accepted') return 'alive';
+    if (outcome.kind === 'retryable') sign = 'failing';
+    else if (sign === 'none' && outcome.status !== undefined) sign = 'alive';
+  }
+  return sign;
+}

@@ -54,14 +54,8 @@ export interface PathRoutes {
   readonly allow: string;
 }
 
-const ROUTE_TABLE = buildRouteTable(ROUTES);
-
-/** The endpoints that take calls, by path. */
-const CALL_ROUTES: ReadonlyMap<string, CallAction> = new Map(
-  Array.from(ROUTE_TABLE, ([path, { actions }]) => [path, actions.get('POST')] as const).flatMap(
-    ([path, action]) => (action?.kind === 'call' ? [[path, action]] : []),
-  ),
-);
+/** The actions of every fixed path, with and without a slash at its end. */
+export const ROUTE_TABLE = buildRouteTable(ROUTES);
 
 /** The table, indexed for look-ups. */
 function buildRouteTable(routes: readonly Route[]): ReadonlyMap<string, PathRoutes> {
@@ -93,11 +87,6 @@ const NAMED_PATH = /^\/v1\/(?:pixel\/([^/]+)|projects\/([^/]+)\/settings)\/?$/;
 export function findRoutes(target: string): PathRoutes | undefined {
   const path = targetPath(target);
   return ROUTE_TABLE.get(path) ?? matchNamedPath(path);
-}
-
-/** The calls that a POST to this path takes; undefined where it takes none. */
-export function findCallRoute(path: string): CallAction | undefined {
-  return CALL_ROUTES.get(path);
 }
 
 function matchNamedPath(path: string): PathRoutes | undefined {

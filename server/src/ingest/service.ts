@@ -191,8 +191,9 @@ export class IngestService {
       if (parsed.counts.length === 0) discardCounters.refused(parsed.code);
       return;
     }
-    discardCounters.discarded(parsed.unattributed);
-    discardCounters.clockErrors(parsed.clock);
+    if (parsed.discards.length > 0) discardCounters.discarded(parsed.unattributed);
+    const { unparseable, skewed } = parsed.clock;
+    if (unparseable + skewed > 0) discardCounters.clockErrors(parsed.clock);
   }
 }
 

@@ -1,5 +1,5 @@
 import { COLON, CR, equalsIgnoreCase, LF, SPACE, TOKEN_BYTES } from '../../model/http-syntax.ts';
-import { type CallAction, findCallRoute } from '../routes.ts';
+import { type CallAction, ROUTE_TABLE } from '../routes.ts';
 
 /**
  * The head of a plain request: a call as nearly every client sends it.
@@ -106,12 +106,19 @@ interface HeadState {
   forwardedFor: string | undefined;
 }
 
+/** The endpoints that take calls, by path. */
+const CALL_ROUTES: ReadonlyMap<string, CallAction> = new Map(
+  Array.from(ROUTE_TABLE, ([path, { actions }]) => [path, actions.get('POST')] as const).flatMap(
+    ([path, action]) => (action?.kind === 'call' ? [[path, action]] : []),
+  ),
+);
+
 /** Reads the plain request that begins with the first of these bytes; undefined when it is not plain. Its body may follow later. */
 export function parseFastPathRequest(bytes: Buffer): FastPathRequest | undefined {
   if (!startsWithAt(bytes, 0, REQUEST_START)) return undefined;
   const targetEnd = skipWhile(IN_TARGET, bytes, REQUEST_START.length);
   if (!startsWithAt(bytes, targetEnd, VERSION)) return undefined;
-  const action = findCallRoute(pathOfTarget(bytes, targetEnd));
+  const action = CALL_ROUTES.get(pathOfTarget(bytes, targetEnd));
   if (action === undefined) return undefined;
   const head: HeadState = {
     seen: 0,

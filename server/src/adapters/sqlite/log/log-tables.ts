@@ -123,7 +123,8 @@ export class LogTables {
     const earlier = this.batches.answerTo(message.batch);
     if (earlier !== undefined) return earlier;
     const { chunks, plans, ledger } = this.#dependencies;
-    const known = this.producers.advance(message);
+    const { producer, events: count } = message;
+    const known = producer === undefined ? 0 : this.producers.advance(producer, count);
     const places = this.#dedupe.assignPositions(message, chunks.next, known);
     const held = message.owed.map((owed) => this.#enqueue(owed, places, message.receivedAt));
     const answer = encodeAppended(places, held);

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
+import type { Producer } from '../../../ports/event-log.ts';
 import { InstallationFacts } from '../installation.ts';
-import type { AppendMessage } from './dedupe.ts';
 
 /**
  * The highest number that each producer has appended, written in the transaction of its batch. There are two or three producers,
@@ -22,8 +22,7 @@ export class ProducerSequences {
   }
 
   /** Moves the number of the batch's producer. The number of events at the beginning of the batch that it had appended before. */
-  advance({ producer, events }: Pick<AppendMessage, 'producer' | 'events'>): number {
-    if (producer === undefined) return 0;
+  advance(producer: Producer, events: number): number {
     const highest = this.highest(producer.name);
     const last = producer.sequence + events - 1;
     if (last > highest) this.#facts.put(factOf(producer.name), last);

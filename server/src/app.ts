@@ -28,6 +28,7 @@ import { DAY } from './model/time.ts';
 import type { HttpClient } from './ports/http-client.ts';
 import type { IngestHandler } from './ports/ingest.ts';
 import type { Logger } from './ports/logger.ts';
+import type { SettingsSnapshot } from './ports/settings-store.ts';
 import type { Store } from './ports/store.ts';
 import type { DiscardCounters, MetricsRecorder, Observer } from './ports/telemetry.ts';
 import { Replayer } from './replay/replayer.ts';
@@ -305,8 +306,12 @@ function createMaintenance({
   });
 }
 
-function routerFor(destinations: readonly Destination[]): Router {
-  return new Router(destinations, { webhooks: webhooks.name });
+function routerFor({
+  destinations,
+  audiences = [],
+  traits = [],
+}: Pick<SettingsSnapshot, 'destinations'> & Partial<Pick<SettingsSnapshot, 'audiences' | 'traits'>>): Router {
+  return new Router(destinations, { webhooks: webhooks.name }, [...audiences, ...traits]);
 }
 
 /** A replay goes by the same routing rules as a call. */
@@ -325,7 +330,8 @@ function createReplayer(
     logger: options.logger,
     parked: (lane, at) => dispatcher.parked(lane, at),
     routingPredicate: (destination, sources) => {
-      const router = routerFor([{ ...destination, sources, enabled: true }]);
+      const one = { ...settings.now(), destinations: [{ ...destination, sources, enabled: true }] };
+      const router = routerFor(one);
       return (event, source) => router.plan(event, source).owed.length > 0;
     },
   });
@@ -340,10 +346,10 @@ function createIngest(inputs: IngestInputs): IngestService {
   const { store, clock, settings, config, options, dispatcher, reports } = inputs;
   const { tail, registry, traceparents, sourceName } = inputs;
   const rateLimits = new SourceRateLimiter(clock);
-  let router = routerFor([]);
+  let router = routerFor({ destinations: [] });
   let writeKeys = indexWriteKeys([], config.unknownWriteKeys);
   settings.follow(({ sources, destinations }) => {
-    router = routerFor(destinations);
+    router = routerFor({ destinations });
     writeKeys = indexWriteKeys(sources, config.unknownWriteKeys);
     rateLimits.configure(sources);
   });

@@ -1,3 +1,4 @@
+import { isObject, type Json, type JsonObject } from './json.ts';
 import type { Duration } from './time.ts';
 
 /**
@@ -91,4 +92,15 @@ export interface AudienceDefinition extends ComputationBase {
 export interface TraitDefinition extends ComputationBase {
   readonly kind: 'trait';
   readonly definition: EventAggregate;
+}
+
+/** What `computation_id` says in the events of a computation; it stays the same when the definition changes. */
+export function computationIdOf({ kind, id }: Pick<Computation, 'kind' | 'id'>): string {
+  return `${kind === 'audience' ? 'aud' : 'trait'}_${id}`;
+}
+
+/** The value of `computation_id` in the context of an event; undefined for the events of clients. */
+export function computationIdIn(context: JsonObject): Json | undefined {
+  const { personas } = context;
+  return isObject(personas) ? personas['computation_id'] : undefined;
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { sourceWith } from '../../test/support/sources.ts';
+import type { AudienceDefinition } from '../model/definition.ts';
 import { type Destination, destinationOfLane, type EventFilter, lanesOf } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import type { JsonObject } from '../model/json.ts';
@@ -161,5 +162,57 @@ describe('a router', () => {
 
   it('plans nothing for a source without destinations', () => {
     expect(plan([], event({}))).toEqual({ owed: [], skipped: [] });
+  });
+});
+
+describe('an event of an audience', () => {
+  const audiences = sourceWith({ name: 'audiences', writeKeys: [] });
+  const all = [
+    destination('crm', { sources: [] }),
+    destination('warehouse'),
+    destination('erp', { sources: ['audiences'] }),
+  ];
+  const vips: AudienceDefinition = {
+    ...{ id: 4, version: 1, kind: 'audience', name: 'VIPs', key: 'vips', text: '' },
+    definition: { op: 'group', id: 'g' },
+    ...{ destinations: ['crm', 'gone'], enabled: true, includeAnonymous: false },
+  };
+  const entered: Event = { ...event({}, { personas: { computation_id: 'aud_4' } }), type: 'identify' };
+  const planned = (
+    {
+      destinations = all,
+      computation = vips,
+    }: { destinations?: Destination[]; computation?: AudienceDefinition },
+    of = entered,
+  ) => {
+    const { owed, skipped } = new Router(destinations, { webhooks: 'Webhooks' }, [computation]).plan(
+      of,
+      audiences,
+    );
+    return [owed.map(({ name }) => name), skipped.map(({ destination: { name }, reason }) => [name, reason])];
+  };
+
+  it('goes to the destinations of the audience and to no other', () => {
+    expect(planned({})).toEqual([['crm'], []]);
+  });
+
+  it('heeds what any event does: enabled, integrations, filter', () => {
+    const crm = destination('crm', { sources: [] });
+    const filter: EventFilter = { types: ['track'] };
+    const filtered = { ...crm, settings: { ...crm.settings, filter } };
+    expect(planned({ destinations: [filtered] })).toEqual([[], [['crm', 'filtered']]]);
+    expect(planned({ destinations: [{ ...crm, enabled: false }] })).toEqual([
+      [],
+      [['crm', 'destination_disabled']],
+    ]);
+    const only = { ...entered, integrations: { All: false, erp: true } };
+    const both = { ...vips, destinations: ['crm', 'erp'] };
+    expect(planned({ computation: both }, only)).toEqual([['erp'], [['crm', 'integrations']]]);
+  });
+
+  it('goes nowhere when its audience is disabled or gone, or when it names none', () => {
+    expect(planned({ computation: { ...vips, enabled: false } })).toEqual([[], []]);
+    expect(planned({ computation: { ...vips, id: 5 } })).toEqual([[], []]);
+    expect(planned({}, event({}, { personas: 'x' }))).toEqual([[], []]);
   });
 });

@@ -1,3 +1,4 @@
+import { type Computation, computationIdIn, computationIdOf } from '../model/definition.ts';
 import {
   type Destination,
   type EventFilter,
@@ -7,7 +8,7 @@ import {
 } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
-import type { Source } from '../model/settings.ts';
+import { AUDIENCES_SOURCE, type Source } from '../model/settings.ts';
 
 /** A destination with everything about it that plans need, made once per version of the settings. */
 interface RoutedDestination {
@@ -20,9 +21,13 @@ interface RoutedDestination {
 /**
  * Plans which destinations get an event. Plans are made before the commit and stored with it: a restart never plans again with
  * other settings. One router serves one version of the settings.
+ *
+ * Events of audiences and computed traits go to the destinations of their computation, and by the same rules otherwise.
+ * spec/specification.md, "Computation events".
  */
 export class Router {
   readonly #bySource = new Map<string, readonly RoutedDestination[]>();
+  readonly #byComputation = new Map<string, readonly RoutedDestination[]>();
   /** The plans of events without integrations, by name of their source. */
   readonly #common = new Map<string, Plan | undefined>();
   readonly #typeNames: Readonly<Record<Destination['type'], string>>;
@@ -31,15 +36,23 @@ export class Router {
   constructor(
     destinations: readonly Destination[],
     typeNames: Readonly<Record<Destination['type'], string>>,
+    computations: readonly Computation[] = [],
   ) {
     this.#typeNames = typeNames;
-    for (const destination of destinations) {
-      const route = {
-        destination,
-        lanes: lanesOf(destination),
-        passes: compileFilter(destination.settings.filter),
-        isFiltered: destination.settings.filter !== undefined,
-      };
+    const routes = destinations.map((destination) => ({
+      destination,
+      lanes: lanesOf(destination),
+      passes: compileFilter(destination.settings.filter),
+      isFiltered: destination.settings.filter !== undefined,
+    }));
+    for (const computation of computations.filter(({ enabled }) => enabled)) {
+      const connected = routes.filter(({ destination }) =>
+        computation.destinations.includes(destination.name),
+      );
+      this.#byComputation.set(computationIdOf(computation), connected);
+    }
+    for (const route of routes) {
+      const { destination } = route;
       for (const source of destination.sources) {
         this.#bySource.set(source, [...(this.#bySource.get(source) ?? []), route]);
       }
@@ -59,7 +72,10 @@ export class Router {
     const { name } = source;
     if (!this.#common.has(name)) {
       const isFiltered = this.#bySource.get(name)?.some((route) => route.isFiltered) ?? false;
-      this.#common.set(name, isFiltered ? undefined : this.#planOf(name, {}, () => true));
+      this.#common.set(
+        name,
+        isFiltered ? undefined : this.#planOf(this.#bySource.get(name) ?? [], {}, () => true),
+      );
     }
     return this.#common.get(name);
   }
@@ -69,16 +85,22 @@ export class Router {
    * select events, and a receiver that has data must hear that it is to be deleted.
    */
   plan(event: Event, source: Source): Plan {
-    if (event.type === 'delete') return this.#planOf(source.name, {}, () => true);
-    return this.#planOf(source.name, integrationsOf(event), (route) => route.passes(event));
+    const connected = this.#connectedTo(event, source);
+    if (event.type === 'delete') return this.#planOf(connected, {}, () => true);
+    return this.#planOf(connected, integrationsOf(event), (route) => route.passes(event));
+  }
+
+  #connectedTo({ context }: Event, { name }: Source): readonly RoutedDestination[] {
+    if (name !== AUDIENCES_SOURCE.name) return this.#bySource.get(name) ?? [];
+    const id = computationIdIn(context);
+    return typeof id === 'string' ? (this.#byComputation.get(id) ?? []) : [];
   }
 
   #planOf(
-    source: string,
+    connected: readonly RoutedDestination[],
     integrations: Event['integrations'],
     passes: (route: RoutedDestination) => boolean,
   ): Plan {
-    const connected = this.#bySource.get(source) ?? [];
     const owed: Destination[] = [];
     const skipped: { destination: Destination; reason: SkipReason }[] = [];
     for (const route of connected) {

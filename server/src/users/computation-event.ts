@@ -1,4 +1,4 @@
-import type { Computation } from '../model/definition.ts';
+import { type Computation, computationIdOf } from '../model/definition.ts';
 import type { Event } from '../model/event.ts';
 import type { Json, JsonObject } from '../model/json.ts';
 import { isoTime, type Time } from '../model/time.ts';
@@ -46,17 +46,6 @@ export function computationEvent(change: ToldChange): Event {
     timestamp: isoTime(Math.min(at, now)),
     receivedAt: isoTime(now),
   };
-}
-
-/** What `computation_id` says; it stays the same when the definition changes. */
-export function computationIdOf({ kind, id }: Pick<Computation, 'kind' | 'id'>): string {
-  return `${kind === 'audience' ? 'aud' : 'trait'}_${id}`;
-}
-
-/** The number of the computation in the id that its events carry; undefined for any other text. */
-export function computationNumberOf(text: Json | undefined): number | undefined {
-  const digits = typeof text === 'string' ? /^(?:aud|trait)_(\d{1,15})$/.exec(text)?.[1] : undefined;
-  return digits === undefined ? undefined : Number(digits);
 }
 
 /** An integrations object that enables these destinations alone. */

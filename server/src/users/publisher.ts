@@ -1,0 +1,208 @@
+import type { Destination, Plan } from '../model/destination.ts';
+import type { Event } from '../model/event.ts';
+import type { Source } from '../model/settings.ts';
+import { type Duration, SECOND } from '../model/time.ts';
+import { type Clock, InterruptibleSleep } from '../ports/clock.ts';
+import type { LiveDelivery } from '../ports/delivery-queue.ts';
+import type { Batch, EventLog, SkippedEvents } from '../ports/event-log.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { OutboxEntry } from '../ports/profile-store.ts';
+import type { CurrentObserver } from '../ports/telemetry.ts';
+
+/** The name under which the log numbers the events of profiles. */
+export const PRODUCER = 'users';
+
+/** Events of one commit: few enough that calls of clients wait no longer for theirs. */
+const BATCH = 500;
+
+/** A failed call is repeated after this delay, without a limit. */
+const RETRY: Duration = SECOND;
+
+/** The longest pause between two full batches. */
+const MAX_PAUSE: Duration = SECOND;
+
+/** The outbox of the users thread. Both calls reject with a `StorageError` while the thread cannot answer. */
+export interface Outbox {
+  /** As `ProfileStore.outbox`. */
+  outbox(after: number, max: number): Promise<readonly OutboxEntry[]>;
+  /** Entries up to this sequence number are in the log. */
+  sent(to: number): Promise<void>;
+}
+
+export interface PublisherDependencies {
+  readonly outbox: Outbox;
+  readonly log: Pick<EventLog, 'append'>;
+  /** The reserved source of the events; undefined while it does not exist. */
+  readonly source: () => Source | undefined;
+  readonly plan: (event: Event, source: Source) => Plan;
+  readonly liveDelivery: Pick<LiveDelivery, 'parked'>;
+  readonly currentObserver: CurrentObserver;
+  readonly newBatchId: () => string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/**
+ * Brings the events of audiences and computed traits from the outbox into the log, in their order, with the plan of the settings of
+ * that moment. The log knows them by their numbers: after a crash, or an answer that was lost, they are appended again and stored
+ * once.
+ *
+ * All deliveries are parked, so a first sync of a million members takes no memory. Between full batches there are pauses, so that
+ * it takes at most half of the log's time.
+ */
+export class Publisher {
+  readonly #dependencies: PublisherDependencies;
+  readonly #sleep: InterruptibleSleep;
+  #sentTo = 0;
+  #isStopped = false;
+  #isAwake = true;
+  #wake: (() => void) | undefined;
+  #running: Promise<void> | undefined;
+  #isFailing = false;
+
+  constructor(dependencies: PublisherDependencies) {
+    this.#dependencies = dependencies;
+    this.#sleep = new InterruptibleSleep(dependencies.clock);
+  }
+
+  /** Begins with what an earlier process has left in the outbox. */
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** The outbox has entries up to this sequence number. */
+  readonly announce = (last: number): void => {
+    if (last <= this.#sentTo) return;
+    this.#isAwake = true;
+    this.#wake?.();
+  };
+
+  /** Resolves when the batch at work is stored or given up. Idempotent. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#sleep.interrupt();
+    this.#wake?.();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { clock } = this.#dependencies;
+    while (!this.#isStopped) {
+      const startedAt = clock.monotonic();
+      this.#isAwake = false;
+      try {
+        const published = await this.#publish();
+        this.#recovered();
+        if (published === BATCH) await this.#pause(Math.min(MAX_PAUSE, clock.monotonic() - startedAt));
+        else if (published === 0) await this.#untilAnnounced();
+      } catch (error) {
+        this.#failed(error);
+        await this.#pause(RETRY);
+      }
+    }
+  }
+
+  /** Publishes the next entries. Resolves to how many. */
+  async #publish(): Promise<number> {
+    const { outbox } = this.#dependencies;
+    const entries = await outbox.outbox(this.#sentTo, BATCH);
+    if (entries.length === 0) return 0;
+    const source = this.#dependencies.source();
+    if (source === undefined) throw new Error('the source of audiences does not exist yet');
+    // Erasing a profile takes its entries out of the middle.
+    for (const run of consecutive(entries)) {
+      await this.#append(run, source);
+      this.#sentTo = run.at(-1)!.sequence;
+    }
+    await outbox.sent(this.#sentTo);
+    return entries.length;
+  }
+
+  async #append(entries: readonly OutboxEntry[], source: Source): Promise<void> {
+    const { log, liveDelivery, newBatchId, clock, plan, currentObserver } = this.#dependencies;
+    const events = entries.map(({ json }) => JSON.parse(json) as Event);
+    const batch: Batch = {
+      id: newBatchId(),
+      receivedAt: clock.monotonic(),
+      events: events.map(({ messageId, userId }, nth) => ({
+        source: source.id,
+        messageId,
+        userId,
+        json: entries[nth]!.json,
+      })),
+      ...planned(events.map((event) => plan(event, source))),
+      received: [],
+      producer: { name: PRODUCER, sequence: entries[0]!.sequence },
+    };
+    const { positions } = await log.append(batch);
+    for (const { destination } of batch.owed) liveDelivery.parked(destination, batch.receivedAt);
+    const observer = currentObserver();
+    if (observer === undefined) return;
+    const latencyMs = clock.monotonic() - batch.receivedAt;
+    events.forEach((event, nth) => {
+      if (positions[nth] === undefined) return;
+      observer({ kind: 'accepted', source: source.name, event, latencyMs });
+    });
+  }
+
+  #recovered(): void {
+    if (!this.#isFailing) return;
+    this.#isFailing = false;
+    this.#dependencies.logger.info({}, 'audiences.recovered');
+  }
+
+  #failed(error: unknown): void {
+    if (!this.#isFailing && !this.#isStopped)
+      this.#dependencies.logger.error({ error, retryMs: RETRY }, 'audiences.not_published');
+    this.#isFailing = true;
+  }
+
+  async #pause(delay: Duration): Promise<void> {
+    if (!this.#isStopped) await this.#sleep.sleep(delay);
+  }
+
+  #untilAnnounced(): Promise<void> {
+    if (this.#isAwake || this.#isStopped) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#wake = () => {
+        this.#wake = undefined;
+        resolve();
+      };
+    });
+  }
+}
+
+/** Runs of entries whose numbers follow each other. */
+function consecutive(entries: readonly OutboxEntry[]): OutboxEntry[][] {
+  const runs: OutboxEntry[][] = [];
+  for (const entry of entries) {
+    const run = runs.at(-1) ?? [];
+    if (run.at(-1)?.sequence === entry.sequence - 1) run.push(entry);
+    else runs.push([entry]);
+  }
+  return runs;
+}
+
+/** The plans of a batch by destination; every delivery is parked. */
+function planned(plans: readonly Plan[]): Pick<Batch, 'owed' | 'skipped'> {
+  const owed = new Map<number, number[]>();
+  const skipped = new Map<string, SkippedEvents & { indexes: number[] }>();
+  const listOf = ({ id }: Destination): number[] => {
+    const list = owed.get(id) ?? [];
+    owed.set(id, list);
+    return list;
+  };
+  plans.forEach((plan, index) => {
+    for (const destination of plan.owed) listOf(destination).push(index);
+    for (const { destination, reason } of plan.skipped) {
+      const key = `${destination.id}/${reason}`;
+      const entry = skipped.get(key) ?? { destination: destination.id, reason, indexes: [] };
+      skipped.set(key, entry);
+      entry.indexes.push(index);
+    }
+  });
+  return {
+    owed: [...owed].map(([destination, indexes]) => ({ destination, state: 'parked', indexes })),
+    skipped: [...skipped.values()],
+  };
+}

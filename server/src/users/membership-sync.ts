@@ -29,6 +29,8 @@ export interface MembershipSyncOptions {
   readonly isSynced: (computation: number, profile: ProfileId) => boolean;
   /** Members by computation, as the last commit left them. */
   readonly members?: Readonly<Record<string, number>>;
+  /** The changes that wait there go on waiting here. */
+  readonly previous?: MembershipSync;
 }
 
 /**
@@ -44,7 +46,7 @@ export class MembershipSync {
   #computations: ReadonlyMap<number, Computation> = new Map();
   readonly #members = new Map<number, number>();
   /** When a change that waits is told, by profile and computation. Lost in a crash, after which it waits once more. */
-  readonly #holds = new Map<ProfileId, Map<number, Time>>();
+  readonly #holds: Map<ProfileId, Map<number, Time>> = new Map();
   /** The holds in the order in which they end. */
   #queue: { readonly profile: ProfileId; readonly due: Time }[] = [];
   #queueHead = 0;
@@ -56,6 +58,9 @@ export class MembershipSync {
     this.#options = options;
     for (const [id, n] of Object.entries(options.members ?? {})) this.#members.set(Number(id), n);
     this.#storedMembers = JSON.stringify(this.members());
+    if (options.previous === undefined) return;
+    this.#holds = options.previous.#holds;
+    this.#queue = options.previous.#queue.slice(options.previous.#queueHead);
   }
 
   get lineage(): string {

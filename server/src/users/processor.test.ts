@@ -11,8 +11,8 @@ import { DAY, HOUR, isoTime, MINUTE, SECOND } from '../model/time.ts';
 import { StorageError } from '../ports/event-log.ts';
 import type { ProfileStore } from '../ports/profile-store.ts';
 import type { Profile } from '../ports/users.ts';
+import { Computations } from './computations.ts';
 import { DEFAULT_IDENTITY_SETTINGS, type IdentityHash } from './contract.ts';
-import { LiveComputations } from './live-computations.ts';
 import { createProcessor, type Processor } from './processor.ts';
 
 const START = Date.parse('2026-11-22T12:00:00.000Z');
@@ -70,7 +70,7 @@ class World {
       clock: this.clock,
       logger: silent,
       hash,
-      computations: new LiveComputations(),
+      computations: new Computations({ reader: openMemoryLogReader(this.contents), clock: this.clock }),
     });
     const identities = { ...DEFAULT_IDENTITY_SETTINGS, externalIds: ['email'] };
     await this.processor.configure({ computations: this.computations, identities, ownSource: OWN_SOURCE });

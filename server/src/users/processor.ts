@@ -128,7 +128,8 @@ export class Processor implements UsersProcessor {
 
   async preview(request: PreviewRequest) {
     await this.#current();
-    return this.#options.computations.preview(request);
+    const reader = new IdentityReader(this.#options.hash, this.#settings.identities);
+    return this.#options.computations.preview(request, reader);
   }
 
   async erase(userIds: readonly string[]): Promise<number> {

@@ -2,6 +2,7 @@ import type { Computation } from '../model/definition.ts';
 import type { Position } from '../model/event.ts';
 import type { ProfileStore } from '../ports/profile-store.ts';
 import type { ComputationStatus, Preview, PreviewRequest } from '../ports/users.ts';
+import type { IdentityReader } from './identity-graph.ts';
 import type { MembershipSync } from './membership-sync.ts';
 import type { Slice } from './slice.ts';
 import type { TraitEngine } from './trait-engine.ts';
@@ -26,7 +27,8 @@ export interface ProfileComputations {
 
   statuses(): readonly ComputationStatus[];
 
-  preview(request: PreviewRequest): Promise<Preview>;
+  /** Between slices. `identityReader` reads ids as the next slice will. */
+  preview(request: PreviewRequest, identityReader: IdentityReader): Promise<Preview>;
 }
 
 export interface RestoreTerms {

@@ -14,6 +14,7 @@ import {
   type EventIdentities,
   type IdentityCounts,
   IdentityGraph,
+  IdentityReader,
   type KeyedIdentity,
 } from './identity-graph.ts';
 import type { LogEvent } from './log-events.ts';
@@ -106,6 +107,17 @@ export class Slice {
         },
       },
     );
+  }
+
+  /** What the store had when the slice began. */
+  get cursor(): UsersCursor {
+    return this.#options.cursor;
+  }
+
+  /** Reads ids as the slice does. */
+  get identityReader(): IdentityReader {
+    const { hash, identities } = this.#options;
+    return new IdentityReader(hash, identities);
   }
 
   /** Number of profiles that changed. */
@@ -256,7 +268,7 @@ export class Slice {
         outbox,
         ...(sentTo === undefined ? {} : { sentTo }),
         merges,
-        documents: this.#documents,
+        documents: { ...this.#documents, ...sync.documents() },
       },
       soon,
       counts,

@@ -1,0 +1,252 @@
+import type { Computation } from '../model/definition.ts';
+import type { Position } from '../model/event.ts';
+import type { Json } from '../model/json.ts';
+import type { Duration, Time } from '../model/time.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { LogReader } from '../ports/event-log.ts';
+import type { ProfileId, ProfileStore } from '../ports/profile-store.ts';
+import type { ComputationStatus, Preview, PreviewRequest } from '../ports/users.ts';
+import { slotKeysOf } from './audience-compiler.ts';
+import { arrivalIn, StoredEventFinder } from './backfill.ts';
+import {
+  afterEvents,
+  afterWalk,
+  type ComputationJob,
+  type ComputationRecord,
+  isSynced,
+  NO_COMPUTATIONS,
+  nextPass,
+  planComputations,
+  progressOf,
+  startWalk,
+} from './computation-jobs.ts';
+import type { IdentityReader } from './identity-graph.ts';
+import type { LogEvent } from './log-events.ts';
+import { MEMBERS_DOCUMENT, MembershipSync } from './membership-sync.ts';
+import { previewComputation } from './preview.ts';
+import type { ProfileComputations, RestoreTerms } from './profile-computations.ts';
+import type { Slice } from './slice.ts';
+import { createTraitEngine, type TraitEngine } from './trait-engine.ts';
+
+/** Names of the documents: definitions with their slots, and the work under way. */
+const RECORD = 'computations';
+const JOBS = 'computation-jobs';
+/** The number of the first outbox entry of this file of profiles. */
+const LINEAGE = 'lineage';
+
+/** Events of one page of the log, events that one slice adds, and how long it looks for them. */
+const PAGE = 2000;
+const MAX_ADDED = 2000;
+const BUDGET: Duration = 50;
+
+/** Profiles that one slice walks over. It waits while so many entries of the outbox are not in the log yet. */
+const WALK = 1000;
+const MAX_UNSENT = 5000;
+
+export interface ComputationsDependencies {
+  readonly reader: LogReader;
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+}
+
+/**
+ * The computations as the users thread has them: the engine, what destinations are told, and the work that new definitions wait for.
+ * Everything is stored in the commit of the slice that changes it, so a restart goes on where the last process was.
+ */
+export class Computations implements ProfileComputations {
+  readonly #dependencies: ComputationsDependencies;
+  #store: ProfileStore | undefined;
+  #record: ComputationRecord = NO_COMPUTATIONS;
+  /** What the documents in the store say, or will say after the slice at work. */
+  #stored: ComputationRecord = NO_COMPUTATIONS;
+  #isLineageStored = false;
+  #lastProfile: ProfileId = 0;
+  #engine: TraitEngine = createTraitEngine([], () => 0);
+  #sync = new MembershipSync({ lineage: '', isSynced: () => false });
+
+  constructor(dependencies: ComputationsDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  get engine(): TraitEngine {
+    return this.#engine;
+  }
+
+  get sync(): MembershipSync {
+    return this.#sync;
+  }
+
+  /** Those in force, which profiles have values of. */
+  get active(): readonly Computation[] {
+    return this.#record.active;
+  }
+
+  /** Reads what is stored, and plans the work that these definitions ask for. */
+  async restore(
+    definitions: readonly Computation[],
+    { store, position, bounds }: RestoreTerms,
+  ): Promise<void> {
+    this.#store = store;
+    const record = (await store.document(RECORD)) as unknown as Omit<ComputationRecord, 'jobs'> | undefined;
+    const jobs = (await store.document(JOBS)) as unknown as readonly ComputationJob[] | undefined;
+    const members = (await store.document(MEMBERS_DOCUMENT)) as Record<string, number> | undefined;
+    const lineage = await store.document(LINEAGE);
+    const { nextOutbox, nextProfile } = await store.cursor();
+    this.#isLineageStored = typeof lineage === 'string';
+    this.#lastProfile = nextProfile - 1;
+    this.#stored = record === undefined ? NO_COMPUTATIONS : { ...record, jobs: jobs ?? [] };
+    this.#sync = new MembershipSync({
+      lineage: typeof lineage === 'string' ? lineage : String(nextOutbox),
+      isSynced: (id, profile) => isSynced(this.#record, id, profile),
+      ...(members === undefined ? {} : { members }),
+      previous: this.#sync,
+    });
+    const oldestAt = await this.#arrivalOfOldest(bounds.first);
+    const terms = { position, bounds, ...(oldestAt === undefined ? {} : { oldestAt }), slotKeysOf };
+    this.#record = planComputations(this.#stored, definitions, terms);
+    this.#compile();
+  }
+
+  async step(slice: Slice, position: Position): Promise<WorkDone> {
+    const pass = nextPass(this.#record, position);
+    const work =
+      pass === 'events' ? await this.#addEvents(slice) : pass === 'walk' ? await this.#walk(slice) : IDLE;
+    this.#document(slice);
+    return work;
+  }
+
+  statuses(): ComputationStatus[] {
+    const members = this.#sync.members();
+    const { eventsSince } = this.#record;
+    return this.#everyDefinition().map(({ id, enabled }) => {
+      const underWay = progressOf(this.#record, id, this.#lastProfile);
+      const since = eventsSince[id];
+      const isCircular = this.#engine.circular.includes(id);
+      return {
+        id,
+        state: isCircular ? 'failed' : enabled ? (underWay?.state ?? 'live') : 'disabled',
+        ...(isCircular ? { reason: CIRCULAR } : {}),
+        members: members[id] ?? 0,
+        progress: underWay?.progress ?? 1,
+        ...(since === undefined ? {} : { eventsSince: since }),
+      };
+    });
+  }
+
+  async preview(request: PreviewRequest, identityReader: IdentityReader): Promise<Preview> {
+    const { reader, clock } = this.#dependencies;
+    const { active, slots, jobs } = this.#record;
+    const unfinished = new Set(jobs.flatMap((job) => job.slots));
+    const store = this.#store!;
+    const { position } = await store.cursor();
+    const whole = Object.entries(slots).filter(([, slot]) => !unfinished.has(slot));
+    return previewComputation(request, {
+      ...{ store, reader, identityReader, active, position },
+      slots: Object.fromEntries(whole),
+      now: clock.now(),
+    });
+  }
+
+  /** Definitions in force and those that are prepared; of a changed one the one in force. */
+  #everyDefinition(): Computation[] {
+    const { active, jobs } = this.#record;
+    const prepared = jobs.flatMap(({ preparing }) => preparing);
+    return [...new Map([...prepared, ...active].map((one) => [one.id, one])).values()];
+  }
+
+  /** When the oldest stored event arrived; undefined when there is none. */
+  async #arrivalOfOldest(first: Position): Promise<Time | undefined> {
+    return arrivalIn(await this.#dependencies.reader.page(first, 1));
+  }
+
+  #compile(): void {
+    const { active, jobs, slots } = this.#record;
+    const preparing = jobs.flatMap((job) => job.preparing);
+    this.#engine = createTraitEngine(active, (key) => slots[key]!, preparing);
+    this.#sync.configure(active);
+  }
+
+  /** Adds stored events to the slots of the job at the front. */
+  async #addEvents(slice: Slice): Promise<WorkDone> {
+    const { reader, clock } = this.#dependencies;
+    const { slots, born, next: from } = this.#record.jobs[0]!;
+    const only = new Set(slots);
+    const aggregates = this.#everyAggregate().filter(({ slot }) => only.has(slot));
+    const finder = new StoredEventFinder(aggregates, slice.identityReader);
+    const events: LogEvent[] = [];
+    const until = clock.monotonic() + BUDGET;
+    let next = from;
+    do {
+      const page = await reader.page(next, PAGE);
+      events.push(...finder.find(page, born));
+      next = page.next > next ? Math.min(page.next, born) : born;
+    } while (next < born && events.length < MAX_ADDED && clock.monotonic() < until);
+    await slice.loadOwners(events.map(({ ids }) => ids));
+    for (const event of events) {
+      const profile = slice.ownerOf(event.ids);
+      if (profile === undefined) continue;
+      slice.change(profile);
+      this.#engine.apply(profile, event, only);
+    }
+    this.#record = afterEvents(this.#record, next);
+    return { done: next - from, hasMore: true };
+  }
+
+  #everyAggregate() {
+    const { active, jobs } = this.#record;
+    const ids = [...active, ...jobs.flatMap(({ preparing }) => preparing)].map(({ id }) => id);
+    return [...new Set(ids)].flatMap((id) => this.#engine.aggregatesOf(id));
+  }
+
+  /** Lets the slice evaluate the next profiles and tell destinations of them. */
+  async #walk(slice: Slice): Promise<WorkDone> {
+    const store = this.#store!;
+    const job = this.#record.jobs[0]!;
+    if (job.walkedTo < 0) {
+      this.#startWalk(job);
+      return { done: 1, hasMore: true };
+    }
+    const [oldest] = await store.outbox(0, 1);
+    if (oldest !== undefined && slice.cursor.nextOutbox - oldest.sequence > MAX_UNSENT) return IDLE;
+    const profiles = await store.scan(job.walkedTo, WALK);
+    await slice.load(profiles.map(({ id }) => id));
+    for (const { id } of profiles) {
+      const profile = slice.state(id);
+      if (profile === undefined) continue;
+      slice.change(profile);
+      this.#sync.visit(profile.id, job.targets);
+    }
+    const last: ProfileId | undefined = profiles.length < WALK ? undefined : profiles.at(-1)!.id;
+    this.#record = afterWalk(this.#record, last);
+    return { done: profiles.length + 1, hasMore: true };
+  }
+
+  /** The definitions come into force with the next slice; their members are counted anew. */
+  #startWalk({ targets }: ComputationJob): void {
+    this.#record = startWalk(this.#record);
+    this.#compile();
+    for (const { id, kind } of targets) if (kind !== 'destinations') this.#sync.recount(id);
+  }
+
+  /** Stores what has changed with the slice. */
+  #document(slice: Slice): void {
+    const { active, slots, nextSlot, eventsSince, jobs } = this.#record;
+    if (this.#stored.active !== active || this.#stored.slots !== slots)
+      slice.document(RECORD, { active, slots, nextSlot, eventsSince } as unknown as Json);
+    if (this.#stored.jobs !== jobs) slice.document(JOBS, jobs as unknown as Json);
+    this.#stored = this.#record;
+    if (!this.#isLineageStored && active.length > 0) {
+      slice.document(LINEAGE, this.#sync.lineage);
+      this.#isLineageStored = true;
+    }
+  }
+}
+
+interface WorkDone {
+  readonly done: number;
+  readonly hasMore: boolean;
+}
+
+const IDLE: WorkDone = { done: 0, hasMore: false };
+
+const CIRCULAR =
+  'its definition mentions itself through others: change one of the definitions that mention each other';

@@ -2,7 +2,7 @@
 interface Schema {
   readonly description?: string;
   readonly default?: unknown;
-  readonly type?: string;
+  readonly type?: string | readonly string[];
   readonly const?: unknown;
   readonly enum?: readonly unknown[];
   readonly minimum?: number;
@@ -39,7 +39,7 @@ A text may hold \`\${NAME}\`, which reads the environment; one that is not set i
 \`\${\`. A key that is not listed here is refused. The first 20 things that are wrong are told at once, with line, path, what was found and
 what is allowed. A file has at most 1,000 sources and 1,000 destinations; more go into a second one, for [\`apply\`](configuration-as-code.md). Durations are written \`250ms\`, \`5s\`, \`10m\`, \`4h\`, \`7d\`, sizes \`32KB\`, \`64MB\`, \`10GB\`.
 
-Every start applies the file to the sources and destinations it names and leaves the others, which the
+Every start applies the file to the records it names and leaves the others, which the
 [control API](control-api.md) may have made, as they are.
 `;
 
@@ -58,10 +58,12 @@ The environment comes before the file, and a flag before both.
 | \`MILLRACE_CONFIG\` | \`--config\` | which file it is |
 `;
 
+const RECORDS = ['sources', 'destinations', 'audiences', 'traits'];
+
 /** `docs/reference/configuration.md`, from the JSON schema of the file. */
 export function configurationReference(schema: Schema): string {
   const { server, records } = Object.groupBy(Object.entries(schema.properties ?? {}), ([key]) =>
-    key === 'sources' || key === 'destinations' ? 'records' : 'server',
+    RECORDS.includes(key) ? 'records' : 'server',
   );
   const sections = [
     ['The server', table(rowsOf(Object.fromEntries(server ?? []), ''))],
@@ -106,7 +108,15 @@ function allowed(schema: Schema): string {
   if (minimum !== undefined && maximum !== undefined) return `${minimum} to ${maximum}`;
   if (schema.pattern?.includes('ms|s|m|h|d') === true) return 'duration';
   if (schema.pattern?.includes('KB|MB') === true) return 'size';
-  return { string: 'text', boolean: '`true`, `false`', object: 'mapping' }[type] ?? type;
+  const words: Readonly<Record<string, string>> = {
+    string: 'text',
+    boolean: '`true`, `false`',
+    object: 'mapping',
+  };
+  return [type]
+    .flat()
+    .map((one) => words[one] ?? one)
+    .join(' or ');
 }
 
 function code(value: unknown): string {

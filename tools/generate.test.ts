@@ -28,14 +28,7 @@ function asSchema(value: unknown): Schema {
 
 /** The meaning of each keyword of JSON Schema. A test that meets another keyword fails. */
 const KEYWORDS: Readonly<Record<string, (rule: never, value: unknown, schema: Schema) => boolean>> = {
-  type: (rule: string, value) =>
-    rule === 'object'
-      ? isRecord(value)
-      : rule === 'array'
-        ? Array.isArray(value)
-        : rule === 'integer'
-          ? Number.isInteger(value)
-          : typeof value === rule,
+  type: (rule: string | string[], value) => [rule].flat().some((type) => isOfType(type, value)),
   enum: (rule: unknown[], value) => rule.includes(value),
   const: (rule: unknown, value) => rule === value,
   pattern: (rule: string, value) => typeof value !== 'string' || new RegExp(rule, 'u').test(value),
@@ -62,6 +55,12 @@ const KEYWORDS: Readonly<Record<string, (rule: never, value: unknown, schema: Sc
   not: (rule: Schema, value) => !fits(rule, value),
   anyOf: (rule: Schema[], value) => rule.some((inner) => fits(inner, value)),
 };
+
+function isOfType(type: string, value: unknown): boolean {
+  if (type === 'object') return isRecord(value);
+  if (type === 'array') return Array.isArray(value);
+  return type === 'integer' ? Number.isInteger(value) : typeof value === type;
+}
 
 const NOTES = ['$schema', 'title', 'description', 'default', 'examples', 'writeOnly'];
 
@@ -103,7 +102,7 @@ describe('the JSON schemas', () => {
       expect(sections(schema).map((section) => section['additionalProperties'])).not.toContain(undefined);
       expect(sections(schema).every((section) => section['additionalProperties'] === false)).toBe(true);
     }
-    expect(sections(configSchema)).toHaveLength(13);
+    expect(sections(configSchema)).toHaveLength(15);
     expect(sections(settingsSchema)).toHaveLength(3);
   });
 

@@ -22,11 +22,18 @@ export type ControlReply =
   /** `message` is one line for the person at the terminal, with what to do. `problem` is the server's own answer. */
   | { readonly kind: 'failed'; readonly message: string; readonly problem?: ControlProblem };
 
+/** `place`: in the text of a definition. */
+export interface ControlFault {
+  readonly path: string;
+  readonly message: string;
+  readonly place?: { readonly line: number; readonly column: number };
+}
+
 /** The fields of an RFC 9457 problem that are used here. `code` is one of `spec/errors.json`. */
 export interface ControlProblem {
   readonly code: string;
   readonly detail: string;
-  readonly errors: readonly { readonly path: string; readonly message: string }[];
+  readonly errors: readonly ControlFault[];
   /** True when the server found more errors than `errors` lists. */
   readonly truncated: boolean;
 }
@@ -226,8 +233,9 @@ function problemIn(value: unknown): ControlProblem | undefined {
   if (typeof code !== 'string' || DOUBTFUL.includes(code)) return undefined;
   const listed: readonly unknown[] = 'errors' in value && Array.isArray(value.errors) ? value.errors : [];
   const errors = listed.map((one) => {
-    const { path, message } = Object(one) as { path?: unknown; message?: unknown };
-    return { path: String(path), message: String(message) };
+    const { path, message, line, column } = Object(one) as Readonly<Record<string, unknown>>;
+    const place = typeof line === 'number' && typeof column === 'number' ? { place: { line, column } } : {};
+    return { path: String(path), message: String(message), ...place };
   });
   return {
     code,

@@ -35,9 +35,11 @@ export async function exportRecords(options: ExportOptions, place: Surroundings)
     place.err.write(`millrace: ${options.output} cannot be written (${code}).\n`);
     return 1;
   }
-  const { sources, destinations } = reply.value;
+  const { sources, destinations, audiences = [], traits = [] } = reply.value;
+  const counts = { sources, destinations, audiences, traits };
+  const listed = Object.entries(counts).map(([kind, records]) => `${kind} ${records.length}`);
   place.err.write(
-    `millrace: wrote ${options.output}: sources ${sources.length}, destinations ${destinations.length}. ` +
+    `millrace: wrote ${options.output}: ${listed.join(', ')}. ` +
       'Its first lines list the variables that its secrets are read from.\n',
   );
   return 0;

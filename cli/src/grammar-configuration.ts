@@ -15,12 +15,12 @@ export function addConfiguration(program: Command, run: Run): void {
           '-f, --file <file>',
           `configuration file, YAML, - for standard input; $\{NAME} in it reads the environment`,
         )
-        .option('--prune', 'also remove the sources and destinations that the file does not name'),
+        .option('--prune', 'also remove the records that the file does not name'),
     );
   verb('plan', 'what applying a configuration file to a running server would change; changes nothing')
     .addHelpText('after', '\nExample:\n  millrace plan -f millrace.yaml')
     .action((options: PlanOptions) => run(async () => (await import('./plan.ts')).plan)(options));
-  verb('apply', 'makes the sources and destinations of a running server what a configuration file says')
+  verb('apply', 'makes the records of a running server what a configuration file says')
     .option('--dry-run', 'only show what would change, as plan does')
     .option('--yes', 'ask nothing, also where it disconnects a destination that something is still owed to')
     .addHelpText('after', '\nExample:\n  millrace apply -f millrace.yaml --prune')
@@ -28,9 +28,7 @@ export function addConfiguration(program: Command, run: Run): void {
   addControlOptions(
     program
       .command('export')
-      .description(
-        'the sources and destinations of a running server as a configuration file, secrets left out',
-      )
+      .description('the records of a running server as a configuration file, secrets left out')
       .option('-o, --output <file>', 'write it to a file; default: stdout'),
   )
     .addHelpText('after', '\nExample:\n  millrace export -o millrace.yaml')

@@ -134,7 +134,12 @@ async function put(
       ...(prune ? { prune: 'true' } : {}),
       ...(confirm ? { confirm: 'true' } : {}),
     },
-    body: { sources: file.sources, destinations: file.destinations },
+    body: {
+      sources: file.sources,
+      destinations: file.destinations,
+      audiences: file.audiences,
+      traits: file.traits,
+    },
   });
   if (reply.kind === 'failed') {
     place.err.write(`millrace: ${refusal(reply, file, path)}\n`);
@@ -154,7 +159,9 @@ function refusal(
   path: string,
 ): string {
   if (problem?.code === 'invalid_parameters') {
-    const lines = problem.errors.map((fault) => file.lineAt(inFile(fault.path), fault.message));
+    const lines = problem.errors.map(({ path: at, message: said, place: inText }) =>
+      file.lineAt(inFile(at), said, inText),
+    );
     const more = problem.truncated ? ['There are more.'] : [];
     return [`the server refuses ${path}, and nothing was changed:`, ...lines, ...more].join('\n');
   }

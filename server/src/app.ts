@@ -8,7 +8,8 @@ import { endpointProblems, judgeEndpoints, literalRefusal } from './adapters/htt
 import { openSqliteStore, type SqliteStore } from './adapters/sqlite/store.ts';
 import { createSystemClock, type SystemClock } from './adapters/system/clock.ts';
 import { wallClockStore } from './adapters/system/wall-clock-store.ts';
-import { applyConfigFile, type ProblemFormatter, SettingsError } from './config/apply.ts';
+import { applyConfigFile, SettingsError } from './config/apply.ts';
+import type { ProblemFormatter } from './config/errors.ts';
 import type { Config } from './config/load.ts';
 import { adminToken } from './control-api/auth.ts';
 import type { ControlHandler } from './control-api/contract.ts';

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
+import { audienceSchema, traitSchema } from './config/computation-schema.ts';
 import { checkRecords } from './config/load.ts';
 import { destinationSchema, sourceSchema } from './config/schema.ts';
 import type { ApiOperation } from './control-api/operation.ts';
@@ -47,7 +48,12 @@ export interface ControlOperationDependencies {
 }
 
 /** Generates a write key where none is given. */
-const schemas = { source: sourceSchema.partial({ writeKeys: true }), destination: destinationSchema };
+const schemas = {
+  source: sourceSchema.partial({ writeKeys: true }),
+  destination: destinationSchema,
+  audience: audienceSchema,
+  trait: traitSchema,
+};
 
 /** All operations of the control API. */
 export function controlOperations({

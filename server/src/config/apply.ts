@@ -4,12 +4,11 @@ import { isoTime } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { SettingsSnapshot, SettingsStore } from '../ports/settings-store.ts';
+import { computationIssues } from './computations.ts';
+import type { ProblemFormatter } from './errors.ts';
 import type { Config } from './load.ts';
 import { unknownSources } from './validation.ts';
-import { pathText } from './yaml-source.ts';
-
-/** Writes a problem with its place in the file, where there is one. See `LoadedConfig.lineAt`. */
-export type ProblemFormatter = (path: string, message: string) => string;
+import { type LineColumn, pathText } from './yaml-source.ts';
 
 /** The settings cannot be used on this machine or with this data folder; the message is for the operator. */
 export class SettingsError extends Error {
@@ -32,20 +31,25 @@ interface ApplyDependencies {
 /**
  * Applies the file at every start: records that the file names are overwritten, other records stay. A warning names each
  * record that was changed since the last start, because that change is lost. spec/contract.md, "Configuration file".
- * Rejects with a `SettingsError`, and changes nothing, when the address of an endpoint is refused, or when a destination
- * names a source that neither the file nor the store has.
+ * Rejects with a `SettingsError`, and changes nothing, when the address of an endpoint is refused, when a destination names a
+ * source that neither the file nor the store has, or when an audience or computed trait does not suit what is stored.
  */
 export async function applyConfigFile(
-  config: Pick<Config, 'sources' | 'destinations'>,
+  config: Pick<Config, 'sources' | 'destinations' | 'audiences' | 'traits'>,
   settings: SettingsStore,
   { logger, lineAt = (path, message) => `${path}  ${message}`, clock, refusalOf }: ApplyDependencies,
 ): Promise<SettingsSnapshot> {
   const now = await settings.load();
-  const refused = [
+  const refused: { readonly path: string; readonly message: string; readonly inText?: LineColumn }[] = [
     ...refusedEndpoints(config, refusalOf),
     ...[...unknownSources(config, now)].map(({ path, message }) => ({ path: pathText(path), message })),
+    ...[...computationIssues(config, now)].map(({ path, message, line, column }) => ({
+      ...{ path: pathText(path), message },
+      ...(line === undefined || column === undefined ? {} : { inText: { line, column } }),
+    })),
   ];
-  if (refused.length > 0) throw new SettingsError(refused.map(({ path, message }) => lineAt(path, message)));
+  if (refused.length > 0)
+    throw new SettingsError(refused.map(({ path, message, inText }) => lineAt(path, message, inText)));
   warnOfMissingSources(config, now, logger);
   const changes = diffRecords(config, now, { by: 'file', clock });
   for (const { kind, name, action } of changes.audit ?? []) {

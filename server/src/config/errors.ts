@@ -7,6 +7,7 @@ import { configFileSchema } from './schema.ts';
 import {
   type ConfigFile,
   type ConfigProblem,
+  type LineColumn,
   pathText,
   shownPath,
   type ValueLocation,
@@ -36,6 +37,12 @@ export class ConfigError extends Error {
   }
 }
 
+/**
+ * Writes one line for the operator about a value by its path, or about a place in its text, with the place in the file where there
+ * is one.
+ */
+export type ProblemFormatter = (path: string, message: string, inText?: LineColumn) => string;
+
 /** One line for the operator: `millrace.yaml:12:9  sources[0].name  must be …`. */
 export function formatProblem(problem: ConfigProblem): string {
   const spot = problem.line === undefined ? '' : `:${problem.line}:${problem.column ?? 1}`;
@@ -60,18 +67,19 @@ export function problemsOfIssues(
   file: ConfigFile & { path: string },
 ): ConfigProblem[] {
   const problems = new Map<string, ConfigProblem>();
-  for (const { path, message, atKey, isBare } of reportIssues(issues, file)) {
+  for (const { path, message, atKey, isBare, inText } of reportIssues(issues, file)) {
     const text = pathText(path);
     if (file.unread.has(text)) continue;
     const place = nearestLocation(path, file);
-    const spot = atKey ? (place?.key ?? place?.at) : place?.at;
+    const spot = (atKey ? place?.key : spotInText(place, inText)) ?? place?.at;
     // A key that `shownPath` has cut needs no hiding.
     const isHidden = isBare && shownPath(path) === text;
     const shown = shownPath(isHidden ? path.with(-1, '…') : path);
     // Two checks of one value may report the same problem.
     const said = `${text}\n${message}`;
     if (problems.has(said)) continue;
-    problems.set(said, { file: file.path, ...(spot ?? { line: 1, column: 1 }), path: shown, message });
+    const where = { file: file.path, ...(spot ?? { line: 1, column: 1 }) };
+    problems.set(said, { ...where, path: shown, message, ...(inText && { inText }) });
     if (problems.size > MAX_PROBLEMS) break;
   }
   return [...problems.values()];
@@ -84,6 +92,17 @@ interface IssueReport {
   readonly atKey: boolean;
   /** Whether the key has no value, and may be a misplaced secret: `{ S3CRET }`. */
   readonly isBare: boolean;
+  /** The place within a text that has lines of its own, such as a definition. */
+  readonly inText?: LineColumn | undefined;
+}
+
+/** The place in the file of a place in one of its texts; undefined where the file has the text in another form. */
+export function spotInText(
+  place: ValueLocation | undefined,
+  inText: LineColumn | undefined,
+): LineColumn | undefined {
+  if (place?.text === undefined || inText === undefined) return undefined;
+  return { line: place.text.line + inText.line - 1, column: place.text.column + inText.column - 1 };
 }
 
 /** Yields the findings of the issues one by one: a single issue may list several unknown keys. */
@@ -112,8 +131,14 @@ function reportIssue(issue: Issue, file: ConfigFile): IssueReport {
     path: issue.path,
     message: missing ? `is missing: ${issue.message}` : message,
     atKey: custom?.['at'] === 'key',
+    inText: lineColumnOf(custom),
     isBare: issue.path.at(-2) === 'headers' && valueAt(file.value, issue.path) === null,
   };
+}
+
+function lineColumnOf(params: Readonly<Record<string, unknown>> | undefined): LineColumn | undefined {
+  const { line, column } = params ?? {};
+  return typeof line === 'number' && typeof column === 'number' ? { line, column } : undefined;
 }
 
 function foundTextAt(issue: Issue, file: ConfigFile): string {
@@ -190,15 +215,23 @@ function valueAt(value: unknown, path: Path): unknown {
   }, value);
 }
 
-/** One line for the operator about a path as `pathText` writes it, with the place of its innermost part in the file. */
+/**
+ * One line for the operator about a path as `pathText` writes it, with the place of its innermost part in the file.
+ *
+ * @param inText The place within the text at the path.
+ */
 export function formatProblemAt(
   path: string,
   message: string,
   file: ConfigFile & { readonly path: string },
+  inText?: LineColumn,
 ): string {
   for (let part = path; part !== ''; part = part.replace(/(\.[^.[]*|\[[^[]*)$/, '')) {
     const place = file.places.get(part);
-    if (place !== undefined) return formatProblem({ file: file.path, ...place.at, path, message });
+    if (place !== undefined) {
+      const spot = part === path ? spotInText(place, inText) : undefined;
+      return formatProblem({ file: file.path, ...(spot ?? place.at), path, message });
+    }
     if (!/[.[]/.test(part)) break;
   }
   return formatProblem({ ...(file.path === '' ? {} : { file: file.path }), path, message });

@@ -60,10 +60,13 @@ function wordOf(text: string): string {
     .replace(/^_|_$/g, '');
 }
 
-/** Sources and destinations as the control API shows them (`GET config`): a mask stands for every secret. */
+/** Records as the control API shows them (`GET config`): a mask stands for every secret. */
 export interface ExportedRecords {
   readonly sources: readonly JsonObject[];
   readonly destinations: readonly JsonObject[];
+  /** Absent from servers that have none. */
+  readonly audiences?: readonly JsonObject[];
+  readonly traits?: readonly JsonObject[];
 }
 
 /** A list of short texts is written on one line up to this length. */
@@ -82,10 +85,20 @@ const NONCHARACTERS = /[\ufdd0-\ufdef\ufffe\uffff]/g;
  * Writes a configuration file with these records, the same bytes for the same records: `readConfigFile` finds exactly
  * them in it when the variables that its beginning lists hold the secrets. spec/contract.md, "Configuration file".
  */
-export function formatConfig({ sources, destinations }: ExportedRecords): string {
+export function formatConfig({
+  sources,
+  destinations,
+  audiences = [],
+  traits = [],
+}: ExportedRecords): string {
   // In this copy no two masks are the same object: each can be told from the others.
   const own = JSON.parse(JSON.stringify({ sources, destinations })) as ExportedRecords;
-  const sorted = { sources: byName(own.sources), destinations: byName(own.destinations) };
+  const sorted = {
+    sources: byName(own.sources),
+    destinations: byName(own.destinations),
+    ...(audiences.length === 0 ? {} : { audiences: byName(audiences) }),
+    ...(traits.length === 0 ? {} : { traits: byName(traits) }),
+  };
   const { variables, references } = secretVariables(sorted.destinations);
   const body = Object.entries(sorted).flatMap(([key, records]) =>
     yamlEntry(`${key}:`, records, '', references),

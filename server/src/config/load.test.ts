@@ -29,6 +29,8 @@ function refusal(text?: string, rest: Partial<ConfigInputs> = {}): string[] {
 
 const MB = 1024 ** 2;
 const USERS = {
+  audiences: [],
+  traits: [],
   profiles: 'auto',
   identities: {
     externalIds: [],

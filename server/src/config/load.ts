@@ -1,5 +1,6 @@
 import type * as z from 'zod';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
+import { isObject } from '../model/json.ts';
 import { weakSecretWarning } from '../model/secrets.ts';
 import {
   ConfigError,
@@ -7,6 +8,7 @@ import {
   formatProblemAt,
   foundText,
   inFileOrder,
+  type ProblemFormatter,
   problemsOfIssues,
 } from './errors.ts';
 import { type configFileSchema, SHARED_KEYS } from './schema.ts';
@@ -36,8 +38,7 @@ export interface LoadedConfig {
   readonly config: Config;
   /** Warnings for the operator, one line each; none keeps the server from starting. */
   readonly warnings: readonly string[];
-  /** One line for the operator about a value by its path, with its place in the file. */
-  readonly lineAt: (path: string, message: string) => string;
+  readonly lineAt: ProblemFormatter;
 }
 
 /** Keys that this version accepts but does not act on yet: files can already contain them. */
@@ -91,7 +92,7 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig {
   return {
     config,
     warnings: warningsOf(config, file, path),
-    lineAt: (at, message) => formatProblemAt(at, message, place),
+    lineAt: (at, message, inText) => formatProblemAt(at, message, place, inText),
   };
 }
 
@@ -181,27 +182,57 @@ function warningsOf(config: Config, file: ConfigFile, filePath: string): string[
   return inFileOrder(warnings).map(formatProblem);
 }
 
-/** Paths refer to the file, without line numbers. `isCut`: there are more problems. */
+/** Paths refer to the file. `isCut`: there are more problems. */
 export interface RecordProblems {
-  readonly faults: readonly { readonly path: string; readonly message: string }[];
+  readonly faults: readonly {
+    readonly path: string;
+    readonly message: string;
+    /** Of a mistake in the text of a definition: its place there. */
+    readonly line?: number;
+    readonly column?: number;
+  }[];
   readonly isCut: boolean;
 }
 
+/** Records as the configuration file has them. */
+export interface WrittenRecords {
+  readonly sources: readonly object[];
+  readonly destinations: readonly object[];
+  readonly audiences?: readonly object[];
+  readonly traits?: readonly object[];
+}
+
+type CheckedRecords = Pick<Config, 'sources' | 'destinations' | 'audiences' | 'traits'>;
+
 /**
- * Checks sources and destinations by the rules of the configuration file, beside the records that a server has and keeps, if
- * any.
+ * Checks records by the rules of the configuration file, beside the records that a server has and keeps, if any.
  */
 export function checkRecords(
-  document: { readonly sources: readonly object[]; readonly destinations: readonly object[] },
+  document: WrittenRecords,
   known?: KnownRecords,
-): Pick<Config, 'sources' | 'destinations'> | RecordProblems {
+): CheckedRecords | RecordProblems {
   const checked = validateDocument(document, known);
-  if (!('issues' in checked))
-    return { sources: checked.data.sources, destinations: checked.data.destinations };
+  if (!('issues' in checked)) {
+    const { sources, destinations, audiences, traits } = checked.data;
+    return { sources, destinations, audiences, traits };
+  }
   const nowhere = { value: document, places: new Map(), unread: new Set<string>(), problems: [], path: '' };
   const problems = problemsOfIssues(checked.issues, nowhere);
   return {
-    faults: problems.slice(0, MAX_PROBLEMS).map(({ path, message }) => ({ path, message })),
+    faults: problems
+      .slice(0, MAX_PROBLEMS)
+      .map(({ path, message, inText }) => ({ path, message, ...placeInText(path, inText, document) })),
     isCut: problems.length > MAX_PROBLEMS,
   };
+}
+
+/** A definition that was written as JSON has no lines. */
+function placeInText(
+  path: string,
+  inText: ConfigProblem['inText'],
+  { audiences, traits }: WrittenRecords,
+): ConfigProblem['inText'] {
+  const [, list, place] = /^(audiences|traits)\[(\d+)\]\.definition$/.exec(path) ?? [];
+  const record = (list === 'audiences' ? audiences : traits)?.[Number(place)];
+  return record !== undefined && 'definition' in record && isObject(record.definition) ? undefined : inText;
 }

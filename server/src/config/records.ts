@@ -1,17 +1,19 @@
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
-import { ConfigError, formatProblemAt, problemsOfIssues } from './errors.ts';
+import { ConfigError, formatProblemAt, type ProblemFormatter, problemsOfIssues } from './errors.ts';
 import { validateDocument } from './validation.ts';
 import { type Environment, readConfigFile } from './yaml-source.ts';
 
-/** The sources and destinations of a configuration file, for a server that is already running. */
+/** The records of a configuration file, for a server that is already running. */
 export interface FileRecords {
   /** The records as the file writes them, references replaced; the server fills in the defaults. */
   readonly sources: readonly JsonObject[];
   readonly destinations: readonly JsonObject[];
+  readonly audiences: readonly JsonObject[];
+  readonly traits: readonly JsonObject[];
   /** The file's other keys, such as `port`: they are read only at a start. */
   readonly otherKeys: readonly string[];
   /** One line for the operator about a value, with its place in the file: `f.yaml:12:9  sources[0].name  …`. */
-  readonly lineAt: (path: string, message: string) => string;
+  readonly lineAt: ProblemFormatter;
 }
 
 /**
@@ -34,13 +36,15 @@ export function readRecords(
   return {
     sources: recordList(value, 'sources'),
     destinations: recordList(value, 'destinations'),
+    audiences: recordList(value, 'audiences'),
+    traits: recordList(value, 'traits'),
     otherKeys: Object.keys(value).filter((key) => !isRecordPath(key)),
-    lineAt: (path, message) => formatProblemAt(path, message, { ...read, path: file.path }),
+    lineAt: (path, message, inText) => formatProblemAt(path, message, { ...read, path: file.path }, inText),
   };
 }
 
 function isRecordPath(path: string): boolean {
-  return /^(sources|destinations)([.[]|$)/.test(path);
+  return /^(sources|destinations|audiences|traits)([.[]|$)/.test(path);
 }
 
 /** Checked before. */

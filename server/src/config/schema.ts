@@ -3,19 +3,14 @@ import * as z from 'zod';
 import { urlProblem, webhookSettingsSchema } from '../destinations/webhooks/settings.ts';
 import { DEFAULT_SERVER_BOUNDS } from '../http/admission.ts';
 import { MAX_ENTRIES } from '../model/input-limits.ts';
-import type { DestinationRecord, SourceRecord } from '../model/settings.ts';
+import { AUDIENCES_SOURCE, type DestinationRecord, type SourceRecord } from '../model/settings.ts';
 import { DAY, type Duration, HOUR, MINUTE, SECOND } from '../model/time.ts';
+import { MAX_COMPUTATIONS } from '../users/language/limits.ts';
+import { audienceSchema, traitSchema } from './computation-schema.ts';
+import { CONTROL, recordName, textMatching } from './names.ts';
 
 const DURATIONS: Readonly<Record<string, Duration>> = { ms: 1, s: SECOND, m: MINUTE, h: HOUR, d: DAY };
 const SIZES: Readonly<Record<string, number>> = { B: 1, KB: 2 ** 10, MB: 2 ** 20, GB: 2 ** 30, TB: 2 ** 40 };
-
-/** Control characters, for a character class. Ranges, because the JSON Schema must work where `\p{Cc}` does not. */
-const CONTROL = '\\u0000-\\u001f\\u007f-\\u009f';
-
-/** A text that one pattern describes, so that the JSON Schema says all of it. */
-function textMatching(pattern: RegExp, rule: string) {
-  return z.string(rule).regex(pattern, rule);
-}
 
 /** `7d`, `250ms` → milliseconds; `10GB` → bytes. Seven digits keep the product exact. */
 function amount(units: Readonly<Record<string, number>>, rule: string) {
@@ -138,24 +133,20 @@ const limits = () =>
  */
 const RESERVED_NAMES: readonly string[] = ['Webhooks', 'All', 'all'];
 
-const NAME_RULE =
-  'must be text of 1 to 100 characters, without control characters, not starting or ending with a space';
-const NAME = new RegExp(`^[^\\s${CONTROL}]([^${CONTROL}]{0,98}[^\\s${CONTROL}])?$`, 'u');
-const name = () =>
-  textMatching(NAME, NAME_RULE)
-    .refine((value) => !/^\.{1,2}$/.test(value), {
-      error: 'must not be . or .., which mean another folder in the path of a request',
-    })
-    // The store would replace half a surrogate pair, and the record could not be found by its name.
-    .refine((value) => value.isWellFormed(), { error: 'must be whole Unicode characters' });
-
 const WRITE_KEY_RULE = 'must be text of 1 to 100 visible ASCII characters without a colon';
 const writeKey = textMatching(/^[!-9;-~]{1,100}$/, WRITE_KEY_RULE);
 
 /** An entry of `sources`, as an operator writes it. */
 export const sourceSchema = z.strictObject(
   {
-    name: name().meta({ description: 'Unique among the sources. Destinations refer to it.' }),
+    name: recordName()
+      .refine((value) => value !== AUDIENCES_SOURCE.name, {
+        error: `must not be ${AUDIENCES_SOURCE.name}: the server makes this source for the events of audiences and traits`,
+      })
+      .meta({
+        description: 'Unique among the sources. Destinations refer to it.',
+        not: { const: AUDIENCES_SOURCE.name },
+      }),
     writeKeys: z
       .array(writeKey, 'must be a list of write keys')
       .min(1, 'must have at least 1 write key')
@@ -184,7 +175,7 @@ export const sourceSchema = z.strictObject(
 /** An entry of `destinations`, as an operator writes it. */
 export const destinationSchema = z.strictObject(
   {
-    name: name()
+    name: recordName()
       .refine((value) => !RESERVED_NAMES.includes(value), {
         error:
           'must not be Webhooks, All or all: in an integrations object these stand for many destinations',
@@ -192,7 +183,7 @@ export const destinationSchema = z.strictObject(
       .meta({ description: 'Unique among the destinations.', not: { enum: RESERVED_NAMES } }),
     type: z.literal('webhooks', 'must be webhooks').meta({ description: 'The kind of destination.' }),
     sources: z
-      .array(name(), 'must be a list of names of sources')
+      .array(recordName(), 'must be a list of names of sources')
       .meta({ description: 'Names of the sources it takes events from.', maxItems: MAX_ENTRIES }),
     enabled: flag().default(true).meta({
       description: 'While false, events that arrive are skipped and never sent; what is owed already waits.',
@@ -363,6 +354,14 @@ export const configFileSchema = z.strictObject(
       .array(destinationSchema, 'must be a list of destinations')
       .default([])
       .meta({ description: 'Where events go.', maxItems: MAX_ENTRIES }),
+    audiences: z.array(audienceSchema, 'must be a list of audiences').default([]).meta({
+      description: 'Conditions on users, whose members destinations are told.',
+      maxItems: MAX_COMPUTATIONS,
+    }),
+    traits: z.array(traitSchema, 'must be a list of computed traits').default([]).meta({
+      description: 'Values made of events, which destinations are told.',
+      maxItems: MAX_COMPUTATIONS,
+    }),
   },
   'must be a mapping of settings',
 );

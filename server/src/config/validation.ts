@@ -3,14 +3,16 @@ import { findOversizedPart } from '../destinations/webhooks/settings.ts';
 import { closestWord } from '../model/closest-word.ts';
 import { findLimitViolation, MAX_PROBLEMS } from '../model/input-limits.ts';
 import { isObject } from '../model/json.ts';
-import type { DestinationRecord, SourceRecord } from '../model/settings.ts';
+import { AUDIENCES_SOURCE, type DestinationRecord, type SourceRecord } from '../model/settings.ts';
+import { audienceSchema, traitSchema } from './computation-schema.ts';
+import { type ComputationIssue, type ComputationSurroundings, computationIssues } from './computations.ts';
 import { configFileSchema, destinationSchema, sourceSchema } from './schema.ts';
 
 type Issue = z.core.$ZodIssue;
 
 /** Records that a server already has, beside those of the document being checked. */
-export interface KnownRecords {
-  readonly sources: readonly Pick<SourceRecord, 'name' | 'writeKeys'>[];
+export interface KnownRecords extends ComputationSurroundings {
+  readonly sources: readonly Pick<SourceRecord, 'name' | 'writeKeys' | 'system'>[];
   readonly destinations: readonly Pick<DestinationRecord, 'name' | 'sources'>[];
 }
 
@@ -36,12 +38,17 @@ export function validateDocument(value: unknown, known?: KnownRecords): ValidDoc
   if (!isObject(value)) return validateWhole(configFileSchema.safeParse(value), []);
   const issues: Issue[] = [];
   const rest = collectIssues(
-    configFileSchema.safeParse({ ...value, sources: [], destinations: [] }),
+    configFileSchema.safeParse({ ...value, sources: [], destinations: [], audiences: [], traits: [] }),
     [],
     issues,
   );
   const sources = validateRecords('sources', sourceSchema, value, issues);
   const destinations = validateRecords('destinations', destinationSchema, value, issues);
+  const before = issues.length;
+  const audiences = validateRecords('audiences', audienceSchema, value, issues);
+  const traits = validateRecords('traits', traitSchema, value, issues);
+  // Names of entries that could not be read would look as if they did not exist.
+  const areRead = issues.length === before;
   for (const double of duplicateIssues(value, known)) {
     if (issues.length > MAX_PROBLEMS) break;
     issues.push(double);
@@ -52,10 +59,26 @@ export function validateDocument(value: unknown, known?: KnownRecords): ValidDoc
       issues.push(unknown);
     }
   }
-  return issues.length > 0 ? { issues } : { data: { ...rest!, sources, destinations } };
+  if (areRead) {
+    const named = asList(value['destinations']).flatMap((one) =>
+      isObject(one) && typeof one['name'] === 'string' ? [{ name: one['name'] }] : [],
+    );
+    for (const one of computationIssues({ audiences, traits, destinations: named }, known)) {
+      if (issues.length > MAX_PROBLEMS) break;
+      issues.push(issueOfComputation(one));
+    }
+  }
+  return issues.length > 0 ? { issues } : { data: { ...rest!, sources, destinations, audiences, traits } };
+}
+
+/** The place in a definition's text goes with it: see `problemsOfIssues`. */
+function issueOfComputation({ path, message, line, column }: ComputationIssue): Issue {
+  return customIssue(path, message, line === undefined ? {} : { line, column });
 }
 
 type Result<Of> = z.ZodSafeParseResult<Of>;
+
+type RecordList = 'sources' | 'destinations' | 'audiences' | 'traits';
 
 function validateWhole(
   result: Result<ValidDocument['data']>,
@@ -76,10 +99,10 @@ function collectIssues<Of>(
   return data;
 }
 
-const LISTS: Readonly<Record<'sources' | 'destinations', z.ZodType<object>>> = configFileSchema.shape;
+const LISTS: Readonly<Record<RecordList, z.ZodType<object>>> = configFileSchema.shape;
 
 function validateRecords<Of>(
-  key: 'sources' | 'destinations',
+  key: RecordList,
   schema: z.ZodType<Of>,
   document: { readonly [key: string]: unknown },
   issues: Issue[],
@@ -108,7 +131,7 @@ function validateRecords<Of>(
 function customIssue(
   path: readonly PropertyKey[],
   message: string,
-  params: { readonly found?: boolean } = {},
+  params: Readonly<Record<string, unknown>> = {},
 ): Issue {
   return { code: 'custom', path: [...path], message, params, input: undefined };
 }
@@ -183,6 +206,11 @@ export function* unknownSources(
     if (!isObject(item)) continue;
     const before = stored.get(String(item['name']));
     for (const { text, path } of occurrences(asList(item['sources']), ['destinations', index, 'sources'])) {
+      if (text === AUDIENCES_SOURCE.name) {
+        const message = `must not have ${text}: an audience or computed trait names the destinations of its events itself`;
+        yield customIssue(path, message);
+        continue;
+      }
       if (names.has(text) || before?.has(text) === true) continue;
       const similar = closestWord(text, names);
       const hint = similar === undefined ? '' : `; did you mean ${JSON.stringify(similar)}?`;

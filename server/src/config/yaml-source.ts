@@ -10,6 +10,7 @@ import {
   type Node,
   type Pair,
   parseDocument,
+  type Scalar,
   type YAMLError,
 } from 'yaml';
 import { MAX_DEPTH, MAX_PROBLEMS, TOO_DEEP } from '../model/input-limits.ts';
@@ -98,6 +99,8 @@ export interface ConfigProblem {
    */
   readonly path: string;
   readonly message: string;
+  /** The place within a text that has lines of its own, such as a definition. */
+  readonly inText?: LineColumn;
 }
 
 export interface LineColumn {
@@ -114,6 +117,8 @@ export interface ValueLocation {
   readonly written?: string;
   /** The value itself, when it is not a collection; references replaced. */
   readonly value?: unknown;
+  /** Where the first character of a text stands, if the file has its lines as they are: one line, or a literal block. */
+  readonly text?: LineColumn;
 }
 
 export interface ConfigFile {
@@ -134,6 +139,8 @@ const MAX_FILE_LENGTH = 4 * 1024 * 1024;
 
 interface ReaderState {
   readonly file: string;
+  /** The file with the placeholders of braces. */
+  readonly raw: string;
   /** The node that each alias refers to. */
   readonly targets: ReadonlyMap<Alias, Node>;
   readonly env: Environment;
@@ -162,7 +169,8 @@ export function readConfigFile(file: { path: string; text: string }, env: Enviro
   const lines = new LineCounter();
   const marks = choosePlaceholders(file.text);
   // Duplicate keys are found below, where their path is known.
-  const document = parseDocument(hideBraces(file.text, marks), {
+  const raw = hideBraces(file.text, marks);
+  const document = parseDocument(raw, {
     lineCounter: lines,
     prettyErrors: false,
     uniqueKeys: false,
@@ -181,6 +189,7 @@ export function readConfigFile(file: { path: string; text: string }, env: Enviro
 
   const reading: ReaderState = {
     file: file.path,
+    raw,
     targets: aliasTargets(document.contents),
     env,
     marks,
@@ -273,7 +282,10 @@ function readNode(node: Node, path: readonly PropertyKey[], reading: ReaderState
       ? reject(reading, path, at, `the file stands for more than ${MAX_VALUES} values`)
       : null;
   }
-  if (isScalar(target)) return readScalar(target.value, path, reading, place);
+  if (isScalar(target)) {
+    const text = target === node ? textStart(target, reading) : undefined;
+    return readScalar(target.value, path, reading, { ...place, ...(text && { text }) });
+  }
   if (path.length > MAX_DEPTH) return reject(reading, [], at, TOO_DEEP);
   reading.open.add(target);
   const value = isMap(target)
@@ -327,6 +339,28 @@ function readScalar(
   const { text, references } = expanded;
   reading.places.set(pathText(path), { ...place, value: text, ...(references && { written }) });
   return text;
+}
+
+/** See `ValueLocation.text`. */
+function textStart(
+  { range, value, type }: Scalar,
+  { raw, spot, marks }: ReaderState,
+): LineColumn | undefined {
+  if (!range || typeof value !== 'string') return undefined;
+  if (type === 'BLOCK_LITERAL') {
+    const header = raw.indexOf('\n', range[0]);
+    const first = /\S/.exec(value)?.index;
+    if (header < 0 || first === undefined) return undefined;
+    // Blank lines before the first character are part of the text.
+    const blank = value.slice(0, first).split('\n').length - 1;
+    const written = raw.slice(header).search(/\S/) + header;
+    const { line, column } = spot(written);
+    const indentOfText = first - (value.lastIndexOf('\n', first - 1) + 1);
+    return { line: line - blank, column: column - indentOfText };
+  }
+  const quote = type === 'QUOTE_SINGLE' || type === 'QUOTE_DOUBLE' ? 1 : 0;
+  const isAsWritten = raw.startsWith(value, range[0] + quote) && !value.includes('\n');
+  return isAsWritten && restoreBraces(value, marks) === value ? spot(range[0] + quote) : undefined;
 }
 
 /** Rewords the parser's messages: its own quote the text in question, which may be a secret. */

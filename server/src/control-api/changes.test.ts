@@ -35,7 +35,15 @@ const NOW: SettingsSnapshot = {
   traits: [],
   gone: { sources: [], destinations: [], audiences: [], traits: [] },
 };
-const NOTHING = { sources: [], destinations: [], tokens: [], removed: [], audit: [] };
+const NOTHING = {
+  sources: [],
+  destinations: [],
+  audiences: [],
+  traits: [],
+  tokens: [],
+  removed: [],
+  audit: [],
+};
 
 describe('the changes of a wish', () => {
   test('are none where everything is so already', () => {

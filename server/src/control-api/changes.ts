@@ -2,23 +2,35 @@ import { isDeepStrictEqual } from 'node:util';
 import { RETRY_WINDOW } from '../model/delivery.ts';
 import { isDelivering, recordSwitch } from '../model/destination.ts';
 import type { JsonObject } from '../model/json.ts';
-import type {
-  DestinationRecord,
-  RecordKind,
-  RecordName,
-  SourceRecord,
-  TokenRecord,
+import {
+  AUDIENCES_SOURCE,
+  type AudienceRecord,
+  type DestinationRecord,
+  type RecordKind,
+  type RecordName,
+  type SourceRecord,
+  type TokenRecord,
+  type TraitRecord,
 } from '../model/settings.ts';
 import type { Monotonic } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { AuditEntry, SettingsChanges, SettingsSnapshot } from '../ports/settings-store.ts';
-import { destinationView, sourceView, toJson, tokenView, unmaskedDestination } from './views.ts';
+import {
+  computationView,
+  destinationView,
+  sourceView,
+  toJson,
+  tokenView,
+  unmaskedDestination,
+} from './views.ts';
 
 /** The records as a request wants them. */
 export interface DesiredRecords {
   readonly sources?: readonly SourceRecord[];
   /** A record without `paused` stays as it is. Its `pauses` come from the stored record only. */
   readonly destinations?: readonly DestinationRecord[];
+  readonly audiences?: readonly AudienceRecord[];
+  readonly traits?: readonly TraitRecord[];
   readonly tokens?: readonly TokenRecord[];
   readonly removed?: readonly RecordName[];
 }
@@ -29,35 +41,57 @@ export interface Author {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
 }
 
-/** The differences between the desired and the stored records, with an entry of the audit trail for each. */
+/**
+ * The differences between the desired and the stored records, with an entry of the audit trail for each. The first audience or
+ * computed trait brings the source of their events with it.
+ */
 export function diffRecords(
   wish: DesiredRecords,
   now: SettingsSnapshot,
   { by, clock }: Author,
 ): SettingsChanges {
-  const sources = changedRecords(SOURCE, now.sources, wish.sources);
+  const sources = changedRecords(SOURCE, now.sources, [...(wish.sources ?? []), ...systemSources(wish)]);
   const at = clock.now();
   const stored = new Map(now.destinations.map((one) => [one.name, one]));
   const wanted = wish.destinations?.map((record) =>
     withPauses(record, stored.get(record.name), clock.monotonic()),
   );
   const destinations = changedRecords(DESTINATION, now.destinations, wanted);
+  const audiences = changedRecords(AUDIENCE, now.audiences, withKeys(wish.audiences, now.audiences));
+  const traits = changedRecords(TRAIT, now.traits, withKeys(wish.traits, now.traits));
   const tokens = changedRecords(TOKEN, now.tokens, wish.tokens);
   const gone = (kind: RecordKind) =>
     new Set((wish.removed ?? []).flatMap((one) => (one.kind === kind ? [one.name] : [])));
   const removed: Pick<RecordDifference<object>, 'entry'>[] = [
     ...removedRecords(SOURCE, now.sources, gone('source')),
     ...removedRecords(DESTINATION, now.destinations, gone('destination')),
+    ...removedRecords(AUDIENCE, now.audiences, gone('audience')),
+    ...removedRecords(TRAIT, now.traits, gone('trait')),
     ...removedRecords(TOKEN, now.tokens, gone('token')),
   ];
-  const differences = [...sources, ...destinations, ...tokens, ...removed];
+  const differences = [...sources, ...destinations, ...audiences, ...traits, ...tokens, ...removed];
   return {
     sources: sources.map(({ record }) => record),
     destinations: destinations.map(({ record }) => record),
+    audiences: audiences.map(({ record }) => record),
+    traits: traits.map(({ record }) => record),
     tokens: tokens.map(({ record }) => record),
     removed: removed.map(({ entry: { kind, name } }) => ({ kind, name })),
     audit: differences.map(({ entry }) => ({ ...entry, by, at })),
   };
+}
+
+function systemSources({ audiences = [], traits = [] }: DesiredRecords): SourceRecord[] {
+  return audiences.length + traits.length === 0 ? [] : [AUDIENCES_SOURCE];
+}
+
+/** A stored key stays, whatever a later version makes of the name: destinations know the key. */
+function withKeys<Of extends AudienceRecord | TraitRecord>(
+  wanted: readonly Of[] | undefined,
+  stored: readonly Of[],
+): readonly Of[] | undefined {
+  const keys = new Map(stored.map(({ name, key }) => [name, key]));
+  return wanted?.map((record) => ({ ...record, key: keys.get(record.name) ?? record.key }));
 }
 
 /** The record with its state of pausing, and with the time in which nothing is sent to it noted down. */
@@ -99,6 +133,22 @@ const DESTINATION: RecordComparison<DestinationRecord> = {
   kind: 'destination',
   shown: (record) => toJson(destinationView(record)),
   whole: unmaskedDestination,
+};
+/** A definition that only its text tells from the stored one is none that changes anything, and the stored text stays. */
+function wholeComputation(record: AudienceRecord | TraitRecord): object {
+  const { key, definition } = record;
+  return { ...computationView(record), key, definition };
+}
+
+const AUDIENCE: RecordComparison<AudienceRecord> = {
+  kind: 'audience',
+  shown: (record) => toJson(computationView(record)),
+  whole: wholeComputation,
+};
+const TRAIT: RecordComparison<TraitRecord> = {
+  kind: 'trait',
+  shown: (record) => toJson(computationView(record)),
+  whole: wholeComputation,
 };
 const TOKEN: RecordComparison<TokenRecord> = {
   kind: 'token',

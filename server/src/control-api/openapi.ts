@@ -270,7 +270,15 @@ const PROBLEM_SCHEMA = {
       items: {
         type: 'object',
         required: ['path', 'message'],
-        properties: { path: { type: 'string' }, message: { type: 'string' } },
+        properties: {
+          path: { type: 'string' },
+          message: { type: 'string' },
+          line: {
+            type: 'integer',
+            description: 'Of a mistake in a definition: the line of its text, from 1.',
+          },
+          column: { type: 'integer', description: 'The column in that line, from 1.' },
+        },
       },
       maxItems: MAX_PROBLEMS,
     },

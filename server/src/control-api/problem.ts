@@ -22,6 +22,9 @@ export interface Fault {
   /** The path of the part, such as `body.type` or `query.limit`. */
   readonly path: string;
   readonly message: string;
+  /** Of a mistake in the text of a definition: its place there, both from 1. */
+  readonly line?: number;
+  readonly column?: number;
 }
 
 interface ProblemOptions {
@@ -53,7 +56,7 @@ export class Problem extends Error {
     this.hint = hint;
     this.errors = errors
       ?.slice(0, MAX_PROBLEMS)
-      .map(({ path, message }) => ({ path: truncatePath(path), message }));
+      .map((fault) => ({ ...fault, path: truncatePath(fault.path) }));
     this.isCut = isCut || (errors?.length ?? 0) > MAX_PROBLEMS;
     this.retryAfter = retryAfter;
   }

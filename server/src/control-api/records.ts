@@ -4,7 +4,13 @@ import type { Destination } from '../model/destination.ts';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import { weakSecretWarning } from '../model/secrets.ts';
-import type { DestinationRecord, RecordKind, SourceRecord } from '../model/settings.ts';
+import type {
+  AudienceRecord,
+  DestinationRecord,
+  RecordKind,
+  SourceRecord,
+  TraitRecord,
+} from '../model/settings.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { EgressVerdict } from '../ports/http-client.ts';
 import type {
@@ -46,29 +52,40 @@ export interface RecordDependencies {
     audit: SettingsStore['audit'];
   };
   /**
-   * Checks sources and destinations together, written as in the configuration file, beside those that the server has: no
-   * write key is of two sources, and a destination names sources that there are.
+   * Checks records together, written as in the configuration file, beside those that the server has: no write key is of two
+   * sources, and what a destination, an audience or a computed trait names exists.
    */
-  readonly check: (
-    document: RecordDocument,
-    known: Pick<SettingsSnapshot, 'sources' | 'destinations'>,
-  ) => RecordCheck;
+  readonly check: (document: RecordDocument, known: KnownRecords) => RecordCheck;
   /** The schemas of single records, for the description. */
-  readonly schemas: { readonly source: z.ZodType; readonly destination: z.ZodType };
+  readonly schemas: {
+    readonly source: z.ZodType;
+    readonly destination: z.ZodType;
+    readonly audience: z.ZodType;
+    readonly trait: z.ZodType;
+  };
   readonly clock: Clock;
 }
+
+/** The records beside which others are checked. */
+type KnownRecords = Pick<SettingsSnapshot, 'sources' | 'destinations' | 'audiences' | 'traits'>;
 
 /** The records of a configuration file. */
 export interface RecordDocument {
   readonly sources: readonly object[];
   readonly destinations: readonly object[];
+  readonly audiences?: readonly object[];
+  readonly traits?: readonly object[];
+}
+
+interface CheckedRecords {
+  readonly sources: readonly SourceRecord[];
+  readonly destinations: readonly DestinationRecord[];
+  readonly audiences: readonly AudienceRecord[];
+  readonly traits: readonly TraitRecord[];
 }
 
 export type RecordCheck =
-  | {
-      readonly sources: readonly SourceRecord[];
-      readonly destinations: readonly DestinationRecord[];
-    }
+  | CheckedRecords
   /** Paths as in the file: `destinations[0].settings.endpoints[0].url`. `isCut`: there are more. */
   | { readonly faults: readonly Fault[]; readonly isCut: boolean };
 
@@ -76,17 +93,18 @@ export type RecordCheck =
  * Checks one record like a configuration file, together with all others. Call it inside a change: a rule such as "no write key
  * belongs to two sources" holds only for the records that are being changed.
  */
-export function checkRecord<Kind extends 'sources' | 'destinations'>(
+export function checkRecord<Kind extends keyof CheckedRecords>(
   kind: Kind,
   record: JsonObject,
   { now, check }: { readonly now: SettingsSnapshot } & Pick<RecordDependencies, 'check'>,
-): (Kind extends 'sources' ? SourceRecord : DestinationRecord) & object {
+): CheckedRecords[Kind][number] {
   const checked = check({ sources: [], destinations: [], [kind]: [record] }, now);
-  if (!('faults' in checked)) return checked[kind][0] as never;
+  if (!('faults' in checked)) return checked[kind][0]!;
   const start = `${kind}[0]`;
-  const errors = checked.faults.map(({ path, message }) => ({
-    path: `body${path.slice(start.length)}`,
-    message,
+  const errors = checked.faults.map(({ path, ...fault }) => ({
+    ...fault,
+    // A problem of all records together has the path of the list.
+    path: path.startsWith(start) ? `body${path.slice(start.length)}` : 'body',
   }));
   throw new Problem('invalid_parameters', { errors, isCut: checked.isCut });
 }

@@ -8,7 +8,13 @@ import {
   type SecretMask,
   unmaskUrl,
 } from '../model/secrets.ts';
-import type { DestinationRecord, SourceRecord, TokenRecord } from '../model/settings.ts';
+import type {
+  AudienceRecord,
+  DestinationRecord,
+  SourceRecord,
+  TokenRecord,
+  TraitRecord,
+} from '../model/settings.ts';
 import { DAY, type Duration, HOUR, MINUTE, SECOND } from '../model/time.ts';
 
 const UNITS: readonly [name: string, length: Duration][] = [
@@ -46,7 +52,7 @@ export interface TokenView {
 
 /** Lists the keys one by one, in the order of the file, so that a key added to the store does not show by itself. */
 export function sourceView(source: SourceRecord): SourceView {
-  const { name, writeKeys, enabled, mode, whenDisabled, dedupeWindow, rateLimit } = source;
+  const { name, writeKeys, enabled, mode, whenDisabled, dedupeWindow, rateLimit, system } = source;
   return {
     name,
     writeKeys,
@@ -55,6 +61,7 @@ export function sourceView(source: SourceRecord): SourceView {
     whenDisabled,
     ...(dedupeWindow === undefined ? {} : { dedupeWindow: formatDuration(dedupeWindow) }),
     ...(rateLimit === undefined ? {} : { rateLimit }),
+    ...(system === undefined ? {} : { system }),
   };
 }
 
@@ -82,8 +89,25 @@ function destinationViewWith<Secret>(
   return { name, type, sources, enabled, ...held, settings: replaceSecrets(settings, instead, urlOf) };
 }
 
+/** An audience or computed trait as the configuration file has it. */
+export interface ComputationView {
+  readonly name: string;
+  /** The text form. */
+  readonly definition: string;
+  readonly destinations: readonly string[];
+  /** Of audiences. */
+  readonly includeAnonymous?: boolean;
+  readonly enabled: boolean;
+}
+
+export function computationView(record: AudienceRecord | TraitRecord): ComputationView {
+  const { name, text: definition, destinations, enabled } = record;
+  const anonymous = record.kind === 'audience' ? { includeAnonymous: record.includeAnonymous } : {};
+  return { name, definition, destinations, ...anonymous, enabled };
+}
+
 /** A view as plain JSON, without undefined values. */
-export function toJson(shown: SourceView | DestinationView | TokenView): JsonObject {
+export function toJson(shown: SourceView | DestinationView | TokenView | ComputationView): JsonObject {
   return JSON.parse(JSON.stringify(shown)) as Json as JsonObject;
 }
 

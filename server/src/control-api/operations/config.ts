@@ -7,13 +7,15 @@ import { type DesiredRecords, diffRecords } from '../changes.ts';
 import { type ApiOperation, defineOperation } from '../operation.ts';
 import { type Fault, Problem } from '../problem.ts';
 import { checkEndpoints, type DestinationAtPath, recordInput, warningsSchema } from '../records.ts';
-import { destinationView, sourceView, unmaskSecrets } from '../views.ts';
+import { computationView, destinationView, sourceView, unmaskSecrets } from '../views.ts';
 import { type DestinationOperationDependencies, flagParameter, refuseDisconnecting } from './destinations.ts';
 
 const documentInput = z
   .strictObject({
     sources: z.array(recordInput).default([]),
     destinations: z.array(recordInput).default([]),
+    audiences: z.array(recordInput).default([]),
+    traits: z.array(recordInput).default([]),
   })
   .meta({ description: 'The records of a configuration file: spec/config.schema.json.' });
 
@@ -34,8 +36,13 @@ export function configOperations(dependencies: DestinationOperationDependencies)
       path: 'config',
       role: 'viewer',
       isInMemory: true,
-      summary: 'Shows all sources and destinations as a configuration file has them, without their secrets',
-      answer: z.object({ sources: z.array(z.looseObject({})), destinations: z.array(z.looseObject({})) }),
+      summary: 'Shows all records as a configuration file has them, without their secrets',
+      answer: z.object({
+        sources: z.array(z.looseObject({})),
+        destinations: z.array(z.looseObject({})),
+        audiences: z.array(z.looseObject({})),
+        traits: z.array(z.looseObject({})),
+      }),
       run: async () => exportRecords(settings.now()),
     }),
     defineOperation({
@@ -90,10 +97,12 @@ interface PlannedChanges {
 }
 
 /** Records are sorted by name, so that two servers with the same records give the same answer. */
-function exportRecords({ sources, destinations }: SettingsSnapshot) {
+function exportRecords({ sources, destinations, audiences, traits }: SettingsSnapshot) {
   return {
-    sources: sortByName(sources.map(sourceView)),
+    sources: sortByName(sources.filter(({ system }) => !system).map(sourceView)),
     destinations: sortByName(destinations.map(destinationView)),
+    audiences: sortByName(audiences.map(computationView)),
+    traits: sortByName(traits.map(computationView)),
   };
 }
 
@@ -103,19 +112,30 @@ function sortByName<Of extends { readonly name: string }>(records: readonly Of[]
 
 /** Checks the file together with the stored records that it does not name and that stay. */
 function desiredRecords(
-  { sources, destinations }: z.output<typeof documentInput>,
+  document: z.output<typeof documentInput>,
   now: SettingsSnapshot,
   { check, prune }: Pick<DestinationOperationDependencies, 'check'> & { readonly prune: boolean },
 ): DesiredRecords {
   const stored = new Map(now.destinations.map((one) => [one.name, one]));
-  const wanted = destinations.map((one) => unmaskSecrets(one, stored.get(String(one['name']))));
-  const known = prune ? { ...now, sources: [] } : now;
-  const checked = check({ sources, destinations: wanted }, known);
+  const destinations = document.destinations.map((one) =>
+    unmaskSecrets(one, stored.get(String(one['name']))),
+  );
+  const checked = check({ ...document, destinations }, prune ? keptByPruning(document, now) : now);
   if ('faults' in checked) {
     throw new Problem('invalid_parameters', { errors: checked.faults.map(bodyFault), isCut: checked.isCut });
   }
-  const removed = prune ? unnamedRecords(sources, destinations, now) : [];
-  return { sources: checked.sources, destinations: checked.destinations, removed };
+  return { ...checked, removed: prune ? unnamedRecords(document, now) : [] };
+}
+
+/** The stored records that a document is checked beside when it removes all that it does not name. */
+function keptByPruning(
+  document: Pick<z.output<typeof documentInput>, 'destinations'>,
+  now: SettingsSnapshot,
+): SettingsSnapshot {
+  const named = new Set(document.destinations.map((one) => one['name']));
+  const sources = now.sources.filter(({ system }) => system);
+  const destinations = now.destinations.filter(({ name }) => named.has(name));
+  return { ...now, sources, destinations, audiences: [], traits: [] };
 }
 
 /** The destinations in the order of the body, each with its path. */
@@ -124,32 +144,40 @@ function destinationsWithPaths({ destinations = [] }: DesiredRecords): Destinati
 }
 
 /** A fault of the file with its path in the body. */
-function bodyFault({ path, message }: Fault): Fault {
+function bodyFault({ path, message, ...place }: Fault): Fault {
   return {
+    ...place,
     path: path === '' ? 'body' : `body.${path}`,
     message: message.replace(/ of the source ".*"$/s, '$&, which is not named here and stays'),
   };
 }
 
+/** The source of audiences is none that a file could name. */
 function unnamedRecords(
-  sources: readonly JsonObject[],
-  destinations: readonly JsonObject[],
+  { sources, destinations, audiences, traits }: z.output<typeof documentInput>,
   now: SettingsSnapshot,
 ): RecordName[] {
-  const names = (list: readonly JsonObject[]) => new Set(list.map((one) => one['name']));
-  const [named, namedDestinations] = [names(sources), names(destinations)];
+  const unnamed = (
+    kind: RecordKind,
+    stored: readonly { readonly name: string }[],
+    listed: readonly JsonObject[],
+  ) => {
+    const named = new Set(listed.map((one) => one['name']));
+    return stored.flatMap(({ name }) => (named.has(name) ? [] : [{ kind, name }]));
+  };
+  const ownSources = now.sources.filter(({ system }) => !system);
   return [
-    ...now.sources.flatMap(({ name }) => (named.has(name) ? [] : [{ kind: 'source' as const, name }])),
-    ...now.destinations.flatMap(({ name }) =>
-      namedDestinations.has(name) ? [] : [{ kind: 'destination' as const, name }],
-    ),
+    ...unnamed('source', ownSources, sources),
+    ...unnamed('destination', now.destinations, destinations),
+    ...unnamed('audience', now.audiences, audiences),
+    ...unnamed('trait', now.traits, traits),
   ];
 }
 
 /** Stored records that the file does not name and that stay. The answer lists them, because leaving out does not remove. */
 function keptRecords(body: z.output<typeof documentInput>, now: SettingsSnapshot, prune: boolean): string[] {
   if (prune) return [];
-  return unnamedRecords(body.sources, body.destinations, now).map(({ kind, name }) => `${kind} ${name}`);
+  return unnamedRecords(body, now).map(({ kind, name }) => `${kind} ${name}`);
 }
 
 /** Destinations that the file removes or disables. */

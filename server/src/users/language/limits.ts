@@ -1,5 +1,8 @@
 import { DAY, type Duration } from '../../model/time.ts';
 
+/** Audiences and computed traits of a server. */
+export const MAX_COMPUTATIONS = 500;
+
 /** Limits of one definition. spec/contract.md, "Definitions of traits and audiences". */
 
 /** Characters of the text form. */

@@ -5,6 +5,7 @@ import { addConfiguration, addToken } from './grammar-configuration.ts';
 import { addReadingVerbs, addRepairVerbs } from './grammar-control.ts';
 import { addDoctor } from './grammar-doctor.ts';
 import type { Run } from './grammar-options.ts';
+import { addProfiles } from './grammar-profiles.ts';
 import { addReplay } from './grammar-replay.ts';
 import { addSearch } from './grammar-search.ts';
 import { addSend } from './grammar-send.ts';
@@ -25,6 +26,7 @@ export function grammar(run: Run, programVersion: string): Command {
   addSend(program, run);
   addReadingVerbs(program, run);
   addSearch(program, run);
+  addProfiles(program, run);
   addTail(program, run);
   addRepairVerbs(program, run);
   addReplay(program, run);

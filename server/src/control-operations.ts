@@ -14,6 +14,7 @@ import {
 } from './control-api/operations/destination-actions.ts';
 import { destinationOperations } from './control-api/operations/destinations.ts';
 import { eventOperations } from './control-api/operations/events.ts';
+import { profileOperations } from './control-api/operations/profiles.ts';
 import { redeliveryOperations } from './control-api/operations/redeliveries.ts';
 import { replayOperations } from './control-api/operations/replays.ts';
 import { reportOperations } from './control-api/operations/reports.ts';
@@ -26,6 +27,7 @@ import type { Destination } from './model/destination.ts';
 import type { Clock } from './ports/clock.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Store } from './ports/store.ts';
+import type { Users } from './ports/users.ts';
 import { redeliverNamed } from './replay/redelivery.ts';
 import type { Replayer } from './replay/replayer.ts';
 import type { LiveTail } from './reporting/live-tail.ts';
@@ -43,6 +45,8 @@ export interface ControlOperationDependencies {
   readonly replays: Pick<Replayer, 'preview' | 'status' | 'waitForEnd'>;
   readonly tryOut: DestinationActionDependencies['tryOut'];
   readonly judgeEndpoints: EndpointCheckDependencies['judgeEndpoints'];
+  /** Absent: profiles are off. */
+  readonly users?: Pick<Users, 'profile' | 'rebuild'>;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -55,6 +59,11 @@ const schemas = {
   trait: traitSchema,
 };
 
+const NO_USERS: Pick<Users, 'profile' | 'rebuild'> = {
+  profile: async () => undefined,
+  rebuild: async () => ({ profiles: 0, events: 0, poorer: 0 }),
+};
+
 /** All operations of the control API. */
 export function controlOperations({
   store,
@@ -65,6 +74,7 @@ export function controlOperations({
   replays,
   tryOut,
   judgeEndpoints,
+  users = NO_USERS,
   clock,
   logger,
 }: ControlOperationDependencies): ApiOperation[] {
@@ -102,6 +112,7 @@ export function controlOperations({
     }),
     ...eventOperations({ settings, search }),
     ...deliveryOperations({ settings, search }),
+    ...profileOperations({ users, settings }),
     ...redeliveryOperations({
       settings,
       clock,

@@ -52,6 +52,24 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
   postDestinationsNameEnable: { done: async (world) => ({ names: { name: await world.destination() } }) },
   postDestinationsNameTest: { done: () => ({ names: { name: 'crm' }, body: { type: 'identify' } }) },
   getEventsMessageId: { done: async (world) => ({ names: { messageId: await world.event() } }) },
+  getProfilesUserId: {
+    done: async (world) => ({ names: { userId: await world.profile() } }),
+    unknown_user: () => ({ names: { userId: 'nobody' } }),
+  },
+  getProfiles: {
+    done: async (world) => {
+      await world.profile();
+      return { query: { anonymousId: 'a-profile' } };
+    },
+    unknown_user: () => ({ query: { anonymousId: 'nobody' } }),
+  },
+  postProfilesRebuild: {
+    done: () => ({ body: { confirm: true } }),
+    rebuild_loses: async (world) => {
+      await world.profile();
+      return { body: {} };
+    },
+  },
   getDeliveries: {
     done: () => ({ query: { destination: 'crm', state: 'dead' } }),
     unknown_name: () => ({ query: { destination: 'nobody', state: 'dead' } }),

@@ -151,6 +151,23 @@ export class World {
     return messageId;
   }
 
+  /** The userId of a user with a profile, whose first event is older than all stored ones and whose anonymousId is `a-profile`. */
+  async profile(): Promise<string> {
+    const headers = { authorization: basic('wk') };
+    const timestamp = '2020-01-01T00:00:00.000Z';
+    const body = { userId: 'profiled', anonymousId: 'a-profile', traits: { plan: 'pro' }, timestamp };
+    const { status } = await this.send({ method: 'POST', path: '/v1/identify' }, { headers, body });
+    if (status !== 200) throw new Error(`the identify was answered ${status}`);
+    for (;;) {
+      const shown = await this.send(
+        { method: 'GET', path: '/api/v1/profiles/profiled' },
+        { headers: bearer(ADMIN) },
+      );
+      if (shown.status === 200) return 'profiled';
+      await setTimeout(50);
+    }
+  }
+
   /** So many clients of `tail`; resolves, when they all watch, to what sends them away. */
   async watchers(count: number): Promise<() => void> {
     const ends = Array.from({ length: count }, () => {

@@ -1,0 +1,33 @@
+import type { Command } from 'commander';
+import { addControlOptions, type Run } from './grammar-options.ts';
+import type { ProfileOptions, RebuildOptions } from './profiles.ts';
+
+/** Verbs about users as the server knows them. */
+export function addProfiles(program: Command, run: Run): void {
+  const load = () => import('./profiles.ts');
+  addControlOptions(
+    program
+      .command('profile')
+      .description('what is known of one user: ids, traits, audiences, and why its ids belong together')
+      .argument('<user>', 'userId, also a former one')
+      .option('--anonymous-id', 'the argument is an anonymousId'),
+  )
+    .addHelpText(
+      'after',
+      '\nExamples:\n  millrace profile u1\n  millrace profile --anonymous-id 5f0c2a9e-41d2-4b6e-9a51-0d8f5c1e7b22',
+    )
+    .action((user: string, options: Omit<ProfileOptions, 'user'>) =>
+      run(async () => (await load()).profile)({ ...options, user }),
+    );
+  addControlOptions(
+    program
+      .command('profiles')
+      .description('all users as the server knows them')
+      .command('rebuild')
+      .description('forgets all profiles and applies the stored events again')
+      .option('--dry-run', 'only say what would be lost')
+      .option('--yes', 'do not ask'),
+  )
+    .addHelpText('after', '\nExample:\n  millrace profiles rebuild --dry-run')
+    .action((options: RebuildOptions) => run(async () => (await load()).rebuildProfiles)(options));
+}

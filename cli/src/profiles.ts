@@ -1,0 +1,157 @@
+import { answered } from './answered.ts';
+import { count, printable } from './column.ts';
+import type { ControlFlags } from './control-api.ts';
+import { type Paint, paintFor } from './paint.ts';
+import { canBeAsked, isConfirmed } from './question.ts';
+import type { ExitCode, Surroundings } from './surroundings.ts';
+
+export interface ProfileOptions extends ControlFlags {
+  /** The argument of the verb. */
+  readonly user: string;
+  /** The argument is an anonymousId. */
+  readonly anonymousId?: boolean;
+  readonly json?: boolean;
+}
+
+export interface RebuildOptions extends ControlFlags {
+  readonly dryRun?: boolean;
+  /** Does not ask. */
+  readonly yes?: boolean;
+  readonly json?: boolean;
+}
+
+/** The answer of `GET /api/v1/profiles/{userId}`. */
+export interface ShownProfile {
+  readonly userId?: string;
+  readonly formerUserIds: readonly string[];
+  readonly anonymousIds: readonly string[];
+  readonly externalIds: Readonly<Record<string, readonly string[]>>;
+  readonly traits: Readonly<Record<string, unknown>>;
+  readonly computedTraits: Readonly<Record<string, unknown>>;
+  readonly audiences: readonly string[];
+  readonly groups: readonly string[];
+  readonly sources: readonly string[];
+  readonly firstSeenAt: string;
+  readonly lastSeenAt: string;
+  readonly merges: readonly {
+    readonly rule: 'identify' | 'alias' | 'external';
+    readonly identity: { readonly kind: string; readonly value: string };
+    readonly messageId: string;
+    readonly at: string;
+  }[];
+}
+
+/** The answer of `POST /api/v1/profiles/rebuild`. */
+interface ShownRebuild {
+  readonly profiles: number;
+  readonly events: number;
+  readonly eventsSince?: string;
+  readonly poorer: number;
+}
+
+/** `millrace profile USER`: shows what the server knows of a user. spec/contract.md, "Verbs that ask". */
+export async function profile(options: ProfileOptions, place: Surroundings): Promise<ExitCode> {
+  const { user, anonymousId = false } = options;
+  const reply = await answered(options, place, {
+    method: 'GET',
+    path: anonymousId ? 'profiles' : `profiles/${encodeURIComponent(user)}`,
+    query: anonymousId ? { anonymousId: user } : {},
+  });
+  if (typeof reply === 'number') return reply;
+  if (options.json) place.out.write(`${reply.text}\n`);
+  else place.out.write(profileReport(reply.value as ShownProfile, paintFor(place.out, place.env)));
+  return 0;
+}
+
+const LABEL = 16;
+/** Characters of a value that are shown. */
+const VALUE = 200;
+
+/**
+ * Formats a profile for a terminal.
+ *
+ * ```
+ * ann  user
+ * seen            2026-11-20T08:00:00.000Z to 2026-11-22T12:00:00.000Z, by website
+ * anonymous ids   5f0c2a9e
+ * traits          plan "pro"
+ * audiences       buyers
+ * merged          alias of anonymous 5f0c2a9e at 2026-11-20T08:00:00.000Z, event m2
+ * ```
+ */
+export function profileReport(shown: ShownProfile, paint: Paint): string {
+  const { userId, anonymousIds, traits, computedTraits } = shown;
+  const name = userId ?? anonymousIds[0] ?? Object.values(shown.externalIds)[0]?.[0] ?? '';
+  const lines: [string, readonly string[]][] = [
+    ['seen', [`${shown.firstSeenAt} to ${shown.lastSeenAt}, by ${shown.sources.map(printable).join(', ')}`]],
+    ['former userIds', shown.formerUserIds],
+    ['anonymous ids', anonymousIds],
+    ...Object.entries(shown.externalIds),
+    ['traits', pairs(traits)],
+    ['computed', pairs(computedTraits)],
+    ['audiences', shown.audiences],
+    ['groups', shown.groups],
+    [
+      'merged',
+      shown.merges.map(
+        ({ rule, identity, messageId, at }) =>
+          `${rule} of ${identity.kind} ${identity.value} at ${at}, event ${messageId}`,
+      ),
+    ],
+  ];
+  return [
+    `${paint.bold(printable(name))}  ${userId === undefined ? 'not known by a userId' : 'user'}`,
+    ...lines.flatMap(([label, values]) =>
+      values.map(
+        (value, nth) =>
+          `${paint.dim((nth === 0 ? printable(label) : '').padEnd(LABEL))}${printable(value.slice(0, VALUE))}`,
+      ),
+    ),
+    '',
+  ].join('\n');
+}
+
+function pairs(values: Readonly<Record<string, unknown>>): string[] {
+  return Object.entries(values).map(([name, value]) => `${name} ${JSON.stringify(value)}`);
+}
+
+/** `millrace profiles rebuild`: applies the stored events again. Asks when something would be lost. */
+export async function rebuildProfiles(options: RebuildOptions, place: Surroundings): Promise<ExitCode> {
+  const { dryRun = false, yes = false, json = false } = options;
+  const ask = (body: object) => answered(options, place, { method: 'POST', path: 'profiles/rebuild', body });
+  const preview = await ask({ dryRun: true });
+  if (typeof preview === 'number') return preview;
+  const report = preview.value as ShownRebuild;
+  if (dryRun) {
+    place.out.write(json ? `${preview.text}\n` : `${rebuildReport(report)}\n`);
+    return 0;
+  }
+  if (!yes) {
+    place.err.write(`${rebuildReport(report)}\n`);
+    if (!canBeAsked(place) && report.poorer > 0) {
+      place.err.write('millrace: nothing was changed; --yes goes on all the same.\n');
+      return 1;
+    }
+    if (canBeAsked(place) && !(await isConfirmed('Rebuild all profiles?', place))) {
+      place.err.write('millrace: nothing was changed.\n');
+      return 1;
+    }
+  }
+  const reply = await ask({ confirm: true });
+  if (typeof reply === 'number') return reply;
+  if (json) place.out.write(`${reply.text}\n`);
+  else
+    place.out.write(
+      `${count(report.events)} events are applied again; millrace status shows how far it is.\n`,
+    );
+  return 0;
+}
+
+function rebuildReport({ profiles, events, eventsSince, poorer }: ShownRebuild): string {
+  const since = eventsSince === undefined ? '' : ` (since ${eventsSince})`;
+  const loss =
+    poorer === 0
+      ? 'nothing is lost'
+      : `${count(poorer)} of them have older events; what only those said is lost`;
+  return `${count(profiles)} profiles are made anew of ${count(events)} stored events${since}: ${loss}.`;
+}

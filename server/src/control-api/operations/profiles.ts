@@ -1,0 +1,133 @@
+import * as z from 'zod';
+import { isoTime } from '../../model/time.ts';
+import type { SettingsSnapshot } from '../../ports/settings-store.ts';
+import type { Profile, UserIdentity, Users } from '../../ports/users.ts';
+import { type ApiOperation, DryRunResult, defineOperation } from '../operation.ts';
+import { Problem } from '../problem.ts';
+
+export interface ProfileOperationDependencies {
+  readonly users: Pick<Users, 'profile' | 'rebuild'>;
+  readonly settings: { now(): SettingsSnapshot };
+}
+
+const mergeSchema = z.object({
+  rule: z.enum(['identify', 'alias', 'external']).meta({
+    description:
+      '`identify`: a call named the user and this anonymous id; `alias`: an alias named it as previousId; ' +
+      '`external`: both had this external id.',
+  }),
+  identity: z
+    .object({ kind: z.string(), value: z.string() })
+    .meta({ description: 'The id that joined them: of kind `user`, `anonymous`, or named as its trait.' }),
+  messageId: z.string(),
+  at: z.string(),
+});
+
+const profileSchema = z.object({
+  userId: z.string().exactOptional().meta({ description: 'Absent while only other ids are known.' }),
+  formerUserIds: z.array(z.string()).meta({ description: 'Joined to `userId` by an alias.' }),
+  anonymousIds: z.array(z.string()),
+  externalIds: z.record(z.string(), z.array(z.string())),
+  traits: z.record(z.string(), z.unknown()),
+  computedTraits: z.record(z.string(), z.unknown()).meta({ description: 'By key.' }),
+  audiences: z.array(z.string()),
+  groups: z.array(z.string()),
+  sources: z.array(z.string()).meta({ description: 'Names of the sources that saw the user.' }),
+  firstSeenAt: z.string(),
+  lastSeenAt: z.string(),
+  merges: z.array(mergeSchema).meta({ description: 'The last hundred, the newest first.' }),
+});
+
+const rebuildSchema = z.object({
+  profiles: z.int().meta({ description: 'Profiles there are now.' }),
+  events: z.int().meta({ description: 'Stored events that are applied again.' }),
+  eventsSince: z.string().exactOptional().meta({ description: 'When the oldest of them arrived.' }),
+  poorer: z.int().meta({
+    description: 'Profiles with events from before that: what these said is lost by a rebuild.',
+  }),
+});
+
+/** spec/contract.md, "Operations on profiles". */
+export function profileOperations({ users, settings }: ProfileOperationDependencies): ApiOperation[] {
+  const show = async (id: UserIdentity) => {
+    const profile = await users.profile(id);
+    if (profile === undefined) throw unknownUser(id);
+    return profileView(profile, settings.now());
+  };
+  return [
+    defineOperation({
+      method: 'GET',
+      path: 'profiles/:userId',
+      role: 'viewer',
+      summary: 'Shows what is known of a user, by its userId or a former one',
+      answer: profileSchema,
+      problems: ['unknown_user'],
+      run: ({ names }) => show({ userId: names['userId'] ?? '' }),
+    }),
+    defineOperation({
+      method: 'GET',
+      path: 'profiles',
+      role: 'viewer',
+      summary: 'Shows what is known of whoever has an anonymous id',
+      query: z.object({ anonymousId: z.string().min(1) }),
+      answer: profileSchema,
+      problems: ['unknown_user'],
+      run: ({ query: { anonymousId } }) => show({ anonymousId }),
+    }),
+    defineOperation({
+      method: 'POST',
+      path: 'profiles/rebuild',
+      role: 'admin',
+      summary: 'Forgets all profiles and applies the stored events again',
+      body: z.strictObject({
+        dryRun: z.boolean().default(false).meta({ description: 'Only says what would be lost.' }),
+        confirm: z.boolean().default(false).meta({ description: 'Goes on although something is lost.' }),
+      }),
+      answer: rebuildSchema,
+      dryRun: rebuildSchema,
+      problems: ['rebuild_loses'],
+      run: async ({ body: { dryRun, confirm } }) => {
+        if (dryRun) return new DryRunResult(rebuildView(await users.rebuild({ dryRun })));
+        if (!confirm) {
+          const report = await users.rebuild({ dryRun: true });
+          if (report.poorer > 0) throw lossOf(report);
+        }
+        return rebuildView(await users.rebuild({ dryRun: false }));
+      },
+    }),
+  ];
+}
+
+function unknownUser(id: UserIdentity): Problem {
+  const whom = 'userId' in id ? `the userId ${show(id.userId)}` : `the anonymousId ${show(id.anonymousId)}`;
+  const hint = `No profile has ${whom}: no event named it, or it was deleted, or profiles are off (profiles: auto turns them on), or the event is a moment old.`;
+  return new Problem('unknown_user', { hint });
+}
+
+function lossOf({ poorer, eventsSince }: { poorer: number; eventsSince?: number }): Problem {
+  const since =
+    eventsSince === undefined ? 'no event is stored' : `events since ${isoTime(eventsSince)} are stored`;
+  const hint = `${poorer} profiles have older events than that (${since}). Send it again with confirm: true to go on.`;
+  return new Problem('rebuild_loses', { hint });
+}
+
+const show = (text: string) => JSON.stringify(text.length <= 100 ? text : `${text.slice(0, 100)}…`);
+
+function profileView(
+  { sources, firstSeenAt, lastSeenAt, merges, ...rest }: Profile,
+  { sources: current, gone }: SettingsSnapshot,
+) {
+  const names = new Map([...gone.sources, ...current].map(({ id, name }) => [id, name]));
+  return {
+    ...rest,
+    formerUserIds: [...rest.formerUserIds],
+    sources: sources.map((id) => names.get(id) ?? `#${id}`),
+    firstSeenAt: isoTime(firstSeenAt),
+    lastSeenAt: isoTime(lastSeenAt),
+    merges: merges.map(({ at, ...merge }) => ({ ...merge, at: isoTime(at) })),
+  };
+}
+
+function rebuildView({ eventsSince, ...rest }: Awaited<ReturnType<Users['rebuild']>>) {
+  return { ...rest, ...(eventsSince === undefined ? {} : { eventsSince: isoTime(eventsSince) }) };
+}

@@ -4,17 +4,17 @@ import type { JsonLine, SerializedEvent } from '../model/serialized-event.ts';
 import type { Source } from '../model/settings.ts';
 import type { Duration, Monotonic } from '../model/time.ts';
 import type { IdRanges, NewEvent } from '../ports/event-log.ts';
-import { findSyntaxError } from './json-syntax-error.ts';
-import { isTooDeep, isTooLarge, MAX_BATCH_CALLS } from './limits.ts';
 import {
   batchEnvelope,
   type DiscardReason,
   type Envelope,
-  normalize,
   type RefusalCode,
   type RequestText,
   singleEnvelope,
-} from './normalize.ts';
+} from './envelope.ts';
+import { findSyntaxError } from './json-syntax-error.ts';
+import { isTooDeep, isTooLarge, MAX_BATCH_CALLS } from './limits.ts';
+import { normalize } from './normalize.ts';
 
 /** The line of an event, and facts about it that would otherwise need the parsed event. */
 export interface EventLine extends JsonLine, IdRanges {

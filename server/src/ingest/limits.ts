@@ -89,3 +89,6 @@ function endOfString(json: string, at: number): number {
   }
   return at;
 }
+
+/** Longer messageIds are replaced. spec/specification.md, "Message ids". */
+export const MAX_MESSAGE_ID_LENGTH = 100;

@@ -1,17 +1,18 @@
-import type catalogue from '../../../spec/errors.json';
 import type { Event } from '../model/event.ts';
-import { type CallType, isCallType } from '../model/event.ts';
+import { isCallType } from '../model/event.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import type { Time } from '../model/time.ts';
-import type { IngestRequest } from '../ports/ingest.ts';
-import type { ClockErrorCounts } from '../ports/telemetry.ts';
-import { correctedTime, formatTime, readCanonical, readTime } from './timestamps.ts';
-
-/** Why a call is not accepted: the name in the ledger, and the answer to a request with this call alone. */
-export type DiscardReason = keyof typeof catalogue.discard;
-
-/** Why a whole request is refused. */
-export type RefusalCode = keyof typeof catalogue.request | DiscardReason;
+import {
+  correctedTime,
+  type DiscardReason,
+  type Envelope,
+  formatTime,
+  type IdField,
+  type NumberLiterals,
+  readCanonical,
+  readTime,
+} from './envelope.ts';
+import { MAX_MESSAGE_ID_LENGTH } from './limits.ts';
 
 const EMPTY: JsonObject = Object.freeze({});
 
@@ -203,65 +204,6 @@ function isKnown(key: string): boolean {
   }
 }
 
-/** Everything that the calls of one request share. */
-export interface Envelope {
-  readonly type: CallType | 'batch';
-  readonly receivedAt: Time;
-  readonly receivedAtText: string;
-  /** Merged into each call of the batch. */
-  readonly context: JsonObject | undefined;
-  readonly integrations: JsonObject | undefined;
-  /** For calls without their own; `NaN` when there is none. */
-  readonly sentAt: Time;
-  readonly sentAtText: string | undefined;
-  readonly newMessageId: () => string;
-  readonly peer: IngestRequest['peer'];
-  readonly numbers: NumberLiterals;
-  /** Counts of the calls read so far. */
-  readonly clock: { -readonly [Count in keyof ClockErrorCounts]: ClockErrorCounts[Count] };
-}
-
-export interface RequestText {
-  readonly request: IngestRequest;
-  /** The body as a string. */
-  readonly text: string;
-  readonly newMessageId: () => string;
-}
-
-/** The envelope of a single call, which shares nothing with others. */
-export function singleEnvelope({ request, text, newMessageId }: RequestText): Envelope {
-  return {
-    type: request.type,
-    receivedAt: request.receivedAt,
-    receivedAtText: formatTime(request.receivedAt),
-    context: undefined,
-    integrations: undefined,
-    sentAt: Number.NaN,
-    sentAtText: undefined,
-    newMessageId,
-    peer: request.peer,
-    numbers: new NumberLiterals(text),
-    clock: { unparseable: 0, skewed: 0 },
-  };
-}
-
-/** The envelope of a batch, or why it is wrong. `timestamp` and `messageId` of a batch mean nothing and are not read. */
-export function batchEnvelope(body: JsonObject, request: RequestText): Envelope | DiscardReason {
-  const { context = null, integrations = null, sentAt = null } = body;
-  if (context !== null && !isObject(context)) return 'context_not_object';
-  if (integrations !== null && !isObject(integrations)) return 'integrations_not_object';
-  const time = sentAt === null ? Number.NaN : readTime(sentAt);
-  const single = singleEnvelope(request);
-  return {
-    ...single,
-    context: context ?? undefined,
-    integrations: integrations ?? undefined,
-    sentAt: time,
-    sentAtText: Number.isNaN(time) ? undefined : formatTime(time),
-    clock: { unparseable: sentAt !== null && Number.isNaN(time) ? 1 : 0, skewed: 0 },
-  };
-}
-
 /** An event while it is being made. */
 type EventDraft = { -readonly [Key in keyof Event]?: Event[Key] };
 
@@ -313,20 +255,6 @@ export function channelOf(said: Json | undefined, context: JsonObject): string {
   return (isObject(library) && CHANNELS.get(library.name)) || 'server';
 }
 
-/** The fields with an id. */
-type IdField = 'userId' | 'anonymousId' | 'previousId' | 'groupId' | 'messageId';
-
-const ID_FIELDS: ReadonlySet<string> = new Set<IdField>([
-  'userId',
-  'anonymousId',
-  'previousId',
-  'groupId',
-  'messageId',
-]);
-
-/** Longer messageIds are replaced. spec/specification.md, "Message ids". */
-export const MAX_MESSAGE_ID_LENGTH = 100;
-
 /**
  * An id as it is stored: a text with at least one character stays as it is, a number becomes its decimal digits, `null` counts as
  * absent. `false` for anything else. spec/specification.md, "Ids".
@@ -351,55 +279,4 @@ function readMessageId(value: Json | undefined, written: NumberLiterals): string
 function digitsOf(value: number, field: IdField, written: NumberLiterals): string | false {
   if (Number.isSafeInteger(value) || !Number.isInteger(value)) return Number.isFinite(value) && String(value);
   return written.digitsOf(field) ?? false;
-}
-
-/**
- * The numbers of a body as they were written. `JSON.parse` rounds integers beyond 2^53, which would make one user of two whose
- * 64-bit ids differ in the last digits. Such ids are rare: the body is parsed a second time only when one is met, and only once.
- */
-export class NumberLiterals {
-  readonly #text: string;
-  #ids: Map<unknown, Map<string, string>> | undefined;
-  #root: Json = null;
-  /** The index in `batch` of the call being read; −1 when the body itself is the call. */
-  index = -1;
-
-  constructor(text: string) {
-    this.#text = text;
-  }
-
-  /** Decimal digits of an integer id of the call at `index`; undefined when it is written with a fraction or an exponent. */
-  digitsOf(field: IdField): string | undefined {
-    this.#ids ??= this.#read();
-    return this.#ids.get(this.#call())?.get(field);
-  }
-
-  #call(): Json | undefined {
-    if (this.index < 0 || !isObject(this.#root)) return this.#root;
-    const { batch } = this.#root;
-    return Array.isArray(batch) ? batch[this.index] : undefined;
-  }
-
-  #read(): Map<unknown, Map<string, string>> {
-    const ids = new Map<unknown, Map<string, string>>();
-    try {
-      this.#root = JSON.parse(
-        this.#text,
-        function (this: unknown, key, value, ...[context]: { source?: string }[]) {
-          if (isIdField(key) && typeof value === 'number' && /^-?\d+$/.test(context?.source ?? '')) {
-            ids.set(this, (ids.get(this) ?? new Map()).set(key, context?.source));
-          }
-          return value;
-        },
-      );
-    } catch {
-      // The body was parsed before: it is now nested too deep for the reviver. Its large ids stay unread.
-      ids.clear();
-    }
-    return ids;
-  }
-}
-
-function isIdField(key: string): boolean {
-  return ID_FIELDS.has(key);
 }

@@ -4,8 +4,9 @@ import { sourceWith } from '../../test/support/sources.ts';
 import { CALL_TYPES } from '../model/event.ts';
 import type { Json, JsonObject } from '../model/json.ts';
 import { indexWriteKeys } from './calls.ts';
+import { batchEnvelope } from './envelope.ts';
 import { isTooLarge } from './limits.ts';
-import { batchEnvelope, normalize } from './normalize.ts';
+import { normalize } from './normalize.ts';
 import { type ParsedRequest, parseRequest } from './parse.ts';
 
 const website = sourceWith();

@@ -12,8 +12,8 @@ import {
   type RequestCalls,
   type WriteKeyLookup,
 } from './calls.ts';
+import type { DiscardReason, Envelope, RefusalCode } from './envelope.ts';
 import { parseCallsFast } from './fast-path/parser.ts';
-import type { DiscardReason, Envelope, RefusalCode } from './normalize.ts';
 
 /**
  * The context and integrations of a batch are stored with each of its calls. Without a limit, half a megabyte of context and two

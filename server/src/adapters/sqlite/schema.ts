@@ -125,7 +125,7 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
     primary key(scope, id, name)
   ) strict, without rowid;
 
-  -- Successful attempts: see queue/attempts.ts.
+  -- Successful attempts: see queue/settle.ts.
   create table endpoint(id integer primary key, url text not null unique) strict;
   create table accepted_attempt(
     id integer primary key,

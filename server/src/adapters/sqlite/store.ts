@@ -23,8 +23,8 @@ import { type AppendMessage, decodeAppended } from './log/dedupe.ts';
 import { ErasureCounts, eraseSlices, eraseUsers } from './log/erasure.ts';
 import { hashIds, idHash, type KeyHash, keyHash } from './log/key-hash.ts';
 import type { ReadAnswer } from './log/log-tables.ts';
-import { encodeResults } from './queue/attempts.ts';
 import type { ClaimAnswer } from './queue/pending.ts';
+import { encodeResults } from './queue/settle.ts';
 import { WriterThread } from './writer-thread.ts';
 
 export interface SqliteStoreOptions {

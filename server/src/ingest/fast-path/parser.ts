@@ -12,17 +12,16 @@ import {
   type RequestCalls,
   writeKeyOf,
 } from '../calls.ts';
-import { isTooDeep, MAX_BATCH_CALL_BYTES, MAX_BATCH_CALLS } from '../limits.ts';
 import {
   batchEnvelope,
-  channelOf,
   type DiscardReason,
   type Envelope,
-  MAX_MESSAGE_ID_LENGTH,
   NumberLiterals,
+  readTime,
   singleEnvelope,
-} from '../normalize.ts';
-import { readTime } from '../timestamps.ts';
+} from '../envelope.ts';
+import { isTooDeep, MAX_BATCH_CALL_BYTES, MAX_BATCH_CALLS, MAX_MESSAGE_ID_LENGTH } from '../limits.ts';
+import { channelOf } from '../normalize.ts';
 import { CHANNELS, DESCRIPTOR, FIELD_NAMES, IN_BATCH, MARK_BITS } from './layout.ts';
 
 /**

@@ -10,9 +10,9 @@ import type {
   SharedIdsQuery,
 } from '../../../ports/event-log.ts';
 import type { Watermarks } from '../installation.ts';
-import type { FailedAttempts, SuccessfulAttempts } from '../queue/attempts.ts';
 import type { DeadLetterTable } from '../queue/dead-letters.ts';
 import type { PendingQueries } from '../queue/history.ts';
+import type { FailedAttempts, SuccessfulAttempts } from '../queue/settle.ts';
 import type { Chunk } from './chunk-codec.ts';
 import { type Chunks, eventLine } from './chunks.ts';
 import { messageIdOf } from './dedupe.ts';

@@ -12,10 +12,10 @@ import type {
 import { NO_PLAN } from '../log/chunk-codec.ts';
 import { type Chunks, eventLine } from '../log/chunks.ts';
 import type { PlanTable } from '../log/plans.ts';
-import type { DestinationAttempt, FailedAttempts, SuccessfulAttempts } from './attempts.ts';
 import type { DeadLetterTable } from './dead-letters.ts';
 import { type PendingStatements, statements } from './pending.ts';
 import { deliveryIn, type HeldSets, positionsBelow, positionsBetween, setOrEmpty } from './pending-set.ts';
+import type { DestinationAttempt, FailedAttempts, SuccessfulAttempts } from './settle.ts';
 
 export interface HistoryDependencies {
   readonly plans: PlanTable;

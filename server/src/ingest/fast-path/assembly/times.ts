@@ -78,7 +78,7 @@ function daysSinceEpoch(year: i32, month: i32, day: i32): i32 {
 const DAYS_BEFORE_EPOCH: i32 = 719_468 + 146_097;
 
 /**
- * As `correctedTime` in `timestamps.ts`.
+ * As `correctedTime` in `envelope.ts`.
  */
 export function correctedTime(original: f64, sentAt: f64, receivedAt: f64): f64 {
   const correction = receivedAt - sentAt;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, expect, test } from 'vitest';
-import { correctedTime, formatTime, readCanonical, readTime } from './timestamps.ts';
+import { correctedTime, formatTime, readCanonical, readTime } from './envelope.ts';
 
 const EARLIEST = -62_167_219_200_000;
 const LATEST = 253_402_300_799_999;

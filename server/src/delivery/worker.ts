@@ -300,7 +300,7 @@ export class DestinationWorker {
     const { id, name } = this.#destination;
     const { set, delivery, serialized } = ready;
     this.#dependencies.settle({ set, destination: id, position: delivery.position, attempts, decision });
-    const observer = this.#dependencies.currentObserver();
+    const observer = this.#dependencies.currentObserver.observer;
     if (observer === undefined) return;
     const source = this.#dependencies.sourceName(ready.source);
     const result = { source, destination: name, event: serialized.event, attempts, decision };

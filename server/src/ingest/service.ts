@@ -129,7 +129,7 @@ export class IngestService {
       this.#dependencies.logger.info({}, 'storage.recovered');
     }
     if (this.#dependencies.logsCalls) this.#logAccepted(parsed, request, latencyMs);
-    const observer = this.#dependencies.currentObserver();
+    const observer = this.#dependencies.currentObserver.observer;
     if (observer === undefined) return;
     parsed.events.forEach(({ origin, event }, index) => {
       observer({
@@ -165,7 +165,7 @@ export class IngestService {
   }
 
   #publishDiscards(parsed: ParsedRequest): void {
-    const observer = this.#dependencies.currentObserver();
+    const observer = this.#dependencies.currentObserver.observer;
     if (observer === undefined) return;
     const { sourceName } = this.#dependencies;
     for (const { source, discarded } of parsed.counts) {
@@ -343,7 +343,7 @@ class RefusalCounters implements DiscardCounters {
       const call = () => ({ refused: detail });
       discardSampler.add({ source: source.name, reason: code, at: clock.now(), call });
     }
-    currentObserver()?.({ kind: 'discarded', source: source.name, reason: code });
+    currentObserver.observer?.({ kind: 'discarded', source: source.name, reason: code });
   }
 
   discarded(reasons: Readonly<Record<string, number>>): void {

@@ -88,21 +88,21 @@ describe('watching what happens', () => {
   const watch = (wish: Partial<TailOptions> = {}) => new Client(tail.open({ ...ANYTHING, ...wish }));
 
   async function happen(...happenings: readonly Activity[]): Promise<void> {
-    for (const happening of happenings) tail.watching()?.(happening);
+    for (const happening of happenings) tail.observer?.(happening);
     await turn();
   }
 
   test('costs nothing while nobody does, and leaves to whoever watches all the time what they had', () => {
-    expect(tail.watching()).toBeUndefined();
+    expect(tail.observer).toBeUndefined();
     const seen: Activity[] = [];
     const always = new LiveTail({ clock, observer: (one) => void seen.push(one) });
-    const alone = always.watching();
+    const alone = always.observer;
     alone?.(accepted);
     const viewer = new Client(always.open(ANYTHING));
-    always.watching()?.(duplicate);
+    always.observer?.(duplicate);
     viewer.stream.gone();
     expect(seen).toEqual([accepted, duplicate]);
-    expect(always.watching()).toBe(alone);
+    expect(always.observer).toBe(alone);
   });
 
   test('shows each happening as the document of the control API says, and nothing of an event but what names it', async () => {
@@ -183,7 +183,7 @@ describe('watching what happens', () => {
     may = false;
     await clock.pass(15 * SECOND);
     expect(viewer.isOpen).toBe(false);
-    expect(tail.watching()).toBeUndefined();
+    expect(tail.observer).toBeUndefined();
   });
 
   test('the twenty-first viewer finds no place, until one goes', () => {
@@ -201,7 +201,7 @@ describe('watching what happens', () => {
     const never = tail.open(ANYTHING);
     if (never !== 'full') never.gone();
     if (opened !== 'full') opened.gone();
-    expect(tail.watching()).toBeUndefined();
+    expect(tail.observer).toBeUndefined();
   });
 
   test('ends every answer when the server stops, also of those who come too late', () => {

@@ -232,14 +232,15 @@ export interface LiveTailDependencies {
 }
 
 /**
- * The live tail. It costs nothing without clients: `watching` is undefined then, and callers skip building the activity. An
+ * The live tail. It costs nothing without clients: `observer` is undefined then, and callers skip building the activity. An
  * activity is formatted once for all clients, and with its whole event only if a client wants bodies.
  */
-export class LiveTail {
+export class LiveTail implements CurrentObserver {
   readonly #clock: Clock;
   readonly #permanentObserver: Observer | undefined;
   readonly #clients = new Set<TailClient>();
-  #watching: Observer | undefined;
+  /** Only this class changes it. */
+  observer: Observer | undefined;
   #cancelHeartbeat: (() => void) | undefined;
   #flushesSoon = false;
   #stopped = false;
@@ -247,10 +248,8 @@ export class LiveTail {
   constructor({ clock, observer }: LiveTailDependencies) {
     this.#clock = clock;
     this.#permanentObserver = observer;
-    this.#watching = observer;
+    this.observer = observer;
   }
-
-  readonly watching: CurrentObserver = () => this.#watching;
 
   /** The body of an answer for a new client; `full` when there are too many. */
   readonly open: OpenTail = (options) => {
@@ -258,7 +257,7 @@ export class LiveTail {
     const client = new TailClient(options, () => this.#removeClient(client));
     this.#clients.add(client);
     if (this.#stopped) client.end();
-    this.#watching = this.#permanentObserver === undefined ? this.#sendToClients : this.#sendToAll;
+    this.observer = this.#permanentObserver === undefined ? this.#sendToClients : this.#sendToAll;
     this.#cancelHeartbeat ??= this.#clock.after(HEARTBEAT_INTERVAL, this.#sendHeartbeats);
     return client;
   };
@@ -302,7 +301,7 @@ export class LiveTail {
   #removeClient(client: TailClient): void {
     this.#clients.delete(client);
     if (this.#clients.size > 0) return;
-    this.#watching = this.#permanentObserver;
+    this.observer = this.#permanentObserver;
     this.#cancelHeartbeat?.();
     this.#cancelHeartbeat = undefined;
   }

@@ -50,7 +50,7 @@ function world(changes: Partial<PublisherDependencies> = {}) {
     source: () => SOURCE,
     plan: (): Plan => ({ owed: [CRM], skipped: [] }),
     liveDelivery: { parked: (destination) => void parked.push(destination) },
-    currentObserver: () => (activity) => void activities.push(activity),
+    currentObserver: { observer: (activity) => void activities.push(activity) },
     newBatchId: () => `b${batches++}`,
     clock,
     logger: { debug() {}, info() {}, warn() {}, error() {} },

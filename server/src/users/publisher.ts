@@ -136,7 +136,7 @@ export class Publisher {
     };
     const { positions } = await log.append(batch);
     for (const { destination } of batch.owed) liveDelivery.parked(destination, batch.receivedAt);
-    const observer = currentObserver();
+    const observer = currentObserver.observer;
     if (observer === undefined) return;
     const latencyMs = clock.monotonic() - batch.receivedAt;
     events.forEach((event, nth) => {

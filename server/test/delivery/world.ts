@@ -195,7 +195,7 @@ export class World {
         after: (delay, wake) => this.clock.after(delay, () => life.over || wake()),
       },
       logger: this.logger,
-      currentObserver: () => undefined,
+      currentObserver: { observer: undefined },
       sourceName: String,
       measures: this.#options.measures,
       random: this.#options.random ?? (() => 0.5),

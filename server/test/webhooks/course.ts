@@ -72,10 +72,12 @@ export async function courseOf(
       },
       stop: async () => {},
     },
-    currentObserver: () => (activity) => {
-      if (activity.kind !== 'settled') return;
-      attempts.push(...activity.attempts);
-      roundEnded.resolve(activity.decision);
+    currentObserver: {
+      observer(activity) {
+        if (activity.kind !== 'settled') return;
+        attempts.push(...activity.attempts);
+        roundEnded.resolve(activity.decision);
+      },
     },
     sourceName: String,
   });

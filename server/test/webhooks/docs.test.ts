@@ -5,7 +5,7 @@ import {
   MAX_CONNECTIONS,
   MAX_CONNECTIONS_PER_POOL,
 } from '../../src/adapters/http-client/client.ts';
-import { MAX_KEPT_BODY } from '../../src/adapters/http-client/request.ts';
+import { MAX_KEPT_BODY } from '../../src/adapters/http-client/connection.ts';
 import { MAX_INTERIM_RESPONSES } from '../../src/adapters/http-client/response-parser.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import {

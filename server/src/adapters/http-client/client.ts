@@ -1,12 +1,19 @@
 import { LinkedList, type ListEntry } from '../../model/linked-list.ts';
 import { type Duration, SECOND } from '../../model/time.ts';
 import type { HttpClient, HttpResult, OutboundRequest } from '../../ports/http-client.ts';
-import { Connection, type ConnectionEvent, type ConnectionOptions } from './connection.ts';
+import {
+  Connection,
+  type ConnectionEvent,
+  type ConnectionOptions,
+  PendingRequest,
+  type RequestTarget,
+  serializeRequestHead,
+  TimeoutQueue,
+} from './connection.ts';
 import { type ConnectTarget, createConnector } from './connector.ts';
 import type { DnsLookup, EgressRules } from './egress.ts';
 import { failureOf, invalidRequest, type RequestFailure } from './errors.ts';
 import { parseProxyUrl } from './proxy-tunnel.ts';
-import { PendingRequest, type RequestTarget, serializeRequestHead, TimeoutQueue } from './request.ts';
 
 export interface HttpClientOptions {
   readonly egress: EgressRules;

@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net';
+import { LinkedList, type ListEntry } from '../../model/linked-list.ts';
 import { type Duration, SECOND } from '../../model/time.ts';
+import type { HttpResult, OutboundRequest } from '../../ports/http-client.ts';
 import type { Connect, ConnectTarget } from './connector.ts';
-import { HttpClientError } from './errors.ts';
-import type { PendingRequest, TimeoutEntry, TimeoutList, TimeoutQueue } from './request.ts';
-import { ResponseParser } from './response-parser.ts';
+import { HttpClientError, invalidRequest, type RequestFailure } from './errors.ts';
+import { type ResponseHandler, ResponseParser } from './response-parser.ts';
 
 /** Closed this long before the time a receiver has announced, so that a request does not cross the closing. */
 const KEEP_ALIVE_MARGIN: Duration = 500;
@@ -195,5 +196,339 @@ export class Connection implements TimeoutEntry {
     const longest = Math.min(this.#options.idleTimeout, longestIdle);
     const announced = this.#parser.keepAliveSeconds;
     return Number.isNaN(announced) ? longest : Math.min(announced * SECOND - KEEP_ALIVE_MARGIN, longest);
+  }
+}
+
+/** Bytes that are kept of the body of an answer that is not 2xx. spec/specification.md, "Timeout". */
+export const MAX_KEPT_BODY = 4096;
+
+/** An unwanted body is read this far and for this long, to keep the connection. Beyond that a new one is cheaper. */
+const MAX_DRAINED_BODY = 64 * 1024;
+const DRAIN_TIME: Duration = 1000;
+
+/**
+ * One request and its answer. The response handler, the entry in the time limits and the state are one object, because each
+ * further object would be paid once per request.
+ *
+ * ```
+ *   waiting ──▶ assigned ──▶ written ──▶ head ──▶ ended      reported (`done` called) at the head of a 2xx, else when
+ *   for a         ▲            │                             the body ended, 4 KB of it were read or the time was over;
+ *   connection    └────────────┘ once, when the connection   the rest of the body is drained
+ *                                was dead
+ * ```
+ */
+export class PendingRequest implements ResponseHandler, TimeoutEntry {
+  readonly request: OutboundRequest;
+  /** The serialized head of the request. */
+  readonly requestHead: string;
+  readonly startedAt = performance.now();
+
+  deadline = 0;
+  list: TimeoutList | undefined = undefined;
+  previous: TimeoutEntry | undefined = undefined;
+  next: TimeoutEntry | undefined = undefined;
+
+  readonly #done: (answer: HttpResult) => void;
+  readonly #limits: TimeoutQueue;
+  #closeConnection: (() => void) | undefined = undefined;
+  #isInSend = true;
+  #isWritten = false;
+  #isReported = false;
+  #isEnded = false;
+  #status = 0;
+  #retryAfter: string | undefined = undefined;
+  #latencyMs = 0;
+  #received = 0;
+  #kept: Buffer[] | undefined = undefined;
+
+  constructor(
+    request: OutboundRequest,
+    requestHead: string,
+    limits: TimeoutQueue,
+    done: (answer: HttpResult) => void,
+  ) {
+    this.request = request;
+    this.requestHead = requestHead;
+    this.#limits = limits;
+    this.#done = done;
+  }
+
+  /** Whether it is over: answered in full, failed or timed out. */
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  /** `HttpClient.send` has returned. From now on `done` may be called synchronously. */
+  sendReturned(): void {
+    this.#isInSend = false;
+  }
+
+  /** A connection carries it now. `close` closes that connection. */
+  onAssigned(close: () => void): void {
+    this.#closeConnection = close;
+    this.#isWritten = false;
+  }
+
+  /** It is being written to its connection. */
+  onWrite(): void {
+    this.#isWritten = true;
+  }
+
+  onHead(status: number, retryAfter: string | undefined): void {
+    this.#status = status;
+    this.#latencyMs = this.#elapsed();
+    this.#retryAfter = retryAfter;
+  }
+
+  onBody(bytes: Buffer, from: number, to: number): void {
+    if (this.#isEnded) return;
+    const before = this.#received;
+    this.#received += to - from;
+    if (!this.#isReported && !isSuccess(this.#status)) {
+      // A copy: the buffer is reused for the next read.
+      this.#kept ??= [];
+      this.#kept.push(Buffer.from(bytes.subarray(from, Math.min(to, from + MAX_KEPT_BODY - before))));
+      if (this.#received >= MAX_KEPT_BODY) this.#reportEarly();
+    }
+    if (this.#received > MAX_DRAINED_BODY) this.end(TOO_LONG);
+  }
+
+  /**
+   * A part of the answer is here, and more is to come. A 2xx counts with its head. It is reported here and not in `onHead`:
+   * most answers are complete by then, and the connection is free when `done` sends the next request.
+   */
+  onPartial(): void {
+    if (isSuccess(this.#status)) this.#reportEarly();
+  }
+
+  /** The answer is complete, and the connection is free or closed. */
+  onComplete(): void {
+    this.#isEnded = true;
+    this.#limits.remove(this);
+    this.#reportAnswer();
+  }
+
+  expire(): void {
+    const limit = `${this.request.timeout} ms`;
+    let detail = `no answer within ${limit}`;
+    if (this.#closeConnection === undefined) detail = `no connection was free within ${limit}`;
+    else if (!this.#isWritten) detail = `not connected within ${limit}`;
+    this.end({ reason: 'timeout', detail });
+  }
+
+  /** Ends it and closes its connection. It is reported as answered when the head was here, else as failed. */
+  end(failure: RequestFailure): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.#limits.remove(this);
+    this.#closeConnection?.();
+    if (this.#status === 0) this.#reportFailure(failure);
+    else this.#reportAnswer();
+  }
+
+  /** Reports the answer as far as it is known, and gives the rest of the body a moment to pass. */
+  #reportEarly(): void {
+    if (this.#isEnded || this.#isReported) return;
+    this.#limits.remove(this);
+    this.#limits.add(this, performance.now(), DRAIN_TIME);
+    this.#reportAnswer();
+  }
+
+  #reportAnswer(): void {
+    if (this.#isReported) return;
+    this.#report({
+      kind: 'answered',
+      status: this.#status,
+      ...(this.#retryAfter === undefined ? undefined : { retryAfter: this.#retryAfter }),
+      body: this.#kept === undefined ? '' : decodeBody(this.#kept),
+      latencyMs: this.#latencyMs,
+    });
+  }
+
+  #reportFailure({ reason, detail }: RequestFailure): void {
+    this.#report({ kind: 'failed', reason, detail, latencyMs: this.#elapsed() });
+  }
+
+  #report(answer: HttpResult): void {
+    this.#isReported = true;
+    this.#kept = undefined;
+    if (this.#isInSend) process.nextTick(callDone, this.#done, answer);
+    else callDone(this.#done, answer);
+  }
+
+  #elapsed(): number {
+    return Math.round((performance.now() - this.startedAt) * 100) / 100;
+  }
+}
+
+const TOO_LONG: RequestFailure = {
+  reason: 'connection_closed',
+  detail: 'the answer is longer than anyone reads',
+};
+
+/** An exception of `done` is a bug: it must be seen, and must not stop the reading of this connection half-way. */
+function callDone(done: (answer: HttpResult) => void, answer: HttpResult): void {
+  try {
+    done(answer);
+  } catch (bug) {
+    process.nextTick(() => {
+      throw bug;
+    });
+  }
+}
+
+function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
+/** `stream` leaves out a character that was cut in two at the end of the kept bytes. */
+function decodeBody(kept: readonly Buffer[]): string {
+  return new TextDecoder().decode(Buffer.concat(kept), { stream: true });
+}
+
+/** A token of RFC 9110. */
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/** Values are sent in Latin-1. A line break would let a value add headers of its own. */
+const HEADER_VALUE = /^[\t\u0020-\u007e\u0080-\u00ff]*$/;
+
+/** Headers that frame the request or manage the connection. Only the client sets them. */
+const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'expect',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+const HOST = 'host';
+
+/** Header names that have been checked and are valid. */
+const validNames = new Set<string>();
+const MAX_REMEMBERED_NAMES = 1000;
+
+/** The parts of a URL that stand in the head of every request to it. */
+export interface RequestTarget {
+  /** With the query. */
+  readonly path: string;
+  /** As in the URL; a header of that name replaces it. */
+  readonly host: string;
+}
+
+/** The head of a request with a body of `length` bytes, one character per byte; or the reason why it cannot be sent. */
+export function serializeRequestHead(
+  { path, host }: RequestTarget,
+  headers: Readonly<Record<string, string>>,
+  length: number,
+): string | RequestFailure {
+  let hostValue = host;
+  let fields = '';
+  for (const name in headers) {
+    const value = headers[name]!;
+    const problem = validNames.has(name) ? undefined : nameProblem(name);
+    if (problem !== undefined) return problem;
+    if (!HEADER_VALUE.test(value)) {
+      return invalidRequest(`the value of the header ${name} has characters that cannot be sent`);
+    }
+    if (name.length === HOST.length && name.toLowerCase() === HOST) hostValue = value;
+    else fields += `${name}: ${value}\r\n`;
+  }
+  return (
+    `POST ${path} HTTP/1.1\r\nhost: ${hostValue}\r\nconnection: keep-alive\r\n` +
+    `${fields}content-length: ${length}\r\n\r\n`
+  );
+}
+
+function nameProblem(name: string): RequestFailure | undefined {
+  if (!HEADER_NAME.test(name)) return invalidRequest(`${JSON.stringify(name)} is not the name of a header`);
+  if (CONNECTION_HEADERS.has(name.toLowerCase())) {
+    return invalidRequest(`the header ${name} is set by the connection and by nobody else`);
+  }
+  if (validNames.size >= MAX_REMEMBERED_NAMES) validNames.clear();
+  validNames.add(name);
+  return undefined;
+}
+
+/** Something with a time limit. */
+export interface TimeoutEntry extends ListEntry<TimeoutEntry> {
+  /** Time on the clock of `performance.now`. The queue sets it. */
+  deadline: number;
+  /** The time is over. The entry is in no list any more. */
+  expire(): void;
+}
+
+/** The entries with one and the same time limit, in the order they were added, which is the order they expire in. */
+type TimeoutList = LinkedList<TimeoutEntry>;
+
+/** How late an entry may expire unless the queue says otherwise. A step costs a look at the first entry of each list. */
+const STEP: Duration = 25;
+
+/**
+ * Time limits of very many short operations. One timer serves all of them; adding and removing are a few assignments.
+ * A timer per request would cost more than all the rest of a request in JavaScript.
+ */
+export class TimeoutQueue {
+  readonly #step: Duration;
+  readonly #lists = new Map<Duration, TimeoutList>();
+  #timer: NodeJS.Timeout | undefined;
+  #isRunning = false;
+
+  constructor(step: Duration = STEP) {
+    this.#step = step;
+  }
+
+  /** Lets `entry` expire at `startedAt + limit`, both in milliseconds on the clock of `performance.now`. */
+  add(entry: TimeoutEntry, startedAt: number, limit: Duration): void {
+    let list = this.#lists.get(limit);
+    if (list === undefined) {
+      list = new LinkedList();
+      this.#lists.set(limit, list);
+    }
+    entry.deadline = startedAt + limit;
+    list.push(entry);
+    if (!this.#isRunning) this.#start();
+  }
+
+  /** The entry that expires first. */
+  get first(): TimeoutEntry | undefined {
+    let first: TimeoutEntry | undefined;
+    for (const { first: entry } of this.#lists.values()) {
+      if (entry !== undefined && (first === undefined || entry.deadline < first.deadline)) first = entry;
+    }
+    return first;
+  }
+
+  /** Does nothing when `entry` is in no list. */
+  remove(entry: TimeoutEntry): void {
+    entry.list?.remove(entry);
+  }
+
+  #start(): void {
+    this.#isRunning = true;
+    if (this.#timer === undefined) {
+      // After a pause of this process every limit may seem over while the answers lie unread in the sockets. An immediate
+      // runs after they have been read.
+      this.#timer = setTimeout(() => setImmediate(() => this.#sweep()), this.#step);
+      this.#timer.unref();
+    } else {
+      this.#timer.refresh();
+    }
+  }
+
+  #sweep(): void {
+    // Read once: entries that are added meanwhile have a deadline that is not before `now`, so the loops end.
+    const now = performance.now();
+    for (const [limit, list] of this.#lists) {
+      for (let { first } = list; first !== undefined && first.deadline < now; { first } = list) {
+        list.remove(first);
+        first.expire();
+      }
+      if (list.first === undefined) this.#lists.delete(limit);
+    }
+    this.#isRunning = false;
+    if (this.#lists.size > 0) this.#start();
   }
 }

@@ -39,9 +39,9 @@ describe('the checkpointer', () => {
   }
 
   it('starts when there is enough to copy, and copies it', async () => {
-    commit(250_000);
+    commit(100_000);
     expect(checkpoints.isRunning).toBe(false);
-    commit(300_000);
+    commit(450_000);
     expect(checkpoints.isRunning).toBe(true);
     expect(pagesLeft()).toBeGreaterThan(100);
     await expect.poll(pagesLeft, { timeout: 10_000 }).toBe(0);

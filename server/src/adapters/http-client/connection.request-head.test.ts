@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { serializeRequestHead } from './request.ts';
+import { serializeRequestHead } from './connection.ts';
 
 const PLACE = { path: '/hook?team=growth', host: 'hooks.example:8443' };
 

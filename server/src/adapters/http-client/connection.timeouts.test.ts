@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { type TimeoutEntry, TimeoutQueue } from './request.ts';
+import { type TimeoutEntry, TimeoutQueue } from './connection.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -325,6 +325,8 @@ export class IdentityGraph {
       this.counts.overLimit++;
       return undefined;
     }
+    // An alias without a userId may name a user, who goes on being told what it was told.
+    if (winner.userId === undefined && loser.userId !== undefined) [winner, loser] = [loser, winner];
     this.#hooks.merging?.(winner, loser);
     const merged = mergeProfiles(winner, loser);
     const gone = merged.id === winner.id ? loser : winner;

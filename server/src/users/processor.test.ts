@@ -223,6 +223,17 @@ describe('the processor', () => {
     expect(world.told().at(-1)).toEqual(['ann', { buyers: false }]);
   });
 
+  test('a window that passed since the minute began is noticed although no slice has looked ahead to it', async () => {
+    const world = await new World([BUYERS]).restart();
+    await world.clock.pass(1);
+    world.store('track', { userId: 'ann', event: 'Order' });
+    world.store('track', { userId: 'ann', event: 'Order' });
+    await world.catchUp();
+    await world.clock.pass(HOUR);
+    await world.catchUp();
+    expect((await world.profile('ann'))?.audiences).toEqual([]);
+  });
+
   test('windows that passed while nothing ran are noticed at the next start, once', async () => {
     const world = await new World([BUYERS]).restart();
     for (const userId of ['ann', 'bob']) {
@@ -331,6 +342,20 @@ describe('the processor', () => {
       ['new', { buyers: true }],
     ]);
     expect((await world.processor.computations())[0]).toMatchObject({ members: 1 });
+  });
+
+  test('a user who is named by an alias without a userId is told nothing again', async () => {
+    const world = await new World([BUYERS]).restart();
+    world.store('track', { userId: 'ann', event: 'Order' });
+    world.store('track', { userId: 'ann', event: 'Order' });
+    await world.catchUp();
+    await world.clock.pass(SECOND);
+    await world.catchUp();
+    world.store('alias', { anonymousId: 'a', previousId: 'ann' });
+    await world.catchUp();
+    await world.clock.pass(SECOND);
+    await world.catchUp();
+    expect(world.told()).toEqual([['ann', { buyers: true }]]);
   });
 
   test('an erased user is unknown, and its next event makes a new profile', async () => {

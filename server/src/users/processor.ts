@@ -254,10 +254,12 @@ export class Processor implements UsersProcessor {
     const timers = await store.due(minute * MINUTE, LOOK_AHEAD);
     const coming = timers.filter((timer) => timer.minute * MINUTE > slice.now);
     await slice.load(coming.map(({ profile }) => profile));
+    // The minute may be under way, and something may have changed since it began.
+    const before = (minute - 1) * MINUTE - 1;
     const changes: SoonChange[] = [];
     for (const { profile } of coming) {
       const state = slice.state(profile);
-      const at = state && computations.engine.nextChange(state, slice.now);
+      const at = state && computations.engine.nextChange(state, before);
       if (at !== undefined && at <= minute * MINUTE) changes.push({ at, profile });
     }
     this.#expect(changes);

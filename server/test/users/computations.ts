@@ -53,13 +53,14 @@ const reducer: fc.Arbitrary<Reducer> = fc.oneof(
 
 export const computableEvent = { type: fc.constantFrom(...TYPES), name: fc.constantFrom(...NAMES) };
 
-/** Random definitions; each may mention those before it. */
+/** Random definitions; each may mention those before it. In each place it is always an audience, or always a trait. */
 export const computations: fc.Arbitrary<readonly Computation[]> = fc
-  .array(fc.tuple(fc.boolean(), fc.boolean(), fc.nat()), { minLength: 1, maxLength: 7 })
-  .chain((kinds) => {
-    const names = kinds.map(([isAudience], i) => ({ isAudience, name: `c${i}` }));
+  .array(fc.boolean(), { minLength: 1, maxLength: 7 })
+  .chain((places) => {
+    const names = places.map((_, i) => ({ isAudience: i % 2 === 1, name: `c${i}` }));
     return fc.tuple(
-      ...kinds.map(([isAudience, includeAnonymous], i) => {
+      ...places.map((includeAnonymous, i) => {
+        const { isAudience } = names[i]!;
         const mentioned = names.slice(0, i);
         const base = { id: i + 1, version: 1, name: `c${i}`, key: `c${i}`, text: '' };
         const rest = { ...base, destinations: [], enabled: true };

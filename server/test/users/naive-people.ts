@@ -1,0 +1,124 @@
+import type { Json, JsonObject } from '../../src/model/json.ts';
+import type { Time } from '../../src/model/time.ts';
+import type { UserEvent } from '../../src/users/trait-engine.ts';
+
+/** A call as the naive model takes it. Ids are none that stand for no one. */
+export interface NaiveCall {
+  readonly type: UserEvent['type'];
+  readonly userId?: string;
+  readonly anonymousId?: string;
+  readonly previousId?: string;
+  readonly groupId?: string;
+  readonly name?: string;
+  readonly properties?: JsonObject;
+  readonly traits?: JsonObject;
+  readonly at: Time;
+  readonly messageId: string;
+}
+
+/** One person with everything that it did. */
+export interface NaivePerson {
+  userId: string | undefined;
+  /** Kind and value of each id. */
+  readonly ids: Set<string>;
+  readonly events: UserEvent[];
+  readonly traits: Map<string, { readonly value: Json; readonly at: Time; readonly messageId: string }>;
+  readonly groups: Set<string>;
+}
+
+/**
+ * The specification's "Identities" said a second time: people in a list, searched from its beginning, calls taken in the order of the log.
+ * The trait `email` is an external id.
+ */
+export class NaivePeople {
+  people: NaivePerson[] = [];
+
+  take(call: NaiveCall): void {
+    const person = this.#personOf(call);
+    if (person === undefined) return;
+    const { type, name, properties = {}, at, messageId } = call;
+    person.events.push({ type, name, properties, at, messageId });
+    if (call.groupId !== undefined) person.groups.add(call.groupId);
+    for (const [trait, value] of Object.entries(call.traits ?? {})) {
+      setTrait(person, trait, { value, at, messageId });
+    }
+  }
+
+  #personOf({ userId, anonymousId, previousId, traits }: NaiveCall): NaivePerson | undefined {
+    let person = userId === undefined ? undefined : this.#user(userId);
+    if (person !== undefined && anonymousId !== undefined) {
+      const other = this.#find(`anonymous ${anonymousId}`);
+      if (other === undefined) person.ids.add(`anonymous ${anonymousId}`);
+      else if (other.userId === undefined) person = this.#join(person, other);
+    }
+    if (person === undefined && anonymousId !== undefined) {
+      person = this.#find(`anonymous ${anonymousId}`) ?? this.#add(`anonymous ${anonymousId}`);
+    }
+    if (person === undefined) return undefined;
+    const email = traits?.['email'];
+    if (typeof email === 'string') person = this.#external(person, `email ${email}`);
+    return previousId === undefined ? person : this.#alias(person, previousId);
+  }
+
+  #external(person: NaivePerson, id: string): NaivePerson {
+    const owner = this.#find(id);
+    if (owner === undefined) person.ids.add(id);
+    else if (person.userId === undefined) return this.#join(owner, person);
+    else if (owner.userId === undefined) return this.#join(person, owner);
+    return person;
+  }
+
+  #alias(person: NaivePerson, previousId: string): NaivePerson {
+    const user = this.#find(`user ${previousId}`);
+    const anonymous = this.#find(`anonymous ${previousId}`);
+    if (user === undefined && anonymous?.userId !== undefined && anonymous !== person) return person;
+    let joined = user === undefined ? person : this.#join(person, user);
+    if (anonymous !== undefined && anonymous.userId === undefined && this.people.includes(anonymous))
+      joined = this.#join(joined, anonymous);
+    joined.ids.add(`user ${previousId}`);
+    if (anonymous === undefined) joined.ids.add(`anonymous ${previousId}`);
+    return joined;
+  }
+
+  #user(userId: string): NaivePerson {
+    const person = this.#find(`user ${userId}`) ?? this.#add(`user ${userId}`);
+    person.userId ??= userId;
+    return person;
+  }
+
+  #find(id: string): NaivePerson | undefined {
+    return this.people.find(({ ids }) => ids.has(id));
+  }
+
+  #add(id: string): NaivePerson {
+    const person: NaivePerson = {
+      userId: undefined,
+      ids: new Set([id]),
+      events: [],
+      traits: new Map(),
+      groups: new Set(),
+    };
+    this.people.push(person);
+    return person;
+  }
+
+  #join(winner: NaivePerson, loser: NaivePerson): NaivePerson {
+    if (winner === loser) return winner;
+    winner.userId ??= loser.userId;
+    for (const id of loser.ids) winner.ids.add(id);
+    for (const group of loser.groups) winner.groups.add(group);
+    for (const [name, trait] of loser.traits) setTrait(winner, name, trait);
+    winner.events.push(...loser.events);
+    this.people = this.people.filter((person) => person !== loser);
+    return winner;
+  }
+}
+
+type NaiveTrait = { readonly value: Json; readonly at: Time; readonly messageId: string };
+
+/** The last writer wins, by time and then by messageId. */
+function setTrait({ traits }: NaivePerson, name: string, trait: NaiveTrait): void {
+  const known = traits.get(name);
+  const order = known === undefined ? 1 : trait.at - known.at || (trait.messageId > known.messageId ? 1 : -1);
+  if (order > 0) traits.set(name, trait);
+}

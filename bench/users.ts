@@ -1,0 +1,234 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { identityHash, keyHash } from '../server/src/adapters/sqlite/log/key-hash.ts';
+import { openLogReader } from '../server/src/adapters/sqlite/log/log-reader.ts';
+import { openSqliteStore } from '../server/src/adapters/sqlite/store.ts';
+import { openProfileStore } from '../server/src/adapters/sqlite/users/profile-store.ts';
+import type { Computation } from '../server/src/model/definition.ts';
+import { DAY, SECOND } from '../server/src/model/time.ts';
+import type { LogReader, NewEvent } from '../server/src/ports/event-log.ts';
+import { DEFAULT_IDENTITY_SETTINGS } from '../server/src/users/contract.ts';
+import { IdentityReader } from '../server/src/users/identity-graph.ts';
+import { LiveComputations } from '../server/src/users/live-computations.ts';
+import { readEvents } from '../server/src/users/log-events.ts';
+import { createProcessor } from '../server/src/users/processor.ts';
+import { encodeProfile, newProfile } from '../server/src/users/profile-state.ts';
+
+/**
+ * The cost of profiles: `node bench/users.ts`, with USERS (100,000), EVENTS (100,000) and ROUNDS (2). Events of 600 bytes of Zipf
+ * users, one in five without a userId, one in thirty an identify, are applied from a real log to a real users.db in which every
+ * user has a profile already: with profiles alone, and with 20 audiences (five with windows) and 10 computed traits. Both stand
+ * beside reading and parsing the same log, which no service could do without.
+ *
+ * Everything runs in this one thread, so a second of processor time is a second of the users thread.
+ */
+const USERS = Number(process.env['USERS'] ?? 100_000);
+const EVENTS = Number(process.env['EVENTS'] ?? 100_000);
+const ROUNDS = Number(process.env['ROUNDS'] ?? 2);
+const NAMES = 30;
+const LOG = 'bench';
+
+const silent = { debug() {}, info() {}, warn() {}, error() {} };
+const hash = identityHash(keyHash(Buffer.from('secretly')));
+const clock = { now: () => Date.now(), monotonic: () => Math.floor(performance.now()) };
+
+const folder = mkdtempSync(join(process.env['DIR'] ?? tmpdir(), 'millrace-bench-users-'));
+try {
+  const store = await openSqliteStore({ folder });
+  await fillLog(store);
+  const reader = openLogReader(folder);
+  for (let round = 0; round < ROUNDS; round++) {
+    const read = await measure('reading and parsing the log', () => readAll(reader));
+    const alone = await withProfiles(reader, []);
+    const whole = await withProfiles(reader, definitions());
+    console.log(`  profiles / reading      ${(alone / read).toFixed(2)}`);
+    console.log(`  everything / reading    ${(whole / read).toFixed(2)}`);
+    console.log(`  everything / profiles   ${(whole / alone).toFixed(2)}\n`);
+  }
+  await reader.stop();
+  await store.stop();
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+async function fillLog(store: Awaited<ReturnType<typeof openSqliteStore>>): Promise<void> {
+  const random = seeded(1);
+  const start = Date.now() - DAY;
+  for (let first = 0; first < EVENTS; first += 500) {
+    const events = Array.from({ length: 500 }, (_, nth) => event(first + nth, start, random));
+    await store.log.append({
+      id: `bench-${first}`,
+      receivedAt: start + first,
+      events,
+      owed: [],
+      skipped: [],
+      received: [{ source: 1, calls: 500, discarded: {} }],
+    });
+  }
+}
+
+function event(n: number, start: number, random: () => number): NewEvent {
+  const user = zipf(USERS, random);
+  const kind = random();
+  const at = new Date(start + n - (random() < 0.05 ? random() * DAY : 0)).toISOString();
+  const anonymousId = `${((user * 7919) >>> 0).toString(16)}-${Math.floor(random() * 3)}-5f0c2a9e-41d2`;
+  const userId = `user-${user}`;
+  const isIdentify = kind > 0.97;
+  const body = isIdentify
+    ? { traits: { plan: random() < 0.3 ? 'pro' : 'free', logins: n } }
+    : {
+        event: `Event Number ${Math.floor(Math.exp(random() * Math.log(NAMES)))}`,
+        properties: {
+          ...{ total: Math.floor(random() * 20000) / 100, currency: 'EUR', coupon: text(random) },
+          ...{ sku: `sku-${text(random)}`, quantity: 1 + Math.floor(random() * 3) },
+        },
+      };
+  const messageId = `m-${n}-${text(random)}${text(random)}`;
+  const ids = kind < 0.2 ? { anonymousId } : { userId, anonymousId };
+  const json = JSON.stringify({
+    ...{ messageId, type: isIdentify ? 'identify' : 'track', channel: 'browser', ...ids, ...body },
+    context: {
+      ...{ ip: `10.${n % 255}.3.${n % 251}`, session: text(random) },
+      library: { name: 'analytics.js', version: '2.11.1' },
+      page: { path: `/p/${Math.floor(random() * 50000)}`, title: 'Shoes and more' },
+      userAgent: 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36',
+    },
+    ...{ integrations: {}, timestamp: at, originalTimestamp: at, receivedAt: at },
+  });
+  return { source: 1, messageId, json, ...(kind < 0.2 ? {} : { userId }) };
+}
+
+/** 20 audiences, five of them with a window, and 10 computed traits; an event of the frequent names touches three. */
+function definitions(): Computation[] {
+  return Array.from({ length: 30 }, (_, nth): Computation => {
+    const base = {
+      ...{
+        id: nth + 1,
+        version: 1,
+        name: `d${nth}`,
+        key: `d${nth}`,
+        text: '',
+        destinations: ['crm'],
+        enabled: true,
+      },
+    };
+    const counted = { op: 'event', type: 'track', name: `Event Number ${1 + (nth % 10)}` } as const;
+    if (nth >= 20) {
+      const reduce = [
+        { op: 'count' } as const,
+        { op: 'sum', property: 'total' } as const,
+        { op: 'last', property: 'sku' } as const,
+      ][nth % 3]!;
+      return { ...base, kind: 'trait', definition: { ...counted, reduce } };
+    }
+    const within = nth < 5 ? { within: 7 * DAY } : {};
+    const value = { ...counted, ...within, reduce: { op: 'count' } as const };
+    return { ...base, kind: 'audience', includeAnonymous: false, definition: { op: '>=', value, to: 3 } };
+  });
+}
+
+async function readAll(reader: LogReader): Promise<void> {
+  const ids = new IdentityReader(hash, DEFAULT_IDENTITY_SETTINGS);
+  for (let from = 0; ; ) {
+    const page = await reader.page(from, 2000);
+    if (page.next === from) return;
+    readEvents(page, ids, undefined);
+    from = page.next;
+  }
+}
+
+async function withProfiles(reader: LogReader, computations: readonly Computation[]): Promise<number> {
+  const place = mkdtempSync(join(folder, 'profiles-'));
+  const store = openProfileStore({ folder: place, log: LOG });
+  await fillProfiles(store);
+  const processor = createProcessor({
+    ...{ reader, store, clock, logger: silent, hash },
+    computations: new LiveComputations(),
+  });
+  await processor.configure({ computations, identities: DEFAULT_IDENTITY_SETTINGS });
+  const slices: number[] = [];
+  const what = computations.length === 0 ? 'profiles alone' : 'with 30 definitions';
+  const figure = await measure(what, async () => {
+    for (let hasMore = true; hasMore; ) {
+      const at = performance.now();
+      const outcome = await processor.slice();
+      slices.push(performance.now() - at);
+      // As the publisher does.
+      await processor.sent(outcome.lastOutbox);
+      hasMore = outcome.hasMore;
+    }
+  });
+  const { profiles, bytes } = await store.size();
+  const worst = Math.max(...slices);
+  console.log(
+    `    ${slices.length} slices, the longest ${worst.toFixed(0)} ms; ${profiles} profiles, ` +
+      `${Math.round(bytes / 1e6)} MB of file, ${Math.round(process.memoryUsage.rss() / 1e6)} MB of memory`,
+  );
+  await store.stop();
+  rmSync(place, { recursive: true });
+  return figure;
+}
+
+async function fillProfiles(store: ReturnType<typeof openProfileStore>): Promise<void> {
+  const at = Date.now() - 30 * DAY;
+  for (let first = 0; first < USERS; first += 20_000) {
+    const count = Math.min(20_000, USERS - first);
+    const users = Array.from({ length: count }, (_, nth) => first + nth);
+    await store.commit({
+      cursor: { position: 0, clock: at, nextProfile: first + count + 1, nextOutbox: 1 },
+      put: users.map((user) => ({ id: user + 1, state: stateOf(user, at) })),
+      bind: users.map((user) => ({ key: hash('user', `user-${user}`), profile: user + 1 })),
+      ...{ removed: [], unbind: [], timers: [], firedTimers: [], outbox: [], merges: [] },
+    });
+  }
+}
+
+function stateOf(user: number, at: number): Uint8Array {
+  const state = newProfile(user + 1);
+  state.userId = `user-${user}`;
+  state.identities.push({ kind: 'user', value: state.userId, at });
+  const traits = { email: `u${user}@example.com`, plan: 'free', name: `Name Surname ${user}`, logins: 7 };
+  const messageId = `m-${user}-5f0c2a9e-41d2`;
+  for (const [name, value] of Object.entries(traits)) state.traits.set(name, { value, at, messageId });
+  state.sources.add(1);
+  state.firstSeenAt = at;
+  state.lastSeenAt = at + SECOND;
+  return encodeProfile(state);
+}
+
+/** Runs something over all events. Returns events per second of processor time. */
+async function measure(what: string, run: () => Promise<void>): Promise<number> {
+  const before = process.cpuUsage();
+  const at = performance.now();
+  await run();
+  const { user, system } = process.cpuUsage(before);
+  const wall = EVENTS / ((performance.now() - at) / 1000);
+  const perCpuSecond = EVENTS / ((user + system) / 1e6);
+  console.log(`${what.padEnd(30)} ${round(wall)} events/s, ${round(perCpuSecond)} per CPU second`);
+  return perCpuSecond;
+}
+
+function round(rate: number): string {
+  return (Math.round(rate / 100) * 100).toLocaleString('en').padStart(9);
+}
+
+/** The rank of a user by the continuous approximation of Zipf's law, scattered over all users. */
+function zipf(users: number, random: () => number): number {
+  return (Math.imul(Math.floor(Math.exp(random() * Math.log(users))), 2_654_435_761) >>> 0) % users;
+}
+
+function text(random: () => number): string {
+  return Math.floor(random() * 2 ** 48).toString(36);
+}
+
+/** Mulberry32. */
+function seeded(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), state | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

@@ -347,11 +347,13 @@ function createIngest(inputs: IngestInputs): IngestService {
   const { store, clock, settings, config, options, dispatcher, reports } = inputs;
   const { tail, registry, traceparents, sourceName } = inputs;
   const rateLimits = new SourceRateLimiter(clock);
-  let router = routerFor({ destinations: [] });
-  let writeKeys = indexWriteKeys([], config.unknownWriteKeys);
+  const current = {
+    planner: routerFor({ destinations: [] }),
+    writeKeys: indexWriteKeys([], config.unknownWriteKeys),
+  };
   settings.follow(({ sources, destinations }) => {
-    router = routerFor({ destinations });
-    writeKeys = indexWriteKeys(sources, config.unknownWriteKeys);
+    current.planner = routerFor({ destinations });
+    current.writeKeys = indexWriteKeys(sources, config.unknownWriteKeys);
     rateLimits.configure(sources);
   });
   return new IngestService({
@@ -359,9 +361,7 @@ function createIngest(inputs: IngestInputs): IngestService {
     logsCalls: config.log === 'debug',
     traceContexts: traceparents,
     liveDelivery: dispatcher,
-    plan: (event, source) => router.plan(event, source),
-    commonPlan: (source) => router.commonPlan(source),
-    hasDestinations: (source) => router.hasDestinations(source),
+    current,
     newBatchId: randomUUID,
     newMessageId: uuidv7,
     clock,
@@ -371,7 +371,6 @@ function createIngest(inputs: IngestInputs): IngestService {
     discardCounters: reports.discardCounters,
     discardSampler: reports.discardSamples,
     checkRateLimit: rateLimits.admit,
-    writeKeys: () => writeKeys,
   });
 }
 

@@ -62,7 +62,11 @@ describe('a commit queue', () => {
     commits = new CommitQueue({
       log,
       liveDelivery: deliverer,
-      plan: () => ({ owed: [crm], skipped: [{ destination: off, reason: 'destination_disabled' }] }),
+      current: {
+        planner: {
+          plan: () => ({ owed: [crm], skipped: [{ destination: off, reason: 'destination_disabled' }] }),
+        },
+      },
       clock: handClock(NOW + 5000),
       newBatchId: () => `batch-${batches++}`,
     });

@@ -28,7 +28,13 @@ const MAX_CONCURRENT_COMMITS = 2;
 /** Bytes of JSON that may wait for a commit. Beyond it requests are turned away: memory must not grow with a slow disk. */
 const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 
-export interface CommitQueueDependencies extends Planner {
+/** The planner for the settings as they are now. The owner exchanges it when the settings change. */
+export interface CurrentPlanner {
+  readonly planner: Planner;
+}
+
+export interface CommitQueueDependencies {
+  readonly current: CurrentPlanner;
   readonly log: Pick<EventLog, 'append'>;
   readonly clock: Pick<Clock, 'monotonic' | 'steps'>;
   readonly liveDelivery: LiveDelivery;
@@ -153,7 +159,7 @@ export class CommitQueue {
   /** Plans every event, and asks each destination for room in memory. */
   #assemble(requests: readonly QueuedRequest[]): CommitGroup {
     const events = requests.length === 1 ? requests[0]!.events : requests.flatMap((one) => one.events);
-    const { owed, skipped } = planBatch(events, this.#dependencies);
+    const { owed, skipped } = planBatch(events, this.#dependencies.current.planner);
     const received = new CallCountSums();
     for (const { counts } of requests) received.add(counts);
     const batch: Batch = {
@@ -247,11 +253,11 @@ function bytesOf({ events }: QueuedRequest): number {
 }
 
 export interface Planner {
-  readonly plan: (event: Event, source: Source) => Plan;
+  plan(event: Event, source: Source): Plan;
   /** The plan of every event of this source without integrations; undefined when plans depend on the event. */
-  readonly commonPlan?: (source: Source) => Plan | undefined;
+  commonPlan?(source: Source): Plan | undefined;
   /** Whether any destination takes events of this source. When none does, its events are not planned. */
-  readonly hasDestinations?: (source: Source) => boolean;
+  hasDestinations?(source: Source): boolean;
 }
 
 /** The plans of a batch, by destination. */
@@ -275,9 +281,9 @@ function planBatch(events: readonly AcceptedEvent[], planner: Planner): BatchPla
 }
 
 /** Plans most events without parsing them. */
-function planOf(event: AcceptedEvent, { plan, commonPlan }: Planner): Plan {
-  const common = event.line.hasNoIntegrations ? commonPlan?.(event.origin) : undefined;
-  return common ?? plan(event.event, event.origin);
+function planOf(event: AcceptedEvent, planner: Planner): Plan {
+  const common = event.line.hasNoIntegrations ? planner.commonPlan?.(event.origin) : undefined;
+  return common ?? planner.plan(event.event, event.origin);
 }
 
 function owedIndexes(lists: Map<number, number[]>, destination: number): number[] {

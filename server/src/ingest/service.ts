@@ -16,6 +16,7 @@ import {
   CommitQueue,
   type CommitQueueDependencies,
   type CommitResult,
+  type CurrentPlanner,
 } from './commit-queue.ts';
 import { loadEncoder } from './fast-path/parser.ts';
 import { type ParsedRequest, parseRequest } from './parse.ts';
@@ -24,7 +25,13 @@ import { type ParsedRequest, parseRequest } from './parse.ts';
 const OVERLOAD_RETRY_AFTER = 1;
 const STORAGE_RETRY_AFTER = 5;
 
+/** What the settings say about calls now. The owner exchanges both parts when the settings change. */
+interface IngestSettings extends CurrentPlanner {
+  readonly writeKeys: WriteKeyLookup;
+}
+
 interface IngestServiceDependencies extends CommitQueueDependencies {
+  readonly current: IngestSettings;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly currentObserver: CurrentObserver;
@@ -35,8 +42,6 @@ interface IngestServiceDependencies extends CommitQueueDependencies {
   readonly newMessageId: () => string;
   /** Called before anything of a request is stored or counted. Absent: no limit. */
   readonly checkRateLimit?: RateLimitCheck;
-  /** Gives the write keys that are valid now. */
-  readonly writeKeys: () => WriteKeyLookup;
   /** Log a line for each request. */
   readonly logsCalls?: boolean;
   /** Gives the name of a source by its id. */
@@ -67,8 +72,8 @@ export class IngestService {
   }
 
   readonly handle: IngestHandler = (request, answer) => {
-    const { writeKeys, newMessageId, checkRateLimit, discardCounters, logsCalls } = this.#dependencies;
-    const parsed = parseRequest(request, writeKeys(), newMessageId);
+    const { current, newMessageId, checkRateLimit, discardCounters, logsCalls } = this.#dependencies;
+    const parsed = parseRequest(request, current.writeKeys, newMessageId);
     const isUnread = parsed.kind === 'refused' && parsed.isUnread === true;
     const wait = isUnread ? 0 : (checkRateLimit?.(parsed.counts) ?? 0);
     if (wait > 0) {
@@ -314,7 +319,7 @@ interface RefusalCountersDependencies {
   /** Counts refusals without a known source. */
   readonly discardCounters: DiscardCounters;
   readonly discardSampler: DiscardSampler;
-  readonly writeKeys: () => WriteKeyLookup;
+  readonly current: Pick<IngestSettings, 'writeKeys'>;
   /** Counts refusals in the ledger of their source. */
   readonly count: (counts: readonly CallCounts[]) => void;
 }
@@ -331,8 +336,8 @@ class RefusalCounters implements DiscardCounters {
   }
 
   refused(code: string, request?: RefusedRequest): void {
-    const { clock, currentObserver, discardCounters, discardSampler, writeKeys, count } = this.#dependencies;
-    const source = request?.writeKey === undefined ? undefined : writeKeys().find(request.writeKey);
+    const { clock, currentObserver, discardCounters, discardSampler, current, count } = this.#dependencies;
+    const source = request?.writeKey === undefined ? undefined : current.writeKeys.find(request.writeKey);
     if (source === undefined) {
       discardCounters.refused(code);
       return;

@@ -209,7 +209,7 @@ export class World {
     return new CommitQueue({
       log: this.#options.between?.(this.#store).log ?? this.#store.log,
       liveDelivery: this.#dispatcher,
-      plan: () => ({ owed: this.#planned, skipped: [] }),
+      current: { planner: { plan: () => ({ owed: this.#planned, skipped: [] }) } },
       clock: this.clock,
       newBatchId: () => `batch ${this.#batches++}`,
     });

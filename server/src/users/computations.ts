@@ -22,7 +22,7 @@ import {
 } from './computation-jobs.ts';
 import type { IdentityReader } from './identity-graph.ts';
 import type { LogEvent } from './log-events.ts';
-import { MEMBERS_DOCUMENT, MembershipSync } from './membership-sync.ts';
+import { HELD_DOCUMENT, MEMBERS_DOCUMENT, MembershipSync } from './membership-sync.ts';
 import { previewComputation } from './preview.ts';
 import type { ProfileComputations, RestoreTerms } from './profile-computations.ts';
 import type { Slice } from './slice.ts';
@@ -89,6 +89,7 @@ export class Computations implements ProfileComputations {
     const record = (await store.document(RECORD)) as unknown as Omit<ComputationRecord, 'jobs'> | undefined;
     const jobs = (await store.document(JOBS)) as unknown as readonly ComputationJob[] | undefined;
     const members = (await store.document(MEMBERS_DOCUMENT)) as Record<string, number> | undefined;
+    const held = (await store.document(HELD_DOCUMENT)) as readonly ProfileId[] | undefined;
     const lineage = await store.document(LINEAGE);
     const { nextOutbox, nextProfile } = await store.cursor();
     this.#isLineageStored = typeof lineage === 'string';
@@ -98,6 +99,7 @@ export class Computations implements ProfileComputations {
       lineage: typeof lineage === 'string' ? lineage : String(nextOutbox),
       isSynced: (id, profile) => isSynced(this.#record, id, profile),
       ...(members === undefined ? {} : { members }),
+      ...(held === undefined ? {} : { held }),
       previous: this.#sync,
     });
     const oldestAt = await this.#arrivalOfOldest(bounds.first);

@@ -9,8 +9,12 @@ import { ANONYMOUS, type ComputedValue, type ProfileState } from './profile-stat
 /** A change waits so long for others of the same user and computation: at most one event a second. */
 const HOLD: Duration = SECOND;
 
-/** The name of the document that keeps the numbers of members. */
+/** Names of the documents that keep the numbers of members, and the profiles with changes that wait. */
 export const MEMBERS_DOCUMENT = 'members';
+export const HELD_DOCUMENT = 'held';
+
+/** Profiles whose changes wait no longer after a crash than otherwise. Others wait for their timer, a minute or two. */
+const STORED_HOLDS = 1000;
 
 /** An event for the outbox; the caller gives it its sequence number. */
 export interface Notification {
@@ -29,6 +33,8 @@ export interface MembershipSyncOptions {
   readonly isSynced: (computation: number, profile: ProfileId) => boolean;
   /** Members by computation, as the last commit left them. */
   readonly members?: Readonly<Record<string, number>>;
+  /** Profiles with changes that waited at the last commit. */
+  readonly held?: readonly ProfileId[];
   /** The changes that wait there go on waiting here. */
   readonly previous?: MembershipSync;
 }
@@ -45,22 +51,29 @@ export class MembershipSync {
   readonly #options: MembershipSyncOptions;
   #computations: ReadonlyMap<number, Computation> = new Map();
   readonly #members = new Map<number, number>();
-  /** When a change that waits is told, by profile and computation. Lost in a crash, after which it waits once more. */
+  /** When a change that waits is told, by profile and computation. After a crash it waits once more. */
   readonly #holds: Map<ProfileId, Map<number, Time>> = new Map();
   /** The holds in the order in which they end. */
   #queue: { readonly profile: ProfileId; readonly due: Time }[] = [];
   #queueHead = 0;
   /** What a walk does with the profiles of this slice. */
   readonly #visits = new Map<ProfileId, readonly SyncTarget[]>();
-  #storedMembers: string;
+  /** The documents as they are stored, or will be with the slice at work. */
+  readonly #stored: Record<string, string>;
 
   constructor(options: MembershipSyncOptions) {
     this.#options = options;
     for (const [id, n] of Object.entries(options.members ?? {})) this.#members.set(Number(id), n);
-    this.#storedMembers = JSON.stringify(this.members());
-    if (options.previous === undefined) return;
-    this.#holds = options.previous.#holds;
-    this.#queue = options.previous.#queue.slice(options.previous.#queueHead);
+    const { previous, held = [] } = options;
+    this.#stored = {
+      [MEMBERS_DOCUMENT]: JSON.stringify(this.members()),
+      [HELD_DOCUMENT]: JSON.stringify(held),
+    };
+    if (previous !== undefined) {
+      this.#holds = previous.#holds;
+      this.#queue = previous.#queue.slice(previous.#queueHead);
+    }
+    for (const profile of held) this.#lookAt(profile);
   }
 
   get lineage(): string {
@@ -79,11 +92,17 @@ export class MembershipSync {
 
   /** Documents that the slice at work has to store, when all its profiles were passed to `notify`. */
   documents(): Record<string, Json> {
-    const members = this.members();
-    const text = JSON.stringify(members);
-    if (text === this.#storedMembers) return {};
-    this.#storedMembers = text;
-    return { [MEMBERS_DOCUMENT]: members };
+    const held = [...this.#holds.keys()].slice(0, STORED_HOLDS);
+    const documents: Record<string, Json> = {};
+    for (const [name, document] of [
+      [MEMBERS_DOCUMENT, this.members()],
+      [HELD_DOCUMENT, held],
+    ] as const) {
+      const text = JSON.stringify(document);
+      if (text !== this.#stored[name]) documents[name] = document;
+      this.#stored[name] = text;
+    }
+    return documents;
   }
 
   /** Forgets the number of members of a computation, because its first sync begins and counts anew. */
@@ -167,7 +186,7 @@ export class MembershipSync {
   /** When the last change of a profile that waits is told; undefined when none does. */
   heldUntil(profile: ProfileId): Time | undefined {
     const holds = this.#holds.get(profile);
-    return holds === undefined ? undefined : Math.max(...holds.values());
+    return holds === undefined || holds.size === 0 ? undefined : Math.max(...holds.values());
   }
 
   /** A profile is gone: its changes do not wait any more. */
@@ -184,6 +203,13 @@ export class MembershipSync {
     if (this.#differs(id, computed)) return [this.#tell(state, id, { addressee, value, now })];
     if (kind === 'edited' || !isMember(this.#computations.get(id)!, value)) return [];
     return [this.#tell(state, id, { addressee, value, now, ...(only === undefined ? {} : { only }) })];
+  }
+
+  /** Makes `due` name a profile at once. */
+  #lookAt(profile: ProfileId): void {
+    if (this.#holds.has(profile)) return;
+    this.#holds.set(profile, new Map());
+    this.#queue.unshift({ profile, due: Number.NEGATIVE_INFINITY });
   }
 
   /** True when the change has to wait. It begins to wait when it is new. */

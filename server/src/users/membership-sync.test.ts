@@ -73,6 +73,16 @@ function valuesOf(events: readonly Event[]): unknown[] {
 }
 
 describe('a change', () => {
+  it('also goes to an anonymous member when the audience has no anonymous members any more', () => {
+    const sync = syncOf([{ ...VIPS, includeAnonymous: true }]);
+    const state = user(5, undefined, 'a1');
+    slice(sync, state, NOW, { 12: true });
+    expect(valuesOf(slice(sync, state, NOW + 1000))).toEqual([['a1', true]]);
+    sync.configure([VIPS]);
+    slice(sync, state, NOW + 2000, { 12: false });
+    expect(valuesOf(slice(sync, state, NOW + 3000))).toEqual([['a1', false]]);
+  });
+
   it('is an identify with the key, the class, the id and the time of the change', () => {
     const sync = syncOf([VIPS]);
     const state = user(5, 'u1');

@@ -248,7 +248,9 @@ export class MembershipSync {
     if (computation === undefined || !computation.enabled || computation.destinations.length === 0)
       return undefined;
     if (!this.#options.isSynced(id, state.id)) return undefined;
-    return addresseeOf(state, computation);
+    // An audience that no longer has anonymous members says so to those it had.
+    const isTold = computation.kind === 'audience' && state.computed.get(id)?.told === true;
+    return addresseeOf(state, isTold ? { ...computation, includeAnonymous: true } : computation);
   }
 
   #tell(

@@ -232,15 +232,15 @@ class World {
       // What has changed since the last look but one may still wait.
       const times = [this.#clock.now() - 2 * SECOND, this.#clock.now()];
       const [before, after] = times.map((time) => this.#valuesOf(person, time));
-      for (const { id } of this.#computations) {
+      for (const { id, kind } of this.#computations) {
         const told = addresseesOf(person).map((who) => `${who} ${id}`);
         for (const key of told) members.add(key);
-        const heard = told
-          .map((key) => last.get(key))
-          .filter((value) => value !== undefined && value !== false);
+        const values = told.flatMap((key) => (last.has(key) ? [{ value: last.get(key)! }] : []));
+        const isAudience = kind === 'audience';
+        const heard = isAudience ? values.filter(({ value }) => value === true) : values;
         expect(heard.length).toBeLessThanOrEqual(1);
-        const isAddressed = person.userId !== undefined || after!.get(id) === true;
-        const known = heard[0] ?? (typeof after!.get(id) === 'boolean' ? false : null);
+        const known = heard[0]?.value ?? (isAudience ? false : null);
+        const isAddressed = person.userId !== undefined || (isAudience && after!.get(id) === true);
         if (isAddressed && !isDeepStrictEqual(known, before!.get(id))) {
           expect([told, known]).toEqual([told, after!.get(id)]);
         }

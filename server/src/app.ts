@@ -6,6 +6,7 @@ import { readAuthorities } from './adapters/http-client/connector.ts';
 import { egressRules } from './adapters/http-client/egress.ts';
 import { endpointProblems, judgeEndpoints, literalRefusal } from './adapters/http-client/egress-report.ts';
 import { openSqliteStore, type SqliteStore } from './adapters/sqlite/store.ts';
+import { hasProfiles } from './adapters/sqlite/users/profile-store.ts';
 import { createSystemClock, type SystemClock } from './adapters/system/clock.ts';
 import { wallClockStore } from './adapters/system/wall-clock-store.ts';
 import { applyConfigFile, SettingsError } from './config/apply.ts';
@@ -41,6 +42,8 @@ import { deliveryLogger } from './telemetry/logging.ts';
 import { MetricsPage } from './telemetry/metrics.ts';
 import { PROMETHEUS_CONTENT_TYPE } from './telemetry/prometheus.ts';
 import { instrumentLog, MetricsRegistry, RecentTraceparents } from './telemetry/registry.ts';
+import type { UsersClient } from './users/client.ts';
+import { announcedLog, createPublisher, createUsers } from './users-wiring.ts';
 
 export {
   checkReachability,
@@ -174,6 +177,7 @@ interface Pipeline extends Storage {
   readonly maintenance: MaintenanceWorker;
   readonly replayer: Replayer;
   readonly ingest: IngestService;
+  readonly users: UsersClient;
 }
 
 /** Starts everything between the store and the ports, deliveries first. */
@@ -199,8 +203,24 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
   const replayer = createReplayer(storage, dispatcher);
   replayer.start();
   started.add(replayer);
-  const ingest = started.add(createIngest({ ...storage, ...observation, dispatcher, reports }));
-  return { ...storage, ...observation, httpClient, dispatcher, reports, maintenance, replayer, ingest };
+  const users = started.add(createUsers(storage, () => hasProfiles(config.data)));
+  users.start();
+  const { watching } = observation.tail;
+  const publisher = createPublisher({ ...storage, dispatcher, users, watching, routerFor });
+  publisher.start();
+  started.add(publisher);
+  const ingest = started.add(createIngest({ ...storage, ...observation, dispatcher, reports, users }));
+  return {
+    ...storage,
+    ...observation,
+    httpClient,
+    dispatcher,
+    reports,
+    maintenance,
+    replayer,
+    ingest,
+    users,
+  };
 }
 
 interface Observation {
@@ -341,10 +361,11 @@ function createReplayer(
 interface IngestInputs extends StorageDependencies, Observation {
   readonly dispatcher: Dispatcher;
   readonly reports: ReportService;
+  readonly users: UsersClient;
 }
 
 function createIngest(inputs: IngestInputs): IngestService {
-  const { store, clock, settings, config, options, dispatcher, reports } = inputs;
+  const { store, clock, settings, config, options, dispatcher, reports, users } = inputs;
   const { tail, registry, traceparents, sourceName } = inputs;
   const rateLimits = new SourceRateLimiter(clock);
   const current = {
@@ -357,7 +378,7 @@ function createIngest(inputs: IngestInputs): IngestService {
     rateLimits.configure(sources);
   });
   return new IngestService({
-    log: instrumentLog(store.log, registry),
+    log: announcedLog(instrumentLog(store.log, registry), users),
     logsCalls: config.log === 'debug',
     traceContexts: traceparents,
     liveDelivery: dispatcher,
@@ -383,7 +404,7 @@ type InterfaceUrls = Omit<App, 'stop'>;
 
 /** Starts the servers: receiving API, control API and metrics page, on one port or two. */
 async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): Promise<InterfaceUrls> {
-  const { store, clock, settings, tail, registry, maintenance, ingest, config, options } = inputs;
+  const { store, clock, settings, tail, registry, maintenance, ingest, users, config, options } = inputs;
   const { logger } = options;
   const readiness = () => [...new Set([store, maintenance, ingest].flatMap((part) => part.problems()))];
   const metricsPage = createMetricsPage(inputs, readiness);
@@ -398,7 +419,7 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
     clock,
     logger,
     readiness,
-    degraded: maintenance.degraded,
+    degraded: () => [...maintenance.degraded(), ...users.degraded()],
     control: await createControlApi({
       ...access,
       version: manifest.version,

@@ -1,6 +1,6 @@
 import type { Position } from '../model/event.ts';
 import type { Json } from '../model/json.ts';
-import type { Monotonic, Time } from '../model/time.ts';
+import type { Time } from '../model/time.ts';
 
 /** Number of a profile; never reused. */
 export type ProfileId = number;
@@ -117,10 +117,4 @@ export interface MergeRecord {
   readonly messageId: string;
   readonly at: Time;
   readonly position: Position;
-}
-
-/** The time of a commit for the store of users, from both clocks. */
-export interface UsersClock {
-  readonly now: Time;
-  readonly monotonic: Monotonic;
 }

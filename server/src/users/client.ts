@@ -54,16 +54,16 @@ export class UsersClient implements Users {
   #cancelWake: (() => void) | undefined;
   #wokenAt: Monotonic = Number.NEGATIVE_INFINITY;
   #isStopped = false;
-  #outboxListener: () => void = () => {};
+  #outboxListener: (last: number) => void = () => {};
 
   constructor(dependencies: UsersClientDependencies, settings: UsersSettings) {
     this.#dependencies = dependencies;
     this.#settings = settings;
   }
 
-  /** Starts the thread if profiles are needed now. */
+  /** Starts the thread if profiles are needed now. Idempotent. */
   start(): void {
-    if (this.#isNeeded()) this.#startThread();
+    if (this.#thread === undefined && this.#isNeeded()) this.#startThread();
   }
 
   /** Takes the settings as they are now; the thread starts with the first computation. */
@@ -98,8 +98,8 @@ export class UsersClient implements Users {
     this.#thread?.wake();
   }
 
-  /** `listener` is called when there may be new entries for the log. */
-  followOutbox(listener: () => void): void {
+  /** `listener` is called with the number of the newest entry for the log, after every change of it. */
+  followOutbox(listener: (last: number) => void): void {
     this.#outboxListener = listener;
   }
 
@@ -243,7 +243,7 @@ export class UsersClient implements Users {
       progress: (progress) => {
         const hasNew = progress.lastOutbox !== this.#progress?.lastOutbox;
         this.#progress = progress;
-        if (hasNew) this.#outboxListener();
+        if (hasNew) this.#outboxListener(progress.lastOutbox);
       },
     });
   }

@@ -34,6 +34,11 @@ export function openProfileStore(options: ProfileStoreOptions): ProfileStore {
   return new SqliteProfileStore(options);
 }
 
+/** Whether profiles were kept in a data folder before. */
+export function hasProfiles(folder: string): boolean {
+  return existsSync(join(folder, USERS_FILE));
+}
+
 /** Puts an empty file in the place of one that cannot be opened. `counters` go on, so that no number is given twice. */
 export function clearProfiles(
   { folder, log, cache = CACHE_BYTES }: ProfileStoreOptions,
@@ -73,7 +78,7 @@ class SqliteProfileStore implements ProfileStore {
   constructor({ folder, log, cache = CACHE_BYTES }: ProfileStoreOptions) {
     this.#options = { folder, log, cache };
     try {
-      if (!existsSync(join(folder, USERS_FILE))) clearProfiles(this.#options);
+      if (!hasProfiles(folder)) clearProfiles(this.#options);
       this.#open();
     } catch (error) {
       throw this.#failure(error);
@@ -181,7 +186,7 @@ class SqliteProfileStore implements ProfileStore {
 
   #openFile(): Handle {
     const { folder, log, cache } = this.#options;
-    if (!existsSync(join(folder, USERS_FILE))) {
+    if (!hasProfiles(folder)) {
       throw new StorageError(
         `users.db is missing in ${folder}: put it back, or restart Millrace to make it anew`,
       );

@@ -1,4 +1,3 @@
-import type { StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import type { IdentityKey, ProfileId } from '../../../ports/profile-store.ts';
 import { checksumOf } from '../damage.ts';
@@ -32,13 +31,4 @@ function ownerSum(key: IdentityKey, profile: ProfileId): number {
 /** The checksum of a row that is a text under some numbers. */
 export function textSum(text: string, ...numbers: readonly number[]): number {
   return crc32(text, checksumOf(...numbers));
-}
-
-/** Runs a statement for every parameter of a list. */
-export function runAll<One>(
-  statement: StatementSync,
-  list: readonly One[],
-  parameters: (one: One) => (number | string | Uint8Array)[],
-): void {
-  for (const one of list) statement.run(...parameters(one));
 }

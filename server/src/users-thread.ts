@@ -1,0 +1,75 @@
+import { readlinkSync } from 'node:fs';
+import { constants, setPriority } from 'node:os';
+import { basename } from 'node:path';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { identityHash, keyHash } from './adapters/sqlite/log/key-hash.ts';
+import { openLogReader } from './adapters/sqlite/log/log-reader.ts';
+import { clearProfiles, openProfileStore } from './adapters/sqlite/users/profile-store.ts';
+import { createSystemClock } from './adapters/system/clock.ts';
+import type { LogFields, Logger, LogLevel } from './ports/logger.ts';
+import { LiveComputations } from './users/live-computations.ts';
+import { createProcessor } from './users/processor.ts';
+import { reasonOf, UsersService } from './users/service.ts';
+import type { FromUsersThread, ToUsersThread, UsersThreadOptions } from './users/thread-protocol.ts';
+
+/**
+ * The users thread: the second place that puts parts together, because adapters cannot cross threads. The file runs on import, so
+ * nothing may import it; `users/client.ts` starts it.
+ */
+function run(port: MessagePort, options: UsersThreadOptions): void {
+  lowerPriority();
+  const { folder, store: identity, settings, isPaused, cache } = options;
+  const post = (message: FromUsersThread) => port.postMessage(message);
+  const logger = loggerTo(post);
+  const clock = createSystemClock(options.clock);
+  const reader = openLogReader(folder);
+  const hash = identityHash(keyHash(identity.keySecret));
+  const file = { folder, log: identity.id, ...(cache === undefined ? {} : { cache }) };
+  const service = new UsersService({
+    open: () => {
+      const store = openProfileStore(file);
+      const computations = new LiveComputations();
+      return { store, processor: createProcessor({ store, reader, hash, clock, logger, computations }) };
+    },
+    replace: () => clearProfiles(file),
+    settings,
+    reader,
+    clock,
+    logger,
+    report: (progress) => post({ kind: 'progress', progress }),
+    ...(isPaused === undefined ? {} : { isPaused }),
+  });
+  port.on('message', (message: ToUsersThread) => {
+    if (message.kind === 'wake') {
+      service.wake();
+      return;
+    }
+    const { id } = message;
+    service.call(message).then(
+      (answer) => post({ kind: 'done', id, answer }),
+      (error: unknown) => post({ kind: 'failed', id, reason: reasonOf(error) }),
+    );
+  });
+  void service.run().then(() => port.close());
+}
+
+/** Linux has a priority for each thread. Elsewhere the call would lower that of the whole process. */
+function lowerPriority(): void {
+  if (process.platform !== 'linux') return;
+  try {
+    setPriority(Number(basename(readlinkSync('/proc/thread-self'))), constants.priority.PRIORITY_LOW);
+  } catch {
+    // A sandbox may hide /proc. The thread then has the priority of all others.
+  }
+}
+
+function loggerTo(post: (message: FromUsersThread) => void): Logger {
+  const at = (level: LogLevel) => (facts: LogFields, event: string) => {
+    const error = facts['error'];
+    const shown = error instanceof Error ? { ...facts, error: error.stack ?? error.message } : facts;
+    post({ kind: 'log', level, event, facts: shown });
+  };
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+if (parentPort !== null) run(parentPort, workerData as UsersThreadOptions);

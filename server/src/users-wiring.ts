@@ -1,0 +1,95 @@
+import { randomUUID } from 'node:crypto';
+import type { Config } from './config/load.ts';
+import type { Dispatcher } from './delivery/dispatcher.ts';
+import { AUDIENCES_SOURCE } from './model/settings.ts';
+import type { Clock, ClockMark } from './ports/clock.ts';
+import type { EventLog } from './ports/event-log.ts';
+import type { Logger } from './ports/logger.ts';
+import type { SettingsSnapshot } from './ports/settings-store.ts';
+import type { CurrentObserver } from './ports/telemetry.ts';
+import type { Router } from './routing/router.ts';
+import type { SettingsService } from './settings-service.ts';
+import { UsersClient } from './users/client.ts';
+import type { UsersSettings } from './users/contract.ts';
+import { Publisher } from './users/publisher.ts';
+
+/** What the main thread's part of profiles is put together of. */
+interface UsersParts {
+  readonly store: {
+    readonly log: EventLog;
+    readonly identity: { readonly id: string; readonly keySecret: Uint8Array };
+  };
+  readonly clock: Clock & { mark(): ClockMark };
+  readonly settings: SettingsService;
+  readonly config: Config;
+  readonly options: { readonly logger: Logger };
+}
+
+/** Profiles, which live on a thread of their own. They follow the settings from here on. */
+export function createUsers(
+  { store, clock, settings, config, options }: UsersParts,
+  hasFile: () => boolean,
+): UsersClient {
+  const settingsNow = () => usersSettings(settings.now(), config.identities);
+  const users = new UsersClient(
+    {
+      profiles: config.profiles,
+      options: () => ({ folder: config.data, store: store.identity, clock: clock.mark() }),
+      hasFile,
+      clock,
+      logger: options.logger,
+    },
+    settingsNow(),
+  );
+  settings.follow(() => users.configure(settingsNow()));
+  return users;
+}
+
+function usersSettings(
+  { audiences, traits, sources }: SettingsSnapshot,
+  identities: Config['identities'],
+): UsersSettings {
+  const own = sources.find(({ name }) => name === AUDIENCES_SOURCE.name);
+  const computations = [...audiences, ...traits];
+  return { computations, identities, ...(own === undefined ? {} : { ownSource: own.id }) };
+}
+
+interface PublisherParts extends UsersParts {
+  readonly dispatcher: Dispatcher;
+  readonly users: UsersClient;
+  readonly watching: CurrentObserver;
+  readonly routerFor: (snapshot: SettingsSnapshot) => Router;
+}
+
+/** Brings what follows from profiles into the log. */
+export function createPublisher(parts: PublisherParts): Publisher {
+  const { store, clock, settings, options, dispatcher, users, watching, routerFor } = parts;
+  let router = routerFor(settings.now());
+  settings.follow((now) => {
+    router = routerFor(now);
+  });
+  const publisher = new Publisher({
+    outbox: users,
+    log: announcedLog(store.log, users),
+    source: () => settings.now().sources.find(({ name }) => name === AUDIENCES_SOURCE.name),
+    plan: (event, source) => router.plan(event, source),
+    liveDelivery: dispatcher,
+    currentObserver: watching,
+    newBatchId: randomUUID,
+    clock,
+    logger: options.logger,
+  });
+  users.followOutbox(publisher.announce);
+  return publisher;
+}
+
+/** The log, telling the profiles of every commit. */
+export function announcedLog(log: Pick<EventLog, 'append'>, users: UsersClient): Pick<EventLog, 'append'> {
+  return {
+    append: async (batch) => {
+      const appended = await log.append(batch);
+      users.committed();
+      return appended;
+    },
+  };
+}

@@ -205,8 +205,7 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
   started.add(replayer);
   const users = started.add(createUsers(storage, () => hasProfiles(config.data)));
   users.start();
-  const { watching } = observation.tail;
-  const publisher = createPublisher({ ...storage, dispatcher, users, watching, routerFor });
+  const publisher = createPublisher({ ...storage, ...observation, dispatcher, users, routerFor });
   publisher.start();
   started.add(publisher);
   const ingest = started.add(createIngest({ ...storage, ...observation, dispatcher, reports, users }));

@@ -57,13 +57,13 @@ function usersSettings(
 interface PublisherParts extends UsersParts {
   readonly dispatcher: Dispatcher;
   readonly users: UsersClient;
-  readonly watching: CurrentObserver;
+  readonly tail: CurrentObserver;
   readonly routerFor: (snapshot: SettingsSnapshot) => Router;
 }
 
 /** Brings what follows from profiles into the log. */
 export function createPublisher(parts: PublisherParts): Publisher {
-  const { store, clock, settings, options, dispatcher, users, watching, routerFor } = parts;
+  const { store, clock, settings, options, dispatcher, users, tail, routerFor } = parts;
   let router = routerFor(settings.now());
   settings.follow((now) => {
     router = routerFor(now);
@@ -74,7 +74,7 @@ export function createPublisher(parts: PublisherParts): Publisher {
     source: () => settings.now().sources.find(({ name }) => name === AUDIENCES_SOURCE.name),
     plan: (event, source) => router.plan(event, source),
     liveDelivery: dispatcher,
-    currentObserver: watching,
+    currentObserver: tail,
     newBatchId: randomUUID,
     clock,
     logger: options.logger,

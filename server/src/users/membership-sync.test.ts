@@ -73,6 +73,16 @@ function valuesOf(events: readonly Event[]): unknown[] {
 }
 
 describe('a change', () => {
+  it('takes back what was told before a merge although a sync is under way', () => {
+    let isWalked = true;
+    const sync = syncOf([VIPS], () => isWalked);
+    const [winner, loser] = [user(5, 'u1'), user(6, 'u2')];
+    slice(sync, loser, NOW, { 12: true });
+    slice(sync, loser, NOW + 1000);
+    isWalked = false;
+    expect(valuesOf(eventsOf(sync.merging(winner, loser, NOW + 2000)))).toEqual([['u2', false]]);
+  });
+
   it('also goes to an anonymous member when the audience has no anonymous members any more', () => {
     const sync = syncOf([{ ...VIPS, includeAnonymous: true }]);
     const state = user(5, undefined, 'a1');

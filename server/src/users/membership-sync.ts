@@ -154,7 +154,8 @@ export class MembershipSync {
   renaming(state: ProfileState, now: Time): Notification[] {
     const notifications: Notification[] = [];
     for (const [id, computed] of state.computed) {
-      const addressee = this.#addresseeOf(state, id);
+      // What was told is taken back although a first sync may be under way and has not come to the profile yet.
+      const addressee = this.#hearerOf(state, id);
       if (computed.told === undefined) continue;
       if (addressee !== undefined && computed.told === true)
         notifications.push(this.#tell(state, id, { addressee, value: false, now }));
@@ -242,12 +243,16 @@ export class MembershipSync {
     return told === undefined ? isMember(computation, value) : !isSame(value, told);
   }
 
-  /** Who hears of a profile; undefined when nobody does. */
+  /** Who hears of a profile now; undefined when nobody does. */
   #addresseeOf(state: ProfileState, id: number): Addressee | undefined {
+    return this.#options.isSynced(id, state.id) ? this.#hearerOf(state, id) : undefined;
+  }
+
+  /** Who hears of a profile as soon as the computation is synced; undefined when nobody does. */
+  #hearerOf(state: ProfileState, id: number): Addressee | undefined {
     const computation = this.#computations.get(id);
     if (computation === undefined || !computation.enabled || computation.destinations.length === 0)
       return undefined;
-    if (!this.#options.isSynced(id, state.id)) return undefined;
     // An audience that no longer has anonymous members says so to those it had.
     const isTold = computation.kind === 'audience' && state.computed.get(id)?.told === true;
     return addresseeOf(state, isTold ? { ...computation, includeAnonymous: true } : computation);

@@ -303,6 +303,9 @@ export interface LogReader {
   /** Resolves to the position of the oldest stored event, and to the one behind the newest. */
   bounds(): Promise<{ readonly first: Position; readonly end: Position }>;
 
+  /** As `EventLog.producedTo`. */
+  producedTo(producer: string): Promise<number>;
+
   stop(): Promise<void>;
 }
 

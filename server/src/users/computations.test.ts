@@ -216,6 +216,40 @@ describe('a new audience', () => {
   });
 });
 
+describe('an erased user', () => {
+  it('is a member no more, and nobody is told', async () => {
+    const world = await new World().restart();
+    await world.configure([BUYERS]);
+    for (const userId of ['ann', 'ann', 'bob', 'bob']) world.order(userId);
+    await world.settle();
+    await world.publish();
+    expect(await world.processor.erase(['ann', 'nobody'])).toBe(1);
+    await world.settle();
+    expect(await world.status()).toMatchObject({ members: 1 });
+    await world.restart();
+    expect(await world.status()).toMatchObject({ members: 1 });
+    expect(await world.told()).toEqual([]);
+  });
+});
+
+describe('a lost file of profiles', () => {
+  it('is made anew, and its events do not take numbers or messageIds that the log has', async () => {
+    const world = await new World().restart();
+    await world.configure([BUYERS]);
+    for (const userId of ['ann', 'ann', 'bob', 'bob']) world.order(userId);
+    await world.settle();
+    const before = await world.publish();
+    world.contents.producers.set('users', 2);
+    Object.assign(world.profiles, emptyProfiles());
+    await world.restart();
+    await world.settle();
+    const entries = await world.processor.outbox(0, 10);
+    expect(entries.map(({ sequence }) => sequence)).toEqual([3, 4]);
+    const after = entries.map(({ json }) => (JSON.parse(json) as Event).messageId);
+    expect(before.map(({ messageId }) => messageId)).not.toEqual(expect.arrayContaining([after[0]]));
+  });
+});
+
 describe('a changed audience', () => {
   async function live(): Promise<World> {
     const world = await new World().restart();

@@ -83,7 +83,7 @@ export class Computations implements ProfileComputations {
   /** Reads what is stored, and plans the work that these definitions ask for. */
   async restore(
     definitions: readonly Computation[],
-    { store, position, bounds }: RestoreTerms,
+    { store, position, bounds, nextOutbox }: RestoreTerms,
   ): Promise<void> {
     this.#store = store;
     const record = (await store.document(RECORD)) as unknown as Omit<ComputationRecord, 'jobs'> | undefined;
@@ -91,7 +91,7 @@ export class Computations implements ProfileComputations {
     const members = (await store.document(MEMBERS_DOCUMENT)) as Record<string, number> | undefined;
     const held = (await store.document(HELD_DOCUMENT)) as readonly ProfileId[] | undefined;
     const lineage = await store.document(LINEAGE);
-    const { nextOutbox, nextProfile } = await store.cursor();
+    const { nextProfile } = await store.cursor();
     this.#isLineageStored = typeof lineage === 'string';
     this.#lastProfile = nextProfile - 1;
     this.#stored = record === undefined ? NO_COMPUTATIONS : { ...record, jobs: jobs ?? [] };

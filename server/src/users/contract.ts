@@ -3,6 +3,9 @@ import type { Time } from '../model/time.ts';
 import type { IdentityKey, OutboxEntry } from '../ports/profile-store.ts';
 import type { ComputationStatus, Users } from '../ports/users.ts';
 
+/** The name under which the log numbers the events of audiences and computed traits. */
+export const PRODUCER = 'users';
+
 /** How ids are joined. spec/specification.md, "Identities". */
 export interface IdentitySettings {
   /** Names of traits that identify a user beside the userId, such as `email`. */

@@ -8,6 +8,7 @@ import type { PreviewRequest, Profile, RebuildReport, UserIdentity } from '../po
 import {
   DEFAULT_IDENTITY_SETTINGS,
   type IdentityHash,
+  PRODUCER,
   type SliceOutcome,
   type UsersProcessor,
   type UsersSettings,
@@ -135,7 +136,14 @@ export class Processor implements UsersProcessor {
   async erase(userIds: readonly string[]): Promise<number> {
     const { store } = this.#options;
     const { profiles, texts } = await this.#view().everythingOf(userIds);
-    if (profiles.length > 0) await store.erase(profiles, texts);
+    if (profiles.length === 0) return 0;
+    const cursor = await this.#current();
+    const slice = this.#newSlice(cursor);
+    await slice.load(profiles);
+    slice.leave(profiles);
+    await store.erase(profiles, texts);
+    const { changes } = slice.finish(cursor.position, undefined);
+    if (Object.keys(changes.documents ?? {}).length > 0) await store.commit(changes);
     this.#forget();
     return profiles.length;
   }
@@ -168,28 +176,20 @@ export class Processor implements UsersProcessor {
     if (this.#cursor === undefined) {
       const { store, reader, computations } = this.#options;
       const cursor = await store.cursor();
+      // A new file of profiles, or an older copy, must not use numbers that the log knows already.
+      const nextOutbox = Math.max(cursor.nextOutbox, (await reader.producedTo(PRODUCER)) + 1);
       await computations.restore(this.#settings.computations, {
-        store,
-        position: cursor.position,
+        ...{ store, nextOutbox, position: cursor.position },
         bounds: await reader.bounds(),
       });
-      this.#cursor = cursor;
+      this.#cursor = { ...cursor, nextOutbox };
     }
     return this.#cursor;
   }
 
   async #applySlice(cursor: UsersCursor): Promise<SliceOutcome> {
-    const { store, hash, clock, computations } = this.#options;
-    const slice = new Slice({
-      store,
-      hash,
-      identities: this.#settings.identities,
-      engine: computations.engine,
-      sync: computations.sync,
-      cursor,
-      now: clock.now(),
-      owners: this.#owners,
-    });
+    const { store, computations } = this.#options;
+    const slice = this.#newSlice(cursor);
     const gathered = await this.#gather(slice, cursor.position);
     const fired = await this.#fireTimers(slice);
     const work = await computations.step(slice, gathered.position);
@@ -207,6 +207,20 @@ export class Processor implements UsersProcessor {
       nextAt: this.#nextAt(slice.now),
       lastOutbox: this.#cursor.nextOutbox - 1,
     };
+  }
+
+  #newSlice(cursor: UsersCursor): Slice {
+    const { store, hash, clock, computations } = this.#options;
+    return new Slice({
+      store,
+      hash,
+      identities: this.#settings.identities,
+      engine: computations.engine,
+      sync: computations.sync,
+      cursor,
+      now: clock.now(),
+      owners: this.#owners,
+    });
   }
 
   /** Applies events until the slice is full or the log ends. */

@@ -8,9 +8,7 @@ import type { Batch, EventLog, SkippedEvents } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { OutboxEntry } from '../ports/profile-store.ts';
 import type { CurrentObserver } from '../ports/telemetry.ts';
-
-/** The name under which the log numbers the events of profiles. */
-export const PRODUCER = 'users';
+import { PRODUCER } from './contract.ts';
 
 /** Events of one commit: few enough that calls of clients wait no longer for theirs. */
 const BATCH = 500;

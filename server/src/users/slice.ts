@@ -203,6 +203,16 @@ export class Slice {
     this.#options.sync.opened(profile);
   }
 
+  /** Loaded profiles that are erased are members no more, and nobody is told. */
+  leave(profiles: readonly ProfileId[]): void {
+    for (const id of profiles) {
+      const profile = this.state(id);
+      if (profile === undefined) continue;
+      this.#options.sync.opened(profile);
+      this.#options.sync.forget(id);
+    }
+  }
+
   /** Looks at a loaded profile because of a timer, which goes. */
   fire(timer: Timer): void {
     this.#firedTimers.push(timer);

@@ -3,7 +3,7 @@ import type { Event, Position } from '../../src/model/event.ts';
 import { DAY } from '../../src/model/time.ts';
 import { type LogPage, type LogReader, StorageError } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
-import { event, events, idsAt } from './batches.ts';
+import { batch, event, events, idsAt } from './batches.ts';
 import { START, type StoreHarness } from './harness.ts';
 import { eventsOf, FOR_EVER, keepUp, write, writeSingly } from './upkeep.ts';
 
@@ -49,6 +49,13 @@ function readsWhole(now: Subject): void {
         [3, START + 5],
       ]);
     }
+  });
+
+  it('tells how far a producer has come', async () => {
+    const { store, reader } = now();
+    expect(await reader.producedTo('users')).toBe(0);
+    await store.log.append(batch(events(3), { received: [], producer: { name: 'users', sequence: 5 } }));
+    expect([await reader.producedTo('users'), await reader.producedTo('others')]).toEqual([7, 0]);
   });
 
   it('tells of an empty log, and goes on from its end when something is stored', async () => {

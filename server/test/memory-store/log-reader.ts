@@ -30,6 +30,10 @@ export function openMemoryLogReader(contents: MemoryContents): LogReader {
       const end = contents.lastPosition + 1;
       return { first: Math.min(contents.retainedFrom, end), end };
     },
+    async producedTo(producer) {
+      check();
+      return contents.producers.get(producer) ?? 0;
+    },
     async stop() {
       isStopped = true;
     },

@@ -18,6 +18,7 @@ import {
   joinSpans,
 } from './chunk-codec.ts';
 import { REMNANT } from './chunk-rows.ts';
+import { ProducerSequences } from './producers.ts';
 
 /**
  * Opens the log of a data folder for reading, on the calling thread. The store must be open in this process: its write-ahead log
@@ -43,6 +44,10 @@ class SqliteLogReader implements LogReader {
 
   async bounds(): Promise<{ readonly first: Position; readonly end: Position }> {
     return this.#read((file) => file.bounds());
+  }
+
+  async producedTo(producer: string): Promise<number> {
+    return this.#read((file) => file.producers.highest(producer));
   }
 
   async stop(): Promise<void> {
@@ -95,6 +100,7 @@ class OpenLog {
   readonly #stat: BigIntStats;
   readonly #quarantine = new Quarantine();
   readonly #facts: InstallationFacts;
+  readonly producers: ProducerSequences;
   readonly #rowsFrom: StatementSync;
   readonly #first: StatementSync;
   readonly #last: StatementSync;
@@ -115,6 +121,7 @@ class OpenLog {
     this.#first = prepare('select first, n from chunk where first <= ? order by first desc limit 1');
     this.#last = prepare('select first, n from chunk order by first desc limit 1');
     this.#facts = new InstallationFacts(this.#database);
+    this.producers = new ProducerSequences(this.#database);
     this.#sumsFrom = new Watermarks(this.#database).checksumsFrom;
   }
 

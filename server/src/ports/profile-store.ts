@@ -53,8 +53,11 @@ export interface ProfileStore {
    */
   erase(profiles: readonly ProfileId[], texts: readonly string[]): Promise<void>;
 
-  /** Removes everything, so that the log can be applied again from its beginning. Numbers are not given again. */
-  clear(): Promise<void>;
+  /**
+   * Removes everything but the outbox, so that the log can be applied again from its beginning. Numbers are not given again. These
+   * documents are stored in the same step.
+   */
+  clear(documents?: Readonly<Record<string, Json>>): Promise<void>;
 
   /** `damaged`: rows that could not be read since the store was opened, because their bytes have changed. */
   size(): Promise<{ readonly profiles: number; readonly bytes: number; readonly damaged: number }>;

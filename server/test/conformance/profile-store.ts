@@ -264,6 +264,21 @@ function removes(subject: Subject): void {
     expect((await store.size()).profiles).toBe(1);
   });
 
+  it('keeps the outbox when it is cleared, and the documents of that step', async () => {
+    const entry = { sequence: 7, profile: 1, json: '{"messageId":"m"}' };
+    await subject.store.commit(
+      slice(10, { put: [{ id: 1, state: state('one') }], outbox: [entry], documents: { a: 1 } }),
+    );
+    await subject.store.clear({ b: { c: 2 } });
+    await subject.restart();
+    const { store } = subject;
+    expect(await store.outbox(0, 10)).toEqual([entry]);
+    expect(await store.document('a')).toBeUndefined();
+    expect(await store.document('b')).toEqual({ c: 2 });
+    await store.commit(slice(3, { sentTo: 7 }));
+    expect(await store.outbox(0, 10)).toEqual([]);
+  });
+
   it('is empty when it was cleared, and gives no number again', async () => {
     await subject.store.commit(
       slice(10, {

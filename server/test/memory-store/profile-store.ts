@@ -108,10 +108,11 @@ export function openMemoryProfiles(all: MemoryProfiles = emptyProfiles()): Profi
       check();
       eraseFrom(all, new Set(profiles));
     },
-    async clear() {
+    async clear(documents = {}) {
       check();
       const { nextProfile, nextOutbox } = all.cursor;
-      Object.assign(all, emptyProfiles());
+      Object.assign(all, { ...emptyProfiles(), outbox: all.outbox });
+      for (const [name, value] of Object.entries(documents)) all.documents.set(name, JSON.stringify(value));
       all.cursor = { ...all.cursor, nextProfile, nextOutbox };
     },
     async size() {

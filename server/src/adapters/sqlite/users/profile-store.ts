@@ -1,8 +1,15 @@
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
+import type { Json } from '../../../model/json.ts';
 import { StorageError } from '../../../ports/event-log.ts';
-import type { ProfileChanges, ProfileId, ProfileStore, UsersCursor } from '../../../ports/profile-store.ts';
+import type {
+  OutboxEntry,
+  ProfileChanges,
+  ProfileId,
+  ProfileStore,
+  UsersCursor,
+} from '../../../ports/profile-store.ts';
 import { syncPath, USERS_FILE } from '../data-folder/files.ts';
 import { asStorageError } from '../database.ts';
 import { hasRemnants } from './remnants.ts';
@@ -39,15 +46,23 @@ export function hasProfiles(folder: string): boolean {
   return existsSync(join(folder, USERS_FILE));
 }
 
-/** Puts an empty file in the place of one that cannot be opened. `counters` go on, so that no number is given twice. */
+/** What an empty file takes over from the one before: its counters go on, so that no number is given twice. */
+interface CarriedOver extends Pick<UsersCursor, 'nextProfile' | 'nextOutbox'> {
+  readonly outbox?: readonly OutboxEntry[];
+  readonly documents?: Readonly<Record<string, Json>>;
+}
+
+/** Puts an empty file in the place of one, which need not be readable. */
 export function clearProfiles(
   { folder, log, cache = CACHE_BYTES }: ProfileStoreOptions,
-  counters: Pick<UsersCursor, 'nextProfile' | 'nextOutbox'> = { nextProfile: 1, nextOutbox: 1 },
+  { outbox = [], documents = {}, ...counters }: CarriedOver = { nextProfile: 1, nextOutbox: 1 },
 ): void {
   removeFile(folder, EMPTY_FILE);
   const database = openUsersFile({ folder, cache, file: EMPTY_FILE });
   database.exec('begin immediate');
-  new UsersTables(database).begin(log, counters);
+  const tables = new UsersTables(database);
+  tables.begin(log, counters);
+  tables.carry(outbox, documents);
   database.exec('commit');
   // Closing it empties its write-ahead log.
   database.close();
@@ -135,13 +150,14 @@ class SqliteProfileStore implements ProfileStore {
     });
   }
 
-  async clear() {
+  async clear(documents: Readonly<Record<string, Json>> = {}) {
     this.#do(({ database, tables }) => {
       const { nextProfile, nextOutbox } = tables.cursor!;
+      const outbox = tables.outbox(0, Number.MAX_SAFE_INTEGER);
       truncateLog(database);
       this.#close();
       this.#commits = 0;
-      clearProfiles(this.#options, { nextProfile, nextOutbox });
+      clearProfiles(this.#options, { nextProfile, nextOutbox, outbox, documents });
     });
   }
 

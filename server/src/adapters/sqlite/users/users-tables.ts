@@ -78,6 +78,12 @@ export class UsersTables {
     this.#putCursor({ ...NEW, nextProfile, nextOutbox });
   }
 
+  /** Puts what a cleared file keeps into this one. */
+  carry(outbox: readonly OutboxEntry[], documents: Readonly<Record<string, Json>>): void {
+    for (const entry of outbox) this.#putEntry(entry);
+    for (const [name, value] of Object.entries(documents)) this.#putDocument(name, value);
+  }
+
   #readCursor(): UsersCursor | undefined {
     const position = this.#number('position', NEW.position);
     const clock = this.#number('clock', NEW.clock);
@@ -141,8 +147,7 @@ export class UsersTables {
       sql.bind.run(key, encodeOwner(key, profile));
     for (const { minute, profile } of changes.firedTimers) sql.unset.run(minute, profile);
     for (const { minute, profile } of changes.timers) sql.set.run(minute, profile);
-    for (const { sequence, profile, json } of changes.outbox)
-      sql.send.run(sequence, profile, json, textSum(json, sequence, profile));
+    for (const entry of changes.outbox) this.#putEntry(entry);
     if (changes.sentTo !== undefined) sql.sent.run(changes.sentTo);
     for (const record of changes.merges) this.#merge(record);
     for (const [name, value] of Object.entries(changes.documents ?? {})) this.#putDocument(name, value);
@@ -153,6 +158,10 @@ export class UsersTables {
   #count(): void {
     this.#facts.put('profiles', this.#profiles);
     this.#facts.put('commits', ++this.#commits);
+  }
+
+  #putEntry({ sequence, profile, json }: OutboxEntry): void {
+    this.#sql.send.run(sequence, profile, json, textSum(json, sequence, profile));
   }
 
   #merge(record: MergeRecord): void {

@@ -1,0 +1,364 @@
+import { hash as digest } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+import { expect } from 'vitest';
+import type { Computation } from '../../src/model/definition.ts';
+import type { Json, JsonObject } from '../../src/model/json.ts';
+import { HOUR, isoTime, MINUTE, SECOND, type Time } from '../../src/model/time.ts';
+import { StorageError } from '../../src/ports/event-log.ts';
+import type { ProfileStore } from '../../src/ports/profile-store.ts';
+import { Computations } from '../../src/users/computations.ts';
+import { DEFAULT_IDENTITY_SETTINGS, type IdentityHash } from '../../src/users/contract.ts';
+import { createProcessor, type Processor } from '../../src/users/processor.ts';
+import { decodeProfile, type ProfileState } from '../../src/users/profile-state.ts';
+import { emptyContents } from '../memory-store/contents.ts';
+import { openMemoryLogReader } from '../memory-store/log-reader.ts';
+import { handClock } from '../support/clock.ts';
+import { computableEvent, computations, json, properties } from './computations.ts';
+import { computeNaively } from './naive-computation.ts';
+import { type NaiveCall, NaivePeople, type NaivePerson } from './naive-people.ts';
+
+const START: Time = Date.parse('2026-11-22T12:00:00.000Z');
+const OWN_SOURCE = 9;
+const IDENTITIES = { ...DEFAULT_IDENTITY_SETTINGS, externalIds: ['email'] };
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
+
+const hash: IdentityHash = (kind, value) =>
+  Number.parseInt(digest('sha256', `${kind} ${value}`).slice(0, 13), 16);
+
+/** Everything random happens here: what clients send, when, and what goes wrong in between. */
+const ids = fc.record(
+  {
+    userId: fc.constantFrom('u1', 'u2', 'u3'),
+    anonymousId: fc.constantFrom('a1', 'a2', 'a3', 'a4'),
+  },
+  { requiredKeys: [] },
+);
+const age = fc.oneof(fc.constant(0), fc.integer({ min: -HOUR, max: 30 * HOUR }));
+const action = fc
+  .record({ ...computableEvent, properties, age })
+  .map((rest) => ({ ...rest, op: 'call' as const }));
+const traits = fc.record(
+  { plan: json, age: json, deep: json, email: fc.constantFrom('e1', 'e2') },
+  { requiredKeys: [] },
+);
+const identify = fc.record({
+  op: fc.constant('call' as const),
+  type: fc.constant('identify' as const),
+  traits,
+  age,
+});
+const group = fc.record({
+  op: fc.constant('call' as const),
+  type: fc.constant('group' as const),
+  groupId: fc.constantFrom('g1', 'g2'),
+  age,
+});
+const alias = fc.record({
+  op: fc.constant('call' as const),
+  type: fc.constant('alias' as const),
+  previousId: fc.constantFrom('u1', 'u2', 'a1', 'a2', 'p1'),
+  age,
+});
+const call = fc
+  .tuple(ids, fc.oneof({ weight: 8, arbitrary: action }, { weight: 3, arbitrary: identify }, group, alias))
+  .map(([who, what]) => ({ ...who, ...what }));
+const step = fc.oneof(
+  { weight: 12, arbitrary: call },
+  { weight: 4, arbitrary: fc.record({ op: fc.constant('slice' as const) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ op: fc.constant('pass' as const), time: fc.integer({ min: 1, max: 9 * HOUR }) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ op: fc.constant('pass' as const), time: fc.integer({ min: 1, max: 2 * SECOND }) }),
+  },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant('publish' as const), crashes: fc.boolean() }) },
+  fc.record({ op: fc.constant('failing commit' as const) }),
+  fc.record({
+    op: fc.constant('define' as const),
+    definitions: computations,
+    kept: fc.array(fc.boolean(), { minLength: 7, maxLength: 7 }),
+  }),
+  fc.record({ op: fc.constant('crash' as const) }),
+  { weight: 2, arbitrary: fc.record({ op: fc.constant('check' as const) }) },
+);
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+/** What a destination hears of a computation. */
+interface Heard {
+  readonly who: string;
+  readonly computation: number;
+  readonly value: Json;
+}
+
+/** An event of a computation, as far as the model reads it. */
+interface Notification {
+  readonly userId?: string;
+  readonly anonymousId?: string;
+  readonly traits: JsonObject;
+  readonly context: {
+    readonly personas: { readonly computation_id: string; readonly computation_key: string };
+  };
+}
+
+/** A log, its profiles in memory, and the naive model beside them. */
+class World {
+  #computations: readonly Computation[] = [];
+  #lastId = 0;
+  readonly #clock = handClock(START);
+  readonly #contents = emptyContents();
+  readonly #place: ProfilesPlace;
+  readonly #naive = new NaivePeople();
+  readonly #heard: Heard[] = [];
+  #store: ProfileStore | undefined;
+  #processor!: Processor;
+  /** The highest number that the log has of the producer. */
+  #published = 0;
+  #failCommit = false;
+
+  /**
+   * Puts other definitions in place of those in force, but for those to be kept. One in the place of another is a newer version of it; ids
+   * are never used again.
+   */
+  define(definitions: readonly Computation[], kept: readonly boolean[]): void {
+    const before = this.#computations;
+    this.#computations = definitions.map((definition, i) => {
+      const old = before[i];
+      if (old !== undefined && kept[i]) return old;
+      const id = old?.id ?? ++this.#lastId;
+      return { ...definition, id, version: (old?.version ?? 0) + 1, key: `k${id}`, destinations: ['crm'] };
+    });
+  }
+
+  async run(step: Step): Promise<void> {
+    switch (step.op) {
+      case 'call':
+        return this.#call(step);
+      case 'slice':
+        await this.#slice();
+        return;
+      case 'pass':
+        return this.#clock.pass(step.time);
+      case 'failing commit':
+        this.#failCommit = true;
+        return;
+      case 'define':
+        this.define(step.definitions, step.kept);
+        return this.#configure();
+      case 'crash':
+        return this.start();
+      case 'publish':
+        await this.#publish(3);
+        return step.crashes ? this.start() : this.#processor.sent(this.#published);
+      case 'check':
+        return this.check();
+    }
+  }
+
+  constructor(place: ProfilesPlace) {
+    this.#place = place;
+  }
+
+  async stop(): Promise<void> {
+    await this.#store?.stop();
+  }
+
+  /** A new process on the same disk. */
+  async start(): Promise<void> {
+    await this.stop();
+    const store = this.#place.open();
+    this.#store = store;
+    const reader = openMemoryLogReader(this.#contents);
+    const commit = store.commit.bind(store);
+    store.commit = async (changes) => {
+      const fails = this.#failCommit;
+      this.#failCommit = false;
+      if (fails) throw new StorageError('the disk is full');
+      await commit(changes);
+    };
+    this.#processor = createProcessor({
+      reader,
+      store,
+      clock: this.#clock,
+      logger: SILENT,
+      hash,
+      computations: new Computations({ reader, clock: this.#clock }),
+    });
+    await this.#configure();
+  }
+
+  #configure(): Promise<void> {
+    const computations = this.#computations;
+    return this.#processor.configure({ computations, identities: IDENTITIES, ownSource: OWN_SOURCE });
+  }
+
+  /** Profiles, values and what was told are those of the naive model once all is applied. */
+  async check(): Promise<void> {
+    await this.#catchUp();
+    await this.#compareAll();
+    // A change waits for a second, and one that waited when the process died or the commit failed up to a minute more.
+    for (const time of [2 * SECOND, MINUTE, 2 * SECOND, 2 * SECOND]) {
+      await this.#clock.pass(time);
+      await this.#catchUp();
+    }
+    await this.#compareAll();
+    while ((await this.#publish(100)) > 0) await this.#processor.sent(this.#published);
+    this.#compareHeard();
+  }
+
+  async #compareAll(): Promise<void> {
+    const stored = await this.#store!.scan(0, 1000);
+    const states = stored.map(({ id, state }) => decodeProfile(id, state));
+    expect(states.length).toBe(this.#naive.people.length);
+    for (const person of this.#naive.people) {
+      const state = states.find(({ identities }) =>
+        identities.every(({ kind, value }) => person.ids.has(`${kind} ${value}`)),
+      );
+      this.#compare(person, state!);
+    }
+  }
+
+  #compare(person: NaivePerson, state: ProfileState): void {
+    expect(state.userId).toBe(person.userId);
+    expect(state.identities.length).toBe(person.ids.size);
+    const traits = Object.fromEntries([...person.traits].map(([name, { value }]) => [name, value]));
+    expect(Object.fromEntries([...state.traits].map(([name, { value }]) => [name, value]))).toEqual(traits);
+    const expected = this.#valuesOf(person, this.#clock.now());
+    const values = this.#computations.map(({ id, kind }) => {
+      return state.computed.get(id)?.value ?? (kind === 'audience' ? false : null);
+    });
+    expect(values).toEqual(this.#computations.map(({ id }) => expected.get(id)));
+  }
+
+  /** Whoever follows the events knows every member and every value, and is never told the same twice. */
+  #compareHeard(): void {
+    const last = new Map<string, Json>();
+    for (const { who, computation, value } of this.#heard) {
+      const key = `${who} ${computation}`;
+      expect(last.get(key)).not.toEqual(value);
+      last.set(key, value);
+    }
+    const members = new Set<string>();
+    for (const person of this.#naive.people) {
+      // What has changed since the last look but one may still wait.
+      const times = [this.#clock.now() - 2 * SECOND, this.#clock.now()];
+      const [before, after] = times.map((time) => this.#valuesOf(person, time));
+      for (const { id, kind } of this.#computations) {
+        const told = addresseesOf(person).map((who) => `${who} ${id}`);
+        for (const key of told) members.add(key);
+        const values = told.flatMap((key) => (last.has(key) ? [{ value: last.get(key)! }] : []));
+        const isAudience = kind === 'audience';
+        const heard = isAudience ? values.filter(({ value }) => value === true) : values;
+        expect(heard.length).toBeLessThanOrEqual(1);
+        const known = heard[0]?.value ?? (isAudience ? false : null);
+        const isAddressed = person.userId !== undefined || (isAudience && after!.get(id) === true);
+        if (isAddressed && !isDeepStrictEqual(known, before!.get(id))) {
+          expect([told, known]).toEqual([told, after!.get(id)]);
+        }
+      }
+    }
+    // Ids that belong to others by now are no members.
+    const isDefined = (key: string) => this.#computations.some(({ id }) => key.endsWith(` ${id}`));
+    for (const [key, value] of last)
+      if (!members.has(key) && isDefined(key)) expect([key, value]).not.toEqual([key, true]);
+  }
+
+  #valuesOf({ userId, events, traits, groups }: NaivePerson, now: Time): ReadonlyMap<number, Json> {
+    const values = Object.fromEntries([...traits].map(([name, { value }]) => [name, value]));
+    const user = { userId, events, traits: values, groups: [...groups] };
+    return computeNaively(this.#computations, user, now);
+  }
+
+  #call({ op, age = 0, ...rest }: Extract<Step, { op: 'call' }>): void {
+    if (rest.userId === undefined && rest.anonymousId === undefined) return;
+    const position = ++this.#contents.lastPosition;
+    const now = this.#clock.now();
+    const messageId = `m${(position * 7919) % 1000}`;
+    this.#naive.take({ ...rest, at: Math.min(now, now - age), messageId } as NaiveCall);
+    const { name, ...fields } = { name: undefined, ...rest } as JsonObject;
+    const named = rest.type === 'track' ? { event: name } : { name };
+    const times = { timestamp: isoTime(now - age), receivedAt: isoTime(now) };
+    this.#contents.events.set(position, {
+      source: 1,
+      messageId,
+      userId: rest.userId,
+      receivedAt: this.#clock.monotonic(),
+      json: JSON.stringify({ messageId, context: {}, ...fields, ...named, ...times }),
+      owed: [],
+      skipped: [],
+    });
+  }
+
+  async #slice(): Promise<boolean> {
+    try {
+      const { hasMore } = await this.#processor.slice();
+      return hasMore;
+    } catch (error) {
+      expect(error).toBeInstanceOf(StorageError);
+      return true;
+    }
+  }
+
+  async #catchUp(): Promise<void> {
+    while (await this.#slice());
+  }
+
+  /** Appends to the log what it does not have yet, as the publisher does. */
+  async #publish(max: number): Promise<number> {
+    const entries = await this.#processor.outbox(0, max);
+    for (const { sequence, json } of entries) {
+      if (sequence <= this.#published) continue;
+      expect(sequence).toBe(this.#published + 1);
+      this.#published = sequence;
+      const { userId, anonymousId, traits, context } = JSON.parse(json) as Notification;
+      const computation = Number(context.personas.computation_id.replace(/^[a-z]+_/, ''));
+      const value = traits[context.personas.computation_key]!;
+      this.#heard.push({ who: userId ?? anonymousId!, computation, value });
+    }
+    const fresh = entries.filter(({ sequence }) => sequence > this.#acknowledged).length;
+    this.#acknowledged = this.#published;
+    return fresh;
+  }
+
+  #acknowledged = 0;
+}
+
+/** Ids that may hear of a person: the userId, or any of the ids of someone who has none. */
+function addresseesOf({ userId, ids }: NaivePerson): string[] {
+  if (userId !== undefined) return [userId];
+  return [...ids].filter((id) => id.startsWith('anonymous ')).map((id) => id.slice('anonymous '.length));
+}
+
+/** A place where profiles survive the process that wrote them. */
+export interface ProfilesPlace {
+  /** Opens the store of a new process. */
+  open(): ProfileStore;
+  remove(): Promise<void>;
+}
+
+/**
+ * Random calls, definitions, crashes and passages of time. Whenever all is applied, profiles, memberships, values and
+ * what destinations have heard are those of the naive model. Throws with the seed that repeats a failure.
+ */
+export function compareWithModel(
+  makePlace: () => ProfilesPlace,
+  parameters: { readonly numRuns: number; readonly seed?: number },
+): Promise<void> {
+  const steps = fc.array(step, { maxLength: 60, size: 'max' });
+  const property = fc.asyncProperty(computations, steps, async (definitions, steps) => {
+    const place = makePlace();
+    const world = new World(place);
+    world.define(definitions, []);
+    try {
+      await world.start();
+      for (const one of steps) await world.run(one);
+      await world.check();
+    } finally {
+      await world.stop();
+      await place.remove();
+    }
+  });
+  return fc.assert(property, parameters);
+}

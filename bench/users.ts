@@ -8,9 +8,9 @@ import { openProfileStore } from '../server/src/adapters/sqlite/users/profile-st
 import type { Computation } from '../server/src/model/definition.ts';
 import { DAY, SECOND } from '../server/src/model/time.ts';
 import type { LogReader, NewEvent } from '../server/src/ports/event-log.ts';
+import { Computations } from '../server/src/users/computations.ts';
 import { DEFAULT_IDENTITY_SETTINGS } from '../server/src/users/contract.ts';
 import { IdentityReader } from '../server/src/users/identity-graph.ts';
-import { LiveComputations } from '../server/src/users/live-computations.ts';
 import { readEvents } from '../server/src/users/log-events.ts';
 import { createProcessor } from '../server/src/users/processor.ts';
 import { encodeProfile, newProfile } from '../server/src/users/profile-state.ts';
@@ -144,7 +144,7 @@ async function withProfiles(reader: LogReader, computations: readonly Computatio
   await fillProfiles(store);
   const processor = createProcessor({
     ...{ reader, store, clock, logger: silent, hash },
-    computations: new LiveComputations(),
+    computations: new Computations({ reader, clock }),
   });
   await processor.configure({ computations, identities: DEFAULT_IDENTITY_SETTINGS });
   const slices: number[] = [];

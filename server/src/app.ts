@@ -464,6 +464,7 @@ function controlDependencies(inputs: InterfaceInputs): ControlOperationDependenc
     inputs;
   return {
     store: storeView,
+    users: inputs.users,
     dispatcher,
     settings,
     reports,

@@ -7,7 +7,7 @@ import { openLogReader } from './adapters/sqlite/log/log-reader.ts';
 import { clearProfiles, openProfileStore } from './adapters/sqlite/users/profile-store.ts';
 import { createSystemClock } from './adapters/system/clock.ts';
 import type { LogFields, Logger, LogLevel } from './ports/logger.ts';
-import { LiveComputations } from './users/live-computations.ts';
+import { Computations } from './users/computations.ts';
 import { createProcessor } from './users/processor.ts';
 import { reasonOf, UsersService } from './users/service.ts';
 import type { FromUsersThread, ToUsersThread, UsersThreadOptions } from './users/thread-protocol.ts';
@@ -28,7 +28,7 @@ function run(port: MessagePort, options: UsersThreadOptions): void {
   const service = new UsersService({
     open: () => {
       const store = openProfileStore(file);
-      const computations = new LiveComputations();
+      const computations = new Computations({ reader, clock });
       return { store, processor: createProcessor({ store, reader, hash, clock, logger, computations }) };
     },
     replace: () => clearProfiles(file),

@@ -33,6 +33,8 @@ import type { Logger } from './ports/logger.ts';
 import type { SettingsSnapshot } from './ports/settings-store.ts';
 import type { Store } from './ports/store.ts';
 import type { DiscardCounters, MetricsRecorder, Observer } from './ports/telemetry.ts';
+import { RegulationService } from './regulations/service.ts';
+import { SuppressionFilter } from './regulations/suppression-filter.ts';
 import { Replayer } from './replay/replayer.ts';
 import { LiveTail } from './reporting/live-tail.ts';
 import { ReportService } from './reporting/status.ts';
@@ -178,6 +180,7 @@ interface Pipeline extends Storage {
   readonly replayer: Replayer;
   readonly ingest: IngestService;
   readonly users: UsersClient;
+  readonly regulations: RegulationService;
 }
 
 /** Starts everything between the store and the ports, deliveries first. */
@@ -208,18 +211,15 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
   const publisher = createPublisher({ ...storage, ...observation, dispatcher, users, routerFor });
   publisher.start();
   started.add(publisher);
-  const ingest = started.add(createIngest({ ...storage, ...observation, dispatcher, reports, users }));
-  return {
-    ...storage,
-    ...observation,
-    httpClient,
-    dispatcher,
-    reports,
-    maintenance,
-    replayer,
-    ingest,
-    users,
-  };
+  const suppression = new SuppressionFilter(storage.store.regulations.hashId);
+  await suppression.load(storage.store.regulations);
+  const receiving = { ...storage, dispatcher, reports, users, suppression };
+  const ingest = started.add(createIngest({ ...receiving, ...observation }));
+  const regulations = createRegulations({ ...receiving, ingest });
+  regulations.start();
+  started.add(regulations);
+  const parts = { dispatcher, reports, maintenance, replayer, ingest, users, regulations };
+  return { ...storage, ...observation, httpClient, ...parts };
 }
 
 interface Observation {
@@ -357,14 +357,49 @@ function createReplayer(
   });
 }
 
+interface RegulationInputs extends StorageDependencies {
+  readonly dispatcher: Dispatcher;
+  readonly reports: ReportService;
+  readonly ingest: IngestService;
+  readonly users: UsersClient;
+  readonly suppression: SuppressionFilter;
+}
+
+function createRegulations(inputs: RegulationInputs): RegulationService {
+  const { store, clock, settings, config, options, dispatcher, reports, ingest, users, suppression } = inputs;
+  let router = routerFor({ destinations: [] });
+  const regulations = new RegulationService({
+    regulations: store.regulations,
+    log: store.log,
+    history: store.history,
+    settings: settings.now,
+    users,
+    blockedIds: config.identities.blocked,
+    plan: (event, source) => router.plan(event, source),
+    callsStored: () => ingest.answered(),
+    delivery: dispatcher,
+    forgetSamples: (mentions) => reports.discardSamples.forget(mentions),
+    filter: suppression,
+    newId: uuidv7,
+    clock,
+    logger: options.logger,
+  });
+  settings.follow((records) => {
+    router = routerFor(records);
+    regulations.settingsChanged();
+  });
+  return regulations;
+}
+
 interface IngestInputs extends StorageDependencies, Observation {
   readonly dispatcher: Dispatcher;
   readonly reports: ReportService;
   readonly users: UsersClient;
+  readonly suppression: SuppressionFilter;
 }
 
 function createIngest(inputs: IngestInputs): IngestService {
-  const { store, clock, settings, config, options, dispatcher, reports, users } = inputs;
+  const { store, clock, settings, config, options, dispatcher, reports, users, suppression } = inputs;
   const { tail, registry, traceparents, sourceName } = inputs;
   const rateLimits = new SourceRateLimiter(clock);
   const current = {
@@ -391,6 +426,7 @@ function createIngest(inputs: IngestInputs): IngestService {
     discardCounters: reports.discardCounters,
     discardSampler: reports.discardSamples,
     checkRateLimit: rateLimits.admit,
+    suppression,
   });
 }
 
@@ -460,8 +496,8 @@ function createMetricsPage(inputs: InterfaceInputs, readiness: () => readonly st
 }
 
 function controlDependencies(inputs: InterfaceInputs): ControlOperationDependencies {
-  const { storeView, clock, settings, httpClient, tail, dispatcher, reports, replayer, config, options } =
-    inputs;
+  const { storeView, clock, settings, httpClient, tail, dispatcher, reports, replayer, regulations } = inputs;
+  const { config, options } = inputs;
   return {
     store: storeView,
     users: inputs.users,
@@ -469,6 +505,7 @@ function controlDependencies(inputs: InterfaceInputs): ControlOperationDependenc
     settings,
     reports,
     tail,
+    regulations,
     replays: replayer,
     tryOut: (event, destination) =>
       sendTestDelivery(event, destination, { type: webhooks, transport: httpClient, clock }),

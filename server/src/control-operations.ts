@@ -16,6 +16,7 @@ import { destinationOperations } from './control-api/operations/destinations.ts'
 import { eventOperations } from './control-api/operations/events.ts';
 import { profileOperations } from './control-api/operations/profiles.ts';
 import { redeliveryOperations } from './control-api/operations/redeliveries.ts';
+import { regulationOperations } from './control-api/operations/regulations.ts';
 import { replayOperations } from './control-api/operations/replays.ts';
 import { reportOperations } from './control-api/operations/reports.ts';
 import { sourceOperations } from './control-api/operations/sources.ts';
@@ -28,6 +29,7 @@ import type { Clock } from './ports/clock.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Store } from './ports/store.ts';
 import type { Users } from './ports/users.ts';
+import type { RegulationRequests } from './regulations/contract.ts';
 import { redeliverNamed } from './replay/redelivery.ts';
 import type { Replayer } from './replay/replayer.ts';
 import type { LiveTail } from './reporting/live-tail.ts';
@@ -42,6 +44,7 @@ export interface ControlOperationDependencies {
   readonly settings: Pick<SettingsService, 'now' | 'change' | 'audit'>;
   readonly reports: ReportService;
   readonly tail: Pick<LiveTail, 'open'>;
+  readonly regulations: RegulationRequests;
   readonly replays: Pick<Replayer, 'preview' | 'status' | 'waitForEnd'>;
   readonly tryOut: DestinationActionDependencies['tryOut'];
   readonly judgeEndpoints: EndpointCheckDependencies['judgeEndpoints'];
@@ -71,6 +74,7 @@ export function controlOperations({
   settings,
   reports,
   tail,
+  regulations,
   replays,
   tryOut,
   judgeEndpoints,
@@ -130,6 +134,7 @@ export function controlOperations({
         }),
     }),
     ...replayOperations({ settings, clock, newId: uuidv7, ...replays }),
+    ...regulationOperations({ settings, clock, regulations }),
     ...configOperations(records),
     ...tokenOperations(records),
     ...auditOperations(records),

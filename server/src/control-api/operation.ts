@@ -41,6 +41,8 @@ export interface ApiOperation {
   readonly isStream?: boolean;
   /** It answers with an ETag, or heeds If-Match. */
   readonly isTagged?: boolean;
+  /** Entries of the longest list in its body; `MAX_ENTRIES` when absent. */
+  readonly maxEntries?: number;
   /** It neither reads nor writes the store, so it works while that is broken. */
   readonly isInMemory?: boolean;
   /** Resolves to a value that is answered as JSON, to one of the results below, or to nothing. Throws a `Problem`. */
@@ -153,13 +155,14 @@ export interface RawInput {
 export function inputParser({
   query,
   body,
+  maxEntries,
 }: ApiOperation): (asked: RawInput) => { query: unknown; body: unknown } {
   const known = query === undefined ? z.strictObject({}) : strict(query);
   return (asked) => {
     const faults: Fault[] = [];
     const input = {
       query: parsePart(known, asked.query, { part: 'query', faults }),
-      body: body && parsePart(body, parseJson(asked.body), { part: 'body', faults }),
+      body: body && parsePart(body, parseJson(asked.body), { part: 'body', faults, maxEntries }),
     };
     if (faults.length > 0) throw new Problem('invalid_parameters', { errors: faults });
     return input;
@@ -180,16 +183,18 @@ function parseJson(text: string): unknown {
   }
 }
 
+interface PartOptions {
+  readonly part: string;
+  readonly faults: Fault[];
+  readonly maxEntries?: number | undefined;
+}
+
 /**
  * Parses one part of a request by its schema. Faults are added up to the number that an answer tells. The size of the value is
  * checked first, because a schema spends far more on each entry.
  */
-function parsePart(
-  schema: z.ZodType,
-  value: unknown,
-  { part, faults }: { readonly part: string; readonly faults: Fault[] },
-): unknown {
-  const excess = findLimitViolation(value);
+function parsePart(schema: z.ZodType, value: unknown, { part, faults, maxEntries }: PartOptions): unknown {
+  const excess = findLimitViolation(value, { maxEntries });
   if (excess !== undefined) {
     faults.push({ path: pathText(part, excess.path), message: excess.message });
     return undefined;

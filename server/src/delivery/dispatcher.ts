@@ -5,6 +5,7 @@ import {
   laneAt,
   lanesOf,
 } from '../model/destination.ts';
+import type { Position } from '../model/event.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type {
@@ -122,6 +123,29 @@ export class Dispatcher implements LiveDelivery {
     }));
   }
 
+  /** Forgets deliveries in memory whose events were erased. */
+  drop(positions: readonly Position[]): void {
+    const gone = new Set(positions);
+    for (const worker of this.#workers.values()) worker.drop(gone);
+  }
+
+  /** Resolves when the requests that were in flight have ended, or when the time limit of a request is over. */
+  async requestsEnded(limit: Duration): Promise<void> {
+    const { clock } = this.#dependencies;
+    const end = clock.monotonic() + limit;
+    while (clock.monotonic() < end && [...this.#workers.values()].some(({ inFlight }) => inFlight > 0))
+      await new Promise<void>((resolve) => clock.after(IN_FLIGHT_INTERVAL, resolve));
+  }
+
+  /**
+   * Forgets answers of endpoints in which something stands that was erased. Resolves when the store has none of them. Rejects with a
+   * `StorageError`.
+   */
+  async redact(mentions: (text: string) => boolean): Promise<void> {
+    for (const worker of this.#workers.values()) worker.redact(mentions);
+    await this.#endpoints.redact(mentions);
+  }
+
   reserve(destination: number, deliveries: number): number {
     return this.#workers.get(destination)?.reserve(deliveries) ?? 0;
   }
@@ -145,6 +169,9 @@ export class Dispatcher implements LiveDelivery {
     }
   }
 }
+
+/** How often the number of requests in flight is looked at while somebody waits for it. */
+const IN_FLIGHT_INTERVAL: Duration = 20;
 
 /** How long a result waits for others. After a crash, results that are not yet written are delivered once more. */
 const GROUP_DELAY: Duration = 20;

@@ -11,6 +11,7 @@ import { maskUrl } from '../model/secrets.ts';
 import { type Duration, MINUTE, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { EndpointHealthStore } from '../ports/delivery-queue.ts';
+import { StorageError } from '../ports/event-log.ts';
 import type { HttpResult } from '../ports/http-client.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { EndpointState } from './contract.ts';
@@ -103,6 +104,13 @@ export class EndpointTracker {
       attempts: countsByResult((index) => this.#counts[index]! + this.#countsBefore[index]!),
       history: this.#history.map(toHealthChange),
     };
+  }
+
+  /** Forgets an answer in which something stands that was erased. Says whether there was one. */
+  redact(mentions: (text: string) => boolean): boolean {
+    if (this.#lastFailure === undefined || !mentions(this.#lastFailure.answer)) return false;
+    this.#lastFailure.answer = '';
+    return true;
   }
 
   /** The state that status screens show. `place`: in the settings, from 0. */
@@ -241,6 +249,21 @@ export class EndpointRegistry {
         if (index >= 0) left.splice(index, 1)[0]!.restore(saved);
         else this.#markDirty(destination, false);
       }
+    }
+  }
+
+  /** Forgets answers in which something stands that was erased. Resolves when the store has none of them. */
+  async redact(mentions: (text: string) => boolean): Promise<void> {
+    // What the store has may be older than what is in memory, and mention more.
+    for (const [id, { trackers }] of this.#byDestination) {
+      for (const tracker of trackers) tracker.redact(mentions);
+      if (trackers.length > 0) this.#dirty.add(id);
+    }
+    while (this.#writing !== undefined || this.#dirty.size > 0) {
+      await this.#writing;
+      this.#write();
+      await this.#writing;
+      if (this.#hasFailed) throw new StorageError('the health of endpoints could not be saved: see the log');
     }
   }
 

@@ -196,6 +196,13 @@ export class HealthReporter {
     this.#isReported = true;
   }
 
+  /** Forgets an answer in which something stands that was erased. */
+  redact(mentions: (text: string) => boolean): void {
+    if (this.#lastFailed === undefined) return;
+    const { answer, ...attempt } = this.#lastFailed.attempt;
+    if (answer !== undefined && mentions(answer)) this.#lastFailed = { ...this.#lastFailed, attempt };
+  }
+
   record(decision: Decision, attempts: readonly Attempt[]): void {
     if (decision.kind === 'delivered') {
       if (this.#failing !== undefined && !this.#isBreakerOpen) this.#recover({});

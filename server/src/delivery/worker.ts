@@ -5,6 +5,7 @@ import {
   isDelivering,
   retryWindowStart,
 } from '../model/destination.ts';
+import type { Position } from '../model/event.ts';
 import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import { waitAtMost, wallTimeOf } from '../ports/clock.ts';
 import type { DeliveryResult, HeldDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';
@@ -170,6 +171,21 @@ export class DestinationWorker {
   deliver(deliveries: readonly ReadyDelivery[]): void {
     this.#queue.enqueue(deliveries);
     this.#sendReady();
+  }
+
+  /** Forgets deliveries whose events were erased. Requests in flight go on; their results change nothing. */
+  drop(positions: ReadonlySet<Position>): void {
+    const dropped = this.#queue.remove(positions);
+    if (dropped > 0) this.release(dropped);
+  }
+
+  /** Forgets answers of endpoints in which one of these texts stands. */
+  redact(mentions: (text: string) => boolean): void {
+    this.#reporter.redact(mentions);
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
   }
 
   /** Deliveries on disk are due at `at`. */
@@ -514,6 +530,15 @@ class ReadyQueue {
       this.#head = 0;
     }
     return delivery;
+  }
+
+  /** Removes the deliveries of these events; returns how many. */
+  remove(positions: ReadonlySet<Position>): number {
+    const left = this.#items.slice(this.#head).filter(({ delivery }) => !positions.has(delivery.position));
+    const removed = this.size - left.length;
+    this.#items = left;
+    this.#head = 0;
+    return removed;
   }
 
   /** Removes and returns everything. */

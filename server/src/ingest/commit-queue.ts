@@ -85,6 +85,13 @@ export class CommitQueue {
     return true;
   }
 
+  /** Resolves when every request taken before has its answer. Groups are committed in their order, so a request without events waits for them. */
+  answered(): Promise<void> {
+    return new Promise((resolve) => {
+      this.add({ events: [], counts: [], receivedAt: 0, committed: () => resolve() });
+    });
+  }
+
   /** Resolves when every request taken so far has its answer. */
   async stop(): Promise<void> {
     while (this.#running > 0 || this.#waiting.length > 0)

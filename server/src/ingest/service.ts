@@ -1,7 +1,13 @@
 import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Batch, CallCounts, EventLog } from '../ports/event-log.ts';
-import type { IngestHandler, IngestRequest, IngestResult, RateLimitCheck } from '../ports/ingest.ts';
+import type {
+  IngestHandler,
+  IngestRequest,
+  IngestResult,
+  RateLimitCheck,
+  SuppressionCheck,
+} from '../ports/ingest.ts';
 import type { Logger } from '../ports/logger.ts';
 import type {
   ClockErrorCounts,
@@ -18,8 +24,11 @@ import {
   type CommitResult,
   type CurrentPlanner,
 } from './commit-queue.ts';
+import type { DiscardReason } from './envelope.ts';
 import { loadEncoder } from './fast-path/parser.ts';
+
 import { type ParsedRequest, parseRequest } from './parse.ts';
+import { withoutSuppressed } from './suppression.ts';
 
 /** Seconds after which a client may send its request again. */
 const OVERLOAD_RETRY_AFTER = 1;
@@ -42,6 +51,8 @@ interface IngestServiceDependencies extends CommitQueueDependencies {
   readonly newMessageId: () => string;
   /** Called before anything of a request is stored or counted. Absent: no limit. */
   readonly checkRateLimit?: RateLimitCheck;
+  /** Absent: nobody is suppressed. */
+  readonly suppression?: SuppressionCheck;
   /** Log a line for each request. */
   readonly logsCalls?: boolean;
   /** Gives the name of a source by its id. */
@@ -72,8 +83,10 @@ export class IngestService {
   }
 
   readonly handle: IngestHandler = (request, answer) => {
-    const { current, newMessageId, checkRateLimit, discardCounters, logsCalls } = this.#dependencies;
-    const parsed = parseRequest(request, current.writeKeys, newMessageId);
+    const { current, newMessageId, suppression, checkRateLimit, discardCounters, logsCalls } =
+      this.#dependencies;
+    const read = parseRequest(request, current.writeKeys, newMessageId);
+    const parsed = suppression?.isEmpty === false ? withoutSuppressed(read, suppression) : read;
     const isUnread = parsed.kind === 'refused' && parsed.isUnread === true;
     const wait = isUnread ? 0 : (checkRateLimit?.(parsed.counts) ?? 0);
     if (wait > 0) {
@@ -101,6 +114,11 @@ export class IngestService {
     const { reason, at } = this.#failure ?? { reason: '', at: Number.NEGATIVE_INFINITY };
     return this.#dependencies.clock.monotonic() - at < FAILURE_MEMORY ? [reason] : [];
   };
+
+  /** Resolves when every request that was taken before has its answer: its events are stored then, or never will be. */
+  answered(): Promise<void> {
+    return this.#commits.answered();
+  }
 
   /** Resolves when every request taken has its answer. Stop the listener first. */
   async stop(): Promise<void> {
@@ -175,6 +193,7 @@ export class IngestService {
     const { sourceName } = this.#dependencies;
     for (const { source, discarded } of parsed.counts) {
       for (const [reason, n] of Object.entries(discarded)) {
+        if (reason === SUPPRESSED) continue;
         for (let nth = 0; nth < n; nth++) observer({ kind: 'discarded', source: sourceName(source), reason });
       }
     }
@@ -184,7 +203,10 @@ export class IngestService {
   }
 
   #sampleDiscards({ discards }: ParsedRequest, at: Time): void {
+    const { suppression } = this.#dependencies;
     for (const { source, reason, call } of discards) {
+      // Nothing of a suppressed user is kept, not even of a call that is wrong.
+      if (suppression?.isEmpty === false && suppression.names(call())) continue;
       this.#dependencies.discardSampler.add({ source: source?.name, reason, at, call });
     }
   }
@@ -207,6 +229,9 @@ interface StoredRequest {
   /** When the request was queued for its commit. */
   readonly takenAt: Monotonic;
 }
+
+/** Calls of suppressed users are counted and shown to nobody. */
+const SUPPRESSED: DiscardReason = 'suppressed';
 
 const STORED: IngestResult = { kind: 'stored' };
 

@@ -17,27 +17,34 @@ export interface LimitViolation {
   readonly message: string;
 }
 
+export interface LimitOptions {
+  /** Where the value stands. */
+  readonly path?: readonly (string | number)[];
+  /** In the place of `MAX_ENTRIES`, for an input with a longer list. */
+  readonly maxEntries?: number | undefined;
+}
+
 /**
  * Finds the first collection with more entries than `MAX_ENTRIES`, or nested deeper than `MAX_DEPTH`. Called before anything else
  * reads a value: validation costs far more for each entry, and recursive functions would run out of stack.
  */
 export function findLimitViolation(
   value: unknown,
-  path: readonly (string | number)[] = [],
+  { path = [], maxEntries = MAX_ENTRIES }: LimitOptions = {},
 ): LimitViolation | undefined {
   const isList = Array.isArray(value);
   if (!isList && !isObject(value)) return undefined;
   if (path.length > MAX_DEPTH) return { path: [], message: TOO_DEEP };
   const keys = isList ? value : Object.keys(value);
-  if (keys.length > MAX_ENTRIES) {
-    const message = `has ${keys.length} ${isList ? 'entries' : 'keys'}, and at most ${MAX_ENTRIES} are allowed`;
+  if (keys.length > maxEntries) {
+    const message = `has ${keys.length} ${isList ? 'entries' : 'keys'}, and at most ${maxEntries} are allowed`;
     return { path, message };
   }
   const entries: Iterable<[string | number, unknown]> = isList ? value.entries() : Object.entries(value);
   for (const [place, entry] of entries) {
     // Texts and numbers cost nothing.
     if (typeof entry !== 'object') continue;
-    const excess = findLimitViolation(entry, [...path, place]);
+    const excess = findLimitViolation(entry, { path: [...path, place], maxEntries });
     if (excess !== undefined) return excess;
   }
   return undefined;

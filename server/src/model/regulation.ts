@@ -32,7 +32,7 @@ export interface Regulation {
   /** Number of user ids. */
   readonly subjects: number;
   readonly erased: ErasedCounts;
-  /** Number of profiles that were erased; absent while no profiles are kept. */
+  /** Number of profiles that were erased; absent before. */
   readonly profiles?: number;
   /** One entry per source, destination and endpoint that is notified. */
   readonly streamStatus: readonly NotificationStatus[];

@@ -1,4 +1,6 @@
 import type { CallType } from '../model/event.ts';
+import type { Json } from '../model/json.ts';
+import type { JsonLine } from '../model/serialized-event.ts';
 import type { Time } from '../model/time.ts';
 
 /**
@@ -54,3 +56,16 @@ export interface SourceCalls {
  * seconds.
  */
 export type RateLimitCheck = (calls: readonly SourceCalls[]) => number;
+
+/**
+ * Tells whether calls are of suppressed users. Asked for every call while anybody is suppressed: it must be quick.
+ * spec/specification.md, "Suppression".
+ */
+export interface SuppressionCheck {
+  /** Nobody is suppressed, and nothing needs to be asked. */
+  readonly isEmpty: boolean;
+  /** Whether the event of this line is of a suppressed user. */
+  suppresses(line: JsonLine): boolean;
+  /** Whether a call, as the client sent it, names a suppressed user. It may be no valid call. */
+  names(call: Json): boolean;
+}

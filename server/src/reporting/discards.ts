@@ -215,6 +215,17 @@ export class DiscardSamples implements DiscardSampler {
       }));
   }
 
+  /** Drops samples in which something stands that was erased. */
+  forget(mentions: (text: string) => boolean): void {
+    for (const [key, group] of this.#groups) {
+      const samples = group.samples.filter(({ call }) => !mentions(call));
+      for (const { call } of group.samples) this.#characters -= call.length;
+      for (const { call } of samples) this.#characters += call.length;
+      if (samples.length === 0) this.#groups.delete(key);
+      else this.#groups.set(key, { ...group, samples });
+    }
+  }
+
   #excerpt(call: () => Json): { call: string; cut: boolean } {
     try {
       const text = this.#redactor.stringify(call());

@@ -28,6 +28,8 @@ interface RoutedDestination {
 export class Router {
   readonly #bySource = new Map<string, readonly RoutedDestination[]>();
   readonly #byComputation = new Map<string, readonly RoutedDestination[]>();
+  /** Destinations of any audience or computed trait, also of one that is disabled now. */
+  readonly #ofAnyComputation: readonly RoutedDestination[];
   /** The plans of events without integrations, by name of their source. */
   readonly #common = new Map<string, Plan | undefined>();
   readonly #typeNames: Readonly<Record<Destination['type'], string>>;
@@ -51,6 +53,8 @@ export class Router {
       );
       this.#byComputation.set(computationIdOf(computation), connected);
     }
+    const connected = new Set(computations.flatMap(({ destinations }) => destinations));
+    this.#ofAnyComputation = routes.filter(({ destination }) => connected.has(destination.name));
     for (const route of routes) {
       const { destination } = route;
       for (const source of destination.sources) {
@@ -90,8 +94,9 @@ export class Router {
     return this.#planOf(connected, integrationsOf(event), (route) => route.passes(event));
   }
 
-  #connectedTo({ context }: Event, { name }: Source): readonly RoutedDestination[] {
+  #connectedTo({ type, context }: Event, { name }: Source): readonly RoutedDestination[] {
     if (name !== AUDIENCES_SOURCE.name) return this.#bySource.get(name) ?? [];
+    if (type === 'delete') return this.#ofAnyComputation;
     const id = computationIdIn(context);
     return typeof id === 'string' ? (this.#byComputation.get(id) ?? []) : [];
   }

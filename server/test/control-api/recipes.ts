@@ -103,6 +103,23 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
       return { body: wish };
     },
   },
+  postRegulations: {
+    done: (world) => ({ body: { type: 'UNSUPPRESS', subjectIds: [world.fresh('user')] } }),
+    '200': () => ({ body: { type: 'DELETE_ONLY', subjectIds: ['nobody'], dryRun: true } }),
+  },
+  getRegulationsId: {
+    done: async (world) => {
+      const wish = { type: 'UNSUPPRESS', subjectIds: ['nobody'] };
+      return { names: { id: (await world.api<{ id: string }>('POST', 'regulations', wish)).id } };
+    },
+  },
+  getSuppressionsUserId: {
+    done: async (world) => {
+      const userId = world.fresh('user');
+      await world.api('POST', 'regulations', { type: 'SUPPRESS_ONLY', subjectIds: [userId] });
+      return { names: { userId } };
+    },
+  },
   getReplaysId: { done: async (world) => ({ names: { id: await slowReplay(world) } }) },
   deleteReplaysId: { done: async (world) => ({ names: { id: await slowReplay(world) } }) },
   getTail: {

@@ -87,8 +87,8 @@ describe('spec/receiving.openapi.json', () => {
     );
 
   test('has every reason a single call can be refused for', () => {
-    // No path says a type that does not exist; the others are of batches, and of keys, which are 401.
-    const others = ['unknown_type', 'batch_refused', 'unknown_write_key', 'source_disabled'];
+    // No path says a type that does not exist; the others are of batches, of keys, which are 401, and of users, which are 200.
+    const others = ['unknown_type', 'batch_refused', 'unknown_write_key', 'source_disabled', 'suppressed'];
     const reasons = Object.keys(errors.discard).filter((code) => !others.includes(code));
     expect(codesOf(InvalidCall)).toEqual(expect.arrayContaining(reasons));
   });

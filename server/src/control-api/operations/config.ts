@@ -202,7 +202,7 @@ function changeView({ action, kind, name, before, after }: AuditEntry) {
   return {
     action,
     // A configuration file has no replays.
-    kind: kind as Exclude<RecordKind, 'replay'>,
+    kind: kind as Exclude<RecordKind, 'replay' | 'regulation'>,
     name,
     ...(isObject(before) ? { before } : {}),
     ...(isObject(after) ? { after } : {}),

@@ -1,0 +1,217 @@
+import * as z from 'zod';
+import type { JsonObject } from '../../model/json.ts';
+import {
+  type NotificationStatus,
+  REGULATION_STATUSES,
+  REGULATION_TYPES,
+  type Regulation,
+  type Suppression,
+} from '../../model/regulation.ts';
+import { isoTime } from '../../model/time.ts';
+import type { RegulationRequests } from '../../regulations/contract.ts';
+import { type ApiOperation, type Described, DryRunResult, defineOperation } from '../operation.ts';
+import { pageQuery, pageSchema, parseNumberCursor } from '../pagination.ts';
+import { Problem } from '../problem.ts';
+import type { RecordDependencies } from '../records.ts';
+
+export interface RegulationOperationDependencies extends Pick<RecordDependencies, 'settings' | 'clock'> {
+  readonly regulations: RegulationRequests;
+}
+
+/** User ids in one regulation at most. spec/specification.md, "Limits". */
+const MAX_SUBJECTS = 5000;
+
+/** Longer ones fit in no call: their body is 32 KB at most. */
+const MAX_ID_LENGTH = 32_768;
+
+const regulationInput = z.strictObject({
+  type: z.enum(REGULATION_TYPES),
+  subjectIds: z
+    .array(
+      z
+        .string()
+        .trim()
+        .min(1, 'must have at least one character that is no blank')
+        .max(MAX_ID_LENGTH)
+        .refine((id) => id.isWellFormed(), 'must be well-formed Unicode'),
+    )
+    .min(1)
+    .max(MAX_SUBJECTS)
+    .meta({ description: 'UserIds, without the blanks around them. One that is there twice counts once.' }),
+  dryRun: z.boolean().default(false).meta({ description: 'Only checks the request, and counts the users.' }),
+});
+
+const countsSchema = z.object({ events: z.int(), deliveries: z.int(), deadLetters: z.int() });
+
+const streamSchema = z.object({
+  source: z.string(),
+  destination: z.string(),
+  endpoint: z.string().meta({ description: 'Its URL, without what may be secret in it.' }),
+  status: z.enum(REGULATION_STATUSES),
+  sent: z.int().meta({ description: 'Delete notifications that it is to get.' }),
+  confirmed: z.int().meta({ description: 'Those that it has accepted.' }),
+  confirmedAt: z.string().exactOptional().meta({ description: 'When it accepted the last of them.' }),
+  answer: z
+    .object({
+      status: z.int().exactOptional(),
+      reason: z.string().exactOptional().meta({ description: 'Why the last request failed.' }),
+      body: z
+        .string()
+        .exactOptional()
+        .meta({ description: 'The beginning of a refusal, without the user ids.' }),
+    })
+    .exactOptional()
+    .meta({ description: 'The last answer.' }),
+});
+
+const regulationSchema = z.object({
+  id: z.string(),
+  type: z.enum(REGULATION_TYPES),
+  overallStatus: z.enum(REGULATION_STATUSES),
+  createdAt: z.string(),
+  finishedAt: z.string().exactOptional(),
+  by: z.string(),
+  subjects: z.int().meta({ description: 'Number of user ids.' }),
+  erased: countsSchema,
+  profiles: z.int().exactOptional().meta({ description: 'Profiles erased; absent before.' }),
+  streamStatus: z.array(streamSchema),
+  reason: z.string().exactOptional().meta({ description: 'Why it failed, with what to do.' }),
+});
+
+const suppressionSchema = z.object({
+  userId: z.string().exactOptional().meta({ description: 'Absent where only its hash is kept.' }),
+  since: z.string(),
+  regulation: z.string().meta({ description: 'The id of the regulation that did it.' }),
+});
+
+/** spec/contract.md, "Regulations and suppressions". */
+export function regulationOperations(dependencies: RegulationOperationDependencies): ApiOperation[] {
+  return [...requestOperations(dependencies), ...suppressionOperations(dependencies)];
+}
+
+function requestOperations(dependencies: RegulationOperationDependencies): ApiOperation[] {
+  const { regulations } = dependencies;
+  return [
+    defineOperation({
+      method: 'POST',
+      path: 'regulations',
+      role: 'admin',
+      status: 201,
+      summary: 'Deletes users, suppresses them, or ends their suppression',
+      body: regulationInput,
+      maxEntries: MAX_SUBJECTS,
+      answer: regulationSchema,
+      dryRun: z.object({ type: z.enum(REGULATION_TYPES), subjects: z.int() }),
+      run: async ({ body, by }) => await createRegulation(body, by, dependencies),
+    }),
+    defineOperation({
+      method: 'GET',
+      path: 'regulations',
+      role: 'viewer',
+      summary: 'Lists regulations, the newest first',
+      query: z.object(pageQuery),
+      answer: pageSchema(regulationSchema),
+      run: async ({ query: { limit, cursor } }) => {
+        const found = await regulations.list(limit + 1, parseNumberCursor(cursor));
+        const data = found.slice(0, limit);
+        const next = found.length > limit ? String(data.at(-1)!.number) : null;
+        return { data: data.map(regulationView), next };
+      },
+    }),
+    defineOperation({
+      method: 'GET',
+      path: 'regulations/:id',
+      role: 'viewer',
+      summary: 'The receipt of a regulation: what was erased, and which endpoints have confirmed it',
+      answer: regulationSchema,
+      problems: ['unknown_name'],
+      run: async ({ names }) => {
+        const id = names['id'] ?? '';
+        const found = await regulations.get(id);
+        if (found !== undefined) return regulationView(found);
+        const hint = `${JSON.stringify(id)} is no regulation; GET /api/v1/regulations lists them.`;
+        throw new Problem('unknown_name', { hint });
+      },
+    }),
+  ];
+}
+
+function suppressionOperations({ regulations }: RegulationOperationDependencies): ApiOperation[] {
+  return [
+    defineOperation({
+      method: 'GET',
+      path: 'suppressions',
+      role: 'viewer',
+      summary: 'Lists suppressed users whose ids are kept (SUPPRESS_ONLY), by their ids',
+      query: z.object(pageQuery),
+      answer: pageSchema(suppressionSchema),
+      run: async ({ query: { limit, cursor } }) => {
+        const found = await regulations.suppressions(limit + 1, parseIdCursor(cursor));
+        const data = found.slice(0, limit);
+        const next = found.length > limit ? Buffer.from(data.at(-1)!.userId!).toString('base64url') : null;
+        return { data: data.map(suppressionView), next };
+      },
+    }),
+    defineOperation({
+      method: 'GET',
+      path: 'suppressions/:userId',
+      role: 'viewer',
+      summary: 'Tells since when a user is suppressed',
+      answer: suppressionSchema,
+      problems: ['unknown_name'],
+      run: async ({ names }) => {
+        const found = await regulations.suppression(names['userId'] ?? '');
+        if (found !== undefined) return suppressionView(found);
+        throw new Problem('unknown_name', { hint: 'This user is not suppressed.' });
+      },
+    }),
+  ];
+}
+
+async function createRegulation(
+  { type, subjectIds, dryRun }: z.output<typeof regulationInput>,
+  by: string,
+  { regulations, settings, clock }: RegulationOperationDependencies,
+) {
+  const userIds = [...new Set(subjectIds)];
+  if (dryRun) return new DryRunResult({ type, subjects: userIds.length });
+  const made = await regulations.create({ type, userIds, by });
+  const { id } = made;
+  // The trail names no user: it is kept for ever.
+  const after: JsonObject = { id, type, subjects: userIds.length };
+  await settings.change(() => ({
+    sources: [],
+    destinations: [],
+    audit: [{ at: clock.now(), by, action: 'created', kind: 'regulation', name: id, after }],
+  }));
+  return regulationView(made);
+}
+
+function regulationView(regulation: Regulation): Described<z.output<typeof regulationSchema>> {
+  const { id, type, overallStatus, createdAt, finishedAt, by, subjects, erased } = regulation;
+  const { profiles, streamStatus, reason } = regulation;
+  return {
+    ...{ id, type, overallStatus, createdAt: isoTime(createdAt) },
+    ...(finishedAt === undefined ? {} : { finishedAt: isoTime(finishedAt) }),
+    ...{ by, subjects, erased },
+    ...(profiles === undefined ? {} : { profiles }),
+    streamStatus: streamStatus.map(streamView),
+    ...(reason === undefined ? {} : { reason }),
+  };
+}
+
+function streamView({ confirmedAt, ...stream }: NotificationStatus) {
+  return confirmedAt === undefined ? stream : { ...stream, confirmedAt: isoTime(confirmedAt) };
+}
+
+function suppressionView({ since, ...suppression }: Suppression) {
+  return { ...suppression, since: isoTime(since) };
+}
+
+function parseIdCursor(cursor: string | undefined): string | undefined {
+  if (cursor === undefined) return undefined;
+  const id = Buffer.from(cursor, 'base64url');
+  if (id.toString('base64url') === cursor) return id.toString();
+  const message = 'must be the `next` of the page before';
+  throw new Problem('invalid_parameters', { errors: [{ path: 'query.cursor', message }] });
+}

@@ -1,0 +1,22 @@
+import type { Regulation, RegulationType, Suppression } from '../model/regulation.ts';
+
+/** What an operator asks for. */
+export interface RegulationRequest {
+  readonly type: RegulationType;
+  /** Each once, at least one. */
+  readonly userIds: readonly string[];
+  /** The name of the token. */
+  readonly by: string;
+}
+
+/** Regulations as the control API makes and shows them. Every method rejects with a `StorageError`. */
+export interface RegulationRequests {
+  /** Makes a regulation. Suppressions are in force when this resolves. */
+  create(request: RegulationRequest): Promise<Regulation>;
+  get(id: string): Promise<Regulation | undefined>;
+  /** The newest first, below a number, at most `max`. */
+  list(max: number, below?: number): Promise<readonly (Regulation & { readonly number: number })[]>;
+  suppression(userId: string): Promise<Suppression | undefined>;
+  /** Those whose ids are kept, in the order of the ids, behind `after`, at most `max`. */
+  suppressions(max: number, after?: string): Promise<readonly Suppression[]>;
+}

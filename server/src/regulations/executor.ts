@@ -1,0 +1,388 @@
+import type { Destination, Plan } from '../model/destination.ts';
+import type { Event, Position } from '../model/event.ts';
+import { isDeleting, isSuppressing, type RegulationSubject } from '../model/regulation.ts';
+import type { Source } from '../model/settings.ts';
+import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
+import { attemptOnWallClock, type Clock, InterruptibleSleep } from '../ports/clock.ts';
+import type { DeliveryHistories } from '../ports/delivery-queue.ts';
+import type { EventLog } from '../ports/event-log.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { Regulations, StoredRegulation } from '../ports/regulations.ts';
+import type { SettingsSnapshot } from '../ports/settings-store.ts';
+import type { Users } from '../ports/users.ts';
+import { batchOf, type DeleteNotification, notificationsOf } from './notifications.ts';
+import {
+  IdRedactor,
+  idsOfSubjects,
+  isEnded,
+  type NotificationHistory,
+  overallStatusOf,
+  streamsOf,
+} from './receipt.ts';
+import { surveyUsers } from './survey.ts';
+
+export interface RegulationExecutorDependencies {
+  readonly regulations: Regulations;
+  readonly log: Pick<EventLog, 'find' | 'read' | 'erase' | 'eraseAt' | 'sharedIds' | 'append' | 'size'>;
+  readonly history: Pick<DeliveryHistories, 'read'>;
+  readonly settings: () => SettingsSnapshot;
+  readonly users: Pick<Users, 'joinedIds' | 'erase'>;
+  /** As `SurveyDependencies.blockedIds`. */
+  readonly blockedIds: readonly string[];
+  readonly plan: (event: Event, source: Source) => Plan;
+  /** Resolves when every call that was taken before is stored, or never will be. */
+  readonly callsStored: () => Promise<void>;
+  /** Suppresses what the survey has found, in memory too, if the users still are suppressed. */
+  readonly suppressJoined: (subjects: readonly RegulationSubject[]) => void;
+  readonly delivery: MemoryOfDeliveries;
+  /** Forgets samples of discarded calls that mention a subject. */
+  readonly forgetSamples: (mentions: (text: string) => boolean) => void;
+  readonly clock: Clock;
+  readonly logger: Pick<Logger, 'info' | 'error'>;
+}
+
+/** What the deliveries keep in memory, and are told of an erasure. */
+export interface MemoryOfDeliveries {
+  /** Events at these positions are gone: nothing of them is to be sent. */
+  drop(positions: readonly Position[]): void;
+  /** Resolves when requests in flight have ended, or after `limit`. */
+  requestsEnded(limit: Duration): Promise<void>;
+  /** Forgets answers of endpoints that mention a subject, also on disk. */
+  redact(mentions: (text: string) => boolean): Promise<void>;
+  /** Deliveries of a destination or a lane are due on disk. */
+  parked(lane: number, at: Monotonic): void;
+}
+
+/** A request ends after five seconds at the latest; its result is seen a little later. spec/specification.md, "Timeout". */
+const REQUEST_LIMIT: Duration = 6 * SECOND;
+
+/** Notifications appended in one commit. */
+const BATCH = 500;
+
+/** Histories read at once. Each is a few small reads, and commits wait meanwhile. */
+const HISTORIES_AT_ONCE = 100;
+
+/** How often the deliveries of notifications are looked at: often at first, seldom for an endpoint that is down for hours. */
+const FIRST_LOOK: Duration = 50;
+const LAST_LOOK: Duration = 10 * SECOND;
+
+/** A step that failed is repeated after this delay, without a limit. */
+const RETRY: Duration = SECOND;
+
+class StoppedError extends Error {}
+
+/** What is kept in memory while the notifications of a regulation are under way. */
+interface Awaited {
+  readonly notifications: readonly DeleteNotification[];
+  readonly redact: (text: string) => string;
+  /** Undefined for a notification whose event is gone. */
+  readonly positions: readonly (Position | undefined)[];
+  /** Histories that do not change any more, by place. */
+  readonly ended: (NotificationHistory | undefined)[];
+  next: Duration;
+  shown: string;
+}
+
+/**
+ * Carries out regulations. Each step is repeatable and its end is stored, so a crash repeats one step at most. Regulations go through
+ * the steps up to their notifications one after the other, because the notifications of a later one have higher numbers; the
+ * deliveries of all are awaited together.
+ */
+export class RegulationExecutor {
+  readonly #dependencies: RegulationExecutorDependencies;
+  readonly #sleep: InterruptibleSleep;
+  readonly #awaited = new Map<string, Awaited>();
+  #isStopped = false;
+  #isWoken = false;
+  #running: Promise<void> = Promise.resolve();
+  /** Why the last step failed; logged once for all repetitions. */
+  #failure: string | undefined;
+
+  constructor(dependencies: RegulationExecutorDependencies) {
+    this.#dependencies = dependencies;
+    this.#sleep = new InterruptibleSleep(dependencies.clock);
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  /** A regulation was made, or the settings have changed. */
+  wake(): void {
+    this.#isWoken = true;
+    this.#sleep.interrupt();
+  }
+
+  /** Ends after the slice under way. Idempotent. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#sleep.interrupt();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isStopped) {
+      this.#isWoken = false;
+      const pause = await this.#look();
+      if (!this.#isStopped && !this.#isWoken) await this.#sleep.sleep(pause);
+    }
+  }
+
+  /** Advances every open regulation as far as it goes. Resolves to the time until the next look. */
+  async #look(): Promise<Duration> {
+    let pause = NEVER;
+    let failure: string | undefined;
+    try {
+      for (const regulation of await this.#dependencies.regulations.open()) {
+        // A later one must not be notified before this one, and what waits for its deliveries may go on.
+        if (failure !== undefined && !hasNotified(regulation)) continue;
+        try {
+          pause = Math.min(pause, await this.#advance(regulation));
+        } catch (error) {
+          failure = this.#reportFailure(error);
+        }
+      }
+    } catch (error) {
+      failure = this.#reportFailure(error);
+    }
+    this.#failure = failure;
+    return failure === undefined ? pause : RETRY;
+  }
+
+  #reportFailure(error: unknown): string {
+    const reason = error instanceof Error ? error.message : String(error);
+    if (reason !== this.#failure && !(error instanceof StoppedError))
+      this.#dependencies.logger.error({ error }, 'regulation.step_failed');
+    return reason;
+  }
+
+  /** Does step after step until the regulation is done or waits. */
+  async #advance({ id }: StoredRegulation): Promise<Duration> {
+    const { regulations } = this.#dependencies;
+    for (;;) {
+      this.#checkStop();
+      const regulation = await regulations.get(id);
+      if (regulation === undefined || regulation.step === 'done') return NEVER;
+      const subjects = await regulations.subjects(id);
+      if (subjects.length === 0 && regulation.step !== 'clean') await this.#giveUp(regulation);
+      else if (regulation.step === 'survey') await this.#survey(regulation, subjects);
+      else if (regulation.step === 'erase') await this.#erase(regulation, subjects);
+      else if (regulation.step === 'notify') await this.#notify(regulation, subjects);
+      else if (regulation.step === 'finish') await this.#finish(regulation, subjects);
+      else if (regulation.step === 'clean') await this.#clean(regulation);
+      else {
+        const pause = await this.#await(regulation, subjects);
+        if (pause !== undefined) return pause;
+      }
+    }
+  }
+
+  readonly #checkStop = (): void => {
+    if (this.#isStopped) throw new StoppedError();
+  };
+
+  async #survey({ id, type }: StoredRegulation, subjects: readonly RegulationSubject[]): Promise<void> {
+    const { regulations, callsStored, suppressJoined, ...dependencies } = this.#dependencies;
+    await callsStored();
+    const surveyed = await surveyUsers(
+      subjects.map(({ userId }) => userId),
+      { ...dependencies, checkStop: this.#checkStop },
+    );
+    const found = surveyed.map((one) => ({ ...one, sources: one.sources.filter(this.#isAffected) }));
+    const step = isDeleting(type) ? 'erase' : 'clean';
+    await regulations.advance(id, { step, overallStatus: 'RUNNING', subjects: found });
+    if (isSuppressing(type)) suppressJoined(found);
+  }
+
+  /** Whether a source that has seen a user feeds an enabled destination. spec/specification.md, "Deletion". */
+  readonly #isAffected = (source: number): boolean => {
+    const { sources } = this.#dependencies.settings();
+    const found = sources.find(({ id }) => id === source);
+    return found !== undefined && this.#dependencies.plan(SAMPLE, found).owed.length > 0;
+  };
+
+  async #erase({ id }: StoredRegulation, subjects: readonly RegulationSubject[]): Promise<void> {
+    const { regulations, log, users, delivery, forgetSamples } = this.#dependencies;
+    const userIds = subjects.flatMap(({ userId, formerUserIds }) => [userId, ...formerUserIds]);
+    const anonymousIds = subjects.flatMap((one) => one.anonymousIds);
+    const { end } = await log.size();
+    await log.erase({
+      ...{ userIds, anonymousIds, below: end, regulation: id },
+      onErased: (positions) => {
+        delivery.drop(positions);
+        this.#checkStop();
+      },
+    });
+    const profiles = await users.erase(userIds);
+    await delivery.requestsEnded(REQUEST_LIMIT);
+    const { mentions } = new IdRedactor(idsOfSubjects(subjects));
+    forgetSamples(mentions);
+    await delivery.redact(mentions);
+    await regulations.scrub();
+    await regulations.advance(id, { step: 'notify', profiles });
+  }
+
+  async #notify(regulation: StoredRegulation, subjects: readonly RegulationSubject[]): Promise<void> {
+    const { regulations, log, plan, delivery, clock, logger } = this.#dependencies;
+    const notifications = this.#notificationsOf(regulation, subjects);
+    const sources = new Map(this.#allSources().map((one) => [one.id, one]));
+    const positions: (Position | undefined)[] = [];
+    const lanes = new Set<number>();
+    for (let first = 0; first < notifications.length; first += BATCH) {
+      this.#checkStop();
+      const some = notifications.slice(first, first + BATCH);
+      const batch = batchOf({
+        regulation,
+        notifications: some,
+        first,
+        sources,
+        plan,
+        now: clock.monotonic(),
+      });
+      const answer = await log.append(batch);
+      positions.push(...answer.positions);
+      for (const { destination } of batch.owed) lanes.add(destination);
+    }
+    const { redact } = new IdRedactor(idsOfSubjects(subjects));
+    if (!positions.includes(undefined)) this.#remember(regulation, { notifications, positions, redact });
+    await regulations.advance(regulation.id, { step: 'await' });
+    for (const lane of lanes) delivery.parked(lane, clock.monotonic());
+    logger.info({ regulation: regulation.id, notifications: notifications.length }, 'regulation.notifying');
+  }
+
+  /** Undefined when every delivery has ended, otherwise the time until the next look. */
+  async #await(
+    regulation: StoredRegulation,
+    subjects: readonly RegulationSubject[],
+  ): Promise<Duration | undefined> {
+    const { regulations } = this.#dependencies;
+    const awaited = this.#awaited.get(regulation.id) ?? (await this.#restore(regulation, subjects));
+    const histories = await this.#historiesOf(awaited);
+    const streamStatus = streamsOf(histories, this.#allDestinations(), awaited.redact);
+    if (histories.every(isEnded)) {
+      await regulations.advance(regulation.id, { step: 'finish', streamStatus });
+      return undefined;
+    }
+    const shown = JSON.stringify(streamStatus);
+    if (shown !== awaited.shown) {
+      await regulations.advance(regulation.id, { streamStatus });
+      awaited.shown = shown;
+      awaited.next = FIRST_LOOK;
+    } else awaited.next = Math.min(LAST_LOOK, awaited.next * 2);
+    return awaited.next;
+  }
+
+  #remember(
+    { id }: StoredRegulation,
+    known: Pick<Awaited, 'notifications' | 'positions' | 'redact'>,
+  ): Awaited {
+    const awaited: Awaited = { ...known, ended: [], next: FIRST_LOOK, shown: '' };
+    this.#awaited.set(id, awaited);
+    return awaited;
+  }
+
+  /** Finds the notifications that an earlier process has appended. */
+  async #restore(regulation: StoredRegulation, subjects: readonly RegulationSubject[]): Promise<Awaited> {
+    const notifications = this.#notificationsOf(regulation, subjects);
+    const positions: (Position | undefined)[] = [];
+    for (const { messageId } of notifications) {
+      this.#checkStop();
+      positions.push((await this.#dependencies.log.find({ messageId })).positions[0]);
+    }
+    const { redact } = new IdRedactor(idsOfSubjects(subjects));
+    return this.#remember(regulation, { notifications, positions, redact });
+  }
+
+  async #historiesOf({ notifications, positions, ended }: Awaited): Promise<NotificationHistory[]> {
+    const { history, clock } = this.#dependencies;
+    const sourceName = this.#sourceName();
+    const open = notifications.map((_, place) => place).filter((place) => ended[place] === undefined);
+    const histories = [...ended];
+    for (let from = 0; from < open.length; from += HISTORIES_AT_ONCE) {
+      this.#checkStop();
+      const places = open.slice(from, from + HISTORIES_AT_ONCE);
+      const known = await history.read(places.map((place) => positions[place] ?? NOWHERE));
+      for (const [nth, place] of places.entries()) {
+        const deliveries = (known[nth]?.deliveries ?? []).map((delivery) => ({
+          ...delivery,
+          attempts: delivery.attempts.map((attempt) => attemptOnWallClock(attempt, clock)),
+        }));
+        const one = { source: sourceName(notifications[place]!.source), deliveries };
+        histories[place] = one;
+        if (isEnded(one)) ended[place] = one;
+      }
+    }
+    return histories as NotificationHistory[];
+  }
+
+  /** Erases the notifications, which contain the ids. */
+  async #finish(regulation: StoredRegulation, subjects: readonly RegulationSubject[]): Promise<void> {
+    const { regulations, log, delivery } = this.#dependencies;
+    const { positions } = this.#awaited.get(regulation.id) ?? (await this.#restore(regulation, subjects));
+    const there = positions.filter((position) => position !== undefined);
+    for (let from = 0; from < there.length; from += BATCH) {
+      this.#checkStop();
+      await log.eraseAt(there.slice(from, from + BATCH));
+    }
+    await delivery.redact(new IdRedactor(idsOfSubjects(subjects)).mentions);
+    this.#awaited.delete(regulation.id);
+    await regulations.advance(regulation.id, { step: 'clean' });
+  }
+
+  async #clean({ id, type, streamStatus, reason }: StoredRegulation): Promise<void> {
+    const { regulations, clock, logger } = this.#dependencies;
+    await regulations.scrub();
+    const overallStatus = reason === undefined ? overallStatusOf(streamStatus) : 'FAILED';
+    await regulations.advance(id, { step: 'done', overallStatus, finishedAt: clock.now() });
+    logger.info({ regulation: id, type, status: overallStatus }, 'regulation.done');
+  }
+
+  /** The ids are gone, so nobody knows any more whom it is about. */
+  async #giveUp({ id }: StoredRegulation): Promise<void> {
+    const reason = 'its user ids are gone from the store, which was damaged: ask for it anew';
+    await this.#dependencies.regulations.advance(id, { step: 'clean', reason });
+  }
+
+  #notificationsOf(
+    regulation: StoredRegulation,
+    subjects: readonly RegulationSubject[],
+  ): DeleteNotification[] {
+    return notificationsOf(regulation, subjects, this.#sourceName());
+  }
+
+  #sourceName(): (id: number) => string {
+    const names = new Map(this.#allSources().map(({ id, name }) => [id, name]));
+    return (id) => names.get(id) ?? String(id);
+  }
+
+  #allSources(): readonly Source[] {
+    const { sources, gone } = this.#dependencies.settings();
+    return [...sources, ...gone.sources];
+  }
+
+  #allDestinations(): Map<number, Destination> {
+    const { destinations, gone } = this.#dependencies.settings();
+    return new Map([...gone.destinations, ...destinations].map((one) => [one.id, one]));
+  }
+}
+
+function hasNotified({ step }: StoredRegulation): boolean {
+  return step === 'await' || step === 'finish' || step === 'clean';
+}
+
+/** Until somebody wakes it. */
+const NEVER: Duration = 60 * 60 * SECOND;
+
+/** A position that no event has. */
+const NOWHERE: Position = Number.MAX_SAFE_INTEGER;
+
+/** Stands for any notification where only its destinations are asked for. */
+const SAMPLE: Event = {
+  messageId: '',
+  type: 'delete',
+  channel: 'server',
+  context: {},
+  integrations: {},
+  timestamp: '',
+  receivedAt: '',
+};

@@ -1,0 +1,105 @@
+import type { Plan } from '../model/destination.ts';
+import type { Event } from '../model/event.ts';
+import type { RegulationSubject } from '../model/regulation.ts';
+import type { Source } from '../model/settings.ts';
+import { isoTime, type Monotonic } from '../model/time.ts';
+import type { Batch, NewEvent, OwedEvents, SkippedEvents } from '../ports/event-log.ts';
+import type { StoredRegulation } from '../ports/regulations.ts';
+
+/** One delete notification. */
+export interface DeleteNotification {
+  readonly userId: string;
+  /** Id of the source. */
+  readonly source: number;
+  readonly messageId: string;
+}
+
+/**
+ * The notifications of a regulation, always in the same order: for each subject, its present and former userIds, and for each of
+ * these the affected sources. Their places are their numbers, so nothing but the stored subjects may decide them.
+ */
+export function notificationsOf(
+  { id }: Pick<StoredRegulation, 'id'>,
+  subjects: readonly RegulationSubject[],
+  sourceName: (id: number) => string,
+): DeleteNotification[] {
+  const numbers = new Map<number, number>();
+  return subjects.flatMap(({ userId, formerUserIds, sources }) =>
+    [userId, ...formerUserIds].flatMap((one) =>
+      sources.map((source) => {
+        const n = (numbers.get(source) ?? 0) + 1;
+        numbers.set(source, n);
+        return { userId: one, source, messageId: `del_${id}_${sourceName(source)}_${n}` };
+      }),
+    ),
+  );
+}
+
+/** The producer of notifications, for `Batch.producer`. */
+const PRODUCER = 'regulations';
+
+/** Numbers that one regulation may use. Regulations are notified in the order of their numbers. */
+const NUMBERS = 2 ** 24;
+
+export interface DeleteNotificationBatch {
+  readonly regulation: StoredRegulation;
+  readonly notifications: readonly DeleteNotification[];
+  /** Place of the first of them among all of the regulation. */
+  readonly first: number;
+  readonly sources: ReadonlyMap<number, Source>;
+  readonly plan: (event: Event, source: Source) => Plan;
+  readonly now: Monotonic;
+}
+
+/** The batch that appends some notifications, all of them parked: the workers claim them in their turn. */
+export function batchOf({
+  regulation,
+  notifications,
+  first,
+  sources,
+  plan,
+  now,
+}: DeleteNotificationBatch): Batch {
+  const owed = new Map<number, number[]>();
+  const skipped = new Map<string, SkippedEvents & { indexes: number[] }>();
+  const events = notifications.map((notification, index): NewEvent => {
+    const event = eventOf(notification, regulation);
+    const source = sources.get(notification.source);
+    const planned = source === undefined ? NO_PLAN : plan(event, source);
+    for (const { id } of planned.owed) owed.set(id, [...(owed.get(id) ?? []), index]);
+    for (const { destination, reason } of planned.skipped) {
+      const key = `${destination.id}/${reason}`;
+      const entry = skipped.get(key) ?? { destination: destination.id, reason, indexes: [] };
+      skipped.set(key, entry);
+      entry.indexes.push(index);
+    }
+    const { messageId, userId } = notification;
+    return { source: notification.source, messageId, userId, json: JSON.stringify(event) };
+  });
+  return {
+    id: `${regulation.id}-${first}`,
+    receivedAt: now,
+    events,
+    owed: [...owed].map(([destination, indexes]): OwedEvents => ({ destination, state: 'parked', indexes })),
+    skipped: [...skipped.values()],
+    received: [],
+    producer: { name: PRODUCER, sequence: regulation.number * NUMBERS + first + 1 },
+  };
+}
+
+const NO_PLAN: Plan = { owed: [], skipped: [] };
+
+/** The stored event. Receivers get its type, userId and timestamp only. spec/specification.md, "Delete notification". */
+function eventOf({ messageId, userId }: DeleteNotification, { createdAt }: StoredRegulation): Event {
+  const timestamp = isoTime(createdAt);
+  return {
+    messageId,
+    type: 'delete',
+    channel: 'server',
+    userId,
+    context: {},
+    integrations: {},
+    timestamp,
+    receivedAt: timestamp,
+  };
+}

@@ -1,0 +1,190 @@
+import type { Attempt } from '../model/delivery.ts';
+import { type Destination, destinationOfLane, endpointIndexOfLane } from '../model/destination.ts';
+import type { NotificationStatus, RegulationStatus, RegulationSubject } from '../model/regulation.ts';
+import { maskUrl } from '../model/secrets.ts';
+import type { Time } from '../model/time.ts';
+import type { DeliveryHistory } from '../ports/delivery-queue.ts';
+
+/** What became of the deliveries of one notification so far. */
+export interface NotificationHistory {
+  /** Name of the source. */
+  readonly source: string;
+  readonly deliveries: readonly DeliveryHistory[];
+}
+
+export function isEnded({ deliveries }: Pick<NotificationHistory, 'deliveries'>): boolean {
+  return deliveries.every(({ state }) => state === 'delivered' || state === 'dead');
+}
+
+/**
+ * The status of every source, destination and endpoint, from the histories of all notifications. An endpoint has confirmed a
+ * notification when it has accepted the request. With `success: any` one endpoint is enough to end a delivery: another one that did
+ * not accept it has not confirmed it, and the receipt says so.
+ */
+export function streamsOf(
+  histories: readonly NotificationHistory[],
+  destinations: ReadonlyMap<number, Destination>,
+  redact: (text: string) => string,
+): NotificationStatus[] {
+  const streams = new Map<string, StreamCounts>();
+  for (const { source, deliveries } of histories) {
+    for (const delivery of deliveries) {
+      const destination = destinations.get(destinationOfLane(delivery.destination));
+      if (destination === undefined) continue;
+      for (const endpoint of endpointsOf(delivery, destination)) {
+        const key = JSON.stringify([source, destination.name, endpoint]);
+        const stream = streams.get(key) ?? new StreamCounts(source, destination.name, endpoint);
+        streams.set(key, stream);
+        stream.add(delivery, redact);
+      }
+    }
+  }
+  return [...streams.values()].map((stream) => stream.status());
+}
+
+/** Masked URLs of the endpoints of a delivery: those it was sent to, and those it is to be sent to. */
+function endpointsOf(delivery: DeliveryHistory, { settings }: Destination): Set<string> {
+  const { endpoints, success } = settings;
+  const place = endpointIndexOfLane(delivery.destination);
+  const wanted = success === 'any' && place === 0 ? endpoints : endpoints.slice(place, place + 1);
+  const urls = new Set([
+    ...wanted.map(({ url }) => url),
+    ...delivery.attempts.map(({ endpoint }) => endpoint),
+  ]);
+  // The settings may have lost the endpoint of a lane that was never sent to.
+  return urls.size === 0 ? new Set(['']) : new Set([...urls].map(maskUrl));
+}
+
+class StreamCounts {
+  readonly #source: string;
+  readonly #destination: string;
+  readonly #endpoint: string;
+  #sent = 0;
+  #confirmed = 0;
+  #open = 0;
+  #tried = 0;
+  #confirmedAt: Time | undefined;
+  #lastAttemptAt = Number.NEGATIVE_INFINITY;
+  #answer: NotificationStatus['answer'];
+
+  constructor(source: string, destination: string, endpoint: string) {
+    this.#source = source;
+    this.#destination = destination;
+    this.#endpoint = endpoint;
+  }
+
+  add({ state, reason, attempts }: DeliveryHistory, redact: (text: string) => string): void {
+    const own = attempts.filter(({ endpoint }) => maskUrl(endpoint) === this.#endpoint);
+    const accepted = own.find(({ outcome }) => outcome.kind === 'accepted');
+    this.#sent++;
+    if (own.length > 0) this.#tried++;
+    if (accepted !== undefined) {
+      this.#confirmed++;
+      this.#confirmedAt = Math.max(this.#confirmedAt ?? 0, endOf(accepted));
+    } else if (state !== 'delivered' && state !== 'dead') this.#open++;
+    const last = own.at(-1);
+    if (last !== undefined && last.startedAt >= this.#lastAttemptAt) {
+      this.#lastAttemptAt = last.startedAt;
+      this.#answer = answerOf(last, redact);
+    } else if (last === undefined && reason !== undefined) this.#answer ??= { reason };
+  }
+
+  status(): NotificationStatus {
+    return {
+      source: this.#source,
+      destination: this.#destination,
+      endpoint: this.#endpoint,
+      status: this.#status(),
+      sent: this.#sent,
+      confirmed: this.#confirmed,
+      ...(this.#confirmedAt === undefined ? {} : { confirmedAt: this.#confirmedAt }),
+      ...(this.#answer === undefined ? {} : { answer: this.#answer }),
+    };
+  }
+
+  #status(): RegulationStatus {
+    if (this.#open > 0) return this.#tried === 0 ? 'INITIALIZED' : 'RUNNING';
+    if (this.#confirmed === this.#sent) return 'FINISHED';
+    return this.#confirmed > 0 ? 'PARTIAL_SUCCESS' : 'FAILED';
+  }
+}
+
+function endOf({ startedAt, latencyMs }: Attempt): Time {
+  return Math.round(startedAt + latencyMs);
+}
+
+/** Characters of an answer in the receipt: a cut in the middle of an id would leave its beginning, and this is far before the cut. */
+const MAX_BODY = 200;
+
+function answerOf(
+  { outcome, answer }: Attempt,
+  redact: (text: string) => string,
+): NotificationStatus['answer'] {
+  const { status, reason } = outcome;
+  const body = answer === undefined || answer === '' ? undefined : redact(answer).slice(0, MAX_BODY);
+  return {
+    ...(status === undefined ? {} : { status }),
+    ...(outcome.kind === 'accepted' ? {} : { reason }),
+    ...(body === undefined ? {} : { body }),
+  };
+}
+
+/** The status of a whole regulation whose notifications have all ended. */
+export function overallStatusOf(streams: readonly Pick<NotificationStatus, 'status'>[]): RegulationStatus {
+  return streams.every(({ status }) => status === 'FINISHED') ? 'FINISHED' : 'PARTIAL_SUCCESS';
+}
+
+/** All texts by which the subjects of a regulation are known. */
+export function idsOfSubjects(subjects: readonly RegulationSubject[]): string[] {
+  return [
+    ...new Set(
+      subjects.flatMap(({ userId, formerUserIds, anonymousIds }) => [
+        userId,
+        ...formerUserIds,
+        ...anonymousIds,
+      ]),
+    ),
+  ];
+}
+
+/** Finds ids in texts that others wrote: as they are, as JSON writes them, and as URLs do, whatever the case of the letters. */
+export class IdRedactor {
+  readonly #needles: readonly string[];
+
+  constructor(ids: readonly string[]) {
+    const forms = ids.flatMap((id) => [
+      id,
+      JSON.stringify(id).slice(1, -1),
+      encodeURIComponent(id.toWellFormed()),
+    ]);
+    // The longest first: one id may be the beginning of another.
+    this.#needles = [...new Set(forms.map((form) => form.toLowerCase()))]
+      .filter((form) => form !== '')
+      .sort((a, b) => b.length - a.length);
+  }
+
+  readonly mentions = (text: string): boolean => {
+    const lower = text.toLowerCase();
+    return this.#needles.some((needle) => lower.includes(needle));
+  };
+
+  /** The text with an ellipsis in the place of every id. */
+  readonly redact = (text: string): string => {
+    let lower = text.toLowerCase();
+    // Some letters have small forms of another length; places in the two texts would then differ.
+    if (lower.length !== text.length) return this.mentions(text) ? '…' : text;
+    let redacted = text;
+    for (const needle of this.#needles) {
+      if (!lower.includes(needle)) continue;
+      const parts: string[] = [];
+      let from = 0;
+      for (let at = lower.indexOf(needle); at >= 0; at = lower.indexOf(needle, from)) {
+        parts.push(redacted.slice(from, at));
+        from = at + needle.length;
+      }
+      redacted = [...parts, redacted.slice(from)].join('…');
+      lower = redacted.toLowerCase();
+    }
+    return redacted;
+  };
+}

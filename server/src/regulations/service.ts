@@ -1,0 +1,83 @@
+import type { Regulation, RegulationSubject, Suppression } from '../model/regulation.ts';
+import type { StoredRegulation } from '../ports/regulations.ts';
+import type { RegulationRequest, RegulationRequests } from './contract.ts';
+import { RegulationExecutor, type RegulationExecutorDependencies } from './executor.ts';
+import type { SuppressionFilter } from './suppression-filter.ts';
+
+export interface RegulationServiceDependencies
+  extends Omit<RegulationExecutorDependencies, 'suppressJoined'> {
+  readonly filter: SuppressionFilter;
+  readonly newId: () => string;
+}
+
+/** Regulations as the control API makes and shows them. spec/specification.md, "Deletion and suppression". */
+export class RegulationService implements RegulationRequests {
+  readonly #dependencies: RegulationServiceDependencies;
+  readonly #executor: RegulationExecutor;
+  /** Changes of suppressions one after the other, on disk and in memory. */
+  #lastChange: Promise<unknown> = Promise.resolve();
+
+  constructor(dependencies: RegulationServiceDependencies) {
+    this.#dependencies = dependencies;
+    this.#executor = new RegulationExecutor({ ...dependencies, suppressJoined: this.#suppressJoined });
+  }
+
+  /** Goes on with what an earlier process has left. Load the filter before the first call is taken. */
+  start(): void {
+    this.#executor.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#executor.stop();
+  }
+
+  /** The settings have changed: what waits may go on. */
+  settingsChanged(): void {
+    this.#executor.wake();
+  }
+
+  /** Makes a regulation. Suppressions are in force when this resolves. Rejects with a `StorageError`. */
+  create(request: RegulationRequest): Promise<Regulation> {
+    const made = this.#lastChange.then(() => this.#create(request));
+    this.#lastChange = made.catch(() => {});
+    return made;
+  }
+
+  get(id: string): Promise<Regulation | undefined> {
+    return this.#dependencies.regulations.get(id);
+  }
+
+  list(max: number, below?: number): Promise<readonly StoredRegulation[]> {
+    return this.#dependencies.regulations.list(max, below);
+  }
+
+  suppression(userId: string): Promise<Suppression | undefined> {
+    return this.#dependencies.regulations.suppression(userId);
+  }
+
+  suppressions(max: number, after?: string): Promise<readonly Suppression[]> {
+    return this.#dependencies.regulations.suppressions(max, after);
+  }
+
+  async #create({ type, userIds, by }: RegulationRequest): Promise<Regulation> {
+    const { regulations, filter, clock, newId, logger } = this.#dependencies;
+    const made = await regulations.create({ id: newId(), type, userIds, by, createdAt: clock.now() });
+    if (type === 'UNSUPPRESS') await filter.load(regulations);
+    else if (type !== 'DELETE_ONLY') filter.add('user', userIds);
+    logger.info({ regulation: made.id, type, users: userIds.length, by }, 'regulation.made');
+    this.#executor.wake();
+    return made;
+  }
+
+  /** The ids that belong to users whose suppression has not ended meanwhile. */
+  readonly #suppressJoined = (subjects: readonly RegulationSubject[]): void => {
+    const { filter } = this.#dependencies;
+    this.#lastChange = this.#lastChange.then(() => {
+      for (const { userId, formerUserIds, anonymousIds } of subjects) {
+        if (!filter.names({ userId })) continue;
+        filter.add('user', formerUserIds);
+        filter.add('anonymous', anonymousIds);
+      }
+    });
+  };
+}

@@ -1,0 +1,250 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { send, track } from '../support/calls.ts';
+import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
+import { startReceiver, type TestReceiver } from '../support/receiver.ts';
+
+const ended: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ended.splice(0).reverse()) await end();
+});
+
+interface Receipt {
+  readonly id: string;
+  readonly overallStatus: string;
+  readonly erased: object;
+  readonly streamStatus: readonly object[];
+}
+
+/** A server with the sources `website` and `app`, and receivers of the first, or of both. */
+class Scene {
+  program!: Program;
+  readonly place: Place;
+
+  private constructor(place: Place) {
+    this.place = place;
+  }
+
+  static async open(receivers: readonly TestReceiver[], more: object = {}): Promise<Scene> {
+    const server = {
+      port: 0,
+      host: '127.0.0.1',
+      admin: { token: 't0ken' },
+      egress: { allow: ['127.0.0.0/8'] },
+    };
+    const destinations = receivers.map(({ url }, nth) => ({
+      ...{ name: `d${nth}`, type: 'webhooks', sources: nth === 0 ? ['website'] : ['website', 'app'] },
+      settings: { endpoints: [{ url }], filter: { types: ['track', 'alias', 'identify'] } },
+    }));
+    const sources = [
+      { name: 'website', writeKeys: ['wk'] },
+      { name: 'app', writeKeys: ['wk_app'] },
+    ];
+    const place = makePlace(JSON.stringify({ ...server, sources, destinations, ...more }));
+    ended.push(() => place.remove());
+    const scene = new Scene(place);
+    await scene.start();
+    return scene;
+  }
+
+  async start(): Promise<void> {
+    const program = await startProgram({
+      args: ['start', '--config', this.place.config, '--data', this.place.data],
+    });
+    this.program = program;
+    ended.push(() => program.kill());
+  }
+
+  async call(type: string, body: object, writeKey = 'wk'): Promise<void> {
+    expect((await send(this.program.url, `/v1/${type}`, body, { writeKey })).status).toBe(200);
+  }
+
+  async api<Answer>(
+    method: string,
+    path: string,
+    body?: object,
+  ): Promise<{ status: number; answer: Answer }> {
+    const response = await fetch(`${this.program.url}/api/v1/${path}`, {
+      method,
+      headers: { authorization: 'Bearer t0ken' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, answer: (text === '' ? {} : JSON.parse(text)) as Answer };
+  }
+
+  async regulate(type: string, ...subjectIds: string[]): Promise<string> {
+    const { status, answer } = await this.api<Receipt>('POST', 'regulations', { type, subjectIds });
+    expect(status).toBe(201);
+    return answer.id;
+  }
+
+  async receipt(id: string): Promise<Receipt> {
+    for (;;) {
+      const { answer } = await this.api<Receipt & { finishedAt?: string }>('GET', `regulations/${id}`);
+      if (answer.finishedAt !== undefined) return answer;
+      await setTimeout(20);
+    }
+  }
+
+  async ledger() {
+    const { answer } = await this.api<{
+      balanced: boolean;
+      sources: Record<string, { received: number; accepted: number; discarded: Record<string, number> }>;
+      destinations: Record<string, Record<string, unknown>>;
+    }>('GET', 'ledger');
+    return answer;
+  }
+
+  filesHold(text: string): boolean {
+    return ['millrace.db', 'millrace.db-wal'].some((name) =>
+      readFileSync(`${this.place.data}/${name}`).includes(text),
+    );
+  }
+}
+
+async function receiver(options: Parameters<typeof startReceiver>[0] = {}): Promise<TestReceiver> {
+  const started = await startReceiver(options);
+  ended.push(() => started.stop());
+  return started;
+}
+
+const deletionsIn = ({ arrivals }: TestReceiver) =>
+  arrivals.map(({ body }) => body.toString()).filter((body) => body.includes('"type":"delete"'));
+
+describe('deleting a user', () => {
+  it('erases everything of the user, tells each affected source, and leaves a receipt without the id', async () => {
+    const [one, two] = [await receiver(), await receiver()];
+    const scene = await Scene.open([one, two]);
+    await scene.call('track', track('m1', { userId: 'erase-me', anonymousId: 'anon-of-mine' }));
+    await scene.call('track', track('m2', { userId: undefined, anonymousId: 'anon-of-mine' }));
+    await scene.call('track', track('m3', { userId: 'erase-me' }), 'wk_app');
+    await scene.call('track', track('m4', { userId: 'other', anonymousId: 'shared-one' }));
+    await scene.call('track', track('m5', { userId: 'erase-me', anonymousId: 'shared-one' }));
+    await scene.call('track', track('m6', { userId: undefined, anonymousId: 'shared-one' }));
+    await two.count(6);
+    const receipt = await scene.receipt(await scene.regulate('DELETE_ONLY', ' erase-me '));
+    expect(receipt).toMatchObject({
+      overallStatus: 'FINISHED',
+      erased: { events: 4, deliveries: 0, deadLetters: 0 },
+    });
+    const stream = { status: 'FINISHED', sent: 1, confirmed: 1, answer: { status: 200 } };
+    expect(receipt.streamStatus).toHaveLength(3);
+    for (const [source, destination] of [
+      ['website', 'd0'],
+      ['website', 'd1'],
+      ['app', 'd1'],
+    ])
+      expect(receipt.streamStatus).toContainEqual(
+        expect.objectContaining({ source, destination, ...stream }),
+      );
+    expect(JSON.stringify(receipt)).not.toContain('erase-me');
+    const body = /^\{"type":"delete","userId":"erase-me","timestamp":"[^"]+"\}$/;
+    expect(deletionsIn(one)).toEqual([expect.stringMatching(body)]);
+    expect(deletionsIn(two)).toEqual([expect.stringMatching(body), expect.stringMatching(body)]);
+    for (const text of ['erase-me', 'anon-of-mine'])
+      expect([text, scene.filesHold(text)]).toEqual([text, false]);
+    expect(scene.filesHold('shared-one')).toBe(true);
+    expect((await scene.ledger()).balanced).toBe(true);
+    // The user may come back.
+    await scene.call('track', track('m7', { userId: 'erase-me' }));
+    expect((await scene.ledger()).sources['website']).toMatchObject({ discarded: {} });
+  });
+
+  it('erases what waits for an endpoint, and does not send it any more', async () => {
+    let isUp = false;
+    const slow = await receiver({
+      answer: (response, { body }) => response.writeHead(isUp ? 200 : 500).end(`I got ${body}`),
+    });
+    const scene = await Scene.open([slow]);
+    const batch = Array.from({ length: 300 }, (_, n) =>
+      track(`m${n}`, { userId: n % 3 === 0 ? 'erase-me' : `u${n}` }),
+    );
+    await scene.call('batch', { batch });
+    await slow.count(1);
+    const id = await scene.regulate('DELETE_ONLY', 'erase-me');
+    for (;;) {
+      const { answer } = await scene.api<Receipt>('GET', `regulations/${id}`);
+      if (answer.streamStatus.length > 0) break;
+      await setTimeout(20);
+    }
+    const before = slow.arrivals.length;
+    isUp = true;
+    await scene.api('POST', 'destinations/d0/pause');
+    await scene.api('POST', 'destinations/d0/resume');
+    const receipt = await scene.receipt(id);
+    expect(receipt).toMatchObject({ overallStatus: 'FINISHED', erased: { events: 100 } });
+    await slow.until(() => slow.arrivals.length >= before + 201);
+    const sent = slow.arrivals.slice(before).map(({ body }) => body.toString());
+    expect(sent.filter((body) => body.includes('erase-me'))).toEqual(deletionsIn(slow).slice(-1));
+    const { destinations, balanced } = await scene.ledger();
+    expect(balanced).toBe(true);
+    expect(destinations['d0']).toMatchObject({ erased: 100 });
+    expect(scene.filesHold('erase-me')).toBe(false);
+  });
+
+  it('says which endpoint did not confirm, without the id that it echoes', async () => {
+    const refusing = await receiver({
+      answer: (response, { body }) => response.writeHead(410).end(`no: ${body}`),
+    });
+    const scene = await Scene.open([refusing]);
+    await scene.call('track', track('m1', { userId: 'erase-me' }));
+    await refusing.count(1);
+    const receipt = await scene.receipt(await scene.regulate('DELETE_ONLY', 'erase-me'));
+    expect(receipt).toMatchObject({
+      overallStatus: 'PARTIAL_SUCCESS',
+      erased: { events: 1, deliveries: 0, deadLetters: 1 },
+      streamStatus: [
+        {
+          ...{ source: 'website', destination: 'd0', status: 'FAILED', sent: 1, confirmed: 0 },
+          answer: { status: 410, reason: 'status_410', body: expect.stringContaining('"userId":"…"') },
+        },
+      ],
+    });
+    expect(scene.filesHold('erase-me')).toBe(false);
+    const { destinations, balanced } = await scene.ledger();
+    expect(destinations['d0']).toMatchObject({ owed: 2, dead: {}, erased: 2 });
+    expect(balanced).toBe(true);
+  });
+});
+
+describe('a suppressed user', () => {
+  it('is kept nowhere, from the answer on and over restarts, until the suppression ends', async () => {
+    const one = await receiver();
+    const scene = await Scene.open([one]);
+    await scene.call('track', track('m1', { userId: 'hush', anonymousId: 'anon-of-mine' }));
+    await one.count(1);
+    const id = await scene.regulate('SUPPRESS_WITH_DELETE', 'hush', 'hush');
+    const calls = async () => {
+      await scene.call('track', track('s1', { userId: 'hush' }));
+      await scene.call('track', track('s2', { userId: 'hush', event: undefined })).catch(() => {});
+      await scene.call('alias', { userId: 'new', previousId: 'hush' });
+      await scene.call('batch', {
+        batch: [track('s3', { userId: 'hush' }), track(`ok-${Math.random()}`, { userId: 'u' })],
+      });
+    };
+    await calls();
+    expect(await scene.receipt(id)).toMatchObject({ overallStatus: 'FINISHED' });
+    await scene.call('track', track('s4', { userId: undefined, anonymousId: 'anon-of-mine' }));
+    await scene.program.stop();
+    await scene.start();
+    await calls();
+    await scene.call('track', track('s5', { userId: undefined, anonymousId: 'anon-of-mine' }));
+    const { data } = (await scene.api<{ data: object[] }>('GET', 'discards')).answer;
+    expect(data).toEqual([]);
+    expect(scene.filesHold('hush')).toBe(false);
+    for (;;) {
+      const { sources } = await scene.ledger();
+      if (sources['website']?.discarded['suppressed'] === 8) break;
+      await setTimeout(50);
+    }
+    expect((await scene.api('GET', 'suppressions/hush')).answer).toMatchObject({ regulation: id });
+    expect((await scene.api('GET', 'suppressions')).answer).toEqual({ data: [], next: null });
+    await scene.regulate('UNSUPPRESS', 'hush');
+    expect((await scene.api('GET', 'suppressions/hush')).status).toBe(404);
+    await scene.call('track', track('s6', { userId: 'hush' }));
+    await scene.call('track', track('s7', { userId: undefined, anonymousId: 'anon-of-mine' }));
+    await one.until(() => one.arrivals.some(({ body }) => body.includes('s7')));
+  });
+});

@@ -6,15 +6,19 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { restoreBackup } from '../../src/adapters/sqlite/backup/backup.ts';
+import { openLogReader } from '../../src/adapters/sqlite/log/log-reader.ts';
 import { openSqliteStore, type SqliteStore } from '../../src/adapters/sqlite/store.ts';
+import { openProfileStore } from '../../src/adapters/sqlite/users/profile-store.ts';
 import { event, events, owedBatch } from '../conformance/batches.ts';
 import { expectBalanced } from '../conformance/harness.ts';
+import { slice, state, textIn } from '../conformance/profile-store.ts';
 
 let folder: string;
 let store: SqliteStore;
@@ -143,5 +147,80 @@ describe('restoring', () => {
   it('refuses a data folder in use in place of a backup: a part of it is still in its write-ahead log', async () => {
     await store.log.append(owedBatch(events(3), 'parked'));
     expect(() => restoreBackup(inFolder('data'), inFolder('new'))).toThrow('was in use and no backup');
+  });
+});
+
+describe('a backup of a store with profiles', () => {
+  const profiles = (data = 'data') =>
+    openProfileStore({ folder: inFolder(data), log: store.identity.id, cache: 1024 * 1024 });
+
+  it('holds profiles that have seen no event which its log does not hold, whatever is written meanwhile', async () => {
+    await fill(3);
+    const users = profiles();
+    const reader = openLogReader(inFolder('data'));
+    let isDone = false;
+    const writing = (async () => {
+      for (let n = 0; !isDone; n++) {
+        await store.log.append(owedBatch(events(20, `w${n}-`), 'parked'));
+        const { end } = await reader.bounds();
+        await users.commit(slice(end, { put: [{ id: 1, state: state(`at ${end}`) }] }));
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    })();
+    const { bytes } = await store.backup(inFolder('b'));
+    isDone = true;
+    await writing;
+    await reader.stop();
+    await users.stop();
+    expect(readdirSync(inFolder('b')).sort()).toEqual(['millrace.db', 'users.db']);
+    expect(statSync(inFolder('b', 'users.db')).mode & 0o777).toBe(0o600);
+
+    expect(restoreBackup(inFolder('b'), inFolder('new'))).toEqual({ bytes });
+    const restored = await openSqliteStore({ folder: inFolder('new') });
+    const copy = profiles('new');
+    const again = openLogReader(inFolder('new'));
+    try {
+      const { position } = await copy.cursor();
+      expect(position).toBeGreaterThan(0);
+      expect((await again.bounds()).end).toBeGreaterThanOrEqual(position);
+      expect((await copy.get([1])).map(textIn)).toEqual([`at ${position}`]);
+    } finally {
+      await again.stop();
+      await copy.stop();
+      await restored.stop();
+    }
+  });
+
+  it('copies profiles that no thread has open', async () => {
+    const users = profiles();
+    await users.commit(slice(0, { put: [{ id: 1, state: state('one') }] }));
+    await users.stop();
+    await store.backup(inFolder('b'));
+    restoreBackup(inFolder('b'), inFolder('new'));
+    const copy = profiles('new');
+    expect((await copy.get([1])).map(textIn)).toEqual(['one']);
+    await copy.stop();
+  });
+
+  it('leaves damaged profiles out and says so', async () => {
+    await store.log.append(owedBatch(events(3), 'parked'));
+    writeFileSync(inFolder('data', 'users.db'), 'no database'.repeat(300));
+    const { damage } = await store.backup(inFolder('b'));
+    expect(damage?.others).toEqual([expect.stringContaining('users.db')]);
+    expect(readdirSync(inFolder('b'))).toEqual(['millrace.db']);
+    restoreBackup(inFolder('b'), inFolder('new'));
+  });
+
+  it('is refused with damaged profiles, and taken without them when that is accepted', async () => {
+    await store.log.append(owedBatch(events(3), 'parked'));
+    const users = profiles();
+    await users.stop();
+    await store.backup(inFolder('b'));
+    writeFileSync(inFolder('b', 'users.db'), 'no database'.repeat(300));
+    expect(() => restoreBackup(inFolder('b'), inFolder('new'))).toThrow(/profiles .* --accept-damage/);
+    expect(existsSync(inFolder('new'))).toBe(false);
+    restoreBackup(inFolder('b'), inFolder('new'), { acceptDamage: true });
+    expect(existsSync(inFolder('new', 'users.db'))).toBe(false);
+    expect(existsSync(inFolder('new', 'millrace.db'))).toBe(true);
   });
 });

@@ -15,12 +15,13 @@ import { DatabaseSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
 import { type Damage, StorageError } from '../../../ports/event-log.ts';
 import type { Backup, BackupProgress } from '../../../ports/store.ts';
-import { syncPath } from '../data-folder/files.ts';
+import { syncPath, USERS_FILE } from '../data-folder/files.ts';
 import { freeBytes, makeFolder, takeEmptyFolder } from '../data-folder/folder.ts';
 import { writeMark } from '../data-folder/high-water-mark.ts';
 import { type ObservedProgress, readProgress } from '../installation.ts';
 import { APPLICATION_ID, FORMAT } from '../schema.ts';
 import { verifyFile } from '../upkeep/verification.ts';
+import { USERS_APPLICATION_ID } from '../users/schema.ts';
 import type { BackupWorkerMessage, BackupWorkerOptions } from './worker.ts';
 
 /** Makes copies of the file while it is in use, one at a time, each on a thread of its own. */
@@ -124,20 +125,62 @@ export function restoreBackup(
     const progress = checkPages(unfinished, from);
     const damage = verifyFile(unfinished);
     if (damage !== undefined && !acceptDamage) throw damageError(damage, from);
+    // Without its profiles a log makes them again; profiles without their log are of no use.
+    const users = restoreUsers(from, folder, acceptDamage);
     syncPath(unfinished);
     renameSync(unfinished, join(folder, 'millrace.db'));
     syncPath(folder);
     // A backup of an earlier version has no id. Its first start writes the mark.
     if (typeof progress.id === 'string') writeMark(folder, { id: progress.id, commits: progress.commits });
-    return damage === undefined ? { bytes } : { bytes, damage };
+    const restored = { bytes: bytes + users };
+    return damage === undefined ? restored : { ...restored, damage };
   } catch (error) {
     for (const rest of ['', '-wal', '-shm']) rmSync(`${unfinished}${rest}`, { force: true });
+    rmSync(join(folder, USERS_FILE), { force: true });
     if (isNew) rmSync(folder, { recursive: true, force: true });
     if (error instanceof StorageError) throw error;
     const { message } = error as Error;
     throw new StorageError(`cannot restore into ${folder} (${message}): see its disk and its rights`, {
       cause: error,
     });
+  }
+}
+
+/** Copies the profiles of a backup, if it has any. Returns their bytes; 0 for damaged ones, which are left out if accepted. */
+function restoreUsers(from: string, folder: string, acceptDamage: boolean): number {
+  const file = join(from, USERS_FILE);
+  if (!existsSync(file)) return 0;
+  const path = join(folder, USERS_FILE);
+  const { size } = statSync(file);
+  refuseWithoutRoom(folder, size);
+  copyFileSync(file, path);
+  chmodSync(path, 0o600);
+  const isOurs = readHeader(path).readUInt32BE(68) === USERS_APPLICATION_ID;
+  const found = isOurs ? brokenPages(path) : 'it was not written by Millrace';
+  if (found === undefined) {
+    syncPath(path);
+    return size;
+  }
+  rmSync(path, { force: true });
+  if (acceptDamage) return 0;
+  throw new StorageError(
+    `the profiles in ${file} are damaged (${found}): restore an older backup, or take this one without them with ` +
+      '--accept-damage; profiles are then made from the log again',
+  );
+}
+
+/** What is wrong with the pages of a file; undefined when they are whole. */
+function brokenPages(path: string): string | undefined {
+  try {
+    const database = new DatabaseSync(path);
+    try {
+      const [row] = database.prepare('pragma quick_check(1)').all() as { quick_check: string }[];
+      return row?.quick_check === 'ok' ? undefined : (row?.quick_check ?? 'nothing');
+    } finally {
+      database.close();
+    }
+  } catch (error) {
+    return (error as Error).message;
   }
 }
 

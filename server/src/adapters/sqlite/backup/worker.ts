@@ -1,10 +1,12 @@
-import { chmodSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
-import { StorageError } from '../../../ports/event-log.ts';
+import { type Damage, StorageError } from '../../../ports/event-log.ts';
 import type { Backup } from '../../../ports/store.ts';
-import { databaseUri, syncPath } from '../data-folder/files.ts';
+import { isDamageError } from '../damage.ts';
+import { DATABASE_FILE, databaseUri, syncPath, USERS_FILE } from '../data-folder/files.ts';
 import { freeBytes, OWNER_ONLY, takeEmptyFolder } from '../data-folder/folder.ts';
 import { verifyFile } from '../upkeep/verification.ts';
 
@@ -22,8 +24,8 @@ export type BackupWorkerMessage =
   | { readonly kind: 'done'; readonly backup: Backup }
   | { readonly kind: 'failed'; readonly reason: string };
 
-/** Pages copied in one step: a quarter of a megabyte. The thread hears nothing while a step runs. */
-const STEP_PAGES = 64;
+/** Bytes copied in one step. The thread hears nothing while a step runs. */
+const STEP_BYTES = 256 * 1024;
 
 /**
  * Bytes between two syncs of the copy. After each sync the copy pauses for as long as these bytes took. Without syncs,
@@ -35,44 +37,144 @@ const BYTES_PER_SYNC = 1024 * 1024;
 /** Bytes left free on the disk of the copy. */
 const FREE_SPACE_MARGIN = 16 * 1024 * 1024;
 
-/** Name of the file until it is whole and on stable storage. */
-const UNFINISHED = 'millrace.db.unfinished';
+/** Behind the name of a file until it is whole and on stable storage. */
+const UNFINISHED = '.unfinished';
+
+/** What is said of profiles that are left out of a backup. */
+const PROFILES = 'the profiles in users.db, which are made from the log again';
 
 /**
- * Makes a backup on a thread of its own. One transaction of a separate connection reads everything, so the copy shows the
- * store at one moment, whatever is committed meanwhile. Until the end the write-ahead log cannot restart from its beginning
- * and grows with each commit. The connection is read-only, so it never checkpoints, not even as the last to close.
+ * Makes a backup on a thread of its own. One transaction of a separate connection reads all of a file, so the copy shows it at one
+ * moment, whatever is committed meanwhile. The transaction on the profiles begins before the one on the log: profiles that had seen
+ * more events than the log holds would be refused. Until the end the write-ahead logs cannot restart from their beginning and grow
+ * with each commit.
  */
 async function copy(
   { folder, into, cancelFlag }: BackupWorkerOptions,
   report: (message: BackupWorkerMessage) => void,
 ): Promise<Backup> {
   const isNew = takeEmptyFolder(into, makeFolder, (names) => refusalOf(into, names));
-  const unfinished = join(into, UNFINISHED);
-  const source = new DatabaseSync(databaseUri(folder, 'ro'), { readOnly: true });
+  const sources = openSources(folder);
   try {
-    source.exec('pragma cache_size = -1024; begin');
-    const size = sizeOfSource(source);
-    refuseWithoutRoom(into, size.bytes);
-    report({ kind: 'progress', written: 0, of: size.bytes });
-    // The rights are set before anything is written.
-    writeFileSync(unfinished, '', { mode: 0o600, flag: 'wx' });
-    chmodSync(unfinished, 0o600);
-    await copyPages(source, { unfinished, cancelFlag, bytes: size.bytes, report });
-    const damage = verifyFile(unfinished);
-    syncPath(unfinished);
-    renameSync(unfinished, join(into, 'millrace.db'));
+    const size = sizeOfSource(sources.log);
+    const users = sources.users === undefined ? 0 : bytesOf(sources.users);
+    const of = size.bytes + users;
+    refuseWithoutRoom(into, of);
+    report({ kind: 'progress', written: 0, of });
+    const terms = { into, cancelFlag, of, report };
+    const hasUsers =
+      sources.users !== undefined &&
+      (await copyUsers(sources.users, { ...terms, file: USERS_FILE, bytes: users, before: 0 }));
+    const damage = withoutProfiles(
+      await copyFile(
+        sources.log,
+        { ...terms, file: DATABASE_FILE, bytes: size.bytes, before: users },
+        verifyFile,
+      ),
+      existsSync(join(folder, USERS_FILE)) && !hasUsers,
+    );
     syncPath(into);
     syncPath(dirname(into));
-    return damage === undefined ? size : { ...size, damage };
+    const copied = { ...size, bytes: hasUsers ? of : size.bytes };
+    return damage === undefined ? copied : { ...copied, damage };
   } catch (error) {
-    rmSync(unfinished, { force: true });
-    rmSync(`${unfinished}-journal`, { force: true });
+    for (const file of [USERS_FILE, DATABASE_FILE])
+      for (const rest of ['', '-journal']) rmSync(join(into, `${file}${UNFINISHED}${rest}`), { force: true });
+    rmSync(join(into, USERS_FILE), { force: true });
     if (isNew) rmSync(into, { recursive: true, force: true });
     throw error;
   } finally {
-    source.close();
+    sources.users?.close();
+    sources.log.close();
   }
+}
+
+interface Sources {
+  readonly log: DatabaseSync;
+  /** Absent when there are no profiles, or their file cannot be opened. */
+  readonly users?: DatabaseSync;
+}
+
+/** Both files, each at one moment. Neither connection writes. The one to the log cannot checkpoint, not even as the last to close. */
+function openSources(folder: string): Sources {
+  const users = openUsers(folder);
+  try {
+    const log = new DatabaseSync(databaseUri(folder, 'ro'), { readOnly: true });
+    log.exec('pragma cache_size = -1024');
+    beginReading(log);
+    return users === undefined ? { log } : { log, users };
+  } catch (error) {
+    users?.close();
+    throw error;
+  }
+}
+
+/** For reading and writing: no other connection need be open, and a first one that only reads finds no index of the log. */
+function openUsers(folder: string): DatabaseSync | undefined {
+  if (!existsSync(join(folder, USERS_FILE))) return undefined;
+  let users: DatabaseSync | undefined;
+  try {
+    users = new DatabaseSync(databaseUri(folder, 'rw', USERS_FILE), { timeout: 5000 });
+    users.exec('pragma cache_size = -1024; pragma query_only = on');
+    beginReading(users);
+    return users;
+  } catch (error) {
+    users?.close();
+    if (isDamageError(error)) return undefined;
+    throw error;
+  }
+}
+
+/** The moment that a transaction shows is that of its first read. */
+function beginReading(database: DatabaseSync): void {
+  database.exec('begin');
+  database.prepare('select count(*) from sqlite_schema').get();
+}
+
+/** False when the profiles are damaged and left out. */
+async function copyUsers(source: DatabaseSync, page: FileCopy): Promise<boolean> {
+  try {
+    await copyFile(source, page, refuseDamagedPages);
+    return true;
+  } catch (error) {
+    if (!isDamageError(error)) throw error;
+    rmSync(join(page.into, `${USERS_FILE}${UNFINISHED}`), { force: true });
+    return false;
+  }
+}
+
+function refuseDamagedPages(path: string): undefined {
+  // Immutable: SQLite makes no file beside it.
+  const database = new DatabaseSync(`${pathToFileURL(path).href}?immutable=1`, { readOnly: true });
+  try {
+    const [row] = database.prepare('pragma quick_check(1)').all() as { quick_check: string }[];
+    if (row?.quick_check !== 'ok') throw Object.assign(new Error(row?.quick_check), { errcode: 11 });
+  } finally {
+    database.close();
+  }
+}
+
+function withoutProfiles(damage: Damage | undefined, isWithout: boolean): Damage | undefined {
+  if (!isWithout) return damage;
+  const { others = [] } = damage ?? {};
+  return { events: 0, deliveries: 0, ...damage, others: [...others, PROFILES] };
+}
+
+/** Copies one file and checks the copy. */
+async function copyFile<Found>(
+  source: DatabaseSync,
+  file: FileCopy,
+  check: (path: string) => Found,
+): Promise<Found> {
+  const unfinished = join(file.into, `${file.file}${UNFINISHED}`);
+  // The rights are set before anything is written.
+  writeFileSync(unfinished, '', { mode: 0o600, flag: 'wx' });
+  chmodSync(unfinished, 0o600);
+  await copyPages(source, unfinished, file);
+  const found = check(unfinished);
+  syncPath(unfinished);
+  renameSync(unfinished, join(file.into, file.file));
+  return found;
 }
 
 /** Not the folders above it: a path with a typing error is better refused than made. */
@@ -94,7 +196,7 @@ function makeFolder(into: string): boolean {
 }
 
 function refusalOf(into: string, names: readonly string[]): string {
-  return names.includes(UNFINISHED)
+  return names.some((name) => name.endsWith(UNFINISHED))
     ? `${into} holds a backup that came to no end: remove it, or name another folder`
     : `${into} is not empty: name a folder that does not exist yet`;
 }
@@ -111,6 +213,12 @@ function sizeOfSource(source: DatabaseSync): Backup {
   return { events, bytes };
 }
 
+function bytesOf(database: DatabaseSync): number {
+  const sql =
+    'select (select page_count from pragma_page_count) * (select page_size from pragma_page_size) as bytes';
+  return (database.prepare(sql).get() as { bytes: number }).bytes;
+}
+
 function refuseWithoutRoom(into: string, bytes: number): void {
   const missing = bytes + FREE_SPACE_MARGIN - freeBytes(into);
   if (missing <= 0) return;
@@ -120,21 +228,27 @@ function refuseWithoutRoom(into: string, bytes: number): void {
   );
 }
 
-interface PageCopy {
-  readonly unfinished: string;
+interface FileCopy {
+  readonly into: string;
+  readonly file: string;
   readonly cancelFlag: Int32Array;
+  /** Bytes of this file, of those before it, and of all. */
   readonly bytes: number;
+  readonly before: number;
+  readonly of: number;
   readonly report: (message: BackupWorkerMessage) => void;
 }
 
 async function copyPages(
   source: DatabaseSync,
-  { unfinished, cancelFlag, bytes, report }: PageCopy,
+  unfinished: string,
+  { cancelFlag, bytes, before, of, report }: FileCopy,
 ): Promise<void> {
+  const { page_size: pageSize } = source.prepare('pragma page_size').get() as { page_size: number };
   let synced = 0;
   let since = performance.now();
   await backup(source, unfinished, {
-    rate: STEP_PAGES,
+    rate: Math.max(1, Math.floor(STEP_BYTES / pageSize)),
     progress: ({ totalPages, remainingPages }) => {
       // An error thrown here rejects the backup.
       if (Atomics.load(cancelFlag, 0) !== 0)
@@ -142,7 +256,7 @@ async function copyPages(
       const written = Math.round(((totalPages - remainingPages) / totalPages) * bytes);
       if (written - synced < BYTES_PER_SYNC) return;
       syncPath(unfinished);
-      report({ kind: 'progress', written, of: bytes });
+      report({ kind: 'progress', written: before + written, of });
       Atomics.wait(cancelFlag, 0, 0, performance.now() - since);
       synced = written;
       since = performance.now();

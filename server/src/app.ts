@@ -478,7 +478,7 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
 }
 
 function createMetricsPage(inputs: InterfaceInputs, readiness: () => readonly string[]): MetricsPage {
-  const { store, clock, settings, dispatcher, reports, registry, config } = inputs;
+  const { store, clock, settings, dispatcher, reports, registry, users, config } = inputs;
   return new MetricsPage({
     registry,
     ledger: () => reports.ledger(),
@@ -487,6 +487,7 @@ function createMetricsPage(inputs: InterfaceInputs, readiness: () => readonly st
     settings: settings.now,
     destinationStates: () => dispatcher.states(),
     callsOfNoSource: () => reports.discardCounters.read(),
+    users: users.health,
     readiness,
     clock,
     retention: config.retention.events,

@@ -2,6 +2,7 @@ import catalogue from '../../../spec/errors.json' with { type: 'json' };
 import type { DestinationState } from '../delivery/contract.ts';
 import { SECOND, type Time } from '../model/time.ts';
 import type { LedgerReport } from '../reporting/contract.ts';
+import type { UsersHealth } from '../users/contract.ts';
 import type { MetricFamily, MetricLabels, MetricSample } from './prometheus.ts';
 import { type DestinationMetrics, reasonLabel } from './registry.ts';
 
@@ -234,5 +235,50 @@ export function deliveryMetrics(counts: readonly (readonly [string, DestinationM
       help: 'From the arrival of an event to the answer that accepts its delivery.',
       samples: counts.map(([destination, { deliveries }]) => deliveries.read({ destination })),
     },
+  ];
+}
+
+/** Profiles and the thread that keeps them up; zeros while nothing needs them. */
+export function userMetrics({ progress, isFailed, restarts }: UsersHealth): MetricFamily[] {
+  const {
+    profiles = 0,
+    bytes = 0,
+    damaged = 0,
+    behind = 0,
+    lag = 0,
+    slices = 0,
+    applied = 0,
+  } = progress ?? {};
+  const one = (value: number): MetricSample[] => [{ labels: {}, value }];
+  return [
+    gauge('millrace_profiles', 'Profiles of users.', one(profiles)),
+    gauge('millrace_profiles_bytes', 'Of the file of profiles.', one(bytes)),
+    gauge(
+      'millrace_profiles_damaged_rows',
+      'Rows of that file that cannot be read, because their bytes have changed on the disk.',
+      one(damaged),
+    ),
+    gauge(
+      'millrace_profiles_failed',
+      '1 while profiles stand still because of a failure.',
+      one(isFailed ? 1 : 0),
+    ),
+    gauge('millrace_profiles_behind_events', 'Stored events that profiles have not seen yet.', one(behind)),
+    gauge('millrace_profiles_lag_seconds', 'Since the oldest of them arrived.', one(lag / SECOND)),
+    counter(
+      'millrace_profiles_applied_events_total',
+      'Events that profiles have seen since the start.',
+      one(applied),
+    ),
+    counter(
+      'millrace_profiles_slices_total',
+      'Commits of the file of profiles since the start.',
+      one(slices),
+    ),
+    counter(
+      'millrace_profiles_restarts_total',
+      'Times that the thread of profiles died and was started again.',
+      one(restarts),
+    ),
   ];
 }

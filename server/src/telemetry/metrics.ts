@@ -8,6 +8,7 @@ import type { DeliveryQueue, QueueStats } from '../ports/delivery-queue.ts';
 import type { EventLog, LogSize } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type { LedgerReport, UnattributedCalls } from '../reporting/contract.ts';
+import type { UsersHealth } from '../users/contract.ts';
 import {
   counter,
   deliveryMetrics,
@@ -15,6 +16,7 @@ import {
   endpointMetrics,
   gauge,
   ledgerMetrics,
+  userMetrics,
 } from './families.ts';
 import { formatMetrics, type MetricFamily } from './prometheus.ts';
 import type { MetricsRegistry } from './registry.ts';
@@ -99,6 +101,7 @@ export interface MetricsPageDependencies {
   readonly settings: () => SettingsSnapshot;
   readonly destinationStates: () => readonly DestinationState[];
   readonly callsOfNoSource: () => UnattributedCalls;
+  readonly users: () => UsersHealth;
   /** Why calls cannot be accepted now; empty when they can. */
   readonly readiness: () => readonly string[];
   readonly clock: Clock;
@@ -143,7 +146,7 @@ export class MetricsPage {
   };
 
   async #make(): Promise<string> {
-    const { registry, readiness, folder, callsOfNoSource, clock } = this.#dependencies;
+    const { registry, readiness, folder, callsOfNoSource, users, clock } = this.#dependencies;
     const [stored, disk] = await Promise.all([this.#readStore(), diskUse(folder).catch(() => undefined)]);
     const destinations = this.#named(this.#correctedStates());
     const now = clock.now();
@@ -153,6 +156,7 @@ export class MetricsPage {
       ...endpointMetrics(destinations, now),
       ...deliveryMetrics(this.#namedMetrics()),
       ...requestMetrics(registry, callsOfNoSource()),
+      ...userMetrics(users()),
       singleGauge('millrace_store_readable', '1 when the store could be read for this page.', stored ? 1 : 0),
       singleGauge(
         'millrace_ready',

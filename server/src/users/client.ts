@@ -5,13 +5,12 @@ import { StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { OutboxEntry } from '../ports/profile-store.ts';
 import type { UserIdentity, Users, UsersStatus } from '../ports/users.ts';
-import type { UsersSettings } from './contract.ts';
+import type { UsersHealth, UsersProgress, UsersSettings } from './contract.ts';
 import type {
   FromUsersThread,
   UsersCallAnswer,
   UsersCallArguments,
   UsersCallName,
-  UsersProgress,
   UsersThreadOptions,
 } from './thread-protocol.ts';
 
@@ -169,10 +168,11 @@ export class UsersClient implements Users {
   readonly progress = (): UsersProgress | undefined =>
     this.#thread === undefined && this.#failure === undefined ? undefined : this.#progress;
 
-  /** How often the thread had to be started again. */
-  get restarts(): number {
-    return this.#restarts;
-  }
+  readonly health = (): UsersHealth => {
+    const progress = this.progress();
+    const isFailed = (this.#failure ?? progress?.failure) !== undefined;
+    return { ...(progress === undefined ? {} : { progress }), isFailed, restarts: this.#restarts };
+  };
 
   /** Why profiles are not kept up, or what of them cannot be read; empty while all is well. */
   readonly degraded = (): readonly string[] => {

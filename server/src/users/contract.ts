@@ -1,5 +1,5 @@
 import type { Computation } from '../model/definition.ts';
-import type { Time } from '../model/time.ts';
+import type { Duration, Time } from '../model/time.ts';
 import type { IdentityKey, OutboxEntry } from '../ports/profile-store.ts';
 import type { ComputationStatus, Users } from '../ports/users.ts';
 
@@ -64,4 +64,34 @@ export interface SliceOutcome {
   readonly nextAt?: Time;
   /** Sequence number of the newest entry for the log; 0 when there has been none. */
   readonly lastOutbox: number;
+}
+
+/** How far the users thread is, as numbers for status and metrics. */
+export interface UsersProgress {
+  /** Why nothing is applied now, with what to do; absent while all is well. */
+  readonly failure?: string;
+  readonly profiles: number;
+  /** Of the file. */
+  readonly bytes: number;
+  /** Rows that cannot be read, because their bytes have changed. */
+  readonly damaged: number;
+  /** Events in the log that are not applied yet. */
+  readonly behind: number;
+  /** For how long the oldest of them has waited. */
+  readonly lag: Duration;
+  /** Since the start of the thread. */
+  readonly slices: number;
+  readonly applied: number;
+  /** Sequence number of the newest entry for the log. */
+  readonly lastOutbox: number;
+}
+
+/** The users thread as metrics show it. */
+export interface UsersHealth {
+  /** As the thread reported last; absent while none runs. */
+  readonly progress?: UsersProgress;
+  /** Profiles stand still because of a failure. */
+  readonly isFailed: boolean;
+  /** How often the thread had to be started again. */
+  readonly restarts: number;
 }

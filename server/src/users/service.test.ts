@@ -9,9 +9,13 @@ import { createSystemClock } from '../adapters/system/clock.ts';
 import { StorageError } from '../ports/event-log.ts';
 import type { ProfileStore } from '../ports/profile-store.ts';
 import type { Store } from '../ports/store.ts';
-import { DEFAULT_IDENTITY_SETTINGS, type UsersProcessor, type UsersSettings } from './contract.ts';
+import {
+  DEFAULT_IDENTITY_SETTINGS,
+  type UsersProcessor,
+  type UsersProgress,
+  type UsersSettings,
+} from './contract.ts';
 import { UsersService } from './service.ts';
-import type { UsersProgress } from './thread-protocol.ts';
 
 const SETTINGS: UsersSettings = { computations: [], identities: DEFAULT_IDENTITY_SETTINGS };
 const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };

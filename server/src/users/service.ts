@@ -4,8 +4,8 @@ import { type LogReader, StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { ProfileStore } from '../ports/profile-store.ts';
 import type { RebuildReport } from '../ports/users.ts';
-import type { UsersProcessor, UsersSettings } from './contract.ts';
-import type { UsersCall, UsersProgress } from './thread-protocol.ts';
+import type { UsersProcessor, UsersProgress, UsersSettings } from './contract.ts';
+import type { UsersCall } from './thread-protocol.ts';
 
 /** Pause while the log holds nothing new. A commit of this process ends it at once; this is for all others. */
 const IDLE_PAUSE: Duration = 1000;

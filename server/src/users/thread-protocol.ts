@@ -1,7 +1,6 @@
-import type { Duration } from '../model/time.ts';
 import type { ClockMark } from '../ports/clock.ts';
 import type { LogFields, LogLevel } from '../ports/logger.ts';
-import type { UsersProcessor, UsersSettings } from './contract.ts';
+import type { UsersProcessor, UsersProgress, UsersSettings } from './contract.ts';
 
 /** Given to the users thread at its start. */
 export interface UsersThreadOptions {
@@ -52,23 +51,3 @@ export type FromUsersThread =
   /** After every slice that changed something. */
   | { readonly kind: 'progress'; readonly progress: UsersProgress }
   | { readonly kind: 'log'; readonly level: LogLevel; readonly event: string; readonly facts: LogFields };
-
-/** How far the users thread is, as numbers for status and metrics. */
-export interface UsersProgress {
-  /** Why nothing is applied now, with what to do; absent while all is well. */
-  readonly failure?: string;
-  readonly profiles: number;
-  /** Of the file. */
-  readonly bytes: number;
-  /** Rows that cannot be read, because their bytes have changed. */
-  readonly damaged: number;
-  /** Events in the log that are not applied yet. */
-  readonly behind: number;
-  /** For how long the oldest of them has waited. */
-  readonly lag: Duration;
-  /** Since the start of the thread. */
-  readonly slices: number;
-  readonly applied: number;
-  /** Sequence number of the newest entry for the log. */
-  readonly lastOutbox: number;
-}

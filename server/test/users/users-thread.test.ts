@@ -156,7 +156,7 @@ describe('the users thread', () => {
     await append('u1', 3);
     await untilLive();
     expect(users.degraded()).toEqual([]);
-    expect(users.restarts).toBe(1);
+    expect(users.health()).toMatchObject({ restarts: 1, isFailed: false });
     expect(logged.map(([name]) => name)).toEqual(['profiles.started', 'profiles.ended', 'profiles.started']);
   });
 

@@ -1,0 +1,167 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Client } from '../../../clients/typescript/src/index.ts';
+import {
+  adminTokenOf,
+  makePlace,
+  oneDestination,
+  type Place,
+  type Program,
+  runProgram,
+  startServer,
+} from '../support/program.ts';
+import { startReceiver, type TestReceiver } from '../support/receiver.ts';
+
+interface Shown {
+  readonly userId?: string;
+  readonly anonymousIds: readonly string[];
+  readonly merges: readonly { readonly rule: string; readonly messageId: string }[];
+  readonly [field: string]: unknown;
+}
+
+/** Sentences of spec/specification.md, "Identities", with the real program and our client library. */
+describe('profiles of the real program', () => {
+  let receiver: TestReceiver;
+  let place: Place;
+  let program: Program;
+
+  beforeAll(async () => {
+    receiver = await startReceiver();
+    const identities = 'identities: { externalIds: [email] }';
+    place = makePlace(`${oneDestination([receiver.url])}\nprofiles: auto\n${identities}\n`);
+    program = await startServer(place);
+  });
+
+  afterAll(async () => {
+    expect(await program.stop()).toBe(0);
+    await receiver.stop();
+    place.remove();
+  });
+
+  /** Sends calls in this order; they are stored when it resolves. */
+  async function send(calls: (client: Client) => void): Promise<void> {
+    const client = new Client('wk', { endpoint: program.url });
+    calls(client);
+    expect(await client.close()).toMatchObject({ failed: 0 });
+  }
+
+  function ask(path: string, init: RequestInit = {}): Promise<Response> {
+    const headers = { authorization: `Bearer ${adminTokenOf(place)}` };
+    return fetch(`${program.url}/api/v1/${path}`, { headers, ...init });
+  }
+
+  /** The profile, once it meets the condition: profiles follow the log without a signal. */
+  async function profile(path: string, isThere: (shown: Shown) => boolean = () => true): Promise<Shown> {
+    for (;;) {
+      const answer = await ask(`profiles${path}`);
+      const shown = (await answer.json()) as Shown;
+      if (answer.status === 200 && isThere(shown)) return shown;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  it('"anonymous actions, then Alias, then Identify, then actions" is one profile that holds all of it', async () => {
+    await send((client) => {
+      client.page({ anonymousId: 'before-ann', name: 'Home' });
+      client.track({ anonymousId: 'before-ann', event: 'Opened' });
+      client.alias({ previousId: 'before-ann', userId: 'ann', messageId: 'the-alias' });
+      client.identify({ userId: 'ann', traits: { plan: 'pro', email: 'ann@example.com' } });
+      client.group({ userId: 'ann', groupId: 'acme' });
+      client.track({ userId: 'ann', event: 'Order Placed' });
+    });
+    const shown = await profile('/ann', ({ groups }) => (groups as unknown[]).length > 0);
+    expect(shown).toMatchObject({
+      userId: 'ann',
+      anonymousIds: ['before-ann'],
+      externalIds: { email: ['ann@example.com'] },
+      traits: { plan: 'pro', email: 'ann@example.com' },
+      groups: ['acme'],
+      sources: ['website'],
+      merges: [{ rule: 'alias', messageId: 'the-alias' }],
+    });
+    expect(await profile('?anonymousId=before-ann')).toEqual(shown);
+  });
+
+  it('"Traits come out the same whichever event arrives first"', async () => {
+    const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second));
+    const orders = permutations([0, 1, 2, 3]);
+    await send((client) => {
+      for (const [nth, order] of orders.entries()) {
+        const userId = `user-${nth}`;
+        const anonymousId = `device-${nth}`;
+        const calls = [
+          () => client.identify({ anonymousId, traits: { plan: 'free', seen: 1 }, timestamp: at(1) }),
+          () => client.alias({ previousId: anonymousId, userId, timestamp: at(2) }),
+          () => client.identify({ userId, traits: { plan: 'pro' }, timestamp: at(3) }),
+          () => client.identify({ userId, anonymousId, traits: { seats: 4, seen: 2 }, timestamp: at(4) }),
+        ];
+        for (const call of order) calls[call]!();
+      }
+    });
+    for (const nth of orders.keys()) {
+      const isWhole = ({ traits }: Shown) => Object.keys(traits as object).length === 3;
+      const { traits, anonymousIds, firstSeenAt } = await profile(`/user-${nth}`, isWhole);
+      expect({ nth, traits, anonymousIds, firstSeenAt }).toEqual({
+        nth,
+        traits: { plan: 'pro', seats: 4, seen: 2 },
+        anonymousIds: [`device-${nth}`],
+        firstSeenAt: at(1).toISOString(),
+      });
+    }
+  });
+
+  it('"identify and track never join two different userIds. Only an alias does: the new id wins"', async () => {
+    await send((client) => {
+      client.identify({ userId: 'old', anonymousId: 'tablet', traits: { a: 1 } });
+      client.identify({ userId: 'other', anonymousId: 'tablet', traits: { b: 2 } });
+      client.alias({ previousId: 'old', userId: 'new' });
+      client.track({ userId: 'old', event: 'Late' });
+      client.identify({ userId: 'new', traits: { c: 3 } });
+    });
+    const shown = await profile('/new', ({ traits }) => 'c' in (traits as object));
+    expect(shown).toMatchObject({
+      userId: 'new',
+      formerUserIds: ['old'],
+      // An alias binds its previous id as both, since it does not say what it was.
+      anonymousIds: expect.arrayContaining(['old', 'tablet']),
+      traits: { a: 1, c: 3 },
+    });
+    expect(await profile('/old')).toEqual(shown);
+    expect(await profile('/other')).toMatchObject({ userId: 'other', anonymousIds: [], traits: { b: 2 } });
+  });
+
+  it('profiles outlive a crash, and a rebuild makes the same ones of the stored events', async () => {
+    const before = await profile('/ann');
+    await program.kill();
+    program = await startServer(place);
+    expect(await profile('/ann')).toEqual(before);
+    const dryRun = await ask('profiles/rebuild', { method: 'POST', body: '{"dryRun":true}' });
+    expect(await dryRun.json()).toMatchObject({ profiles: expect.any(Number), events: expect.any(Number) });
+    const rebuilt = await ask('profiles/rebuild', { method: 'POST', body: '{"confirm":true}' });
+    expect(rebuilt.status).toBe(200);
+    expect(await profile('/ann', ({ groups }) => (groups as unknown[]).length > 0)).toEqual(before);
+  });
+
+  it('the command line shows a profile, and says what to do about one that is not there', async () => {
+    const control = ['--url', program.url, '--token', adminTokenOf(place)];
+    const shown = await runProgram({ args: ['profile', 'ann', ...control] });
+    expect(shown).toMatchObject({ code: 0, stderr: '' });
+    expect(shown.stdout).toContain('anonymous ids   before-ann');
+    expect(shown.stdout).toMatch(/merged {10}alias of anonymous before-ann at \S+, event the-alias/);
+    const json = await runProgram({
+      args: ['profile', '--anonymous-id', 'before-ann', '--json', ...control],
+    });
+    expect(JSON.parse(json.stdout)).toMatchObject({ userId: 'ann' });
+    const missing = await runProgram({ args: ['profile', 'nobody', ...control] });
+    expect(missing).toMatchObject({ code: 1, stdout: '' });
+    expect(missing.stderr).toContain('No profile has the userId "nobody"');
+    const rebuild = await runProgram({ args: ['profiles', 'rebuild', '--dry-run', ...control] });
+    expect(rebuild.stdout).toMatch(/profiles are made anew of \d+ stored events/);
+  });
+});
+
+function permutations(items: readonly number[]): number[][] {
+  if (items.length === 0) return [[]];
+  return items.flatMap((first) =>
+    permutations(items.filter((item) => item !== first)).map((rest) => [first, ...rest]),
+  );
+}

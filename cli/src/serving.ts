@@ -38,7 +38,7 @@ async function stopStarting(starting: Promise<App | ExitCode>, place: Surroundin
   place.err.write(
     'millrace: the start does not come to an end, so the process is ended: see the disk of the data folder\n',
   );
-  // Nothing else ends a thread that waits for a disk. The data on disk is as after a crash.
+  // Only this signal ends a thread that waits for a disk. The data on disk is as after a crash.
   process.kill(process.pid, 'SIGKILL');
   return 1;
 }

@@ -250,7 +250,7 @@ function createDispatcher(inputs: DispatcherInputs): Dispatcher {
   const { store, clock, settings, options, httpClient, tail, registry, traceparents, sourceName } = inputs;
   const dispatcher = new Dispatcher({
     log: store.log,
-    backlog: store.queue,
+    deliveryQueue: store.queue,
     healths: store.endpointHealth,
     transport: httpClient,
     clock,
@@ -342,7 +342,7 @@ function createReplayer(
   const { log, queue, history, deadLetters } = storeView;
   return new Replayer({
     log,
-    backlog: queue,
+    deliveryQueue: queue,
     history,
     deadLetters,
     settings,

@@ -127,7 +127,7 @@ export function controlOperations({
           log,
           history,
           deadLetters,
-          backlog: store.queue,
+          deliveryQueue: store.queue,
           clock,
           newId: uuidv7,
           parked: (destination, at) => dispatcher.parked(destination, at),

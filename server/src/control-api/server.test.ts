@@ -83,7 +83,7 @@ interface Answer {
   readonly body: string;
 }
 
-/** What the control API answers behind the listener. `token` may be a whole Authorization header. */
+/** Asks the control API behind its listener. `token` may be a whole Authorization header. */
 async function ask(
   method: string,
   path: string,

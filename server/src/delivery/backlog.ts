@@ -90,7 +90,7 @@ function withoutGap(backlog: BacklogState, now: Monotonic): BacklogState {
 
 /** The next thing a worker asks of the store. One at a time, because each answer changes what is wanted next. */
 export type LoaderAction =
-  /** Nothing is to be done before something else happens. */
+  /** The loader waits for the next event: a round that ends, an announcement, a change of the settings. */
   | { readonly kind: 'none' }
   /** Something is due, but there is no room for it. */
   | { readonly kind: 'full' }
@@ -133,7 +133,7 @@ const STORAGE_RETRY: Duration = SECOND;
 
 export interface LoaderDependencies {
   readonly log: EventLog;
-  readonly backlog: DeliveryQueue;
+  readonly deliveryQueue: DeliveryQueue;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -178,7 +178,7 @@ export class BacklogLoader {
 
   /** Claims what is due at `dueAt`. Rejects with a `StorageError`. */
   claim(max: number, dueAt: Monotonic): Promise<Claim> {
-    return this.#dependencies.backlog.claim(this.#id, max, dueAt);
+    return this.#dependencies.deliveryQueue.claim(this.#id, max, dueAt);
   }
 
   /**
@@ -211,10 +211,10 @@ export class BacklogLoader {
 
   /** Makes everything due that waits for its next try. Rejects with a `StorageError`. */
   async release(): Promise<ReleaseResult> {
-    const { backlog, clock } = this.#dependencies;
-    const stats = await backlog.stats();
+    const { deliveryQueue, clock } = this.#dependencies;
+    const stats = await deliveryQueue.stats();
     const at = clock.monotonic();
-    const released = await backlog.makeDue(this.#id, at);
+    const released = await deliveryQueue.makeDue(this.#id, at);
     return {
       at,
       released,
@@ -229,10 +229,10 @@ export class BacklogLoader {
    * @param before start of the retry window that ends now
    */
   async expire(before: Monotonic): Promise<void> {
-    const { backlog, logger } = this.#dependencies;
+    const { deliveryQueue, logger } = this.#dependencies;
     let expired = 0;
     for (;;) {
-      const slice = await backlog.expire(this.#id, before, 'retry_window_over');
+      const slice = await deliveryQueue.expire(this.#id, before, 'retry_window_over');
       expired += slice;
       if (slice === 0 || this.#isStopped) break;
     }

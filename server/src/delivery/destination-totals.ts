@@ -7,10 +7,10 @@ import type { WorkerState } from './contract.ts';
  * The queue with its counts by destination. The store counts each endpoint by itself where each is a delivery of its own
  * (`success: each`); the counts of a destination are their sums (spec/contract.md, "Ledger").
  */
-export function byDestination(backlog: DeliveryQueue): Pick<DeliveryQueue, 'ledger' | 'stats'> {
+export function byDestination(deliveryQueue: DeliveryQueue): Pick<DeliveryQueue, 'ledger' | 'stats'> {
   return {
-    ledger: async () => ledgerByDestination(await backlog.ledger()),
-    stats: async () => foldByDestination(await backlog.stats(), mergeStats),
+    ledger: async () => ledgerByDestination(await deliveryQueue.ledger()),
+    stats: async () => foldByDestination(await deliveryQueue.stats(), mergeStats),
   };
 }
 

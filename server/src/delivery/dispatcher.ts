@@ -44,11 +44,11 @@ export class Dispatcher implements LiveDelivery {
   readonly #total = { held: 0 };
 
   constructor(dependencies: DispatcherDependencies) {
-    const { backlog, clock, logger } = dependencies;
+    const { deliveryQueue, clock, logger } = dependencies;
     this.#dependencies = dependencies;
     this.#endpoints = new EndpointRegistry(dependencies);
     const settle: DeliveryQueue['settle'] = (results) => {
-      const settled = backlog.settle(results);
+      const settled = deliveryQueue.settle(results);
       // In the same turn, so that both are one commit.
       this.#endpoints.writeIfDue();
       return settled;
@@ -98,13 +98,13 @@ export class Dispatcher implements LiveDelivery {
 
   /** Recovers what an earlier process left owed. Call after `configure`. Rejects with a `StorageError`. */
   async start(): Promise<void> {
-    const { backlog, logger } = this.#dependencies;
+    const { deliveryQueue, logger } = this.#dependencies;
     await this.#endpoints.restore();
     for (const worker of this.#workers.values()) worker.restore();
-    const recovered = await backlog.recoverOrphans();
+    const recovered = await deliveryQueue.recoverOrphans();
     if (recovered > 0) logger.info({ deliveries: recovered }, 'backlog.adopted');
-    for (const { destination, nextDueAt } of await backlog.stats()) {
-      if (nextDueAt !== undefined) this.#workerOf(destination)?.resume(nextDueAt);
+    for (const { destination, nextDueAt } of await deliveryQueue.stats()) {
+      if (nextDueAt !== undefined) this.#workerOf(destination)?.recoverFrom(nextDueAt);
     }
   }
 
@@ -150,8 +150,8 @@ export class Dispatcher implements LiveDelivery {
     return this.#workers.get(destination)?.reserve(deliveries) ?? 0;
   }
 
-  release(destination: number, deliveries: number): void {
-    this.#workers.get(destination)?.release(deliveries);
+  unreserve(destination: number, deliveries: number): void {
+    this.#workers.get(destination)?.unreserve(deliveries);
   }
 
   deliver(destination: number, deliveries: readonly ReadyDelivery[]): void {

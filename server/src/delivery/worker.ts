@@ -142,7 +142,7 @@ export class DestinationWorker {
   }
 
   /** An earlier process left deliveries on disk; the first is due at `at`. */
-  resume(at: Monotonic): void {
+  recoverFrom(at: Monotonic): void {
     if (at <= this.#dependencies.clock.monotonic()) this.#backlog = afterFallingBehind(this.#backlog);
     this.noteDue(at);
   }
@@ -162,7 +162,7 @@ export class DestinationWorker {
   }
 
   /** Gives reserved memory back. */
-  release(deliveries: number): void {
+  unreserve(deliveries: number): void {
     this.#addHeld(-deliveries);
     this.#load();
   }
@@ -176,7 +176,7 @@ export class DestinationWorker {
   /** Forgets deliveries whose events were erased. Requests in flight go on; their results change nothing. */
   drop(positions: ReadonlySet<Position>): void {
     const dropped = this.#queue.remove(positions);
-    if (dropped > 0) this.release(dropped);
+    if (dropped > 0) this.unreserve(dropped);
   }
 
   /** Forgets answers of endpoints in which one of these texts stands. */

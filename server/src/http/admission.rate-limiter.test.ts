@@ -41,7 +41,7 @@ test('a request of several sources is taken whole or not at all', () => {
   const { admit } = limitsOf(source(1, 10), source(2, 10), source(3));
   expect(admit([2, 10])).toBe(0);
   expect(admit([3, 5], [1, 6], [2, 1])).toBe(1);
-  // What the first source gave was given back.
+  // The first source had given a token and got it back when the second source refused.
   expect(admit([1, 10])).toBe(0);
 });
 

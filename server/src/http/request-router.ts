@@ -65,7 +65,7 @@ export class RequestRouter {
     // The connection ends without an answer to this one, so the client sends it again.
     if (pipelining === 'ignored') return;
     if (pipelining === 'exceeded') {
-      // Nothing more is read. Requests that are in memory already come as `ignored`.
+      // Reading stops here. Requests that are in memory already come as `ignored`.
       socket.pause();
       exchange.closeAfterResponse();
       rejectOverloaded(exchange, this.#options);

@@ -45,27 +45,27 @@ export const MESSAGE_ID_OFFSET = '{"messageId":"'.length;
  * parsing costs more than the rest of receiving, and an event that no destination takes is never read.
  */
 export class AcceptedEvent implements NewEvent, SerializedEvent {
-  /** Where the call came from. */
-  readonly origin: Source;
+  /** The source that sent the call; `source` is its id. */
+  readonly sender: Source;
   readonly line: EventLine;
   /** Set when the event is committed. */
   arrivedAt: Monotonic = 0;
   #ids: EventIds | undefined;
   #event: Event | undefined;
 
-  constructor(origin: Source, line: EventLine, event?: Event) {
-    this.origin = origin;
+  constructor(sender: Source, line: EventLine, event?: Event) {
+    this.sender = sender;
     this.line = line;
     this.#ids = event;
     this.#event = event;
   }
 
   get source(): number {
-    return this.origin.id;
+    return this.sender.id;
   }
 
   get dedupeWindow(): Duration | undefined {
-    return this.origin.dedupeWindow;
+    return this.sender.dedupeWindow;
   }
 
   get messageId(): string {
@@ -87,7 +87,7 @@ export class AcceptedEvent implements NewEvent, SerializedEvent {
   detached(arrivedAt: Monotonic): SerializedEvent {
     this.arrivedAt = arrivedAt;
     if (this.line.bytes.length <= MAX_BUFFER_RATIO * this.length) return this;
-    const copy = new AcceptedEvent(this.origin, copyOf(this.line));
+    const copy = new AcceptedEvent(this.sender, copyOf(this.line));
     copy.arrivedAt = arrivedAt;
     copy.#ids = this.#ids;
     copy.#event = this.#event;

@@ -52,7 +52,7 @@ describe('a commit queue', () => {
         room -= taken;
         return taken;
       },
-      release: (_destination, n) => {
+      unreserve: (_destination, n) => {
         room += n;
       },
       deliver: (destination, deliveries) => delivered.push({ destination, deliveries }),

@@ -221,7 +221,7 @@ export class CommitQueue {
         });
       }
       if (deliveries.length < indexes.length)
-        liveDelivery.release(destination, indexes.length - deliveries.length);
+        liveDelivery.unreserve(destination, indexes.length - deliveries.length);
       liveDelivery.deliver(destination, deliveries);
     });
   }
@@ -233,7 +233,7 @@ export class CommitQueue {
   #releaseRoom({ batch }: CommitGroup): void {
     const { liveDelivery } = this.#dependencies;
     for (const { destination, state, indexes } of batch.owed) {
-      if (state === 'held') liveDelivery.release(destination, indexes.length);
+      if (state === 'held') liveDelivery.unreserve(destination, indexes.length);
       liveDelivery.parked(destination, batch.receivedAt);
     }
   }
@@ -278,7 +278,7 @@ function planBatch(events: readonly AcceptedEvent[], planner: Planner): BatchPla
   const owed = new Map<number, number[]>();
   const skipped = new Map<string, { destination: number; reason: string; indexes: number[] }>();
   events.forEach((event, index) => {
-    if (planner.hasDestinations?.(event.origin) === false) return;
+    if (planner.hasDestinations?.(event.sender) === false) return;
     const plan = planOf(event, planner);
     for (const destination of plan.owed) owedIndexes(owed, destination.id).push(index);
     for (const { destination, reason } of plan.skipped)
@@ -289,8 +289,8 @@ function planBatch(events: readonly AcceptedEvent[], planner: Planner): BatchPla
 
 /** Plans most events without parsing them. */
 function planOf(event: AcceptedEvent, planner: Planner): Plan {
-  const common = event.line.hasNoIntegrations ? planner.commonPlan?.(event.origin) : undefined;
-  return common ?? planner.plan(event.event, event.origin);
+  const common = event.line.hasNoIntegrations ? planner.commonPlan?.(event.sender) : undefined;
+  return common ?? planner.plan(event.event, event.sender);
 }
 
 function owedIndexes(lists: Map<number, number[]>, destination: number): number[] {

@@ -87,7 +87,7 @@ function summaryOf(call: ParsedRequest, sources: readonly Source[]): Record<stri
   }
   const { events, unattributed, clock } = call;
   return {
-    events: events.map(({ origin, json }) => ({ source: origin.name, event: JSON.parse(json) })),
+    events: events.map(({ sender, json }) => ({ source: sender.name, event: JSON.parse(json) })),
     received,
     ...(Object.keys(unattributed).length === 0 ? {} : { unattributed }),
     ...(clock.unparseable + clock.skewed === 0 ? {} : { clock }),

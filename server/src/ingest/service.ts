@@ -154,10 +154,10 @@ export class IngestService {
     if (this.#dependencies.logsCalls) this.#logAccepted(parsed, request, latencyMs);
     const observer = this.#dependencies.currentObserver.observer;
     if (observer === undefined) return;
-    parsed.events.forEach(({ origin, event }, index) => {
+    parsed.events.forEach(({ sender, event }, index) => {
       observer({
         kind: result.isDuplicate(index) ? 'duplicate' : 'accepted',
-        source: origin.name,
+        source: sender.name,
         event,
         latencyMs,
       });

@@ -268,11 +268,11 @@ export interface DestinationHealth {
 export interface LiveDelivery {
   /**
    * Reserves room in memory before the append, and gives the number of deliveries that have room. The caller appends so many as
-   * held, and passes them to `deliver` or gives their room back with `release`. It appends the others as parked and announces
+   * held, and passes them to `deliver` or gives their room back with `unreserve`. It appends the others as parked and announces
    * them with `parked`.
    */
   reserve(destination: number, deliveries: number): number;
-  release(destination: number, deliveries: number): void;
+  unreserve(destination: number, deliveries: number): void;
   deliver(destination: number, deliveries: readonly ReadyDelivery[]): void;
   /** Deliveries of this destination wait on disk, due at `at`. */
   parked(destination: number, at: Monotonic): void;

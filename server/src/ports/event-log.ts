@@ -278,7 +278,7 @@ export interface StoredEvent extends SerializedEvent {
   readonly source: number;
 }
 
-/** Nothing was stored. `reason` tells an operator what to do. */
+/** The store failed, and the change was not made. `reason` tells an operator what to do. */
 export class StorageError extends Error {
   readonly reason: string;
 

@@ -36,7 +36,7 @@ export type IngestResult =
       /** The calls for which a batch was refused, by index, with codes of `spec/errors.json`. */
       readonly invalid?: readonly { readonly index: number; readonly code: string }[];
     }
-  /** Nothing was stored. The same request may be sent again after so many whole seconds. */
+  /** The request was not stored. The client may send it again after so many whole seconds. */
   | {
       readonly kind: 'unavailable';
       readonly code: 'overloaded' | 'rate_limited' | 'storage_unavailable';

@@ -117,7 +117,7 @@ export async function countDeadLetters(
 export interface NamedRedeliveryDependencies {
   readonly log: Pick<EventLog, 'find' | 'read'>;
   readonly history: Pick<DeliveryHistories, 'read'>;
-  readonly backlog: Pick<DeliveryQueue, 'enqueue'>;
+  readonly deliveryQueue: Pick<DeliveryQueue, 'enqueue'>;
   readonly deadLetters: Pick<DeadLetterQueue, 'count' | 'redeliver'>;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly newId: () => string;
@@ -133,7 +133,7 @@ export async function redeliverNamed(
   request: NamedRedelivery,
   dependencies: NamedRedeliveryDependencies,
 ): Promise<NamedRedeliveryResult> {
-  const { backlog, clock, deadLetters, newId, parked } = dependencies;
+  const { deliveryQueue, clock, deadLetters, newId, parked } = dependencies;
   const { dead, settled, pending, missing } = await classifyAll(request, dependencies);
   const now = clock.monotonic();
   const query = namedDeadLetters(request, dead);
@@ -143,7 +143,13 @@ export async function redeliverNamed(
   const id = newId();
   const redelivered = dead.length === 0 ? 0 : await redeliverAll({ query, now, origin: id }, deadLetters);
   if (settled.length > 0) {
-    await backlog.enqueue({ origin: id, ...positionsByDestination(settled), from: 0, to: CURSOR_END, now });
+    await deliveryQueue.enqueue({
+      origin: id,
+      ...positionsByDestination(settled),
+      from: 0,
+      to: CURSOR_END,
+      now,
+    });
   }
   for (const endpoint of everyLaneIdOf(request.destination)) parked(endpoint, now);
   return { id, count: redelivered + settled.length, pending, missing };

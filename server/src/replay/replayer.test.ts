@@ -37,7 +37,12 @@ async function open(): Promise<void> {
     return owing;
   };
   replays = new Replayer({
-    ...{ log: store.log, backlog: { enqueue: owe }, history: store.history, deadLetters: store.deadLetters },
+    ...{
+      log: store.log,
+      deliveryQueue: { enqueue: owe },
+      history: store.history,
+      deadLetters: store.deadLetters,
+    },
     ...{ settings, clock, logger: QUIET },
     parked: (lane) => parked.push(lane),
     routingPredicate: (_, sources) => (event, source) =>

@@ -126,7 +126,7 @@ const STORAGE_RETRY: Duration = SECOND;
 
 export interface ReplayJobDependencies {
   readonly log: Pick<EventLog, 'find' | 'read'>;
-  readonly backlog: Pick<DeliveryQueue, 'enqueue'>;
+  readonly deliveryQueue: Pick<DeliveryQueue, 'enqueue'>;
   readonly history: Pick<DeliveryHistories, 'progress' | 'read'>;
   readonly deadLetters: Pick<DeadLetterQueue, 'list' | 'count' | 'redeliver'>;
   readonly settings: {
@@ -240,7 +240,7 @@ export class ReplayJob {
   }
 
   async #enqueueSlice(replay: Replay, cursor: number, max: number): Promise<Duration> {
-    const { backlog, clock, history, parked, settings, filterFor } = this.#dependencies;
+    const { deliveryQueue, clock, history, parked, settings, filterFor } = this.#dependencies;
     const startedAt = clock.monotonic();
     const { events, to } = await this.#cursor.next(cursor, max, filterFor(replay, settings.now()));
     // Meanwhile the replay may have been cancelled, or the endpoints changed: the settings of now decide.
@@ -250,7 +250,7 @@ export class ReplayJob {
     const all = events.map(({ position }) => position);
     const selected =
       replay.redelivers === undefined ? { positions: all } : await selectDelivered(all, destination, history);
-    this.#progress = await backlog.enqueue({
+    this.#progress = await deliveryQueue.enqueue({
       origin: this.#id,
       from: cursor,
       to,

@@ -91,7 +91,7 @@ describe('addresses', () => {
     const url = `http://hooks.example:${server.port}/`;
     const right = transportWith({ egress: egressRules(['127.0.0.1/32']), lookup });
     expect(await post(right, url)).toMatchObject({ status: 200 });
-    // Nothing listens at the only allowed address, and the client must not turn to the refused ones.
+    // The only allowed address has no listener, and the client must not turn to the refused ones.
     const wrong = transportWith({ egress: egressRules(['127.0.0.9/32']), lookup });
     expect(await post(wrong, url)).toMatchObject({ kind: 'failed', reason: 'connection_refused' });
     expect(server.sockets).toHaveLength(1);

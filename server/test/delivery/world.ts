@@ -174,13 +174,13 @@ export class World {
   #makeDispatcher(): Dispatcher {
     const {
       log,
-      queue: backlog,
+      queue: deliveryQueue,
       endpointHealth: healths,
     } = this.#options.between?.(this.#store) ?? this.#store;
     const life = this.#life;
     const dispatcher = new Dispatcher({
       log,
-      backlog,
+      deliveryQueue,
       healths,
       transport: {
         send: (request, done) => {

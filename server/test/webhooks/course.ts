@@ -59,7 +59,7 @@ export async function courseOf(
   let roundEnded = Promise.withResolvers<Decision>();
   const dispatcher = new Dispatcher({
     log: store.log,
-    backlog: store.queue,
+    deliveryQueue: store.queue,
     healths: store.endpointHealth,
     clock,
     logger: SILENT,

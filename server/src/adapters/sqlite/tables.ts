@@ -23,6 +23,48 @@ export type StoreHandlers = ReturnType<typeof logHandlers> &
   ReturnType<typeof settingsHandlers> &
   ReturnType<typeof regulationHandlers>;
 
+/** What an operator misses when the named operation meets damage that cannot be avoided. `Damage.others` shows these words. */
+export const OPERATION_WORDS: Readonly<Record<keyof StoreHandlers, string>> = {
+  append: 'storing events',
+  read: 'reading events',
+  producedTo: 'events of audiences',
+  damaged: 'reading events',
+  find: 'searching events',
+  erase: 'erasing events',
+  sharedIds: 'erasing events',
+  maintain: 'maintenance',
+  size: 'the size of the log',
+  rangeSize: 'previews of replays',
+  stats: 'the state of deliveries',
+  claim: 'deliveries that wait on disk',
+  settle: 'results of deliveries',
+  makeDue: 'deliveries that wait on disk',
+  expire: 'the end of retry windows',
+  enqueue: 'replays',
+  recoverOrphans: 'deliveries of the last start',
+  ledger: 'the ledger',
+  readHistories: 'histories of events',
+  findPending: 'searching pending deliveries',
+  progress: 'progress of replays',
+  listDeadLetters: 'dead letters',
+  countDeadLetters: 'dead letters',
+  redeliver: 'redelivering dead letters',
+  loadHealth: 'health of endpoints',
+  saveHealth: 'health of endpoints',
+  load: 'the settings',
+  apply: 'changes of the settings',
+  audit: 'the audit log',
+  createRegulation: 'regulations',
+  regulation: 'regulations',
+  listRegulations: 'regulations',
+  openRegulations: 'regulations',
+  regulationSubjects: 'regulations',
+  advanceRegulation: 'regulations',
+  suppression: 'suppressed users',
+  suppressions: 'suppressed users',
+  suppressed: 'suppressed users',
+};
+
 /** The answer to any of these operations. */
 export type StoreAnswer = RpcAnswer<StoreHandlers[keyof StoreHandlers]>;
 

@@ -17,7 +17,7 @@ import {
 import { asStorageError, openDatabase } from './database.ts';
 import { readClocks, readProgress, startEpoch } from './installation.ts';
 import type { RpcReply, RpcRequest } from './rpc.ts';
-import { type StoreAnswer, type StoreHandlers, Tables } from './tables.ts';
+import { OPERATION_WORDS, type StoreAnswer, type StoreHandlers, Tables } from './tables.ts';
 import { Checkpoints } from './wal/checkpoints.ts';
 
 /**
@@ -234,8 +234,7 @@ class Writer {
         this.#commit(writes);
         return;
       }
-      if (this.#quarantine.isConfirmedDamage(error))
-        this.#quarantine.addStep(writes.map(({ name }) => name).join(' or '));
+      if (this.#quarantine.isConfirmedDamage(error)) this.#quarantine.addStep(wordsFor(writes));
       const { reason } = asStorageError(error, this.#options.folder);
       this.#isSuspect = true;
       // The callers hear that it failed, even if the commit turns out to have happened.
@@ -293,7 +292,7 @@ class Writer {
         this.#answerRead(request);
         return;
       }
-      if (this.#quarantine.isConfirmedDamage(error)) this.#quarantine.addStep(request.name);
+      if (this.#quarantine.isConfirmedDamage(error)) this.#quarantine.addStep(OPERATION_WORDS[request.name]);
       if (isDamageError(error)) this.#closeHandle();
       this.#reply({
         kind: 'failed',
@@ -370,6 +369,12 @@ class Writer {
   #reply(reply: WriterReply, moved: readonly ArrayBuffer[] = []): void {
     this.#port.postMessage(reply, moved);
   }
+}
+
+/** Any of the writes of one transaction may be the one that met the damage. */
+function wordsFor(writes: readonly WriteRequest[]): string {
+  const words = writes.map(({ name }) => (name === 'scrub' ? 'erasing events' : OPERATION_WORDS[name]));
+  return [...new Set(words)].join(' or ');
 }
 
 function openMark(folder: string, standing: StoreProgress): HighWaterMark {

@@ -87,12 +87,12 @@ export interface ChunkRow extends HeadRow {
   readonly body: Uint8Array;
 }
 
-/** The row of a chunk that begins at `first`. `origin`: the batch to remember with it. */
+/** The row of a chunk that begins at `first`. `remembered`: the batch whose answer is kept with it. */
 export function encodeChunk(
   first: Position,
   events: ChunkEvents,
   stage: number,
-  origin?: BatchAnswer,
+  remembered?: BatchAnswer,
 ): ChunkRow {
   const { n, lines } = events;
   const { codec, bytes: body } = encodeBody(lines, n);
@@ -101,7 +101,7 @@ export function encodeChunk(
   const seed = checksumOf(first, n, at, until, codec, json, stage);
   const times = at === until ? null : encodeTimes(events.times);
   const plans = hasPlans(events.plans) ? encodeNumbers(events.plans) : null;
-  const [batch, answer] = [origin?.batch ?? null, origin?.answer ?? null];
+  const [batch, answer] = [remembered?.batch ?? null, remembered?.answer ?? null];
   return {
     first,
     n,

@@ -60,9 +60,9 @@ export class Chunks {
   }
 
   /** Writes events in as many chunks as they need. The first chunk remembers the batch and its answer. */
-  append(events: ChunkEvents, origin: BatchAnswer): void {
+  append(events: ChunkEvents, remembered: BatchAnswer): void {
     if (events.n <= MAX_CHUNK_EVENTS) {
-      this.put(this.next, events, FRESH, origin);
+      this.put(this.next, events, FRESH, remembered);
       return;
     }
     const starts = events.starts ?? findLineOffsets(events.lines, events.n);
@@ -77,13 +77,13 @@ export class Chunks {
         keys: events.keys.subarray(from * 2, to * 2),
         users: events.users.subarray(from * 2, to * 2),
       };
-      this.put(this.next, part, FRESH, from === 0 ? origin : undefined);
+      this.put(this.next, part, FRESH, from === 0 ? remembered : undefined);
     }
   }
 
   /** Writes one chunk, in place of the one that begins at the same position. `stage`: see `FRESH`. */
-  put(first: Position, events: ChunkEvents, stage: number, origin?: BatchAnswer): void {
-    this.#rows.put(encodeChunk(first, events, stage, origin));
+  put(first: Position, events: ChunkEvents, stage: number, remembered?: BatchAnswer): void {
+    this.#rows.put(encodeChunk(first, events, stage, remembered));
     this.#forget(first);
   }
 

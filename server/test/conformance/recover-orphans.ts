@@ -21,8 +21,8 @@ import {
 } from './holdings.ts';
 
 /** ports/delivery-queue.ts: `recoverOrphans`. ports/store.ts: `stop`. */
-export function adoptConformance(subject: Subject): void {
-  describe('adopt', () => {
+export function recoverOrphansConformance(subject: Subject): void {
+  describe('recoverOrphans', () => {
     parks(subject);
     leaves(subject);
   });

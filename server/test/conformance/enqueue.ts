@@ -30,8 +30,8 @@ const NOW = START + HOUR;
 const END = Number.MAX_SAFE_INTEGER;
 
 /** ports/delivery-queue.ts: `enqueue`, and the parts that depend on it. */
-export function oweConformance(subject: Subject): void {
-  describe('owe', () => {
+export function enqueueConformance(subject: Subject): void {
+  describe('enqueue', () => {
     slices(subject);
     origins(subject);
     twice(subject);

@@ -21,8 +21,8 @@ import {
 } from './holdings.ts';
 
 /** ports/delivery-queue.ts: `makeDue`. */
-export function releaseConformance(subject: Subject): void {
-  describe('release', () => {
+export function makeDueConformance(subject: Subject): void {
+  describe('makeDue', () => {
     it('makes due what waits for its next try, however long that would have been, and counts it', async () => {
       const holdings = await hold(subject.store, 6);
       await settle(

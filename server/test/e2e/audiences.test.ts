@@ -1,0 +1,215 @@
+import { createHmac } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Json, JsonObject } from '../../src/model/json.ts';
+import { send } from '../support/calls.ts';
+import { makePlace, oneDestination, type Place, type Program, startServer } from '../support/program.ts';
+import { type Arrival, startReceiver, type TestReceiver } from '../support/receiver.ts';
+
+/** Sentences in quotation marks are those of spec/specification.md, from "Identities" to "Computation events". */
+
+const SECRET = 's3cret-of-the-tests';
+
+const COMPUTATIONS = `
+audiences:
+  - name: Big Spenders
+    definition: event('Order Completed').count() >= 2
+    destinations: [crm]
+  - name: Active now
+    definition: event('Visited').within(3 seconds).count() >= 1
+    destinations: [crm]
+  - name: Watchers
+    definition: event('Watched').count() >= 2
+    includeAnonymous: true
+    destinations: [crm]
+  - name: Known Watchers
+    definition: event('Watched').count() >= 2
+    destinations: [crm]
+  - name: Activated
+    definition: event('Viewed').count() >= 2 and trait('plan') = 'pro' and group('acme')
+    destinations: [crm]
+traits:
+  - name: Total spent
+    definition: event('Paid').sum(property('total'))
+    destinations: [crm]
+`;
+
+/** The parts of an audience's identify that these tests look at. */
+interface Notice {
+  readonly type: string;
+  readonly messageId: string;
+  readonly userId?: string;
+  readonly anonymousId?: string;
+  readonly traits: JsonObject;
+  readonly context: { readonly personas?: JsonObject };
+}
+
+let crm: TestReceiver;
+let place: Place;
+let program: Program;
+
+beforeAll(async () => {
+  crm = await startReceiver();
+  place = makePlace(configuration(''));
+  program = await startServer(place);
+});
+
+afterAll(async () => {
+  await program?.kill();
+  await crm.stop();
+  place?.remove();
+});
+
+/** The destination is connected to no source: all that it gets is of audiences and computed traits. */
+function configuration(computations: string): string {
+  const yaml = oneDestination([`${crm.url}/in`], SECRET).replace('sources: [website]', 'sources: []');
+  return `${yaml}${computations}`;
+}
+
+async function restart(): Promise<void> {
+  await program.kill();
+  program = await startServer(place);
+}
+
+async function call(...calls: JsonObject[]): Promise<void> {
+  const response = await send(program.url, '/v1/batch', { batch: calls });
+  expect(response.status).toBe(200);
+}
+
+const order = (userId: string): JsonObject => ({ type: 'track', userId, event: 'Order Completed' });
+
+function noticeOf({ body }: Arrival): Notice {
+  return JSON.parse(body.toString()) as Notice;
+}
+
+type Heard = readonly [id: string, key: string, value: Json];
+
+/** What was received of these users: to whom, which key and the value. A repeated delivery counts once. */
+function heard(...ids: readonly string[]): Heard[] {
+  const byMessage = new Map<string, Heard>();
+  for (const { messageId, userId, anonymousId, traits } of crm.arrivals.map(noticeOf)) {
+    const id = userId ?? anonymousId!;
+    const [[key, value]] = Object.entries(traits) as [[string, Json]];
+    if (ids.includes(id)) byMessage.set(messageId, [id, key, value]);
+  }
+  return [...byMessage.values()];
+}
+
+async function untilHeard(...expected: readonly Heard[]): Promise<void> {
+  await crm.until(() => expected.every((one) => heard(one[0]).some((other) => `${other}` === `${one}`)));
+}
+
+let markers = 0;
+
+/** Whatever was changed by earlier calls is told when a user who came later is heard of. */
+async function settle(): Promise<void> {
+  const marker = `marker-${++markers}`;
+  await call(order(marker), order(marker));
+  await untilHeard([marker, 'big_spenders', true]);
+}
+
+describe('a new audience', () => {
+  it('"The first sync sends every member. Later syncs send only changes."', async () => {
+    await call(order('ann'), order('ann'), order('bob'), order('cleo'), order('cleo'), order('cleo'));
+    writeFileSync(place.config, configuration(COMPUTATIONS));
+    await restart();
+    await untilHeard(['ann', 'big_spenders', true], ['cleo', 'big_spenders', true]);
+    await call(order('bob'), order('ann'));
+    await untilHeard(['bob', 'big_spenders', true]);
+    await settle();
+    expect(heard('ann', 'bob', 'cleo').sort()).toEqual([
+      ['ann', 'big_spenders', true],
+      ['bob', 'big_spenders', true],
+      ['cleo', 'big_spenders', true],
+    ]);
+  });
+});
+
+describe('an audience', () => {
+  it('"A change is delivered as an identify for the user", signed and with `context.personas`', async () => {
+    await call(order('dora'), order('dora'));
+    await untilHeard(['dora', 'big_spenders', true]);
+    const arrival = crm.arrivals.find((one) => noticeOf(one).userId === 'dora')!;
+    const { headers, body } = arrival;
+    expect(headers['x-signature']).toBe(createHmac('sha1', SECRET).update(body).digest('hex'));
+    expect(JSON.parse(body.toString())).toEqual({
+      version: 1,
+      type: 'identify',
+      userId: 'dora',
+      messageId: headers['webhook-id'],
+      traits: { big_spenders: true },
+      context: {
+        personas: {
+          computation_class: 'audience',
+          computation_id: expect.stringMatching(/^aud_\d+$/),
+          computation_key: 'big_spenders',
+        },
+      },
+      timestamp: expect.any(String),
+    });
+  });
+
+  it('is left by itself when its window has passed', async () => {
+    await call({ type: 'track', userId: 'eve', event: 'Visited' });
+    await untilHeard(['eve', 'active_now', false]);
+    expect(heard('eve').sort()).toEqual([
+      ['eve', 'active_now', false],
+      ['eve', 'active_now', true],
+    ]);
+  });
+
+  it('"A profile that has anonymous ids alone is a member only with `includeAnonymous: true`."', async () => {
+    const watched = { type: 'track', anonymousId: 'a1', event: 'Watched' };
+    await call(watched, watched);
+    await untilHeard(['a1', 'watchers', true]);
+    await call({ type: 'identify', anonymousId: 'a1', userId: 'fay', traits: { name: 'Fay' } });
+    await untilHeard(['a1', 'watchers', false], ['fay', 'known_watchers', true], ['fay', 'watchers', true]);
+    await settle();
+    expect(heard('a1', 'fay')).toHaveLength(4);
+  });
+
+  it('"The former id hears `false` for each membership that it was told `true`."', async () => {
+    await call(order('old'), order('old'));
+    await untilHeard(['old', 'big_spenders', true]);
+    await call({ type: 'alias', previousId: 'old', userId: 'new' });
+    await untilHeard(['old', 'big_spenders', false], ['new', 'big_spenders', true]);
+    await settle();
+    expect(heard('old', 'new')).toHaveLength(3);
+  });
+
+  it('"No change is told twice" although the server is killed again and again', async () => {
+    const users = Array.from({ length: 40 }, (_, n) => `u${n}`);
+    for (const [nth, userId] of users.entries()) {
+      await call(order(userId), order(userId));
+      if (nth % 15 === 14) await restart();
+    }
+    await untilHeard(...users.map((userId): Heard => [userId, 'big_spenders', true]));
+    await settle();
+    expect(heard(...users)).toHaveLength(users.length);
+  });
+});
+
+describe('a computed trait', () => {
+  it('"Several changes of one user in one audience or trait within a second are one event."', async () => {
+    const paid = (total: number): JsonObject => ({
+      ...{ type: 'track', userId: 'gus', event: 'Paid', properties: { total } },
+    });
+    await call(paid(10), paid(20), paid(12.5));
+    await untilHeard(['gus', 'total_spent', 42.5]);
+    await call(paid(7.5));
+    await untilHeard(['gus', 'total_spent', 50]);
+    expect(heard('gus')).toHaveLength(2);
+  });
+});
+
+describe('the specified order of calls', () => {
+  it('anonymous actions, alias, identify, actions under the known id: one profile, one member', async () => {
+    await call({ type: 'track', anonymousId: 'a7', event: 'Viewed' });
+    await call({ type: 'alias', previousId: 'a7', userId: 'hal' });
+    await call({ type: 'identify', userId: 'hal', traits: { plan: 'pro' } });
+    await call({ type: 'group', userId: 'hal', groupId: 'acme' });
+    await call({ type: 'track', userId: 'hal', event: 'Viewed' });
+    await untilHeard(['hal', 'activated', true]);
+    expect(heard('hal', 'a7')).toEqual([['hal', 'activated', true]]);
+  });
+});

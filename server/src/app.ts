@@ -511,6 +511,7 @@ function controlDependencies(inputs: InterfaceInputs): ControlOperationDependenc
     tryOut: (event, destination) =>
       sendTestDelivery(event, destination, { type: webhooks, transport: httpClient, clock }),
     judgeEndpoints: (urls) => judgeEndpoints(urls, config.egress),
+    retention: config.retention.events,
     clock,
     logger: options.logger,
   };

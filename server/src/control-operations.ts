@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
 import { audienceSchema, traitSchema } from './config/computation-schema.ts';
+import { mentionsOf } from './config/computations.ts';
 import { checkRecords } from './config/load.ts';
 import { destinationSchema, sourceSchema } from './config/schema.ts';
 import type { ApiOperation } from './control-api/operation.ts';
 import { auditOperations } from './control-api/operations/audit.ts';
 import { backupOperations } from './control-api/operations/backups.ts';
+import { computationOperations } from './control-api/operations/computations.ts';
 import { configOperations } from './control-api/operations/config.ts';
 import { deliveryOperations } from './control-api/operations/deliveries.ts';
 import {
@@ -25,7 +27,9 @@ import { tokenOperations } from './control-api/operations/tokens.ts';
 import type { EndpointCheckDependencies } from './control-api/records.ts';
 import type { Dispatcher } from './delivery/dispatcher.ts';
 import type { Destination } from './model/destination.ts';
+import type { Duration } from './model/time.ts';
 import type { Clock } from './ports/clock.ts';
+import { StorageError } from './ports/event-log.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Store } from './ports/store.ts';
 import type { Users } from './ports/users.ts';
@@ -36,6 +40,9 @@ import type { LiveTail } from './reporting/live-tail.ts';
 import { SearchService } from './reporting/search.ts';
 import type { ReportService } from './reporting/status.ts';
 import type { SettingsService } from './settings-service.ts';
+import { longestWindowOf } from './users/language/references.ts';
+
+type ControlledUsers = Pick<Users, 'profile' | 'rebuild' | 'members' | 'preview' | 'status'>;
 
 /** The parts that the control API reads and changes. */
 export interface ControlOperationDependencies {
@@ -49,7 +56,9 @@ export interface ControlOperationDependencies {
   readonly tryOut: DestinationActionDependencies['tryOut'];
   readonly judgeEndpoints: EndpointCheckDependencies['judgeEndpoints'];
   /** Absent: profiles are off. */
-  readonly users?: Pick<Users, 'profile' | 'rebuild'>;
+  readonly users?: ControlledUsers;
+  /** How long events are kept. */
+  readonly retention: Duration;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -62,10 +71,17 @@ const schemas = {
   trait: traitSchema,
 };
 
-const NO_USERS: Pick<Users, 'profile' | 'rebuild'> = {
+const NO_USERS: ControlledUsers = {
   profile: async () => undefined,
   rebuild: async () => ({ profiles: 0, events: 0, poorer: 0 }),
+  members: async () => ({ members: [] }),
+  preview: async () => {
+    throw new StorageError('profiles are off');
+  },
+  status: async () => ({ state: 'off', profiles: 0, bytes: 0, behind: 0, lag: 0, computations: [] }),
 };
+
+const DEFINITIONS = { mentionsOf, longestWindow: longestWindowOf };
 
 /** All operations of the control API. */
 export function controlOperations({
@@ -79,6 +95,7 @@ export function controlOperations({
   tryOut,
   judgeEndpoints,
   users = NO_USERS,
+  retention,
   clock,
   logger,
 }: ControlOperationDependencies): ApiOperation[] {
@@ -117,6 +134,7 @@ export function controlOperations({
     ...eventOperations({ settings, search }),
     ...deliveryOperations({ settings, search }),
     ...profileOperations({ users, settings }),
+    ...computationOperations({ ...records, ...DEFINITIONS, users, retention }),
     ...redeliveryOperations({
       settings,
       clock,

@@ -17,7 +17,10 @@ const keyed = (used: string) =>
       error: 'must have a letter from A to Z or a digit: the key that destinations get is made of these',
       params: { found: true },
     })
-    .meta({ description: `Unique among audiences and computed traits. ${used}` });
+    .refine((value) => value !== 'preview', {
+      error: 'must not be preview, which is a path of the control API',
+    })
+    .meta({ not: { const: 'preview' }, description: `Unique among audiences and computed traits. ${used}` });
 
 const definition = (example: string) =>
   z

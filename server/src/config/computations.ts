@@ -251,17 +251,16 @@ function shortestCircle(start: string, next: ReadonlyMap<string, readonly string
   return undefined;
 }
 
-/** The audiences and computed traits that name one of these, other than these themselves. */
+/** The audiences and computed traits whose definitions name this one. */
 export function mentionsOf(
-  computations: readonly Pick<ComputationRecord, 'kind' | 'name'>[],
-  { audiences, traits }: Pick<ComputationSurroundings, 'audiences' | 'traits'>,
-): { readonly mentioned: Pick<ComputationRecord, 'kind' | 'name'>; readonly by: ComputationRecord }[] {
-  const ids = new Set(computations.map(idOf));
-  return [...audiences, ...traits].flatMap((by) =>
-    ids.has(idOf(by))
-      ? []
-      : referencesOf(by.definition)
-          .filter((reference) => ids.has(idOf(reference)))
-          .map(({ kind, name }) => ({ mentioned: { kind, name }, by })),
+  computation: Computation,
+  {
+    audiences,
+    traits,
+  }: { readonly audiences: readonly Computation[]; readonly traits: readonly Computation[] },
+): Computation[] {
+  const id = idOf(computation);
+  return [...audiences, ...traits].filter(({ definition }) =>
+    referencesOf(definition).some((reference) => idOf(reference) === id),
   );
 }

@@ -19,8 +19,36 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
   },
   patchSourcesName: {
     done: async (world) => ({ names: { name: await world.source() }, body: { mode: 'strict' } }),
+    system_record: () => ({ names: { name: 'audiences' }, body: { mode: 'strict' } }),
   },
-  deleteSourcesName: { done: async (world) => ({ names: { name: await world.source() } }) },
+  deleteSourcesName: {
+    done: async (world) => ({ names: { name: await world.source() } }),
+    system_record: () => ({ names: { name: 'audiences' } }),
+  },
+  postAudiences: {
+    done: (world) => ({ body: { name: world.fresh('audience'), definition: "group('g')" } }),
+    name_taken: () => ({ body: { name: 'buyers', definition: "group('g')" } }),
+  },
+  patchAudiencesName: {
+    done: async (world) => ({ names: { name: await world.audience() }, body: { enabled: false } }),
+  },
+  deleteAudiencesName: {
+    done: async (world) => ({ names: { name: await world.audience() } }),
+    still_mentioned: () => ({ names: { name: 'buyers' } }),
+  },
+  postAudiencesPreview: { done: () => ({ body: { definition: "event('Order Placed')", name: 'buyers' } }) },
+  postTraits: {
+    done: (world) => ({ body: { name: world.fresh('trait'), definition: "page('Home').count()" } }),
+    name_taken: () => ({ body: { name: 'orders', definition: "page('Home').count()" } }),
+  },
+  patchTraitsName: {
+    done: async (world) => ({ names: { name: await world.trait() }, body: { enabled: false } }),
+  },
+  deleteTraitsName: {
+    done: async (world) => ({ names: { name: await world.trait() } }),
+    still_mentioned: () => ({ names: { name: 'orders' } }),
+  },
+  postTraitsPreview: { done: () => ({ body: { definition: "event('Order Placed').count()" } }) },
   postDestinations: {
     done: (world) => ({
       body: { name: world.fresh('destination'), type: TYPE, sources: [], settings: settings(world) },
@@ -173,6 +201,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   '500': 'an error of ours: a request that provokes it is a bug',
   'postBackups backup_running': 'a backup of these few events is over before another can be asked for',
   'postBackups 503': 'the folder of the backup cannot be written then either, which is 422',
+  profiles_unavailable: 'the users thread has to be dead or a file of it broken',
   'readyz 503': 'comes with the upkeep of the store, a minute later: full-disk.faults.ts',
 };
 
@@ -239,6 +268,8 @@ export async function askingFor(
 /** Records that are there. */
 function control({ path }: DescribedOperation): RequestPlan {
   if (path.includes('/destinations/{name}')) return { names: { name: 'crm' } };
+  if (path.includes('/audiences/{name}')) return { names: { name: 'buyers' } };
+  if (path.includes('/traits/{name}')) return { names: { name: 'orders' } };
   if (path.includes('/sources/{name}')) return { names: { name: 'website' } };
   if (path.includes('{')) throw new Error(`recipes.ts does not say which record of ${path} there is`);
   return {};

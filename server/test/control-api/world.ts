@@ -49,6 +49,11 @@ function recordsFor({ receiver, refusing, down }: Pick<Started, 'receiver' | 're
       destination('refusing', { url: refusing.url }),
       destination('down', { url: `http://127.0.0.1:${down}` }),
     ],
+    audiences: [
+      { name: 'buyers', definition: "event('Order Placed')", destinations: ['crm'] },
+      { name: 'loyal', definition: "audience('buyers') and computed('orders') >= 3" },
+    ],
+    traits: [{ name: 'orders', definition: "event('Order Placed').count()" }],
   };
 }
 
@@ -121,6 +126,18 @@ export class World {
   async source(): Promise<string> {
     const name = this.fresh('source');
     await this.api('POST', 'sources', { name });
+    return name;
+  }
+
+  async audience(): Promise<string> {
+    const name = this.fresh('audience');
+    await this.api('POST', 'audiences', { name, definition: "group('g')" });
+    return name;
+  }
+
+  async trait(): Promise<string> {
+    const name = this.fresh('trait');
+    await this.api('POST', 'traits', { name, definition: "page('Home').count()" });
     return name;
   }
 

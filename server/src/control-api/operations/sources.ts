@@ -24,6 +24,7 @@ const sourceSchema = z.object({
   whenDisabled: z.enum(['refuse', 'discard']),
   dedupeWindow: z.string().exactOptional(),
   rateLimit: z.number().exactOptional(),
+  system: z.literal(true).exactOptional().meta({ description: 'Made by the server, and not to be changed.' }),
 });
 
 const sourceInput = recordInput.meta({
@@ -84,7 +85,7 @@ export function sourceOperations(dependencies: RecordDependencies): ApiOperation
       summary: 'Changes a source by a JSON merge patch',
       body: sourceInput,
       answer: sourceSchema,
-      problems: ['unknown_name'],
+      problems: ['unknown_name', 'system_record'],
       run: (input) => patchSource(input, input.body, dependencies),
     }),
     defineOperation({
@@ -93,7 +94,7 @@ export function sourceOperations(dependencies: RecordDependencies): ApiOperation
       role: 'editor',
       isTagged: true,
       summary: 'Removes a source; its write keys are unknown from then on, and what it sent stays',
-      problems: ['unknown_name'],
+      problems: ['unknown_name', 'system_record'],
       run: (input) => removeSource(input, dependencies),
     }),
   ];
@@ -107,6 +108,7 @@ async function patchSource(
   const name = names['name'] ?? '';
   const { sources } = await dependencies.settings.change(async (now) => {
     const before = sourceByName(name, now.sources);
+    refuseSystemSource(before);
     await refuseStale({ ifMatch, tag: taggedSource(before).tag }, { kind: 'source', name }, dependencies);
     const merged = mergePatch(toJson(sourceView(before)), body);
     refuseRenaming(name, merged);
@@ -123,7 +125,9 @@ async function removeSource(
   const name = names['name'] ?? '';
   const { settings, clock } = dependencies;
   await settings.change(async (now) => {
-    const { tag } = taggedSource(sourceByName(name, now.sources));
+    const before = sourceByName(name, now.sources);
+    refuseSystemSource(before);
+    const { tag } = taggedSource(before);
     await refuseStale({ ifMatch, tag }, { kind: 'source', name }, dependencies);
     return diffRecords({ removed: [{ kind: 'source', name }] }, now, { by, clock });
   });
@@ -134,6 +138,10 @@ export function refuseRenaming(name: string, merged: JsonObject): void {
   if (merged['name'] === name) return;
   const message = 'cannot be changed: make a new record, and remove this one';
   throw new Problem('invalid_parameters', { errors: [{ path: 'body.name', message }] });
+}
+
+function refuseSystemSource({ system }: Source): void {
+  if (system) throw new Problem('system_record');
 }
 
 function taggedSource(source: Source): TaggedResult {

@@ -1,4 +1,5 @@
 import type { Computation, Condition, EventAggregate, Value } from '../../model/definition.ts';
+import type { Duration } from '../../model/time.ts';
 import { partsOf } from './checks.ts';
 
 /** A definition names another computation. */
@@ -24,4 +25,20 @@ function referencesOfCondition(condition: Condition): Reference[] {
 function referencesOfValue(value: Value): Reference[] {
   if (value.op === 'computed') return [{ kind: 'trait', name: value.name, part: value }];
   return value.op === 'event' && value.where !== undefined ? referencesOfCondition(value.where) : [];
+}
+
+/** The longest time that a definition looks back; undefined when it has none. */
+export function longestWindowOf(definition: Condition | EventAggregate): Duration | undefined {
+  const windows = definition.op === 'event' ? windowsOfValue(definition) : windowsOf(definition);
+  return windows.length === 0 ? undefined : Math.max(...windows);
+}
+
+function windowsOf(condition: Condition): Duration[] {
+  const parts = partsOf(condition);
+  if (parts !== undefined) return parts.flatMap(windowsOf);
+  return 'value' in condition ? windowsOfValue(condition.value) : [];
+}
+
+function windowsOfValue(value: Value): Duration[] {
+  return value.op === 'event' && value.within !== undefined ? [value.within] : [];
 }

@@ -1,0 +1,420 @@
+import * as z from 'zod';
+import type { AudienceDefinition, Computation, TraitDefinition } from '../../model/definition.ts';
+import type { Destination } from '../../model/destination.ts';
+import type { JsonObject } from '../../model/json.ts';
+import { type Duration, isoTime } from '../../model/time.ts';
+import { StorageError } from '../../ports/event-log.ts';
+import type { SettingsSnapshot } from '../../ports/settings-store.ts';
+import type { ComputationStatus, MembersPage, Users, UsersStatus } from '../../ports/users.ts';
+import { diffRecords } from '../changes.ts';
+import {
+  type ApiOperation,
+  type Described,
+  defineOperation,
+  type OperationInput,
+  TaggedResult,
+} from '../operation.ts';
+import { decodeCursor, encodeCursor, pageByName, pageQuery, pageSchema } from '../pagination.ts';
+import { type Fault, Problem } from '../problem.ts';
+import {
+  checkRecord,
+  etagOf,
+  mergePatch,
+  type RecordDependencies,
+  recordInput,
+  refuseStale,
+  warningsSchema,
+} from '../records.ts';
+import { computationView, toJson } from '../views.ts';
+import { refuseRenaming } from './sources.ts';
+
+export interface ComputationOperationDependencies extends RecordDependencies {
+  readonly users: Pick<Users, 'members' | 'preview' | 'status'>;
+  /** Reads the ledger once, and resolves to a function that gives the pending deliveries of any destination. */
+  readonly pending: () => Promise<(destination: Destination) => number>;
+  /** The audiences and computed traits whose definitions mention this one. */
+  readonly mentionsOf: (computation: Computation, now: SettingsSnapshot) => readonly Computation[];
+  /** The longest time of an event in a definition; undefined when none is limited. */
+  readonly longestWindow: (definition: Computation['definition']) => Duration | undefined;
+  /** How long events are kept. */
+  readonly retention: Duration;
+}
+
+/** What differs between audiences and computed traits. */
+interface Variety {
+  readonly kind: Computation['kind'];
+  /** Of the paths, and of the lists of a configuration file. */
+  readonly list: 'audiences' | 'traits';
+  readonly noun: string;
+  /** With its article. */
+  readonly one: string;
+}
+
+const AUDIENCES: Variety = { kind: 'audience', list: 'audiences', noun: 'audience', one: 'an audience' };
+const TRAITS: Variety = { kind: 'trait', list: 'traits', noun: 'computed trait', one: 'a computed trait' };
+
+const computationSchema = z.object({
+  name: z.string(),
+  key: z.string().meta({ description: 'The name of the trait that destinations get; never changes.' }),
+  definition: z.string().meta({ description: 'The text form.' }),
+  json: z.looseObject({}).meta({ description: 'The same as JSON.' }),
+  destinations: z.array(z.string()),
+  includeAnonymous: z.boolean().exactOptional().meta({ description: 'Of audiences.' }),
+  enabled: z.boolean(),
+  state: z.enum(['preparing', 'computing', 'live', 'disabled', 'failed']),
+  reason: z.string().exactOptional().meta({ description: 'Why it failed or waits, with what to do.' }),
+  members: z.int().meta({ description: 'Users who are members, or who have a value.' }),
+  progress: z.number().meta({ description: 'Share of the work that is done; 1 when live.' }),
+  eventsSince: z.string().exactOptional().meta({ description: 'Earlier events could not count.' }),
+  sync: z
+    .array(z.object({ destination: z.string(), pending: z.int() }))
+    .meta({ description: 'Deliveries that its destinations are still owed, of all their events.' }),
+});
+
+type ComputationAnswer = Described<z.output<typeof computationSchema>>;
+
+/** Keys of answers that a request may send back and that change nothing. */
+const ANSWERED_ONLY = ['key', 'json', 'state', 'reason', 'members', 'progress', 'eventsSince', 'sync'];
+
+const memberSchema = z.object({
+  userId: z.string().exactOptional().meta({ description: 'Absent for a profile with anonymous ids alone.' }),
+  since: z.string(),
+  value: z.unknown().meta({ description: 'true for a member of an audience, or the value of the trait.' }),
+});
+
+const previewInput = z.strictObject({
+  definition: z
+    .union([z.string(), z.record(z.string(), z.unknown())], 'must be the text or the JSON of a definition')
+    .meta({ description: 'Text, or the same as JSON.' }),
+  name: z.string().exactOptional().meta({ description: 'The one that it would replace.' }),
+  includeAnonymous: z.boolean('must be true or false').exactOptional(),
+});
+
+const previewSchema = z.object({
+  members: z.int(),
+  sample: z.array(z.string()).meta({ description: 'A few userIds.' }),
+  enters: z.int().meta({ description: 'Users who would enter, compared with the one it replaces.' }),
+  leaves: z.int(),
+  eventsSince: z.string().exactOptional().meta({ description: 'Earlier events cannot count.' }),
+  warnings: warningsSchema,
+});
+
+/** spec/contract.md, "Operations on audiences and computed traits". */
+export function computationOperations(dependencies: ComputationOperationDependencies): ApiOperation[] {
+  return [AUDIENCES, TRAITS].flatMap((variety) => [
+    ...recordOperations(variety, dependencies),
+    previewOperation(variety, dependencies),
+    membersOperation(variety, dependencies),
+  ]);
+}
+
+function recordOperations(variety: Variety, dependencies: ComputationOperationDependencies): ApiOperation[] {
+  const { list, noun, one } = variety;
+  const { settings, schemas } = dependencies;
+  const input = recordInput.meta({
+    description: `As in the configuration file, \`${list}[]\`: spec/config.schema.json. The definition is text or JSON.`,
+  });
+  return [
+    defineOperation({
+      method: 'GET',
+      path: list,
+      role: 'viewer',
+      summary: `Lists the ${noun}s by name`,
+      query: z.object(pageQuery),
+      answer: pageSchema(computationSchema),
+      run: async ({ query }) => {
+        const { data, next } = pageByName<Computation>(settings.now()[list], query);
+        return { data: await answersFor(data, dependencies), next };
+      },
+    }),
+    defineOperation({
+      method: 'POST',
+      path: list,
+      role: 'editor',
+      status: 201,
+      isTagged: true,
+      summary: `Creates ${one}; it counts the stored events, and then tells its destinations`,
+      body: input,
+      described: schemas[variety.kind],
+      answer: computationSchema,
+      problems: ['name_taken'],
+      run: ({ body, by }) => createComputation(variety, { body, by }, dependencies),
+    }),
+    defineOperation({
+      method: 'GET',
+      path: `${list}/:name`,
+      role: 'viewer',
+      isTagged: true,
+      summary: `Shows ${one}, and how far it is`,
+      answer: computationSchema,
+      problems: ['unknown_name'],
+      run: async ({ names }) =>
+        tagged(computationByName(variety, names['name'], settings.now()), dependencies),
+    }),
+    defineOperation({
+      method: 'PATCH',
+      path: `${list}/:name`,
+      role: 'editor',
+      isTagged: true,
+      summary: `Changes ${one} by a JSON merge patch; another definition counts the stored events anew`,
+      body: input,
+      answer: computationSchema,
+      problems: ['unknown_name'],
+      run: (asked) => patchComputation(variety, asked, dependencies),
+    }),
+    defineOperation({
+      method: 'DELETE',
+      path: `${list}/:name`,
+      role: 'editor',
+      isTagged: true,
+      summary: `Removes ${one} that no other definition mentions`,
+      problems: ['unknown_name', 'still_mentioned'],
+      run: (asked) => removeComputation(variety, asked, dependencies),
+    }),
+  ];
+}
+
+function previewOperation(variety: Variety, dependencies: ComputationOperationDependencies): ApiOperation {
+  return defineOperation({
+    method: 'POST',
+    path: `${variety.list}/preview`,
+    role: 'viewer',
+    isInMemory: true,
+    summary: 'Computes a definition over the stored events, without keeping or sending anything',
+    body: previewInput,
+    answer: previewSchema,
+    problems: ['profiles_unavailable'],
+    run: async ({ body }) => {
+      const now = dependencies.settings.now();
+      const replaces: Computation | undefined = now[variety.list].find(({ name }) => name === body.name);
+      const anonymous =
+        body.includeAnonymous ?? (replaces?.kind === 'audience' ? replaces.includeAnonymous : false);
+      const record = checkRecord(
+        variety.list,
+        {
+          ...(replaces === undefined ? {} : toJson(computationView(replaces))),
+          name: body.name ?? unusedName(now),
+          definition: body.definition as string,
+          ...(variety.kind === 'audience' ? { includeAnonymous: anonymous } : {}),
+        },
+        { now, check: dependencies.check },
+      );
+      const { definition } = record;
+      const preview = await fromUsers(() =>
+        dependencies.users.preview({
+          definition,
+          includeAnonymous: anonymous,
+          ...(replaces === undefined ? {} : { replaces }),
+        }),
+      );
+      const { members, sample, enters, leaves, eventsSince } = preview;
+      return {
+        ...{ members, sample, enters, leaves },
+        ...(eventsSince === undefined ? {} : { eventsSince: isoTime(eventsSince) }),
+        warnings: windowWarnings(definition, dependencies),
+      };
+    },
+  });
+}
+
+function membersOperation(
+  variety: Variety,
+  { settings, users }: ComputationOperationDependencies,
+): ApiOperation {
+  return defineOperation({
+    method: 'GET',
+    path: `${variety.list}/:name/members`,
+    role: 'viewer',
+    isInMemory: true,
+    summary:
+      variety.kind === 'audience' ? 'Lists the members of an audience' : 'Lists the users who have a value',
+    query: z.object(pageQuery),
+    answer: pageSchema(memberSchema),
+    problems: ['unknown_name', 'profiles_unavailable'],
+    run: async ({ names, query: { limit, cursor } }) => {
+      const { id } = computationByName(variety, names['name'], settings.now());
+      const from = decodeCursor(cursor, { id });
+      const page: MembersPage = await fromUsers(() => users.members(id, limit, from));
+      const data = page.members.map(({ userId, since, value }) => ({
+        ...(userId === undefined ? {} : { userId }),
+        ...{ since: isoTime(since), value },
+      }));
+      return { data, next: page.next === undefined ? null : encodeCursor(page.next, { id }) };
+    },
+  });
+}
+
+async function createComputation(
+  variety: Variety,
+  { body, by }: { readonly body: JsonObject; readonly by: string },
+  dependencies: ComputationOperationDependencies,
+): Promise<TaggedResult<ComputationAnswer>> {
+  const { settings, check, clock } = dependencies;
+  const { list } = variety;
+  const wanted = withoutAnswered(body);
+  const now = await settings.change((before) => {
+    if (before[list].some(({ name }) => name === wanted['name'])) throw new Problem('name_taken');
+    const record = checkRecord(list, wanted, { now: before, check });
+    return diffRecords({ [list]: [record] }, before, { by, clock });
+  });
+  return await tagged(computationByName(variety, String(wanted['name']), now), dependencies);
+}
+
+async function patchComputation(
+  variety: Variety,
+  {
+    names,
+    by,
+    ifMatch,
+    body,
+  }: Pick<OperationInput, 'names' | 'by' | 'ifMatch'> & { readonly body: JsonObject },
+  dependencies: ComputationOperationDependencies,
+): Promise<TaggedResult<ComputationAnswer>> {
+  const { settings, check, clock } = dependencies;
+  const { kind, list } = variety;
+  const name = names['name'] ?? '';
+  const patch = withoutAnswered(body);
+  const now = await settings.change(async (before) => {
+    const stored = computationByName(variety, name, before);
+    await refuseStale({ ifMatch, tag: tagOf(stored) }, { kind, name }, dependencies);
+    const merged = {
+      ...mergePatch(toJson(computationView(stored)), patch),
+      // A definition is replaced as a whole, also by JSON.
+      ...(patch['definition'] === undefined ? {} : { definition: patch['definition'] }),
+    };
+    refuseRenaming(name, merged);
+    const record = checkRecord(list, merged, { now: before, check });
+    return diffRecords({ [list]: [record] }, before, { by, clock });
+  });
+  return await tagged(computationByName(variety, name, now), dependencies);
+}
+
+async function removeComputation(
+  variety: Variety,
+  { names, by, ifMatch }: Pick<OperationInput, 'names' | 'by' | 'ifMatch'>,
+  dependencies: ComputationOperationDependencies,
+): Promise<undefined> {
+  const { settings, clock, mentionsOf } = dependencies;
+  const { kind } = variety;
+  const name = names['name'] ?? '';
+  await settings.change(async (now) => {
+    const stored = computationByName(variety, name, now);
+    await refuseStale({ ifMatch, tag: tagOf(stored) }, { kind, name }, dependencies);
+    const errors = mentionsOf(stored, now).map((by) => ({
+      path: `${by.kind === 'audience' ? 'audiences' : 'traits'} ${JSON.stringify(by.name)}`,
+      message: 'mentions it in its definition',
+    }));
+    if (errors.length > 0) throw new Problem('still_mentioned', { errors });
+    return diffRecords({ removed: [{ kind, name }] }, now, { by, clock });
+  });
+}
+
+/** Drops what only answers have, so that an answer can be sent back as it came. */
+function withoutAnswered(body: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(body).filter(([key]) => !ANSWERED_ONLY.includes(key)));
+}
+
+function computationByName(
+  { list, noun }: Variety,
+  name: string | undefined,
+  now: SettingsSnapshot,
+): AudienceDefinition | TraitDefinition {
+  const found: Computation | undefined = now[list].find((one) => one.name === name);
+  if (found !== undefined) return found;
+  const hint = `${JSON.stringify(name)} is no ${noun}; GET /api/v1/${list} lists them.`;
+  throw new Problem('unknown_name', { hint });
+}
+
+/** A name that no record has and whose key is free. */
+function unusedName({ audiences, traits }: SettingsSnapshot): string {
+  const keys = new Set([...audiences, ...traits].map(({ key }) => key));
+  let nth = 0;
+  while (keys.has(`preview_${nth}`)) nth++;
+  return `preview ${nth}`;
+}
+
+function tagOf(computation: Computation): string {
+  return etagOf(computationView(computation), computation.version);
+}
+
+async function tagged(
+  computation: Computation,
+  dependencies: ComputationOperationDependencies,
+): Promise<TaggedResult<ComputationAnswer>> {
+  const [answer] = await answersFor([computation], dependencies);
+  return new TaggedResult(answer!, tagOf(computation));
+}
+
+/** The computations with their states; asks the users thread and the ledger once. */
+async function answersFor(
+  computations: readonly Computation[],
+  { users, pending, settings }: ComputationOperationDependencies,
+): Promise<ComputationAnswer[]> {
+  if (computations.length === 0) return [];
+  const [status, pendingOf] = await Promise.all([statusOf(users), pending()]);
+  const states = new Map(status.computations.map((one) => [one.id, one]));
+  const destinations = new Map(settings.now().destinations.map((one) => [one.name, one]));
+  return computations.map((computation) => {
+    const { key, definition } = computation;
+    const sync = computation.destinations.flatMap((name) => {
+      const destination = destinations.get(name);
+      return destination === undefined ? [] : [{ destination: name, pending: pendingOf(destination) }];
+    });
+    const state = stateOf(computation, states.get(computation.id), status);
+    const { name, definition: text, ...shown } = computationView(computation);
+    const json = JSON.parse(JSON.stringify(definition)) as JsonObject;
+    return { ...{ name, key, definition: text, json }, ...shown, ...state, sync };
+  });
+}
+
+type ShownState = Pick<ComputationAnswer, 'state' | 'reason' | 'members' | 'progress' | 'eventsSince'>;
+
+function stateOf(
+  { enabled }: Computation,
+  known: ComputationStatus | undefined,
+  users: UsersStatus,
+): ShownState {
+  if (known !== undefined) {
+    const { state, reason, members, progress, eventsSince } = known;
+    return {
+      ...{ state, members, progress },
+      ...(reason === undefined ? {} : { reason }),
+      ...(eventsSince === undefined ? {} : { eventsSince: isoTime(eventsSince) }),
+    };
+  }
+  if (!enabled) return { state: 'disabled', members: 0, progress: 0 };
+  if (users.state === 'failed')
+    return { state: 'failed', reason: users.reason ?? 'profiles stand still', members: 0, progress: 0 };
+  return { state: 'preparing', members: 0, progress: 0 };
+}
+
+async function statusOf(users: Pick<Users, 'status'>): Promise<UsersStatus> {
+  try {
+    return await users.status();
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error;
+    const none = { profiles: 0, bytes: 0, behind: 0, lag: 0, computations: [] };
+    return { state: 'failed', reason: error.reason, ...none };
+  }
+}
+
+/** An answer of the users thread. That it cannot answer is a problem with its reason. */
+async function fromUsers<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error;
+    throw new Problem('profiles_unavailable', { hint: `The reason: ${error.reason}.` });
+  }
+}
+
+function windowWarnings(
+  definition: Computation['definition'],
+  { longestWindow, retention }: Pick<ComputationOperationDependencies, 'longestWindow' | 'retention'>,
+): Fault[] {
+  const longest = longestWindow(definition);
+  if (longest === undefined || longest <= retention) return [];
+  const message =
+    'has a longer time than events are kept (retention.events): a new definition counts the stored events only, and from then on all';
+  return [{ path: 'body.definition', message }];
+}

@@ -64,7 +64,7 @@ export const PROPERTY_REDUCERS = [
 
 export type PropertyReducer = (typeof PROPERTY_REDUCERS)[number];
 
-/** An audience or a computed trait as operators write it. spec/contract.md, "Operations to come". */
+/** An audience or a computed trait as operators write it. spec/contract.md, "Operations on audiences and computed traits". */
 export type Computation = AudienceDefinition | TraitDefinition;
 
 interface ComputationBase {

@@ -27,7 +27,7 @@ export interface Users {
 
 export type UserIdentity = { readonly userId: string } | { readonly anonymousId: string };
 
-/** A profile as operators see it. spec/contract.md, "Operations to come". */
+/** A profile as operators see it. spec/contract.md, "Operations on profiles". */
 export interface Profile {
   /** Absent when only anonymous ids are known. */
   readonly userId?: string;

@@ -44,9 +44,10 @@ export interface SyncTarget {
   readonly id: number;
   /**
    * `new`, `enabled`: every member is told, and nobody before the walk has come to them. `edited`: those whose membership differs
-   * from what was told. `destinations`: every member is told once more, to the new destinations alone.
+   * from what was told. `destinations`: every member is told once more, to the new destinations alone. `rebuilt`: as `new`, but only
+   * those are told whose membership differs from what was told before all profiles were made anew.
    */
-  readonly kind: 'new' | 'enabled' | 'edited' | 'destinations';
+  readonly kind: 'new' | 'enabled' | 'edited' | 'destinations' | 'rebuilt';
   /** Names of the new destinations. */
   readonly only?: readonly string[];
 }
@@ -68,6 +69,8 @@ export interface PlanTerms {
   readonly bounds: { readonly first: Position; readonly end: Position };
   /** When the event at `first` arrived; absent when there is none. */
   readonly oldestAt?: Time;
+  /** Ids of computations that were in force before all profiles were made anew. */
+  readonly rebuilt?: readonly number[];
   /** Keys of the slots of a definition. */
   readonly slotKeysOf: (computation: Computation) => readonly string[];
 }
@@ -94,7 +97,7 @@ export function planComputations(
   }
   for (const now of wanted) {
     if (active.some(({ id }) => id === now.id) || isPrepared(waiting, now)) continue;
-    targets.push({ id: now.id, kind: 'new' });
+    targets.push({ id: now.id, kind: terms.rebuilt?.includes(now.id) ? 'rebuilt' : 'new' });
     preparing.push(now);
   }
   return withSlots({ ...record, active, jobs: waiting }, { targets, preparing }, terms);

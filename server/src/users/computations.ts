@@ -26,6 +26,7 @@ import { HELD_DOCUMENT, MEMBERS_DOCUMENT, MembershipSync } from './membership-sy
 import { previewComputation } from './preview.ts';
 import type { ProfileComputations, RestoreTerms } from './profile-computations.ts';
 import type { Slice } from './slice.ts';
+import { ToldBefore } from './told-before.ts';
 import { createTraitEngine, type TraitEngine } from './trait-engine.ts';
 
 /** Names of the documents: definitions with their slots, and the work under way. */
@@ -59,6 +60,8 @@ export class Computations implements ProfileComputations {
   /** What the documents in the store say, or will say after the slice at work. */
   #stored: ComputationRecord = NO_COMPUTATIONS;
   #isLineageStored = false;
+  /** While all profiles are made anew. */
+  #toldBefore: ToldBefore | undefined;
   #lastProfile: ProfileId = 0;
   #engine: TraitEngine = createTraitEngine([], () => 0);
   #sync = new MembershipSync({ lineage: '', isSynced: () => false });
@@ -103,7 +106,9 @@ export class Computations implements ProfileComputations {
       previous: this.#sync,
     });
     const oldestAt = await this.#arrivalOfOldest(bounds.first);
-    const terms = { position, bounds, ...(oldestAt === undefined ? {} : { oldestAt }), slotKeysOf };
+    this.#toldBefore = await ToldBefore.read(store);
+    const rebuilt = this.#toldBefore?.computations ?? [];
+    const terms = { position, bounds, rebuilt, ...(oldestAt === undefined ? {} : { oldestAt }), slotKeysOf };
     this.#record = planComputations(this.#stored, definitions, terms);
     this.#compile();
   }
@@ -111,7 +116,11 @@ export class Computations implements ProfileComputations {
   async step(slice: Slice, position: Position): Promise<WorkDone> {
     const pass = nextPass(this.#record, position);
     const work =
-      pass === 'events' ? await this.#addEvents(slice) : pass === 'walk' ? await this.#walk(slice) : IDLE;
+      pass === 'events'
+        ? await this.#addEvents(slice)
+        : pass === 'walk'
+          ? await this.#walk(slice)
+          : await this.#tellMissing(slice);
     this.#document(slice);
     return work;
   }
@@ -211,15 +220,31 @@ export class Computations implements ProfileComputations {
     if (oldest !== undefined && slice.cursor.nextOutbox - oldest.sequence > MAX_UNSENT) return IDLE;
     const profiles = await store.scan(job.walkedTo, WALK);
     await slice.load(profiles.map(({ id }) => id));
+    const isRebuilt = ({ id }: Computation) =>
+      job.targets.some((one) => one.id === id && one.kind === 'rebuilt');
+    const rebuilt = this.#record.active.filter(isRebuilt);
     for (const { id } of profiles) {
       const profile = slice.state(id);
       if (profile === undefined) continue;
       slice.change(profile);
+      this.#toldBefore?.recall(profile, rebuilt);
       this.#sync.visit(profile.id, job.targets);
     }
     const last: ProfileId | undefined = profiles.length < WALK ? undefined : profiles.at(-1)!.id;
     this.#record = afterWalk(this.#record, last);
     return { done: profiles.length + 1, hasMore: true };
+  }
+
+  /** The end of a rebuild: tells those whom destinations know as members and of whom there is no profile any more. */
+  async #tellMissing(slice: Slice): Promise<WorkDone> {
+    const isWalked = !this.#record.jobs.some(({ targets }) => targets.some(({ kind }) => kind === 'rebuilt'));
+    if (this.#toldBefore === undefined || !isWalked) return IDLE;
+    const hasMore = await this.#toldBefore.tellMissing(slice, {
+      sync: this.#sync,
+      computations: this.#record.active,
+    });
+    if (!hasMore) this.#toldBefore = undefined;
+    return { done: 1, hasMore };
   }
 
   /** The definitions come into force with the next slice; their members are counted anew. */

@@ -202,7 +202,7 @@ export class MembershipSync {
     if (computed === undefined || addressee === undefined) return [];
     const { value } = computed;
     if (this.#differs(id, computed)) return [this.#tell(state, id, { addressee, value, now })];
-    if (kind === 'edited' || !isMember(this.#computations.get(id)!, value)) return [];
+    if (kind === 'edited' || kind === 'rebuilt' || !isMember(this.#computations.get(id)!, value)) return [];
     return [this.#tell(state, id, { addressee, value, now, ...(only === undefined ? {} : { only }) })];
   }
 

@@ -394,4 +394,50 @@ describe('the processor', () => {
     } while (from !== undefined);
     expect(users).toEqual(['u0', 'u1', 'u3', 'u4']);
   });
+
+  test('a rebuild is silent: destinations hear only what is different now, once, whatever crashes', async () => {
+    const world = await new World([BUYERS]).restart();
+    for (const userId of ['ann', 'bob', 'cid', 'dan', 'eve']) {
+      world.store('track', { userId, event: 'Order' });
+      world.store('track', { userId, event: 'Order' });
+    }
+    await world.catchUp();
+    await world.clock.pass(SECOND);
+    await world.catchUp();
+    expect(world.told().length).toBe(5);
+    // Bob's first order and all of Cid's and Eve's are gone from the log.
+    for (const position of [3, 5, 6, 9, 10]) world.contents.events.delete(position);
+    expect(await world.processor.rebuild({ dryRun: false })).toMatchObject({ profiles: 5 });
+    await world.processor.erase(['eve']);
+    for (let slices = 0; slices < 20; slices++) {
+      if (slices === 1) world.store('track', { userId: 'fay', event: 'Order' });
+      if (slices === 3) world.store('track', { userId: 'fay', event: 'Order' });
+      if (slices % 2 === 1) await world.restart();
+      await world.processor.slice();
+    }
+    await world.clock.pass(2 * SECOND);
+    await world.catchUp();
+    const news = world.told().slice(5).sort();
+    expect(news).toEqual([
+      ['bob', { buyers: false }],
+      ['cid', { buyers: false }],
+      ['fay', { buyers: true }],
+    ]);
+    expect((await world.processor.computations())[0]).toMatchObject({ members: 3, state: 'live' });
+    expect([...world.profiles.documents.keys()].filter((name) => name.startsWith('told'))).toEqual([]);
+    const ids = [...world.profiles.outbox.values()].map(({ json }) => JSON.parse(json).messageId as string);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  test('what a rebuild remembers of a user goes when the user is erased', async () => {
+    const world = await new World([BUYERS]).restart();
+    for (let nth = 0; nth < 2; nth++) world.store('track', { userId: 'ann', event: 'Order' });
+    await world.catchUp();
+    await world.clock.pass(SECOND);
+    await world.catchUp();
+    await world.processor.rebuild({ dryRun: false });
+    expect([...world.profiles.documents.values()].join()).toContain('ann');
+    await world.processor.erase(['ann']);
+    expect([...world.profiles.documents.values()].join()).not.toContain('ann');
+  });
 });

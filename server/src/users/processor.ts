@@ -18,6 +18,7 @@ import { readEvents } from './log-events.ts';
 import type { ProfileComputations } from './profile-computations.ts';
 import { ProfileView } from './profile-view.ts';
 import { Slice, type SliceResult, type SoonChange } from './slice.ts';
+import { ToldBefore } from './told-before.ts';
 
 export interface ProcessorOptions {
   readonly reader: LogReader;
@@ -136,6 +137,7 @@ export class Processor implements UsersProcessor {
   async erase(userIds: readonly string[]): Promise<number> {
     const { store } = this.#options;
     const { profiles, texts } = await this.#view().everythingOf(userIds);
+    await this.#forgetTold(userIds);
     if (profiles.length === 0) return 0;
     const cursor = await this.#current();
     const slice = this.#newSlice(cursor);
@@ -151,10 +153,30 @@ export class Processor implements UsersProcessor {
   async rebuild({ dryRun }: { readonly dryRun: boolean }): Promise<RebuildReport> {
     const report = await this.#view().rebuildReport();
     if (!dryRun) {
-      await this.#options.store.clear();
+      const { store } = this.#options;
+      await store.clear(await ToldBefore.collect(store, this.#settings.computations));
       this.#forget();
     }
     return report;
+  }
+
+  /** Removes what is remembered of users while all profiles are made anew. Resolves to whether there was something. */
+  async #forgetTold(userIds: readonly string[]): Promise<boolean> {
+    const { store } = this.#options;
+    const documents = (await ToldBefore.read(store))?.without(userIds);
+    if (documents === undefined) return false;
+    const none = {
+      put: [],
+      removed: [],
+      bind: [],
+      unbind: [],
+      timers: [],
+      firedTimers: [],
+      outbox: [],
+      merges: [],
+    };
+    await store.commit({ ...none, cursor: await store.cursor(), documents });
+    return true;
   }
 
   #view(): ProfileView {

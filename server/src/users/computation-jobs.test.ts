@@ -49,6 +49,14 @@ function settled(record: ComputationRecord): ComputationRecord {
 }
 
 describe('a new definition', () => {
+  it('that was in force before another one is counted anew: its slot has missed events', () => {
+    const first = settled(plan(NO_COMPUTATIONS, [audience(1, 'Order')]));
+    const second = settled(plan(first, [audience(1, 'Visit', { version: 2 })]));
+    const third = plan(second, [audience(1, 'Order', { version: 3 })]);
+    expect(third.slots).toEqual({ Visit: 2, Order: 3 });
+    expect(third.jobs).toMatchObject([{ slots: [3], from: 100, born: 200 }]);
+  });
+
   it('gets the stored events before its birth, comes into force, and is told to every member', () => {
     const record = plan(NO_COMPUTATIONS, [audience(1, 'Order')]);
     expect(record).toMatchObject({ active: [], slots: { Order: 1 }, eventsSince: { 1: 7 } });

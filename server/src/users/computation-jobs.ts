@@ -100,7 +100,18 @@ export function planComputations(
     targets.push({ id: now.id, kind: terms.rebuilt?.includes(now.id) ? 'rebuilt' : 'new' });
     preparing.push(now);
   }
-  return withSlots({ ...record, active, jobs: waiting }, { targets, preparing }, terms);
+  const slots = collectedSlots(record, terms);
+  return withSlots({ ...record, active, jobs: waiting, slots }, { targets, preparing }, terms);
+}
+
+/** Slots that have got every event since their birth: those of definitions that were in force or prepared until now. */
+function collectedSlots(
+  { active, jobs, slots }: ComputationRecord,
+  { slotKeysOf }: PlanTerms,
+): ComputationRecord['slots'] {
+  const definitions = [...active, ...jobs.flatMap(({ preparing }) => preparing)];
+  const keys = new Set(definitions.flatMap(slotKeysOf));
+  return Object.fromEntries(Object.entries(slots).filter(([key]) => keys.has(key)));
 }
 
 /** Gives numbers to new slots, forgets those that no definition has, and adds the job. */

@@ -21,7 +21,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { restoreBackup } from '../../src/adapters/sqlite/backup/backup.ts';
 import { openSqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { event, events, owedBatch } from '../conformance/batches.ts';
-import { erase } from '../conformance/upkeep.ts';
 
 const DB = 'millrace.db';
 const WAL = 'millrace.db-wal';
@@ -41,7 +40,7 @@ async function crashed(name = 'data', commits = 20): Promise<string> {
   const store = await openSqliteStore({ folder });
   for (let n = 0; n < commits; n++) {
     await store.log.append(owedBatch([event(`${name}-${n}`)], 'parked'));
-    if (n === commits / 2) await erase(store, 'nobody');
+    if (n === commits / 2) await store.regulations.scrub();
   }
   cpSync(folder, inPlace(name), { recursive: true });
   await store.stop();

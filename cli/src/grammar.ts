@@ -6,6 +6,7 @@ import { addReadingVerbs, addRepairVerbs } from './grammar-control.ts';
 import { addDoctor } from './grammar-doctor.ts';
 import type { Run } from './grammar-options.ts';
 import { addProfiles } from './grammar-profiles.ts';
+import { addRegulations } from './grammar-regulations.ts';
 import { addReplay } from './grammar-replay.ts';
 import { addSearch } from './grammar-search.ts';
 import { addSend } from './grammar-send.ts';
@@ -30,6 +31,7 @@ export function grammar(run: Run, programVersion: string): Command {
   addTail(program, run);
   addRepairVerbs(program, run);
   addReplay(program, run);
+  addRegulations(program, run);
   addBackup(program, run);
   addConfiguration(program, run);
   addToken(program, run);

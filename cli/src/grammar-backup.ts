@@ -20,6 +20,10 @@ export function addBackup(program: Command, run: Run): void {
     .description('brings a backup into an empty data folder; no server runs on it yet')
     .argument('<dir>', 'the folder of the backup')
     .option('--data <folder>', 'the data folder, which does not exist yet or is empty (MILLRACE_DATA)')
+    .option(
+      '--regulations <file>',
+      'regulations.journal of the lost data folder: deletions and suppressions since the backup are done again',
+    )
     .option('--accept-damage', 'take a backup in which some events cannot be read')
     .option('--json', 'print it as JSON')
     .addHelpText(

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { restoreBackup, StorageError } from '@millrace/server';
+import { reapplyRegulations, restoreBackup, StorageError } from '@millrace/server';
 import { count } from './column.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
@@ -8,6 +8,8 @@ export interface RestoreOptions {
   readonly dir: string;
   readonly data?: string;
   readonly acceptDamage?: boolean;
+  /** The journal of the data folder that is lost, where it is newer than that of the backup. */
+  readonly regulations?: string;
   readonly json?: boolean;
 }
 
@@ -16,19 +18,22 @@ export interface RestoreOptions {
  * server for this folder afterwards. spec/contract.md, "Verbs that change".
  */
 export async function restore(
-  { dir, data, acceptDamage = false, json }: RestoreOptions,
+  { dir, data, acceptDamage = false, regulations, json }: RestoreOptions,
   place: Surroundings,
 ): Promise<ExitCode> {
   const folder = resolve(data ?? (place.env['MILLRACE_DATA'] || './data'));
   try {
     const { bytes, damage } = restoreBackup(resolve(dir), folder, { acceptDamage });
-    if (json) place.out.write(`${JSON.stringify({ folder, bytes, ...(damage && { damage }) })}\n`);
+    const files = regulations === undefined ? [] : [resolve(regulations)];
+    const reapplied = await reapplyRegulations(resolve(dir), folder, files);
+    if (json) place.out.write(`${JSON.stringify({ folder, bytes, reapplied, ...(damage && { damage }) })}\n`);
     else {
       place.out.write(
         `${count(Math.ceil(bytes / 1024 / 1024))} MB are in ${folder}, ${
           damage === undefined ? 'and everything in it can be read' : 'with what cannot be read'
         }.\n`,
       );
+      if (reapplied.regulations > 0) place.out.write(reappliedText(reapplied));
       place.err.write(
         'Start Millrace with it. What was delivered after the moment of the backup is delivered once more, with the same ' +
           'Webhook-Id; without an admin token of the configuration, the start makes a new one.\n',
@@ -40,4 +45,14 @@ export async function restore(
     place.err.write(`millrace: ${error.reason}.\n`);
     return 1;
   }
+}
+
+function reappliedText({
+  regulations,
+  events,
+  dropsProfiles,
+}: Awaited<ReturnType<typeof reapplyRegulations>>) {
+  const what = regulations === 1 ? 'regulation is' : 'regulations are';
+  const profiles = dropsProfiles ? ' The profiles are made from the log again.' : '';
+  return `${count(regulations)} ${what} newer than the backup and done again: ${count(events)} events erased.${profiles}\n`;
 }

@@ -55,6 +55,7 @@ export {
 } from './adapters/http-client/egress-report.ts';
 export { restoreBackup } from './adapters/sqlite/backup/backup.ts';
 export { folderUser } from './adapters/sqlite/data-folder/folder.ts';
+export { reapplyRegulations } from './adapters/sqlite/regulations/reapply.ts';
 export { verifyFolder } from './adapters/sqlite/upkeep/verification.ts';
 export type { Config } from './config/load.ts';
 export { StorageError } from './ports/event-log.ts';

@@ -1,4 +1,5 @@
 import type { Event, Position } from '../../model/event.ts';
+import { isDeleting, type RegulationSubject } from '../../model/regulation.ts';
 import { findLineOffsets, type JsonLine, lineOf } from '../../model/serialized-event.ts';
 import { DAY, type Duration, type Monotonic } from '../../model/time.ts';
 import type {
@@ -12,7 +13,7 @@ import type {
 } from '../../ports/delivery-queue.ts';
 import type { Batch, EventLog, LogQuery, PositionPage, StoredEvent } from '../../ports/event-log.ts';
 import type { Logger } from '../../ports/logger.ts';
-import type { Regulations } from '../../ports/regulations.ts';
+import type { IdHash, Regulations, StoredRegulation } from '../../ports/regulations.ts';
 import type { SettingsStore } from '../../ports/settings-store.ts';
 import type { Store } from '../../ports/store.ts';
 import { BackupRunner } from './backup/backup.ts';
@@ -25,6 +26,7 @@ import { hashIds, idHash, type KeyHash, keyHash } from './log/key-hash.ts';
 import type { ReadAnswer } from './log/log-tables.ts';
 import type { ClaimAnswer } from './queue/pending.ts';
 import { encodeResults } from './queue/settle.ts';
+import { decodeHashes, encodeHashes, type JournalEntry, RegulationJournal } from './regulations/journal.ts';
 import { WriterThread } from './writer-thread.ts';
 
 export interface SqliteStoreOptions {
@@ -43,6 +45,11 @@ export interface SqliteStore extends Store {
   readonly identity: { readonly id: string; readonly keySecret: Uint8Array };
   /** Why nothing can be stored or read while the files are not in their place; empty otherwise. */
   readonly problems: () => readonly string[];
+  /**
+   * Carries out a regulation of a journal in a store that was restored from a backup from before it. Nobody is notified. Resolves to
+   * the number of erased events.
+   */
+  reapply(entry: JournalEntry): Promise<number>;
   /** Ends the writer thread in the middle of its work, as the end of the process would. */
   abandon(): Promise<void>;
 }
@@ -60,6 +67,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   status.opened(isMarkDamaged);
   const { problems } = status;
   const backups = new BackupRunner(folder, problems);
+  const journal = new RegulationJournal(folder);
+  await completeJournal(thread, journal);
   return {
     identity: { id, keySecret },
     problems,
@@ -69,9 +78,14 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
     history: deliveryHistoriesOf(thread),
     deadLetters: deadLetterQueueOf(thread),
     endpointHealth: endpointHealthOf(thread),
-    regulations: regulationsOf(thread, keyHash(keySecret)),
+    regulations: regulationsOf(thread, keyHash(keySecret), journal),
+    reapply: (entry) => reapply(thread, entry),
     ...(lastMark === undefined ? {} : { lastClockMark: lastMark }),
-    backup: (folder, progress) => backups.make(folder, progress),
+    backup: async (folder, progress) => {
+      const made = await backups.make(folder, progress);
+      await journal.follow(folder);
+      return made;
+    },
     stop: async () => {
       await backups.stop();
       await thread.stop();
@@ -256,14 +270,29 @@ function settingsOf(thread: WriterThread): SettingsStore {
   };
 }
 
-function regulationsOf(thread: WriterThread, hash: KeyHash): Regulations {
+function regulationsOf(thread: WriterThread, hash: KeyHash, journal: RegulationJournal): Regulations {
+  const hashId = idHash(hash);
+  const note = async (regulation: StoredRegulation, subjects: readonly RegulationSubject[]) => {
+    const { id, type, createdAt: at } = regulation;
+    const users = await thread.request('regulationHashes', id);
+    await journal.append({ id, type, at, users, joined: encodeHashes(joinedHashes(subjects, hashId)) });
+  };
   return {
-    create: (regulation) => thread.request('createRegulation', regulation),
+    create: async (made) => {
+      const regulation = await thread.request('createRegulation', made);
+      await note(regulation, []);
+      return regulation;
+    },
     get: (id) => thread.request('regulation', id),
     list: (max, below) => thread.request('listRegulations', below === undefined ? { max } : { max, below }),
     open: () => thread.request('openRegulations'),
     subjects: (id) => thread.request('regulationSubjects', id),
-    advance: (id, change) => thread.request('advanceRegulation', { id, change }),
+    advance: async (id, change) => {
+      const regulation = change.subjects && (await thread.request('regulation', id));
+      // Before the step is stored: after a crash the survey is repeated, and with it this line.
+      if (regulation !== undefined) await note(regulation, change.subjects!);
+      await thread.request('advanceRegulation', { id, change });
+    },
     scrub: () => thread.scrub(),
     suppression: (userId) => thread.request('suppression', userId),
     suppressions: (max, after) =>
@@ -276,6 +305,56 @@ function regulationsOf(thread: WriterThread, hash: KeyHash): Regulations {
         after = hashes.slice(-2);
       }
     },
-    hashId: idHash(hash),
+    hashId,
   };
+}
+
+function joinedHashes(subjects: readonly RegulationSubject[], hashId: IdHash): Uint32Array {
+  const ids = subjects.flatMap(({ formerUserIds, anonymousIds }) => [
+    ...formerUserIds.map((id) => ['user', id] as const),
+    ...anonymousIds.map((id) => ['anonymous', id] as const),
+  ]);
+  const hashes = new Uint32Array(ids.length * 2);
+  for (const [index, [kind, id]] of ids.entries()) hashId(kind, id, hashes, index * 2);
+  return hashes;
+}
+
+/** Regulations that a crash has kept from the journal: they are the newest. */
+async function completeJournal(thread: WriterThread, journal: RegulationJournal): Promise<void> {
+  const known = journal.ids();
+  const missing: StoredRegulation[] = [];
+  for (let below: number | undefined; ; ) {
+    const page = await thread.request(
+      'listRegulations',
+      below === undefined ? { max: 100 } : { max: 100, below },
+    );
+    const end = page.findIndex(({ id }) => known.has(id));
+    missing.push(...(end < 0 ? page : page.slice(0, end)));
+    if (end >= 0 || page.length < 100) break;
+    below = page.at(-1)!.number;
+  }
+  for (const { id, type, createdAt: at } of missing.reverse())
+    await journal.append({ id, type, at, users: await thread.request('regulationHashes', id), joined: '' });
+}
+
+/** See `SqliteStore.reapply`. */
+async function reapply(thread: WriterThread, entry: JournalEntry): Promise<number> {
+  await thread.request('reapplyRegulation', entry);
+  if (!isDeleting(entry.type)) return 0;
+  const [users, joined] = [decodeHashes(entry.users), decodeHashes(entry.joined)];
+  const hashes = Uint32Array.from([...users, ...joined]);
+  const counts = new ErasureCounts();
+  for (let from: number | undefined = 0; from !== undefined; ) {
+    const found: { readonly positions: Position[]; readonly next?: Position } = await thread.request(
+      'hashed',
+      {
+        hashes,
+        from,
+      },
+    );
+    const erased = { positions: found.positions, regulation: entry.id };
+    await eraseSlices(erased, counts, (message) => thread.request('erase', message));
+    from = found.next;
+  }
+  return counts.events;
 }

@@ -41,6 +41,7 @@ export function logHandlers(log: LogTables, maintenance: Maintenance) {
     damaged: read((positions: readonly Position[]) => log.damaged(positions)),
     find: read((message: FindMessage) => log.find(message)),
     erase: write((message: EraseMessage) => log.eraser.erase(message)),
+    hashed: read(({ hashes, from }: HashedMessage) => log.search.hashed(hashes, from)),
     sharedIds: read(({ query, from }: SharedIdsMessage) => log.search.sharedIds(query, from)),
     maintain: write((message: MaintainMessage) => maintenance.maintain(message)),
     size: read(() => log.size()),
@@ -52,6 +53,11 @@ export interface FindMessage {
   readonly query: LogQuery;
   /** Only positions below this one. */
   readonly below?: Position;
+}
+
+export interface HashedMessage {
+  readonly hashes: Uint32Array;
+  readonly from: Position;
 }
 
 export interface SharedIdsMessage {

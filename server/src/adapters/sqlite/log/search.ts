@@ -16,7 +16,7 @@ import type { FailedAttempts, SuccessfulAttempts } from '../queue/settle.ts';
 import type { Chunk } from './chunk-codec.ts';
 import { type Chunks, eventLine } from './chunks.ts';
 import { messageIdOf } from './dedupe.ts';
-import { ANONYMOUS_NAMESPACE, type KeyHash, USER_NAMESPACE } from './key-hash.ts';
+import { ANONYMOUS_NAMESPACE, hashLines, type KeyHash, USER_NAMESPACE } from './key-hash.ts';
 import type { KeyIndex } from './key-index.ts';
 import type { PlanTable } from './plans.ts';
 import { UserIndex } from './user-index.ts';
@@ -172,6 +172,24 @@ export class LogSearch {
       }
       if (mayBe) read += n;
       if (first < start) return { positions, next: start };
+    }
+    return { positions };
+  }
+
+  /** One slice of the events whose user, or anonymousId, has one of these hashes (two words each), from a position on. */
+  hashed(hashes: Uint32Array, from: Position): { readonly positions: Position[]; readonly next?: Position } {
+    const wanted = new Set<string>();
+    for (let at = 0; at < hashes.length; at += 2) wanted.add(`${hashes[at]} ${hashes[at + 1]}`);
+    const { watermarks, hash } = this.#dependencies;
+    const positions: Position[] = [];
+    const facts = this.#chunks.factsFrom(this.#chunks.firstAt(from), SLICE_DECODED + 1);
+    for (const [nth, { first, n }] of facts.entries()) {
+      if (nth === SLICE_DECODED) return { positions, next: first };
+      const chunk = this.#chunks.at(first);
+      if (chunk === undefined) continue;
+      const { users } = first < watermarks.anonymousFrom ? hashLines(hash, chunk) : chunk;
+      for (let index = 0; index < n; index++)
+        if (wanted.has(`${users[index * 2]} ${users[index * 2 + 1]}`)) positions.push(first + index);
     }
     return { positions };
   }

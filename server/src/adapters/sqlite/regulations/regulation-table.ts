@@ -10,6 +10,7 @@ import { StorageError } from '../../../ports/event-log.ts';
 import type { NewRegulation, RegulationChange, StoredRegulation } from '../../../ports/regulations.ts';
 import { checksumOf } from '../damage.ts';
 import { read, write } from '../rpc.ts';
+import { decodeHashes, type JournalEntry } from './journal.ts';
 import type { SuppressionTable } from './suppression-table.ts';
 
 /** The operations of the store of regulations (ports/regulations.ts). */
@@ -22,6 +23,8 @@ export function regulationHandlers(regulations: RegulationTable) {
     openRegulations: read(() => regulations.open()),
     regulationSubjects: read((id: string) => regulations.subjects(id)),
     advanceRegulation: write(({ id, change }: AdvanceMessage) => regulations.advance(id, change)),
+    regulationHashes: read((id: string) => regulations.hashesOf(id)),
+    reapplyRegulation: write((entry: JournalEntry) => regulations.reapply(entry)),
     suppression: read((userId: string) => suppressions.find(userId)),
     suppressions: read(({ max, after }: SuppressionListMessage) => suppressions.list(max, after)),
     suppressed: read(
@@ -132,6 +135,27 @@ export class RegulationTable {
     this.#write(number, { ...document, ...change });
   }
 
+  /** The keyed hashes of its users, as the journal has them. */
+  hashesOf(id: string): string {
+    const row = this.#sql.hashes.get(id) as { hashes: Uint8Array } | undefined;
+    return row === undefined ? '' : Buffer.from(row.hashes).toString('base64');
+  }
+
+  /** Stores a regulation that was carried out after the backup that this store comes from. Its events are erased next. */
+  reapply({ id, type, at, users, joined }: JournalEntry): void {
+    const hashes = decodeHashes(users);
+    const document: RegulationDocument = {
+      ...{ id, type, createdAt: at, finishedAt: at, by: 'restore', subjects: hashes.length / 2 },
+      ...{ overallStatus: 'FINISHED', step: 'done', streamStatus: [] },
+      erased: { events: 0, deliveries: 0, deadLetters: 0 },
+    };
+    const { lastInsertRowid } = this.#sql.insert.run(id, 0, '', bytesOf(hashes), 0);
+    this.#write(Number(lastInsertRowid), document);
+    if (type === 'UNSUPPRESS') this.suppressions.removeHashed(hashes);
+    else if (isSuppressing(type))
+      this.suppressions.addHashed(hashes, decodeHashes(joined), { since: at, regulation: id });
+  }
+
   /** Adds to the receipt of a regulation. */
   readonly countErased = (id: string, { events, deliveries, deadLetters }: ErasedCounts): void => {
     const known = this.get(id);
@@ -200,6 +224,7 @@ function statements(database: DatabaseSync) {
       'select s.subjects from regulation_subject s join regulation r on r.number = s.number where r.id = ?',
     ),
     putSubjects: prepare('insert or replace into regulation_subject(number, subjects) values (?, ?)'),
+    hashes: prepare('select hashes from regulation where id = ?'),
     dropSubjects: prepare('delete from regulation_subject where number = ?'),
   };
 }

@@ -65,6 +65,24 @@ export class SuppressionTable {
     }
   }
 
+  /** As `remove`, of users whose hashes are known. */
+  removeHashed(users: Uint32Array): void {
+    for (let at = 0; at < users.length; at += 2) {
+      this.#sql.remove.run(users[at]!, users[at + 1]!);
+      this.#sql.removeJoined.run(users[at]!, users[at + 1]!);
+    }
+  }
+
+  /** Suppresses users whose hashes are known, and the ids joined to them. With several users nobody knows whose a joined id is. */
+  addHashed(users: Uint32Array, joined: Uint32Array, { since, regulation }: Origin): void {
+    for (let at = 0; at < users.length; at += 2)
+      this.#sql.put.run(users[at]!, users[at + 1]!, null, null, null, since, regulation);
+    const [high, low] = users;
+    if (high === undefined || low === undefined) return;
+    for (let at = 0; at < joined.length; at += 2)
+      this.#sql.putJoined.run(joined[at]!, joined[at + 1]!, high, low, since, regulation);
+  }
+
   /** Keeps only the hashes of these ids. */
   forgetIds(userIds: readonly string[]): void {
     for (const id of userIds) this.#sql.forget.run(...this.#hash('user', id));

@@ -1,0 +1,116 @@
+import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { restoreBackup } from '../../src/adapters/sqlite/backup/backup.ts';
+import { JOURNAL_FILE } from '../../src/adapters/sqlite/regulations/journal.ts';
+import { reapplyRegulations } from '../../src/adapters/sqlite/regulations/reapply.ts';
+import { openSqliteStore, type SqliteStore } from '../../src/adapters/sqlite/store.ts';
+import type { RegulationType } from '../../src/model/regulation.ts';
+import { batch, event, owedBatch } from '../conformance/batches.ts';
+import { START } from '../conformance/harness.ts';
+import { findAll } from '../conformance/upkeep.ts';
+
+let root: string;
+let store: SqliteStore;
+const data = () => join(root, 'data');
+
+beforeEach(async () => {
+  root = mkdtempSync(join(tmpdir(), 'millrace-regulations-'));
+  store = await openSqliteStore({ folder: data() });
+  const of = ['gone', 'stays', 'gone', 'hushed'].map((userId, n) => event(`${userId}-${n}`, 1, { userId }));
+  const anonymous = event('anonymous', 1, { userId: undefined as never, anonymousId: 'anon' });
+  await store.log.append(owedBatch([...of, anonymous], 'parked'));
+});
+afterEach(async () => {
+  await store.stop();
+  rmSync(root, { recursive: true });
+});
+
+let made = 0;
+async function regulate(
+  type: RegulationType,
+  userId: string,
+  anonymousIds: readonly string[] = [],
+): Promise<string> {
+  const id = `reg-${++made}`;
+  await store.regulations.create({ id, type, createdAt: START, by: 'admin', userIds: [userId] });
+  if (type === 'UNSUPPRESS') return id;
+  const subject = { userId, formerUserIds: [], anonymousIds, sources: [] };
+  await store.regulations.advance(id, { step: 'clean', subjects: [subject] });
+  await store.regulations.advance(id, { step: 'done', overallStatus: 'FINISHED', finishedAt: START });
+  return id;
+}
+
+let copies = 0;
+/** The restored folder as a store. */
+async function restored<Answer>(
+  look: (store: SqliteStore) => Promise<Answer>,
+  files: string[] = [],
+): Promise<Answer> {
+  const folder = join(root, `restored-${++copies}`);
+  restoreBackup(join(root, 'backup'), folder);
+  const reapplied = await reapplyRegulations(join(root, 'backup'), folder, files);
+  const opened = await openSqliteStore({ folder });
+  try {
+    expect(reapplied).toMatchObject({ dropsProfiles: false });
+    return await look(opened);
+  } finally {
+    await opened.stop();
+  }
+}
+
+describe('a backup from before a regulation', () => {
+  it('is made to heed it when it is restored: users are erased by hash, and suppressions are in force', async () => {
+    const before = await regulate('SUPPRESS_ONLY', 'before');
+    await store.backup(join(root, 'backup'));
+    const id = await regulate('SUPPRESS_WITH_DELETE', 'gone', ['anon']);
+    await regulate('SUPPRESS_ONLY', 'hushed');
+    await regulate('UNSUPPRESS', 'before');
+    for (const name of [data(), join(root, 'backup')]) {
+      const journal = readFileSync(join(name, JOURNAL_FILE), 'utf8');
+      expect(journal).not.toMatch(/gone|anon|hushed|before/);
+    }
+    await restored(async (copy) => {
+      for (const query of [{ userId: 'gone' }, { anonymousId: 'anon' }])
+        expect(await findAll(copy, query)).toEqual([]);
+      expect(await findAll(copy, { userId: 'stays' })).toHaveLength(1);
+      expect(await findAll(copy, { userId: 'hushed' })).toHaveLength(1);
+      expect(await copy.regulations.get(id)).toMatchObject({
+        erased: { events: 3, deliveries: 3 },
+        by: 'restore',
+      });
+      expect(await copy.regulations.get(before)).toMatchObject({ by: 'admin' });
+      expect(await copy.regulations.suppression('gone')).toMatchObject({ regulation: id });
+      expect(await copy.regulations.suppression('hushed')).toBeDefined();
+      expect(await copy.regulations.suppression('before')).toBeUndefined();
+      const again = await copy.log.append(batch([event('later', 1, { userId: 'stays' })]));
+      expect(again.positions).toEqual([5]);
+    });
+    // A second restore finds the regulations of the first in the journal, and the backup is as it was.
+    await restored(async (copy) => expect(await findAll(copy, { userId: 'gone' })).toEqual([]));
+  });
+
+  it('takes the journal of the lost folder, and what a crash has kept from it', async () => {
+    await store.backup(join(root, 'backup'));
+    rmSync(join(root, 'backup', 'millrace.db'));
+    await regulate('DELETE_ONLY', 'gone');
+    // The backup was elsewhere when the regulation was made.
+    rmSync(join(data(), JOURNAL_FILE));
+    await store.stop();
+    store = await openSqliteStore({ folder: data() });
+    await store.backup(join(root, 'other'));
+    const journal = join(data(), JOURNAL_FILE);
+    expect(readFileSync(journal, 'utf8')).toContain('DELETE_ONLY');
+    appendFileSync(journal, '{"id":"cut');
+    const folder = join(root, 'restored');
+    restoreBackup(join(root, 'other'), folder);
+    expect(await reapplyRegulations(join(root, 'other'), folder, [journal])).toMatchObject({
+      regulations: 0,
+    });
+    appendFileSync(journal, '\n{}\n');
+    await expect(reapplyRegulations(join(root, 'other'), folder, [journal])).rejects.toThrow(
+      'is no regulation',
+    );
+  });
+});

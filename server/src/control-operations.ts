@@ -42,7 +42,7 @@ import type { ReportService } from './reporting/status.ts';
 import type { SettingsService } from './settings-service.ts';
 import { longestWindowOf } from './users/language/references.ts';
 
-type ControlledUsers = Pick<Users, 'profile' | 'rebuild' | 'members' | 'preview' | 'status'>;
+type ControlledUsers = Pick<Users, 'joinedIds' | 'profile' | 'rebuild' | 'members' | 'preview' | 'status'>;
 
 /** The parts that the control API reads and changes. */
 export interface ControlOperationDependencies {
@@ -73,6 +73,7 @@ const schemas = {
 
 const NO_USERS: ControlledUsers = {
   profile: async () => undefined,
+  joinedIds: async () => [],
   rebuild: async () => ({ profiles: 0, events: 0, poorer: 0 }),
   members: async () => ({ members: [] }),
   preview: async () => {
@@ -118,6 +119,7 @@ export function controlOperations({
     deadLetters,
     clock,
     settings: () => settings.now(),
+    joinedIds: (userIds) => users.joinedIds(userIds),
   });
   return [
     ...reportOperations(reports),

@@ -233,6 +233,8 @@ export interface EventQuery {
   readonly source?: number;
   readonly type?: string;
   readonly userId?: string;
+  /** Other ids that belong to the user: its events have one of these userIds, or only one of these anonymousIds. */
+  readonly joined?: { readonly userIds: readonly string[]; readonly anonymousIds: readonly string[] };
   readonly anonymousId?: string;
   /** Name of the tracked action, page or screen; a `*` at the end matches any rest. */
   readonly event?: string;

@@ -1,8 +1,16 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Event } from '../model/event.ts';
 import type { StoredEvent } from '../ports/event-log.ts';
 import type { Page, PageStart } from './contract.ts';
-import { type PageSource, paginate, Semaphore, splitByPiece } from './paginate.ts';
+import {
+  mergedLister,
+  type PageSource,
+  type PositionLister,
+  paginate,
+  Semaphore,
+  splitByPiece,
+} from './paginate.ts';
 
 it('lets so many go on at once, the others in the order they came, whatever becomes of those before', async () => {
   const turns = new Semaphore(2);
@@ -139,5 +147,35 @@ describe('a portion', () => {
     expect(splitByPiece(apart).map(({ length }) => length)).toEqual([12, 12, 6]);
     expect(splitByPiece([...together, ...apart]).flat()).toEqual([...together, ...apart]);
     expect(splitByPiece([])).toEqual([]);
+  });
+});
+
+describe('merged listers', () => {
+  it('list what any of them lists, each position once, the newest first, however their pages are cut', async () => {
+    const positions = fc.uniqueArray(fc.nat(30));
+    const lister = fc.record({ positions, page: fc.integer({ min: 1, max: 4 }) });
+    await fc.assert(
+      fc.asyncProperty(fc.array(lister, { minLength: 1, maxLength: 4 }), async (listers) => {
+        const list = mergedLister(
+          listers.map(
+            ({ positions, page }): PositionLister =>
+              async (below = Number.POSITIVE_INFINITY) => {
+                const left = positions.filter((position) => position < below).sort((a, b) => b - a);
+                const shown = left.slice(0, page);
+                return { positions: shown, ...(left.length > page ? { next: shown.at(-1)! } : {}) };
+              },
+          ),
+        );
+        const found: number[] = [];
+        let below: number | undefined;
+        do {
+          const page = await list(below);
+          found.push(...page.positions);
+          below = page.next;
+        } while (below !== undefined);
+        const all = new Set(listers.flatMap(({ positions }) => positions));
+        expect(found).toEqual([...all].sort((a, b) => b - a));
+      }),
+    );
   });
 });

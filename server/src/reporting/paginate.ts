@@ -37,6 +37,26 @@ export type PositionLister = (below: Position | undefined) => Promise<{
   readonly reachedAt?: Time;
 }>;
 
+/**
+ * Lists what any of these list, each position once, the newest first. What one of them has not come to yet holds back the others;
+ * they find it again.
+ */
+export function mergedLister(listers: readonly PositionLister[]): PositionLister {
+  const [only, ...others] = listers;
+  if (only !== undefined && others.length === 0) return only;
+  return async (below) => {
+    const pages = await Promise.all(listers.map((list) => list(below)));
+    const floors = pages.flatMap(({ next }) => (next === undefined ? [] : [next]));
+    const floor = floors.length === 0 ? undefined : Math.max(...floors);
+    const all = new Set(pages.flatMap(({ positions }) => positions));
+    const positions = [...all].filter((position) => floor === undefined || position >= floor);
+    positions.sort((a, b) => b - a);
+    if (floor === undefined) return { positions };
+    const { reachedAt } = pages.find(({ next }) => next === floor)!;
+    return { positions, next: floor, ...(reachedAt === undefined ? {} : { reachedAt }) };
+  };
+}
+
 /** One entry of a page. */
 export interface PageEntry<Entry> {
   readonly entry: Entry;

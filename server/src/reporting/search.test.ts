@@ -28,6 +28,7 @@ describe('an event is found', () => {
     { event: 'Order Placed*' },
     { from: ARRIVED },
     { to: ARRIVED + 1 },
+    { userId: 'u0', joined: { userIds: ['u1'], anonymousIds: [] } },
   ];
   it.each(yes)('by %o', (query) => {
     expect(matchesEvent({ source: 4, arrivedAt: ARRIVED, event: EVENT }, query)).toBe(true);
@@ -44,9 +45,18 @@ describe('an event is found', () => {
     { from: ARRIVED + 1 },
     { to: ARRIVED },
     { source: 4, type: 'track', userId: 'u2' },
+    // An event of another user stays one, whose device it ever was.
+    { userId: 'u0', joined: { userIds: ['u2'], anonymousIds: ['a1'] } },
   ];
   it.each(no)('not by %o', (query) => {
     expect(matchesEvent({ source: 4, arrivedAt: ARRIVED, event: EVENT }, query)).toBe(false);
+  });
+
+  it('by an anonymous id that belongs to the user, where it has no userId', () => {
+    const { userId: _, ...anonymous } = EVENT;
+    const stored = { source: 4, arrivedAt: ARRIVED, event: anonymous };
+    expect(matchesEvent(stored, { userId: 'u0', joined: { userIds: [], anonymousIds: ['a1'] } })).toBe(true);
+    expect(matchesEvent(stored, { userId: 'u0' })).toBe(false);
   });
 
   it('by the name of a page or screen, and never by a name where it has none', () => {

@@ -15,8 +15,9 @@ import type {
   DeliveryHistory,
   EventHistory,
 } from '../ports/delivery-queue.ts';
-import type { EventLog, EventPrefilter, StoredEvent } from '../ports/event-log.ts';
+import type { EventLog, EventPrefilter, LogQuery, StoredEvent } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
+import type { JoinedIds } from '../ports/users.ts';
 import type {
   DeliveryQuery,
   DeliverySummary,
@@ -26,20 +27,34 @@ import type {
   PageRequest,
   PageStart,
 } from './contract.ts';
-import { type PageLimits, type PageSource, type PositionLister, paginate, Semaphore } from './paginate.ts';
+import {
+  mergedLister,
+  type PageLimits,
+  type PageSource,
+  type PositionLister,
+  paginate,
+  Semaphore,
+} from './paginate.ts';
 import { deliveryTrace, eventTrace, type RecordNames, recordNames } from './trace.ts';
 
 /** The cheapest test comes first: `stored.event` parses the event on first use, and the source rules out most events. */
 export function matchesEvent(stored: StoredEvent, query: EventQuery): boolean {
-  const { source, type, userId, anonymousId, event, from, to } = query;
+  const { source, type, anonymousId, event, from, to } = query;
   if (source !== undefined && stored.source !== source) return false;
   if (type !== undefined && stored.event.type !== type) return false;
   if (anonymousId !== undefined && stored.event.anonymousId !== anonymousId) return false;
-  if (userId !== undefined && stored.event.userId !== userId) return false;
+  if (query.userId !== undefined && !isOfUser(stored.event, query)) return false;
   if (event !== undefined && !matchesName(stored.event, event)) return false;
   if (from === undefined && to === undefined) return true;
   const arrivedAt = Date.parse(stored.event.receivedAt);
   return arrivedAt >= (from ?? arrivedAt) && (to === undefined || arrivedAt < to);
+}
+
+function isOfUser({ userId, anonymousId }: Event, wanted: EventQuery): boolean {
+  if (userId === wanted.userId) return true;
+  if (wanted.joined === undefined) return false;
+  const { userIds, anonymousIds } = wanted.joined;
+  return userId === undefined ? anonymousIds.includes(anonymousId!) : userIds.includes(userId);
 }
 
 function matchesName({ event, name }: Event, wanted: string): boolean {
@@ -130,12 +145,17 @@ interface MatchingLetter {
   readonly nth: number;
 }
 
+/** Ids of one user that a search follows. Each is a look-up of its own. */
+const MAX_JOINED = 100;
+
 export interface SearchDependencies {
   readonly log: Pick<EventLog, 'find' | 'read'>;
   readonly history: Pick<DeliveryHistories, 'read' | 'findPending'>;
   readonly deadLetters: Pick<DeadLetterQueue, 'list'>;
   readonly settings: () => SettingsSnapshot;
   readonly clock: Pick<Clock, 'monotonic'>;
+  /** Ids that belong to a user, where profiles know them. Absent: a user has one. */
+  readonly joinedIds?: (userIds: readonly string[]) => Promise<readonly JoinedIds[]>;
 }
 
 /** Searches events and deliveries, a page at a time. Methods reject with a `StorageError`. */
@@ -148,7 +168,8 @@ export class SearchService {
   }
 
   /** Matching events, the newest first. */
-  async events(query: EventQuery, wanted: PageRequest<PageStart>): Promise<Page<EventTrace>> {
+  async events(asked: EventQuery, wanted: PageRequest<PageStart>): Promise<Page<EventTrace>> {
+    const query = await this.#withJoined(asked);
     const names = recordNames(this.#dependencies.settings());
     const way: PageSource<EventTrace> = {
       list: this.#eventLister(query, likenessOf(query)),
@@ -159,7 +180,8 @@ export class SearchService {
   }
 
   /** Matching deliveries, those of the newest events first. For dead ones `dead` is faster. */
-  async deliveries(query: DeliveryQuery, wanted: PageRequest<PageStart>): Promise<Page<DeliverySummary>> {
+  async deliveries(asked: DeliveryQuery, wanted: PageRequest<PageStart>): Promise<Page<DeliverySummary>> {
+    const query = await this.#withJoined(asked);
     const shown = new DeliveryViews(this.#dependencies.settings());
     const way: PageSource<DeliverySummary> = {
       list: this.#deliveryLister(query),
@@ -176,8 +198,22 @@ export class SearchService {
   }
 
   /** Matching dead letters, the latest first; `from` and `to` bound the time of death. */
-  dead(query: DeliveryQuery, wanted: PageRequest<string>): Promise<Page<DeliverySummary, string>> {
-    return this.#semaphore.run(() => this.#dead(query, wanted));
+  async dead(asked: DeliveryQuery, wanted: PageRequest<string>): Promise<Page<DeliverySummary, string>> {
+    const query = await this.#withJoined(asked);
+    return await this.#semaphore.run(() => this.#dead(query, wanted));
+  }
+
+  /** The query with the ids that profiles join to its user. A search works without profiles, too. */
+  async #withJoined<Query extends EventQuery>(query: Query): Promise<Query> {
+    const { joinedIds } = this.#dependencies;
+    const { userId } = query;
+    if (userId === undefined || joinedIds === undefined) return query;
+    const [joined] = await joinedIds([userId]).catch(() => []);
+    if (joined === undefined) return query;
+    const { formerUserIds, anonymousIds } = joined;
+    const userIds = [joined.userId, ...formerUserIds].filter((id) => id !== userId).slice(0, MAX_JOINED);
+    if (userIds.length + anonymousIds.length === 0) return query;
+    return { ...query, joined: { userIds, anonymousIds: anonymousIds.slice(0, MAX_JOINED) } };
   }
 
   async #dead(
@@ -236,10 +272,14 @@ export class SearchService {
   }
 
   /** All deliveries of the user in the query; undefined without a user, or when there are too many to list in time. */
-  async #deliveriesOfUser({ userId, anonymousId }: EventQuery, lanes: readonly number[], until: Monotonic) {
+  async #deliveriesOfUser(
+    { userId, joined, anonymousId }: EventQuery,
+    lanes: readonly number[],
+    until: Monotonic,
+  ) {
     if (userId === undefined && anonymousId === undefined) return undefined;
     const look = this.#eventLister(
-      { ...(userId === undefined ? {} : { userId }) },
+      { ...(userId === undefined ? {} : { userId }), ...(joined === undefined ? {} : { joined }) },
       likenessOf({ anonymousId }),
     );
     const positions: Position[] = [];
@@ -262,9 +302,16 @@ export class SearchService {
   }
 
   /** Lists by user, which is indexed, or by time; the store rules out most events that do not match the rest. */
-  #eventLister({ userId, from, to }: EventQuery, like: EventPrefilter): PositionLister {
+  #eventLister({ userId, joined, from, to }: EventQuery, like: EventPrefilter): PositionLister {
     const { log } = this.#dependencies;
-    if (userId !== undefined) return (below) => log.find({ userId }, below);
+    if (userId !== undefined) {
+      const { userIds = [], anonymousIds = [] } = joined ?? {};
+      const queries: LogQuery[] = [
+        ...[userId, ...userIds].map((userId) => ({ userId })),
+        ...anonymousIds.map((anonymousId) => ({ anonymousId })),
+      ];
+      return mergedLister(queries.map((query) => (below) => log.find(query, below)));
+    }
     const range = {
       from: from ?? 0,
       to: to === undefined ? Number.MAX_SAFE_INTEGER : to + COMMIT_SPAN,

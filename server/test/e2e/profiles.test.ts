@@ -129,6 +129,20 @@ describe('profiles of the real program', () => {
     expect(await profile('/other')).toMatchObject({ userId: 'other', anonymousIds: [], traits: { b: 2 } });
   });
 
+  it('a search by userId follows former and anonymous ids, and leaves out who shares a device', async () => {
+    const idsOf = async (path: string) => {
+      const { data } = (await (await ask(path)).json()) as { data: { event: Record<string, string> }[] };
+      return data.map(({ event }) => event['event'] ?? event['type']);
+    };
+    expect(await idsOf('events?userId=ann')).toEqual([
+      ...['Order Placed', 'group', 'identify', 'alias', 'Opened', 'page'],
+    ]);
+    expect(await idsOf('events?userId=new&limit=500')).toEqual(['identify', 'Late', 'alias', 'identify']);
+    expect(await idsOf('events?userId=other')).toEqual(['identify']);
+    const owed = (await (await ask('deliveries?userId=ann&type=page')).json()) as { data: unknown[] };
+    expect(owed.data).toHaveLength(1);
+  });
+
   it('profiles outlive a crash, and a rebuild makes the same ones of the stored events', async () => {
     const before = await profile('/ann');
     await program.kill();

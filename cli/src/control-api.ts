@@ -109,10 +109,13 @@ export async function askControl(
     method,
     query = {},
     body,
+    patience = PATIENCE_MS,
   }: {
     readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
     readonly query?: Readonly<Record<string, string | undefined>>;
     readonly body?: object;
+    /** Milliseconds to wait for the answer. */
+    readonly patience?: number;
   },
 ): Promise<ControlReply> {
   const target = targetOf(address, path);
@@ -120,7 +123,7 @@ export async function askControl(
     if (value !== undefined) target.searchParams.set(name, value);
   }
   const payload = { method, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
-  return await fetchControl(address, target, payload);
+  return await fetchControl(address, target, { ...payload, patience });
 }
 
 /** Sends a POST to the control API. Never rejects. */
@@ -147,7 +150,7 @@ export function targetOf({ url }: ControlAddress, path: string): URL {
 async function fetchControl(
   address: ControlAddress,
   target: URL,
-  payload: { readonly method?: string; readonly body?: string },
+  { patience, ...payload }: { readonly method?: string; readonly body?: string; readonly patience: number },
 ): Promise<ControlReply> {
   const { token } = address;
   let response: Response;
@@ -158,18 +161,18 @@ async function fetchControl(
       headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
       // The token must not follow a redirect to another address.
       redirect: 'manual',
-      signal: AbortSignal.timeout(PATIENCE_MS),
+      signal: AbortSignal.timeout(patience),
     });
     text = await response.text();
   } catch (error) {
-    return failed(whyNoAnswer(address, error));
+    return failed(whyNoAnswer(address, error, patience));
   }
   return replyIn({ status: response.status, text }, address, target);
 }
 
 /** The message for a failed `fetch`, for the person at the terminal. */
-export function whyNoAnswer({ url }: ControlAddress, error: unknown): string {
-  return `server unreachable at ${url.origin} (${causeOf(error)}): start it, or say where it is with --url or MILLRACE_URL`;
+export function whyNoAnswer({ url }: ControlAddress, error: unknown, patience = PATIENCE_MS): string {
+  return `server unreachable at ${url.origin} (${causeOf(error, patience)}): start it, or say where it is with --url or MILLRACE_URL`;
 }
 
 /** Turns an HTTP answer into a reply. */
@@ -206,9 +209,9 @@ function failed(message: string): ControlReply {
 }
 
 /** Error codes such as `ECONNREFUSED` stand in the cause of the error that `fetch` throws. */
-function causeOf(error: unknown): string {
+function causeOf(error: unknown, patience: number): string {
   if (!(error instanceof Error)) return String(error);
-  if (error.name === 'TimeoutError') return `waited ${PATIENCE_MS / 1000} s`;
+  if (error.name === 'TimeoutError') return `waited ${patience / 1000} s`;
   const { cause } = error;
   if (cause instanceof Error && 'code' in cause) return String(cause.code);
   return cause instanceof Error ? cause.message : error.message;

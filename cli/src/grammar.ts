@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { addBackup } from './grammar-backup.ts';
 import { addCompletion } from './grammar-completion.ts';
+import { addComputations } from './grammar-computations.ts';
 import { addConfiguration, addToken } from './grammar-configuration.ts';
 import { addReadingVerbs, addRepairVerbs } from './grammar-control.ts';
 import { addDoctor } from './grammar-doctor.ts';
@@ -28,6 +29,7 @@ export function grammar(run: Run, programVersion: string): Command {
   addReadingVerbs(program, run);
   addSearch(program, run);
   addProfiles(program, run);
+  addComputations(program, run);
   addTail(program, run);
   addRepairVerbs(program, run);
   addReplay(program, run);

@@ -8,6 +8,7 @@ import {
   type ControlReply,
   controlAddress,
 } from './control-api.ts';
+import { memberEffects } from './member-effects.ts';
 import { paintFor } from './paint.ts';
 import { type Plan, planReport, sumOf } from './plan-report.ts';
 import { canBeAsked, isConfirmed } from './question.ts';
@@ -32,8 +33,18 @@ export async function plan(options: PlanOptions, place: Surroundings): Promise<E
   const planned = await put(wish, { dryRun: true }, place);
   if (planned === undefined) return 1;
   show(planned, options, place);
+  if (!options.json) await tellEffects(wish, planned.plan, place.out);
   warn(wish, planned.plan, place);
   return 0;
+}
+
+/** Adds what happens to the members of audiences, which takes a look at all stored events. */
+async function tellEffects(
+  { address }: Wish,
+  planned: Plan,
+  out: Pick<Surroundings['out'], 'write'>,
+): Promise<void> {
+  for (const line of await memberEffects(planned, address)) out.write(`${line}.\n`);
 }
 
 /**
@@ -52,6 +63,7 @@ export async function apply(options: ApplyOptions, place: Surroundings): Promise
     const { changes } = planned.plan;
     if (changes.length > 0) {
       place.err.write(planReport(planned.plan, paintFor(place.err, place.env)));
+      await tellEffects(wish, planned.plan, place.err);
       shown = JSON.stringify(changes);
       if (!(await isConfirmed(`Change ${wish.address.url.origin} so?`, place))) {
         place.err.write('millrace: nothing was changed.\n');

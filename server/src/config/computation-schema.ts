@@ -114,7 +114,8 @@ function definitionFrom<Of extends Condition | EventAggregate>(
 ): { readonly text: string; readonly definition: Of } {
   const result = typeof written === 'string' ? read.text(written) : read.json(written);
   if ('definition' in result) {
-    const text = typeof written === 'string' ? written : formatDefinition(result.definition);
+    // A block of YAML ends with a line feed.
+    const text = typeof written === 'string' ? written.trimEnd() : formatDefinition(result.definition);
     return { text, definition: result.definition };
   }
   for (const { message, ...place } of result.problems) {

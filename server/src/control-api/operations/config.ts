@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { Destination } from '../../model/destination.ts';
 import { isObject, type JsonObject } from '../../model/json.ts';
-import type { RecordKind, RecordName } from '../../model/settings.ts';
+import { AUDIENCES_SOURCE, type RecordKind, type RecordName } from '../../model/settings.ts';
 import type { AuditEntry, SettingsSnapshot } from '../../ports/settings-store.ts';
 import { type DesiredRecords, diffRecords } from '../changes.ts';
 import { type ApiOperation, defineOperation } from '../operation.ts';
@@ -76,7 +76,7 @@ export function configOperations(dependencies: DestinationOperationDependencies)
           const changes = diffRecords(wish, now, { by, clock });
           const cut = disconnectedBy(wish, now);
           planned = {
-            changes: (changes.audit ?? []).map(changeView),
+            changes: (changes.audit ?? []).filter(isOfFile).map(changeView),
             kept: keptRecords(body, now, query.prune),
             disconnects: await pendingDeliveries(cut, dependencies),
           };
@@ -196,6 +196,11 @@ async function pendingDeliveries(
   const pendingOf = await pending();
   const owed = destinations.map((one) => ({ destination: one.name, owed: pendingOf(one) }));
   return owed.filter(({ owed }) => owed > 0);
+}
+
+/** The source that comes with the first audience is no part of a file. */
+function isOfFile({ kind, name }: AuditEntry): boolean {
+  return kind !== 'source' || name !== AUDIENCES_SOURCE.name;
 }
 
 function changeView({ action, kind, name, before, after }: AuditEntry) {

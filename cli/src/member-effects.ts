@@ -1,0 +1,41 @@
+import { count, printable } from './column.ts';
+import { PREVIEW_PATIENCE, type ShownPreview } from './computations.ts';
+import { askControl, type ControlAddress } from './control-api.ts';
+import type { Plan } from './plan-report.ts';
+
+/** Previews of one plan at most: each of them reads all stored events. */
+const MAX_PREVIEWS = 20;
+
+/**
+ * What a plan does to the members of its audiences and to the users with a computed trait, a line for each. What cannot be told, such as
+ * that of an audience made of another new one, is left out.
+ */
+export async function memberEffects({ changes }: Plan, address: ControlAddress): Promise<readonly string[]> {
+  const lines: string[] = [];
+  const concerned = changes.filter(
+    ({ kind, action, before, after }) =>
+      (kind === 'audience' || kind === 'trait') &&
+      action !== 'removed' &&
+      whatCounts(before) !== whatCounts(after),
+  );
+  for (const { kind, name, action, after } of concerned.slice(0, MAX_PREVIEWS)) {
+    const { definition, includeAnonymous } = Object(after) as Readonly<Record<string, unknown>>;
+    const reply = await askControl(address, `${kind}s/preview`, {
+      method: 'POST',
+      body: { definition, name, ...(kind === 'audience' ? { includeAnonymous } : {}) },
+      patience: PREVIEW_PATIENCE,
+    });
+    if (reply.kind === 'failed') continue;
+    const { members, enters, leaves } = reply.value as ShownPreview;
+    const users = `${count(members)} ${members === 1 ? 'user' : 'users'}`;
+    const moves = action === 'created' ? '' : `: ${count(enters)} enter, ${count(leaves)} leave`;
+    lines.push(`${kind} ${printable(name)} would have ${users}${moves}`);
+  }
+  return lines;
+}
+
+/** Of a record: what its members depend on. */
+function whatCounts(record: object | undefined): string {
+  const { definition, includeAnonymous } = Object(record) as Readonly<Record<string, unknown>>;
+  return JSON.stringify([definition, includeAnonymous]);
+}

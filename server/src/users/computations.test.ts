@@ -348,6 +348,41 @@ describe('a preview', () => {
   });
 });
 
+describe('a question', () => {
+  it('finds the calls that were stored before it was asked', async () => {
+    const world = await new World().restart();
+    await world.configure([BUYERS]);
+    await world.settle();
+    for (const userId of ['ann', 'ann', 'bob']) world.order(userId);
+    expect(await world.processor.preview({ definition: atLeast(1), includeAnonymous: false })).toMatchObject({
+      members: 2,
+    });
+    world.order('cleo');
+    expect(await world.processor.profile({ userId: 'cleo' })).toMatchObject({ userId: 'cleo' });
+    world.order('cleo');
+    expect(await world.processor.members(4, 10)).toMatchObject({
+      members: [{ userId: 'ann' }, { userId: 'cleo' }],
+    });
+    await world.settle();
+    expect(await world.told()).toEqual([
+      ['ann', true],
+      ['cleo', true],
+    ]);
+  });
+
+  it('is answered from the last commit while nothing can be stored', async () => {
+    const world = await new World().restart();
+    world.order('ann');
+    await world.settle();
+    world.order('bob');
+    world.beforeCommit = () => {
+      throw new StorageError('the disk is full');
+    };
+    expect(await world.processor.profile({ userId: 'ann' })).toMatchObject({ userId: 'ann' });
+    expect(await world.processor.profile({ userId: 'bob' })).toBeUndefined();
+  });
+});
+
 describe('whatever happens', () => {
   const step: fc.Arbitrary<Step> = fc.oneof(
     { weight: 6, arbitrary: fc.record({ order: fc.constantFrom('u0', 'u1', 'u2', 'u3') }) },

@@ -51,6 +51,9 @@ const LOOK_AHEAD = 10_000;
 /** Changes of the next minute that are known by the millisecond. Those beyond it are noticed up to a minute late. */
 const SOON = 100_000;
 
+/** How long a question waits at most for the events that came before it. */
+const CATCH_UP_TIME: Duration = 2 * SECOND;
+
 /** Owners of ids that are kept between slices. */
 const KNOWN_OWNERS = 300_000;
 
@@ -117,18 +120,22 @@ export class Processor implements UsersProcessor {
   }
 
   async profile(id: UserIdentity): Promise<Profile | undefined> {
+    await this.#catchUp();
     return this.#view().profile(id);
   }
 
   async joinedIds(userIds: readonly string[]) {
+    await this.#catchUp();
     return this.#view().joinedIds(userIds);
   }
 
   async members(computation: number, limit: number, from?: string) {
+    await this.#catchUp();
     return this.#view().members(computation, limit, from);
   }
 
   async preview(request: PreviewRequest) {
+    await this.#catchUp();
     await this.#current();
     const reader = new IdentityReader(this.#options.hash, this.#settings.identities);
     return this.#options.computations.preview(request, reader);
@@ -158,6 +165,21 @@ export class Processor implements UsersProcessor {
       this.#forget();
     }
     return report;
+  }
+
+  /**
+   * Applies what the log holds by now, so that a question finds the calls that were answered before it was asked. Far behind, or
+   * while something fails, the answer is that of the last commit.
+   */
+  async #catchUp(): Promise<void> {
+    const { reader, clock } = this.#options;
+    try {
+      const { end } = await reader.bounds();
+      const until = clock.monotonic() + CATCH_UP_TIME;
+      while ((await this.#current()).position < end && clock.monotonic() < until) await this.slice();
+    } catch {
+      // The next slice of the loop meets the same error, and tells of it.
+    }
   }
 
   /** Removes what is remembered of users while all profiles are made anew. Resolves to whether there was something. */

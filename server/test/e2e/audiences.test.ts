@@ -3,7 +3,14 @@ import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../src/model/json.ts';
 import { send } from '../support/calls.ts';
-import { makePlace, oneDestination, type Place, type Program, startServer } from '../support/program.ts';
+import {
+  adminTokenOf,
+  makePlace,
+  oneDestination,
+  type Place,
+  type Program,
+  startServer,
+} from '../support/program.ts';
 import { type Arrival, startReceiver, type TestReceiver } from '../support/receiver.ts';
 
 /** Sentences in quotation marks are those of spec/specification.md, from "Identities" to "Computation events". */
@@ -211,5 +218,64 @@ describe('the specified order of calls', () => {
     await call({ type: 'track', userId: 'hal', event: 'Viewed' });
     await untilHeard(['hal', 'activated', true]);
     expect(heard('hal', 'a7')).toEqual([['hal', 'activated', true]]);
+  });
+});
+
+describe('a changed audience', () => {
+  let erp: TestReceiver;
+
+  beforeAll(async () => {
+    erp = await startReceiver();
+    const settings = { endpoints: [{ url: `${erp.url}/in` }] };
+    await ask('POST', 'destinations', { name: 'erp', type: 'webhooks', sources: [], settings });
+  });
+
+  afterAll(() => erp.stop());
+
+  async function ask(method: string, path: string, body?: object): Promise<never> {
+    const response = await fetch(`${program.url}/api/v1/${path}`, {
+      ...{ method, headers: { authorization: `Bearer ${adminTokenOf(place)}` } },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    expect(response.ok).toBe(true);
+    return (await response.json()) as never;
+  }
+
+  const toldTo = (receiver: TestReceiver) =>
+    receiver.arrivals
+      .map(noticeOf)
+      .filter(({ traits }) => 'loyal' in traits)
+      .map(({ userId, traits }) => [userId, traits['loyal']]);
+
+  it('"A changed definition sends those who enter and leave. A new destination … gets every member."', async () => {
+    const bought = (userId: string) => ({ type: 'track', userId, event: 'Bought' });
+    await call(...['ida', 'ida', 'jim', 'kai', 'kai', 'kai'].map(bought));
+    const atLeast = (n: number) => `event('Bought').count() >= ${n}`;
+    expect(await ask('POST', 'audiences/preview', { definition: atLeast(2) })).toMatchObject({ members: 2 });
+    await ask('POST', 'audiences', { name: 'Loyal', definition: atLeast(2), destinations: ['crm'] });
+    await crm.until(() => toldTo(crm).length === 2);
+    await ask('PATCH', 'audiences/Loyal', { destinations: ['crm', 'erp'] });
+    await erp.until(() => toldTo(erp).length === 2);
+    await ask('PATCH', 'audiences/Loyal', { definition: atLeast(3) });
+    await erp.until(() => toldTo(erp).length === 3);
+    await ask('PATCH', 'audiences/Loyal', { enabled: false });
+    await call(...['jim', 'jim', 'ida'].map(bought));
+    await settle();
+    await ask('PATCH', 'audiences/Loyal', { enabled: true });
+    await erp.until(() => toldTo(erp).length === 6);
+    await crm.until(() => toldTo(crm).length === 6);
+    expect(toldTo(erp).slice(0, 3)).toEqual(
+      expect.arrayContaining([
+        ['ida', true],
+        ['kai', true],
+        ['ida', false],
+      ]),
+    );
+    expect(toldTo(erp).slice(3).sort()).toEqual([
+      ['ida', true],
+      ['jim', true],
+      ['kai', true],
+    ]);
+    expect(await ask('GET', 'ledger')).toMatchObject({ balanced: true });
   });
 });

@@ -52,23 +52,9 @@ function documentedPayload(event: Event): object {
         timestamp,
       };
     }
-    case 'page': {
-      const properties = pageProperties(event);
-      return {
-        version: 1,
-        type,
-        userId,
-        anonymousId,
-        messageId,
-        name,
-        category,
-        properties,
-        context,
-        timestamp,
-      };
-    }
+    case 'page':
     case 'screen': {
-      const properties = event.properties ?? EMPTY_OBJECT;
+      const properties = type === 'page' ? pageProperties(event) : (event.properties ?? EMPTY_OBJECT);
       return {
         version: 1,
         type,

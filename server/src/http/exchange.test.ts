@@ -1,13 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type catalogue from '../../../spec/errors.json';
-import {
-  post,
-  startTestServer,
-  type TestConnection,
-  type TestServer,
-  type TestServerOptions,
-} from '../../test/support/http-server.ts';
+import { post } from '../../test/support/http-server.ts';
+import { runningServer } from '../../test/support/running-server.ts';
 import type { FailureReason } from '../ports/http-client.ts';
 import type { IngestResult } from '../ports/ingest.ts';
 import { ERRORS, errorEntry, isErrorCode, parseWriteKey } from './exchange.ts';
@@ -39,17 +34,8 @@ test.each([
   expect(parseWriteKey(header)).toBeUndefined();
 });
 
-let running: TestServer | undefined;
-
-async function start(options?: TestServerOptions): Promise<TestConnection> {
-  running = await startTestServer(options);
-  return running.connect();
-}
-
-afterEach(async () => {
-  await running?.listener.stop();
-  running = undefined;
-});
+const server = runningServer();
+const { start } = server;
 
 describe('verdicts', () => {
   async function answerTo(verdict: IngestResult) {
@@ -101,11 +87,11 @@ describe('verdicts', () => {
   test('may come later', async () => {
     const held: (() => void)[] = [];
     const connection = await start({ verdict: (_, answer) => held.push(() => answer({ kind: 'stored' })) });
-    const other = await running!.connect();
+    const other = await server.now.connect();
     await connection.send(post('/v1/track', '{}'));
     await other.send('GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n');
     await other.nextResponse();
-    while (running!.calls.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    while (server.now.calls.length === 0) await new Promise((resolve) => setImmediate(resolve));
     for (const release of held) release();
     expect((await connection.nextResponse()).status).toBe(200);
   });
@@ -122,7 +108,7 @@ describe('verdicts', () => {
     await connection.send(post('/v1/track', '{}'));
     const { status, body } = await connection.nextResponse();
     expect([status, JSON.parse(body).code]).toEqual([500, 'internal_error']);
-    expect(running!.logged).toMatchObject([{ event: 'request.failed', facts: { type: 'track' } }]);
+    expect(server.now.logged).toMatchObject([{ event: 'request.failed', facts: { type: 'track' } }]);
     await connection.send(post('/v1/track', '{}'));
     expect((await connection.nextResponse()).status).toBe(200);
   });

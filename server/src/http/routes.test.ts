@@ -1,25 +1,10 @@
-import { afterEach, describe, expect, test } from 'vitest';
-import {
-  post,
-  postHead,
-  startTestServer,
-  type TestConnection,
-  type TestServer,
-  type TestServerOptions,
-} from '../../test/support/http-server.ts';
+import { describe, expect, test } from 'vitest';
+import { post, postHead, type TestServerOptions } from '../../test/support/http-server.ts';
+import { runningServer } from '../../test/support/running-server.ts';
 import { CALL_TYPES, SHORT_FORMS } from '../model/event.ts';
 
-let running: TestServer | undefined;
-
-async function start(options?: TestServerOptions): Promise<TestConnection> {
-  running = await startTestServer(options);
-  return running.connect();
-}
-
-afterEach(async () => {
-  await running?.listener.stop();
-  running = undefined;
-});
+const server = runningServer();
+const { start } = server;
 
 const get = (path: string, method = 'GET') => `${method} ${path} HTTP/1.1\r\nHost: test\r\n\r\n`;
 
@@ -36,7 +21,7 @@ describe('paths', () => {
       for (const end of ['', '/', '?a=1', '/?a=/v1/group']) {
         await connection.send(post(`${path}${end}`, '{}'));
         expect((await connection.nextResponse()).status, path + end).toBe(200);
-        expect(running!.calls.pop()?.type, path + end).toBe(type);
+        expect(server.now.calls.pop()?.type, path + end).toBe(type);
       }
     }
   });
@@ -57,14 +42,14 @@ describe('paths', () => {
       await connection.send(post('/v1/track', '{}', [`Content-Type: ${type}`]));
       expect((await connection.nextResponse()).status).toBe(200);
     }
-    expect(running!.calls).toHaveLength(types.length);
+    expect(server.now.calls).toHaveLength(types.length);
   });
 
   test('of client telemetry accept and discard', async () => {
     const connection = await start();
     await connection.send(post('/v1/m', '{"series":[]}'));
     expect(await connection.nextResponse()).toMatchObject({ status: 200, body: '{"success":true}' });
-    expect(running!.calls).toEqual([]);
+    expect(server.now.calls).toEqual([]);
   });
 
   test.each(['/', '/v1', '/v1/delete', '/v2/track', '/v1/track/x', '/v1//track', '/V1/track'])(
@@ -105,7 +90,7 @@ describe('what a request line may ask for', () => {
       await connection.send(post(url, '{}'));
       expect((await connection.nextResponse()).status, url).toBe(200);
     }
-    expect(running!.calls).toHaveLength(4);
+    expect(server.now.calls).toHaveLength(4);
     for (const url of ['http://collect.example', 'http://collect.example?/v1/track', '///v1/track']) {
       await connection.send(post(url, '{}'));
       expect((await connection.nextResponse()).status, url).toBe(404);
@@ -159,7 +144,7 @@ describe('what a request line may ask for', () => {
     expect((await connection.nextResponse()).status).toBe(200);
     await connection.send(expecting('/v1/track', 40_000));
     expect((await connection.nextResponse()).status).toBe(400);
-    const other = await running!.connect();
+    const other = await server.now.connect();
     await other.send(expecting('/v1/track', 2, ['Content-Encoding: br']));
     expect((await other.nextResponse()).status).toBe(400);
   });
@@ -240,7 +225,7 @@ describe('what the receiver is given', () => {
     const connection = await start();
     await connection.send(post('/v1/track', '{"a":"é"}', ['aUTHORIZATION: Basic d2s6']));
     await connection.nextResponse();
-    expect(running!.calls).toEqual([
+    expect(server.now.calls).toEqual([
       {
         ...{ type: 'track', writeKey: 'wk', body: Buffer.from('{"a":"é"}'), receivedAt: 1000 },
         peer: expect.objectContaining({ remoteAddress: '127.0.0.1' }),
@@ -256,6 +241,6 @@ describe('what the receiver is given', () => {
     const connection = await start();
     await connection.send(post('/v1/batch', '{}', headers));
     await connection.nextResponse();
-    expect(running!.calls[0]).not.toHaveProperty('writeKey');
+    expect(server.now.calls[0]).not.toHaveProperty('writeKey');
   });
 });

@@ -1,27 +1,11 @@
-import { afterEach, describe, expect, test } from 'vitest';
-import {
-  post,
-  postHead,
-  startTestServer,
-  stillClock,
-  type TestConnection,
-  type TestServer,
-  type TestServerOptions,
-} from '../../test/support/http-server.ts';
+import { describe, expect, test } from 'vitest';
+import { post, postHead, startTestServer, stillClock } from '../../test/support/http-server.ts';
+import { runningServer } from '../../test/support/running-server.ts';
 import type { IngestResult } from '../ports/ingest.ts';
 import { createHttpServer } from './server.ts';
 
-let running: TestServer | undefined;
-
-async function start(options?: TestServerOptions): Promise<TestConnection> {
-  running = await startTestServer(options);
-  return running.connect();
-}
-
-afterEach(async () => {
-  await running?.listener.stop();
-  running = undefined;
-});
+const server = runningServer();
+const { start } = server;
 
 const get = (path: string, method = 'GET') => `${method} ${path} HTTP/1.1\r\nHost: test\r\n\r\n`;
 
@@ -92,7 +76,7 @@ describe('a connection', () => {
     const { status, body } = await connection.nextResponse();
     expect([status, JSON.parse(body).code]).toEqual([408, 'request_timeout']);
     await connection.closed;
-    expect(running!.calls).toEqual([]);
+    expect(server.now.calls).toEqual([]);
   });
 });
 
@@ -108,7 +92,7 @@ describe('start', () => {
     });
 
   test('says where it listens', async () => {
-    running = await startTestServer();
+    const running = await server.listen();
     expect(running.port).toBeGreaterThan(0);
     const other = listenerOn('127.0.0.1', 0);
     expect(await other.start()).toEqual({ host: '127.0.0.1', port: expect.any(Number) });
@@ -116,7 +100,7 @@ describe('start', () => {
   });
 
   test('says in one line what to do when the port is taken', async () => {
-    running = await startTestServer();
+    const running = await server.listen();
     const { port } = running;
     await expect(listenerOn('127.0.0.1', port).start()).rejects.toThrow(
       `port ${port} on 127.0.0.1 is already in use: stop the other program or choose another port with --port`,
@@ -140,15 +124,15 @@ describe('stop', () => {
         answerHeld = () => answer({ kind: 'stored' });
       },
     });
-    const idle = await running!.connect();
+    const idle = await server.now.connect();
     await idle.send(get('/healthz'));
     await idle.nextResponse();
     await connection.send(post('/v1/track', '{}'));
-    while (running!.calls.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    while (server.now.calls.length === 0) await new Promise((resolve) => setImmediate(resolve));
 
-    const stopped = running!.listener.stop();
+    const stopped = server.now.listener.stop();
     await idle.closed;
-    await expect(running!.connect()).rejects.toThrow('ECONNREFUSED');
+    await expect(server.now.connect()).rejects.toThrow('ECONNREFUSED');
     answerHeld();
     const { status, headers } = await connection.nextResponse();
     expect(status).toBe(200);
@@ -171,15 +155,15 @@ describe('stop', () => {
     };
     const connection = await start({ verdict: () => {}, clock });
     await connection.send(post('/v1/track', '{}'));
-    while (running!.calls.length === 0) await new Promise((resolve) => setImmediate(resolve));
-    const stopped = running!.listener.stop();
+    while (server.now.calls.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    const stopped = server.now.listener.stop();
     wake();
     await connection.closed;
     await stopped;
   });
 
   test('may be called again, and before a start', async () => {
-    running = await startTestServer();
+    const running = await server.listen();
     const stops = [running.listener.stop(), running.listener.stop()];
     expect(await Promise.all(stops)).toEqual([undefined, undefined]);
     await expect(running.listener.stop()).resolves.toBeUndefined();

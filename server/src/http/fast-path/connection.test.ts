@@ -1,29 +1,13 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { afterEach, describe, expect, test } from 'vitest';
-import {
-  post,
-  postHead,
-  startTestServer,
-  stillClock,
-  type TestConnection,
-  type TestServer,
-  type TestServerOptions,
-} from '../../../test/support/http-server.ts';
+import { describe, expect, test } from 'vitest';
+import { post, postHead, stillClock } from '../../../test/support/http-server.ts';
+import { runningServer } from '../../../test/support/running-server.ts';
 import type { IngestRequest, IngestResult } from '../../ports/ingest.ts';
 
-let running: TestServer | undefined;
-
-async function start(options?: TestServerOptions): Promise<TestConnection> {
-  running = await startTestServer(options);
-  return running.connect();
-}
-
-afterEach(async () => {
-  await running?.listener.stop();
-  running = undefined;
-});
+const server = runningServer();
+const { start } = server;
 
 type Held = (verdict: IngestResult) => void;
 
@@ -64,7 +48,7 @@ async function toItsEnd(socket: Socket): Promise<string> {
 
 /** A client that closes its side when it has sent everything. */
 function sendAndEnd(...parts: (string | Buffer)[]): Promise<string> {
-  const socket = connect({ port: running!.port, host: '127.0.0.1', allowHalfOpen: true });
+  const socket = connect({ port: server.now.port, host: '127.0.0.1', allowHalfOpen: true });
   socket.end(Buffer.concat(parts.map((part) => Buffer.from(part))));
   socket.once('end', () => socket.destroy());
   return toItsEnd(socket);
@@ -72,7 +56,7 @@ function sendAndEnd(...parts: (string | Buffer)[]): Promise<string> {
 
 /** Resolves when the server has looked at everything that was sent before. */
 async function untilRead(): Promise<void> {
-  const other = await running!.connect();
+  const other = await server.now.connect();
   await other.send(GET);
   await other.nextResponse();
   other.destroy();
@@ -93,7 +77,7 @@ describe('an answer has the same bytes as one of node:http', () => {
 
   test.each(verdicts)('to %s', async (_, verdict) => {
     const plain: boolean[] = [];
-    running = await startTestServer({
+    await server.listen({
       verdict: (call, answer) => {
         plain.push(isPlain(call));
         answer(verdict);
@@ -117,7 +101,7 @@ describe('an answer has the same bytes as one of node:http', () => {
     ['whose body breaks off', `${postHead('/v1/track', 10)}12345`],
     ['whose body breaks off when it is refused already', postHead('/v1/track', 100_000)],
   ])('to a call %s', async (_, bytes) => {
-    running = await startTestServer();
+    const running = await server.listen();
     const odd = Buffer.from(bytes).toString('latin1').replace('\r\n', `\r\n${ODD}\r\n`);
     expect(await sendAndEnd(bytes)).toBe(await sendAndEnd(Buffer.from(odd, 'latin1')));
     expect(running.calls).toEqual([]);
@@ -150,23 +134,23 @@ describe('what the receiver is given', () => {
       await connection.send(post('/v1/batch/?a=b', '{}', headers));
       await connection.nextResponse();
     }
-    const odd = await running!.connect();
+    const odd = await server.now.connect();
     for (const headers of [...heads, ...traced]) {
       await odd.send(post('/v1/batch/?a=b', '{}', [...headers, ODD]));
       await odd.nextResponse();
     }
-    const given = running!.calls.map(({ peer, ...call }) => call);
+    const given = server.now.calls.map(({ peer, ...call }) => call);
     expect(given.slice(0, 9)).toEqual(given.slice(9));
     expect(given.map(({ writeKey }) => writeKey).slice(0, 9)).toEqual([
       ...['a', 'a', undefined, 'b', undefined, 'b', undefined, undefined, 'c'],
     ]);
     expect(given.map(({ traceparent }) => traceparent).slice(6, 9)).toEqual([TRACE, undefined, TRACE]);
-    expect(running!.calls[0]!.peer!.remoteAddress).toBe('127.0.0.1');
+    expect(server.now.calls[0]!.peer!.remoteAddress).toBe('127.0.0.1');
   });
 
   test('does not depend on where the bytes were cut', async () => {
     const plain: boolean[] = [];
-    running = await startTestServer({
+    const running = await server.listen({
       verdict: (call, answer) => {
         plain.push(isPlain(call));
         answer(STORED);
@@ -196,8 +180,8 @@ describe('what the receiver is given', () => {
       await connection.send(post('/v1/batch', gzipSync(body), ['Content-Encoding: gzip']));
       await connection.nextResponse();
     }
-    expect(running!.calls.every((call) => call.body.equals(body))).toBe(true);
-    expect(running!.calls).toHaveLength(6);
+    expect(server.now.calls.every((call) => call.body.equals(body))).toBe(true);
+    expect(server.now.calls).toHaveLength(6);
   });
 });
 
@@ -218,7 +202,7 @@ describe('a connection is handed over', () => {
     await until(4);
     held[3]!(STORED);
     expect((await connection.nextResponse()).status).toBe(200);
-    expect(running!.calls.map(({ body }) => body.toString())).toEqual(['1', '2', '3', '4']);
+    expect(server.now.calls.map(({ body }) => body.toString())).toEqual(['1', '2', '3', '4']);
     expect(plain).toEqual([true, false, false, false]);
   });
 
@@ -295,7 +279,7 @@ describe('what comes while a call waits', () => {
 describe('a client that has closed its side', () => {
   test('after its request gets its answer, however late', async () => {
     const { held, plain, verdict, until } = holding();
-    running = await startTestServer({ verdict });
+    await server.listen({ verdict });
     const answered = sendAndEnd(post('/v1/track', '{}'));
     await until(1);
     await untilRead();
@@ -305,7 +289,7 @@ describe('a client that has closed its side', () => {
   });
 
   test('without a request, or after its answer, is not kept', async () => {
-    running = await startTestServer();
+    await server.listen();
     expect(await sendAndEnd('')).toBe('');
     expect(await sendAndEnd(post('/v1/track', '{}'))).toContain('200 OK');
   });
@@ -317,8 +301,8 @@ describe('a client that has closed its side', () => {
     await until(1);
     connection.destroy();
     // The clock of these tests stands still: the grace never ends.
-    await running!.listener.stop();
-    expect(running!.calls).toHaveLength(1);
+    await server.now.listener.stop();
+    expect(server.now.calls).toHaveLength(1);
   });
 });
 
@@ -340,7 +324,7 @@ describe('the limits of time', () => {
     await connection.send(bytes);
     expect((await connection.nextResponse()).status).toBe(408);
     await connection.closed;
-    expect([running!.calls, codes]).toEqual([[], ['408 request_timeout']]);
+    expect([server.now.calls, codes]).toEqual([[], ['408 request_timeout']]);
   });
 
   test.each([
@@ -357,7 +341,7 @@ describe('the limits of time', () => {
   test('close who is idle, without a word, and do not count the time of a verdict', async () => {
     const { held, verdict, until } = holding();
     const connection = await start({ verdict, timeouts: { ...limits, idle: 1000 } });
-    const other = await running!.connect();
+    const other = await server.now.connect();
     await connection.send(post('/v1/track', '{}'));
     await until(1);
     // By the time a silent one is told, the limits of the one that waits are over too.
@@ -377,8 +361,8 @@ describe('a refused body', () => {
     expect((await connection.nextResponse()).status).toBe(400);
     await connection.send(Buffer.alloc(200_000), post('/v1/track', '{}'));
     expect((await connection.nextResponse()).status).toBe(200);
-    expect(running!.calls).toHaveLength(1);
-    expect(isPlain(running!.calls[0]!)).toBe(true);
+    expect(server.now.calls).toHaveLength(1);
+    expect(isPlain(server.now.calls[0]!)).toBe(true);
   });
 
   test('of hundreds of megabytes is not', async () => {
@@ -395,7 +379,7 @@ describe('the bounds', () => {
   const bounds = { connections: 10, requests: 1, bytes: 100_000 };
 
   test('hold: who is beyond them is turned away, and the place of a client that leaves is free again', async () => {
-    running = await startTestServer({ bounds });
+    const running = await server.listen({ bounds });
     for (let round = 0; round < 3; round++) {
       const hanging = await running.connect();
       await hanging.send(postHead('/v1/batch', 400_000), 'x'.repeat(1000));
@@ -420,7 +404,7 @@ describe('the bounds', () => {
 
   test('take the place of a body that has been arriving for five seconds, and end its connection', async () => {
     let now = 1000;
-    running = await startTestServer({ bounds, clock: { ...stillClock, monotonic: () => now } });
+    const running = await server.listen({ bounds, clock: { ...stillClock, monotonic: () => now } });
     const slow = await running.connect();
     await slow.send(postHead('/v1/batch', 400_000), 'x');
     await untilRead();
@@ -439,13 +423,13 @@ describe('a stop', () => {
     const idle = await start();
     await idle.send(post('/v1/track', '{}'));
     await idle.nextResponse();
-    const arriving = await running!.connect();
-    const refused = await running!.connect();
+    const arriving = await server.now.connect();
+    const refused = await server.now.connect();
     await arriving.send(postHead('/v1/track', 4), '12');
     await refused.send(postHead('/v1/track', 100_000));
     expect((await refused.nextResponse()).headers.get('connection')).toBe('keep-alive');
     await untilRead();
-    const stopped = running!.listener.stop();
+    const stopped = server.now.listener.stop();
     await idle.closed;
     await arriving.send('34');
     const { status, headers } = await arriving.nextResponse();
@@ -460,7 +444,7 @@ describe('a stop', () => {
 test('a client that does not read its answers is not read either, and is cut off', async () => {
   const detail = 'x'.repeat(500_000);
   const verdict = { kind: 'refused', code: 'invalid_json', detail } as const;
-  running = await startTestServer({ verdict, timeouts: { stalled: 500 } });
+  const running = await server.listen({ verdict, timeouts: { stalled: 500 } });
   const deaf = connect({ port: running.port, host: '127.0.0.1' });
   deaf.on('error', () => {});
   // One after the other, so that each is plain.
@@ -475,8 +459,8 @@ test('a client that does not read its answers is not read either, and is cut off
   deaf.destroy();
   await running.listener.stop();
 
-  running = await startTestServer({ verdict });
-  const reading = await running.connect();
+  const again = await server.listen({ verdict });
+  const reading = await again.connect();
   for (let nth = 0; nth < 20; nth++) {
     await reading.send(post('/v1/track', '{}'));
     expect((await reading.nextResponse()).status).toBe(400);

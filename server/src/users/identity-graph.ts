@@ -48,7 +48,7 @@ export interface IdentityCounts {
 }
 
 /** Longer ids stand for no one: a thousand of them would make a profile that takes too long to read. */
-export const MAX_ID_LENGTH = 1024;
+const MAX_ID_LENGTH = 1024;
 
 /** Zeros with or without dashes, such as the nil UUID. */
 const ZEROS = /^[0-]*0[0-]*$/;

@@ -61,7 +61,7 @@ export interface ComputedValue {
 
 /** The newest traits of a profile that are kept, and the newest groups. The oldest ones go, so the order of arrival is no matter. */
 export const MAX_TRAITS = 1000;
-export const MAX_GROUPS = 1000;
+const MAX_GROUPS = 1000;
 
 /** Characters of JSON that the value of one trait may have; longer ones are not kept. */
 export const MAX_TRAIT_LENGTH = 8192;
@@ -92,7 +92,7 @@ export function newProfile(id: ProfileId): ProfileState {
 }
 
 /** Tells whether a value that an event brings stands above the one that is there. Equal ones do not. */
-export function isLater(a: TraitValue, b: TraitValue): boolean {
+function isLater(a: TraitValue, b: TraitValue): boolean {
   if (a.at !== b.at) return a.at > b.at;
   if (a.messageId !== b.messageId) return a.messageId > b.messageId;
   // Two sources may use the same messageId, and one may use it again after the dedupe window.

@@ -159,7 +159,7 @@ export class ProfileView {
 }
 
 /** A profile for people: ids by kind, traits without those that were taken away, computed values by key. */
-export function viewOf(
+function viewOf(
   state: ProfileState,
   { computations, merges }: { computations: readonly Computation[]; merges: readonly ProfileMerge[] },
 ): Profile {

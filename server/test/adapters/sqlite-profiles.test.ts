@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { databaseUri } from '../../src/adapters/sqlite/data-folder/files.ts';
 import { clearProfiles, openProfileStore } from '../../src/adapters/sqlite/users/profile-store.ts';
 import { hasRemnants } from '../../src/adapters/sqlite/users/remnants.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
@@ -172,6 +173,36 @@ describe('users.db', () => {
     const left = await store.get(ids);
     expect(left.filter((one) => one !== undefined)).toHaveLength(N - gone.length);
     expect(textIn(left[0])).toMatch(/^other-1-/);
+  });
+
+  it('finishes an erasure at the next start when its process died in the middle of it', async () => {
+    await store.commit(slice(1, { put: [{ id: 1, state: state('kept') }], documents: { marker: 'UNDEAD' } }));
+    await store.stop();
+    const database = new DatabaseSync(file());
+    database.exec(`pragma secure_delete = off; delete from document; insert into installation(name, value, sum)
+      values ('scrub', 1, 0)`);
+    database.close();
+    expect(readFileSync(file()).includes('UNDEAD')).toBe(true);
+    store = open();
+    expect(bytesOfFolder().includes('UNDEAD')).toBe(false);
+    expect((await store.get([1])).map(textIn)).toEqual(['kept']);
+  });
+
+  it('waits with an erasure for the end of a backup', async () => {
+    await store.commit(slice(1, { put: [{ id: 1, state: state('MARKER') }] }));
+    const reader = new DatabaseSync(databaseUri(folder, 'rw', 'users.db'));
+    reader.exec('begin');
+    reader.prepare('select count(*) from profile').get();
+    let isErased = false;
+    const erasing = store.erase([1], ['MARKER']).then(() => {
+      isErased = true;
+    });
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    expect(isErased).toBe(false);
+    reader.exec('commit');
+    reader.close();
+    await erasing;
+    expect(bytesOfFolder().includes('MARKER')).toBe(false);
   });
 
   it('finds a deleted text in the unused space of a page, and not in a row', async () => {

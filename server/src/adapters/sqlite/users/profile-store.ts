@@ -1,6 +1,7 @@
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Json } from '../../../model/json.ts';
 import { StorageError } from '../../../ports/event-log.ts';
 import type {
@@ -21,6 +22,9 @@ const CACHE_BYTES = 192 * 1024 * 1024;
 
 /** The name of the file that takes the place of the old one when everything is removed. */
 const EMPTY_FILE = 'users.db.new';
+
+/** Milliseconds before the next try to empty the write-ahead log while a backup uses it. */
+const BUSY_RETRY = 50;
 
 /** Free pages given back in one transaction. */
 const VACUUM_PAGES = 4096;
@@ -137,17 +141,18 @@ class SqliteProfileStore implements ProfileStore {
   }
 
   async erase(profiles: readonly ProfileId[], texts: readonly string[]) {
-    this.#do((handle) => {
-      this.#transact(handle, (tables) => tables.erase(profiles));
-      // The commit may have opened the file anew.
-      const { database, tables } = this.#open();
+    this.#do((handle) => this.#transact(handle, (tables) => tables.erase(profiles)));
+    // A backup reads the write-ahead log until it is made.
+    while (!this.#do(({ database }) => truncateLog(database))) await delay(BUSY_RETRY);
+    const path = join(this.#options.folder, USERS_FILE);
+    this.#do(({ database, tables }) => {
       while (tables.freePages() > 0) database.exec(`pragma incremental_vacuum(${VACUUM_PAGES})`);
-      truncateLog(database);
-      const path = join(this.#options.folder, USERS_FILE);
-      if (!hasRemnants(path, wanted(texts))) return;
-      database.exec('vacuum');
-      truncateLog(database);
     });
+    while (!this.#do(({ database }) => truncateLog(database))) await delay(BUSY_RETRY);
+    const isRewritten = hasRemnants(path, wanted(texts));
+    if (isRewritten) this.#do(({ database }) => database.exec('vacuum'));
+    this.#do((handle) => this.#transact(handle, (tables) => tables.scrubbed()));
+    while (isRewritten && !this.#do(({ database }) => truncateLog(database))) await delay(BUSY_RETRY);
   }
 
   async clear(documents: Readonly<Record<string, Json>> = {}) {
@@ -212,6 +217,7 @@ class SqliteProfileStore implements ProfileStore {
       const tables = new UsersTables(database);
       this.#refuse(tables, log);
       this.#commits = tables.commits;
+      if (tables.isScrubDue) finishErasure(database, tables);
       return { database, tables };
     } catch (error) {
       database.close();
@@ -244,10 +250,18 @@ class SqliteProfileStore implements ProfileStore {
   }
 }
 
-/** Empties the write-ahead log. Throws while somebody else reads the file. */
-function truncateLog(database: DatabaseSync): void {
-  const { busy } = database.prepare('pragma wal_checkpoint(truncate)').get() as { busy: number };
-  if (busy !== 0) throw new StorageError('users.db is being copied: try again when the backup is made');
+/** Empties the write-ahead log. False while somebody else reads the file. */
+function truncateLog(database: DatabaseSync): boolean {
+  return (database.prepare('pragma wal_checkpoint(truncate)').get() as { busy: number }).busy === 0;
+}
+
+/** The process died between deleting profiles and looking for their bytes: nobody knows the texts, so all is written anew. */
+function finishErasure(database: DatabaseSync, tables: UsersTables): void {
+  database.exec('vacuum');
+  if (!truncateLog(database)) return;
+  database.exec('begin immediate');
+  tables.scrubbed();
+  database.exec('commit');
 }
 
 /** Texts as bytes: as they are, and as they stand inside of JSON where that differs. */

@@ -250,6 +250,18 @@ export class UsersTables {
     const list = JSON.stringify(profiles);
     sql.eraseIdentities.run(list);
     sql.eraseTimers.run(list);
+    this.#facts.put('scrub', 1);
+    this.#count();
+  }
+
+  /** Rows were erased, and their bytes may still be in the files. */
+  get isScrubDue(): boolean {
+    return (this.#facts.number('scrub') ?? 0) !== 0;
+  }
+
+  /** The files hold no byte of erased rows. */
+  scrubbed(): void {
+    this.#facts.put('scrub', 0);
     this.#count();
   }
 

@@ -202,6 +202,13 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   'postBackups backup_running': 'a backup of these few events is over before another can be asked for',
   'postBackups 503': 'the folder of the backup cannot be written then either, which is 422',
   profiles_unavailable: 'the users thread has to be dead or a file of it broken',
+  'getProfilesUserId 503': 'profiles are read by their own thread, which may still answer or have ended',
+  'getProfiles 503': 'profiles are read by their own thread, which may still answer or have ended',
+  'postAudiencesPreview 503': 'profiles are read by their own thread, which may still answer or have ended',
+  'getAudiencesNameMembers 503':
+    'profiles are read by their own thread, which may still answer or have ended',
+  'postTraitsPreview 503': 'profiles are read by their own thread, which may still answer or have ended',
+  'getTraitsNameMembers 503': 'profiles are read by their own thread, which may still answer or have ended',
   'readyz 503': 'comes with the upkeep of the store, a minute later: full-disk.faults.ts',
 };
 

@@ -1,0 +1,260 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import type { RegulationType } from '../../src/model/regulation.ts';
+import { HOUR, SECOND } from '../../src/model/time.ts';
+import type { DeliveryQueue, DeliveryResult } from '../../src/ports/delivery-queue.ts';
+import { StorageError } from '../../src/ports/event-log.ts';
+import type { Store } from '../../src/ports/store.ts';
+import { RegulationService } from '../../src/regulations/service.ts';
+import { SuppressionFilter } from '../../src/regulations/suppression-filter.ts';
+import { Router } from '../../src/routing/router.ts';
+import { batch, event } from '../conformance/batches.ts';
+import { expectBalanced, START } from '../conformance/harness.ts';
+import { emptyContents, openMemoryStore } from '../memory-store/store.ts';
+import { handClock } from '../support/clock.ts';
+
+const ENDPOINT = 'https://crm.example/in';
+const SITE = {
+  name: 'website',
+  writeKeys: ['wk'],
+  enabled: true,
+  mode: 'standard',
+  whenDisabled: 'refuse',
+} as const;
+const DESTINATION = {
+  ...{ name: 'crm', sources: ['website', 'app'], enabled: true },
+  type: 'webhooks',
+  settings: { endpoints: [{ url: ENDPOINT, headers: {} }], format: 'documented', success: 'any' },
+} as const;
+
+/** The part that crashes: every call of the store from a certain one on fails, as in a process that is dead. */
+class Lives {
+  readonly contents = emptyContents();
+  readonly clock = handClock(START);
+  store!: Store;
+  service!: RegulationService;
+  filter!: SuppressionFilter;
+  /** Calls of the store that are left before the process dies. */
+  left = Number.POSITIVE_INFINITY;
+
+  static async begin(): Promise<Lives> {
+    const lives = new Lives();
+    const store = openMemoryStore({ contents: lives.contents });
+    await store.settings.apply({ sources: [SITE, { ...SITE, name: 'app' }], destinations: [DESTINATION] });
+    await lives.open();
+    return lives;
+  }
+
+  /** A new process on what the last one has stored. */
+  async open(): Promise<void> {
+    const real = openMemoryStore({ contents: this.contents });
+    const store = { ...real, log: this.#mortal(real.log), regulations: this.#mortal(real.regulations) };
+    this.store = real;
+    const settings = await real.settings.load();
+    const router = new Router(settings.destinations, { webhooks: 'Webhooks' });
+    this.filter = new SuppressionFilter(real.regulations.hashId);
+    await this.filter.load(real.regulations);
+    this.service = new RegulationService({
+      ...{ regulations: store.regulations, log: store.log, history: real.history },
+      settings: () => settings,
+      users: {
+        joinedIds: async (ids) => ids.map((userId) => ({ userId, ...NOTHING })),
+        erase: async () => 0,
+      },
+      blockedIds: ['null'],
+      plan: (one, source) => router.plan(one, source),
+      callsStored: async () => {},
+      delivery: { drop: () => {}, requestsEnded: async () => {}, redact: async () => {}, parked: () => {} },
+      forgetSamples: () => {},
+      filter: this.filter,
+      newId: () => `reg-${randomUUID()}`,
+      clock: this.clock,
+      logger: { info: () => {}, error: () => {} },
+    });
+    this.service.start();
+  }
+
+  #mortal<Port extends object>(port: Port): Port {
+    return new Proxy(port, {
+      get: (target, name) => {
+        const part = Reflect.get(target, name);
+        if (typeof part !== 'function' || name === 'hashId') return part;
+        return async (...args: unknown[]) => {
+          if (this.left-- <= 0) throw new StorageError('the process is dead');
+          return await part.apply(target, args);
+        };
+      },
+    });
+  }
+
+  async write(...events: ReturnType<typeof event>[]): Promise<void> {
+    await this.store.log.append(batch(events));
+  }
+
+  async regulate(type: RegulationType, ...userIds: string[]): Promise<string> {
+    return (await this.service.create({ type, userIds, by: 'admin' })).id;
+  }
+
+  /** Ends every delivery that is due, as the worker would. */
+  async deliver(
+    decide: (position: number) => DeliveryResult['decision'] = () => ({ kind: 'delivered' }),
+  ): Promise<void> {
+    const { deliveries } = await this.store.queue.claim(1, 1000, this.clock.monotonic());
+    const results = deliveries.map(({ set, delivery: { position } }): DeliveryResult => {
+      const decision = decide(position);
+      const outcome =
+        decision.kind === 'delivered'
+          ? ({ kind: 'accepted', reason: 'status_200', status: 200 } as const)
+          : ({ kind: 'retryable', reason: 'status_500', status: 500 } as const);
+      const attempt = { endpoint: ENDPOINT, startedAt: this.clock.monotonic(), latencyMs: 5, outcome };
+      const answer = decision.kind === 'delivered' ? {} : { answer: 'I have ERASE-ME here' };
+      return { set, destination: 1, position, attempts: [{ ...attempt, ...answer }], decision };
+    });
+    await (this.store.queue as DeliveryQueue).settle(results);
+  }
+
+  async stepOf(id: string): Promise<string | undefined> {
+    return (await this.store.regulations.get(id))?.step;
+  }
+
+  /** Delivers until a regulation is done. */
+  async finish(id: string, decide?: (position: number) => DeliveryResult['decision']): Promise<void> {
+    for (let n = 0; n < 200; n++) {
+      await this.clock.pass(SECOND);
+      if ((await this.stepOf(id)) === 'done') return;
+      await this.deliver(decide);
+    }
+    throw new Error(`it is still at ${await this.stepOf(id)}`);
+  }
+}
+
+const NOTHING = { formerUserIds: [], anonymousIds: [], sources: [] };
+const of = (userId: string, messageId: string, fields = {}) => event(messageId, 1, { userId, ...fields });
+
+/** Everything that was owed as a delete notification, by the ledger: pending or not, each is owed once. */
+async function owed({ store }: Lives): Promise<number> {
+  return (await store.queue.ledger()).destinations.get(1)?.owed ?? 0;
+}
+
+describe('a regulation', () => {
+  it('comes to the same end when the process dies at any call of the store', async () => {
+    let died = 0;
+    for (let at = 1; ; at++) {
+      const lives = await Lives.begin();
+      await lives.write(of('erase-me', 'a', { anonymousId: 'anon' }), of('other', 'b'));
+      await lives.write(event('c', 2, { userId: 'erase-me' }));
+      const id = await lives.regulate('SUPPRESS_WITH_DELETE', 'erase-me');
+      lives.left = at;
+      for (let n = 0; n < 40 && (await lives.stepOf(id)) !== 'done'; n++) {
+        await lives.clock.pass(2 * SECOND);
+        await lives.deliver();
+      }
+      const isDone = (await lives.stepOf(id)) === 'done';
+      if (!isDone) {
+        died++;
+        await lives.service.stop();
+        lives.left = Number.POSITIVE_INFINITY;
+        await lives.open();
+        await lives.store.queue.recoverOrphans();
+        await lives.finish(id);
+      }
+      const receipt = await lives.store.regulations.get(id);
+      expect(receipt).toMatchObject({ overallStatus: 'FINISHED', erased: { events: 2 } });
+      expect(receipt?.streamStatus.map(({ source, confirmed }) => `${source} ${confirmed}`).sort()).toEqual([
+        'app 1',
+        'website 1',
+      ]);
+      expect([at, await owed(lives)]).toEqual([at, 2]);
+      expect(lives.filter.names({ userId: 'erase-me' })).toBe(true);
+      expect(lives.filter.names({ anonymousId: 'anon' })).toBe(true);
+      expect([...lives.contents.events.values()].map(({ messageId }) => messageId)).toEqual(['b']);
+      expect(await lives.store.regulations.subjects(id)).toEqual([]);
+      await expectBalanced(lives.store);
+      await lives.service.stop();
+      if (isDone) break;
+    }
+    expect(died).toBeGreaterThan(15);
+  });
+
+  it('does not erase the notifications of another one for the same user', async () => {
+    const lives = await Lives.begin();
+    await lives.write(of('erase-me', 'a'));
+    const first = await lives.regulate('DELETE_ONLY', 'erase-me');
+    const second = await lives.regulate('DELETE_ONLY', 'erase-me', 'other');
+    await lives.clock.pass(5 * SECOND);
+    expect(await lives.stepOf(second)).toBe('done');
+    expect(await lives.stepOf(first)).toBe('await');
+    await lives.finish(first);
+    expect(await lives.store.regulations.get(first)).toMatchObject({
+      overallStatus: 'FINISHED',
+      erased: { events: 1 },
+    });
+    expect(await lives.store.regulations.get(second)).toMatchObject({
+      streamStatus: [],
+      erased: { events: 0 },
+    });
+    expect(lives.contents.events.size).toBe(0);
+    await lives.service.stop();
+  });
+
+  it('suppresses nothing more when the suppression ends while the user is being deleted', async () => {
+    const lives = await Lives.begin();
+    await lives.write(of('erase-me', 'a', { anonymousId: 'anon' }));
+    const id = await lives.regulate('SUPPRESS_WITH_DELETE', 'erase-me');
+    expect(lives.filter.names({ userId: 'erase-me' })).toBe(true);
+    await lives.regulate('UNSUPPRESS', 'erase-me');
+    expect(lives.filter.isEmpty).toBe(true);
+    await lives.finish(id);
+    expect(lives.filter.isEmpty).toBe(true);
+    expect(await lives.store.regulations.suppression('erase-me')).toBeUndefined();
+    await lives.service.stop();
+  });
+
+  it('ends with what the endpoint said when it did not confirm within the retry window', async () => {
+    const lives = await Lives.begin();
+    await lives.write(of('erase-me', 'a'));
+    const id = await lives.regulate('DELETE_ONLY', 'erase-me');
+    await lives.clock.pass(5 * SECOND);
+    await lives.deliver((position) => ({
+      kind: 'retry',
+      at: START + 4 * HOUR,
+      next: { position, rounds: 1 },
+    }));
+    await lives.clock.pass(30 * SECOND);
+    expect(await lives.store.regulations.get(id)).toMatchObject({
+      overallStatus: 'RUNNING',
+      streamStatus: [{ status: 'RUNNING', answer: { status: 500, body: 'I have … here' } }],
+    });
+    await lives.clock.pass(4 * HOUR);
+    await lives.finish(id, () => ({ kind: 'dead', reason: 'retry_window_over' }));
+    expect(await lives.store.regulations.get(id)).toMatchObject({
+      overallStatus: 'PARTIAL_SUCCESS',
+      streamStatus: [
+        { status: 'FAILED', sent: 1, confirmed: 0, answer: { status: 500, body: 'I have … here' } },
+      ],
+    });
+    expect((await lives.store.queue.ledger()).destinations.get(1)).toMatchObject({ dead: {}, erased: 1 });
+    await lives.service.stop();
+  });
+
+  it('takes 5,000 users with hostile ids of 100 characters', async () => {
+    const lives = await Lives.begin();
+    const ids = Array.from({ length: 5000 }, (_, n) =>
+      `${n}"}],ü\u0000__proto__constructor`.padEnd(100, '\\'),
+    );
+    for (let from = 0; from < 5000; from += 500)
+      await lives.write(...ids.slice(from, from + 500).map((userId) => of(userId, userId)));
+    const id = await lives.regulate('DELETE_ONLY', ...ids);
+    for (let n = 0; n < 400 && (await lives.stepOf(id)) !== 'done'; n++) {
+      await lives.clock.pass(10 * SECOND);
+      await lives.deliver();
+    }
+    expect(await lives.store.regulations.get(id)).toMatchObject({
+      overallStatus: 'FINISHED',
+      erased: { events: 5000 },
+      streamStatus: [{ sent: 5000, confirmed: 5000 }],
+    });
+    expect(lives.contents.events.size).toBe(0);
+    await lives.service.stop();
+  });
+});

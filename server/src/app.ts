@@ -479,7 +479,7 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
 }
 
 function createMetricsPage(inputs: InterfaceInputs, readiness: () => readonly string[]): MetricsPage {
-  const { store, clock, settings, dispatcher, reports, registry, users, config } = inputs;
+  const { store, clock, settings, dispatcher, reports, registry, users, regulations, config } = inputs;
   return new MetricsPage({
     registry,
     ledger: () => reports.ledger(),
@@ -489,6 +489,7 @@ function createMetricsPage(inputs: InterfaceInputs, readiness: () => readonly st
     destinationStates: () => dispatcher.states(),
     callsOfNoSource: () => reports.discardCounters.read(),
     users: users.health,
+    regulations: regulations.health,
     readiness,
     clock,
     retention: config.retention.events,

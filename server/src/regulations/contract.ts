@@ -1,4 +1,5 @@
 import type { Regulation, RegulationType, Suppression } from '../model/regulation.ts';
+import type { Time } from '../model/time.ts';
 
 /** What an operator asks for. */
 export interface RegulationRequest {
@@ -19,4 +20,16 @@ export interface RegulationRequests {
   suppression(userId: string): Promise<Suppression | undefined>;
   /** Those whose ids are kept, in the order of the ids, behind `after`, at most `max`. */
   suppressions(max: number, after?: string): Promise<readonly Suppression[]>;
+}
+
+/** How regulations do, for metrics. */
+export interface RegulationHealth {
+  /** Those that are not done. */
+  readonly open: number;
+  /** When the oldest of them was made; absent when none is open. */
+  readonly oldestOpenAt?: Time;
+  /** A step fails again and again. */
+  readonly isFailing: boolean;
+  /** Suppressed ids, joined ones included. */
+  readonly suppressed: number;
 }

@@ -10,6 +10,7 @@ import type { Logger } from '../ports/logger.ts';
 import type { Regulations, StoredRegulation } from '../ports/regulations.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type { Users } from '../ports/users.ts';
+import type { RegulationHealth } from './contract.ts';
 import { batchOf, type DeleteNotification, notificationsOf } from './notifications.ts';
 import {
   IdRedactor,
@@ -95,6 +96,8 @@ export class RegulationExecutor {
   #isStopped = false;
   #isWoken = false;
   #running: Promise<void> = Promise.resolve();
+  /** Those that were not done at the last look, the oldest first. */
+  #open: readonly StoredRegulation[] = [];
   /** Why the last step failed; logged once for all repetitions. */
   #failure: string | undefined;
 
@@ -105,6 +108,13 @@ export class RegulationExecutor {
 
   start(): void {
     this.#running = this.#run();
+  }
+
+  /** As it was at the last look. */
+  health(): Omit<RegulationHealth, 'suppressed'> {
+    const oldestOpenAt = this.#open[0]?.createdAt;
+    const isFailing = this.#failure !== undefined;
+    return { open: this.#open.length, isFailing, ...(oldestOpenAt === undefined ? {} : { oldestOpenAt }) };
   }
 
   /** A regulation was made, or the settings have changed. */
@@ -146,7 +156,16 @@ export class RegulationExecutor {
       failure = this.#reportFailure(error);
     }
     this.#failure = failure;
+    if (failure === undefined) this.#open = await this.#stillOpen();
     return failure === undefined ? pause : RETRY;
+  }
+
+  async #stillOpen(): Promise<readonly StoredRegulation[]> {
+    try {
+      return await this.#dependencies.regulations.open();
+    } catch {
+      return this.#open;
+    }
   }
 
   #reportFailure(error: unknown): string {

@@ -1,6 +1,6 @@
 import type { Regulation, RegulationSubject, Suppression } from '../model/regulation.ts';
 import type { StoredRegulation } from '../ports/regulations.ts';
-import type { RegulationRequest, RegulationRequests } from './contract.ts';
+import type { RegulationHealth, RegulationRequest, RegulationRequests } from './contract.ts';
 import { RegulationExecutor, type RegulationExecutorDependencies } from './executor.ts';
 import type { SuppressionFilter } from './suppression-filter.ts';
 
@@ -30,6 +30,11 @@ export class RegulationService implements RegulationRequests {
   stop(): Promise<void> {
     return this.#executor.stop();
   }
+
+  readonly health = (): RegulationHealth => ({
+    ...this.#executor.health(),
+    suppressed: this.#dependencies.filter.size,
+  });
 
   /** The settings have changed: what waits may go on. */
   settingsChanged(): void {

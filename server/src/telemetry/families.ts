@@ -1,6 +1,7 @@
 import catalogue from '../../../spec/errors.json' with { type: 'json' };
 import type { DestinationState } from '../delivery/contract.ts';
 import { SECOND, type Time } from '../model/time.ts';
+import type { RegulationHealth } from '../regulations/contract.ts';
 import type { LedgerReport } from '../reporting/contract.ts';
 import type { UsersHealth } from '../users/contract.ts';
 import type { MetricFamily, MetricLabels, MetricSample } from './prometheus.ts';
@@ -280,5 +281,24 @@ export function userMetrics({ progress, isFailed, restarts }: UsersHealth): Metr
       'Times that the thread of profiles died and was started again.',
       one(restarts),
     ),
+  ];
+}
+
+/** Deletions and suppressions of users. */
+export function regulationMetrics(
+  { open, oldestOpenAt, isFailing, suppressed }: RegulationHealth,
+  now: Time,
+): MetricFamily[] {
+  const one = (value: number) => [{ labels: {}, value }];
+  const age = oldestOpenAt === undefined ? 0 : Math.max(0, now - oldestOpenAt);
+  return [
+    gauge('millrace_regulations_open', 'Regulations that are not done.', one(open)),
+    gauge('millrace_regulations_oldest_seconds', 'Since the oldest of them was made.', one(age / SECOND)),
+    gauge(
+      'millrace_regulations_failing',
+      '1 while a step of one fails and is repeated.',
+      one(isFailing ? 1 : 0),
+    ),
+    gauge('millrace_suppressed_ids', 'Ids whose calls are not taken, joined ones included.', one(suppressed)),
   ];
 }

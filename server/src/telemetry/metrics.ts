@@ -7,6 +7,7 @@ import { type Clock, elapsedSince } from '../ports/clock.ts';
 import type { DeliveryQueue, QueueStats } from '../ports/delivery-queue.ts';
 import type { EventLog, LogSize } from '../ports/event-log.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
+import type { RegulationHealth } from '../regulations/contract.ts';
 import type { LedgerReport, UnattributedCalls } from '../reporting/contract.ts';
 import type { UsersHealth } from '../users/contract.ts';
 import {
@@ -16,6 +17,7 @@ import {
   endpointMetrics,
   gauge,
   ledgerMetrics,
+  regulationMetrics,
   userMetrics,
 } from './families.ts';
 import { formatMetrics, type MetricFamily } from './prometheus.ts';
@@ -102,6 +104,7 @@ export interface MetricsPageDependencies {
   readonly destinationStates: () => readonly DestinationState[];
   readonly callsOfNoSource: () => UnattributedCalls;
   readonly users: () => UsersHealth;
+  readonly regulations?: () => RegulationHealth;
   /** Why calls cannot be accepted now; empty when they can. */
   readonly readiness: () => readonly string[];
   readonly clock: Clock;
@@ -146,7 +149,7 @@ export class MetricsPage {
   };
 
   async #make(): Promise<string> {
-    const { registry, readiness, folder, callsOfNoSource, users, clock } = this.#dependencies;
+    const { registry, readiness, folder, callsOfNoSource, users, regulations, clock } = this.#dependencies;
     const [stored, disk] = await Promise.all([this.#readStore(), diskUse(folder).catch(() => undefined)]);
     const destinations = this.#named(this.#correctedStates());
     const now = clock.now();
@@ -157,6 +160,7 @@ export class MetricsPage {
       ...deliveryMetrics(this.#namedMetrics()),
       ...requestMetrics(registry, callsOfNoSource()),
       ...userMetrics(users()),
+      ...(regulations === undefined ? [] : regulationMetrics(regulations(), clock.now())),
       singleGauge('millrace_store_readable', '1 when the store could be read for this page.', stored ? 1 : 0),
       singleGauge(
         'millrace_ready',

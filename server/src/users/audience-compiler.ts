@@ -9,6 +9,7 @@ import type {
 } from '../model/definition.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import type { Time } from '../model/time.ts';
+import { MAX_EXACT_COUNT } from './language/limits.ts';
 import type { ProfileState } from './profile-state.ts';
 import type { ReductionKind } from './reductions.ts';
 import { type SlotShape, slotValue } from './slots.ts';
@@ -68,9 +69,6 @@ interface Leaves<S> {
 
 /** The condition on a value, by which a count knows how many events it has to remember. */
 type Use = Extract<Condition, { value: Value }> | undefined;
-
-/** Up to so many events in a window a count is exact; larger counts move in whole hours. */
-export const MOST_EXACT = 64;
 
 /**
  * Makes functions of a definition. A property outside of `where` is absent, and so is a value of the user in a condition that has
@@ -227,8 +225,8 @@ function shapeOf({ reduce, within }: EventAggregate, use: Use): SlotShape {
   if (within === undefined) return { window: 'none', reduction };
   if (reduction !== 'count') return { window: 'buckets', within, reduction };
   const most = mostCompared(use);
-  if (most === undefined || most > MOST_EXACT) {
-    return { window: 'times', within, keep: MOST_EXACT + 1, buckets: true };
+  if (most === undefined || most > MAX_EXACT_COUNT) {
+    return { window: 'times', within, keep: MAX_EXACT_COUNT + 1, buckets: true };
   }
   return { window: 'times', within, keep: most + 1, buckets: false };
 }

@@ -10,15 +10,10 @@ import type { ProfileId, Timer } from '../ports/profile-store.ts';
  */
 
 /** The minute of the timer that has to be set now; 0 when the one of `current` is early enough. */
-export function timerToSet(current: number, nextChange: Time | undefined): number {
+function timerToSet(current: number, nextChange: Time | undefined): number {
   if (nextChange === undefined) return 0;
   const minute = Math.ceil(nextChange / MINUTE);
   return current === 0 || minute < current ? minute : 0;
-}
-
-/** Tells whether a timer is due. */
-export function isDue(minute: number, now: Time): boolean {
-  return minute * MINUTE <= now;
 }
 
 /** The timer of a profile for the store, and the profile's note of it; undefined when none has to be set. */

@@ -18,7 +18,7 @@ const TYPES = ['track', 'page'] as const;
 const PROPERTIES = ['total', 'plan', 'deep.plan'] as const;
 const TRAITS = ['plan', 'age', 'deep.plan'] as const;
 
-export const scalar: fc.Arbitrary<Scalar> = fc.oneof(
+const scalar: fc.Arbitrary<Scalar> = fc.oneof(
   fc.constantFrom<Scalar>('a', 'b', 'ab', '', 'Ä', true, false, 0, -1, 2, 0.1, 0.2, 19.99),
   fc.integer({ min: -3, max: 5 }),
 );

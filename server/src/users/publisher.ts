@@ -11,7 +11,7 @@ import type { CurrentObserver } from '../ports/telemetry.ts';
 import { PRODUCER } from './contract.ts';
 
 /** Events of one commit: few enough that calls of clients wait no longer for theirs. */
-const BATCH = 500;
+const BATCH = 200;
 
 /** A failed call is repeated after this delay, without a limit. */
 const RETRY: Duration = SECOND;
@@ -46,7 +46,7 @@ export interface PublisherDependencies {
  * once.
  *
  * All deliveries are parked, so a first sync of a million members takes no memory. Between full batches there are pauses, so that
- * it takes at most half of the log's time.
+ * it takes at most a third of the log's time.
  */
 export class Publisher {
   readonly #dependencies: PublisherDependencies;
@@ -91,7 +91,7 @@ export class Publisher {
       try {
         const published = await this.#publish();
         this.#recovered();
-        if (published === BATCH) await this.#pause(Math.min(MAX_PAUSE, clock.monotonic() - startedAt));
+        if (published === BATCH) await this.#pause(Math.min(MAX_PAUSE, 2 * (clock.monotonic() - startedAt)));
         else if (published === 0) await this.#untilAnnounced();
       } catch (error) {
         this.#failed(error);

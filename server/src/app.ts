@@ -44,8 +44,8 @@ import { deliveryLogger } from './telemetry/logging.ts';
 import { MetricsPage } from './telemetry/metrics.ts';
 import { PROMETHEUS_CONTENT_TYPE } from './telemetry/prometheus.ts';
 import { instrumentLog, MetricsRegistry, RecentTraceparents } from './telemetry/registry.ts';
-import type { UsersClient } from './users/client.ts';
-import { announcedLog, createPublisher, createUsers } from './users-wiring.ts';
+import { announcedLog, type UsersClient } from './users/client.ts';
+import { createPublisher, createUsers } from './users-wiring.ts';
 
 export {
   checkReachability,

@@ -9,7 +9,7 @@ import type { SettingsSnapshot } from './ports/settings-store.ts';
 import type { CurrentObserver } from './ports/telemetry.ts';
 import type { Router } from './routing/router.ts';
 import type { SettingsService } from './settings-service.ts';
-import { UsersClient } from './users/client.ts';
+import { announcedLog, UsersClient } from './users/client.ts';
 import type { UsersSettings } from './users/contract.ts';
 import { Publisher } from './users/publisher.ts';
 
@@ -81,15 +81,4 @@ export function createPublisher(parts: PublisherParts): Publisher {
   });
   users.followOutbox(publisher.announce);
   return publisher;
-}
-
-/** The log, telling the profiles of every commit. */
-export function announcedLog(log: Pick<EventLog, 'append'>, users: UsersClient): Pick<EventLog, 'append'> {
-  return {
-    append: async (batch) => {
-      const appended = await log.append(batch);
-      users.committed();
-      return appended;
-    },
-  };
 }

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Duration, Monotonic } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
-import { StorageError } from '../ports/event-log.ts';
+import { type EventLog, StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { OutboxEntry } from '../ports/profile-store.ts';
 import type { UserIdentity, Users, UsersStatus } from '../ports/users.ts';
@@ -316,4 +316,18 @@ class UsersThread {
     if (reply.kind === 'done') waiting?.resolve(reply.answer);
     else waiting?.reject(new StorageError(reply.reason));
   }
+}
+
+/** The log, telling the profiles of every commit. */
+export function announcedLog(
+  log: Pick<EventLog, 'append'>,
+  users: Pick<UsersClient, 'committed'>,
+): Pick<EventLog, 'append'> {
+  return {
+    append: async (batch) => {
+      const appended = await log.append(batch);
+      users.committed();
+      return appended;
+    },
+  };
 }

@@ -97,7 +97,7 @@ interface IssueReport {
 }
 
 /** The place in the file of a place in one of its texts; undefined where the file has the text in another form. */
-export function spotInText(
+function spotInText(
   place: ValueLocation | undefined,
   inText: LineColumn | undefined,
 ): LineColumn | undefined {

@@ -245,7 +245,7 @@ function described(to: Scalar): string {
 }
 
 /** The conditions that `and` joins, whatever its parentheses. */
-export function conjunctsOf(condition: Condition): readonly Condition[] {
+function conjunctsOf(condition: Condition): readonly Condition[] {
   return condition.op === 'and' ? condition.conditions.flatMap(conjunctsOf) : [condition];
 }
 

@@ -147,6 +147,7 @@ interface Receipt {
   readonly overallStatus: string;
   readonly finishedAt?: string;
   readonly erased: { readonly events: number; readonly deadLetters: number };
+  readonly profiles?: number;
   readonly streamStatus: readonly {
     source: string;
     destination: string;
@@ -201,6 +202,9 @@ describe('the deletion of a user with 10,000 events', () => {
     const drill = await Drill.open({ withDown: true });
     await drill.fill();
     await drill.crm.count(1);
+    await drill.live.stop();
+    for (const text of [USER, ANONYMOUS, MARK]) expect(placesOf(text, drill.place.data)).not.toEqual([]);
+    await drill.start();
     const id = await drill.delete(USER);
     // The endpoint that is down would be tried for hours.
     await lasting(3000);
@@ -231,6 +235,24 @@ describe('the deletion of a user with 10,000 events', () => {
     expect(receipt.erased.events).toBe(4000 + 30);
     // A notification may be sent twice when the program dies before its result is written; it then has the same id.
     expect([...new Set(drill.notifications())]).toEqual([`del_${id}_app_1`, `del_${id}_website_1`]);
+    expect(await drill.api('GET', 'ledger')).toMatchObject({ balanced: true });
+    await drill.expectNothingLeft();
+  });
+  it('takes the profile and the memberships with it, and tells who heard of them', async () => {
+    const more = `audiences:\n  - { name: Buyers, definition: "event('Order Placed').count() >= 1", destinations: [crm] }`;
+    const drill = await Drill.open({ more });
+    await drill.fill(1000);
+    await drill.crm.until(() =>
+      drill.crm.arrivals.some(({ body }) => body.includes('"personas"') && body.includes(USER)),
+    );
+    const id = await drill.delete(USER);
+    const receipt = await drill.receipt(id);
+    expect(receipt.profiles).toBe(1);
+    expect(drill.notifications()).toEqual([
+      `del_${id}_app_1`,
+      `del_${id}_audiences_1`,
+      `del_${id}_website_1`,
+    ]);
     expect(await drill.api('GET', 'ledger')).toMatchObject({ balanced: true });
     await drill.expectNothingLeft();
   });

@@ -224,15 +224,21 @@ export class RegulationExecutor {
     const { regulations, log, users, delivery, forgetSamples } = this.#dependencies;
     const userIds = subjects.flatMap(({ userId, formerUserIds }) => [userId, ...formerUserIds]);
     const anonymousIds = subjects.flatMap((one) => one.anonymousIds);
-    const { end } = await log.size();
-    await log.erase({
-      ...{ userIds, anonymousIds, below: end, regulation: id },
-      onErased: (positions) => {
-        delivery.drop(positions);
-        this.#checkStop();
-      },
-    });
+    const eraseEvents = async () => {
+      const { end } = await log.size();
+      await log.erase({
+        ...{ userIds, anonymousIds, below: end, regulation: id },
+        onErased: (positions) => {
+          delivery.drop(positions);
+          this.#checkStop();
+        },
+      });
+    };
+    // The log goes first: what it still has of the users would be applied to new profiles.
+    await eraseEvents();
     const profiles = await users.erase(userIds);
+    // Until then the profiles may have told changes of audiences, which are events of these users.
+    if (profiles > 0) await eraseEvents();
     await delivery.requestsEnded(REQUEST_LIMIT);
     const { mentions } = new IdRedactor(idsOfSubjects(subjects));
     forgetSamples(mentions);

@@ -34,6 +34,8 @@ class Lives {
   store!: Store;
   service!: RegulationService;
   filter!: SuppressionFilter;
+  /** Called while the profiles of deleted users are erased. */
+  whileErasing: () => Promise<void> = async () => {};
   /** Calls of the store that are left before the process dies. */
   left = Number.POSITIVE_INFINITY;
 
@@ -59,7 +61,10 @@ class Lives {
       settings: () => settings,
       users: {
         joinedIds: async (ids) => ids.map((userId) => ({ userId, ...NOTHING })),
-        erase: async () => 0,
+        erase: async (ids) => {
+          await this.whileErasing();
+          return ids.length;
+        },
       },
       blockedIds: ['null'],
       plan: (one, source) => router.plan(one, source),
@@ -174,6 +179,18 @@ describe('a regulation', () => {
       if (isDone) break;
     }
     expect(died).toBeGreaterThan(15);
+  });
+
+  it('erases a change of an audience that was on its way into the log', async () => {
+    const lives = await Lives.begin();
+    await lives.write(of('erase-me', 'a'));
+    lives.whileErasing = () => lives.write(of('erase-me', 'aud_1_v1_1.1.1', { type: 'identify' }));
+    const id = await lives.regulate('DELETE_ONLY', 'erase-me');
+    await lives.finish(id);
+    expect(lives.contents.events.size).toBe(0);
+    expect(await lives.store.regulations.get(id)).toMatchObject({ erased: { events: 2 } });
+    await expectBalanced(lives.store);
+    await lives.service.stop();
   });
 
   it('does not erase the notifications of another one for the same user', async () => {

@@ -261,7 +261,8 @@ function faultReport({ message, place }: ControlFault, definition: string): stri
 
 function previewReport(shown: ShownPreview, list: ComputationList, name: string | undefined): string {
   const { members, sample, enters, leaves, eventsSince } = shown;
-  const who = list === 'audiences' ? 'would be members' : 'would have a value';
+  const member = members === 1 ? 'would be a member' : 'would be members';
+  const who = list === 'audiences' ? member : 'would have a value';
   const compared =
     name === undefined
       ? ''

@@ -303,7 +303,7 @@ export interface SettleMessage {
   readonly others: readonly DeliveryResult[];
 }
 
-export const DELIVERED_FIELDS = 7;
+const DELIVERED_FIELDS = 7;
 
 export function encodeResults(results: readonly DeliveryResult[]): SettleMessage {
   const delivered = new Float64Array(results.length * DELIVERED_FIELDS);

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
@@ -79,9 +80,18 @@ export async function startReceiver(options: TestReceiverOptions = {}): Promise<
   };
 }
 
-/** A port that nothing listens on now, for a receiver that is down and comes up later. */
+/**
+ * A port that nothing listens on now, for a receiver that is down and comes up later. It lies below the ports that systems give to
+ * whoever asks for any: another test's receiver would take the events.
+ */
 export async function freePort(): Promise<number> {
-  const receiver = await startReceiver();
-  await receiver.stop();
-  return receiver.port;
+  for (;;) {
+    const port = randomInt(10_000, 32_000);
+    try {
+      await (await startReceiver({ port })).stop();
+      return port;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    }
+  }
 }

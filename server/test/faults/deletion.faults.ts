@@ -239,12 +239,20 @@ describe('the deletion of a user with 10,000 events', () => {
     await drill.expectNothingLeft();
   });
   it('takes the profile and the memberships with it, and tells who heard of them', async () => {
-    const more = `audiences:\n  - { name: Buyers, definition: "event('Order Placed').count() >= 1", destinations: [crm] }`;
+    const more = [
+      'audiences:',
+      `  - { name: Buyers, definition: "event('Order Placed').count() >= 1", destinations: [crm] }`,
+      `  - { name: Regulars, definition: "event('Order Placed').within(7 days).count() >= 5", destinations: [crm] }`,
+      'traits:',
+      `  - { name: Orders, definition: "event('Order Placed').count()", destinations: [crm] }`,
+    ].join('\n');
     const drill = await Drill.open({ more });
     await drill.fill(1000);
-    await drill.crm.until(() =>
-      drill.crm.arrivals.some(({ body }) => body.includes('"personas"') && body.includes(USER)),
-    );
+    const isTold = (key: string) =>
+      drill.crm.arrivals.some(
+        ({ body }) => body.includes(`"computation_key":"${key}"`) && body.includes(USER),
+      );
+    await drill.crm.until(() => ['buyers', 'regulars', 'orders'].every(isTold));
     const id = await drill.delete(USER);
     const receipt = await drill.receipt(id);
     expect(receipt.profiles).toBe(1);

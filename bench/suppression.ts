@@ -4,7 +4,7 @@ import { idHash, keyHash } from '../server/src/adapters/sqlite/log/key-hash.ts';
 import { lineOf } from '../server/src/model/serialized-event.ts';
 import { SuppressionFilter } from '../server/src/regulations/suppression-filter.ts';
 
-/** What a million suppressed users cost: memory, time to suppress, and time for a call, beside none. */
+/** Measures the cost of a million suppressed users beside none: memory, time to suppress, and time for a call. */
 
 const SUPPRESSED = 1_000_000;
 const CALLS = 1_000_000;

@@ -7,7 +7,7 @@ import type { Plan } from './plan-report.ts';
 const MAX_PREVIEWS = 20;
 
 /**
- * What a plan does to the members of its audiences and to the users with a computed trait, a line for each. What cannot be told, such as
+ * Tells how a plan changes the members of audiences and the users with a computed trait, a line for each. An effect that is unknown, such as
  * that of an audience made of another new one, is left out.
  */
 export async function memberEffects({ changes }: Plan, address: ControlAddress): Promise<readonly string[]> {

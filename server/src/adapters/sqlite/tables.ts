@@ -23,7 +23,7 @@ export type StoreHandlers = ReturnType<typeof logHandlers> &
   ReturnType<typeof settingsHandlers> &
   ReturnType<typeof regulationHandlers>;
 
-/** What an operator misses when the named operation meets damage that cannot be avoided. `Damage.others` shows these words. */
+/** Each operation in words for an operator. `Damage.others` shows them when damage keeps the operation from being done. */
 export const OPERATION_WORDS: Readonly<Record<keyof StoreHandlers, string>> = {
   append: 'storing events',
   read: 'reading events',

@@ -3,9 +3,7 @@ import { DAY, type Duration } from '../../model/time.ts';
 /** Audiences and computed traits of a server. */
 export const MAX_COMPUTATIONS = 500;
 
-/** Limits of one definition. spec/contract.md, "Definitions of traits and audiences". */
-
-/** Characters of the text form. */
+/** Characters of the text form of one definition, as the limits below. spec/contract.md, "Definitions of traits and audiences". */
 export const MAX_DEFINITION_LENGTH = 16_384;
 
 /** Values, audiences and groups in one definition. */

@@ -169,7 +169,7 @@ function restoreUsers(from: string, folder: string, acceptDamage: boolean): numb
   );
 }
 
-/** What is wrong with the pages of a file; undefined when they are whole. */
+/** The first fault of a file's pages; undefined when they are whole. */
 function brokenPages(path: string): string | undefined {
   try {
     const database = new DatabaseSync(path);

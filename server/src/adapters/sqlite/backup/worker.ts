@@ -40,7 +40,7 @@ const FREE_SPACE_MARGIN = 16 * 1024 * 1024;
 /** Behind the name of a file until it is whole and on stable storage. */
 const UNFINISHED = '.unfinished';
 
-/** What is said of profiles that are left out of a backup. */
+/** The damage entry of profiles that a backup leaves out. */
 const PROFILES = 'the profiles in users.db, which are made from the log again';
 
 /**

@@ -18,7 +18,7 @@ export interface EraseMessage {
 }
 
 export interface EraseAnswer extends ErasedCounts {
-  /** So many of the positions are done. Ask again for the others. */
+  /** Number of positions that are done. The caller asks again for the others. */
   readonly taken: number;
 }
 

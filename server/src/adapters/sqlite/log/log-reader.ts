@@ -135,7 +135,7 @@ class OpenLog {
     return { first: Math.min(this.retainedFrom(), end), end };
   }
 
-  /** What stands below is past its retention. */
+  /** Events below this position are past their retention. */
   retainedFrom(): Position {
     const from = this.#facts.number('retained_from') ?? 0;
     return from === 'damaged' ? 0 : from;

@@ -5,7 +5,7 @@ import { StorageError } from '../../../ports/event-log.ts';
 import { openSqliteStore } from '../store.ts';
 import { JOURNAL_FILE, type JournalEntry, readJournal } from './journal.ts';
 
-/** What was done to a restored folder. */
+/** The regulations that were done again on a restored folder. */
 export interface ReappliedRegulations {
   readonly regulations: number;
   readonly events: number;

@@ -339,7 +339,8 @@ export function checksumOf(...values: readonly number[]): number {
 
 /** The bytes with their checksum after them. `seed`: `checksumOf` the numbers that name the row. */
 export function withChecksum(bytes: Uint8Array, seed: number): Uint8Array {
-  const whole = new Uint8Array(bytes.byteLength + CHECKSUM_BYTES);
+  // From the pool: most are short, and a buffer of its own costs more than its bytes.
+  const whole = Buffer.allocUnsafe(bytes.byteLength + CHECKSUM_BYTES);
   whole.set(bytes);
   writeChecksum(whole, bytes.byteLength, crc32(bytes, seed));
   return whole;

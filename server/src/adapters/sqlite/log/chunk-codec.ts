@@ -151,7 +151,7 @@ function headSeed(
 /** The users, the checksum of the body, and the checksum of both. */
 function encodeUsers(users: Uint32Array, body: Uint8Array, seed: number): Uint8Array {
   const end = users.byteLength;
-  const bytes = new Uint8Array(end + 8);
+  const bytes = Buffer.allocUnsafe(end + 8);
   bytes.set(bytesOf(users));
   writeChecksum(bytes, end, crc32(body, seed));
   writeChecksum(bytes, end + 4, crc32(bytes.subarray(0, end + 4), seed));
@@ -226,9 +226,10 @@ function bytesOf(words: Uint32Array): Uint8Array {
   return new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
 }
 
-/** A copy, because words must be aligned and the bytes of a row may begin anywhere. */
+/** The words in a row's bytes. Words must be aligned, so bytes that are not are copied. */
 function wordsOf(bytes: Uint8Array): Uint32Array {
-  return new Uint32Array(bytes.slice().buffer);
+  const { buffer, byteOffset, byteLength } = bytes.byteOffset % 4 === 0 ? bytes : new Uint8Array(bytes);
+  return new Uint32Array(buffer, byteOffset, byteLength / 4);
 }
 
 /**

@@ -17,9 +17,8 @@ const MAX_JSON_BYTES = 1024 * 1024;
 /** The longest time that small chunks wait for more neighbours. */
 const MAX_WAIT: Time = 60 * MINUTE;
 
-/** Facts read in one slice: a few are mostly enough, many are needed where every chunk holds one event. */
-const FEW_FACTS = 32;
-const MANY_FACTS = MAX_CHUNK_EVENTS;
+/** Facts read at first in one slice. More are read only where chunks are so small that these do not fill a merged one. */
+const FEW_FACTS = 8;
 
 /**
  * Merges small neighbouring chunks into one. Events of single calls then compress as well as batches do, and a search reads
@@ -55,9 +54,11 @@ export class Compaction {
 
   #nextFacts(end: Position): readonly ChunkFacts[] {
     const { compactedTo } = this.#watermarks;
-    const few = this.#chunks.factsFrom(compactedTo, FEW_FACTS);
-    const isEnough = few.length < FEW_FACTS || mergeableChunks(few, end).length < FEW_FACTS;
-    return isEnough ? few : this.#chunks.factsFrom(compactedTo, MANY_FACTS);
+    for (let limit = FEW_FACTS; ; limit *= 2) {
+      const facts = this.#chunks.factsFrom(compactedTo, limit);
+      const isAll = facts.length < limit || limit >= MAX_CHUNK_EVENTS;
+      if (isAll || mergeableChunks(facts, end).length < limit) return facts;
+    }
   }
 
   #merge(all: readonly ChunkFacts[]): void {

@@ -55,10 +55,12 @@ export default {
     },
     {
       name: 'adapters-import-ports-and-model-only',
-      comment: 'An adapter keeps a promise of a port; it knows no stage, no wiring and no other adapter.',
+      comment:
+        'An adapter keeps a promise of a port; it knows no stage, no wiring and no other adapter. `encoding` is no adapter: it ' +
+        'is the form in which every store keeps its bytes.',
       severity: 'error',
       from: { path: '^server/src/(adapters/[^/]+)/', pathNot: TEST },
-      to: { path: '^server/src/', pathNot: ['^server/src/(model|ports)/', OWN] },
+      to: { path: '^server/src/', pathNot: ['^server/src/(model|ports|adapters/encoding)/', OWN] },
     },
     {
       name: 'stages-do-not-import-the-wiring',

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it, test } from 'vitest';
 import { sourceWith } from '../../test/support/sources.ts';
-import { joinLines } from '../adapters/sqlite/log/chunk-codec.ts';
+import { joinLines } from '../adapters/encoding/chunk-codec.ts';
 import { AcceptedEvent, indexWriteKeys } from './calls.ts';
 import { parseRequest } from './parse.ts';
 

@@ -1,4 +1,4 @@
-import { encodeSet, summaryOf } from '../../src/adapters/sqlite/queue/pending-set.ts';
+import { encodeSet, summaryOf } from '../../src/adapters/encoding/pending-set.ts';
 import type { Delivery } from '../../src/model/delivery.ts';
 import type { Position } from '../../src/model/event.ts';
 import type { Time } from '../../src/model/time.ts';

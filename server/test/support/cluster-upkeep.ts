@@ -1,4 +1,4 @@
-import { decodeSet, encodeSet, summaryOf } from '../../src/adapters/sqlite/queue/pending-set.ts';
+import { decodeSet, encodeSet, summaryOf } from '../../src/adapters/encoding/pending-set.ts';
 import type { Event, Position } from '../../src/model/event.ts';
 import type { Time } from '../../src/model/time.ts';
 import type { Retention } from '../../src/ports/event-log.ts';

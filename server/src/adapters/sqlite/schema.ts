@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../ports/event-log.ts';
-import { checksumOf, withChecksum } from './damage.ts';
+import { checksumOf, withChecksum } from '../encoding/checksum.ts';
 import { factChecksum } from './installation.ts';
 import { type RecordRow, recordChecksum } from './settings/records.ts';
 
@@ -89,7 +89,7 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
   -- Batches that left no chunk behind: every event a duplicate, or only counts.
   create table empty_batch(number integer primary key, batch text not null, answer text not null) strict;
 
-  -- Pending sets: see queue/pending.ts for the states and queue/pending-set.ts for the two forms of "refs".
+  -- Pending sets: see queue/pending.ts for the states and adapters/encoding/pending-set.ts for the two forms of "refs".
   create table pending(
     id integer primary key,
     destination integer not null,

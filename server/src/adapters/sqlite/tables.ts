@@ -1,11 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Duration } from '../../model/time.ts';
 import type { PendingSetId } from '../../ports/delivery-queue.ts';
+import { idHash, keyHash } from '../encoding/key-hash.ts';
 import { DamageTable, type Quarantine } from './damage.ts';
 import { Watermarks } from './installation.ts';
 import { LedgerTable } from './ledger.ts';
 import { Chunks } from './log/chunks.ts';
-import { idHash, keyHash } from './log/key-hash.ts';
 import { KeyIndex } from './log/key-index.ts';
 import { LogTables, logHandlers } from './log/log-tables.ts';
 import { PlanTable } from './log/plans.ts';

@@ -1,14 +1,14 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
-import { type Quarantine, type RowScan, readableRows, UnwritableChunksError } from '../damage.ts';
 import {
   type ChecksumSeed,
   type ChunkRow,
   checkNumbers,
   type HeadRow,
   type NumbersRow,
-} from './chunk-codec.ts';
+} from '../../encoding/chunk-codec.ts';
+import { type Quarantine, type RowScan, readableRows, UnwritableChunksError } from '../damage.ts';
 
 /** The most events of a chunk: enough to compress well, few enough to read one event quickly. */
 export const MAX_CHUNK_EVENTS = 500;

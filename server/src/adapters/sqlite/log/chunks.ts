@@ -14,7 +14,9 @@ import {
   encodeChunk,
   isBodyWhole,
   NO_PLAN,
-} from './chunk-codec.ts';
+} from '../../encoding/chunk-codec.ts';
+import type { KeyHash } from '../../encoding/key-hash.ts';
+import { hashLines } from '../../encoding/key-hash.ts';
 import {
   type ChunkFacts,
   ChunkRows,
@@ -24,8 +26,6 @@ import {
   MAX_CHUNK_EVENTS,
   REMNANT,
 } from './chunk-rows.ts';
-import type { KeyHash } from './key-hash.ts';
-import { hashLines } from './key-hash.ts';
 
 /** Decoded chunks in the cache, and damaged ranges remembered. Claims read neighbours, and most duplicates are recent. */
 const CACHED_CHUNKS = 16;

@@ -2,10 +2,10 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
 import type { Duration, Monotonic } from '../../../model/time.ts';
 import type { AppendResult, CallCounts, Producer } from '../../../ports/event-log.ts';
+import { type BatchAnswer, type ChunkEvents, concatLines } from '../../encoding/chunk-codec.ts';
+import { idsOf } from '../../encoding/key-hash.ts';
 import type { Quarantine } from '../damage.ts';
-import { type BatchAnswer, type ChunkEvents, concatLines } from './chunk-codec.ts';
 import { type Chunks, storedLine } from './chunks.ts';
-import { idsOf } from './key-hash.ts';
 import type { KeyIndex } from './key-index.ts';
 import type { PlannedBatch } from './plans.ts';
 

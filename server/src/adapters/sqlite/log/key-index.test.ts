@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { keyHash } from '../../encoding/key-hash.ts';
 import { Quarantine } from '../damage.ts';
 import { openDatabase } from '../database.ts';
 import { Watermarks } from '../installation.ts';
 import { Chunks } from './chunks.ts';
-import { keyHash } from './key-hash.ts';
 import { KeyIndex, MEMTABLE_KEYS } from './key-index.ts';
 
 const MEMORY = 64 * 1024 * 1024;

@@ -1,7 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
-import { checksumOf, type Quarantine, withChecksum, withoutChecksum } from '../damage.ts';
+import { checksumOf, withChecksum, withoutChecksum } from '../../encoding/checksum.ts';
+import type { Quarantine } from '../damage.ts';
 import type { Watermarks } from '../installation.ts';
 import type { Chunks } from './chunks.ts';
 import { RunSet } from './run-set.ts';

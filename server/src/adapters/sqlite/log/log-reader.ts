@@ -4,10 +4,6 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
 import type { LogPage, LogReader } from '../../../ports/event-log.ts';
 import { StorageError } from '../../../ports/event-log.ts';
-import { isDamageError, Quarantine, readableRows } from '../damage.ts';
-import { DATABASE_FILE, databaseUri } from '../data-folder/files.ts';
-import { asStorageError } from '../database.ts';
-import { InstallationFacts, Watermarks } from '../installation.ts';
 import {
   type ChecksumSeed,
   type ChunkRow,
@@ -16,7 +12,11 @@ import {
   decodeHead,
   decodeLines,
   joinSpans,
-} from './chunk-codec.ts';
+} from '../../encoding/chunk-codec.ts';
+import { isDamageError, Quarantine, readableRows } from '../damage.ts';
+import { DATABASE_FILE, databaseUri } from '../data-folder/files.ts';
+import { asStorageError } from '../database.ts';
+import { InstallationFacts, Watermarks } from '../installation.ts';
 import { REMNANT } from './chunk-rows.ts';
 import { ProducerSequences } from './producers.ts';
 

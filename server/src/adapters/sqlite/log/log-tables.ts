@@ -3,6 +3,8 @@ import type { Position } from '../../../model/event.ts';
 import type { Duration, Monotonic } from '../../../model/time.ts';
 import type { PendingSetId } from '../../../ports/delivery-queue.ts';
 import type { LogQuery, LogSize, PositionPage, SharedIdsQuery } from '../../../ports/event-log.ts';
+import { concatLines } from '../../encoding/chunk-codec.ts';
+import type { KeyHash } from '../../encoding/key-hash.ts';
 import type { DamageTable, Quarantine } from '../damage.ts';
 import type { Watermarks } from '../installation.ts';
 import type { LedgerTable } from '../ledger.ts';
@@ -10,7 +12,6 @@ import type { QueueTables } from '../queue/queue-tables.ts';
 import { read, write } from '../rpc.ts';
 import type { MaintainMessage, Maintenance } from '../upkeep/maintenance.ts';
 import type { FileSpace } from '../upkeep/retention.ts';
-import { concatLines } from './chunk-codec.ts';
 import { REMNANT } from './chunk-rows.ts';
 import { type Chunks, eventLine, eventLines } from './chunks.ts';
 import {
@@ -22,7 +23,6 @@ import {
   RecentBatches,
 } from './dedupe.ts';
 import { type EraseMessage, EventEraser, type EventEraserDependencies } from './event-eraser.ts';
-import type { KeyHash } from './key-hash.ts';
 import type { KeyIndex } from './key-index.ts';
 import type { PlanTable } from './plans.ts';
 import { ProducerSequences } from './producers.ts';

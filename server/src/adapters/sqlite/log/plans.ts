@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { NO_PLAN } from './chunk-codec.ts';
+import { NO_PLAN } from '../../encoding/chunk-codec.ts';
 
 /** The destinations that receive an event, and those that skip it and why, by id. Stored as JSON. */
 export interface StoredPlan {

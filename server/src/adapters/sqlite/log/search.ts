@@ -9,14 +9,14 @@ import type {
   SharedIds,
   SharedIdsQuery,
 } from '../../../ports/event-log.ts';
+import type { Chunk } from '../../encoding/chunk-codec.ts';
+import { ANONYMOUS_NAMESPACE, hashLines, type KeyHash, USER_NAMESPACE } from '../../encoding/key-hash.ts';
 import type { Watermarks } from '../installation.ts';
 import type { DeadLetterTable } from '../queue/dead-letters.ts';
 import type { PendingQueries } from '../queue/history.ts';
 import type { FailedAttempts, SuccessfulAttempts } from '../queue/settle.ts';
-import type { Chunk } from './chunk-codec.ts';
 import { type Chunks, eventLine } from './chunks.ts';
 import { messageIdOf } from './dedupe.ts';
-import { ANONYMOUS_NAMESPACE, hashLines, type KeyHash, USER_NAMESPACE } from './key-hash.ts';
 import type { KeyIndex } from './key-index.ts';
 import type { PlanTable } from './plans.ts';
 import { UserIndex } from './user-index.ts';

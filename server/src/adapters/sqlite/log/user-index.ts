@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
-import { checksumOf, type Quarantine, withChecksum, withoutChecksum } from '../damage.ts';
+import { checksumOf, withChecksum, withoutChecksum } from '../../encoding/checksum.ts';
+import type { Quarantine } from '../damage.ts';
 import type { Watermarks } from '../installation.ts';
 import type { Chunks } from './chunks.ts';
 

@@ -8,8 +8,6 @@ import type {
   DeadLetterQuery,
   RedeliverySlice,
 } from '../../../ports/delivery-queue.ts';
-import type { LedgerTable } from '../ledger.ts';
-import type { DeadDeliveries, PendingTable } from './pending.ts';
 import {
   decodeSet,
   deliveryIn,
@@ -18,7 +16,9 @@ import {
   setOrEmpty,
   summaryOf,
   withSetChecksum,
-} from './pending-set.ts';
+} from '../../encoding/pending-set.ts';
+import type { LedgerTable } from '../ledger.ts';
+import type { DeadDeliveries, PendingTable } from './pending.ts';
 import type { ReplayCursors } from './replay-cursors.ts';
 
 /** Deliveries redelivered in one slice, and rows: a row may hold 20,000, or one. */

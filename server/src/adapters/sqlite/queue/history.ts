@@ -9,12 +9,18 @@ import type {
   PendingQuery,
   QueueStats,
 } from '../../../ports/delivery-queue.ts';
-import { NO_PLAN } from '../log/chunk-codec.ts';
+import { NO_PLAN } from '../../encoding/chunk-codec.ts';
+import {
+  deliveryIn,
+  type HeldSets,
+  positionsBelow,
+  positionsBetween,
+  setOrEmpty,
+} from '../../encoding/pending-set.ts';
 import { type Chunks, eventLine } from '../log/chunks.ts';
 import type { PlanTable } from '../log/plans.ts';
 import type { DeadLetterTable } from './dead-letters.ts';
 import { type PendingStatements, statements } from './pending.ts';
-import { deliveryIn, type HeldSets, positionsBelow, positionsBetween, setOrEmpty } from './pending-set.ts';
 import type { DestinationAttempt, FailedAttempts, SuccessfulAttempts } from './settle.ts';
 
 export interface HistoryDependencies {

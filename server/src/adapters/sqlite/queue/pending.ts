@@ -3,8 +3,6 @@ import type { Delivery } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import type { HeldDelivery, PendingSetId } from '../../../ports/delivery-queue.ts';
-import type { DamageTable } from '../damage.ts';
-import type { LedgerTable } from '../ledger.ts';
 import {
   decodeSet,
   encodePositions,
@@ -18,7 +16,9 @@ import {
   summaryOf,
   withoutSetChecksum,
   withSetChecksum,
-} from './pending-set.ts';
+} from '../../encoding/pending-set.ts';
+import type { DamageTable } from '../damage.ts';
+import type { LedgerTable } from '../ledger.ts';
 
 /**
  * ```

@@ -3,11 +3,11 @@ import type { Attempt, Decision, Delivery } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import type { DeliveryResult, PendingSetId, SettleResult } from '../../../ports/delivery-queue.ts';
+import { encodePositions, pushVarint, readVarint } from '../../encoding/pending-set.ts';
 import type { LedgerTable } from '../ledger.ts';
 import type { KeyIndex } from '../log/key-index.ts';
 import type { DeadLetterSet, DeadLetterTable } from './dead-letters.ts';
 import { PendingTable } from './pending.ts';
-import { encodePositions, pushVarint, readVarint } from './pending-set.ts';
 
 /** Positions that one row may span, so that the search for one event reads few rows. */
 const ROW_SPAN = 4096;

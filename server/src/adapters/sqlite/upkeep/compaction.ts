@@ -1,12 +1,12 @@
 import type { Position } from '../../../model/event.ts';
 import { MINUTE, type Time } from '../../../model/time.ts';
+import { type Chunk, type ChunkEvents, concatLines } from '../../encoding/chunk-codec.ts';
+import { idsOf } from '../../encoding/key-hash.ts';
 import { UnwritableChunksError } from '../damage.ts';
 import type { Watermarks } from '../installation.ts';
-import { type Chunk, type ChunkEvents, concatLines } from '../log/chunk-codec.ts';
 import { type ChunkFacts, COMPACTED, MAX_CHUNK_EVENTS } from '../log/chunk-rows.ts';
 import { type Chunks, storedLine } from '../log/chunks.ts';
 import { REMEMBERED_BATCHES } from '../log/dedupe.ts';
-import { idsOf } from '../log/key-hash.ts';
 
 /** A merged chunk with this many events need not wait for more. */
 const FULL_EVENTS = MAX_CHUNK_EVENTS / 2;

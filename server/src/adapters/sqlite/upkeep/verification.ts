@@ -5,13 +5,13 @@ import { pathToFileURL } from 'node:url';
 import type { Position } from '../../../model/event.ts';
 import { DAY, type Duration, type Time } from '../../../model/time.ts';
 import type { Damage } from '../../../ports/event-log.ts';
+import { keyHash } from '../../encoding/key-hash.ts';
+import { withoutSetChecksum } from '../../encoding/pending-set.ts';
 import { Quarantine, readableRows } from '../damage.ts';
 import { Watermarks } from '../installation.ts';
 import { LedgerTable } from '../ledger.ts';
 import { Chunks } from '../log/chunks.ts';
-import { keyHash } from '../log/key-hash.ts';
 import type { KeyIndex } from '../log/key-index.ts';
-import { withoutSetChecksum } from '../queue/pending-set.ts';
 import { FORMAT_WITH_CHECKSUMS } from '../schema.ts';
 import { type RecordRow, recordChecksum } from '../settings/records.ts';
 

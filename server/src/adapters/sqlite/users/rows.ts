@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import type { IdentityKey, ProfileId } from '../../../ports/profile-store.ts';
-import { checksumOf } from '../damage.ts';
+import { checksumOf } from '../../encoding/checksum.ts';
 
 /** The owner of an identity and its checksum are one number, so that a row of the largest table stays at some 16 bytes. */
 const OWNER_SUMS = 4096;

@@ -10,7 +10,7 @@ import type {
   Timer,
   UsersCursor,
 } from '../../../ports/profile-store.ts';
-import { checksumOf, withChecksum, withoutChecksum } from '../damage.ts';
+import { checksumOf, withChecksum, withoutChecksum } from '../../encoding/checksum.ts';
 import { InstallationFacts } from '../installation.ts';
 import { decodeOwner, encodeOwner, OWNER_PROFILE, textSum } from './rows.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Delivery } from '../../../model/delivery.ts';
+import type { Delivery } from '../../model/delivery.ts';
 import {
   decodeSet,
   deliveryIn,

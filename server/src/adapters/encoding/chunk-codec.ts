@@ -1,9 +1,9 @@
 import { constants, crc32, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
-import type { Position } from '../../../model/event.ts';
-import { LINE_FEED } from '../../../model/json.ts';
-import { findLineOffsets, type JsonLine } from '../../../model/serialized-event.ts';
-import type { LogPage } from '../../../ports/event-log.ts';
-import { checksumOf, readChecksum, withChecksum, withoutChecksum, writeChecksum } from '../damage.ts';
+import type { Position } from '../../model/event.ts';
+import { LINE_FEED } from '../../model/json.ts';
+import { findLineOffsets, type JsonLine } from '../../model/serialized-event.ts';
+import type { LogPage } from '../../ports/event-log.ts';
+import { checksumOf, readChecksum, withChecksum, withoutChecksum, writeChecksum } from './checksum.ts';
 
 /**
  * Encodes a chunk as a row of the table `chunk` and decodes it. A row has four checksums, so that a reader of one part need

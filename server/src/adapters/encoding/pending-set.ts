@@ -1,7 +1,7 @@
-import type { Delivery } from '../../../model/delivery.ts';
-import type { Position } from '../../../model/event.ts';
-import type { PendingSetId } from '../../../ports/delivery-queue.ts';
-import { checksumOf, withChecksum, withoutChecksum } from '../damage.ts';
+import type { Delivery } from '../../model/delivery.ts';
+import type { Position } from '../../model/event.ts';
+import type { PendingSetId } from '../../ports/delivery-queue.ts';
+import { checksumOf, withChecksum, withoutChecksum } from './checksum.ts';
 
 /**
  * A pending set is encoded in one of two forms, told apart by the first byte.

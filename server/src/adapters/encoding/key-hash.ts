@@ -1,7 +1,7 @@
-import { idText, LineIds, type Utf8Slice } from '../../../model/line-ids.ts';
-import type { JsonLine } from '../../../model/serialized-event.ts';
-import type { NewEvent } from '../../../ports/event-log.ts';
-import type { IdHash } from '../../../ports/regulations.ts';
+import { idText, LineIds, type Utf8Slice } from '../../model/line-ids.ts';
+import type { JsonLine } from '../../model/serialized-event.ts';
+import type { NewEvent } from '../../ports/event-log.ts';
+import type { IdHash } from '../../ports/regulations.ts';
 import type { Chunk } from './chunk-codec.ts';
 
 /**

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { findLineOffsets, type JsonLine, lineOf } from '../../../model/serialized-event.ts';
+import { findLineOffsets, type JsonLine, lineOf } from '../../model/serialized-event.ts';
 import { joinLines, offsetsOf, spansOf } from './chunk-codec.ts';
 
 const textOf = ({ bytes, from, to }: JsonLine) => bytes.toString('utf8', from, to);

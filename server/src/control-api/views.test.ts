@@ -45,7 +45,7 @@ const STORED: DestinationRecord = {
   settings: {
     endpoints: [A, B],
     sharedSecret: 'the-shared-secret',
-    signingSecrets: ['the-first-secret', 'the-second-secret'],
+    signingSecrets: ['the-first-secret-1111', 'the-second-secret-2222'],
     format: 'documented',
     success: 'any',
   },
@@ -115,17 +115,27 @@ describe('a destination that is sent as it was read', () => {
       settingsOf(wanted({ sharedSecret: 'new', signingSecrets: ['new', MASK], endpoints: [A] })),
     ).toMatchObject({
       sharedSecret: 'new',
-      signingSecrets: ['new', 'the-second-secret'],
+      signingSecrets: ['new', 'the-second-secret-2222'],
       endpoints: [A],
     });
+  });
+
+  test('has a signing secret wherever its mask is put, so that one can be replaced without a gap', () => {
+    const { signingSecrets } = destinationView(STORED).settings;
+    const [first, second] = signingSecrets!;
+    const secretsOf = (list: unknown[]) => settingsOf(wanted({ signingSecrets: list }))['signingSecrets'];
+    expect(secretsOf(['new', first])).toEqual(['new', 'the-first-secret-1111']);
+    expect(secretsOf([second])).toEqual(['the-second-secret-2222']);
+    expect(secretsOf([second, first])).toEqual(['the-second-secret-2222', 'the-first-secret-1111']);
+    expect(secretsOf([{ set: true, hint: 'none' }])).toEqual([{ set: true, hint: 'none' }]);
   });
 
   test('has none where nothing is stored', () => {
     const more = { endpoints: [A, B, { url: 'https://c.example/', headers: { Authorization: MASK } }] };
     expect(settingsOf(wanted(more))['endpoints']).toEqual(more.endpoints);
     expect(settingsOf(wanted({ signingSecrets: [MASK, MASK, MASK] }))['signingSecrets']).toEqual([
-      'the-first-secret',
-      'the-second-secret',
+      'the-first-secret-1111',
+      'the-second-secret-2222',
       MASK,
     ]);
     const { sharedSecret: _, ...without } = STORED.settings;

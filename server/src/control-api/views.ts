@@ -134,7 +134,7 @@ export function unmaskSecrets(wanted: JsonObject, stored: DestinationRecord | un
       ...mapKey(settings, 'sharedSecret', (value) => unmaskSecret(value, sharedSecret)),
       ...mapKey(settings, 'signingSecrets', (list) =>
         Array.isArray(list)
-          ? list.map((value: Json, nth) => unmaskSecret(value, signingSecrets?.[nth]))
+          ? list.map((value: Json, nth) => unmaskSigningSecret(value, nth, signingSecrets ?? []))
           : list,
       ),
       ...mapKey(settings, 'endpoints', (list) =>
@@ -148,6 +148,19 @@ export function unmaskSecrets(wanted: JsonObject, stored: DestinationRecord | un
 
 function unmaskSecret(value: Json, kept: string | undefined): Json {
   return isMask(value) && kept !== undefined ? kept : value;
+}
+
+/**
+ * The signing secret that a mask stands for. Secrets change places while one replaces another, so one with the hint of the mask
+ * comes first, the one in the same place among several. A mask without a hint stands for the secret in its place.
+ */
+function unmaskSigningSecret(value: Json, place: number, stored: readonly string[]): Json {
+  if (!isObject(value) || value['hint'] === undefined) return unmaskSecret(value, stored[place]);
+  const candidates = [...stored.slice(place, place + 1), ...stored];
+  return unmaskSecret(
+    value,
+    candidates.find((one) => maskSecret(one).hint === value['hint']),
+  );
 }
 
 function unmaskEndpoint(wanted: Json, place: number, stored: readonly Endpoint[]): Json {

@@ -1,5 +1,5 @@
+import { ledgerOf } from '../../src/adapters/encoding/ledger.ts';
 import { decodeSet, splitSet } from '../../src/adapters/encoding/pending-set.ts';
-import { ledgerOf } from '../../src/adapters/sqlite/ledger.ts';
 import type { Delivery } from '../../src/model/delivery.ts';
 import type { Ledger } from '../../src/model/ledger.ts';
 import type { Time } from '../../src/model/time.ts';

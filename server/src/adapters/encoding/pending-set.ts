@@ -1,5 +1,6 @@
 import type { Delivery } from '../../model/delivery.ts';
 import type { Position } from '../../model/event.ts';
+import type { Time } from '../../model/time.ts';
 import type { PendingSetId } from '../../ports/delivery-queue.ts';
 import { checksumOf, withChecksum, withoutChecksum } from './checksum.ts';
 
@@ -41,8 +42,29 @@ export class RunEncoder {
   #end = -1;
   #size = 0;
 
+  /** Runs that begin with those of a set; undefined for records, which do not grow. */
+  static resume(encoded: Uint8Array): RunEncoder | undefined {
+    const reader = new SetReader(encoded);
+    if (!reader.isRuns) return undefined;
+    const runs = new RunEncoder();
+    while (reader.next()) runs.addRun(reader.start, reader.end);
+    return runs;
+  }
+
   get size(): number {
     return this.#size;
+  }
+
+  /** The position after the last one; -1 before the first. */
+  get end(): Position {
+    return this.#end;
+  }
+
+  /** A run behind all others and not touching them, from a position on and below another. */
+  addRun(start: Position, end: Position): void {
+    this.add(start);
+    this.#size += end - start - 1;
+    this.#end = end;
   }
 
   /** Positions must ascend, each once. Throws a `RangeError` otherwise, because the bytes would be unreadable. */
@@ -231,6 +253,14 @@ export function summaryOf(encoded: Uint8Array): SetSummary {
     if (reader.isTried()) tried++;
   }
   return { first, last, tried };
+}
+
+/** The `since` of a row: the start of its oldest retry window. A delivery without a first failure counts from `due`. */
+export function earliestFailure(deliveries: readonly Delivery[], due: Time): Time {
+  return deliveries.reduce(
+    (since, one) => Math.min(since, one.firstFailedAt ?? due),
+    Number.POSITIVE_INFINITY,
+  );
 }
 
 /** Whether the set may hold deliveries that were tried before. */

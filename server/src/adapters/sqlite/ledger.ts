@@ -1,7 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { DestinationCounts, Ledger, SourceCounts } from '../../model/ledger.ts';
-
-export type LedgerScope = 'source' | 'destination';
+import type { LedgerAnswer, LedgerScope } from '../encoding/ledger.ts';
 
 /** The number of transactions is a row here, because every transaction writes this page anyway. */
 const COMMITS = ['store', 0, 'commits'] as const;
@@ -64,55 +62,4 @@ export class LedgerTable {
   all(): LedgerAnswer['counters'] {
     return this.#all.all() as unknown as LedgerAnswer['counters'];
   }
-}
-
-/** Rows of the ledger, and the number of pending deliveries by destination. */
-export interface LedgerAnswer {
-  readonly counters: readonly { scope: string; id: number; name: string; value: number }[];
-  readonly pending: readonly { destination: number; n: number }[];
-}
-
-/** The ledger of model/ledger.ts from its rows. `pending` is counted from the pending sets; it has no counter. */
-export function ledgerOf({ counters, pending }: LedgerAnswer): Ledger {
-  const sources = new Map<number, Writable<SourceCounts>>();
-  const destinations = new Map<number, Writable<DestinationCounts>>();
-  for (const { scope, id, name, value } of counters) {
-    const counts =
-      scope === 'source' ? getOrCreate(sources, id, noSource) : getOrCreate(destinations, id, noDestination);
-    const [counter, reason] = splitCounterName(name);
-    const field = (counts as Record<string, number | Record<string, number>>)[counter];
-    // A count by reason falls to zero when its dead letters are redelivered.
-    if (typeof field === 'object' && value === 0) continue;
-    if (typeof field === 'object') field[reason] = value;
-    else (counts as Record<string, number | Record<string, number>>)[counter] = value;
-  }
-  for (const { destination, n } of pending) getOrCreate(destinations, destination, noDestination).pending = n;
-  return { sources, destinations };
-}
-
-type Writable<Counts> = { -readonly [Name in keyof Counts]: Counts[Name] };
-
-const noSource = (): Writable<SourceCounts> => ({ received: 0, accepted: 0, duplicates: 0, discarded: {} });
-
-const noDestination = (): Writable<DestinationCounts> => ({
-  owed: 0,
-  delivered: 0,
-  pending: 0,
-  dead: {},
-  erased: 0,
-  skipped: {},
-});
-
-function getOrCreate<Value>(map: Map<number, Value>, id: number, make: () => Value): Value {
-  let value = map.get(id);
-  if (value === undefined) {
-    value = make();
-    map.set(id, value);
-  }
-  return value;
-}
-
-function splitCounterName(name: string): [counter: string, reason: string] {
-  const colon = name.indexOf(':');
-  return colon < 0 ? [name, ''] : [name.slice(0, colon), name.slice(colon + 1)];
 }

@@ -8,6 +8,7 @@ import type {
   DeadLetterQuery,
   RedeliverySlice,
 } from '../../../ports/delivery-queue.ts';
+import { onlyPositions, type PositionsByDestination, parseCursor } from '../../encoding/dead-letter-query.ts';
 import {
   decodeSet,
   deliveryIn,
@@ -17,8 +18,9 @@ import {
   summaryOf,
   withSetChecksum,
 } from '../../encoding/pending-set.ts';
+import type { DeadLetterSet } from '../../encoding/result-groups.ts';
 import type { LedgerTable } from '../ledger.ts';
-import type { DeadDeliveries, PendingTable } from './pending.ts';
+import type { PendingTable } from './pending.ts';
 import type { ReplayCursors } from './replay-cursors.ts';
 
 /** Deliveries redelivered in one slice, and rows: a row may hold 20,000, or one. */
@@ -47,12 +49,6 @@ const DROPPED_ROWS = 256;
  * (`dead_letter_wide`), so that one of them does not make every search read all later rows.
  */
 const WIDE_SPAN = 65_536;
-
-/** Deliveries of one destination that were given up together, for one reason. */
-export interface DeadLetterSet extends DeadDeliveries {
-  readonly at: Time;
-  readonly reason: string;
-}
 
 interface DeadLetterDependencies {
   readonly pending: PendingTable;
@@ -336,30 +332,6 @@ interface RedeliveredSet {
   readonly destination: number;
   readonly positions: Set<Position>;
   readonly origin: string | undefined;
-}
-
-/** A page begins at an id, and within its row below a position. */
-function parseCursor(from: string | undefined): readonly [id: number, below?: Position] {
-  if (from === undefined) return [Number.MAX_SAFE_INTEGER];
-  const [id, below] = from.split('-').map(Number);
-  return below === undefined ? [id!] : [id!, below];
-}
-
-type PositionsByDestination = ReadonlyMap<
-  number,
-  { readonly sorted: readonly Position[]; readonly set: ReadonlySet<Position> }
->;
-
-/** The positions that a query names, by destination; undefined when it names none. */
-function onlyPositions({ only }: DeadLetterQuery): PositionsByDestination | undefined {
-  if (only === undefined) return undefined;
-  const byDestination = Map.groupBy(only, ({ destination }) => destination);
-  return new Map(
-    [...byDestination].map(([destination, some]) => {
-      const sorted = some.map(({ position }) => position).sort((a, b) => a - b);
-      return [destination, { sorted, set: new Set(sorted) }];
-    }),
-  );
 }
 
 /** A row without its set, which may be large. */

@@ -5,6 +5,7 @@ import type { Time } from '../../../model/time.ts';
 import type { HeldDelivery, PendingSetId } from '../../../ports/delivery-queue.ts';
 import {
   decodeSet,
+  earliestFailure,
   encodePositions,
   encodeSet,
   HeldSet,
@@ -17,6 +18,7 @@ import {
   withoutSetChecksum,
   withSetChecksum,
 } from '../../encoding/pending-set.ts';
+import type { DeadDeliveries } from '../../encoding/result-groups.ts';
 import type { DamageTable } from '../damage.ts';
 import type { LedgerTable } from '../ledger.ts';
 
@@ -130,19 +132,8 @@ export interface HeldPendingRow {
   refs: Uint8Array;
 }
 
-/** The `since` of a row: the start of its oldest retry window. A delivery without a first failure counts from `due`. */
-function earliestFailure(deliveries: readonly Delivery[], due: Time): Time {
-  return deliveries.reduce(
-    (since, one) => Math.min(since, one.firstFailedAt ?? due),
-    Number.POSITIVE_INFINITY,
-  );
-}
-
 /** Number of set ids for one start of the program. */
 const SETS_PER_EPOCH = 2 ** 32;
-
-/** Retries due within the same tenth of a second share a row. */
-const DUE_STEP = 100;
 
 /** Parked rows stop growing here, so that a claim does not decode many times what it hands out. */
 const PARKED_MAX = 20_000;
@@ -215,11 +206,6 @@ export class PendingTable {
     const since = earliestFailure(deliveries, at);
     const encoded = encodeSet(deliveries);
     this.#put({ destination, state: DUE, due: at, since, n: deliveries.length, encoded, origin });
-  }
-
-  /** Rounds the time of a retry up to the next tenth of a second. */
-  static roundDue(at: Time): Time {
-    return Math.ceil(at / DUE_STEP) * DUE_STEP;
   }
 
   claim(destination: number, max: number, now: Time): ClaimAnswer {
@@ -445,16 +431,6 @@ export class PendingTable {
     if (origin !== undefined) this.#sql.setOrigin.run(origin, id);
     return id;
   }
-}
-
-/** Deliveries of one destination that are given up together. */
-export interface DeadDeliveries {
-  readonly destination: number;
-  readonly n: number;
-  /** The replay or redelivery that enqueued them. */
-  readonly origin?: string | null | undefined;
-  /** The set, as `encodeSet` writes it. */
-  readonly encoded: Uint8Array;
 }
 
 /** A claim as bytes; objects only for deliveries that were tried before, which are few. */

@@ -1,8 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Time } from '../../../model/time.ts';
 import type { DestinationHealth, RedeliverySlice, ReplaySlice } from '../../../ports/delivery-queue.ts';
+import type { LedgerAnswer } from '../../encoding/ledger.ts';
 import type { DamageTable } from '../damage.ts';
-import type { LedgerAnswer, LedgerTable } from '../ledger.ts';
+import type { LedgerTable } from '../ledger.ts';
 import type { Chunks } from '../log/chunks.ts';
 import type { KeyIndex } from '../log/key-index.ts';
 import type { PlanTable } from '../log/plans.ts';

@@ -1,30 +1,22 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Attempt, Decision, Delivery } from '../../../model/delivery.ts';
+import type { Attempt } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import type { DeliveryResult, PendingSetId, SettleResult } from '../../../ports/delivery-queue.ts';
-import { encodePositions, pushVarint, readVarint } from '../../encoding/pending-set.ts';
+import {
+  decodeAttempts,
+  ROW_SPAN,
+  type SuccessfulAttempt,
+  SuccessfulAttemptRows,
+} from '../../encoding/attempts.ts';
+import { type DeadLetterSet, ResultGroups } from '../../encoding/result-groups.ts';
 import type { LedgerTable } from '../ledger.ts';
 import type { KeyIndex } from '../log/key-index.ts';
-import type { DeadLetterSet, DeadLetterTable } from './dead-letters.ts';
-import { PendingTable } from './pending.ts';
-
-/** Positions that one row may span, so that the search for one event reads few rows. */
-const ROW_SPAN = 4096;
+import type { DeadLetterTable } from './dead-letters.ts';
+import type { PendingTable } from './pending.ts';
 
 /** Rows dropped in one slice. */
 const SLICE = 256;
-
-/** Latencies are kept in tenths of a millisecond. */
-const LATENCY_UNITS = 10;
-
-/** A request that was accepted. */
-export interface SuccessfulAttempt {
-  readonly position: Position;
-  readonly startedAt: number;
-  readonly latencyMs: number;
-  readonly status: number;
-}
 
 /** A request of a delivery to this destination. */
 export interface DestinationAttempt {
@@ -32,11 +24,7 @@ export interface DestinationAttempt {
   readonly attempt: Attempt;
 }
 
-/**
- * Requests that were accepted, some seven bytes each: one row holds those of one settle to one endpoint. A row has four
- * varints a request, in the order of positions: gap since the position before, milliseconds since the first request of the
- * row, latency, status.
- */
+/** Requests that were accepted: one row holds those of one settle to one endpoint. */
 export class SuccessfulAttempts {
   readonly #insert: StatementSync;
   readonly #withEndpoint: StatementSync;
@@ -44,7 +32,7 @@ export class SuccessfulAttempts {
   readonly #drop: StatementSync;
   readonly #intern: StatementSync;
   readonly #endpoints = new Map<string, number>();
-  #unwritten = new Map<string, { destination: number; endpoint: string; accepted: SuccessfulAttempt[] }>();
+  #unwritten = new SuccessfulAttemptRows();
 
   constructor(database: DatabaseSync) {
     this.#insert = database.prepare(
@@ -68,36 +56,13 @@ export class SuccessfulAttempts {
 
   /** Gathers a request until `write`. */
   add(destination: number, endpoint: string, accepted: SuccessfulAttempt): void {
-    const key = `${destination} ${endpoint}`;
-    const group = this.#unwritten.get(key);
-    if (group) group.accepted.push(accepted);
-    else this.#unwritten.set(key, { destination, endpoint, accepted: [accepted] });
+    this.#unwritten.add(destination, endpoint, accepted);
   }
 
   write(): void {
-    for (const { destination, endpoint, accepted } of this.#unwritten.values()) {
-      const id = this.#idOf(endpoint);
-      accepted.sort((a, b) => a.position - b.position);
-      for (let from = 0; from < accepted.length; ) {
-        let to = from + 1;
-        while (to < accepted.length && accepted[to]!.position < accepted[from]!.position + ROW_SPAN) to++;
-        const row = accepted.slice(from, to);
-        const at = row.reduce(
-          (earliest, { startedAt }) => Math.min(earliest, Math.floor(startedAt)),
-          Infinity,
-        );
-        this.#insert.run(
-          destination,
-          id,
-          row[0]!.position,
-          row.at(-1)!.position,
-          at,
-          encodeAttempts(row, at),
-        );
-        from = to;
-      }
-    }
-    this.#unwritten = new Map();
+    for (const { destination, endpoint, first, last, at, facts } of this.#unwritten.rows())
+      this.#insert.run(destination, this.#idOf(endpoint), first, last, at, facts);
+    this.#unwritten = new SuccessfulAttemptRows();
   }
 
   /** Visits the events with an accepted request to one of these destinations, from a position on and below another. */
@@ -161,32 +126,6 @@ interface SuccessfulAttemptRow {
   first: number;
   at: number;
   facts: Uint8Array;
-}
-
-function encodeAttempts(row: readonly SuccessfulAttempt[], at: number): Uint8Array {
-  const bytes: number[] = [];
-  let before = row[0]!.position;
-  for (const { position, startedAt, latencyMs, status } of row) {
-    pushVarint(bytes, position - before);
-    pushVarint(bytes, Math.floor(startedAt) - at);
-    pushVarint(bytes, Math.round(latencyMs * LATENCY_UNITS));
-    pushVarint(bytes, status);
-    before = position;
-  }
-  return Uint8Array.from(bytes);
-}
-
-function decodeAttempts(encoded: Uint8Array, first: Position, at: number): SuccessfulAttempt[] {
-  const accepted: SuccessfulAttempt[] = [];
-  const cursor = { at: 0 };
-  let position = first;
-  while (cursor.at < encoded.length) {
-    position += readVarint(encoded, cursor);
-    const startedAt = at + readVarint(encoded, cursor);
-    const latencyMs = readVarint(encoded, cursor) / LATENCY_UNITS;
-    accepted.push({ position, startedAt, latencyMs, status: readVarint(encoded, cursor) });
-  }
-  return accepted;
 }
 
 /** Requests that failed, a row each, with the endpoint's answer. */
@@ -414,75 +353,5 @@ export class DeliverySettler {
   deadLetter(dead: DeadLetterSet): void {
     this.#dependencies.ledger.add('destination', dead.destination, `dead:${dead.reason}`, dead.n);
     this.#dependencies.deadLetters.insert(dead);
-  }
-}
-
-type FailedDecision = Exclude<Decision, { kind: 'delivered' }>;
-
-/** Retries of one destination due at the same time. Each origin has its own group. */
-interface RetryGroup {
-  readonly destination: number;
-  readonly at: Time;
-  readonly origin: string | undefined;
-  readonly deliveries: Delivery[];
-}
-
-/** Groups the failures of one settle, so that those that belong together share a row. */
-class ResultGroups {
-  readonly #now: Time;
-  readonly #retries = new Map<string, RetryGroup>();
-  readonly #deadLetters = new Map<string, Omit<DeadLetterSet, 'n' | 'encoded'> & { positions: number[] }>();
-
-  /** `now` is the time of death of a delivery that died without a request. */
-  constructor(now: Time) {
-    this.#now = now;
-  }
-
-  /** `origin` is that of the set that the delivery was in. */
-  add(result: DeliveryResult, decision: FailedDecision, origin: string | undefined): void {
-    if (decision.kind === 'retry') {
-      const [at, { destination }] = [PendingTable.roundDue(decision.at), result];
-      this.#addRetry({ destination, at, origin }, decision.next);
-    } else this.#addDeadLetter(result, decision.reason, origin);
-  }
-
-  retries(): Iterable<RetryGroup> {
-    return this.#retries.values();
-  }
-
-  *deadLetters(): Generator<DeadLetterSet> {
-    for (const { positions, ...dead } of this.#deadLetters.values()) {
-      const encoded = encodePositions(positions.sort((a, b) => a - b));
-      yield { ...dead, n: positions.length, encoded };
-    }
-  }
-
-  #addRetry(of: Omit<RetryGroup, 'deliveries'>, next: Delivery): void {
-    const key = `${of.destination}/${of.at}/${of.origin}`;
-    const group = this.#retries.get(key);
-    if (group) group.deliveries.push(next);
-    else this.#retries.set(key, { ...of, deliveries: [next] });
-  }
-
-  #addDeadLetter(result: DeliveryResult, reason: string, origin: string | undefined): void {
-    const { destination, position, set } = result;
-    // By set: two sets may owe the same event, once new and once replayed, and runs hold a position once.
-    const key = `${destination}/${set}/${reason}`;
-    const group = this.#deadLetters.get(key);
-    if (group) group.positions.push(position);
-    else
-      this.#deadLetters.set(key, {
-        destination,
-        at: this.#timeOfDeath(result),
-        reason,
-        origin,
-        positions: [position],
-      });
-  }
-
-  /** The end of the last request. */
-  #timeOfDeath({ attempts }: DeliveryResult): Time {
-    const last = attempts.at(-1);
-    return last === undefined ? this.#now : Math.round(last.startedAt + last.latencyMs);
   }
 }

@@ -1,0 +1,98 @@
+import type { Decision, Delivery } from '../../model/delivery.ts';
+import type { Time } from '../../model/time.ts';
+import type { DeliveryResult } from '../../ports/delivery-queue.ts';
+import { encodePositions } from './pending-set.ts';
+
+/** Retries due within the same tenth of a second share a row. */
+const DUE_STEP = 100;
+
+/** Rounds the time of a retry up to the next tenth of a second. */
+function roundDue(at: Time): Time {
+  return Math.ceil(at / DUE_STEP) * DUE_STEP;
+}
+
+/** Deliveries of one destination that are given up together. */
+export interface DeadDeliveries {
+  readonly destination: number;
+  readonly n: number;
+  /** The replay or redelivery that enqueued them. */
+  readonly origin?: string | null | undefined;
+  /** The set, as `encodeSet` writes it. */
+  readonly encoded: Uint8Array;
+}
+
+/** Deliveries of one destination that were given up together, for one reason. */
+export interface DeadLetterSet extends DeadDeliveries {
+  readonly at: Time;
+  readonly reason: string;
+}
+
+type FailedDecision = Exclude<Decision, { kind: 'delivered' }>;
+
+/** Retries of one destination due at the same time. Each origin has its own group. */
+export interface RetryGroup {
+  readonly destination: number;
+  readonly at: Time;
+  readonly origin: string | undefined;
+  readonly deliveries: Delivery[];
+}
+
+/** Groups the failures of one settle, so that those that belong together share a row. */
+export class ResultGroups {
+  readonly #now: Time;
+  readonly #retries = new Map<string, RetryGroup>();
+  readonly #deadLetters = new Map<string, Omit<DeadLetterSet, 'n' | 'encoded'> & { positions: number[] }>();
+
+  /** `now` is the time of death of a delivery that died without a request. */
+  constructor(now: Time) {
+    this.#now = now;
+  }
+
+  /** `origin` is that of the set that the delivery was in. */
+  add(result: DeliveryResult, decision: FailedDecision, origin: string | undefined): void {
+    if (decision.kind === 'retry') {
+      const [at, { destination }] = [roundDue(decision.at), result];
+      this.#addRetry({ destination, at, origin }, decision.next);
+    } else this.#addDeadLetter(result, decision.reason, origin);
+  }
+
+  retries(): Iterable<RetryGroup> {
+    return this.#retries.values();
+  }
+
+  *deadLetters(): Generator<DeadLetterSet> {
+    for (const { positions, ...dead } of this.#deadLetters.values()) {
+      const encoded = encodePositions(positions.sort((a, b) => a - b));
+      yield { ...dead, n: positions.length, encoded };
+    }
+  }
+
+  #addRetry(of: Omit<RetryGroup, 'deliveries'>, next: Delivery): void {
+    const key = `${of.destination}/${of.at}/${of.origin}`;
+    const group = this.#retries.get(key);
+    if (group) group.deliveries.push(next);
+    else this.#retries.set(key, { ...of, deliveries: [next] });
+  }
+
+  #addDeadLetter(result: DeliveryResult, reason: string, origin: string | undefined): void {
+    const { destination, position, set } = result;
+    // By set: two sets may owe the same event, once new and once replayed, and runs hold a position once.
+    const key = `${destination}/${set}/${reason}`;
+    const group = this.#deadLetters.get(key);
+    if (group) group.positions.push(position);
+    else
+      this.#deadLetters.set(key, {
+        destination,
+        at: this.#timeOfDeath(result),
+        reason,
+        origin,
+        positions: [position],
+      });
+  }
+
+  /** The end of the last request. */
+  #timeOfDeath({ attempts }: DeliveryResult): Time {
+    const last = attempts.at(-1);
+    return last === undefined ? this.#now : Math.round(last.startedAt + last.latencyMs);
+  }
+}

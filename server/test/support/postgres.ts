@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
 
 /** The oldest PostgreSQL that the statements are written for. */
 const OLDEST = 15;
@@ -25,13 +26,22 @@ export function findPostgres(): string | undefined {
 /** A real server in a folder of its own, reached over a socket in that folder only. */
 export interface Postgres {
   readonly folder: string;
+  /** Makes an empty database; resolves to its address, as `pg` and the configuration take it. */
+  makeDatabase(): Promise<string>;
+  /** Resolves when some statement in the database of this address waits for a lock. */
+  isBlocked(url: string): Promise<void>;
   /** To the database that every server has. */
   connect(): Promise<Session>;
   /** Stops the server, disconnects all clients, and removes its folder. */
   stop(): Promise<void>;
 }
 
-export async function startPostgres(bin: string): Promise<Postgres> {
+export interface PostgresSettings {
+  /** Off for tests that open hundreds of databases and never end the server in the middle. */
+  readonly fsync?: 'on' | 'off';
+}
+
+export async function startPostgres(bin: string, { fsync = 'on' }: PostgresSettings = {}): Promise<Postgres> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-pg-'));
   const user = unprivileged(folder);
   const run = (name: string, args: readonly string[]) => {
@@ -58,7 +68,7 @@ export async function startPostgres(bin: string): Promise<Postgres> {
   const options = {
     listen_addresses: '',
     unix_socket_directories: folder,
-    fsync: 'on',
+    fsync,
     synchronous_commit: 'on',
   };
   const flags = Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
@@ -71,8 +81,25 @@ export async function startPostgres(bin: string): Promise<Postgres> {
     });
     server.once('exit', () => fail(new Error(`postgres did not start: ${log}`)));
   });
+  let databases = 0;
   return {
     folder,
+    makeDatabase: async () => {
+      const name = `millrace_${++databases}`;
+      const client = new pg.Client({ host: folder, user: 'millrace', database: 'postgres' });
+      await client.connect();
+      await client.query(`create database ${name} strategy wal_log`);
+      await client.end();
+      return `postgres:///${name}?host=${encodeURIComponent(folder)}&user=millrace`;
+    },
+    isBlocked: async (url) => {
+      const client = new pg.Client(url);
+      await client.connect();
+      const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+      while ((await client.query(waiting)).rows.length === 0)
+        await new Promise((next) => setTimeout(next, 5));
+      await client.end();
+    },
     connect: () => openSession(join(bin, 'psql'), folder),
     stop: async () => {
       const ended = once(server, 'exit');

@@ -1,0 +1,342 @@
+import pg from 'pg';
+import { StorageError } from '../../ports/event-log.ts';
+import type { Logger } from '../../ports/logger.ts';
+
+/** A statement that is prepared once per connection, under its name. */
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** Work inside one transaction, or a read outside of any. */
+export interface Transaction {
+  /** The number of the process whose lease guards the transaction; see member.ts. */
+  readonly process: number;
+  /** Runs a statement. bigint and numeric columns are numbers, bytea columns are Buffers. */
+  rows<Row>(statement: Statement, values?: readonly unknown[]): Promise<Row[]>;
+  /** Sends a statement whose rows nobody needs. Its failure fails the transaction. */
+  later(statement: Statement, values?: readonly unknown[]): void;
+}
+
+/** A connection that is used for statements as text, such as those that make tables. */
+export interface Session {
+  /** The rows of the last statement that has any. */
+  query<Row>(text: string): Promise<Row[]>;
+}
+
+/** The connection broke while a transaction was committed: nobody knows whether it happened. */
+export class UnknownCommitError extends StorageError {}
+
+/** This process lost its lease: others may have adopted what it held, and nothing was written. */
+export class LostLeaseError extends StorageError {
+  constructor() {
+    super('this node lost its lease in the database, and holds no deliveries any more: it joins again');
+  }
+}
+
+/** How the caller's program sees the database; defaults suit one node. */
+export interface DatabaseOptions {
+  /** As `pg` reads it: `postgres://user:password@host:port/database?sslmode=verify-full`. */
+  readonly url: string;
+  /** Connections at most. */
+  readonly connections?: number;
+  readonly logger?: Pick<Logger, 'info' | 'warn' | 'error'>;
+}
+
+/** The most connections of one process, if the caller says nothing. */
+const CONNECTIONS = 8;
+
+/** Milliseconds after which work counts as stuck, and its connection is destroyed. */
+const STUCK_AFTER = 30_000;
+
+/** Milliseconds to wait for a new connection. */
+const CONNECT_WITHIN = 10_000;
+
+/** How often a transaction is done again after a deadlock. */
+const MOST_REPEATS = 20;
+
+/**
+ * Of every connection. Index scans whatever the statistics say, and one plan for all values: a claim planned while its table was
+ * empty stalls when it has filled. A transaction that its process forgets ends by itself, because adoption waits for it.
+ */
+const SESSION_SETTINGS = `
+  set enable_seqscan = off; set enable_bitmapscan = off; set enable_hashjoin = off; set enable_mergejoin = off;
+  set enable_material = off; set jit = off; set plan_cache_mode = force_generic_plan; set client_min_messages = warning;
+  set idle_in_transaction_session_timeout = '5s'; set synchronous_commit = on`;
+
+/** The connections of one process to the database. */
+export class Database {
+  readonly #pool: pg.Pool;
+  readonly #clients = new Set<pg.Client>();
+  readonly #ready = new WeakSet<pg.ClientBase>();
+  #process: number | undefined;
+  #onLost: (() => void) | undefined;
+
+  constructor({ url, connections = CONNECTIONS, logger }: DatabaseOptions) {
+    this.#pool = new pg.Pool({
+      connectionString: url,
+      max: connections,
+      connectionTimeoutMillis: CONNECT_WITHIN,
+      application_name: 'millrace',
+      pipeline: true,
+      types: { getTypeParser },
+    });
+    this.#pool.on('connect', (client) => {
+      const whole = client as unknown as pg.Client;
+      this.#clients.add(whole);
+      client.once('end', () => this.#clients.delete(whole));
+      // The work on it rejects as well. Without a listener the error would end the process.
+      client.on('error', () => undefined);
+    });
+    // An idle connection that breaks is replaced by the next work.
+    this.#pool.on('error', (error) => logger?.warn({ reason: error.message }, 'database.connection_lost'));
+  }
+
+  /** From now on every write is guarded by the lease of this process. `onLost` is called when a write finds it gone. */
+  guardBy(process: number, onLost: () => void): void {
+    this.#process = process;
+    this.#onLost = onLost;
+  }
+
+  /**
+   * Runs work in one transaction, in which each statement sees what was committed before it began. The first statement is the fence:
+   * it keeps the lease of this process from being taken until the commit. The whole work is done again after a deadlock, so it must
+   * not change anything outside of the transaction before it resolves.
+   *
+   * Rejects with a `StorageError` when nothing was written, with an `UnknownCommitError` when nobody knows.
+   */
+  async write<Answer>(work: (transaction: Transaction) => Promise<Answer>): Promise<Answer> {
+    for (let repeat = 0; ; repeat++) {
+      try {
+        return await this.#transaction(work);
+      } catch (error) {
+        if (repeat >= MOST_REPEATS || !isRepeatable(error)) throw asStorageError(error);
+      }
+    }
+  }
+
+  /** Runs statements outside of any transaction: each sees what was committed when it began. Rejects with a `StorageError`. */
+  async read<Answer>(work: (transaction: Transaction) => Promise<Answer>): Promise<Answer> {
+    try {
+      return await this.#withClient((client) => work(new SentStatements(client, this.#process ?? 0)));
+    } catch (error) {
+      throw asStorageError(error);
+    }
+  }
+
+  /** Runs statements given as text on one connection. `limit`: milliseconds after which they count as stuck. */
+  async session<Answer>(work: (session: Session) => Promise<Answer>, limit?: number): Promise<Answer> {
+    try {
+      return await this.#withClient((client) => work(sessionOf(client)), limit);
+    } catch (error) {
+      throw asStorageError(error);
+    }
+  }
+
+  /** Waits for the work under way, then closes all connections. */
+  async stop(): Promise<void> {
+    await this.#pool.end();
+  }
+
+  /** Cuts all connections at once, as the end of the process would. */
+  async abandon(): Promise<void> {
+    const ended = this.#pool.end();
+    for (const client of this.#clients) destroy(client);
+    await ended;
+  }
+
+  async #transaction<Answer>(work: (transaction: Transaction) => Promise<Answer>): Promise<Answer> {
+    const process = this.#process;
+    if (process === undefined) throw new StorageError('this node has not joined the database yet');
+    return await this.#withClient(async (client) => {
+      const sent = new SentStatements(client, process);
+      try {
+        sent.begin();
+        const answer = await work(sent);
+        await sent.commit();
+        return answer;
+      } catch (error) {
+        const first = await sent.firstError(error);
+        if (!isBroken(first)) await client.query('rollback');
+        if (stateOf(first) !== LEASE_LOST) throw first;
+        this.#onLost?.();
+        throw new LostLeaseError();
+      }
+    });
+  }
+
+  /** Gives work a connection, and destroys the connection when it is broken or stuck. */
+  async #withClient<Answer>(
+    work: (client: pg.PoolClient) => Promise<Answer>,
+    limit = STUCK_AFTER,
+  ): Promise<Answer> {
+    const client = await this.#pool.connect();
+    let broken: boolean | undefined;
+    const stuck = setTimeout(() => destroy(client as unknown as pg.Client), limit);
+    try {
+      if (!this.#ready.has(client)) {
+        await client.query(SESSION_SETTINGS);
+        this.#ready.add(client);
+      }
+      return await work(client);
+    } catch (error) {
+      broken = isBroken(error) || isHandedOver(error);
+      throw error;
+    } finally {
+      clearTimeout(stuck);
+      client.release(broken);
+    }
+  }
+}
+
+/** SQLSTATE that the function `fence` of the schema raises. */
+export const LEASE_LOST = 'MR001';
+
+/**
+ * The statements of one piece of work. `pg` sends each at once and the server answers in order, so that statements which do not
+ * wait for each other share a round trip. After a failure the server refuses the rest of the transaction: the first error is the
+ * one that tells what happened.
+ */
+class SentStatements implements Transaction {
+  readonly process: number;
+  readonly #client: pg.PoolClient;
+  readonly #sent: Promise<unknown>[] = [];
+  #firstError: unknown;
+
+  constructor(client: pg.PoolClient, process: number) {
+    this.#client = client;
+    this.process = process;
+  }
+
+  async rows<Row>({ name, text }: Statement, values: readonly unknown[] = []): Promise<Row[]> {
+    const { rows } = await this.#send(() => this.#client.query({ name, text, values: values as unknown[] }));
+    return rows as Row[];
+  }
+
+  later(statement: Statement, values: readonly unknown[] = []): void {
+    this.rows(statement, values).catch(() => undefined);
+  }
+
+  /** Begins a transaction that the lease of the process guards: without one, everything in it fails. */
+  begin(): void {
+    this.#send(() => this.#client.query(`begin; select fence(${this.process})`)).catch(() => undefined);
+  }
+
+  #send<Answer>(query: () => Promise<Answer>): Promise<Answer> {
+    const answer = query();
+    this.#sent.push(
+      answer.catch((error: unknown) => {
+        this.#firstError ??= error;
+      }),
+    );
+    return answer;
+  }
+
+  /** Waits for everything sent. The error that came first; `otherwise` when no statement failed. */
+  async firstError(otherwise: unknown): Promise<unknown> {
+    await Promise.all(this.#sent);
+    return this.#firstError ?? otherwise;
+  }
+
+  async commit(): Promise<void> {
+    const notices: string[] = [];
+    const note = ({ message }: { message?: string | undefined }) => notices.push(message ?? '');
+    this.#client.on('notice', note);
+    try {
+      const committed = this.#client.query('commit');
+      const [failed] = await Promise.allSettled([committed, this.firstError(undefined)]);
+      if (failed.status === 'rejected') {
+        if (!isBroken(failed.reason)) throw failed.reason;
+        const reason =
+          'the connection to the database broke during a commit: the next try finds out what happened';
+        throw new UnknownCommitError(reason, { cause: failed.reason });
+      }
+      if (failed.value.command !== 'COMMIT')
+        throw this.#firstError ?? new StorageError('the database rolled a transaction back at its commit');
+    } finally {
+      this.#client.off('notice', note);
+    }
+    // With a synchronous standby, a cancelled wait answers success with a warning: the commit is on one machine only.
+    if (notices.some((text) => text.includes('synchronous replication')))
+      throw new UnknownCommitError(
+        'the standby did not confirm a commit: look after synchronous_standby_names and the standby',
+      );
+  }
+}
+
+function sessionOf(client: pg.PoolClient): Session {
+  return {
+    query: async <Row>(text: string) => {
+      const answer = (await client.query(text)) as unknown as pg.QueryResult | pg.QueryResult[];
+      const results = Array.isArray(answer) ? answer : [answer];
+      return (results.findLast(({ fields }) => fields.length > 0)?.rows ?? []) as Row[];
+    },
+  };
+}
+
+/** Cuts a connection without asking the server for anything: a statement that is cancelled may look as if it had succeeded. */
+function destroy(client: pg.Client): void {
+  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+}
+
+const INT8 = 20;
+const NUMERIC = 1700;
+const INT8_ARRAY = 1016;
+
+/** Numbers stay below 2^53: positions, times and ids. */
+function getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string) => unknown {
+  if (oid === INT8 || oid === NUMERIC) return Number;
+  const parse = pg.types.getTypeParser(oid, format as 'text') as (value: string) => unknown;
+  if (oid === INT8_ARRAY) return (value) => (parse(value) as (string | null)[]).map(Number);
+  return parse;
+}
+
+/** SQLSTATE, where the server has one to give. */
+function stateOf(error: unknown): string | undefined {
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+}
+
+/** Deadlocks, and transactions that cannot be serialized: done again, they succeed. */
+function isRepeatable(error: unknown): boolean {
+  return ['40P01', '40001'].includes(stateOf(error) ?? '');
+}
+
+/** The server is gone, or ended the connection: 08xxx, 57P01–03, the timeout of idle transactions, or no SQLSTATE at all. */
+function isBroken(error: unknown): boolean {
+  if (error instanceof StorageError) return error instanceof UnknownCommitError;
+  const state = stateOf(error);
+  if (state !== undefined) return state.startsWith('08') || /^57P0[1-5]$|^25P03$/.test(state);
+  return error instanceof Error && /connection|terminated|ECONN|EPIPE|socket|timeout/i.test(error.message);
+}
+
+/** The server is a standby now: another one is the primary, and only a new connection finds it. */
+function isHandedOver(error: unknown): boolean {
+  return stateOf(error) === '25006';
+}
+
+const ADVICE: readonly (readonly [RegExp, string])[] = [
+  [/^25006$/, 'it is a standby now: name the address of the primary in "database"'],
+  [/^53100$/, 'its disk is full: free some space on it'],
+  [/^53300$/, 'it has no connection left: raise its max_connections'],
+  [/^28/, 'it refuses the user or the password in "database"'],
+  [/^3D000$/, 'the database named in "database" does not exist: create it'],
+  [/^42501$/, 'the user named in "database" may not do this: make it the owner of the database'],
+  [/^42P07$/, 'it holds tables that Millrace did not write: make a database for Millrace alone'],
+  [/^(08|57P)/, 'it is stopping or starting: wait, or look after the server'],
+  [/^(XX|58)/, 'the server reports damage or a failing disk: see its log'],
+];
+
+/** An error of `pg` as a `StorageError`, whose reason is one line that says what to do. */
+export function asStorageError(error: unknown): StorageError {
+  if (error instanceof StorageError) return error;
+  const state = stateOf(error);
+  const { message } = error as Error;
+  const said = `${state === undefined ? '' : `${state} `}${message || String((error as { code?: string }).code)}`;
+  const advice =
+    ADVICE.find(([pattern]) => pattern.test(state ?? ''))?.[1] ??
+    (state === undefined
+      ? 'is the server running, and can this machine reach it?'
+      : 'see the log of the server');
+  return new StorageError(`cannot use the database (${said}): ${advice}`, { cause: error });
+}

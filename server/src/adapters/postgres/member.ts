@@ -1,0 +1,170 @@
+import { performance } from 'node:perf_hooks';
+import type { Duration } from '../../model/time.ts';
+import type { Logger } from '../../ports/logger.ts';
+import type { Database, Statement } from './database.ts';
+import { LOCKS } from './schema.ts';
+
+/** For how long a lease is valid from the moment it was renewed. */
+const LEASE_SECONDS = 10;
+
+/** How often it is renewed. */
+const RENEW_EVERY: Duration = 2000;
+
+/** Sending stops so long after the beginning of the last good renewal: before the database lets anybody adopt. */
+const STOP_AFTER: Duration = 8000;
+
+/** `$1` node: a restart takes the place of what the same node was before. */
+const TAKE: Statement = {
+  name: 'lease.take',
+  text: `insert into process(id, node, expires)
+    values (nextval('process_id'), $1, clock_timestamp() + interval '${LEASE_SECONDS} seconds')
+    on conflict (node) do update set id = excluded.id, expires = excluded.expires returning id`,
+};
+
+/** `$1` process. No row: the lease is lost. Does not touch the key, so it waits for no fence. */
+const RENEW: Statement = {
+  name: 'lease.renew',
+  text: `update process set expires = clock_timestamp() + interval '${LEASE_SECONDS} seconds' where id = $1 returning id`,
+};
+
+const GIVE_BACK: Statement = { name: 'lease.give_back', text: 'delete from process where id = $1' };
+
+/** Two adoptions at once could take a set from a process too new for them to see. */
+const ALONE: Statement = { name: 'adopt.alone', text: `select pg_advisory_xact_lock(${LOCKS.adoption})` };
+
+const GONE: Statement = {
+  name: 'adopt.gone',
+  text: `with late as materialized (select id from process where expires <= clock_timestamp() for update)
+    delete from process p using late where p.id = late.id returning p.id`,
+};
+
+/** A statement of its own, to see what the dead process committed while `GONE` waited for it. */
+const PARK: Statement = {
+  name: 'adopt.park',
+  text: `with parked as (update pending set owner = null, edits = edits + 1 where owner is not null
+      and not exists (select from process p where p.id = pending.owner) returning n)
+    select coalesce(sum(n), 0) as n from parked`,
+};
+
+/** The counters of the dead become those of process 0. */
+const FOLD: Statement = {
+  name: 'adopt.fold',
+  text: `with gone as (delete from ledger l where process <> 0
+      and not exists (select from process p where p.id = l.process) returning l.*)
+    insert into ledger select 0, scope, id, name, sum(value) from gone group by scope, id, name
+    on conflict (process, scope, id, name) do update set value = ledger.value + excluded.value`,
+};
+
+export interface MemberOptions {
+  /** The name of the node. Another process of the same name takes its place. */
+  readonly node: string;
+  readonly logger?: Pick<Logger, 'info' | 'warn' | 'error'>;
+  /** Called once when the lease is gone: nothing may be sent any more. */
+  readonly onLost?: () => void;
+}
+
+/**
+ * This process among those of the database. It renews its lease until it stops. An expired lease may be taken by anybody; a lease
+ * whose row is gone is taken, and then no write of its process succeeds (the fence of `Database.write`). Only sending depends on
+ * clocks: `isLost` turns true before another process may adopt, by the monotonic clock of this one.
+ */
+export class Member {
+  /** Number of this process. Ids of its pending sets are above it × 2^32. */
+  readonly id: number;
+  readonly node: string;
+  readonly #database: Database;
+  readonly #options: MemberOptions;
+  #renewedAt: number;
+  #isGone = false;
+  #isTold = false;
+  #timer: NodeJS.Timeout | undefined;
+  #deadline: NodeJS.Timeout | undefined;
+
+  private constructor(
+    database: Database,
+    { id, begun }: { id: number; begun: number },
+    options: MemberOptions,
+  ) {
+    this.id = id;
+    this.node = options.node;
+    this.#database = database;
+    this.#options = options;
+    this.#renewedAt = begun;
+    this.#renewed(begun);
+    database.guardBy(id, () => this.#lose());
+    this.#schedule();
+  }
+
+  /** Takes a lease. Rejects with a `StorageError`. */
+  static async join(database: Database, options: MemberOptions): Promise<Member> {
+    const begun = performance.now();
+    const [lease] = await database.read((read) => read.rows<{ id: number }>(TAKE, [options.node]));
+    return new Member(database, { id: lease!.id, begun }, options);
+  }
+
+  /** Whether this process must not send any more. */
+  get isLost(): boolean {
+    return this.#isGone || performance.now() - this.#renewedAt > STOP_AFTER;
+  }
+
+  /** Renews the lease now. False when it is gone. Rejects when the database cannot be asked. */
+  async renew(): Promise<boolean> {
+    const begun = performance.now();
+    const rows = await this.#database.read((read) => read.rows(RENEW, [this.id]));
+    if (rows.length === 0) this.#lose();
+    else this.#renewed(begun);
+    return rows.length > 0;
+  }
+
+  /** Parks what processes held that are gone. Resolves to the number of deliveries. */
+  async adopt(): Promise<number> {
+    return await this.#database.write(async (write) => {
+      write.later(ALONE);
+      write.later(GONE);
+      const parked = write.rows<{ n: number }>(PARK);
+      write.later(FOLD);
+      return (await parked)[0]!.n;
+    });
+  }
+
+  /** Stops renewing. `giveBack`: others may adopt at once. */
+  async stop(giveBack: boolean): Promise<void> {
+    clearTimeout(this.#timer);
+    clearTimeout(this.#deadline);
+    this.#timer = undefined;
+    if (giveBack && !this.#isGone) await this.#database.read((read) => read.rows(GIVE_BACK, [this.id]));
+    this.#isGone = true;
+    this.#isTold = true;
+  }
+
+  #renewed(begun: number): void {
+    this.#renewedAt = begun;
+    clearTimeout(this.#deadline);
+    this.#deadline = setTimeout(() => this.#tell(), begun + STOP_AFTER - performance.now()).unref();
+  }
+
+  #schedule(): void {
+    this.#timer = setTimeout(() => void this.#renewSoon(), RENEW_EVERY).unref();
+  }
+
+  async #renewSoon(): Promise<void> {
+    try {
+      await this.renew();
+    } catch (error) {
+      this.#options.logger?.warn({ reason: (error as Error).message }, 'database.lease_not_renewed');
+    }
+    if (!this.#isGone && this.#timer !== undefined) this.#schedule();
+  }
+
+  #lose(): void {
+    this.#isGone = true;
+    this.#tell();
+  }
+
+  #tell(): void {
+    if (this.#isTold) return;
+    this.#isTold = true;
+    this.#options.logger?.error({ node: this.node }, 'database.lease_lost');
+    this.#options.onLost?.();
+  }
+}

@@ -1,0 +1,225 @@
+import { randomBytes } from 'node:crypto';
+import { StorageError } from '../../ports/event-log.ts';
+import { LEASE_LOST, type Session } from './database.ts';
+
+/** Older versions have no `security_invoker` views and merge statements that this adapter may come to use, and no support. */
+const OLDEST_POSTGRES = 15;
+
+/**
+ * Advisory locks of the database. Positions: held for the microseconds in which a block is taken. Slot: shared by every append, alone
+ * for the opening of a slot. Adoption, upkeep and schema: alone.
+ */
+export const LOCKS = { positions: 1, slot: 2, adoption: 3, upkeep: 4, schema: 5 } as const;
+
+/** The slot of chunks and keys that outlive their slot: events of dead letters, and messageIds of dropped events. */
+export const REMNANT_SLOT = 0;
+
+/** The tables of one slot, made ahead of the slot. */
+export function partitionsOf(slot: number): string {
+  return `
+  create table chunk_${slot} (like chunk including all);
+  create table key_${slot} (like key including all);
+  alter table chunk_${slot} alter body set storage external, alter users set storage external;
+  alter table chunk attach partition chunk_${slot} for values in (${slot});
+  alter table key attach partition key_${slot} for values in (${slot});`;
+}
+
+/**
+ * Numbered, never edited after release: an older database is brought forward one step at a time, in one transaction. The number of
+ * steps is the format, kept in the table `installation`.
+ */
+const MIGRATIONS: readonly string[] = [
+  `
+  -- Facts about this store: its id, the secret of the key hash, the format, the clocks.
+  create table installation(name text primary key, value text not null);
+
+  -- Nodes that are alive: see member.ts. Set ids are process × 2^32 + count, and stay below 2^53.
+  create sequence process_id maxvalue 2097151;
+  create table process(id bigint primary key, node text unique not null, expires timestamptz not null) with (fillfactor = 50);
+
+  -- The event log: see log/slots.ts and log/chunk-table.ts.
+  create sequence position minvalue 0;
+  -- youngest: when the last event of a closed slot arrived; null while the slot is open.
+  create table slot(id int primary key, from_position bigint not null, youngest bigint);
+  -- The columns of adapters/encoding/chunk-codec.ts.
+  create table chunk(
+    slot int not null,
+    first bigint not null,
+    n int not null,
+    at bigint not null,
+    until bigint not null,
+    codec bigint not null,
+    json bigint not null,
+    stage int2 not null,
+    sources bytea not null,
+    times bytea,
+    plans bytea,
+    users bytea not null,
+    body bytea not null,
+    primary key (slot, first)
+  ) partition by list (slot);
+  -- The hash of source and messageId. nth tells apart events with the same hash: ids that collide, and ids past their window.
+  create table key(hash bigint not null, position bigint not null, nth int not null, slot int not null,
+    primary key (hash, nth, slot)) partition by list (slot);
+  ${partitionsOf(REMNANT_SLOT)}
+  ${partitionsOf(1)}
+  insert into slot(id, from_position) values (1, 0);
+  -- The answers to the last batches of each process.
+  create table batch(id text primary key, process bigint not null, number bigint not null, is_empty boolean not null,
+    answer text not null);
+  create index batch_number on batch(process, is_empty, number);
+  create table producer(name text primary key, sequence bigint not null);
+  create table plan(id int generated always as identity primary key, document text not null unique);
+
+  -- Pending sets: see queue/pending.ts. Held sets are in no index but the primary key.
+  create table pending(
+    id bigint primary key,
+    destination int not null,
+    owner bigint,
+    due bigint not null,
+    since bigint not null,
+    first bigint not null,
+    last bigint not null,
+    n int not null,
+    tried int not null,
+    origin text,
+    refs bytea not null,
+    edits int not null default 0
+  ) with (fillfactor = 50);
+  create index pending_due on pending(destination, due, id) where owner is null;
+  create index pending_since on pending(destination, since) where owner is null;
+  create index pending_last on pending(destination, last, first) where owner is null;
+  create index pending_origin on pending(origin) where origin is not null;
+  create table origin(id text primary key, cursor bigint not null, events bigint not null);
+  create table ledger(process bigint, scope text, id int, name text, value bigint not null,
+    primary key (process, scope, id, name)) with (fillfactor = 50);
+  create table endpoint(id int generated always as identity primary key, url text not null unique);
+  create table accepted_attempt(id bigint generated always as identity primary key, destination int not null,
+    endpoint int not null, first bigint not null, last bigint not null, at bigint not null, facts bytea not null);
+  create index accepted_attempt_first on accepted_attempt(first);
+  create table failed_attempt(id bigint generated always as identity primary key, position bigint not null,
+    destination int not null, started_at bigint not null, latency_ms float8 not null, endpoint text not null,
+    kind text not null, reason text not null, status int, answer text);
+  create index failed_attempt_position on failed_attempt(position, destination);
+  create table dead_letter(id bigint generated always as identity primary key, destination int not null, at bigint not null,
+    reason text not null, first bigint not null, last bigint not null, n int not null, origin text, refs bytea not null);
+  create index dead_letter_at on dead_letter(at);
+  create index dead_letter_last on dead_letter(last);
+  create index dead_letter_destination on dead_letter(destination, id);
+  create index dead_letter_wide on dead_letter(last) where last - first >= 65536;
+  create table endpoint_health(destination int primary key, endpoints text not null);
+
+  -- Sources, destinations, tokens, and who changed them: see settings/.
+  create table record(id int generated always as identity primary key, kind text not null, name text not null,
+    version int not null, gone boolean not null default false, document text not null, unique (kind, name));
+  create table audit(id bigint generated always as identity primary key, at bigint not null, by text not null,
+    action text not null, kind text not null, name text not null, before text, after text);
+  create index audit_name on audit(kind, name, id);
+
+  -- Requests to delete or to suppress users, and suppressed ids by their keyed hash: see regulations/.
+  create table regulation(number int generated always as identity primary key, id text not null unique,
+    open boolean not null, document text not null, hashes bytea not null);
+  create index regulation_open on regulation(number) where open;
+  create table regulation_subject(number int primary key, subjects text not null);
+  create table suppression(hash bigint primary key, owner bigint, id text, since bigint not null, regulation text not null);
+  create index suppression_owner on suppression(owner) where owner is not null;
+  create index suppression_id on suppression(id collate "C") where id is not null;
+
+  -- Profiles of users: see users/.
+  create table profile(id bigint primary key, state bytea not null);
+  create table profile_identity(key bigint primary key, profile bigint not null);
+  create index profile_identity_profile on profile_identity(profile);
+  create table profile_timer(minute bigint not null, profile bigint not null, primary key (minute, profile));
+  create index profile_timer_profile on profile_timer(profile);
+  create table profile_outbox(sequence bigint primary key, profile bigint not null, json text not null);
+  create table profile_merge(winner bigint not null, position bigint not null, loser bigint not null, body text not null,
+    primary key (winner, position, loser));
+  create table profile_document(name text primary key, body text not null);
+
+  -- First in every transaction that writes: keeps the lease of a process from being taken until the commit.
+  create function fence(of bigint) returns void language plpgsql as $$
+  begin
+    perform from process where id = of for key share;
+    if not found then raise exception 'the lease is lost' using errcode = '${LEASE_LOST}'; end if;
+  end $$;
+
+  -- A block of positions. The lock lasts for these two calls and not until the commit.
+  create function take_positions(n int) returns bigint language plpgsql as $$
+  declare first bigint;
+  begin
+    perform pg_advisory_lock(${LOCKS.positions});
+    first := nextval('position');
+    perform setval('position', first + n - 1);
+    perform pg_advisory_unlock(${LOCKS.positions});
+    return first;
+  end $$;
+  `,
+];
+
+/** The newest format that this version reads, and the one that it writes. */
+const FORMAT = MIGRATIONS.length;
+
+export interface Installation {
+  /** Tells this store from every other. */
+  readonly id: string;
+  /** The secret of the key hash. */
+  readonly keySecret: Buffer;
+  /** The clocks as JSON; absent when they were never told. */
+  readonly clocks?: string;
+}
+
+/**
+ * Brings a new or older database to the current format, one process at a time, and reads the facts about the store. Throws a
+ * `StorageError` when the database is too old, belongs to somebody else, or was written by a newer version.
+ */
+export async function migrate(session: Session): Promise<Installation> {
+  const [server] = await session.query<{ version: number; standby: boolean }>(
+    `select current_setting('server_version_num')::int / 10000 as version, pg_is_in_recovery() as standby`,
+  );
+  if (server!.version < OLDEST_POSTGRES)
+    throw new StorageError(
+      `the database is PostgreSQL ${server!.version}: Millrace needs ${OLDEST_POSTGRES} or newer`,
+    );
+  if (server!.standby)
+    throw new StorageError('the database is a standby and takes no writes: name the primary in "database"');
+  await session.query(`begin; select pg_advisory_xact_lock(${LOCKS.schema})`);
+  const version = await formatOf(session);
+  if (version > FORMAT) {
+    throw new StorageError(
+      `the database was written by a newer Millrace (format ${version}, this one knows ${FORMAT}): start the newer version`,
+    );
+  }
+  for (const migration of MIGRATIONS.slice(version)) await session.query(migration);
+  if (version < FORMAT) {
+    await session.query(`
+      insert into installation(name, value) values ('format', '${FORMAT}'), ('id', '${randomBytes(16).toString('hex')}'),
+        ('key_secret', '${randomBytes(8).toString('hex')}')
+      on conflict (name) do update set value = excluded.value where installation.name = 'format'`);
+  }
+  const facts = await session.query<{ name: string; value: string }>('select name, value from installation');
+  await session.query('commit');
+  const of = new Map(facts.map(({ name, value }) => [name, value]));
+  const clocks = of.get('clocks');
+  return {
+    id: of.get('id')!,
+    keySecret: Buffer.from(of.get('key_secret')!, 'hex'),
+    ...(clocks === undefined ? {} : { clocks }),
+  };
+}
+
+/** The format of the database; 0 when it has no table of ours. */
+async function formatOf(session: Session): Promise<number> {
+  const [found] = await session.query<{ installation: string | null; chunk: string | null }>(
+    `select to_regclass('installation')::text as installation, to_regclass('chunk')::text as chunk`,
+  );
+  if (found!.installation === null && found!.chunk === null) return 0;
+  const rows =
+    found!.installation === null
+      ? []
+      : await session.query<{ value: string }>(`select value from installation where name = 'format'`);
+  if (rows.length === 0)
+    throw new StorageError(
+      'the database holds tables that Millrace did not write: make a database for Millrace alone',
+    );
+  return Number(rows[0]!.value);
+}

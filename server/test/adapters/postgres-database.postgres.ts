@@ -1,0 +1,166 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import {
+  Database,
+  LostLeaseError,
+  type Statement,
+  UnknownCommitError,
+} from '../../src/adapters/postgres/database.ts';
+import { Member } from '../../src/adapters/postgres/member.ts';
+import { migrate } from '../../src/adapters/postgres/schema.ts';
+import { StorageError } from '../../src/ports/event-log.ts';
+import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
+
+const bin = findPostgres();
+
+const PUT: Statement = { name: 'put', text: 'insert into producer(name, sequence) values ($1, $2)' };
+const ADD: Statement = { name: 'add', text: 'update producer set sequence = sequence + 1 where name = $1' };
+const ALL: Statement = { name: 'all', text: 'select name, sequence from producer order by name' };
+
+describe.skipIf(bin === undefined)('the database of several processes', () => {
+  let server: Postgres;
+  let url: string;
+  const opened: Database[] = [];
+
+  beforeAll(async () => {
+    server = await startPostgres(bin!);
+  });
+  afterAll(() => server.stop());
+  beforeEach(async () => {
+    url = await server.makeDatabase();
+  });
+  afterEach(async () => {
+    for (const database of opened.splice(0)) await database.stop();
+  });
+
+  async function open(): Promise<Database> {
+    const database = new Database({ url });
+    opened.push(database);
+    await database.session(migrate);
+    return database;
+  }
+
+  async function join(node: string, onLost?: () => void) {
+    const database = await open();
+    const member = await Member.join(database, { node, ...(onLost === undefined ? {} : { onLost }) });
+    return { database, member };
+  }
+
+  it('is made once by processes that start at the same time, and has one secret', async () => {
+    const databases = [new Database({ url }), new Database({ url })];
+    opened.push(...databases);
+    const made = await Promise.all(databases.map((database) => database.session(migrate)));
+    expect(made[0]!.keySecret).toHaveLength(8);
+    expect(made[1]).toEqual(made[0]);
+  });
+
+  it('refuses a database of a newer version, and one with tables of somebody else', async () => {
+    const database = await open();
+    await database.session((session) =>
+      session.query(`update installation set value = '999' where name = 'format'`),
+    );
+    await expect(database.session(migrate)).rejects.toThrow(/newer Millrace \(format 999/);
+    await database.session((session) => session.query('drop table installation'));
+    await expect(database.session(migrate)).rejects.toThrow(/tables that Millrace did not write/);
+  });
+
+  it('says what to do when no server answers, and when the database does not exist', async () => {
+    const nowhere = new Database({ url: 'postgres:///x?host=/nonexistent&user=x' });
+    await expect(nowhere.session(migrate)).rejects.toThrow(/is the server running/);
+    const missing = new Database({ url: url.replace(/millrace_\d+/, 'none') });
+    await expect(missing.session(migrate)).rejects.toThrow(/does not exist: create it/);
+    await Promise.all([nowhere.stop(), missing.stop()]);
+  });
+
+  it('keeps all of a transaction or nothing', async () => {
+    const { database } = await join('a');
+    const failing = database.write(async (write) => {
+      write.later(PUT, ['one', 1]);
+      await write.rows(PUT, ['one', 2]);
+    });
+    await expect(failing).rejects.toThrow(StorageError);
+    await expect(database.write(async (write) => write.later(PUT, [null, 2]))).rejects.toThrow(/23502/);
+    expect(await database.read((read) => read.rows(ALL))).toEqual([]);
+    await database.write(async (write) => write.later(PUT, ['one', 2 ** 40]));
+    expect(await database.read((read) => read.rows(ALL))).toEqual([{ name: 'one', sequence: 2 ** 40 }]);
+  });
+
+  it('does a transaction again that a deadlock has ended', async () => {
+    const { database } = await join('a');
+    await database.write(async (write) => {
+      write.later(PUT, ['x', 0]);
+      await write.rows(PUT, ['y', 0]);
+    });
+    const both = { x: Promise.withResolvers<void>(), y: Promise.withResolvers<void>() };
+    const add = (first: 'x' | 'y', second: 'x' | 'y') =>
+      database.write(async (write) => {
+        await write.rows(ADD, [first]);
+        both[first].resolve();
+        await both[second].promise;
+        await write.rows(ADD, [second]);
+      });
+    await Promise.all([add('x', 'y'), add('y', 'x')]);
+    expect(await database.read((read) => read.rows(ALL))).toEqual([
+      { name: 'x', sequence: 2 },
+      { name: 'y', sequence: 2 },
+    ]);
+  });
+
+  it('says that a commit is in doubt when the connection broke at it, and goes on with another one', async () => {
+    const { database } = await join('a');
+    // The commit itself takes long: nobody can tell from outside how far it has come.
+    await database.session((session) =>
+      session.query(`
+        create function linger() returns trigger language plpgsql as $$
+        begin perform pg_advisory_lock(77); perform pg_advisory_unlock(77); return null; end $$;
+        create constraint trigger linger after insert on producer deferrable initially deferred
+          for each row execute function linger()`),
+    );
+    const other = await open();
+    const doubted = other.session(async (session) => {
+      await session.query('select pg_advisory_lock(77)');
+      const writing = database.write(async (write) => write.later(PUT, ['doubted', 1]));
+      const failed = expect(writing).rejects.toThrow(UnknownCommitError);
+      await server.isBlocked(url);
+      await session.query(`select pg_terminate_backend(pid) from pg_stat_activity
+        where wait_event_type = 'Lock' and datname = current_database()`);
+      await failed;
+      await session.query('select pg_advisory_unlock(77)');
+    });
+    await doubted;
+    await database.write(async (write) => write.later(PUT, ['after', 1]));
+  });
+
+  it('writes nothing for a process whose lease another one has taken', async () => {
+    let lost = 0;
+    const { database, member } = await join('a', () => lost++);
+    const next = await join('a');
+    expect(next.member.id).toBeGreaterThan(member.id);
+    await expect(database.write(async (write) => write.later(PUT, ['late', 1]))).rejects.toThrow(
+      LostLeaseError,
+    );
+    expect([member.isLost, lost, await member.renew()]).toEqual([true, 1, false]);
+    expect(await next.database.read((read) => read.rows(ALL))).toEqual([]);
+    expect([next.member.isLost, await next.member.renew()]).toEqual([false, true]);
+    for (const one of [member, next.member]) await one.stop(false);
+  });
+
+  it('lets a transaction under way end before its process is replaced', async () => {
+    const { database } = await join('a');
+    const other = await open();
+    const begun = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<void>();
+    const writing = database.write(async (write) => {
+      await write.rows(PUT, ['in time', 1]);
+      begun.resolve();
+      await goOn.promise;
+    });
+    await begun.promise;
+    const joining = Member.join(other, { node: 'a' });
+    await server.isBlocked(url);
+    goOn.resolve();
+    await writing;
+    const member = await joining;
+    expect(await other.read((read) => read.rows(ALL))).toHaveLength(1);
+    await member.stop(true);
+  });
+});

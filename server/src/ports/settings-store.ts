@@ -13,6 +13,7 @@ import type {
   TraitRecord,
 } from '../model/settings.ts';
 import type { Time } from '../model/time.ts';
+import { StorageError } from './event-log.ts';
 
 /**
  * Stores the records that operators write, and the audit trail. Records survive restarts and have the ids to which everything else
@@ -26,11 +27,21 @@ export interface SettingsStore {
    * A name keeps its id for ever, even when its record is removed and created again. No audience has the id of a trait. A
    * destination, audience or trait that really changes or is removed gets a higher version; one that does not change keeps its
    * version.
+   *
+   * `basis`: the snapshot by which the changes were decided. Rejects with a `SettingsMovedError` when another node has changed records
+   * since it was loaded.
    */
-  apply(changes: SettingsChanges): Promise<SettingsSnapshot>;
+  apply(changes: SettingsChanges, basis?: SettingsSnapshot): Promise<SettingsSnapshot>;
 
   /** Resolves to the audit trail, the newest first, at most `limit` entries; go on with `next` until it is absent. */
   audit(query: AuditQuery, limit: number, from?: number): Promise<AuditPage>;
+}
+
+/** Another node has changed the settings meanwhile, and nothing was changed: load them and decide again. */
+export class SettingsMovedError extends StorageError {
+  constructor() {
+    super('the settings were changed by another node at the same time: try again');
+  }
 }
 
 export interface SettingsChanges {

@@ -71,6 +71,7 @@ export class Database {
   readonly #ready = new WeakSet<pg.ClientBase>();
   #process: number | undefined;
   #onLost: (() => void) | undefined;
+  #ended: Promise<void> | undefined;
 
   constructor({ url, connections = CONNECTIONS, logger }: DatabaseOptions) {
     this.#pool = new pg.Pool({
@@ -135,14 +136,15 @@ export class Database {
 
   /** Waits for the work under way, then closes all connections. */
   async stop(): Promise<void> {
-    await this.#pool.end();
+    this.#ended ??= this.#pool.end();
+    await this.#ended;
   }
 
   /** Cuts all connections at once, as the end of the process would. */
   async abandon(): Promise<void> {
-    const ended = this.#pool.end();
+    this.#ended ??= this.#pool.end();
     for (const client of this.#clients) destroy(client);
-    await ended;
+    await this.#ended;
   }
 
   async #transaction<Answer>(work: (transaction: Transaction) => Promise<Answer>): Promise<Answer> {
@@ -187,6 +189,15 @@ export class Database {
       client.release(broken);
     }
   }
+}
+
+/** Milliseconds in which a table of some gigabytes is written anew. */
+const REWRITE_WITHIN = 600_000;
+
+/** Writes tables anew, each by itself: until then a deleted row stays in its file. Nobody can use a table meanwhile. */
+export async function rewriteTables(database: Database, tables: readonly string[]): Promise<void> {
+  for (const table of tables)
+    await database.session((session) => session.query(`vacuum full ${table}`), REWRITE_WITHIN);
 }
 
 /** SQLSTATE that the function `fence` of the schema raises. */

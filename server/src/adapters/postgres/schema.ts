@@ -112,6 +112,11 @@ const MIGRATIONS: readonly string[] = [
   -- Sources, destinations, tokens, and who changed them: see settings/.
   create table record(id int generated always as identity primary key, kind text not null, name text not null,
     version int not null, gone boolean not null default false, document text not null, unique (kind, name));
+  -- One row each, which every change updates.
+  create table settings_version(version bigint not null);
+  insert into settings_version values (0);
+  create table suppression_version(version bigint not null);
+  insert into suppression_version values (0);
   create table audit(id bigint generated always as identity primary key, at bigint not null, by text not null,
     action text not null, kind text not null, name text not null, before text, after text);
   create index audit_name on audit(kind, name, id);
@@ -121,11 +126,16 @@ const MIGRATIONS: readonly string[] = [
     open boolean not null, document text not null, hashes bytea not null);
   create index regulation_open on regulation(number) where open;
   create table regulation_subject(number int primary key, subjects text not null);
-  create table suppression(hash bigint primary key, owner bigint, id text, since bigint not null, regulation text not null);
+  -- Hashes and ids are bytes: a hash does not fit into a number of JavaScript, and an id may hold any character.
+  create table suppression(hash bytea primary key, owner bytea, id bytea, since bigint not null, regulation text not null);
   create index suppression_owner on suppression(owner) where owner is not null;
-  create index suppression_id on suppression(id collate "C") where id is not null;
+  create index suppression_id on suppression(id) where id is not null;
 
   -- Profiles of users: see users/.
+  -- One row: where the log was applied to, and how often something was written.
+  create table profile_cursor(position bigint not null, clock bigint not null, next_profile bigint not null,
+    next_outbox bigint not null, profiles bigint not null, commits bigint not null);
+  insert into profile_cursor values (0, 0, 1, 1, 0, 0);
   create table profile(id bigint primary key, state bytea not null);
   create table profile_identity(key bigint primary key, profile bigint not null);
   create index profile_identity_profile on profile_identity(profile);

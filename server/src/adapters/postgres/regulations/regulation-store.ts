@@ -1,0 +1,240 @@
+import {
+  type ErasedCounts,
+  isDeleting,
+  isSuppressing,
+  type RegulationSubject,
+  type Suppression,
+} from '../../../model/regulation.ts';
+import { StorageError } from '../../../ports/event-log.ts';
+import type {
+  IdHash,
+  NewRegulation,
+  RegulationChange,
+  Regulations,
+  StoredRegulation,
+} from '../../../ports/regulations.ts';
+import { type Database, rewriteTables, type Transaction } from '../database.ts';
+import { REGULATION_STATEMENTS as SQL } from './statements.ts';
+
+/** Hashes read in one slice. */
+const SLICE = 20_000;
+
+type RegulationDocument = Omit<StoredRegulation, 'number'>;
+
+interface RegulationRow {
+  readonly number: number;
+  readonly document: string;
+}
+
+/** Regulations as JSON documents, their subjects until they are done, and suppressed ids by their keyed hash. */
+export class PostgresRegulations implements Regulations {
+  readonly hashId: IdHash;
+  readonly #database: Database;
+
+  constructor(database: Database, hashId: IdHash) {
+    this.#database = database;
+    this.hashId = hashId;
+  }
+
+  create({ id, type, createdAt, by, userIds }: NewRegulation): Promise<StoredRegulation> {
+    const isAtOnce = type === 'UNSUPPRESS';
+    const document: RegulationDocument = {
+      id,
+      type,
+      overallStatus: isAtOnce ? 'FINISHED' : 'INITIALIZED',
+      step: isAtOnce ? 'done' : 'survey',
+      createdAt,
+      ...(isAtOnce ? { finishedAt: createdAt } : {}),
+      by,
+      subjects: userIds.length,
+      erased: { events: 0, deliveries: 0, deadLetters: 0 },
+      streamStatus: [],
+    };
+    const hashes = userIds.map((userId) => this.#hash('user', userId));
+    return this.#database.write(async (transaction) => {
+      const values = [id, !isAtOnce, JSON.stringify(document), Buffer.concat(hashes)];
+      const [made] = await transaction.rows<{ number: number }>(SQL.insert, values);
+      const number = made!.number;
+      if (!isAtOnce) await putSubjects(transaction, number, userIds.map(newSubject));
+      if (isAtOnce) await transaction.rows(SQL.unsuppress, [hashes]);
+      else if (isSuppressing(type)) {
+        const ids = userIds.map((userId) => (type === 'SUPPRESS_ONLY' ? Buffer.from(userId) : null));
+        await transaction.rows(SQL.suppress, [hashes, ids, createdAt, id]);
+      }
+      await transaction.rows(SQL.moveSuppressions, []);
+      return { ...document, number };
+    });
+  }
+
+  get(id: string): Promise<StoredRegulation | undefined> {
+    return this.#database.read(async (transaction) => {
+      const [row] = await transaction.rows<RegulationRow>(SQL.get, [id]);
+      return row && stored(row);
+    });
+  }
+
+  list(max: number, below = Number.MAX_SAFE_INTEGER): Promise<readonly StoredRegulation[]> {
+    return this.#database.read(async (transaction) =>
+      (await transaction.rows<RegulationRow>(SQL.list, [below, max])).map(stored),
+    );
+  }
+
+  open(): Promise<readonly StoredRegulation[]> {
+    return this.#database.read(async (transaction) =>
+      (await transaction.rows<RegulationRow>(SQL.open, [])).map(stored),
+    );
+  }
+
+  subjects(id: string): Promise<readonly RegulationSubject[]> {
+    return this.#database.read((transaction) => subjectsOf(transaction, id));
+  }
+
+  advance(id: string, { subjects, ...change }: RegulationChange): Promise<void> {
+    return this.#database.write(async (transaction) => {
+      const [row] = await transaction.rows<RegulationRow>(SQL.lock, [id]);
+      if (row === undefined) throw new StorageError(`the regulation ${id} is gone: restore a backup`);
+      const { number, ...document } = stored(row);
+      if (subjects !== undefined) {
+        await putSubjects(transaction, number, subjects);
+        if (isSuppressing(document.type))
+          await this.#suppressJoined(transaction, subjects, { since: document.createdAt, regulation: id });
+      }
+      if (change.step === 'clean') {
+        if (isDeleting(document.type)) await this.#forgetIds(transaction, id);
+        await transaction.rows(SQL.dropSubjects, [number]);
+      }
+      await put(transaction, number, { ...document, ...change });
+    });
+  }
+
+  async scrub(): Promise<void> {
+    // A deleted row stays in its file until the table is written anew. Both tables are small.
+    await rewriteTables(this.#database, ['regulation_subject', 'suppression']);
+  }
+
+  suppression(userId: string): Promise<Suppression | undefined> {
+    return this.#database.read(async (transaction) => {
+      const [row] = await transaction.rows<SuppressionRow>(SQL.suppression, [this.#hash('user', userId)]);
+      return row && suppressionOf(row);
+    });
+  }
+
+  suppressions(max: number, after = ''): Promise<readonly Suppression[]> {
+    return this.#database.read(async (transaction) =>
+      (await transaction.rows<SuppressionRow>(SQL.suppressions, [Buffer.from(after), max])).map(
+        suppressionOf,
+      ),
+    );
+  }
+
+  async visitSuppressed(visit: (hashes: Uint32Array) => void): Promise<void> {
+    for (let after: Buffer = Buffer.alloc(0); ; ) {
+      const rows = await this.#database.read((transaction) =>
+        transaction.rows<{ hash: Buffer }>(SQL.hashes, [after, SLICE]),
+      );
+      if (rows.length === 0) return;
+      const words = new Uint32Array(rows.length * 2);
+      for (const [index, { hash }] of rows.entries()) {
+        words[index * 2] = hash.readUInt32BE(0);
+        words[index * 2 + 1] = hash.readUInt32BE(4);
+      }
+      visit(words);
+      after = rows.at(-1)!.hash;
+    }
+  }
+
+  /** The number of changes of suppressions that were ever made, by any node. */
+  async version(): Promise<number> {
+    return this.#database.read(async (transaction) => {
+      const [row] = await transaction.rows<{ version: number }>(SQL.suppressionVersion, []);
+      return row!.version;
+    });
+  }
+
+  async #suppressJoined(
+    transaction: Transaction,
+    subjects: readonly RegulationSubject[],
+    { since, regulation }: { readonly since: number; readonly regulation: string },
+  ): Promise<void> {
+    const joined = subjects.flatMap(({ userId, formerUserIds, anonymousIds }) => {
+      const owner = this.#hash('user', userId);
+      return [
+        ...formerUserIds.map((id) => ({ owner, hash: this.#hash('user', id) })),
+        ...anonymousIds.map((id) => ({ owner, hash: this.#hash('anonymous', id) })),
+      ];
+    });
+    if (joined.length === 0) return;
+    const [hashes, owners] = [joined.map(({ hash }) => hash), joined.map(({ owner }) => owner)];
+    await transaction.rows(SQL.suppressJoined, [hashes, owners, since, regulation]);
+    await transaction.rows(SQL.moveSuppressions, []);
+  }
+
+  async #forgetIds(transaction: Transaction, id: string): Promise<void> {
+    const subjects = await subjectsOf(transaction, id);
+    const ids = subjects.flatMap(({ userId, formerUserIds }) => [userId, ...formerUserIds]);
+    await transaction.rows(SQL.forgetIds, [ids.map((userId) => this.#hash('user', userId))]);
+  }
+
+  #hash(kind: 'user' | 'anonymous', id: string): Buffer {
+    const words = new Uint32Array(2);
+    this.hashId(kind, id, words, 0);
+    const bytes = Buffer.alloc(8);
+    bytes.writeUInt32BE(words[0]!, 0);
+    bytes.writeUInt32BE(words[1]!, 4);
+    return bytes;
+  }
+}
+
+/** Adds to the receipt of a regulation, in the transaction of an erasure. */
+export async function countErased(
+  transaction: Transaction,
+  id: string,
+  { events, deliveries, deadLetters }: ErasedCounts,
+): Promise<void> {
+  if (events + deliveries + deadLetters === 0) return;
+  const [row] = await transaction.rows<RegulationRow>(SQL.lock, [id]);
+  if (row === undefined) return;
+  const { number, ...document } = stored(row);
+  const { erased } = document;
+  const sum = {
+    events: erased.events + events,
+    deliveries: erased.deliveries + deliveries,
+    deadLetters: erased.deadLetters + deadLetters,
+  };
+  await put(transaction, number, { ...document, erased: sum });
+}
+
+interface SuppressionRow {
+  readonly id: Buffer | null;
+  readonly since: number;
+  readonly regulation: string;
+}
+
+function suppressionOf({ id, since, regulation }: SuppressionRow): Suppression {
+  return id === null ? { since, regulation } : { userId: id.toString(), since, regulation };
+}
+
+function newSubject(userId: string): RegulationSubject {
+  return { userId, formerUserIds: [], anonymousIds: [], sources: [] };
+}
+
+function stored({ number, document }: RegulationRow): StoredRegulation {
+  return { ...(JSON.parse(document) as RegulationDocument), number };
+}
+
+async function put(transaction: Transaction, number: number, document: RegulationDocument): Promise<void> {
+  await transaction.rows(SQL.update, [number, document.step !== 'done', JSON.stringify(document)]);
+}
+
+async function putSubjects(
+  transaction: Transaction,
+  number: number,
+  subjects: readonly RegulationSubject[],
+): Promise<void> {
+  await transaction.rows(SQL.putSubjects, [number, JSON.stringify(subjects)]);
+}
+
+async function subjectsOf(transaction: Transaction, id: string): Promise<readonly RegulationSubject[]> {
+  const [row] = await transaction.rows<{ subjects: string }>(SQL.subjects, [id]);
+  return row === undefined ? [] : (JSON.parse(row.subjects) as RegulationSubject[]);
+}

@@ -1,0 +1,199 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { AudienceDefinition, TraitDefinition } from '../../../model/definition.ts';
+import type { Destination } from '../../../model/destination.ts';
+import type { RecordKind, Source } from '../../../model/settings.ts';
+import {
+  type AuditEntry,
+  type AuditPage,
+  type AuditQuery,
+  type SettingsChanges,
+  SettingsMovedError,
+  type SettingsSnapshot,
+  type SettingsStore,
+} from '../../../ports/settings-store.ts';
+import type { Database, Transaction } from '../database.ts';
+import { SETTINGS_STATEMENTS as SQL } from './statements.ts';
+
+/**
+ * The operator's records as JSON documents under stable ids. They are few, so each load reads all of them. `settings_version` is one
+ * row that every change updates: it puts the changes of all nodes in one order, and tells a node that others have made some.
+ */
+export class PostgresSettings implements SettingsStore {
+  readonly #database: Database;
+  /** The version of each snapshot that was given out. */
+  readonly #versions = new WeakMap<SettingsSnapshot, number>();
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  load(): Promise<SettingsSnapshot> {
+    return this.#database.read((transaction) => this.#load(transaction));
+  }
+
+  apply(changes: SettingsChanges, basis?: SettingsSnapshot): Promise<SettingsSnapshot> {
+    return this.#database.write(async (transaction) => {
+      const [moved] = await transaction.rows<{ version: number }>(SQL.move, []);
+      const expected = basis && this.#versions.get(basis);
+      if (expected !== undefined && moved!.version !== expected + 1) throw new SettingsMovedError();
+      await this.#change(transaction, changes);
+      return this.#load(transaction);
+    });
+  }
+
+  audit(query: AuditQuery, limit: number, from = Number.MAX_SAFE_INTEGER): Promise<AuditPage> {
+    const { kind = null, name = null } = query;
+    return this.#database.read(async (transaction) => {
+      // One row more than asked for tells whether the trail goes on.
+      const rows = await transaction.rows<AuditRow>(SQL.audit, [kind, name, from, limit + 1]);
+      const shown = rows.slice(0, limit);
+      return {
+        entries: shown.map(({ id: _, before, after, ...entry }) => ({
+          ...entry,
+          ...(before === null ? {} : { before: JSON.parse(before) }),
+          ...(after === null ? {} : { after: JSON.parse(after) }),
+        })),
+        ...(rows.length > limit ? { next: shown.at(-1)!.id } : {}),
+      };
+    });
+  }
+
+  /** The number of changes that were ever made, by any node. */
+  async version(): Promise<number> {
+    return this.#database.read(async (transaction) => {
+      const [row] = await transaction.rows<{ version: number }>(SQL.version, []);
+      return row!.version;
+    });
+  }
+
+  async #load(transaction: Transaction): Promise<SettingsSnapshot> {
+    const rows = await transaction.rows<VersionedRow>(SQL.load, []);
+    const snapshot = snapshotOf(rows.filter((row): row is VersionedRow & RecordRow => row.id !== null));
+    this.#versions.set(snapshot, rows[0]!.settings);
+    return snapshot;
+  }
+
+  async #change(transaction: Transaction, changes: SettingsChanges): Promise<void> {
+    const { removed = [], audit = [] } = changes;
+    const known = new Map<string, RecordRow>();
+    for (const row of await transaction.rows<RecordRow>(SQL.records, []))
+      known.set(keyOf(row.kind, row.name), row);
+    const touched = new Map<string, ChangedRecord>();
+    for (const { kind, name } of removed) {
+      const row = known.get(keyOf(kind, name));
+      if (row?.gone === false)
+        touched.set(keyOf(kind, name), { ...row, gone: true, version: row.version + 1 });
+    }
+    for (const { kind, name, record } of recordsOf(changes)) {
+      const key = keyOf(kind, name);
+      const document = JSON.stringify(record);
+      const row = touched.get(key) ?? known.get(key);
+      const isSame = row?.gone === false && isDeepStrictEqual(JSON.parse(row.document), JSON.parse(document));
+      if (!isSame) touched.set(key, { kind, name, document, version: (row?.version ?? 0) + 1, gone: false });
+    }
+    const all = [...touched.values()];
+    if (all.length > 0) {
+      const column = <Key extends keyof ChangedRecord>(key: Key) => all.map((record) => record[key]);
+      await transaction.rows(SQL.put, [
+        column('kind'),
+        column('name'),
+        column('version'),
+        column('gone'),
+        column('document'),
+      ]);
+    }
+    if (audit.length > 0) await note(transaction, audit);
+  }
+}
+
+async function note(transaction: Transaction, entries: readonly AuditEntry[]): Promise<void> {
+  const column = <Key extends keyof AuditEntry>(key: Key) => entries.map((entry) => entry[key]);
+  const asJson = (key: 'before' | 'after') =>
+    entries.map((entry) => (entry[key] === undefined ? null : JSON.stringify(entry[key])));
+  await transaction.rows(SQL.note, [
+    column('at'),
+    column('by'),
+    column('action'),
+    column('kind'),
+    column('name'),
+    asJson('before'),
+    asJson('after'),
+  ]);
+}
+
+interface ChangedRecord {
+  readonly kind: RecordKind;
+  readonly name: string;
+  readonly version: number;
+  readonly gone: boolean;
+  readonly document: string;
+}
+
+interface RecordRow extends ChangedRecord {
+  readonly id: number;
+}
+
+/** A record beside the version of all; without a record where there is none. */
+interface VersionedRow {
+  readonly settings: number;
+  readonly id: number | null;
+}
+
+type AuditRow = Omit<AuditEntry, 'before' | 'after'> & {
+  readonly id: number;
+  readonly before: string | null;
+  readonly after: string | null;
+};
+
+function keyOf(kind: RecordKind, name: string): string {
+  return `${kind} ${name}`;
+}
+
+interface NamedRecord {
+  readonly kind: RecordKind;
+  readonly name: string;
+  readonly record: object;
+}
+
+function recordsOf(changes: SettingsChanges): NamedRecord[] {
+  const { sources, destinations, audiences = [], traits = [], tokens = [], replays = [] } = changes;
+  const named = (kind: RecordKind, records: readonly { readonly name: string }[]): NamedRecord[] =>
+    records.map((record) => ({ kind, name: record.name, record }));
+  return [
+    ...named('source', sources),
+    ...named('destination', destinations),
+    ...named('audience', audiences),
+    ...named('trait', traits),
+    ...named('token', tokens),
+    ...replays.map((replay) => ({ kind: 'replay' as const, name: replay.id, record: replay })),
+  ];
+}
+
+function snapshotOf(rows: readonly RecordRow[]): SettingsSnapshot {
+  const of = (kind: RecordKind, gone: boolean) =>
+    rows
+      .filter((row) => row.kind === kind && row.gone === gone)
+      .map(({ id, version, document }) => ({ id, version, document: JSON.parse(document) }));
+  const sources = (gone: boolean): Source[] =>
+    of('source', gone).map(({ id, document }) => ({ ...document, id }));
+  const destinations = (gone: boolean): Destination[] =>
+    of('destination', gone).map(({ id, version, document }) => ({ ...document, id, version }));
+  const audiences = (gone: boolean): AudienceDefinition[] =>
+    of('audience', gone).map(({ id, version, document }) => ({ ...document, id, version }));
+  const traits = (gone: boolean): TraitDefinition[] =>
+    of('trait', gone).map(({ id, version, document }) => ({ ...document, id, version }));
+  return {
+    sources: sources(false),
+    destinations: destinations(false),
+    audiences: audiences(false),
+    traits: traits(false),
+    tokens: of('token', false).map(({ document }) => document),
+    replays: of('replay', false).map(({ document }) => document),
+    gone: {
+      sources: sources(true),
+      destinations: destinations(true),
+      audiences: audiences(true),
+      traits: traits(true),
+    },
+  };
+}

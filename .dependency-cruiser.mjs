@@ -100,6 +100,14 @@ export default {
       to: { path: '^clients/typescript/src/spool[./]|^(node:)?[a-z_]+$' },
     },
     {
+      name: 'console-uses-the-control-api',
+      comment:
+        'The console talks to the control API only, and its types are made from the document of that API.',
+      severity: 'error',
+      from: { path: '^console/src/', pathNot: TEST },
+      to: { path: '^(server|cli|clients|bench|tools|spec)/' },
+    },
+    {
       name: 'product-imports-no-test',
       comment: 'What only tests need must not be shipped.',
       severity: 'error',
@@ -132,7 +140,7 @@ export default {
     enhancedResolveOptions: {
       exportsFields: ['exports'],
       conditionNames: ['import', 'node', 'default', 'types'],
-      extensions: ['.ts', '.js', '.mjs', '.json'],
+      extensions: ['.ts', '.tsx', '.js', '.mjs', '.json'],
     },
   },
 };

@@ -8,6 +8,7 @@ export default defineConfig({
       'server/**/*.test.ts',
       'cli/**/*.test.ts',
       'clients/typescript/**/*.test.ts',
+      'console/src/**/*.test.ts',
       'tools/**/*.test.ts',
     ],
     // Ends a test that hangs, and measures nothing: beside 30 busy programs a server takes a minute to start.

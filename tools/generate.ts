@@ -5,6 +5,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import * as z from 'zod';
+import { apiTypes } from '../console/tools/api-types.ts';
 import manifest from '../server/package.json' with { type: 'json' };
 import { configFileSchema } from '../server/src/config/schema.ts';
 import { openApi } from '../server/src/control-api/openapi.ts';
@@ -46,6 +47,8 @@ const GENERATED: Readonly<Record<string, () => unknown>> = {
       description: 'destinations[].settings, in the configuration file and in the control API.',
     }),
   'spec/openapi.json': () => openApi(controlOperations(NOTHING), manifest.version),
+  // From the document above.
+  'console/src/api/schema.d.ts': apiTypes,
   'docs/reference/cli.md': cliReference,
   'docs/reference/errors.md': errorsReference,
   // Without the references to variables, which every text may hold.

@@ -1,0 +1,82 @@
+import createClient from 'openapi-fetch';
+import type { paths } from './schema.d.ts';
+
+/** Sent with every request: the server takes a cookie for an unsafe method only beside this header. */
+export const CONSOLE_HEADER = { 'X-Millrace-Console': '1' };
+
+/** The control API, typed by its OpenAPI document. Wrap each call in `answer`. */
+export const api = createClient<paths>({ baseUrl: '', credentials: 'same-origin', headers: CONSOLE_HEADER });
+
+/** The schema of a successful JSON answer: `Answer<'/api/v1/status', 'get'>`. */
+export type Answer<Path extends keyof paths, Method extends keyof paths[Path]> = paths[Path][Method] extends {
+  responses: infer Responses;
+}
+  ? {
+      [Status in keyof Responses]: Status extends 200 | 201
+        ? Responses[Status] extends { content: { 'application/json': infer Body } }
+          ? Body
+          : never
+        : never;
+    }[keyof Responses]
+  : never;
+
+/** A refusal of the control API, or no answer at all (`status` 0). `message` is a sentence for the person at the screen. */
+export class ApiError extends Error {
+  readonly status: number;
+  /** `code` of the problem document: which error it is. */
+  readonly code: string;
+  /** Mistakes by path of the field, such as `body.settings.endpoints.0.url`. */
+  readonly fields: readonly { readonly path: string; readonly message: string }[];
+
+  constructor(
+    message: string,
+    { status = 0, code = 'no_answer', fields = [] as ApiError['fields'] }: Partial<ApiErrorFields> = {},
+  ) {
+    super(message);
+    this.name = 'ApiError';
+    this.status = status;
+    this.code = code;
+    this.fields = fields;
+  }
+}
+
+type ApiErrorFields = Pick<ApiError, 'status' | 'code' | 'fields'>;
+
+interface ClientResult<Data> {
+  readonly data?: Data;
+  readonly error?: unknown;
+  readonly response: Response;
+}
+
+/** The data of a call through `api`. Throws an `ApiError` where the server refuses or cannot be reached. */
+export async function answer<Data>(call: Promise<ClientResult<Data>>): Promise<Data> {
+  const { data, error, response } = await reached(call);
+  if (!response.ok) throw problem(error, response.status);
+  return data as Data;
+}
+
+/** A failed connection rejects with a TypeError in every browser. */
+async function reached<Data>(call: Promise<Data>): Promise<Data> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof TypeError) throw new ApiError('The server does not answer. Is it running?');
+    throw error;
+  }
+}
+
+/** The error that an answer outside 2xx says. `body` is what it said, whatever its type. */
+export function problem(body: unknown, status: number): ApiError {
+  if (typeof body !== 'object' || body === null || !('detail' in body)) {
+    return new ApiError(`The server answered ${status}.`, { status, code: `status_${status}` });
+  }
+  const { detail, code, errors } = body as { detail: string; code: string; errors?: ApiError['fields'] };
+  return new ApiError(detail, { status, code, fields: errors ?? [] });
+}
+
+/** Any failure as one sentence. */
+export function sentence(error: unknown): string {
+  if (!(error instanceof Error)) return 'Something went wrong.';
+  if (!(error instanceof ApiError) || error.fields.length === 0) return error.message;
+  return `${error.message} ${error.fields.map(({ path, message }) => `${path}: ${message}`).join('; ')}`;
+}

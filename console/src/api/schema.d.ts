@@ -1,0 +1,5993 @@
+/**
+ * Types of the control API, made from spec/openapi.json by `npm run generate`. Do not edit.
+ * This file has over 600 lines because it is generated.
+ */
+
+export interface paths {
+    "/v1/identify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Says who a user is, and what is known of them.
+         * @description At most 32,768 bytes. Whatever Content-Type says, the body is read as JSON, also compressed with gzip.
+         */
+        post: operations["identify"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/track": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Says what a user did.
+         * @description At most 32,768 bytes. Whatever Content-Type says, the body is read as JSON, also compressed with gzip.
+         */
+        post: operations["track"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/page": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Says which page of a site a user saw.
+         * @description At most 32,768 bytes. Whatever Content-Type says, the body is read as JSON, also compressed with gzip.
+         */
+        post: operations["page"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/screen": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Says which screen of an app a user saw.
+         * @description At most 32,768 bytes. Whatever Content-Type says, the body is read as JSON, also compressed with gzip.
+         */
+        post: operations["screen"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/group": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Says which group a user belongs to, and what is known of it.
+         * @description At most 32,768 bytes. Whatever Content-Type says, the body is read as JSON, also compressed with gzip.
+         */
+        post: operations["group"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/alias": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Says that two ids are of one user.
+         * @description At most 32,768 bytes. Whatever Content-Type says, the body is read as JSON, also compressed with gzip.
+         */
+        post: operations["alias"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/i": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The short form of /v1/identify.
+         * @description At most 32,768 bytes. Whatever Content-Type says, the body is read as JSON, also compressed with gzip.
+         */
+        post: operations["identifyShort"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/t": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The short form of /v1/track.
+         * @description At most 32,768 bytes. Whatever Content-Type says, the body is read as JSON, also compressed with gzip.
+         */
+        post: operations["trackShort"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/p": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The short form of /v1/page.
+         * @description At most 32,768 bytes. Whatever Content-Type says, the body is read as JSON, also compressed with gzip.
+         */
+        post: operations["pageShort"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/s": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The short form of /v1/screen.
+         * @description At most 32,768 bytes. Whatever Content-Type says, the body is read as JSON, also compressed with gzip.
+         */
+        post: operations["screenShort"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/g": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The short form of /v1/group.
+         * @description At most 32,768 bytes. Whatever Content-Type says, the body is read as JSON, also compressed with gzip.
+         */
+        post: operations["groupShort"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/a": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The short form of /v1/alias.
+         * @description At most 32,768 bytes. Whatever Content-Type says, the body is read as JSON, also compressed with gzip.
+         */
+        post: operations["aliasShort"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Takes calls of all types.
+         * @description At most 524,288 bytes. Whatever Content-Type says, the body is read as JSON, also compressed with gzip.
+         */
+        post: operations["batch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/b": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The short form of /v1/batch.
+         * @description At most 524,288 bytes. Whatever Content-Type says, the body is read as JSON, also compressed with gzip.
+         */
+        post: operations["batchShort"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The same as /v1/batch.
+         * @description At most 524,288 bytes. Whatever Content-Type says, the body is read as JSON, also compressed with gzip.
+         */
+        post: operations["import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/m": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Takes what client libraries report about themselves, and throws it away. */
+        post: operations["telemetry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/pixel/{type}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Takes one call as the query of an image.
+         * @description Each key of the query is a path into the call, such as properties.total, or `data` is the whole call in base64. The answer is the image in every case; what is wrong is counted.
+         */
+        get: operations["pixel"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/projects/{writeKey}/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tells browsers and mobile clients how to send. The same for every key, so that it says nothing about which exist. */
+        get: operations["projectSettings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/healthz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tells that the server is alive. */
+        get: operations["healthz"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/readyz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tells whether calls can be accepted now. */
+        get: operations["readyz"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/ledger": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows the sums of every source and destination, and whether they come out.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getLedger"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows what somebody on call wants to see at once.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getStatus"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/discards": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows the last discarded calls of every source and reason.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getDiscards"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/events/{messageId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows an event's whole life: received, planned, every attempt, what happens next.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getEventsMessageId"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tail": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows what happens as it happens: calls accepted or not, and every attempt to deliver.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getTail"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the sources by name.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getSources"];
+        put?: never;
+        /**
+         * Creates a source; a write key is made when none is given.
+         * @description Needs the role `editor`.
+         */
+        post: operations["postSources"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sources/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows a source.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getSourcesName"];
+        put?: never;
+        post?: never;
+        /**
+         * Removes a source; its write keys are unknown from then on, and what it sent stays.
+         * @description Needs the role `editor`.
+         */
+        delete: operations["deleteSourcesName"];
+        options?: never;
+        head?: never;
+        /**
+         * Changes a source by a JSON merge patch.
+         * @description Needs the role `editor`.
+         */
+        patch: operations["patchSourcesName"];
+        trace?: never;
+    };
+    "/api/v1/destinations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the destinations by name.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getDestinations"];
+        put?: never;
+        /**
+         * Creates a destination.
+         * @description Needs the role `editor`.
+         */
+        post: operations["postDestinations"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/destinations/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows a destination.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getDestinationsName"];
+        put?: never;
+        post?: never;
+        /**
+         * Removes a destination; what it is still owed becomes dead letters.
+         * @description Needs the role `editor`.
+         */
+        delete: operations["deleteDestinationsName"];
+        options?: never;
+        head?: never;
+        /**
+         * Changes a destination by a JSON merge patch, from the next request to its endpoints on.
+         * @description Needs the role `editor`.
+         */
+        patch: operations["patchDestinationsName"];
+        trace?: never;
+    };
+    "/api/v1/destinations/{name}/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Tells how a destination does, and what it is still owed.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getDestinationsNameStatus"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/destinations/{name}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Holds everything of a destination: what it is owed waits, and so does what arrives for it.
+         * @description Needs the role `editor`.
+         */
+        post: operations["postDestinationsNamePause"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/destinations/{name}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sends to a paused destination again, what has waited first.
+         * @description Needs the role `editor`.
+         */
+        post: operations["postDestinationsNameResume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/destinations/{name}/disable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Skips what arrives for a destination, which is never sent; what it is owed already waits.
+         * @description Needs the role `editor`.
+         */
+        post: operations["postDestinationsNameDisable"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/destinations/{name}/enable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Owes a disabled destination what arrives again, and sends what has waited.
+         * @description Needs the role `editor`.
+         */
+        post: operations["postDestinationsNameEnable"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/destinations/{name}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sends an example of an event to every endpoint, once, and shows what was sent and answered.
+         * @description Needs the role `editor`.
+         */
+        post: operations["postDestinationsNameTest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Finds stored events, the newest first, each with its whole life. Looks for about a second: a page may be short, or empty, and go on with `next`.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Finds deliveries, those of the newest events first, dead ones by when they were given up. Looks for about a second: a page may be short, or empty, and go on with `next`.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/profiles/{userId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows what is known of a user, by its userId or a former one.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getProfilesUserId"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/profiles": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows what is known of whoever has an anonymous id.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getProfiles"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/profiles/rebuild": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Forgets all profiles and applies the stored events again.
+         * @description Needs the role `admin`.
+         */
+        post: operations["postProfilesRebuild"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audiences": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the audiences by name.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getAudiences"];
+        put?: never;
+        /**
+         * Creates an audience; it counts the stored events, and then tells its destinations.
+         * @description Needs the role `editor`.
+         */
+        post: operations["postAudiences"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audiences/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows an audience, and how far it is.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getAudiencesName"];
+        put?: never;
+        post?: never;
+        /**
+         * Removes an audience that no other definition mentions.
+         * @description Needs the role `editor`.
+         */
+        delete: operations["deleteAudiencesName"];
+        options?: never;
+        head?: never;
+        /**
+         * Changes an audience by a JSON merge patch; another definition counts the stored events anew.
+         * @description Needs the role `editor`.
+         */
+        patch: operations["patchAudiencesName"];
+        trace?: never;
+    };
+    "/api/v1/audiences/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Computes a definition over the stored events, without keeping or sending anything.
+         * @description Needs the role `viewer`.
+         */
+        post: operations["postAudiencesPreview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audiences/{name}/members": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the members of an audience.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getAudiencesNameMembers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/traits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the computed traits by name.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getTraits"];
+        put?: never;
+        /**
+         * Creates a computed trait; it counts the stored events, and then tells its destinations.
+         * @description Needs the role `editor`.
+         */
+        post: operations["postTraits"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/traits/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows a computed trait, and how far it is.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getTraitsName"];
+        put?: never;
+        post?: never;
+        /**
+         * Removes a computed trait that no other definition mentions.
+         * @description Needs the role `editor`.
+         */
+        delete: operations["deleteTraitsName"];
+        options?: never;
+        head?: never;
+        /**
+         * Changes a computed trait by a JSON merge patch; another definition counts the stored events anew.
+         * @description Needs the role `editor`.
+         */
+        patch: operations["patchTraitsName"];
+        trace?: never;
+    };
+    "/api/v1/traits/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Computes a definition over the stored events, without keeping or sending anything.
+         * @description Needs the role `viewer`.
+         */
+        post: operations["postTraitsPreview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/traits/{name}/members": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the users who have a value.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getTraitsNameMembers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/redeliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sends events to a destination once more: dead letters with a new retry window, delivered ones as new deliveries.
+         * @description Needs the role `editor`.
+         */
+        post: operations["postRedeliveries"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/replays": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the replays that run and those that have ended last, the newest first.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getReplays"];
+        put?: never;
+        /**
+         * Sends the stored events of a range of time to one destination, as new deliveries.
+         * @description Needs the role `editor`.
+         */
+        post: operations["postReplays"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/replays/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows how far a replay has come.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getReplaysId"];
+        put?: never;
+        post?: never;
+        /**
+         * Cancels a replay: nothing more is owed for it; one that has ended stays as it is.
+         * @description Needs the role `editor`.
+         */
+        delete: operations["deleteReplaysId"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/regulations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists regulations, the newest first.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getRegulations"];
+        put?: never;
+        /**
+         * Deletes users, suppresses them, or ends their suppression.
+         * @description Needs the role `admin`.
+         */
+        post: operations["postRegulations"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/regulations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The receipt of a regulation: what was erased, and which endpoints have confirmed it.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getRegulationsId"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/suppressions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists suppressed users whose ids are kept (SUPPRESS_ONLY), by their ids.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getSuppressions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/suppressions/{userId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Tells since when a user is suppressed.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getSuppressionsUserId"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows all records as a configuration file has them, without their secrets.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getConfig"];
+        /**
+         * Makes the records what a configuration file says, all of them or none.
+         * @description Needs the role `editor`.
+         */
+        put: operations["putConfig"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the tokens of the control API.
+         * @description Needs the role `admin`.
+         */
+        get: operations["getTokens"];
+        put?: never;
+        /**
+         * Makes a token; the answer is the only place where it is ever shown.
+         * @description Needs the role `admin`.
+         */
+        post: operations["postTokens"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tokens/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revokes a token at once.
+         * @description Needs the role `admin`.
+         */
+        delete: operations["deleteTokensName"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the changes of records, the newest first; secrets are not shown.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/backups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the backups made since the start, the newest first.
+         * @description Needs the role `admin`.
+         */
+        get: operations["getBackups"];
+        put?: never;
+        /**
+         * Begins a backup: a copy of the running server, as it is now, in a folder on its machine.
+         * @description Needs the role `admin`.
+         */
+        post: operations["postBackups"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/backups/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How far a backup is, or what became of it.
+         * @description Needs the role `admin`.
+         */
+        get: operations["getBackupsId"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** This document. */
+        get: operations["getOpenapi"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Metrics as Prometheus reads them.
+         * @description Needs any token, or none where `metrics.public` is set.
+         */
+        get: operations["metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        Refusal: {
+            /** @constant */
+            success: false;
+            /** @description Which error it is; never changes. spec/errors.json. */
+            code: string;
+            message: string;
+            /** @description With invalid_calls: the calls that are not valid, by their place in the batch. */
+            errors?: {
+                index: number;
+                code: string;
+                message: string;
+            }[];
+        };
+        /** @description What every call may have. One of userId and anonymousId has to be there. Keys that are not listed are kept where a destination's format has them. */
+        Message: {
+            /** @description Text, or a number, which becomes its decimal text. null is as if it were absent. */
+            userId?: string | number | null;
+            /** @description Text, or a number, which becomes its decimal text. null is as if it were absent. */
+            anonymousId?: string | number | null;
+            /** @description What makes it the same event when it is sent again: 1 to 100 characters; made when absent. */
+            messageId?: string | number | null;
+            /** @description A date or a time in one of the usual forms, or milliseconds; one that cannot be read is left out. */
+            timestamp?: string | number | null;
+            /** @description A date or a time in one of the usual forms, or milliseconds; one that cannot be read is left out. */
+            originalTimestamp?: string | number | null;
+            /** @description A date or a time in one of the usual forms, or milliseconds; one that cannot be read is left out. */
+            sentAt?: string | number | null;
+            /** @description Where and how it happened. */
+            context?: Record<string, never> | null;
+            /** @description Which destinations it is for: their names, Webhooks or All, with true or false. */
+            integrations?: Record<string, never> | null;
+            /** @description Comes before the one of the batch and of the Authorization header. */
+            writeKey?: string | null;
+            /** @description The path says it, and wins. */
+            type?: string | null;
+        } | unknown | unknown;
+        Identify: components["schemas"]["Message"] & {
+            /** @description What is known of the user. */
+            traits?: Record<string, never> | null;
+        };
+        Track: components["schemas"]["Message"] & {
+            /** @description What it was, such as Order Placed. */
+            event: string;
+            /** @description What belongs to it. */
+            properties?: Record<string, never> | null;
+        };
+        Page: components["schemas"]["Message"] & {
+            /** @description Of the page. */
+            name?: string | null;
+            /** @description Of the page. */
+            category?: string | null;
+            /** @description What belongs to it. */
+            properties?: Record<string, never> | null;
+        };
+        Screen: components["schemas"]["Message"] & {
+            /** @description Of the screen. */
+            name?: string | null;
+            /** @description Of the screen. */
+            category?: string | null;
+            /** @description What belongs to it. */
+            properties?: Record<string, never> | null;
+        };
+        Group: components["schemas"]["Message"] & {
+            /** @description Text, or a number, which becomes its decimal text. null is as if it were absent. */
+            groupId: string | number;
+            /** @description What is known of the group. */
+            traits?: Record<string, never> | null;
+        };
+        Alias: components["schemas"]["Message"] & {
+            /** @description Text, or a number, which becomes its decimal text. null is as if it were absent. */
+            previousId: string | number;
+        };
+        Batch: {
+            /** @description At most 2,500 calls, each with its type. A call that is not valid is discarded, and the others are kept. */
+            batch: {
+                /** @enum {unknown} */
+                type: "identify" | "track" | "page" | "screen" | "group" | "alias";
+            }[];
+            /** @description Comes before the one of the batch and of the Authorization header. */
+            writeKey?: string | null;
+            /** @description A date or a time in one of the usual forms, or milliseconds; one that cannot be read is left out. */
+            sentAt?: string | number | null;
+            /** @description Merged into the context of each call, shallowly; the call wins. */
+            context?: Record<string, never> | null;
+            /** @description Merged into those of each call, shallowly; the call wins. */
+            integrations?: Record<string, never> | null;
+        };
+        Problem: {
+            type: string;
+            /** @description The status in words. */
+            title: string;
+            status: number;
+            /** @description What is wrong, and what to do about it. */
+            detail: string;
+            /** @description Which error it is; never changes. */
+            code: string;
+            errors?: {
+                path: string;
+                message: string;
+                /** @description Of a mistake in a definition: the line of its text, from 1. */
+                line?: number;
+                /** @description The column in that line, from 1. */
+                column?: number;
+            }[];
+            /**
+             * @description More is wrong than `errors` lists. Absent when it lists everything.
+             * @constant
+             */
+            truncated?: true;
+        };
+    };
+    responses: {
+        /** @description Every event that was accepted is on stable storage. */
+        Stored: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @constant */
+                    success: true;
+                };
+            };
+        };
+        /** @description The call is not valid, and nothing was kept. Sending it again does not help. */
+        InvalidCall: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Refusal"] & {
+                    /** @enum {unknown} */
+                    code?: "malformed_request" | "unsupported_encoding" | "invalid_encoding" | "invalid_json" | "message_too_large" | "too_deeply_nested" | "not_an_object" | "id_not_string" | "no_user_anon_id" | "user_id_missing" | "previous_id_missing" | "group_id_missing" | "event_not_defined" | "event_not_string" | "name_not_string" | "category_not_string" | "properties_not_object" | "traits_not_object" | "context_not_object" | "integrations_not_object";
+                };
+            };
+        };
+        /** @description The batch cannot be read, or its source is strict and a call of it is not valid; nothing was kept. Sending it again does not help. */
+        InvalidBatch: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Refusal"] & {
+                    /** @enum {unknown} */
+                    code?: "malformed_request" | "unsupported_encoding" | "invalid_encoding" | "invalid_json" | "batch_not_array" | "batch_too_large" | "context_not_object" | "integrations_not_object" | "invalid_calls";
+                };
+            };
+        };
+        /** @description There is no write key, or its source is unknown or disabled. */
+        Unauthorized: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Refusal"] & {
+                    /** @enum {unknown} */
+                    code?: "missing_write_key" | "invalid_write_key";
+                };
+            };
+        };
+        /** @description Nothing was kept: send it again after the time in Retry-After. */
+        ComeBack: {
+            headers: {
+                /** @description Seconds. */
+                "Retry-After": number;
+                /** @description The same number. */
+                "X-RateLimit-Reset": number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Refusal"] & {
+                    /** @enum {unknown} */
+                    code?: "overloaded" | "rate_limited";
+                };
+            };
+        };
+        /** @description Nothing could be stored: send it again after the time in Retry-After. */
+        Unavailable: {
+            headers: {
+                /** @description Seconds. */
+                "Retry-After": number;
+                /** @description The same number. */
+                "X-RateLimit-Reset": number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Refusal"] & {
+                    /** @enum {unknown} */
+                    code?: "storage_unavailable";
+                };
+            };
+        };
+        /** @description An error of the server; sending it again is safe. */
+        Failed: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Refusal"] & {
+                    /** @enum {unknown} */
+                    code?: "internal_error";
+                };
+            };
+        };
+        /** @description Unauthorized: `token_missing`, `token_invalid` */
+        "token_invalid.token_missing": {
+            headers: {
+                "WWW-Authenticate": string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 401;
+                    /** @enum {unknown} */
+                    code?: "token_missing" | "token_invalid";
+                };
+            };
+        };
+        /** @description Payload Too Large: `body_too_large` */
+        body_too_large: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 413;
+                    /** @enum {unknown} */
+                    code?: "body_too_large";
+                };
+            };
+        };
+        /** @description Unprocessable Entity: `invalid_parameters` */
+        invalid_parameters: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 422;
+                    /** @enum {unknown} */
+                    code?: "invalid_parameters";
+                };
+            };
+        };
+        /** @description Too Many Requests: `too_many_failed_sign_ins` */
+        too_many_failed_sign_ins: {
+            headers: {
+                /** @description Seconds. */
+                "Retry-After": number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 429;
+                    /** @enum {unknown} */
+                    code?: "too_many_failed_sign_ins";
+                };
+            };
+        };
+        /** @description Internal Server Error: `internal_error` */
+        internal_error: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 500;
+                    /** @enum {unknown} */
+                    code?: "internal_error";
+                };
+            };
+        };
+        /** @description Service Unavailable: `store_unreadable` */
+        store_unreadable: {
+            headers: {
+                /** @description Seconds. */
+                "Retry-After"?: number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 503;
+                    /** @enum {unknown} */
+                    code?: "store_unreadable";
+                };
+            };
+        };
+        /** @description Not Found: `unknown_name` */
+        unknown_name: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 404;
+                    /** @enum {unknown} */
+                    code?: "unknown_name";
+                };
+            };
+        };
+        /** @description Service Unavailable: `too_many_viewers` */
+        too_many_viewers: {
+            headers: {
+                /** @description Seconds. */
+                "Retry-After"?: number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 503;
+                    /** @enum {unknown} */
+                    code?: "too_many_viewers";
+                };
+            };
+        };
+        /** @description Bad Request: `body_not_json` */
+        body_not_json: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 400;
+                    /** @enum {unknown} */
+                    code?: "body_not_json";
+                };
+            };
+        };
+        /** @description Forbidden: `role_too_low` */
+        role_too_low: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 403;
+                    /** @enum {unknown} */
+                    code?: "role_too_low";
+                };
+            };
+        };
+        /** @description Conflict: `name_taken` */
+        name_taken: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 409;
+                    /** @enum {unknown} */
+                    code?: "name_taken";
+                };
+            };
+        };
+        /** @description Unprocessable Entity: `invalid_parameters`, `idempotency_key_reused` */
+        "idempotency_key_reused.invalid_parameters": {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 422;
+                    /** @enum {unknown} */
+                    code?: "invalid_parameters" | "idempotency_key_reused";
+                };
+            };
+        };
+        /** @description Service Unavailable: `store_unwritable` */
+        store_unwritable: {
+            headers: {
+                /** @description Seconds. */
+                "Retry-After"?: number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 503;
+                    /** @enum {unknown} */
+                    code?: "store_unwritable";
+                };
+            };
+        };
+        /** @description Conflict: `system_record` */
+        system_record: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 409;
+                    /** @enum {unknown} */
+                    code?: "system_record";
+                };
+            };
+        };
+        /** @description Precondition Failed: `changed_meanwhile` */
+        changed_meanwhile: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 412;
+                    /** @enum {unknown} */
+                    code?: "changed_meanwhile";
+                };
+            };
+        };
+        /** @description Conflict: `confirmation_needed` */
+        confirmation_needed: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 409;
+                    /** @enum {unknown} */
+                    code?: "confirmation_needed";
+                };
+            };
+        };
+        /** @description Not Found: `unknown_user` */
+        unknown_user: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 404;
+                    /** @enum {unknown} */
+                    code?: "unknown_user";
+                };
+            };
+        };
+        /** @description Conflict: `rebuild_loses` */
+        rebuild_loses: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 409;
+                    /** @enum {unknown} */
+                    code?: "rebuild_loses";
+                };
+            };
+        };
+        /** @description Conflict: `still_mentioned` */
+        still_mentioned: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 409;
+                    /** @enum {unknown} */
+                    code?: "still_mentioned";
+                };
+            };
+        };
+        /** @description Service Unavailable: `profiles_unavailable` */
+        profiles_unavailable: {
+            headers: {
+                /** @description Seconds. */
+                "Retry-After"?: number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 503;
+                    /** @enum {unknown} */
+                    code?: "profiles_unavailable";
+                };
+            };
+        };
+        /** @description Conflict: `destination_not_enabled` */
+        destination_not_enabled: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 409;
+                    /** @enum {unknown} */
+                    code?: "destination_not_enabled";
+                };
+            };
+        };
+        /** @description Conflict: `backup_running` */
+        backup_running: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 409;
+                    /** @enum {unknown} */
+                    code?: "backup_running";
+                };
+            };
+        };
+    };
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    identify: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Identify"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Stored"];
+            400: components["responses"]["InvalidCall"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["ComeBack"];
+            500: components["responses"]["Failed"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    track: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Track"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Stored"];
+            400: components["responses"]["InvalidCall"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["ComeBack"];
+            500: components["responses"]["Failed"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    page: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Page"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Stored"];
+            400: components["responses"]["InvalidCall"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["ComeBack"];
+            500: components["responses"]["Failed"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    screen: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Screen"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Stored"];
+            400: components["responses"]["InvalidCall"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["ComeBack"];
+            500: components["responses"]["Failed"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    group: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Group"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Stored"];
+            400: components["responses"]["InvalidCall"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["ComeBack"];
+            500: components["responses"]["Failed"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    alias: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Alias"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Stored"];
+            400: components["responses"]["InvalidCall"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["ComeBack"];
+            500: components["responses"]["Failed"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    identifyShort: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Identify"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Stored"];
+            400: components["responses"]["InvalidCall"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["ComeBack"];
+            500: components["responses"]["Failed"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    trackShort: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Track"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Stored"];
+            400: components["responses"]["InvalidCall"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["ComeBack"];
+            500: components["responses"]["Failed"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    pageShort: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Page"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Stored"];
+            400: components["responses"]["InvalidCall"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["ComeBack"];
+            500: components["responses"]["Failed"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    screenShort: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Screen"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Stored"];
+            400: components["responses"]["InvalidCall"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["ComeBack"];
+            500: components["responses"]["Failed"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    groupShort: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Group"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Stored"];
+            400: components["responses"]["InvalidCall"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["ComeBack"];
+            500: components["responses"]["Failed"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    aliasShort: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Alias"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Stored"];
+            400: components["responses"]["InvalidCall"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["ComeBack"];
+            500: components["responses"]["Failed"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    batch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Batch"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Stored"];
+            400: components["responses"]["InvalidBatch"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["ComeBack"];
+            500: components["responses"]["Failed"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    batchShort: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Batch"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Stored"];
+            400: components["responses"]["InvalidBatch"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["ComeBack"];
+            500: components["responses"]["Failed"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    import: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Batch"];
+            };
+        };
+        responses: {
+            200: components["responses"]["Stored"];
+            400: components["responses"]["InvalidBatch"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["ComeBack"];
+            500: components["responses"]["Failed"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    telemetry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is gone. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                    };
+                };
+            };
+        };
+    };
+    pixel: {
+        parameters: {
+            query?: {
+                /** @description The call, as JSON in base64. */
+                data?: string;
+                /** @description The keys of the call itself. */
+                call?: {
+                    [key: string]: string;
+                };
+            };
+            header?: never;
+            path: {
+                /** @description Long or short. */
+                type: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A transparent image of one point. */
+            200: {
+                headers: {
+                    "Cache-Control": string;
+                    "Access-Control-Allow-Origin": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "image/gif": unknown;
+                };
+            };
+        };
+    };
+    projectSettings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                writeKey: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The settings. */
+            200: {
+                headers: {
+                    "Cache-Control": string;
+                    "Access-Control-Allow-Origin": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        integrations: {
+                            "Segment.io": {
+                                apiKey: string;
+                                apiHost?: string;
+                                protocol?: string;
+                            };
+                        };
+                        plan: Record<string, never>;
+                        metrics: Record<string, never>;
+                    };
+                };
+            };
+        };
+    };
+    healthz: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        status: "alive";
+                    };
+                };
+            };
+        };
+    };
+    readyz: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description They can. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        status: "ready";
+                    };
+                };
+            };
+            /** @description They cannot, and why. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        status: "not_ready";
+                        reasons: string[];
+                    };
+                };
+            };
+        };
+    };
+    getLedger: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        sources: {
+                            [key: string]: {
+                                received: number;
+                                accepted: number;
+                                discarded: {
+                                    [key: string]: number;
+                                };
+                                duplicates: number;
+                            };
+                        };
+                        destinations: {
+                            [key: string]: {
+                                owed: number;
+                                delivered: number;
+                                pending: number;
+                                dead: {
+                                    [key: string]: number;
+                                };
+                                erased: number;
+                                skipped: {
+                                    [key: string]: number;
+                                };
+                                balance: number;
+                            };
+                        };
+                        balanced: boolean;
+                        differences: ({
+                            difference: number;
+                        } & {
+                            [key: string]: unknown;
+                        })[];
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
+    getStatus: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        at: string;
+                        startedAt: string;
+                        sources: {
+                            [key: string]: {
+                                received: number;
+                                accepted: number;
+                                discarded: {
+                                    [key: string]: number;
+                                };
+                                duplicates: number;
+                            };
+                        };
+                        destinations: {
+                            [key: string]: {
+                                owed: number;
+                                delivered: number;
+                                pending: number;
+                                dead: {
+                                    [key: string]: number;
+                                };
+                                erased: number;
+                                skipped: {
+                                    [key: string]: number;
+                                };
+                                balance: number;
+                            };
+                        };
+                        balanced: boolean;
+                        differences: ({
+                            difference: number;
+                        } & {
+                            [key: string]: unknown;
+                        })[];
+                        lanes: {
+                            [key: string]: {
+                                /** @enum {string} */
+                                state: "healthy" | "failing" | "paused" | "disabled";
+                                held: number;
+                                onDisk: number;
+                                retrying: number;
+                                oldestPendingAt?: string;
+                                oldestKeptUntil?: string;
+                                nextDueAt?: string;
+                                nextProbeAt?: string;
+                                failingSince?: string;
+                                lastError?: {
+                                    reason: string;
+                                    endpoint: string;
+                                    at: string;
+                                };
+                                endpoints: {
+                                    endpoint: string;
+                                    /** @enum {string} */
+                                    state: "healthy" | "failing";
+                                    since?: string;
+                                    lastError?: {
+                                        at: string;
+                                        reason: string;
+                                        status?: number;
+                                        answer?: string;
+                                    };
+                                }[];
+                            };
+                        };
+                        callsOfNoSource: {
+                            discarded: {
+                                [key: string]: number;
+                            };
+                            refused: {
+                                [key: string]: number;
+                            };
+                            clock: {
+                                unparseable: number;
+                                skewed: number;
+                            };
+                        };
+                        discards: {
+                            source?: string;
+                            reason: string;
+                            at: string;
+                            call: string;
+                            cut: boolean;
+                        }[];
+                        log: {
+                            events: number;
+                            bytes: number;
+                            oldestAt?: string;
+                            /** @description What was stored and cannot be read any more; absent while everything can. */
+                            damage?: {
+                                events: number;
+                                deliveries: number;
+                                foundAt?: string;
+                            };
+                        };
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
+    getDiscards: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            source?: string;
+                            reason: string;
+                            at: string;
+                            call: string;
+                            cut: boolean;
+                        }[];
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    getEventsMessageId: {
+        parameters: {
+            query?: {
+                source?: string;
+            };
+            header?: never;
+            path: {
+                messageId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: ({
+                            source: string;
+                            receivedAt: string;
+                            /** @constant */
+                            verdict: "accepted";
+                            event: {
+                                messageId: string;
+                            } & {
+                                [key: string]: unknown;
+                            };
+                            deliveries: {
+                                id: string;
+                                destination: string;
+                                /** @enum {string} */
+                                state: "pending" | "retrying" | "delivered" | "dead";
+                                reason?: string;
+                                nextAttemptAt?: string;
+                                attempts: {
+                                    endpoint: string;
+                                    startedAt: string;
+                                    latencyMs: number;
+                                    /** @enum {string} */
+                                    outcome: "accepted" | "retryable" | "refused";
+                                    reason: string;
+                                    status?: number;
+                                    answer?: string;
+                                }[];
+                            }[];
+                            skipped: {
+                                destination: string;
+                                reason: string;
+                            }[];
+                        } | {
+                            /** @constant */
+                            verdict: "damaged";
+                            deliveries: {
+                                id: string;
+                                destination: string;
+                                /** @enum {string} */
+                                state: "pending" | "retrying" | "delivered" | "dead";
+                                reason?: string;
+                                nextAttemptAt?: string;
+                                attempts: {
+                                    endpoint: string;
+                                    startedAt: string;
+                                    latencyMs: number;
+                                    /** @enum {string} */
+                                    outcome: "accepted" | "retryable" | "refused";
+                                    reason: string;
+                                    status?: number;
+                                    answer?: string;
+                                }[];
+                            }[];
+                        } | {
+                            source?: string;
+                            receivedAt: string;
+                            /** @constant */
+                            verdict: "discarded";
+                            reason: string;
+                            call: string;
+                        })[];
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
+    getTail: {
+        parameters: {
+            query?: {
+                /** @description Only what this source sent. */
+                source?: string;
+                /** @description Only deliveries to this one. */
+                destination?: string;
+                /** @description Only events of this type. */
+                type?: "identify" | "track" | "page" | "screen" | "group" | "alias";
+                /** @description Only deliveries that failed, and calls that were discarded. */
+                failed?: "true" | "false";
+                /** @description Events whole, and not only what names them. */
+                body?: "true" | "false";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Server-sent events. `x-event-data` is the data of each, which is JSON. */
+            200: {
+                headers: {
+                    /** @description For proxies. */
+                    "X-Accel-Buffering": "no";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["too_many_viewers"];
+        };
+    };
+    getSources: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page at most. */
+                limit?: number;
+                /** @description `next` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            name: string;
+                            writeKeys: string[];
+                            enabled: boolean;
+                            /** @enum {string} */
+                            mode: "standard" | "strict";
+                            /** @enum {string} */
+                            whenDisabled: "refuse" | "discard";
+                            dedupeWindow?: string;
+                            rateLimit?: number;
+                            /**
+                             * @description Made by the server, and not to be changed.
+                             * @constant
+                             */
+                            system?: true;
+                        }[];
+                        next: string | null;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    postSources: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description Unique among the sources. Destinations refer to it. */
+                    name: string;
+                    /** @description What clients of this source sign in with. Unique over all sources. */
+                    writeKeys?: string[];
+                    /**
+                     * @description A disabled source accepts nothing; see whenDisabled.
+                     * @default true
+                     */
+                    enabled?: boolean;
+                    /**
+                     * @description standard keeps the valid events of a batch; strict refuses a batch with an invalid event.
+                     * @default standard
+                     * @enum {string}
+                     */
+                    mode?: "standard" | "strict";
+                    /**
+                     * @description While disabled: refuse answers 401; discard answers 200 and counts.
+                     * @default refuse
+                     * @enum {string}
+                     */
+                    whenDisabled?: "refuse" | "discard";
+                    /** @description How long a second event with the same messageId is a duplicate; 24h when absent. */
+                    dedupeWindow?: string;
+                    /** @description Calls a second; beyond it clients are asked to wait (429). Without it there is no limit. */
+                    rateLimit?: number;
+                };
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    /** @description Of the record, for If-Match. */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                        writeKeys: string[];
+                        enabled: boolean;
+                        /** @enum {string} */
+                        mode: "standard" | "strict";
+                        /** @enum {string} */
+                        whenDisabled: "refuse" | "discard";
+                        dedupeWindow?: string;
+                        rateLimit?: number;
+                        /**
+                         * @description Made by the server, and not to be changed.
+                         * @constant
+                         */
+                        system?: true;
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            409: components["responses"]["name_taken"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    getSourcesName: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Of the record, for If-Match. */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                        writeKeys: string[];
+                        enabled: boolean;
+                        /** @enum {string} */
+                        mode: "standard" | "strict";
+                        /** @enum {string} */
+                        whenDisabled: "refuse" | "discard";
+                        dedupeWindow?: string;
+                        rateLimit?: number;
+                        /**
+                         * @description Made by the server, and not to be changed.
+                         * @constant
+                         */
+                        system?: true;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    deleteSourcesName: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that the record was read with: when it has changed since, nothing is done (412). */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            404: components["responses"]["unknown_name"];
+            409: components["responses"]["system_record"];
+            412: components["responses"]["changed_meanwhile"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    patchSourcesName: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that the record was read with: when it has changed since, nothing is done (412). */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Of the record, for If-Match. */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                        writeKeys: string[];
+                        enabled: boolean;
+                        /** @enum {string} */
+                        mode: "standard" | "strict";
+                        /** @enum {string} */
+                        whenDisabled: "refuse" | "discard";
+                        dedupeWindow?: string;
+                        rateLimit?: number;
+                        /**
+                         * @description Made by the server, and not to be changed.
+                         * @constant
+                         */
+                        system?: true;
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            404: components["responses"]["unknown_name"];
+            409: components["responses"]["system_record"];
+            412: components["responses"]["changed_meanwhile"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    getDestinations: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page at most. */
+                limit?: number;
+                /** @description `next` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            name: string;
+                            /** @constant */
+                            type: "webhooks";
+                            sources: string[];
+                            enabled: boolean;
+                            /** @constant */
+                            paused?: true;
+                            settings: {
+                                endpoints: {
+                                    url: string;
+                                    headers: {
+                                        [key: string]: string | {
+                                            /** @constant */
+                                            set: true;
+                                            hint?: string;
+                                        };
+                                    };
+                                }[];
+                                /** @description A secret: that there is one, and its last characters where it is long enough. */
+                                sharedSecret?: {
+                                    /** @constant */
+                                    set: true;
+                                    hint?: string;
+                                };
+                                signingSecrets?: {
+                                    /** @constant */
+                                    set: true;
+                                    hint?: string;
+                                }[];
+                                /** @enum {string} */
+                                format: "documented" | "canonical";
+                                /** @enum {string} */
+                                success: "any" | "each";
+                            } & {
+                                [key: string]: unknown;
+                            };
+                        }[];
+                        next: string | null;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    postDestinations: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description Unique among the destinations. */
+                    name: string;
+                    /**
+                     * @description The kind of destination.
+                     * @constant
+                     */
+                    type: "webhooks";
+                    /** @description Names of the sources it takes events from. */
+                    sources: string[];
+                    /**
+                     * @description While false, events that arrive are skipped and never sent; what is owed already waits.
+                     * @default true
+                     */
+                    enabled?: boolean;
+                    /** @description While true, everything waits, what arrives too, for as long as retention.events keeps it. Absent: as it is, by millrace pause and resume. */
+                    paused?: boolean;
+                    /** @description Settings of a destination of type webhooks. */
+                    settings: {
+                        /** @description 1 to 5 URLs. Every delivery goes to all of them at once. */
+                        endpoints: {
+                            /** @description Where the requests go: an absolute http or https URL without credentials or fragment. */
+                            url: string;
+                            /**
+                             * @description Static headers of every request to this URL, at most 5. Reserved names are refused.
+                             * @default {}
+                             * @example {
+                             *       "X-Team": "growth"
+                             *     }
+                             */
+                            headers?: {
+                                [key: string]: string;
+                            };
+                        }[];
+                        /** @description Signs every request (X-Signature, hexadecimal HMAC-SHA1 of the body) when it is set. */
+                        sharedSecret?: string;
+                        /** @description Secrets of the Standard Webhooks scheme (webhook-timestamp, webhook-signature), beside sharedSecret. Two while one replaces the other: every request then carries a signature of each. */
+                        signingSecrets?: string[];
+                        /**
+                         * @description The body: the documented fields of the type, or the whole event as received after normalisation.
+                         * @default documented
+                         * @enum {string}
+                         */
+                        format?: "documented" | "canonical";
+                        /**
+                         * @description any: one accepted request ends the delivery. each: every URL is a delivery of its own.
+                         * @default any
+                         * @enum {string}
+                         */
+                        success?: "any" | "each";
+                        /** @description Which events it gets. The others are skipped, with the reason filtered. */
+                        filter?: {
+                            /** @description Only calls of these types. All types when absent. */
+                            types?: ("identify" | "track" | "page" | "screen" | "group" | "alias")[];
+                            /** @description Of track calls only those of these events, such as Order Placed; a * at the end stands for any rest. Case matters. */
+                            events?: string[];
+                        };
+                        /** @description The most requests a second that each URL gets, retries among them. Unlimited when absent. */
+                        rateLimit?: number;
+                        /** @description The most requests that each URL has to answer at once. When absent it adapts, up to 256. */
+                        concurrency?: number;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    /** @description Of the record, for If-Match. */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                        /** @constant */
+                        type: "webhooks";
+                        sources: string[];
+                        enabled: boolean;
+                        /** @constant */
+                        paused?: true;
+                        settings: {
+                            endpoints: {
+                                url: string;
+                                headers: {
+                                    [key: string]: string | {
+                                        /** @constant */
+                                        set: true;
+                                        hint?: string;
+                                    };
+                                };
+                            }[];
+                            /** @description A secret: that there is one, and its last characters where it is long enough. */
+                            sharedSecret?: {
+                                /** @constant */
+                                set: true;
+                                hint?: string;
+                            };
+                            signingSecrets?: {
+                                /** @constant */
+                                set: true;
+                                hint?: string;
+                            }[];
+                            /** @enum {string} */
+                            format: "documented" | "canonical";
+                            /** @enum {string} */
+                            success: "any" | "each";
+                        } & {
+                            [key: string]: unknown;
+                        };
+                        /** @description What was done all the same, such as a name of an endpoint that does not resolve yet. */
+                        warnings?: {
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            409: components["responses"]["name_taken"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    getDestinationsName: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Of the record, for If-Match. */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                        /** @constant */
+                        type: "webhooks";
+                        sources: string[];
+                        enabled: boolean;
+                        /** @constant */
+                        paused?: true;
+                        settings: {
+                            endpoints: {
+                                url: string;
+                                headers: {
+                                    [key: string]: string | {
+                                        /** @constant */
+                                        set: true;
+                                        hint?: string;
+                                    };
+                                };
+                            }[];
+                            /** @description A secret: that there is one, and its last characters where it is long enough. */
+                            sharedSecret?: {
+                                /** @constant */
+                                set: true;
+                                hint?: string;
+                            };
+                            signingSecrets?: {
+                                /** @constant */
+                                set: true;
+                                hint?: string;
+                            }[];
+                            /** @enum {string} */
+                            format: "documented" | "canonical";
+                            /** @enum {string} */
+                            success: "any" | "each";
+                        } & {
+                            [key: string]: unknown;
+                        };
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    deleteDestinationsName: {
+        parameters: {
+            query?: {
+                confirm?: "true" | "false" | "";
+            };
+            header?: {
+                /** @description The ETag that the record was read with: when it has changed since, nothing is done (412). */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            404: components["responses"]["unknown_name"];
+            409: components["responses"]["confirmation_needed"];
+            412: components["responses"]["changed_meanwhile"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    patchDestinationsName: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that the record was read with: when it has changed since, nothing is done (412). */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Of the record, for If-Match. */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                        /** @constant */
+                        type: "webhooks";
+                        sources: string[];
+                        enabled: boolean;
+                        /** @constant */
+                        paused?: true;
+                        settings: {
+                            endpoints: {
+                                url: string;
+                                headers: {
+                                    [key: string]: string | {
+                                        /** @constant */
+                                        set: true;
+                                        hint?: string;
+                                    };
+                                };
+                            }[];
+                            /** @description A secret: that there is one, and its last characters where it is long enough. */
+                            sharedSecret?: {
+                                /** @constant */
+                                set: true;
+                                hint?: string;
+                            };
+                            signingSecrets?: {
+                                /** @constant */
+                                set: true;
+                                hint?: string;
+                            }[];
+                            /** @enum {string} */
+                            format: "documented" | "canonical";
+                            /** @enum {string} */
+                            success: "any" | "each";
+                        } & {
+                            [key: string]: unknown;
+                        };
+                        /** @description What was done all the same, such as a name of an endpoint that does not resolve yet. */
+                        warnings?: {
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            404: components["responses"]["unknown_name"];
+            412: components["responses"]["changed_meanwhile"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    getDestinationsNameStatus: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        state: "healthy" | "failing" | "paused" | "disabled";
+                        pending: number;
+                        retrying: number;
+                        dead: number;
+                        delivered: number;
+                        oldestPendingAt?: string;
+                        oldestKeptUntil?: string;
+                        nextAttemptAt?: string;
+                        failingSince?: string;
+                        lastError?: {
+                            reason: string;
+                            endpoint: string;
+                            at: string;
+                        };
+                        endpoints: {
+                            endpoint: string;
+                            /** @enum {string} */
+                            state: "healthy" | "failing";
+                            since?: string;
+                            lastError?: {
+                                at: string;
+                                reason: string;
+                                status?: number;
+                                answer?: string;
+                            };
+                            lastAcceptedAt?: string;
+                            attempts: {
+                                [key: string]: number;
+                            };
+                            history: {
+                                at: string;
+                                /** @enum {string} */
+                                state: "healthy" | "failing";
+                                reason?: string;
+                                flaps?: number;
+                            }[];
+                        }[];
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
+    postDestinationsNamePause: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                        enabled: boolean;
+                        paused: boolean;
+                        pending: number;
+                        oldestPendingAt?: string;
+                        oldestKeptUntil?: string;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    postDestinationsNameResume: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                        enabled: boolean;
+                        paused: boolean;
+                        pending: number;
+                        oldestPendingAt?: string;
+                        oldestKeptUntil?: string;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    postDestinationsNameDisable: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                        enabled: boolean;
+                        paused: boolean;
+                        pending: number;
+                        oldestPendingAt?: string;
+                        oldestKeptUntil?: string;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    postDestinationsNameEnable: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                        enabled: boolean;
+                        paused: boolean;
+                        pending: number;
+                        oldestPendingAt?: string;
+                        oldestKeptUntil?: string;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    postDestinationsNameTest: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /**
+                     * @default track
+                     * @enum {string}
+                     */
+                    type?: "identify" | "track" | "page" | "screen" | "group" | "alias";
+                };
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            request: {
+                                /** @constant */
+                                method: "POST";
+                                url: string;
+                                headers: {
+                                    [key: string]: string | {
+                                        /** @constant */
+                                        set: true;
+                                        hint?: string;
+                                    };
+                                };
+                                body: string;
+                            };
+                            startedAt: string;
+                            latencyMs: number;
+                            /** @enum {string} */
+                            outcome: "accepted" | "retryable" | "refused";
+                            reason: string;
+                            status?: number;
+                            answer?: string;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    getEvents: {
+        parameters: {
+            query?: {
+                /** @description Name of the source. */
+                source?: string;
+                type?: "identify" | "track" | "page" | "screen" | "group" | "alias";
+                userId?: string;
+                anonymousId?: string;
+                /** @description Name of what was tracked, or of the page or screen. A `*` at the end stands for any rest. */
+                event?: string;
+                /** @description Arrived at this time or later. */
+                from?: string;
+                /** @description Arrived before this time. */
+                to?: string;
+                /** @description Entries of a page at most. */
+                limit?: number;
+                /** @description `next` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: ({
+                            source: string;
+                            receivedAt: string;
+                            /** @constant */
+                            verdict: "accepted";
+                            event: {
+                                messageId: string;
+                            } & {
+                                [key: string]: unknown;
+                            };
+                            deliveries: {
+                                id: string;
+                                destination: string;
+                                /** @enum {string} */
+                                state: "pending" | "retrying" | "delivered" | "dead";
+                                reason?: string;
+                                nextAttemptAt?: string;
+                                attempts: {
+                                    endpoint: string;
+                                    startedAt: string;
+                                    latencyMs: number;
+                                    /** @enum {string} */
+                                    outcome: "accepted" | "retryable" | "refused";
+                                    reason: string;
+                                    status?: number;
+                                    answer?: string;
+                                }[];
+                            }[];
+                            skipped: {
+                                destination: string;
+                                reason: string;
+                            }[];
+                        } | {
+                            /** @constant */
+                            verdict: "damaged";
+                            deliveries: {
+                                id: string;
+                                destination: string;
+                                /** @enum {string} */
+                                state: "pending" | "retrying" | "delivered" | "dead";
+                                reason?: string;
+                                nextAttemptAt?: string;
+                                attempts: {
+                                    endpoint: string;
+                                    startedAt: string;
+                                    latencyMs: number;
+                                    /** @enum {string} */
+                                    outcome: "accepted" | "retryable" | "refused";
+                                    reason: string;
+                                    status?: number;
+                                    answer?: string;
+                                }[];
+                            }[];
+                        } | {
+                            source?: string;
+                            receivedAt: string;
+                            /** @constant */
+                            verdict: "discarded";
+                            reason: string;
+                            call: string;
+                        })[];
+                        next: string | null;
+                        /** @description Events that were looked at for this page, found or not. */
+                        searched: number;
+                        /** @description All that arrived later was looked at; where `next` is null, everything was. */
+                        searchedTo?: string;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
+    getDeliveries: {
+        parameters: {
+            query?: {
+                /** @description Name of the destination. */
+                destination?: string;
+                state?: "pending" | "retrying" | "delivered" | "dead";
+                /** @description Why it is dead (`state=dead`), or what its last request came to (`state=retrying`); such as `status_410`. */
+                reason?: string;
+                /** @description Name of the source. */
+                source?: string;
+                type?: "identify" | "track" | "page" | "screen" | "group" | "alias";
+                userId?: string;
+                anonymousId?: string;
+                /** @description The event arrived at this time or later; with `state=dead`: given up at this time or later. */
+                from?: string;
+                /** @description The event arrived before this time; with `state=dead`: given up before this time. */
+                to?: string;
+                /** @description Entries of a page at most. */
+                limit?: number;
+                /** @description `next` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            /** @description As `redeliveries` takes it. */
+                            id: string;
+                            destination: string;
+                            /** @enum {string} */
+                            state: "pending" | "retrying" | "delivered" | "dead";
+                            reason?: string;
+                            diedAt?: string;
+                            nextAttemptAt?: string;
+                            endpoint?: string;
+                            messageId?: string;
+                            source?: string;
+                            type?: string;
+                            receivedAt?: string;
+                            attempts: {
+                                endpoint: string;
+                                startedAt: string;
+                                latencyMs: number;
+                                /** @enum {string} */
+                                outcome: "accepted" | "retryable" | "refused";
+                                reason: string;
+                                status?: number;
+                                answer?: string;
+                            }[];
+                        }[];
+                        next: string | null;
+                        /** @description Events that were looked at for this page, found or not. */
+                        searched: number;
+                        /** @description All that arrived later was looked at; where `next` is null, everything was. */
+                        searchedTo?: string;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
+    getProfilesUserId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Absent while only other ids are known. */
+                        userId?: string;
+                        /** @description Joined to `userId` by an alias. */
+                        formerUserIds: string[];
+                        anonymousIds: string[];
+                        externalIds: {
+                            [key: string]: string[];
+                        };
+                        traits: {
+                            [key: string]: unknown;
+                        };
+                        /** @description By key. */
+                        computedTraits: {
+                            [key: string]: unknown;
+                        };
+                        audiences: string[];
+                        groups: string[];
+                        /** @description Names of the sources that saw the user. */
+                        sources: string[];
+                        firstSeenAt: string;
+                        lastSeenAt: string;
+                        /** @description The last hundred, the newest first. */
+                        merges: {
+                            /**
+                             * @description `identify`: a call named the user and this anonymous id; `alias`: an alias named it as previousId; `external`: both had this external id.
+                             * @enum {string}
+                             */
+                            rule: "identify" | "alias" | "external";
+                            /** @description The id that joined them: of kind `user`, `anonymous`, or named as its trait. */
+                            identity: {
+                                kind: string;
+                                value: string;
+                            };
+                            messageId: string;
+                            at: string;
+                        }[];
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            404: components["responses"]["unknown_user"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
+    getProfiles: {
+        parameters: {
+            query: {
+                anonymousId: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Absent while only other ids are known. */
+                        userId?: string;
+                        /** @description Joined to `userId` by an alias. */
+                        formerUserIds: string[];
+                        anonymousIds: string[];
+                        externalIds: {
+                            [key: string]: string[];
+                        };
+                        traits: {
+                            [key: string]: unknown;
+                        };
+                        /** @description By key. */
+                        computedTraits: {
+                            [key: string]: unknown;
+                        };
+                        audiences: string[];
+                        groups: string[];
+                        /** @description Names of the sources that saw the user. */
+                        sources: string[];
+                        firstSeenAt: string;
+                        lastSeenAt: string;
+                        /** @description The last hundred, the newest first. */
+                        merges: {
+                            /**
+                             * @description `identify`: a call named the user and this anonymous id; `alias`: an alias named it as previousId; `external`: both had this external id.
+                             * @enum {string}
+                             */
+                            rule: "identify" | "alias" | "external";
+                            /** @description The id that joined them: of kind `user`, `anonymous`, or named as its trait. */
+                            identity: {
+                                kind: string;
+                                value: string;
+                            };
+                            messageId: string;
+                            at: string;
+                        }[];
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            404: components["responses"]["unknown_user"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
+    postProfilesRebuild: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /**
+                     * @description Only says what would be lost.
+                     * @default false
+                     */
+                    dryRun?: boolean;
+                    /**
+                     * @description Goes on although something is lost.
+                     * @default false
+                     */
+                    confirm?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description OK: what would be done, asked for with `dryRun` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Profiles there are now. */
+                        profiles: number;
+                        /** @description Stored events that are applied again. */
+                        events: number;
+                        /** @description When the oldest of them arrived. */
+                        eventsSince?: string;
+                        /** @description Profiles with events from before that: what these said is lost by a rebuild. */
+                        poorer: number;
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            409: components["responses"]["rebuild_loses"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    getAudiences: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page at most. */
+                limit?: number;
+                /** @description `next` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            name: string;
+                            /** @description The name of the trait that destinations get; never changes. */
+                            key: string;
+                            /** @description The text form. */
+                            definition: string;
+                            /** @description The same as JSON. */
+                            json: {
+                                [key: string]: unknown;
+                            };
+                            destinations: string[];
+                            /** @description Of audiences. */
+                            includeAnonymous?: boolean;
+                            enabled: boolean;
+                            /** @enum {string} */
+                            state: "preparing" | "computing" | "live" | "disabled" | "failed";
+                            /** @description Why it failed or waits, with what to do. */
+                            reason?: string;
+                            /** @description Users who are members, or who have a value. */
+                            members: number;
+                            /** @description Share of the work that is done; 1 when live. */
+                            progress: number;
+                            /** @description Earlier events could not count. */
+                            eventsSince?: string;
+                            /** @description Deliveries that its destinations are still owed, of all their events. */
+                            sync: {
+                                destination: string;
+                                pending: number;
+                            }[];
+                        }[];
+                        next: string | null;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
+    postAudiences: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description Unique among audiences and computed traits. Other definitions refer to it. */
+                    name: string;
+                    /** @description What it is, in the language of audiences; or the same as JSON. */
+                    definition: string | Record<string, never>;
+                    /**
+                     * @description Names of the destinations that are told.
+                     * @default []
+                     */
+                    destinations?: string[];
+                    /**
+                     * @description Whether profiles without a userId may be members.
+                     * @default false
+                     */
+                    includeAnonymous?: boolean;
+                    /**
+                     * @description While false it is not computed, and destinations hear nothing.
+                     * @default true
+                     */
+                    enabled?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    /** @description Of the record, for If-Match. */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                        /** @description The name of the trait that destinations get; never changes. */
+                        key: string;
+                        /** @description The text form. */
+                        definition: string;
+                        /** @description The same as JSON. */
+                        json: {
+                            [key: string]: unknown;
+                        };
+                        destinations: string[];
+                        /** @description Of audiences. */
+                        includeAnonymous?: boolean;
+                        enabled: boolean;
+                        /** @enum {string} */
+                        state: "preparing" | "computing" | "live" | "disabled" | "failed";
+                        /** @description Why it failed or waits, with what to do. */
+                        reason?: string;
+                        /** @description Users who are members, or who have a value. */
+                        members: number;
+                        /** @description Share of the work that is done; 1 when live. */
+                        progress: number;
+                        /** @description Earlier events could not count. */
+                        eventsSince?: string;
+                        /** @description Deliveries that its destinations are still owed, of all their events. */
+                        sync: {
+                            destination: string;
+                            pending: number;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            409: components["responses"]["name_taken"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    getAudiencesName: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Of the record, for If-Match. */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                        /** @description The name of the trait that destinations get; never changes. */
+                        key: string;
+                        /** @description The text form. */
+                        definition: string;
+                        /** @description The same as JSON. */
+                        json: {
+                            [key: string]: unknown;
+                        };
+                        destinations: string[];
+                        /** @description Of audiences. */
+                        includeAnonymous?: boolean;
+                        enabled: boolean;
+                        /** @enum {string} */
+                        state: "preparing" | "computing" | "live" | "disabled" | "failed";
+                        /** @description Why it failed or waits, with what to do. */
+                        reason?: string;
+                        /** @description Users who are members, or who have a value. */
+                        members: number;
+                        /** @description Share of the work that is done; 1 when live. */
+                        progress: number;
+                        /** @description Earlier events could not count. */
+                        eventsSince?: string;
+                        /** @description Deliveries that its destinations are still owed, of all their events. */
+                        sync: {
+                            destination: string;
+                            pending: number;
+                        }[];
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
+    deleteAudiencesName: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that the record was read with: when it has changed since, nothing is done (412). */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            404: components["responses"]["unknown_name"];
+            409: components["responses"]["still_mentioned"];
+            412: components["responses"]["changed_meanwhile"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    patchAudiencesName: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that the record was read with: when it has changed since, nothing is done (412). */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Of the record, for If-Match. */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                        /** @description The name of the trait that destinations get; never changes. */
+                        key: string;
+                        /** @description The text form. */
+                        definition: string;
+                        /** @description The same as JSON. */
+                        json: {
+                            [key: string]: unknown;
+                        };
+                        destinations: string[];
+                        /** @description Of audiences. */
+                        includeAnonymous?: boolean;
+                        enabled: boolean;
+                        /** @enum {string} */
+                        state: "preparing" | "computing" | "live" | "disabled" | "failed";
+                        /** @description Why it failed or waits, with what to do. */
+                        reason?: string;
+                        /** @description Users who are members, or who have a value. */
+                        members: number;
+                        /** @description Share of the work that is done; 1 when live. */
+                        progress: number;
+                        /** @description Earlier events could not count. */
+                        eventsSince?: string;
+                        /** @description Deliveries that its destinations are still owed, of all their events. */
+                        sync: {
+                            destination: string;
+                            pending: number;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            404: components["responses"]["unknown_name"];
+            412: components["responses"]["changed_meanwhile"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    postAudiencesPreview: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description Text, or the same as JSON. */
+                    definition: string | {
+                        [key: string]: unknown;
+                    };
+                    /** @description The one that it would replace. */
+                    name?: string;
+                    includeAnonymous?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        members: number;
+                        /** @description A few userIds. */
+                        sample: string[];
+                        /** @description Users who would enter, compared with the one it replaces. */
+                        enters: number;
+                        leaves: number;
+                        /** @description Earlier events cannot count. */
+                        eventsSince?: string;
+                        /** @description What was done all the same, such as a name of an endpoint that does not resolve yet. */
+                        warnings: {
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["token_invalid.token_missing"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["profiles_unavailable"];
+        };
+    };
+    getAudiencesNameMembers: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page at most. */
+                limit?: number;
+                /** @description `next` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            /** @description Absent for a profile with anonymous ids alone. */
+                            userId?: string;
+                            since: string;
+                            /** @description true for a member of an audience, or the value of the trait. */
+                            value: unknown;
+                        }[];
+                        next: string | null;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["profiles_unavailable"];
+        };
+    };
+    getTraits: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page at most. */
+                limit?: number;
+                /** @description `next` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            name: string;
+                            /** @description The name of the trait that destinations get; never changes. */
+                            key: string;
+                            /** @description The text form. */
+                            definition: string;
+                            /** @description The same as JSON. */
+                            json: {
+                                [key: string]: unknown;
+                            };
+                            destinations: string[];
+                            /** @description Of audiences. */
+                            includeAnonymous?: boolean;
+                            enabled: boolean;
+                            /** @enum {string} */
+                            state: "preparing" | "computing" | "live" | "disabled" | "failed";
+                            /** @description Why it failed or waits, with what to do. */
+                            reason?: string;
+                            /** @description Users who are members, or who have a value. */
+                            members: number;
+                            /** @description Share of the work that is done; 1 when live. */
+                            progress: number;
+                            /** @description Earlier events could not count. */
+                            eventsSince?: string;
+                            /** @description Deliveries that its destinations are still owed, of all their events. */
+                            sync: {
+                                destination: string;
+                                pending: number;
+                            }[];
+                        }[];
+                        next: string | null;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
+    postTraits: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description Unique among audiences and computed traits. Definitions refer to it as computed(…). */
+                    name: string;
+                    /** @description What it is, in the language of audiences; or the same as JSON. */
+                    definition: string | Record<string, never>;
+                    /**
+                     * @description Names of the destinations that are told.
+                     * @default []
+                     */
+                    destinations?: string[];
+                    /**
+                     * @description While false it is not computed, and destinations hear nothing.
+                     * @default true
+                     */
+                    enabled?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    /** @description Of the record, for If-Match. */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                        /** @description The name of the trait that destinations get; never changes. */
+                        key: string;
+                        /** @description The text form. */
+                        definition: string;
+                        /** @description The same as JSON. */
+                        json: {
+                            [key: string]: unknown;
+                        };
+                        destinations: string[];
+                        /** @description Of audiences. */
+                        includeAnonymous?: boolean;
+                        enabled: boolean;
+                        /** @enum {string} */
+                        state: "preparing" | "computing" | "live" | "disabled" | "failed";
+                        /** @description Why it failed or waits, with what to do. */
+                        reason?: string;
+                        /** @description Users who are members, or who have a value. */
+                        members: number;
+                        /** @description Share of the work that is done; 1 when live. */
+                        progress: number;
+                        /** @description Earlier events could not count. */
+                        eventsSince?: string;
+                        /** @description Deliveries that its destinations are still owed, of all their events. */
+                        sync: {
+                            destination: string;
+                            pending: number;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            409: components["responses"]["name_taken"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    getTraitsName: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Of the record, for If-Match. */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                        /** @description The name of the trait that destinations get; never changes. */
+                        key: string;
+                        /** @description The text form. */
+                        definition: string;
+                        /** @description The same as JSON. */
+                        json: {
+                            [key: string]: unknown;
+                        };
+                        destinations: string[];
+                        /** @description Of audiences. */
+                        includeAnonymous?: boolean;
+                        enabled: boolean;
+                        /** @enum {string} */
+                        state: "preparing" | "computing" | "live" | "disabled" | "failed";
+                        /** @description Why it failed or waits, with what to do. */
+                        reason?: string;
+                        /** @description Users who are members, or who have a value. */
+                        members: number;
+                        /** @description Share of the work that is done; 1 when live. */
+                        progress: number;
+                        /** @description Earlier events could not count. */
+                        eventsSince?: string;
+                        /** @description Deliveries that its destinations are still owed, of all their events. */
+                        sync: {
+                            destination: string;
+                            pending: number;
+                        }[];
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
+    deleteTraitsName: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that the record was read with: when it has changed since, nothing is done (412). */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            404: components["responses"]["unknown_name"];
+            409: components["responses"]["still_mentioned"];
+            412: components["responses"]["changed_meanwhile"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    patchTraitsName: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that the record was read with: when it has changed since, nothing is done (412). */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Of the record, for If-Match. */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                        /** @description The name of the trait that destinations get; never changes. */
+                        key: string;
+                        /** @description The text form. */
+                        definition: string;
+                        /** @description The same as JSON. */
+                        json: {
+                            [key: string]: unknown;
+                        };
+                        destinations: string[];
+                        /** @description Of audiences. */
+                        includeAnonymous?: boolean;
+                        enabled: boolean;
+                        /** @enum {string} */
+                        state: "preparing" | "computing" | "live" | "disabled" | "failed";
+                        /** @description Why it failed or waits, with what to do. */
+                        reason?: string;
+                        /** @description Users who are members, or who have a value. */
+                        members: number;
+                        /** @description Share of the work that is done; 1 when live. */
+                        progress: number;
+                        /** @description Earlier events could not count. */
+                        eventsSince?: string;
+                        /** @description Deliveries that its destinations are still owed, of all their events. */
+                        sync: {
+                            destination: string;
+                            pending: number;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            404: components["responses"]["unknown_name"];
+            412: components["responses"]["changed_meanwhile"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    postTraitsPreview: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description Text, or the same as JSON. */
+                    definition: string | {
+                        [key: string]: unknown;
+                    };
+                    /** @description The one that it would replace. */
+                    name?: string;
+                    includeAnonymous?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        members: number;
+                        /** @description A few userIds. */
+                        sample: string[];
+                        /** @description Users who would enter, compared with the one it replaces. */
+                        enters: number;
+                        leaves: number;
+                        /** @description Earlier events cannot count. */
+                        eventsSince?: string;
+                        /** @description What was done all the same, such as a name of an endpoint that does not resolve yet. */
+                        warnings: {
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["token_invalid.token_missing"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["profiles_unavailable"];
+        };
+    };
+    getTraitsNameMembers: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page at most. */
+                limit?: number;
+                /** @description `next` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            /** @description Absent for a profile with anonymous ids alone. */
+                            userId?: string;
+                            since: string;
+                            /** @description true for a member of an audience, or the value of the trait. */
+                            value: unknown;
+                        }[];
+                        next: string | null;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["profiles_unavailable"];
+        };
+    };
+    postRedeliveries: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    destination: string;
+                    /** @description Of deliveries. */
+                    ids?: string[];
+                    /** @description Of events. */
+                    messageIds?: string[];
+                    /**
+                     * @description Only deliveries that ended so. Default: with ids whatever their state, without ids `dead`.
+                     * @enum {string}
+                     */
+                    state?: "delivered" | "dead";
+                    /** @description Why they are dead. */
+                    reason?: string;
+                    /** @description Name of the source of their events. */
+                    source?: string;
+                    /** @enum {string} */
+                    type?: "identify" | "track" | "page" | "screen" | "group" | "alias";
+                    /**
+                     * Format: date-time
+                     * @description Of delivered ones: their events arrived at this time or later; of dead ones: given up then or later.
+                     */
+                    from?: string;
+                    /**
+                     * Format: date-time
+                     * @description Of delivered ones: before this time; of dead ones likewise.
+                     */
+                    to?: string;
+                    /**
+                     * @description Delivered events a second at most. Dead ones are owed as quickly as they are found.
+                     * @default 1000
+                     */
+                    rate?: number;
+                    /** @default false */
+                    dryRun?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Absent for a dry run, and where nothing was to be done. */
+                        id?: string;
+                        /** @description Deliveries. */
+                        count: number;
+                        /** @description The count is an estimate, and never more than what is stored. */
+                        estimated: boolean;
+                        /**
+                         * @description While it is running, `GET replays/{id}` says how far it is, and DELETE ends it.
+                         * @enum {string}
+                         */
+                        state?: "running" | "done" | "cancelled" | "failed";
+                        /** @description Of the ids: those that are owed anyway, and are left as they are. */
+                        pending: number;
+                        /** @description Of the ids: those that no stored event has. */
+                        missing: string[];
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    getReplays: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page at most. */
+                limit?: number;
+                /** @description `next` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            id: string;
+                            destination: string;
+                            source?: string;
+                            types?: ("identify" | "track" | "page" | "screen" | "group" | "alias")[];
+                            from: string;
+                            to: string;
+                            /** @description It is a redelivery: only deliveries that ended so. */
+                            redelivers?: {
+                                /** @enum {string} */
+                                state: "delivered" | "dead";
+                                reason?: string;
+                            };
+                            rate: number;
+                            /** @description Events. */
+                            count: number;
+                            /** @description Of their JSON. */
+                            bytes: number;
+                            /** @description Every event of the range was looked at. */
+                            exact: boolean;
+                            /** @description The opposite: a part was looked at; the numbers are an estimate, and never more than what is stored. */
+                            estimated: boolean;
+                            /** @description At its rate, or the lower `rateLimit` of the destination. */
+                            expectedSeconds: number;
+                            /** @enum {string} */
+                            state: "running" | "done" | "cancelled" | "failed";
+                            reason?: string;
+                            /** @description Events owed so far. */
+                            replayed: number;
+                            /** @description Deliveries of it that are still to be made. */
+                            pending: number;
+                            /** @enum {string} */
+                            waiting?: "destination_paused" | "destination_disabled" | "destination_behind" | "storage_unavailable";
+                            createdAt: string;
+                            by: string;
+                            endedAt?: string;
+                            expectedEndAt?: string;
+                        }[];
+                        next: string | null;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
+    postReplays: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    destination: string;
+                    /** @description Only events of this source, also one that the destination is not connected to. */
+                    source?: string;
+                    types?: ("identify" | "track" | "page" | "screen" | "group" | "alias")[];
+                    /** Format: date-time */
+                    from: string;
+                    /** Format: date-time */
+                    to: string;
+                    /**
+                     * @description Events a second at most.
+                     * @default 1000
+                     */
+                    rate?: number;
+                    /** @default false */
+                    dryRun?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description OK: what would be done, asked for with `dryRun` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Events. */
+                        count: number;
+                        /** @description Of their JSON. */
+                        bytes: number;
+                        /** @description Every event of the range was looked at. */
+                        exact: boolean;
+                        /** @description The opposite: a part was looked at; the numbers are an estimate, and never more than what is stored. */
+                        estimated: boolean;
+                        /** @description At its rate, or the lower `rateLimit` of the destination. */
+                        expectedSeconds: number;
+                    };
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        id: string;
+                        destination: string;
+                        source?: string;
+                        types?: ("identify" | "track" | "page" | "screen" | "group" | "alias")[];
+                        from: string;
+                        to: string;
+                        /** @description It is a redelivery: only deliveries that ended so. */
+                        redelivers?: {
+                            /** @enum {string} */
+                            state: "delivered" | "dead";
+                            reason?: string;
+                        };
+                        rate: number;
+                        /** @description Events. */
+                        count: number;
+                        /** @description Of their JSON. */
+                        bytes: number;
+                        /** @description Every event of the range was looked at. */
+                        exact: boolean;
+                        /** @description The opposite: a part was looked at; the numbers are an estimate, and never more than what is stored. */
+                        estimated: boolean;
+                        /** @description At its rate, or the lower `rateLimit` of the destination. */
+                        expectedSeconds: number;
+                        /** @enum {string} */
+                        state: "running" | "done" | "cancelled" | "failed";
+                        reason?: string;
+                        /** @description Events owed so far. */
+                        replayed: number;
+                        /** @description Deliveries of it that are still to be made. */
+                        pending: number;
+                        /** @enum {string} */
+                        waiting?: "destination_paused" | "destination_disabled" | "destination_behind" | "storage_unavailable";
+                        createdAt: string;
+                        by: string;
+                        endedAt?: string;
+                        expectedEndAt?: string;
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            404: components["responses"]["unknown_name"];
+            409: components["responses"]["destination_not_enabled"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    getReplaysId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        id: string;
+                        destination: string;
+                        source?: string;
+                        types?: ("identify" | "track" | "page" | "screen" | "group" | "alias")[];
+                        from: string;
+                        to: string;
+                        /** @description It is a redelivery: only deliveries that ended so. */
+                        redelivers?: {
+                            /** @enum {string} */
+                            state: "delivered" | "dead";
+                            reason?: string;
+                        };
+                        rate: number;
+                        /** @description Events. */
+                        count: number;
+                        /** @description Of their JSON. */
+                        bytes: number;
+                        /** @description Every event of the range was looked at. */
+                        exact: boolean;
+                        /** @description The opposite: a part was looked at; the numbers are an estimate, and never more than what is stored. */
+                        estimated: boolean;
+                        /** @description At its rate, or the lower `rateLimit` of the destination. */
+                        expectedSeconds: number;
+                        /** @enum {string} */
+                        state: "running" | "done" | "cancelled" | "failed";
+                        reason?: string;
+                        /** @description Events owed so far. */
+                        replayed: number;
+                        /** @description Deliveries of it that are still to be made. */
+                        pending: number;
+                        /** @enum {string} */
+                        waiting?: "destination_paused" | "destination_disabled" | "destination_behind" | "storage_unavailable";
+                        createdAt: string;
+                        by: string;
+                        endedAt?: string;
+                        expectedEndAt?: string;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
+    deleteReplaysId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    getRegulations: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page at most. */
+                limit?: number;
+                /** @description `next` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            id: string;
+                            /** @enum {string} */
+                            type: "SUPPRESS_WITH_DELETE" | "DELETE_ONLY" | "SUPPRESS_ONLY" | "UNSUPPRESS";
+                            /** @enum {string} */
+                            overallStatus: "INITIALIZED" | "RUNNING" | "FINISHED" | "PARTIAL_SUCCESS" | "FAILED";
+                            createdAt: string;
+                            finishedAt?: string;
+                            by: string;
+                            /** @description Number of user ids. */
+                            subjects: number;
+                            erased: {
+                                events: number;
+                                deliveries: number;
+                                deadLetters: number;
+                            };
+                            /** @description Profiles erased; absent before. */
+                            profiles?: number;
+                            streamStatus: {
+                                source: string;
+                                destination: string;
+                                /** @description Its URL, without what may be secret in it. */
+                                endpoint: string;
+                                /** @enum {string} */
+                                status: "INITIALIZED" | "RUNNING" | "FINISHED" | "PARTIAL_SUCCESS" | "FAILED";
+                                /** @description Delete notifications that it is to get. */
+                                sent: number;
+                                /** @description Those that it has accepted. */
+                                confirmed: number;
+                                /** @description When it accepted the last of them. */
+                                confirmedAt?: string;
+                                /** @description The last answer. */
+                                answer?: {
+                                    status?: number;
+                                    /** @description Why the last request failed. */
+                                    reason?: string;
+                                    /** @description The beginning of a refusal, without the user ids. */
+                                    body?: string;
+                                };
+                            }[];
+                            /** @description Why it failed, with what to do. */
+                            reason?: string;
+                        }[];
+                        next: string | null;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
+    postRegulations: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    type: "SUPPRESS_WITH_DELETE" | "DELETE_ONLY" | "SUPPRESS_ONLY" | "UNSUPPRESS";
+                    /** @description UserIds, without the blanks around them. One that is there twice counts once. */
+                    subjectIds: string[];
+                    /**
+                     * @description Only checks the request, and counts the users.
+                     * @default false
+                     */
+                    dryRun?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description OK: what would be done, asked for with `dryRun` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        type: "SUPPRESS_WITH_DELETE" | "DELETE_ONLY" | "SUPPRESS_ONLY" | "UNSUPPRESS";
+                        subjects: number;
+                    };
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        id: string;
+                        /** @enum {string} */
+                        type: "SUPPRESS_WITH_DELETE" | "DELETE_ONLY" | "SUPPRESS_ONLY" | "UNSUPPRESS";
+                        /** @enum {string} */
+                        overallStatus: "INITIALIZED" | "RUNNING" | "FINISHED" | "PARTIAL_SUCCESS" | "FAILED";
+                        createdAt: string;
+                        finishedAt?: string;
+                        by: string;
+                        /** @description Number of user ids. */
+                        subjects: number;
+                        erased: {
+                            events: number;
+                            deliveries: number;
+                            deadLetters: number;
+                        };
+                        /** @description Profiles erased; absent before. */
+                        profiles?: number;
+                        streamStatus: {
+                            source: string;
+                            destination: string;
+                            /** @description Its URL, without what may be secret in it. */
+                            endpoint: string;
+                            /** @enum {string} */
+                            status: "INITIALIZED" | "RUNNING" | "FINISHED" | "PARTIAL_SUCCESS" | "FAILED";
+                            /** @description Delete notifications that it is to get. */
+                            sent: number;
+                            /** @description Those that it has accepted. */
+                            confirmed: number;
+                            /** @description When it accepted the last of them. */
+                            confirmedAt?: string;
+                            /** @description The last answer. */
+                            answer?: {
+                                status?: number;
+                                /** @description Why the last request failed. */
+                                reason?: string;
+                                /** @description The beginning of a refusal, without the user ids. */
+                                body?: string;
+                            };
+                        }[];
+                        /** @description Why it failed, with what to do. */
+                        reason?: string;
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    getRegulationsId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        id: string;
+                        /** @enum {string} */
+                        type: "SUPPRESS_WITH_DELETE" | "DELETE_ONLY" | "SUPPRESS_ONLY" | "UNSUPPRESS";
+                        /** @enum {string} */
+                        overallStatus: "INITIALIZED" | "RUNNING" | "FINISHED" | "PARTIAL_SUCCESS" | "FAILED";
+                        createdAt: string;
+                        finishedAt?: string;
+                        by: string;
+                        /** @description Number of user ids. */
+                        subjects: number;
+                        erased: {
+                            events: number;
+                            deliveries: number;
+                            deadLetters: number;
+                        };
+                        /** @description Profiles erased; absent before. */
+                        profiles?: number;
+                        streamStatus: {
+                            source: string;
+                            destination: string;
+                            /** @description Its URL, without what may be secret in it. */
+                            endpoint: string;
+                            /** @enum {string} */
+                            status: "INITIALIZED" | "RUNNING" | "FINISHED" | "PARTIAL_SUCCESS" | "FAILED";
+                            /** @description Delete notifications that it is to get. */
+                            sent: number;
+                            /** @description Those that it has accepted. */
+                            confirmed: number;
+                            /** @description When it accepted the last of them. */
+                            confirmedAt?: string;
+                            /** @description The last answer. */
+                            answer?: {
+                                status?: number;
+                                /** @description Why the last request failed. */
+                                reason?: string;
+                                /** @description The beginning of a refusal, without the user ids. */
+                                body?: string;
+                            };
+                        }[];
+                        /** @description Why it failed, with what to do. */
+                        reason?: string;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
+    getSuppressions: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page at most. */
+                limit?: number;
+                /** @description `next` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            /** @description Absent where only its hash is kept. */
+                            userId?: string;
+                            since: string;
+                            /** @description The id of the regulation that did it. */
+                            regulation: string;
+                        }[];
+                        next: string | null;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
+    getSuppressionsUserId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Absent where only its hash is kept. */
+                        userId?: string;
+                        since: string;
+                        /** @description The id of the regulation that did it. */
+                        regulation: string;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
+    getConfig: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        sources: {
+                            [key: string]: unknown;
+                        }[];
+                        destinations: {
+                            [key: string]: unknown;
+                        }[];
+                        audiences: {
+                            [key: string]: unknown;
+                        }[];
+                        traits: {
+                            [key: string]: unknown;
+                        }[];
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    putConfig: {
+        parameters: {
+            query?: {
+                /** @description Only says what would change. */
+                dryRun?: "true" | "false" | "";
+                /** @description Also removes the records that are not named. */
+                prune?: "true" | "false" | "";
+                /** @description Also where it disconnects a destination that something is still owed to. */
+                confirm?: "true" | "false" | "";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    sources?: {
+                        [key: string]: unknown;
+                    }[];
+                    destinations?: {
+                        [key: string]: unknown;
+                    }[];
+                    audiences?: {
+                        [key: string]: unknown;
+                    }[];
+                    traits?: {
+                        [key: string]: unknown;
+                    }[];
+                };
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        applied: boolean;
+                        changes: {
+                            /** @enum {string} */
+                            action: "created" | "changed" | "removed";
+                            /** @enum {string} */
+                            kind: "source" | "destination" | "audience" | "trait" | "token";
+                            name: string;
+                            before?: {
+                                [key: string]: unknown;
+                            };
+                            after?: {
+                                [key: string]: unknown;
+                            };
+                        }[];
+                        kept: string[];
+                        disconnects: {
+                            destination: string;
+                            owed: number;
+                        }[];
+                        /** @description What was done all the same, such as a name of an endpoint that does not resolve yet. */
+                        warnings: {
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            409: components["responses"]["confirmation_needed"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    getTokens: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page at most. */
+                limit?: number;
+                /** @description `next` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            name: string;
+                            /** @enum {string} */
+                            role: "viewer" | "editor" | "admin";
+                            hint: string;
+                            createdAt: string;
+                        }[];
+                        next: string | null;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    postTokens: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    name: string;
+                    /** @enum {string} */
+                    role: "viewer" | "editor" | "admin";
+                };
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                        /** @enum {string} */
+                        role: "viewer" | "editor" | "admin";
+                        hint: string;
+                        createdAt: string;
+                        token: string;
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            409: components["responses"]["name_taken"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    deleteTokensName: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    getAudit: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page at most. */
+                limit?: number;
+                /** @description `next` of the page before. */
+                cursor?: string;
+                kind?: "source" | "destination" | "audience" | "trait" | "token" | "replay" | "regulation";
+                name?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            at: string;
+                            by: string;
+                            /** @enum {string} */
+                            action: "created" | "changed" | "removed";
+                            /** @enum {string} */
+                            kind: "source" | "destination" | "audience" | "trait" | "token" | "replay" | "regulation";
+                            name: string;
+                            before?: {
+                                [key: string]: unknown;
+                            };
+                            after?: {
+                                [key: string]: unknown;
+                            };
+                        }[];
+                        next: string | null;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
+    getBackups: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page at most. */
+                limit?: number;
+                /** @description `next` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            id: string;
+                            folder: string;
+                            /** @enum {string} */
+                            state: "running" | "done" | "failed";
+                            /** @description The moment it is a copy of: what was acknowledged before is in it. */
+                            at: string;
+                            /** @description Bytes copied so far. */
+                            written: number;
+                            /** @description Bytes of the whole. */
+                            bytes: number;
+                            events?: number;
+                            /** @description What cannot be read, in the store as in the copy; absent when everything can. */
+                            damage?: {
+                                events: number;
+                                deliveries: number;
+                                others: string[];
+                            };
+                            seconds: number;
+                            /** @description Why it failed. */
+                            reason?: string;
+                        }[];
+                        next: string | null;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    postBackups: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description Made if it does not exist, and empty otherwise; the one above it exists. */
+                    folder: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        id: string;
+                        folder: string;
+                        /** @enum {string} */
+                        state: "running" | "done" | "failed";
+                        /** @description The moment it is a copy of: what was acknowledged before is in it. */
+                        at: string;
+                        /** @description Bytes copied so far. */
+                        written: number;
+                        /** @description Bytes of the whole. */
+                        bytes: number;
+                        events?: number;
+                        /** @description What cannot be read, in the store as in the copy; absent when everything can. */
+                        damage?: {
+                            events: number;
+                            deliveries: number;
+                            others: string[];
+                        };
+                        seconds: number;
+                        /** @description Why it failed. */
+                        reason?: string;
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            409: components["responses"]["backup_running"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    getBackupsId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        id: string;
+                        folder: string;
+                        /** @enum {string} */
+                        state: "running" | "done" | "failed";
+                        /** @description The moment it is a copy of: what was acknowledged before is in it. */
+                        at: string;
+                        /** @description Bytes copied so far. */
+                        written: number;
+                        /** @description Bytes of the whole. */
+                        bytes: number;
+                        events?: number;
+                        /** @description What cannot be read, in the store as in the copy; absent when everything can. */
+                        damage?: {
+                            events: number;
+                            deliveries: number;
+                            others: string[];
+                        };
+                        seconds: number;
+                        /** @description Why it failed. */
+                        reason?: string;
+                    };
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            403: components["responses"]["role_too_low"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    getOpenapi: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+        };
+    };
+    metrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            401: components["responses"]["token_invalid.token_missing"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+}

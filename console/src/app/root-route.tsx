@@ -1,0 +1,46 @@
+import type { QueryClient } from '@tanstack/react-query';
+import {
+  createRootRouteWithContext,
+  createRoute,
+  lazyRouteComponent,
+  Outlet,
+  redirect,
+} from '@tanstack/react-router';
+import { sessionQuery } from '../api/session.ts';
+import { AppShell } from './shell.tsx';
+
+/** The top of the route tree: outside the shell only the sign-in page stands. */
+export const rootRoute = createRootRouteWithContext<{ readonly queryClient: QueryClient }>()({
+  component: Outlet,
+});
+
+/** Every page that needs a session is a child of this route. */
+export const shellRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  id: 'shell',
+  component: AppShell,
+  beforeLoad: async ({ context, location }) => {
+    const session = await context.queryClient.ensureQueryData(sessionQuery);
+    if (session === null) throw redirect({ to: '/sign-in', search: { next: location.href } });
+  },
+});
+
+export const signInRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/sign-in',
+  validateSearch: ({ next }: Record<string, unknown>): { next?: string } =>
+    typeof next === 'string' && isOurs(next) ? { next } : {},
+  component: lazyRouteComponent(() => import('./sign-in-page.tsx'), 'SignInPage'),
+});
+
+/** Every part of the design system once: for whoever changes it. */
+export const componentsRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/components',
+  component: lazyRouteComponent(() => import('./components-page.tsx'), 'ComponentsPage'),
+});
+
+/** A link to sign in must not lead to another site: a path of this one, and not `//elsewhere`. */
+function isOurs(path: string): boolean {
+  return /^\/(?![/\\])/.test(path);
+}

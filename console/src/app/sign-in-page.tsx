@@ -1,0 +1,91 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { getRouteApi, useRouter } from '@tanstack/react-router';
+import { type FormEvent, useCallback, useEffect, useRef, useState } from 'react';
+import { sentence } from '../api/client.ts';
+import { sessionQuery, signIn } from '../api/session.ts';
+import { CodeBlock } from '../ui/code-block.tsx';
+import { Button, Field, TextInput } from '../ui/controls.tsx';
+import { Icon } from '../ui/icons.tsx';
+
+const route = getRouteApi('/sign-in');
+
+/** Asks for a token of the control API. A link that `millrace dev` prints carries a code that works once instead. */
+export function SignInPage() {
+  const { next = '/' } = route.useSearch();
+  const [failure, setFailure] = useState<string>();
+  const [token, setToken] = useState('');
+  const [isBusy, setIsBusy] = useState(false);
+  const queryClient = useQueryClient();
+  const router = useRouter();
+
+  const enter = useCallback(
+    async (proof: { token: string } | { code: string }): Promise<void> => {
+      setIsBusy(true);
+      setFailure(undefined);
+      try {
+        queryClient.setQueryData(sessionQuery.queryKey, await signIn(proof));
+        await router.navigate({ href: next, replace: true });
+      } catch (error) {
+        setFailure(sentence(error));
+        setIsBusy(false);
+      }
+    },
+    [next, queryClient, router],
+  );
+  useSignInLink(enter);
+
+  const onSubmit = (event: FormEvent): void => {
+    event.preventDefault();
+    void enter({ token: token.trim() });
+  };
+  return (
+    <div className="si">
+      <main>
+        <form className="si-f" onSubmit={onSubmit}>
+          <span className="brand si-brand">
+            <Icon name="logo" />
+            millrace
+          </span>
+          <h1>Sign in</h1>
+          <Field
+            label="Token"
+            error={failure}
+            hint="It stays in this browser for 12 hours, where no script can read it."
+          >
+            {(control) => (
+              <TextInput
+                {...control}
+                name="token"
+                type="password"
+                autoComplete="current-password"
+                required
+                value={token}
+                onChange={(event) => setToken(event.target.value)}
+              />
+            )}
+          </Field>
+          <Button kind="primary" type="submit" disabled={isBusy || token.trim() === ''}>
+            Sign in
+          </Button>
+          <p className="soft">
+            The first token is a file in the server’s data folder. An administrator makes others under
+            Settings.
+          </p>
+          <CodeBlock code="cat data/admin-token" label="Command that prints the first token" />
+        </form>
+      </main>
+    </div>
+  );
+}
+
+/** Exchanges `#code=…` of the address for a session, once, and takes it out of the address and the history. */
+function useSignInLink(enter: (proof: { code: string }) => Promise<void>): void {
+  const isUsed = useRef(false);
+  useEffect(() => {
+    const code = new URLSearchParams(location.hash.slice(1)).get('code');
+    if (code === null || isUsed.current) return;
+    isUsed.current = true;
+    history.replaceState(history.state, '', location.pathname + location.search);
+    void enter({ code });
+  }, [enter]);
+}

@@ -1,0 +1,31 @@
+import type { Status } from '../api/queries.ts';
+
+/** What a rate is computed from: counters and the server's clock when it read them. */
+export type Reading = Pick<Status, 'at' | 'sources'>;
+
+/** Calls a second that were received between the first and the last reading. 0 before there are two. */
+export function receivedRate(readings: readonly Reading[]): number {
+  const [first, last] = [readings[0], readings.at(-1)];
+  if (first === undefined || last === undefined) return 0;
+  const seconds = (Date.parse(last.at) - Date.parse(first.at)) / 1000;
+  // A restart reads the same counters; a removed source takes its own away.
+  return seconds <= 0 ? 0 : Math.max(0, received(last) - received(first)) / seconds;
+}
+
+function received({ sources }: Reading): number {
+  return Object.values(sources).reduce((sum, source) => sum + source.received, 0);
+}
+
+interface Verdict {
+  readonly isGood: boolean;
+  readonly label: string;
+  readonly title: string;
+}
+
+/** Whether every sum of the ledger comes out, in two words. */
+export function ledgerVerdict({ balanced, differences }: Pick<Status, 'balanced' | 'differences'>): Verdict {
+  if (balanced) return { isGood: true, label: '0 lost', title: 'Every sum of the ledger comes out' };
+  const lost = differences.reduce((sum, { difference }) => sum + Math.max(0, difference), 0);
+  const label = lost > 0 ? `${lost.toLocaleString('en-US')} lost` : 'does not balance';
+  return { isGood: false, label, title: 'A sum of the ledger does not come out: see which' };
+}

@@ -1,0 +1,14 @@
+import { EmptyState } from '../../ui/empty-state.tsx';
+import { Page } from '../../ui/page.tsx';
+
+export function SourcesPage() {
+  return (
+    <Page title="Sources">
+      <div className="box">
+        <EmptyState title="This page is not written yet">
+          The command line shows what it will show.
+        </EmptyState>
+      </div>
+    </Page>
+  );
+}

@@ -1,0 +1,102 @@
+import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
+import { sentence } from '../api/client.ts';
+import { Button, Field, TextInput } from './controls.tsx';
+
+interface DialogProps {
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+  /** Buttons, the last one being what the dialog is for. */
+  readonly foot?: ReactNode;
+  readonly className?: string;
+}
+
+/**
+ * A modal dialog: the browser's own, which keeps the focus inside, closes at Esc and needs no styles that a strict content
+ * security policy refuses. Mount it to open it.
+ */
+export function Dialog({ title, onClose, children, foot, className = 'dlg' }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    dialog.current?.showModal();
+  }, []);
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Esc closes a dialog already; a click beside it does the same.
+    <dialog
+      ref={dialog}
+      className={className}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+      onClick={(event) => event.target === dialog.current && onClose()}
+    >
+      <div className="dlg-in">
+        <div className="dlg-h">
+          <h2 id={id}>{title}</h2>
+        </div>
+        <div className="dlg-b">{children}</div>
+        {foot !== undefined && <div className="dlg-f">{foot}</div>}
+      </div>
+    </dialog>
+  );
+}
+
+interface ConfirmDialogProps {
+  readonly title: string;
+  /** How many and what: the consequences. */
+  readonly children: ReactNode;
+  /** The word on the button: a verb and its object. */
+  readonly action: string;
+  /** What must be typed first; nothing for what can be undone. */
+  readonly typed?: string;
+  readonly isDangerous?: boolean;
+  /** Closes the dialog when it resolves; a failure is shown in it. */
+  readonly onConfirm: () => Promise<unknown>;
+  readonly onClose: () => void;
+}
+
+export function ConfirmDialog(props: ConfirmDialogProps) {
+  const { title, children, action, typed, isDangerous = false, onConfirm, onClose } = props;
+  const [text, setText] = useState('');
+  const [isBusy, setIsBusy] = useState(false);
+  const [failure, setFailure] = useState<string>();
+  const confirm = async (): Promise<void> => {
+    setIsBusy(true);
+    try {
+      await onConfirm();
+      onClose();
+    } catch (error) {
+      setFailure(sentence(error));
+      setIsBusy(false);
+    }
+  };
+  const isReady = !isBusy && (typed === undefined || text === typed);
+  const foot = (
+    <>
+      <Button onClick={onClose}>Cancel</Button>
+      <Button kind={isDangerous ? 'danger' : 'primary'} disabled={!isReady} onClick={() => void confirm()}>
+        {action}
+      </Button>
+    </>
+  );
+  return (
+    <Dialog title={title} onClose={onClose} foot={foot}>
+      <div>{children}</div>
+      {typed !== undefined && (
+        <Field label={`Type ${typed} to go on`}>
+          {(control) => (
+            <TextInput {...control} value={text} onChange={(event) => setText(event.target.value)} />
+          )}
+        </Field>
+      )}
+      {failure !== undefined && (
+        <p className="bad" role="alert">
+          {failure}
+        </p>
+      )}
+    </Dialog>
+  );
+}

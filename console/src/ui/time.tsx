@@ -1,0 +1,50 @@
+import { useEffect, useState } from 'react';
+import { clock, dateTime, exactNumber, relative, shortNumber } from './format.ts';
+import { usePreferences } from './preferences.ts';
+
+/** The time now, in milliseconds, read again every `interval`. */
+export function useNow(interval = 1000): number {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), interval);
+    return () => clearInterval(timer);
+  }, [interval]);
+  return now;
+}
+
+interface TimeProps {
+  /** ISO 8601, or milliseconds. */
+  readonly at: string | number;
+}
+
+/** "14 min ago", with the exact time on hover. */
+export function RelativeTime({ at }: TimeProps) {
+  const { zone } = usePreferences();
+  const time = new Date(at).getTime();
+  const now = useNow();
+  return (
+    <time dateTime={new Date(time).toISOString()} title={dateTime(time, zone)} className="num nowrap">
+      {relative(time, now)}
+    </time>
+  );
+}
+
+/** "14:32:07.386", with the day on hover. */
+export function Clock({ at }: TimeProps) {
+  const { zone } = usePreferences();
+  const time = new Date(at).getTime();
+  return (
+    <time dateTime={new Date(time).toISOString()} title={dateTime(time, zone)} className="num mono nowrap">
+      {clock(time, zone)}
+    </time>
+  );
+}
+
+/** "12.4 k", with the exact number on hover. */
+export function Num({ value }: { readonly value: number }) {
+  return (
+    <span className="num nowrap" title={exactNumber(value)}>
+      {shortNumber(value)}
+    </span>
+  );
+}

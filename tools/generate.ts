@@ -31,6 +31,7 @@ const NOTHING = {
   settings: {},
   reports: {},
   clock: {},
+  signIn: {},
 } as unknown as ControlOperationDependencies;
 
 const GENERATED: Readonly<Record<string, () => unknown>> = {

@@ -122,6 +122,7 @@ function greet(
   const facts = {
     version,
     url: localUrl(running.app.url),
+    consoleUrl: localUrl(running.app.createSignInLink()),
     writeKey: WRITE_KEY,
     receiverUrl: running.receiver.url,
     forwardTo: running.forwardTo?.href,

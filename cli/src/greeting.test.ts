@@ -28,6 +28,7 @@ describe('the line to paste', () => {
     const facts = {
       version: '0.1.0',
       url: 'http://127.0.0.1:8080',
+      consoleUrl: 'http://127.0.0.1:8080/sign-in#code=c0de',
       writeKey: 'dev',
       receiverUrl: 'http://127.0.0.1:4000',
       secret: 'dev-secret',

@@ -5,6 +5,8 @@ export interface Greeting {
   readonly version: string;
   /** The URL for calls, as a client on this machine writes it. */
   readonly url: string;
+  /** Signs in to the console, once. */
+  readonly consoleUrl: string;
   readonly writeKey: string;
   readonly receiverUrl: string;
   /** The URL to which the receiver forwards webhooks. */
@@ -32,6 +34,10 @@ export function greeting(facts: Greeting, paint: Paint): string {
     'Send an event from another terminal:',
     '',
     `  ${paint.bold(curlLine(facts.url, facts.writeKey))}`,
+    '',
+    'Look at them in a browser (this link signs you in, once):',
+    '',
+    `  ${paint.cyan(facts.consoleUrl)}`,
     '',
     paint.dim('Events and their deliveries appear below. Ctrl-C stops everything.'),
     '',

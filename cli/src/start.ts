@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { type App, createLogger } from '@millrace/server';
 import { readConfiguration, type ServerFlags, type Wanted } from './configuration.ts';
+import { localUrl } from './greeting.ts';
 import { serve } from './serving.ts';
 import type { ExitCode, Surroundings } from './surroundings.ts';
 
@@ -28,6 +29,7 @@ export async function start(options: StartOptions, place: Surroundings): Promise
       place.err.write(`millrace: the token of the control API is in ${resolve(adminTokenFile)}\n`);
     }
     const admin = adminUrl === undefined ? '' : ` and its control API on ${adminUrl}`;
+    place.err.write(`millrace: the console is at ${localUrl(adminUrl ?? url)}/\n`);
     place.err.write(`millrace is ready on ${url}${admin}\n`);
   };
   return serve({ config, app: { logger: createLogger(config.log, place.err), lineAt }, onReady }, place);

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
 import { uuidv7 } from 'uuidv7';
 import manifest from '../package.json' with { type: 'json' };
 import { createHttpClient } from './adapters/http-client/client.ts';
@@ -12,15 +13,17 @@ import { wallClockStore } from './adapters/system/wall-clock-store.ts';
 import { applyConfigFile, SettingsError } from './config/apply.ts';
 import type { ProblemFormatter } from './config/errors.ts';
 import type { Config } from './config/load.ts';
-import { adminToken } from './control-api/auth.ts';
+import { Authenticator, adminToken } from './control-api/auth.ts';
 import type { ControlHandler } from './control-api/contract.ts';
 import { createControlApi } from './control-api/server.ts';
+import { SessionStore } from './control-api/sessions.ts';
 import { type ControlOperationDependencies, controlOperations } from './control-operations.ts';
 import { byDestination } from './delivery/destination-totals.ts';
 import { Dispatcher } from './delivery/dispatcher.ts';
 import { sendTestDelivery } from './delivery/round.ts';
 import { webhooks } from './destinations/webhooks/destination.ts';
 import { SourceRateLimiter } from './http/admission.ts';
+import { ConsoleFiles } from './http/console.ts';
 import { createHttpServer, type HttpServer, type HttpServerOptions } from './http/server.ts';
 import { indexWriteKeys } from './ingest/calls.ts';
 import { IngestService } from './ingest/service.ts';
@@ -72,6 +75,8 @@ export interface App {
   readonly adminUrl?: string;
   /** The file that holds the token of the control API; absent when the configuration gave the token. */
   readonly adminTokenFile?: string;
+  /** A URL that signs a browser in to the console as the admin, once and within an hour. */
+  createSignInLink(): string;
   /** Answers received calls, settles the deliveries in flight and closes the store. Idempotent. */
   stop(): Promise<void>;
 }
@@ -447,7 +452,9 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
   metricsPage.start();
   started.add(metricsPage);
   const { token, file } = adminToken(config.admin.token, config.data);
-  const access = { adminToken: token, tokens: () => settings.now().tokens, clock, logger };
+  const sessions = new SessionStore(clock);
+  const tokens = () => settings.now().tokens;
+  const authenticator = new Authenticator({ adminToken: token, tokens, sessions, clock });
   const servers = await startServers(config, {
     receiver: ingest.handle,
     discards: ingest.discardCounters,
@@ -457,14 +464,16 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
     readiness,
     degraded: () => [...maintenance.degraded(), ...users.degraded()],
     control: await createControlApi({
-      ...access,
+      authenticator,
+      clock,
+      logger,
       version: manifest.version,
       metrics: {
         isPublic: config.metrics.public,
         contentType: PROMETHEUS_CONTENT_TYPE,
         text: metricsPage.text,
       },
-      operations: controlOperations(controlDependencies(inputs)),
+      operations: controlOperations({ ...controlDependencies(inputs), signIn: { sessions, authenticator } }),
     }),
   });
   started.add(servers);
@@ -475,6 +484,7 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
     url,
     ...(adminUrl === undefined ? {} : { adminUrl }),
     ...(file === undefined ? {} : { adminTokenFile: file }),
+    createSignInLink: () => `${adminUrl ?? url}/sign-in#code=${sessions.createCode()}`,
   };
 }
 
@@ -498,7 +508,7 @@ function createMetricsPage(inputs: InterfaceInputs, readiness: () => readonly st
   });
 }
 
-function controlDependencies(inputs: InterfaceInputs): ControlOperationDependencies {
+function controlDependencies(inputs: InterfaceInputs): Omit<ControlOperationDependencies, 'signIn'> {
   const { storeView, clock, settings, httpClient, tail, dispatcher, reports, replayer, regulations } = inputs;
   const { config, options } = inputs;
   return {
@@ -518,6 +528,9 @@ function controlDependencies(inputs: InterfaceInputs): ControlOperationDependenc
     logger: options.logger,
   };
 }
+
+/** The build of the console, here and in the published package. */
+const CONSOLE_FOLDER = fileURLToPath(new URL('../../console/dist', import.meta.url));
 
 /** The handlers behind the ports, with the state that the servers report. */
 export interface ServerHandlers
@@ -545,16 +558,17 @@ export async function startServers(config: Config, answering: ServerHandlers): P
   const { receiver, control, discards, recorder, ...shared } = answering;
   const settings = { ...shared, ...serverOptions(config) };
   const calls = { receiver, discards, recorder };
+  const operators = { control, console: new ConsoleFiles(CONSOLE_FOLDER) };
   const { port } = config.admin;
   let adminPort = port;
   const first = createHttpServer({
     ...settings,
     ...calls,
-    ...(adminPort === undefined ? { control } : { adminPort: () => adminPort ?? 0 }),
+    ...(adminPort === undefined ? operators : { adminPort: () => adminPort ?? 0 }),
   });
   const url = urlOf(await first.start(), config);
   if (port === undefined) return { url, stop: () => first.stop() };
-  const second = createHttpServer({ ...settings, control, port, portKey: 'admin.port' });
+  const second = createHttpServer({ ...settings, ...operators, port, portKey: 'admin.port' });
   try {
     const address = await second.start();
     adminPort = address.port;

@@ -21,6 +21,7 @@ import { redeliveryOperations } from './control-api/operations/redeliveries.ts';
 import { regulationOperations } from './control-api/operations/regulations.ts';
 import { replayOperations } from './control-api/operations/replays.ts';
 import { reportOperations } from './control-api/operations/reports.ts';
+import { type SessionOperationDependencies, sessionOperations } from './control-api/operations/session.ts';
 import { sourceOperations } from './control-api/operations/sources.ts';
 import { tailOperations } from './control-api/operations/tail.ts';
 import { tokenOperations } from './control-api/operations/tokens.ts';
@@ -51,6 +52,7 @@ export interface ControlOperationDependencies {
   readonly settings: Pick<SettingsService, 'now' | 'change' | 'audit'>;
   readonly reports: ReportService;
   readonly tail: Pick<LiveTail, 'open'>;
+  readonly signIn: SessionOperationDependencies;
   readonly regulations: RegulationRequests;
   readonly replays: Pick<Replayer, 'preview' | 'status' | 'waitForEnd'>;
   readonly tryOut: DestinationActionDependencies['tryOut'];
@@ -91,6 +93,7 @@ export function controlOperations({
   settings,
   reports,
   tail,
+  signIn,
   regulations,
   replays,
   tryOut,
@@ -123,6 +126,7 @@ export function controlOperations({
   });
   return [
     ...reportOperations(reports),
+    ...sessionOperations(signIn),
     ...tailOperations({ settings, open: (wish) => tail.open(wish) }),
     ...sourceOperations(records),
     ...destinationOperations(records),

@@ -16,6 +16,7 @@ import { ROLES, type Role, type TokenRecord } from '../model/settings.ts';
 import { MINUTE, SECOND } from '../model/time.ts';
 import { Authenticator, adminToken, bearerToken, digestsEqual, tokenDigest } from './auth.ts';
 import { Problem } from './problem.ts';
+import { SessionStore, sessionCookie } from './sessions.ts';
 
 test.each([
   ['a token', 'Bearer abc', 'abc'],
@@ -129,18 +130,21 @@ const record = (name: string, role: Role): TokenRecord => ({
 
 let clock: HandClock;
 let tokens: TokenRecord[];
+let sessions: SessionStore;
 let signIn: Authenticator;
 
 beforeEach(() => {
   clock = handClock(1_000_000);
   tokens = ROLES.map((role) => record(role === 'admin' ? 'boss' : role, role));
-  signIn = new Authenticator({ adminToken: 'root-token', tokens: () => tokens, clock });
+  sessions = new SessionStore(clock);
+  signIn = new Authenticator({ adminToken: 'root-token', tokens: () => tokens, sessions, clock });
 });
 
 /** The name of the caller, or what is wrong. */
 function tried(token: string | undefined, { least = 'viewer' as Role, from = HERE } = {}): string {
   try {
-    return signIn.authenticate(token === undefined ? undefined : `Bearer ${token}`, from, least).name;
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    return signIn.authenticate({ method: 'GET', headers, isEncrypted: false }, from, least).name;
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     return error.retryAfter === undefined ? error.code : `wait ${error.retryAfter}`;
@@ -222,4 +226,122 @@ describe('whoever guesses', () => {
     tried('guess', { from: 'one more' });
     expect(tried('guess')).toBe('token_invalid');
   });
+});
+
+describe('a session', () => {
+  const asked = (id: string, { method = 'GET', least = 'viewer' as Role, headers = {} } = {}): string => {
+    const request = {
+      method,
+      isEncrypted: false,
+      headers: { cookie: `a=b; millrace_session=${id}`, ...headers },
+    };
+    try {
+      return signIn.authenticate(request, HERE, least).name;
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      return error.code;
+    }
+  };
+  const begin = (token: string) => sessions.begin(tokenDigest(token)).id;
+  const CONSOLE = { 'x-millrace-console': '1' };
+
+  test('has the role that its token has now', () => {
+    const id = begin('editor-token');
+    expect(asked(id, { least: 'editor' })).toBe('editor');
+    tokens = tokens.map((one) => ({ ...one, role: 'viewer' }));
+    expect(asked(id)).toBe('editor');
+    expect(asked(id, { least: 'editor' })).toBe('role_too_low');
+  });
+
+  test('ends with its token, also when another of the same name is made', () => {
+    const id = begin('viewer-token');
+    tokens = [{ ...record('viewer', 'admin'), digest: tokenDigest('another') }];
+    expect(asked(id)).toBe('session_over');
+  });
+
+  test('ends after twelve hours, and when it is ended', async () => {
+    const [one, other] = [begin('root-token'), begin('root-token')];
+    sessions.end(one);
+    expect(asked(one)).toBe('session_over');
+    await clock.pass(12 * 60 * MINUTE - SECOND);
+    expect(asked(other)).toBe('admin');
+    await clock.pass(SECOND);
+    expect(asked(other)).toBe('session_over');
+  });
+
+  test('that is over locks nobody out, however often it is sent', () => {
+    for (let n = 0; n < 100; n++) expect(asked('gone')).toBe('session_over');
+    expect(tried('root-token')).toBe('admin');
+  });
+
+  test.each([
+    ['GET without any header', 'GET', {}, 'admin'],
+    ['HEAD without any header', 'HEAD', {}, 'admin'],
+    ['POST without the header of the console', 'POST', {}, 'cross_site_request'],
+    ['POST with another value of it', 'POST', { 'x-millrace-console': '0' }, 'cross_site_request'],
+    ['POST with it', 'POST', CONSOLE, 'admin'],
+    ['DELETE without it', 'DELETE', { 'sec-fetch-site': 'same-origin' }, 'cross_site_request'],
+    ['PATCH of the same origin', 'PATCH', { ...CONSOLE, 'sec-fetch-site': 'same-origin' }, 'admin'],
+    ['PUT of a sibling domain', 'PUT', { ...CONSOLE, 'sec-fetch-site': 'same-site' }, 'cross_site_request'],
+    ['POST of another site', 'POST', { ...CONSOLE, 'sec-fetch-site': 'cross-site' }, 'cross_site_request'],
+    [
+      'POST of our Origin',
+      'POST',
+      { ...CONSOLE, origin: 'http://m.example:8080', host: 'm.example:8080' },
+      'admin',
+    ],
+    [
+      'POST of another Origin',
+      'POST',
+      { ...CONSOLE, origin: 'http://evil.example', host: 'm.example:8080' },
+      'cross_site_request',
+    ],
+    [
+      'POST of no Origin that can be named',
+      'POST',
+      { ...CONSOLE, origin: 'null', host: 'm.example' },
+      'cross_site_request',
+    ],
+    [
+      'POST through a proxy that changes Host',
+      'POST',
+      { ...CONSOLE, origin: 'https://m.example', host: '10.0.0.1', 'sec-fetch-site': 'same-origin' },
+      'admin',
+    ],
+  ])('is heeded or refused: %s', (_, method, headers, caller) => {
+    expect(asked(begin('root-token'), { method, headers })).toBe(caller);
+  });
+
+  test('does not count beside a token', () => {
+    const id = begin('root-token');
+    expect(asked(id, { headers: { authorization: 'Bearer viewer-token' } })).toBe('viewer');
+    expect(asked(id, { headers: { authorization: 'Bearer wrong' } })).toBe('token_invalid');
+  });
+
+  test('of ten thousand and one begun is the only one to end', () => {
+    const first = begin('root-token');
+    const second = begin('root-token');
+    for (let n = 0; n < 9_999; n++) begin('root-token');
+    expect([asked(first), asked(second)]).toEqual(['session_over', 'admin']);
+  });
+});
+
+test('a sign-in code is good once and for an hour', async () => {
+  const [used, late, kept] = [sessions.createCode(), sessions.createCode(), sessions.createCode()];
+  expect([sessions.redeemCode(used), sessions.redeemCode(used)]).toEqual([true, false]);
+  await clock.pass(60 * MINUTE - 1);
+  expect([sessions.redeemCode(kept), sessions.redeemCode('guess')]).toEqual([true, false]);
+  await clock.pass(1);
+  expect(sessions.redeemCode(late)).toBe(false);
+});
+
+test.each([
+  ['plain http', false, {}, false],
+  ['TLS of our own', true, {}, true],
+  ['a proxy that says so', false, { 'x-forwarded-proto': 'https, http' }, true],
+  ['a page that says so', false, { origin: 'https://m.example' }, true],
+])('the cookie is for https only where the browser speaks it: %s', (_, isEncrypted, headers, isSecure) => {
+  const cookie = sessionCookie('c', { method: 'POST', headers, isEncrypted });
+  const base = 'millrace_session=c; HttpOnly; SameSite=Strict; Path=/; Max-Age=43200';
+  expect(cookie).toBe(isSecure ? `${base}; Secure` : base);
 });

@@ -6,6 +6,7 @@ import { hasRole, type Role, type TokenRecord } from '../model/settings.ts';
 import { MINUTE, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import { Problem } from './problem.ts';
+import { type BrowserRequest, refuseOtherSites, type SessionStore, sessionIdIn } from './sessions.ts';
 
 const BEARER = /^bearer +([!-~]+) *$/i;
 
@@ -91,17 +92,22 @@ function createToken(file: string): string {
   return token;
 }
 
-/** The owner of the token that a request carries. */
+/** The owner of the token that a request carries, or that its session began with. */
 export interface Caller {
   /** The name of the token; `admin` for the configured one. */
   readonly name: string;
   readonly role: Role;
+  /** Of the token. */
+  readonly digest: string;
+  /** The id of the session; absent where the request carries the token itself. */
+  readonly session?: string;
 }
 
 export interface AuthenticatorDependencies {
   /** The token with every right. */
   readonly adminToken: string;
   readonly tokens: () => readonly TokenRecord[];
+  readonly sessions: SessionStore;
   readonly clock: Clock;
 }
 
@@ -115,28 +121,29 @@ const LOCKOUT = MINUTE;
 /** Places that are remembered. The one with the oldest failure is forgotten first. */
 const MAX_ADDRESSES = 10_000;
 
-/** Finds the owner of a token and checks the role. spec/contract.md, "Roles". */
+/** Finds the owner of a token or a session and checks the role. spec/contract.md, "Roles" and "Sessions". */
 export class Authenticator {
+  /** The owner of the configured token. */
+  readonly admin: Caller;
   readonly #dependencies: AuthenticatorDependencies;
-  readonly #admin: string;
   readonly #failures = new Map<string, { count: number; until: Monotonic }>();
 
   constructor(dependencies: AuthenticatorDependencies) {
     this.#dependencies = dependencies;
-    this.#admin = tokenDigest(dependencies.adminToken);
+    this.admin = { name: ADMIN_NAME, role: 'admin', digest: tokenDigest(dependencies.adminToken) };
   }
 
-  /** Throws a `Problem` for a missing token, a wrong one, and one whose role is below `least`. */
-  authenticate(authorization: string | undefined, address: string, least: Role): Caller {
-    const place = addressKey(address);
-    this.#refuseGuessing(place);
-    const candidate = bearerToken(authorization);
-    if (candidate === undefined) throw new Problem('token_missing');
-    const caller = this.#tokenOwner(candidate);
-    if (caller === undefined) {
-      this.#recordFailure(place);
-      throw new Problem('token_invalid');
-    }
+  /**
+   * Throws a `Problem` for a missing token, a wrong one, and one whose role is below `least`. The token of an Authorization header
+   * goes before the cookie of a session.
+   */
+  authenticate(request: BrowserRequest, address: string, least: Role): Caller {
+    const { authorization, cookie } = request.headers;
+    const session = authorization === undefined ? sessionIdIn(cookie) : undefined;
+    const caller =
+      session === undefined
+        ? this.signIn(bearerToken(authorization), address)
+        : this.#ownerOfSession(session, request);
     if (!hasRole(caller.role, least)) {
       const hint = `This one has the role ${caller.role} and ${least} is needed; an admin can make another token.`;
       throw new Problem('role_too_low', { hint });
@@ -144,14 +151,37 @@ export class Authenticator {
     return caller;
   }
 
+  /** The owner of a token. Throws a `Problem` for a wrong one, and locks out an address that guesses. */
+  signIn(token: string | undefined, address: string): Caller {
+    const place = addressKey(address);
+    this.#refuseGuessing(place);
+    if (token === undefined) throw new Problem('token_missing');
+    const caller = this.#ownerOf(tokenDigest(token));
+    if (caller !== undefined) return caller;
+    this.#recordFailure(place);
+    throw new Problem('token_invalid');
+  }
+
+  /** Whether the token still exists, and the session too where there is one. The role may be another than before. */
+  isSignedIn({ digest, session }: Caller): boolean {
+    if (session !== undefined && this.#dependencies.sessions.find(session) === undefined) return false;
+    return this.#ownerOf(digest) !== undefined;
+  }
+
+  /** An id of 256 bits cannot be guessed, so wrong ones are not counted: after a restart every open page sends one. */
+  #ownerOfSession(id: string, request: BrowserRequest): Caller {
+    const session = this.#dependencies.sessions.find(id);
+    const owner = session === undefined ? undefined : this.#ownerOf(session.token);
+    if (owner === undefined) throw new Problem('session_over');
+    refuseOtherSites(request);
+    return { ...owner, session: id };
+  }
+
   /** Compares with every token in constant time, so that the duration tells nothing about any of them. */
-  #tokenOwner(candidate: string): Caller | undefined {
-    const digest = tokenDigest(candidate);
-    let owner: Caller | undefined = digestsEqual(digest, this.#admin)
-      ? { name: ADMIN_NAME, role: 'admin' }
-      : undefined;
-    for (const token of this.#dependencies.tokens()) {
-      if (digestsEqual(digest, token.digest)) owner ??= token;
+  #ownerOf(digest: string): Caller | undefined {
+    let owner: Caller | undefined = digestsEqual(digest, this.admin.digest) ? this.admin : undefined;
+    for (const { name, role, digest: other } of this.#dependencies.tokens()) {
+      if (digestsEqual(digest, other)) owner ??= { name, role, digest };
     }
     return owner;
   }

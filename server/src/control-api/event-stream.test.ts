@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { testAuthenticator } from '../../test/support/authenticator.ts';
 import { startTestServer, type TestServer } from '../../test/support/http-server.ts';
 import { systemClock } from '../adapters/system/clock.ts';
 import type { ResponseStream, StreamClient } from '../ports/control-api.ts';
@@ -64,8 +65,7 @@ describe('an answer that goes on', () => {
           run: async () => new StreamResult(body),
         }),
       ],
-      adminToken: 's3cret',
-      tokens: () => [],
+      authenticator: testAuthenticator('s3cret'),
       clock: systemClock,
       logger: { debug: log, info: log, warn: log, error: log },
       version: '1.2.3',

@@ -130,7 +130,7 @@ describe('the description of an operation', () => {
         ]),
       );
     const always = {
-      401: 'token_missing token_invalid',
+      401: 'token_invalid token_missing session_over',
       413: 'body_too_large',
       422: 'invalid_parameters',
       429: 'too_many_failed_sign_ins',
@@ -141,7 +141,7 @@ describe('the description of an operation', () => {
       ...always,
       201: '',
       400: 'body_not_json',
-      403: 'role_too_low',
+      403: 'cross_site_request role_too_low',
       409: 'name_taken',
       422: 'invalid_parameters idempotency_key_reused',
       503: 'store_unwritable',
@@ -150,7 +150,7 @@ describe('the description of an operation', () => {
     expect(said(thing['delete'])).toEqual({
       ...always,
       204: '',
-      403: 'role_too_low',
+      403: 'cross_site_request role_too_low',
       404: 'unknown_name',
       412: 'changed_meanwhile',
       503: 'store_unwritable',

@@ -5,10 +5,13 @@ import { MAX_PROBLEMS } from '../model/input-limits.ts';
 import type { Json, JsonObject } from '../model/json.ts';
 import type { ApiOperation } from './operation.ts';
 import { type ProblemCode, statusOf } from './problem.ts';
+import { COOKIE_NAME } from './sessions.ts';
+
+/** Problems of every operation that needs somebody who is signed in. */
+const SIGN_IN_PROBLEMS = ['token_missing', 'session_over'] as const;
 
 /** Problems that every operation can answer with. */
 const COMMON_PROBLEMS: readonly ProblemCode[] = [
-  'token_missing',
   'token_invalid',
   'too_many_failed_sign_ins',
   'body_too_large',
@@ -46,6 +49,7 @@ export function openApi(operations: readonly ApiOperation[], version: string): J
       securitySchemes: {
         ...receiving.components.securitySchemes,
         token: { type: 'http', scheme: 'bearer', description: 'A token of the control API.' },
+        session: { type: 'apiKey', in: 'cookie', name: COOKIE_NAME, description: SESSION_DESCRIPTION },
       },
       responses: { ...(receiving.components.responses as JsonObject), ...Object.fromEntries(problems) },
       schemas: { ...(receiving.components.schemas as JsonObject), Problem: PROBLEM_SCHEMA },
@@ -62,6 +66,9 @@ const API_DESCRIPTION = [
   'at, in the form of `Refusal`.',
 ].join(' ');
 
+const SESSION_DESCRIPTION =
+  'The cookie of a session, for browsers. Every method but GET and HEAD then also needs `X-Millrace-Console: 1`.';
+
 const DESCRIPTION_OPERATION = {
   operationId: 'getOpenapi',
   summary: 'This document.',
@@ -74,13 +81,13 @@ const DESCRIPTION_OPERATION = {
 
 /** The metrics page is no operation: its answer is text. */
 function metricsOperation(problems: ProblemResponses): Json {
-  const codes = ['token_missing', 'token_invalid', 'too_many_failed_sign_ins'] as const;
+  const codes = [...SIGN_IN_PROBLEMS, 'token_invalid', 'too_many_failed_sign_ins'] as const;
   return {
     operationId: 'metrics',
     summary: 'Metrics as Prometheus reads them.',
     description: 'Needs any token, or none where `metrics.public` is set.',
     tags: ['control'],
-    security: [{ token: [] }, {}],
+    security: [{ token: [] }, { session: [] }, {}],
     responses: {
       '200': { description: 'OK', content: { 'text/plain': { schema: { type: 'string' } } } },
       ...problemResponses([...codes, 'internal_error'], problems),
@@ -92,9 +99,10 @@ function operationObject(one: ApiOperation, problems: ProblemResponses): Json {
   return {
     operationId: operationId(one),
     summary: `${one.summary}.`,
-    description: `Needs the role \`${one.role}\`.`,
+    description:
+      one.isSignIn === true ? 'Needs no token but the one in its body.' : `Needs the role \`${one.role}\`.`,
     tags: ['control'],
-    security: [{ token: [] }],
+    security: one.isSignIn === true ? [] : [{ token: [] }, { session: [] }],
     parameters: parameterObjects(one),
     ...(one.body === undefined
       ? {}
@@ -121,7 +129,12 @@ function takesIfMatch({ method, isTagged }: Pick<ApiOperation, 'method' | 'isTag
   return isTagged === true && method !== 'GET' && method !== 'POST';
 }
 
-function parameterObjects({ method, path, query, isTagged = false }: ApiOperation): Json[] {
+/** A sign-in answers every repetition with another session. */
+function takesIdempotencyKey({ method, isSignIn }: Pick<ApiOperation, 'method' | 'isSignIn'>): boolean {
+  return method === 'POST' && isSignIn !== true;
+}
+
+function parameterObjects({ method, path, query, isTagged = false, isSignIn = false }: ApiOperation): Json[] {
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     name: name!,
     in: 'path',
@@ -153,7 +166,7 @@ function parameterObjects({ method, path, query, isTagged = false }: ApiOperatio
     ...names,
     ...asked,
     ...(takesIfMatch({ method, isTagged }) ? [header('If-Match', IF_MATCH)] : []),
-    ...(method === 'POST' ? [header('Idempotency-Key', IDEMPOTENCY_KEY)] : []),
+    ...(takesIdempotencyKey({ method, isSignIn }) ? [header('Idempotency-Key', IDEMPOTENCY_KEY)] : []),
   ];
 }
 
@@ -161,8 +174,11 @@ const IF_MATCH = 'The ETag that the record was read with: when it has changed si
 const IDEMPOTENCY_KEY =
   'A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart.';
 
-function successResponse({ answer, dryRun, status = 200, isTagged, isStream }: ApiOperation): JsonObject {
-  if (answer === undefined) return { '204': { description: STATUS_TEXT[204]! } };
+function successResponse({ answer, dryRun, status = 200, ...rest }: ApiOperation): JsonObject {
+  const { isTagged, isStream, setsCookie } = rest;
+  const cookie = { 'Set-Cookie': { required: true, schema: { type: 'string' } } };
+  if (answer === undefined)
+    return { '204': { description: STATUS_TEXT[204]!, ...(setsCookie === true ? { headers: cookie } : {}) } };
   if (isStream === true) return { '200': streamResponse(answer) };
   const headers = {
     ETag: { required: true, description: 'Of the record, for If-Match.', schema: { type: 'string' } },
@@ -171,6 +187,7 @@ function successResponse({ answer, dryRun, status = 200, isTagged, isStream }: A
     [status]: {
       description: STATUS_TEXT[status]!,
       ...(isTagged === true ? { headers } : {}),
+      ...(setsCookie === true ? { headers: cookie } : {}),
       content: { 'application/json': { schema: toJsonSchema(answer, 'output') } },
     },
     ...(dryRun === undefined
@@ -197,10 +214,12 @@ function streamResponse(answer: z.ZodType): JsonObject {
 function problemCodes(one: ApiOperation): readonly ProblemCode[] {
   return [
     ...COMMON_PROBLEMS,
+    ...(one.isSignIn === true ? [] : SIGN_IN_PROBLEMS),
+    ...(one.method === 'GET' ? [] : (['cross_site_request'] as const)),
     ...(one.role === 'viewer' ? [] : (['role_too_low'] as const)),
     ...storeProblems(one),
     ...(one.body === undefined ? [] : (['body_not_json'] as const)),
-    ...(one.method === 'POST' ? (['idempotency_key_reused'] as const) : []),
+    ...(takesIdempotencyKey(one) ? (['idempotency_key_reused'] as const) : []),
     ...(takesIfMatch({ isTagged: false, ...one }) ? (['changed_meanwhile'] as const) : []),
     ...(one.problems ?? []),
   ];

@@ -3,7 +3,9 @@ import { findLimitViolation, MAX_PROBLEMS } from '../model/input-limits.ts';
 import { isObject } from '../model/json.ts';
 import type { Role } from '../model/settings.ts';
 import type { ResponseStream } from '../ports/control-api.ts';
+import type { Caller } from './auth.ts';
 import { type Fault, Problem, type ProblemCode } from './problem.ts';
+import type { BrowserRequest } from './sessions.ts';
 
 /** An answer of server-sent events that goes on until one side ends it. */
 export class StreamResult {
@@ -43,6 +45,10 @@ export interface ApiOperation {
   readonly isTagged?: boolean;
   /** Entries of the longest list in its body; `MAX_ENTRIES` when absent. */
   readonly maxEntries?: number;
+  /** It needs no token: it checks the credentials in its body itself. */
+  readonly isSignIn?: boolean;
+  /** Its success is a `CookieResult`. */
+  readonly setsCookie?: boolean;
   /** It neither reads nor writes the store, so it works while that is broken. */
   readonly isInMemory?: boolean;
   /** Resolves to a value that is answered as JSON, to one of the results below, or to nothing. Throws a `Problem`. */
@@ -56,10 +62,32 @@ export interface OperationInput {
   readonly query: unknown;
   /** The body as its schema has parsed it. */
   readonly body: unknown;
-  /** The name of the token. */
+  /** The name of the token; empty for a sign-in. */
   readonly by: string;
   /** The If-Match header. */
   readonly ifMatch: string | undefined;
+  readonly client: OperationClient;
+}
+
+/** The sender of a request. */
+export interface OperationClient {
+  readonly address: string;
+  readonly request: BrowserRequest;
+  /** Absent for a sign-in. */
+  readonly caller?: Caller;
+  /** Whether the token, and the session if there is one, are still good. For answers that go on. */
+  readonly isSignedIn: () => boolean;
+}
+
+/** An answer, or none (204), with a Set-Cookie header. */
+export class CookieResult<Value extends object | undefined = object | undefined> {
+  readonly value: Value;
+  readonly cookie: string;
+
+  constructor(value: Value, cookie: string) {
+    this.value = value;
+    this.cookie = cookie;
+  }
 }
 
 /** The answer to a dry run. See `ApiOperation.dryRun`. */
@@ -104,6 +132,7 @@ type OperationValue<Answer extends z.ZodType, DryRun extends z.ZodType> =
   | Described<z.output<Answer>>
   | TaggedResult<Described<z.output<Answer>> & object>
   | DryRunResult<Described<z.output<DryRun>> & object>
+  | CookieResult<(Described<z.output<Answer>> & object) | undefined>
   | StreamResult
   | undefined;
 

@@ -105,9 +105,15 @@ export function problemResponse(
   const headers = {
     'Content-Type': 'application/problem+json',
     'Cache-Control': 'no-store',
+    ...(problem.status === 401 ? { 'WWW-Authenticate': challengeOf(problem) } : {}),
     ...(problem.retryAfter === undefined ? {} : { 'Retry-After': String(problem.retryAfter) }),
   };
   return { status: problem.status, headers, body: problemBody(problem) };
+}
+
+/** How to sign in. RFC 6750 section 3. */
+function challengeOf({ code }: Problem): string {
+  return `Bearer realm="millrace"${code === 'token_missing' ? '' : ', error="invalid_token"'}`;
 }
 
 function internalProblem(error: unknown, method: string): Problem {

@@ -2,6 +2,7 @@ import { type IncomingHttpHeaders, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
+import { testAuthenticator } from '../../test/support/authenticator.ts';
 import { startTestServer, type TestServer } from '../../test/support/http-server.ts';
 import { systemClock } from '../adapters/system/clock.ts';
 import { StorageError } from '../ports/event-log.ts';
@@ -13,8 +14,7 @@ const logged: { event: string; facts: LogFields }[] = [];
 const log = (facts: LogFields, event: string) => void logged.push({ event, facts });
 const reads: string[] = [];
 const control = await createControlApi({
-  adminToken: 's3cret',
-  tokens: () => [],
+  authenticator: testAuthenticator('s3cret'),
   clock: systemClock,
   version: '1.2.3',
   operations: [
@@ -56,7 +56,7 @@ const control = await createControlApi({
       summary: 'Does it',
       query: z.object({ fast: z.stringbool().default(false) }),
       body: z.strictObject({ size: z.number().min(1) }),
-      run: async (input) => input,
+      run: async ({ client: _, ...input }) => input,
     }),
   ],
   logger: { debug: log, info: log, warn: log, error: log },

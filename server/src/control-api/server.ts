@@ -1,18 +1,29 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
-import type { Role } from '../model/settings.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { ResponseStream } from '../ports/control-api.ts';
 import type { Logger } from '../ports/logger.ts';
-import { Authenticator, type AuthenticatorDependencies, type Caller } from './auth.ts';
+import type { Authenticator } from './auth.ts';
 import type { ControlHandler, ReceivedRequest } from './contract.ts';
 import { EventStream } from './event-stream.ts';
 import { IdempotencyCache } from './idempotency.ts';
 import { openApi } from './openapi.ts';
-import { type ApiOperation, DryRunResult, inputParser, StreamResult, TaggedResult } from './operation.ts';
+import {
+  type ApiOperation,
+  CookieResult,
+  DryRunResult,
+  inputParser,
+  type OperationClient,
+  StreamResult,
+  TaggedResult,
+} from './operation.ts';
 import { Problem, problemResponse } from './problem.ts';
+import type { BrowserRequest } from './sessions.ts';
 
-export interface ControlApiOptions extends AuthenticatorDependencies {
+export interface ControlApiOptions {
+  readonly authenticator: Authenticator;
+  readonly clock: Clock;
   readonly operations: readonly ApiOperation[];
   /** The page at `/metrics`; without it there is none. */
   readonly metrics?: MetricsRoute;
@@ -49,6 +60,8 @@ interface OperationResult {
   readonly text?: string;
   /** The ETag. */
   readonly tag?: string | undefined;
+  /** The value of Set-Cookie. */
+  readonly cookie?: string;
   readonly stream?: ResponseStream;
 }
 
@@ -95,7 +108,7 @@ function createRoutes(options: ControlApiOptions, received: ReceivedRequests): F
   handleUnknownPaths(routes, operations);
   serveDescription(routes, options);
   serveOperations(routes, options);
-  if (options.metrics !== undefined) serveMetrics(routes, options.metrics, options);
+  if (options.metrics !== undefined) serveMetrics(routes, options.metrics, options.authenticator);
   return api;
 }
 
@@ -108,11 +121,10 @@ interface Routes {
 
 function serveOperations(
   { api, received, refuseLargeBody }: Routes,
-  { operations, ...options }: ControlApiOptions,
+  { operations, authenticator, clock }: ControlApiOptions,
 ): void {
-  const authenticator = new Authenticator(options);
-  const repeats = new IdempotencyCache<OperationResult>(options.clock);
-  const callers = new WeakMap<FastifyRequest, Caller>();
+  const repeats = new IdempotencyCache<OperationResult>(clock);
+  const clients = new WeakMap<FastifyRequest, OperationClient>();
   for (const one of operations) {
     const read = inputParser(one);
     api.route({
@@ -120,41 +132,29 @@ function serveOperations(
       url: API_ROOT + one.path,
       onRequest: [
         refuseLargeBody,
-        async (request, reply) => {
-          callers.set(request, authenticate(authenticator, { request, reply, role: one.role, received }));
+        async (request) => {
+          const { address } = received.get(request.raw)!;
+          const browser = browserRequest(request);
+          const client = { address, request: browser, isSignedIn: () => false };
+          if (one.isSignIn === true) {
+            clients.set(request, client);
+            return;
+          }
+          const caller = authenticator.authenticate(browser, address, one.role);
+          clients.set(request, { ...client, caller, isSignedIn: () => authenticator.isSignedIn(caller) });
         },
       ],
       handler: async (request, reply) => {
-        const { name } = callers.get(request)!;
-        return sendResult(await runOperation(one, { request, read, by: name, repeats }), reply);
+        const client = clients.get(request)!;
+        return sendResult(await runOperation(one, { request, read, client, repeats }), reply);
       },
     });
   }
 }
 
-/** Throws a `Problem` for a caller who may not do this, and tells in a header how to sign in. RFC 6750 section 3. */
-function authenticate(
-  authenticator: Authenticator,
-  { request, reply, role, received }: AuthenticationRequest,
-): Caller {
-  const { address } = received.get(request.raw)!;
-  try {
-    return authenticator.authenticate(request.headers.authorization, address, role);
-  } catch (error) {
-    if (error instanceof Problem && error.status === 401) {
-      const wrong = error.code === 'token_invalid' ? ', error="invalid_token"' : '';
-      reply.header('WWW-Authenticate', `Bearer realm="millrace"${wrong}`);
-    }
-    throw error;
-  }
+function browserRequest({ method, headers, raw }: FastifyRequest): BrowserRequest {
+  return { method, headers, isEncrypted: 'encrypted' in raw.socket };
 }
-
-interface AuthenticationRequest extends Pick<Routes, 'received'> {
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
-  readonly role: Role;
-}
-
 /**
  * A path that does not exist is 404 even without a token: the paths are public, and a mistake in one must not look like a
  * mistake in the token.
@@ -191,34 +191,44 @@ function servedPaths(operations: readonly ApiOperation[]) {
 interface OperationCall {
   readonly request: FastifyRequest;
   readonly read: ReturnType<typeof inputParser>;
-  /** The name of the token. */
-  readonly by: string;
+  readonly client: OperationClient;
   readonly repeats: IdempotencyCache<OperationResult>;
 }
 
 async function runOperation(
   one: ApiOperation,
-  { request, read, by, repeats }: OperationCall,
+  { request, read, client, repeats }: OperationCall,
 ): Promise<OperationResult> {
   const body = typeof request.body === 'string' ? request.body : '';
+  const by = client.caller?.name ?? '';
   const run = async (): Promise<OperationResult> => {
     const names = request.params as Record<string, string>;
-    const input = { names, ...read({ query: request.query, body }), by };
+    const input = { names, ...read({ query: request.query, body }), by, client };
     const value = await one.run({ ...input, ifMatch: request.headers['if-match'] });
     if (value === undefined) return { status: 204 };
     if (value instanceof StreamResult) return { status: 200, stream: value.body };
+    if (value instanceof CookieResult) return cookieResult(one, value);
     if (value instanceof DryRunResult) return { status: 200, text: JSON.stringify(value.value) };
     const { value: shown, tag } = value instanceof TaggedResult ? value : { value, tag: undefined };
     return { status: one.status ?? 200, text: JSON.stringify(shown), tag };
   };
   const key = request.headers['idempotency-key'];
-  if (one.method !== 'POST' || typeof key !== 'string' || key === '') return await run();
+  if (one.method !== 'POST' || one.isSignIn === true || typeof key !== 'string' || key === '')
+    return await run();
   return await repeats.runOnce(JSON.stringify([by, request.url, key]), body, run);
 }
 
-function sendResult({ status, text, tag, stream }: OperationResult, reply: FastifyReply): FastifyReply {
+function cookieResult({ status = 200 }: ApiOperation, { value, cookie }: CookieResult): OperationResult {
+  return value === undefined ? { status: 204, cookie } : { status, text: JSON.stringify(value), cookie };
+}
+
+function sendResult(
+  { status, text, tag, cookie, stream }: OperationResult,
+  reply: FastifyReply,
+): FastifyReply {
   if (stream !== undefined) return sendEvents(stream, reply);
   if (tag !== undefined) reply.header('ETag', tag);
+  if (cookie !== undefined) reply.header('Set-Cookie', cookie);
   reply.status(status).header('Cache-Control', 'no-store');
   if (text === undefined) return reply.send();
   return reply.header('Content-Type', 'application/json').send(responseBody(text, reply));
@@ -271,12 +281,11 @@ function serveDescription(
 function serveMetrics(
   { api, received }: Routes,
   { isPublic, contentType, text }: MetricsRoute,
-  options: AuthenticatorDependencies,
+  authenticator: Authenticator,
 ): void {
-  // Guesses are counted apart from those at the control API; both counts are small.
-  const authenticator = new Authenticator(options);
   api.get(METRICS_PATH, async (request, reply) => {
-    if (!isPublic) authenticate(authenticator, { request, reply, role: 'viewer', received });
+    const { address } = received.get(request.raw)!;
+    if (!isPublic) authenticator.authenticate(browserRequest(request), address, 'viewer');
     reply.headers({ 'Content-Type': contentType, 'Cache-Control': 'no-store' });
     return reply.send(responseBody(await text(), reply));
   });

@@ -1,5 +1,6 @@
 import type { ControlHandler } from '../control-api/contract.ts';
 import { PipeliningGuard } from './admission.ts';
+import type { ConsoleFiles } from './console.ts';
 import { handleControlRequest } from './control-gateway.ts';
 import {
   errorResponse,
@@ -31,6 +32,8 @@ import {
 export interface RequestRouterOptions extends RequestDependencies {
   /** Answers everything below `/api`, and `/metrics`. Without it these paths do not exist. */
   readonly control: ControlHandler | undefined;
+  /** Answers every other path that is no call. Without it these paths do not exist. */
+  readonly console?: ConsoleFiles | undefined;
   /** The port of the control API and the metrics, where this server takes calls only. */
   readonly adminPort: (() => number) | undefined;
   /** Whether calls are taken here. */
@@ -92,7 +95,30 @@ export class RequestRouter {
       });
     }
     if (path !== undefined) this.#runAction(exchange, action, path.allow);
-    else exchange.reply(errorResponse('not_found', this.#adminPortHint(exchange.target)));
+    else if (isApiPath(exchange.target)) this.#replyNotFound(exchange);
+    else void this.#replyFile(exchange);
+  }
+
+  #replyNotFound(exchange: NodeHttpExchange): void {
+    exchange.reply(errorResponse('not_found', this.#adminPortHint(exchange.target)));
+  }
+
+  /** A file of the console, to whoever asks: it holds no data. */
+  async #replyFile(exchange: NodeHttpExchange): Promise<void> {
+    const { console, logger } = this.#options;
+    const { method, headers } = exchange.request;
+    try {
+      const found = await console?.respond(exchange.target, headers);
+      if (found === undefined) this.#replyNotFound(exchange);
+      else if (method === 'GET' || method === 'HEAD') exchange.reply(found);
+      else
+        exchange.reply(
+          method === 'OPTIONS' ? optionsResponse(FILE_METHODS, false) : methodNotAllowed(FILE_METHODS),
+        );
+    } catch (error) {
+      logger.error({ error, path: targetPath(exchange.target) }, 'request.failed');
+      exchange.reply(errorResponse('internal_error'));
+    }
   }
 
   /** Where no calls are taken, the paths of the receiving API do not exist. */
@@ -103,7 +129,7 @@ export class RequestRouter {
   /** The hint of a 404 for a path of the control API, where calls have a port of their own. */
   #adminPortHint(target: string): string | undefined {
     const { adminPort } = this.#options;
-    const isThere = isControlPath(target) || isMetricsPath(target) || targetPath(target) === '/';
+    const isThere = (isApiPath(target) && !isReceivingPath(target)) || targetPath(target) === '/';
     if (adminPort === undefined || !isThere) return undefined;
     return `Here only calls are taken; control API, metrics and console are on port ${adminPort()} (admin.port).`;
   }
@@ -144,6 +170,14 @@ export class RequestRouter {
     }
   }
 }
+
+/** Whether a path is never one of the console. */
+function isApiPath(target: string): boolean {
+  return isReceivingPath(target) || isControlPath(target) || isMetricsPath(target);
+}
+
+/** The methods of a file of the console. */
+const FILE_METHODS = 'GET, HEAD, OPTIONS';
 
 function methodNotAllowed(allow: string): PreparedResponse {
   const answer = errorResponse('method_not_allowed');

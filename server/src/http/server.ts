@@ -9,6 +9,7 @@ import type { Logger } from '../ports/logger.ts';
 import type { DiscardCounters, MetricsRecorder } from '../ports/telemetry.ts';
 import { AdmissionController, DEFAULT_SERVER_BOUNDS, OverloadLog, type ServerBounds } from './admission.ts';
 import { ConnectionTracker, rejectUnreadable } from './connections.ts';
+import type { ConsoleFiles } from './console.ts';
 import { NodeHttpExchange, ServerShutdown } from './exchange.ts';
 import { FastPathConnections, ResponseWriter } from './fast-path/connection.ts';
 import { RequestRouter } from './request-router.ts';
@@ -53,6 +54,8 @@ export interface HttpServerOptions {
   readonly receiver?: IngestHandler;
   /** Answers everything below `/api`, and `/metrics`. Without it these paths do not exist. */
   readonly control?: ControlHandler;
+  /** The console, at every path that is neither of a call nor of the control API. Without it these paths do not exist. */
+  readonly console?: ConsoleFiles;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Counts requests that are refused before a source is known. */

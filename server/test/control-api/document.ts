@@ -159,7 +159,7 @@ function headerFaults(
     .map((name) => `header ${name} is not in the document`);
   if (isControl && headers['cache-control'] !== 'no-store') faults.push('may be stored on the way');
   for (const [name, { required, schema }] of known) {
-    const text = headers[name];
+    const text = headers[name]?.toString();
     if (text === undefined && required === true) faults.push(`header ${name} is missing`);
     const value = schema['type'] === 'integer' ? Number(text) : text;
     if (text !== undefined && !ajv.validate(schema, value)) faults.push(`header ${name} is ${text}`);

@@ -3,6 +3,9 @@ import { ADMIN, basic, bearer, GUESSER, type RequestPlan, SLOW, type World } fro
 
 type Recipe = (world: World) => RequestPlan | Promise<RequestPlan>;
 
+/** Overrides the token that every other request carries. */
+const NOBODY = { authorization: '' };
+
 const TYPE = 'webhooks';
 const settings = ({ receiver }: World) => ({ endpoints: [{ url: receiver.url }] });
 
@@ -13,6 +16,15 @@ const settings = ({ receiver }: World) => ({ endpoints: [{ url: receiver.url }] 
  * names below do not fit.
  */
 const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
+  postSession: {
+    done: () => ({ headers: NOBODY, body: { token: ADMIN } }),
+    token_invalid: () => ({ headers: NOBODY, body: { token: 'wrong' }, from: wrongAddress() }),
+    cross_site_request: () => ({
+      headers: { ...NOBODY, 'sec-fetch-site': 'cross-site' },
+      body: { token: ADMIN },
+    }),
+    sign_in_code_used: () => ({ headers: NOBODY, body: { code: 'used' } }),
+  },
   postSources: {
     done: (world) => ({ body: { name: world.fresh('source') } }),
     name_taken: () => ({ body: { name: 'website' } }),
@@ -217,6 +229,8 @@ const GENERAL: Readonly<Record<string, (good: RequestPlan, world: World) => Requ
   token_missing: (good) => ({ ...good, headers: {} }),
   token_invalid: (good) => ({ ...good, headers: bearer('wrong'), from: wrongAddress() }),
   too_many_failed_sign_ins: (good) => ({ ...good, from: GUESSER }),
+  session_over: (good) => ({ ...good, headers: { cookie: 'millrace_session=gone' } }),
+  cross_site_request: (good, { session }) => ({ ...good, headers: { cookie: session } }),
   role_too_low: (good, { viewer }) => ({ ...good, headers: bearer(viewer) }),
   body_too_large: (good) => ({ ...good, body: 'x'.repeat(1024 * 1024 + 1) }),
   body_not_json: (good) => ({ ...good, body: '{' }),

@@ -62,6 +62,7 @@ export class World {
   readonly #started: Started;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 4 });
   #viewer = '';
+  #session = '';
   #names = 0;
 
   private constructor(started: Started) {
@@ -95,6 +96,16 @@ export class World {
       role: 'viewer',
     });
     this.#viewer = token;
+    this.#session = await this.signIn(ADMIN);
+  }
+
+  /** The cookie of a new session. */
+  async signIn(token: string): Promise<string> {
+    const path = '/api/v1/session';
+    const { status, headers } = await this.send({ method: 'POST', path }, { body: { token } });
+    const [cookie] = headers['set-cookie'] ?? [];
+    if (status !== 201 || cookie === undefined) throw new Error(`the sign-in was answered ${status}`);
+    return cookie.slice(0, cookie.indexOf(';'));
   }
 
   get pid(): number {
@@ -104,6 +115,11 @@ export class World {
   /** A token with the least role. */
   get viewer(): string {
     return this.#viewer;
+  }
+
+  /** The cookie of a session of the admin. */
+  get session(): string {
+    return this.#session;
   }
 
   get receiver(): TestReceiver {

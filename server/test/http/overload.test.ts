@@ -5,6 +5,7 @@ import type { ControlHandler } from '../../src/control-api/contract.ts';
 import { createControlApi } from '../../src/control-api/server.ts';
 import type { IngestResult } from '../../src/ports/ingest.ts';
 import type { DiscardCounters } from '../../src/ports/telemetry.ts';
+import { testAuthenticator } from '../support/authenticator.ts';
 import {
   controlHandler,
   post,
@@ -336,8 +337,7 @@ function pageOf(text: string): Promise<ControlHandler> {
   return createControlApi({
     operations: [],
     metrics: { isPublic: true, contentType: 'text/plain', text: async () => text },
-    adminToken: 's3cret',
-    tokens: () => [],
+    authenticator: testAuthenticator('s3cret'),
     clock: stillClock,
     logger: { debug: log, info: log, warn: log, error: log },
     version: '1.2.3',

@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import { CALL_TYPES } from '../../model/event.ts';
-import { hasRole } from '../../model/settings.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import type {
   AttemptTrace,
@@ -12,7 +11,6 @@ import type {
   TailEvents,
   TailFilter,
 } from '../../reporting/contract.ts';
-import { ADMIN_NAME } from '../auth.ts';
 import { type ApiOperation, defineOperation, type Shape, StreamResult } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { destinationByName } from '../records.ts';
@@ -103,9 +101,9 @@ export function tailOperations({ settings, open }: TailOperationDependencies): A
       query: tailQuery,
       answer: z.union([TAIL_EVENTS.settled, TAIL_EVENTS.accepted, TAIL_EVENTS.discarded, TAIL_EVENTS.lost]),
       problems: ['unknown_name', 'too_many_viewers'],
-      run: async ({ query: wish, by }) => {
+      run: async ({ query: wish, client }) => {
         refuseUnknownNames(wish, settings.now());
-        const body = open({ ...wish, mayWatch: () => mayWatch(by, settings.now()) });
+        const body = open({ ...wish, mayWatch: client.isSignedIn });
         if (body === 'full') throw new Problem('too_many_viewers', { retryAfter: RETRY_AFTER });
         return new StreamResult(body);
       },
@@ -119,9 +117,4 @@ function refuseUnknownNames({ source, destination }: TailFilter, now: SettingsSn
   if (source === undefined || now.sources.some(({ name }) => name === source)) return;
   const hint = `${JSON.stringify(source)} is no source; GET /api/v1/sources lists them.`;
   throw new Problem('unknown_name', { hint });
-}
-
-/** Whether the token still exists and its role is still sufficient. */
-function mayWatch(by: string, { tokens }: SettingsSnapshot): boolean {
-  return by === ADMIN_NAME || tokens.some(({ name, role }) => name === by && hasRole(role, 'viewer'));
 }

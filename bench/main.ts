@@ -16,12 +16,13 @@ import {
 } from './figures.ts';
 import { destination, startMillrace } from './millrace.ts';
 import { type Bench, result, run } from './processes.ts';
+import { compareProfiles } from './users-load.ts';
 
 /**
  * `npm run bench`: rates of the real program over real sockets and a real disk, each beside a bare reference of the same
  * run. Load generator, receiver and program share the machine, so compare ratios, not machines. `SECONDS` and `ROUNDS`
  * set how long each figure is measured and how often; `node bench/main.ts accept` measures only one of `accept`,
- * `deliver` and `through`.
+ * `deliver`, `through` and `users`.
  */
 const WANTED = process.argv.slice(2);
 
@@ -56,6 +57,7 @@ try {
     const share = (middle(through, 'perCpuSecond') / parts).toFixed(2);
     console.log(`  parse, insert and send together ${rate(parts)} per CPU second, ratio ${share}\n`);
   }
+  if (wants('users')) await compareProfiles();
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

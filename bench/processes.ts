@@ -59,7 +59,7 @@ export function run(args: readonly string[], env: Record<string, string> = {}): 
       return (await answer)[1]!;
     },
     stop: async () => {
-      if (child.exitCode !== null) return;
+      if (child.exitCode !== null || child.signalCode !== null) return;
       child.kill('SIGTERM');
       await once(child, 'exit');
     },

@@ -6,27 +6,26 @@ import { openLogReader } from '../server/src/adapters/sqlite/log/log-reader.ts';
 import { openSqliteStore } from '../server/src/adapters/sqlite/store.ts';
 import { openProfileStore } from '../server/src/adapters/sqlite/users/profile-store.ts';
 import type { Computation } from '../server/src/model/definition.ts';
-import { DAY, SECOND } from '../server/src/model/time.ts';
+import { DAY } from '../server/src/model/time.ts';
 import type { LogReader, NewEvent } from '../server/src/ports/event-log.ts';
 import { Computations } from '../server/src/users/computations.ts';
 import { DEFAULT_IDENTITY_SETTINGS } from '../server/src/users/contract.ts';
 import { IdentityReader } from '../server/src/users/identity-graph.ts';
 import { readEvents } from '../server/src/users/log-events.ts';
 import { createProcessor } from '../server/src/users/processor.ts';
-import { encodeProfile, newProfile } from '../server/src/users/profile-state.ts';
+import { definitions, eventName, fillProfiles, randomText, seeded, zipf } from './profiles.ts';
 
 /**
  * The cost of profiles: `node bench/users.ts`, with USERS (100,000), EVENTS (100,000) and ROUNDS (2). Events of 600 bytes of Zipf
  * users, one in five without a userId, one in thirty an identify, are applied from a real log to a real users.db in which every
- * user has a profile already: with profiles alone, and with 20 audiences (five with windows) and 10 computed traits. Both stand
- * beside reading and parsing the same log, which no service could do without.
+ * user has a profile already: with profiles alone, with 20 audiences (five with windows) and 10 computed traits, and with 500
+ * definitions, most of them of events that do not happen. All stand beside reading and parsing the same log, which no service could do without.
  *
  * Everything runs in this one thread, so a second of processor time is a second of the users thread.
  */
 const USERS = Number(process.env['USERS'] ?? 100_000);
 const EVENTS = Number(process.env['EVENTS'] ?? 100_000);
 const ROUNDS = Number(process.env['ROUNDS'] ?? 2);
-const NAMES = 30;
 const LOG = 'bench';
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
@@ -44,7 +43,10 @@ try {
     const whole = await withProfiles(reader, definitions());
     console.log(`  profiles / reading      ${(alone / read).toFixed(2)}`);
     console.log(`  everything / reading    ${(whole / read).toFixed(2)}`);
-    console.log(`  everything / profiles   ${(whole / alone).toFixed(2)}\n`);
+    console.log(`  everything / profiles   ${(whole / alone).toFixed(2)}`);
+    // Definitions of other names than those of an event should cost that event nothing.
+    const many = await withProfiles(reader, definitions(500, 250));
+    console.log(`  500 / 30 definitions    ${(many / whole).toFixed(2)}\n`);
   }
   await reader.stop();
   await store.stop();
@@ -78,18 +80,18 @@ function event(n: number, start: number, random: () => number): NewEvent {
   const body = isIdentify
     ? { traits: { plan: random() < 0.3 ? 'pro' : 'free', logins: n } }
     : {
-        event: `Event Number ${Math.floor(Math.exp(random() * Math.log(NAMES)))}`,
+        event: eventName(random),
         properties: {
-          ...{ total: Math.floor(random() * 20000) / 100, currency: 'EUR', coupon: text(random) },
-          ...{ sku: `sku-${text(random)}`, quantity: 1 + Math.floor(random() * 3) },
+          ...{ total: Math.floor(random() * 20000) / 100, currency: 'EUR', coupon: randomText(random) },
+          ...{ sku: `sku-${randomText(random)}`, quantity: 1 + Math.floor(random() * 3) },
         },
       };
-  const messageId = `m-${n}-${text(random)}${text(random)}`;
+  const messageId = `m-${n}-${randomText(random)}${randomText(random)}`;
   const ids = kind < 0.2 ? { anonymousId } : { userId, anonymousId };
   const json = JSON.stringify({
     ...{ messageId, type: isIdentify ? 'identify' : 'track', channel: 'browser', ...ids, ...body },
     context: {
-      ...{ ip: `10.${n % 255}.3.${n % 251}`, session: text(random) },
+      ...{ ip: `10.${n % 255}.3.${n % 251}`, session: randomText(random) },
       library: { name: 'analytics.js', version: '2.11.1' },
       page: { path: `/p/${Math.floor(random() * 50000)}`, title: 'Shoes and more' },
       userAgent: 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36',
@@ -97,35 +99,6 @@ function event(n: number, start: number, random: () => number): NewEvent {
     ...{ integrations: {}, timestamp: at, originalTimestamp: at, receivedAt: at },
   });
   return { source: 1, messageId, json, ...(kind < 0.2 ? {} : { userId }) };
-}
-
-/** 20 audiences, five of them with a window, and 10 computed traits; an event of the frequent names touches three. */
-function definitions(): Computation[] {
-  return Array.from({ length: 30 }, (_, nth): Computation => {
-    const base = {
-      ...{
-        id: nth + 1,
-        version: 1,
-        name: `d${nth}`,
-        key: `d${nth}`,
-        text: '',
-        destinations: ['crm'],
-        enabled: true,
-      },
-    };
-    const counted = { op: 'event', type: 'track', name: `Event Number ${1 + (nth % 10)}` } as const;
-    if (nth >= 20) {
-      const reduce = [
-        { op: 'count' } as const,
-        { op: 'sum', property: 'total' } as const,
-        { op: 'last', property: 'sku' } as const,
-      ][nth % 3]!;
-      return { ...base, kind: 'trait', definition: { ...counted, reduce } };
-    }
-    const within = nth < 5 ? { within: 7 * DAY } : {};
-    const value = { ...counted, ...within, reduce: { op: 'count' } as const };
-    return { ...base, kind: 'audience', includeAnonymous: false, definition: { op: '>=', value, to: 3 } };
-  });
 }
 
 async function readAll(reader: LogReader): Promise<void> {
@@ -141,7 +114,7 @@ async function readAll(reader: LogReader): Promise<void> {
 async function withProfiles(reader: LogReader, computations: readonly Computation[]): Promise<number> {
   const place = mkdtempSync(join(folder, 'profiles-'));
   const store = openProfileStore({ folder: place, log: LOG });
-  await fillProfiles(store);
+  await fillProfiles(store, hash, { users: USERS, cohort: 0 });
   // The definitions are told to every profile before the log begins, so that changes of members are part of the figure.
   let isEmpty = true;
   const late: LogReader = {
@@ -161,7 +134,8 @@ async function withProfiles(reader: LogReader, computations: readonly Computatio
   while ((await processor.slice()).hasMore);
   isEmpty = false;
   const slices: number[] = [];
-  const what = computations.length === 0 ? 'profiles alone' : 'with 30 definitions';
+  const { length } = computations;
+  const what = length === 0 ? 'profiles alone' : `with ${length} definitions`;
   const figure = await measure(what, async () => {
     for (let hasMore = true; hasMore; ) {
       const at = performance.now();
@@ -183,33 +157,6 @@ async function withProfiles(reader: LogReader, computations: readonly Computatio
   return figure;
 }
 
-async function fillProfiles(store: ReturnType<typeof openProfileStore>): Promise<void> {
-  const at = Date.now() - 30 * DAY;
-  for (let first = 0; first < USERS; first += 20_000) {
-    const count = Math.min(20_000, USERS - first);
-    const users = Array.from({ length: count }, (_, nth) => first + nth);
-    await store.commit({
-      cursor: { position: 0, clock: at, nextProfile: first + count + 1, nextOutbox: 1 },
-      put: users.map((user) => ({ id: user + 1, state: stateOf(user, at) })),
-      bind: users.map((user) => ({ key: hash('user', `user-${user}`), profile: user + 1 })),
-      ...{ removed: [], unbind: [], timers: [], firedTimers: [], outbox: [], merges: [] },
-    });
-  }
-}
-
-function stateOf(user: number, at: number): Uint8Array {
-  const state = newProfile(user + 1);
-  state.userId = `user-${user}`;
-  state.identities.push({ kind: 'user', value: state.userId, at });
-  const traits = { email: `u${user}@example.com`, plan: 'free', name: `Name Surname ${user}`, logins: 7 };
-  const messageId = `m-${user}-5f0c2a9e-41d2`;
-  for (const [name, value] of Object.entries(traits)) state.traits.set(name, { value, at, messageId });
-  state.sources.add(1);
-  state.firstSeenAt = at;
-  state.lastSeenAt = at + SECOND;
-  return encodeProfile(state);
-}
-
 /** Runs something over all events. Returns events per second of processor time. */
 async function measure(what: string, run: () => Promise<void>): Promise<number> {
   const before = process.cpuUsage();
@@ -224,24 +171,4 @@ async function measure(what: string, run: () => Promise<void>): Promise<number> 
 
 function round(rate: number): string {
   return (Math.round(rate / 100) * 100).toLocaleString('en').padStart(9);
-}
-
-/** The rank of a user by the continuous approximation of Zipf's law, scattered over all users. */
-function zipf(users: number, random: () => number): number {
-  return (Math.imul(Math.floor(Math.exp(random() * Math.log(users))), 2_654_435_761) >>> 0) % users;
-}
-
-function text(random: () => number): string {
-  return Math.floor(random() * 2 ** 48).toString(36);
-}
-
-/** Mulberry32. */
-function seeded(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

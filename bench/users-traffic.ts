@@ -1,0 +1,138 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { eventName, randomText, seeded, zipf } from './profiles.ts';
+
+/** What is offered in one turn. */
+export interface Turn {
+  /** Milliseconds. */
+  readonly time: number;
+  /** Calls a second. Absent: every connection sends again as soon as it has its answer. */
+  readonly rate?: number;
+}
+
+export interface TurnResult {
+  readonly events: number;
+  readonly refused: number;
+  /** Milliseconds until the answer, of each call. */
+  readonly latencies: readonly number[];
+}
+
+const PLACEHOLDER = '00000000-0000-4000-8000-000000000000';
+/** Different requests that are sent again and again with new ids. */
+const POOL = 200;
+/** Unique in all traffic. */
+let nextId = Date.now() * 1000;
+
+/** Later than this a call is not sent any more: the server cannot keep up with the rate. */
+const MAX_BEHIND = 200;
+
+/** Calls of Zipf users, by turns. Each turn has connections of its own, with one call at a time on each. */
+export class Traffic {
+  readonly #url: URL;
+  readonly #connections: number;
+  readonly #events: number;
+  readonly #requests: { readonly bytes: Buffer; readonly idsAt: readonly number[] }[];
+  #free: Socket[] = [];
+  readonly #sentAt = new Map<Socket, number>();
+  #nextRequest = 0;
+  #latencies: number[] = [];
+  #refused = 0;
+  #done = 0;
+  #answered: () => void = () => {};
+
+  constructor(url: string, offered: { events: number; connections: number; users: number }) {
+    const { events, connections, users } = offered;
+    this.#url = new URL(url);
+    this.#connections = connections;
+    const { hostname } = this.#url;
+    const random = seeded(events);
+    this.#events = events;
+    this.#requests = Array.from({ length: POOL }, () => requestOf({ events, users, random, hostname }));
+  }
+
+  /** Resolves when every call that was sent is answered. */
+  async offer({ time, rate }: Turn): Promise<TurnResult> {
+    this.#latencies = [];
+    this.#refused = 0;
+    this.#done = 0;
+    const sockets = await Promise.all(Array.from({ length: this.#connections }, () => this.#connect()));
+    this.#free = [...sockets];
+    const startedAt = performance.now();
+    const end = startedAt + time;
+    let sent = 0;
+    for (let now = startedAt; now < end; now = performance.now()) {
+      const due = rate === undefined ? Number.POSITIVE_INFINITY : ((now - startedAt) / 1000) * rate;
+      if (rate !== undefined && due - sent > (rate * MAX_BEHIND) / 1000) sent = Math.floor(due);
+      for (; sent < due && this.#free.length > 0; sent++) this.#send(this.#free.pop()!);
+      await this.#something(rate === undefined ? end - now : 1);
+    }
+    while (this.#sentAt.size > 0) await this.#something(1000);
+    for (const socket of sockets) socket.destroy();
+    return { events: this.#done * this.#events, refused: this.#refused, latencies: this.#latencies };
+  }
+
+  async #connect(): Promise<Socket> {
+    const { hostname, port } = this.#url;
+    const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    await once(socket, 'connect');
+    socket.on('data', (answer) => this.#take(socket, answer));
+    return socket;
+  }
+
+  /** Until an answer comes or this time has passed. */
+  async #something(time: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, Math.max(1, time));
+    this.#answered = resolve;
+    await promise;
+    clearTimeout(timer);
+  }
+
+  #send(socket: Socket): void {
+    const { bytes, idsAt } = this.#requests[this.#nextRequest++ % POOL]!;
+    const request = Buffer.from(bytes);
+    for (const at of idsAt) request.write((nextId++).toString(16).padStart(36, '0'), at, 'latin1');
+    this.#sentAt.set(socket, performance.now());
+    socket.write(request);
+  }
+
+  #take(socket: Socket, answer: Buffer): void {
+    this.#latencies.push(performance.now() - this.#sentAt.get(socket)!);
+    this.#sentAt.delete(socket);
+    if (answer.toString('latin1', 9, 12) === '200') this.#done++;
+    else this.#refused++;
+    this.#free.push(socket);
+    this.#answered();
+  }
+}
+
+interface RequestTerms {
+  readonly events: number;
+  readonly users: number;
+  readonly random: () => number;
+  readonly hostname: string;
+}
+
+function requestOf({ events, users, random, hostname }: RequestTerms) {
+  const one = () => eventOf(users, random);
+  const body = JSON.stringify(events === 1 ? one() : { batch: Array.from({ length: events }, one) });
+  const head =
+    `POST /v1/${events === 1 ? 'track' : 'batch'} HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Basic ${btoa('bench:')}\r\n` +
+    `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n`;
+  const idsAt = [...(head + body).matchAll(new RegExp(PLACEHOLDER, 'g'))].map(({ index }) => index);
+  return { bytes: Buffer.from(head + body), idsAt };
+}
+
+/** Some 600 bytes. One in five has an anonymousId alone. */
+function eventOf(users: number, random: () => number): object {
+  const user = zipf(users, random);
+  const ids = random() < 0.2 ? { anonymousId: `anonymous-${user}` } : { userId: `user-${user}` };
+  return {
+    ...{ type: 'track', event: eventName(random), ...ids, messageId: PLACEHOLDER },
+    properties: {
+      ...{ total: Math.floor(random() * 20000) / 100, currency: 'EUR', sku: `sku-${randomText(random)}` },
+      pad: Array.from({ length: 30 }, () => randomText(random)).join(' '),
+    },
+    context: { library: { name: 'analytics-node', version: '3.1.0' }, ip: '203.0.113.9' },
+  };
+}

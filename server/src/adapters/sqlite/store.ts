@@ -1,7 +1,7 @@
-import type { Event, Position } from '../../model/event.ts';
+import type { Position } from '../../model/event.ts';
 import { isDeleting, type RegulationSubject } from '../../model/regulation.ts';
-import { findLineOffsets, type JsonLine, lineOf } from '../../model/serialized-event.ts';
-import { DAY, type Duration, type Monotonic } from '../../model/time.ts';
+import { findLineOffsets, lineOf } from '../../model/serialized-event.ts';
+import { DAY, type Duration } from '../../model/time.ts';
 import type {
   Claim,
   DeadLetterQueue,
@@ -16,12 +16,14 @@ import type { Logger } from '../../ports/logger.ts';
 import type { IdHash, Regulations, StoredRegulation } from '../../ports/regulations.ts';
 import type { SettingsStore } from '../../ports/settings-store.ts';
 import type { Store } from '../../ports/store.ts';
+import { decodeAppended } from '../encoding/batch-answer.ts';
 import { joinLines, offsetsOf } from '../encoding/chunk-codec.ts';
+import { StoredLine } from '../encoding/chunk-lines.ts';
 import { hashIds, idHash, type KeyHash, keyHash } from '../encoding/key-hash.ts';
 import { ledgerOf } from '../encoding/ledger.ts';
 import { BackupRunner } from './backup/backup.ts';
 import { FolderStatus } from './data-folder/folder.ts';
-import { type AppendMessage, decodeAppended } from './log/dedupe.ts';
+import type { AppendMessage } from './log/dedupe.ts';
 import { ErasureCounts, eraseSlices, eraseUsers } from './log/erasure.ts';
 import type { ReadAnswer } from './log/log-tables.ts';
 import type { ClaimAnswer } from './queue/pending.ts';
@@ -167,35 +169,6 @@ function decodeEvents({ lines, sources, times }: ReadAnswer, n: number): (Stored
     // A copy, so that an event waiting for a slow endpoint does not keep the bytes of hundreds of others in memory.
     return new StoredLine(sources[index]!, times[index]!, Buffer.from(bytes.subarray(from, to)));
   });
-}
-
-/** An event that is parsed at the first look: parsing is most of the cost of a read, and not every reader needs it. */
-class StoredLine implements StoredEvent, JsonLine {
-  readonly source: number;
-  readonly arrivedAt: Monotonic;
-  readonly bytes: Buffer;
-  readonly from = 0;
-  #event: Event | undefined;
-
-  constructor(source: number, arrivedAt: Monotonic, bytes: Buffer) {
-    this.source = source;
-    this.arrivedAt = arrivedAt;
-    this.bytes = bytes;
-  }
-
-  get to(): number {
-    return this.bytes.length;
-  }
-
-  /** The object itself: thousands of events wait in memory, and each further object costs the garbage collector. */
-  get line(): JsonLine {
-    return this;
-  }
-
-  get event(): Event {
-    this.#event ??= JSON.parse(this.bytes.toString()) as Event;
-    return this.#event;
-  }
 }
 
 function deliveryQueueOf(thread: WriterThread): DeliveryQueue {

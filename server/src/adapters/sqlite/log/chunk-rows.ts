@@ -1,6 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
-import type { Time } from '../../../model/time.ts';
 import {
   type ChecksumSeed,
   type ChunkRow,
@@ -8,36 +7,9 @@ import {
   type HeadRow,
   type NumbersRow,
 } from '../../encoding/chunk-codec.ts';
+import { COMPACTED, MAX_CHUNK_EVENTS } from '../../encoding/chunk-lines.ts';
+import type { ChunkFacts } from '../../encoding/chunk-merge.ts';
 import { type Quarantine, type RowScan, readableRows, UnwritableChunksError } from '../damage.ts';
-
-/** The most events of a chunk: enough to compress well, few enough to read one event quickly. */
-export const MAX_CHUNK_EVENTS = 500;
-
-/**
- * Stages of a chunk, as stored in column "stage". Erasure keeps the stage.
- *
- *               append
- *                 │
- *                 ▼
- *               FRESH ──compaction──▶ COMPACTED
- *                 │                       │
- *                 └───────────┬───────────┘
- *                             │ the retention of its events ends, or space is short
- *          ┌──────────────────┼───────────────────────┐
- *          │ it has           │ it has only           │ it has neither
- *          │ dead letters     │ recent messageIds     │
- *          ▼                  ▼                       ▼
- *       REMNANT ─────────▶ IDS_ONLY ────────────▶ row deleted
- *          │    dead letters          messageIds      ▲
- *          │    expire                expire          │
- *          └──────────────────────────────────────────┘
- */
-export const FRESH = 0;
-export const COMPACTED = 1;
-/** Only events of dead letters are left, and recent messageIds. */
-export const REMNANT = 2;
-/** Only recent messageIds are left. */
-export const IDS_ONLY = 3;
 
 export interface ChunkRowsOptions {
   /** Rows of lower positions may have no checksums: format 1 wrote them. */
@@ -47,18 +19,6 @@ export interface ChunkRowsOptions {
   /** Events below are past their retention. A gap there is no loss. */
   readonly retainedFrom: () => Position;
   readonly quarantine: Quarantine;
-}
-
-/** Facts of a chunk that can be read without its events. */
-export interface ChunkFacts {
-  readonly first: Position;
-  readonly n: number;
-  readonly at: Time;
-  readonly until: Time;
-  readonly json: number;
-  readonly stage: number;
-  /** The chunk cannot be written, or its numbers cannot be read and are estimated from its neighbours. */
-  readonly isDamaged: boolean;
 }
 
 /**

@@ -15,17 +15,11 @@ import {
   isBodyWhole,
   NO_PLAN,
 } from '../../encoding/chunk-codec.ts';
+import { COMPACTED, FRESH, MAX_CHUNK_EVENTS, REMNANT } from '../../encoding/chunk-lines.ts';
+import type { ChunkFacts } from '../../encoding/chunk-merge.ts';
 import type { KeyHash } from '../../encoding/key-hash.ts';
 import { hashLines } from '../../encoding/key-hash.ts';
-import {
-  type ChunkFacts,
-  ChunkRows,
-  type ChunkRowsOptions,
-  COMPACTED,
-  FRESH,
-  MAX_CHUNK_EVENTS,
-  REMNANT,
-} from './chunk-rows.ts';
+import { ChunkRows, type ChunkRowsOptions } from './chunk-rows.ts';
 
 /** Decoded chunks in the cache, and damaged ranges remembered. Claims read neighbours, and most duplicates are recent. */
 const CACHED_CHUNKS = 16;
@@ -283,24 +277,4 @@ export class Chunks {
       if (users !== undefined) yield { first: row.first, n: row.n, users };
     }
   }
-}
-
-/** The compact JSON of one event; empty when the event was erased or only its messageId is left. */
-export function eventLine(chunk: Chunk, position: Position): Buffer {
-  const line = storedLine(chunk, position);
-  return line[0] === QUOTE ? line.subarray(0, 0) : line;
-}
-
-const QUOTE = 0x22;
-
-/** The stored line of one event: its JSON, its messageId as a JSON string, or nothing. */
-export function storedLine(chunk: Chunk, position: Position): Buffer {
-  const line = position - chunk.first;
-  return chunk.body.subarray(chunk.starts[line]!, chunk.starts[line + 1]! - 1);
-}
-
-/** The stored lines of `n` events from a position on, with line feeds between them. See `eventLine` for a remnant. */
-export function eventLines(chunk: Chunk, position: Position, n: number): Buffer {
-  const line = position - chunk.first;
-  return chunk.body.subarray(chunk.starts[line]!, chunk.starts[line + n]! - 1);
 }

@@ -1,11 +1,11 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
 import type { Duration, Monotonic } from '../../../model/time.ts';
-import type { AppendResult, CallCounts, Producer } from '../../../ports/event-log.ts';
+import type { CallCounts, Producer } from '../../../ports/event-log.ts';
 import { type BatchAnswer, type ChunkEvents, concatLines } from '../../encoding/chunk-codec.ts';
-import { idsOf } from '../../encoding/key-hash.ts';
+import { messageIdOf, storedLine } from '../../encoding/chunk-lines.ts';
 import type { Quarantine } from '../damage.ts';
-import { type Chunks, storedLine } from './chunks.ts';
+import type { Chunks } from './chunks.ts';
 import type { KeyIndex } from './key-index.ts';
 import type { PlannedBatch } from './plans.ts';
 
@@ -103,10 +103,6 @@ function lineIn({ lines, starts }: AppendMessage, index: number): Buffer {
   return Buffer.from(lines.buffer, lines.byteOffset + from, starts[index + 1]! - 1 - from);
 }
 
-export function messageIdOf(line: Buffer): string {
-  return idsOf(line).messageId;
-}
-
 /** The positions of the events at these indexes, without the duplicates. */
 export function positionsAt(indexes: Uint32Array, places: Float64Array): Position[] {
   const positions: Position[] = [];
@@ -200,40 +196,4 @@ interface BatchRow {
   number: number;
   batch: string;
   answer: string;
-}
-
-/**
- * Encodes the answer to a batch, for its chunk and for the main thread. Positions are mostly consecutive and then take two
- * numbers: as an array, a hundred positions cost as much as reading them. JSON has no `undefined`, so null stands for it.
- * `positions`: −1 for a duplicate.
- */
-export function encodeAppended(positions: Float64Array, held: AppendResult['held']): string {
-  const n = positions.length;
-  const first = positions[0];
-  if (first !== undefined && areConsecutive(positions))
-    return JSON.stringify({ positions: { first, n }, held });
-  return JSON.stringify({
-    positions: Array.from(positions, (position) => (position < 0 ? null : position)),
-    held,
-  });
-}
-
-function areConsecutive(positions: Float64Array): boolean {
-  const first = positions[0]!;
-  if (first < 0) return false;
-  for (let index = 1; index < positions.length; index++) if (positions[index] !== first + index) return false;
-  return true;
-}
-
-export function decodeAppended(text: string): AppendResult {
-  const { positions, held } = JSON.parse(text) as {
-    positions: { first: number; n: number } | (number | null)[];
-    held: (number | null)[];
-  };
-  return {
-    positions: Array.isArray(positions)
-      ? positions.map((position) => position ?? undefined)
-      : Array.from({ length: positions.n }, (_, index) => positions.first + index),
-    held: held.map((set) => set ?? undefined),
-  };
 }

@@ -1,9 +1,9 @@
 import type { Position } from '../../../model/event.ts';
 import type { ErasedCounts } from '../../../model/regulation.ts';
+import { eventLine, redactEvents } from '../../encoding/chunk-lines.ts';
 import type { LedgerTable } from '../ledger.ts';
 import type { QueueTables } from '../queue/queue-tables.ts';
-import { redactEvents } from '../upkeep/compaction.ts';
-import { type Chunks, eventLine } from './chunks.ts';
+import type { Chunks } from './chunks.ts';
 
 /** Chunks rewritten in one transaction: some thirty milliseconds for which commits wait. */
 const SLICE_CHUNKS = 16;

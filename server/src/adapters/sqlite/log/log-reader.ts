@@ -13,11 +13,11 @@ import {
   decodeLines,
   joinSpans,
 } from '../../encoding/chunk-codec.ts';
+import { REMNANT } from '../../encoding/chunk-lines.ts';
 import { isDamageError, Quarantine, readableRows } from '../damage.ts';
 import { DATABASE_FILE, databaseUri } from '../data-folder/files.ts';
 import { asStorageError } from '../database.ts';
 import { InstallationFacts, Watermarks } from '../installation.ts';
-import { REMNANT } from './chunk-rows.ts';
 import { ProducerSequences } from './producers.ts';
 
 /**

@@ -3,7 +3,9 @@ import type { Position } from '../../../model/event.ts';
 import type { Duration, Monotonic } from '../../../model/time.ts';
 import type { PendingSetId } from '../../../ports/delivery-queue.ts';
 import type { LogQuery, LogSize, PositionPage, SharedIdsQuery } from '../../../ports/event-log.ts';
+import { encodeAppended } from '../../encoding/batch-answer.ts';
 import { concatLines } from '../../encoding/chunk-codec.ts';
+import { eventLine, eventLines, REMNANT } from '../../encoding/chunk-lines.ts';
 import type { KeyHash } from '../../encoding/key-hash.ts';
 import type { DamageTable, Quarantine } from '../damage.ts';
 import type { Watermarks } from '../installation.ts';
@@ -12,16 +14,8 @@ import type { QueueTables } from '../queue/queue-tables.ts';
 import { read, write } from '../rpc.ts';
 import type { MaintainMessage, Maintenance } from '../upkeep/maintenance.ts';
 import type { FileSpace } from '../upkeep/retention.ts';
-import { REMNANT } from './chunk-rows.ts';
-import { type Chunks, eventLine, eventLines } from './chunks.ts';
-import {
-  type AppendMessage,
-  Dedupe,
-  dropDuplicates,
-  encodeAppended,
-  positionsAt,
-  RecentBatches,
-} from './dedupe.ts';
+import type { Chunks } from './chunks.ts';
+import { type AppendMessage, Dedupe, dropDuplicates, positionsAt, RecentBatches } from './dedupe.ts';
 import { type EraseMessage, EventEraser, type EventEraserDependencies } from './event-eraser.ts';
 import type { KeyIndex } from './key-index.ts';
 import type { PlanTable } from './plans.ts';

@@ -1,5 +1,4 @@
 import type { Position } from '../../../model/event.ts';
-import { idText, LineIds } from '../../../model/line-ids.ts';
 import type { Time } from '../../../model/time.ts';
 import type {
   EventPrefilter,
@@ -10,13 +9,14 @@ import type {
   SharedIdsQuery,
 } from '../../../ports/event-log.ts';
 import type { Chunk } from '../../encoding/chunk-codec.ts';
+import { eventLine, messageIdOf } from '../../encoding/chunk-lines.ts';
 import { ANONYMOUS_NAMESPACE, hashLines, type KeyHash, USER_NAMESPACE } from '../../encoding/key-hash.ts';
+import { needlesOf, SharedIdSearch, unmarkWithout } from '../../encoding/line-search.ts';
 import type { Watermarks } from '../installation.ts';
 import type { DeadLetterTable } from '../queue/dead-letters.ts';
 import type { PendingQueries } from '../queue/history.ts';
 import type { FailedAttempts, SuccessfulAttempts } from '../queue/settle.ts';
-import { type Chunks, eventLine } from './chunks.ts';
-import { messageIdOf } from './dedupe.ts';
+import type { Chunks } from './chunks.ts';
 import type { KeyIndex } from './key-index.ts';
 import type { PlanTable } from './plans.ts';
 import { UserIndex } from './user-index.ts';
@@ -296,31 +296,6 @@ function mayHold(line: Buffer, id: string): boolean {
   return line.includes(JSON.stringify(id));
 }
 
-/** Finds ids that a user who is none of their owners has used. */
-class SharedIdSearch {
-  readonly shared = new Set<string>();
-  readonly #ids: ReadonlySet<string>;
-  readonly #owners: ReadonlySet<string>;
-  readonly #lineIds = new LineIds();
-
-  constructor(ids: readonly string[], owners: readonly string[]) {
-    this.#ids = new Set(ids);
-    this.#owners = new Set(owners);
-  }
-
-  look(line: Buffer): void {
-    const ids = this.#lineIds;
-    if (line.length === 0 || !ids.scan(line, 0, line.length) || ids.userTo === 0) return;
-    const { anonymousFrom, anonymousTo, previousFrom, previousTo } = ids;
-    const used = [
-      ...(anonymousTo === 0 ? [] : [idText(line, anonymousFrom, anonymousTo)]),
-      ...(previousTo === 0 ? [] : [idText(line, previousFrom, previousTo)]),
-    ].filter((id) => this.#ids.has(id));
-    if (used.length === 0 || this.#owners.has(idText(line, ids.userFrom, ids.userTo))) return;
-    for (const id of used) this.shared.add(id);
-  }
-}
-
 /** The tables that tell what became of events. */
 export interface PrefilterDependencies {
   readonly plans: PlanTable;
@@ -366,16 +341,7 @@ class PrefilterMatcher {
 
   /** Clears the marks of events whose JSON does not match. */
   excludeByJson(chunk: Chunk, marks: Uint8Array): void {
-    const [first, ...others] = this.#needles;
-    if (first === undefined) return;
-    const found = new Uint8Array(chunk.n);
-    for (const needle of first) markLinesWith(needle, chunk, found);
-    for (let index = 0; index < chunk.n; index++) {
-      if (marks[index] === 0) continue;
-      const line = found[index] === 0 ? undefined : eventLine(chunk, chunk.first + index);
-      const hasAll = line !== undefined && others.every((any) => any.some((needle) => line.includes(needle)));
-      if (!hasAll) marks[index] = 0;
-    }
+    unmarkWithout(this.#needles, chunk, marks);
   }
 
   #owed(chunk: ChunkColumns): Uint8Array {
@@ -426,37 +392,5 @@ class PrefilterMatcher {
     };
     deadLetters.visitBetween(first, first + n, new Set([id]), (_, position) => unmark(position));
     if (marks.includes(1)) pending.visitBetween(id, first, first + n, unmark);
-  }
-}
-
-function needlesOf({ type, anonymousId, event }: EventPrefilter): Buffer[][] {
-  const needles: Buffer[][] = [];
-  // The rarest first: only lines that contain it are searched for the others.
-  if (anonymousId !== undefined) needles.push([jsonField('anonymousId', JSON.stringify(anonymousId))]);
-  if (event !== undefined) {
-    const value = event.endsWith('*') ? jsonPrefix(event.slice(0, -1)) : JSON.stringify(event);
-    needles.push([jsonField('event', value), jsonField('name', value)]);
-  }
-  if (type !== undefined) needles.push([jsonField('type', JSON.stringify(type))]);
-  return needles;
-}
-
-function jsonField(name: string, value: string): Buffer {
-  return Buffer.from(`"${name}":${value}`);
-}
-
-/** The start of a JSON string. Half of a surrogate pair is left out, because JSON writes it differently from the whole. */
-function jsonPrefix(text: string): string {
-  const whole = /[\ud800-\udbff]$/.test(text) ? text.slice(0, -1) : text;
-  return JSON.stringify(whole).slice(0, -1);
-}
-
-function markLinesWith(needle: Buffer, { body, starts, n }: Chunk, marks: Uint8Array): void {
-  let line = 0;
-  for (let at = body.indexOf(needle); at >= 0; at = body.indexOf(needle, starts[line]!)) {
-    while (starts[line + 1]! <= at) line++;
-    marks[line] = 1;
-    line++;
-    if (line === n) return;
   }
 }

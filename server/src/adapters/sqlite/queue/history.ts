@@ -10,6 +10,7 @@ import type {
   QueueStats,
 } from '../../../ports/delivery-queue.ts';
 import { NO_PLAN } from '../../encoding/chunk-codec.ts';
+import { eventLine } from '../../encoding/chunk-lines.ts';
 import {
   deliveryIn,
   type HeldSets,
@@ -17,7 +18,7 @@ import {
   positionsBetween,
   setOrEmpty,
 } from '../../encoding/pending-set.ts';
-import { type Chunks, eventLine } from '../log/chunks.ts';
+import type { Chunks } from '../log/chunks.ts';
 import type { PlanTable } from '../log/plans.ts';
 import type { DeadLetterTable } from './dead-letters.ts';
 import { type PendingStatements, statements } from './pending.ts';

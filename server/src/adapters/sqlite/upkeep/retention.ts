@@ -3,14 +3,14 @@ import type { Position } from '../../../model/event.ts';
 import type { Duration, Monotonic } from '../../../model/time.ts';
 import type { Retention } from '../../../ports/event-log.ts';
 import type { Chunk } from '../../encoding/chunk-codec.ts';
+import { IDS_ONLY, REMNANT, reduceToIds } from '../../encoding/chunk-lines.ts';
+import type { ChunkFacts } from '../../encoding/chunk-merge.ts';
 import type { DamageTable } from '../damage.ts';
 import type { Watermarks } from '../installation.ts';
-import { type ChunkFacts, IDS_ONLY, REMNANT } from '../log/chunk-rows.ts';
 import type { Chunks } from '../log/chunks.ts';
 import type { RecentBatches } from '../log/dedupe.ts';
 import type { KeyIndex } from '../log/key-index.ts';
 import type { QueueTables } from '../queue/queue-tables.ts';
-import { reduceToIds } from './compaction.ts';
 
 /** Chunks dropped in one slice. */
 const SLICE_CHUNKS = 8;

@@ -1,0 +1,79 @@
+import { idText, LineIds } from '../../model/line-ids.ts';
+import type { EventPrefilter } from '../../ports/event-log.ts';
+import type { Chunk } from './chunk-codec.ts';
+import { eventLine } from './chunk-lines.ts';
+
+/** Finds ids that a user who is none of their owners has used. */
+export class SharedIdSearch {
+  readonly shared = new Set<string>();
+  readonly #ids: ReadonlySet<string>;
+  readonly #owners: ReadonlySet<string>;
+  readonly #lineIds = new LineIds();
+
+  constructor(ids: readonly string[], owners: readonly string[]) {
+    this.#ids = new Set(ids);
+    this.#owners = new Set(owners);
+  }
+
+  look(line: Buffer): void {
+    const ids = this.#lineIds;
+    if (line.length === 0 || !ids.scan(line, 0, line.length) || ids.userTo === 0) return;
+    const { anonymousFrom, anonymousTo, previousFrom, previousTo } = ids;
+    const used = [
+      ...(anonymousTo === 0 ? [] : [idText(line, anonymousFrom, anonymousTo)]),
+      ...(previousTo === 0 ? [] : [idText(line, previousFrom, previousTo)]),
+    ].filter((id) => this.#ids.has(id));
+    if (used.length === 0 || this.#owners.has(idText(line, ids.userFrom, ids.userTo))) return;
+    for (const id of used) this.shared.add(id);
+  }
+}
+
+/** What the lines of matching events contain: one needle of each list. The rarest list comes first. */
+export function needlesOf({ type, anonymousId, event }: EventPrefilter): Buffer[][] {
+  const needles: Buffer[][] = [];
+  // The rarest first: only lines that contain it are searched for the others.
+  if (anonymousId !== undefined) needles.push([jsonField('anonymousId', JSON.stringify(anonymousId))]);
+  if (event !== undefined) {
+    const value = event.endsWith('*') ? jsonPrefix(event.slice(0, -1)) : JSON.stringify(event);
+    needles.push([jsonField('event', value), jsonField('name', value)]);
+  }
+  if (type !== undefined) needles.push([jsonField('type', JSON.stringify(type))]);
+  return needles;
+}
+
+function jsonField(name: string, value: string): Buffer {
+  return Buffer.from(`"${name}":${value}`);
+}
+
+/** The start of a JSON string. Half of a surrogate pair is left out, because JSON writes it differently from the whole. */
+function jsonPrefix(text: string): string {
+  const whole = /[\ud800-\udbff]$/.test(text) ? text.slice(0, -1) : text;
+  return JSON.stringify(whole).slice(0, -1);
+}
+
+function markLinesWith(needle: Buffer, { body, starts, n }: Chunk, marks: Uint8Array): void {
+  let line = 0;
+  for (let at = body.indexOf(needle); at >= 0; at = body.indexOf(needle, starts[line]!)) {
+    while (starts[line + 1]! <= at) line++;
+    marks[line] = 1;
+    line++;
+    if (line === n) return;
+  }
+}
+
+/** Clears the marks of events whose line does not contain one needle of each list. */
+export function unmarkWithout(
+  [first, ...others]: readonly (readonly Buffer[])[],
+  chunk: Chunk,
+  marks: Uint8Array,
+): void {
+  if (first === undefined) return;
+  const found = new Uint8Array(chunk.n);
+  for (const needle of first) markLinesWith(needle, chunk, found);
+  for (let index = 0; index < chunk.n; index++) {
+    if (marks[index] === 0) continue;
+    const line = found[index] === 0 ? undefined : eventLine(chunk, chunk.first + index);
+    const hasAll = line !== undefined && others.every((any) => any.some((needle) => line.includes(needle)));
+    if (!hasAll) marks[index] = 0;
+  }
+}

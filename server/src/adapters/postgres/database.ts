@@ -125,6 +125,15 @@ export class Database {
     }
   }
 
+  /** Runs statements that all see what was committed when the first of them began. Rejects with a `StorageError`. */
+  async snapshot<Answer>(work: (transaction: Transaction) => Promise<Answer>): Promise<Answer> {
+    try {
+      return await this.#withClient((client) => this.#snapshot(client, work));
+    } catch (error) {
+      throw asStorageError(error);
+    }
+  }
+
   /** Runs statements given as text on one connection. `limit`: milliseconds after which they count as stuck. */
   async session<Answer>(work: (session: Session) => Promise<Answer>, limit?: number): Promise<Answer> {
     try {
@@ -145,6 +154,23 @@ export class Database {
     this.#ended ??= this.#pool.end();
     for (const client of this.#clients) destroy(client);
     await this.#ended;
+  }
+
+  async #snapshot<Answer>(
+    client: pg.PoolClient,
+    work: (transaction: Transaction) => Promise<Answer>,
+  ): Promise<Answer> {
+    const sent = new SentStatements(client, this.#process ?? 0);
+    try {
+      sent.beginSnapshot();
+      const answer = await work(sent);
+      await client.query('commit');
+      return answer;
+    } catch (error) {
+      const first = await sent.firstError(error);
+      if (!isBroken(first)) await client.query('rollback');
+      throw first;
+    }
   }
 
   async #transaction<Answer>(work: (transaction: Transaction) => Promise<Answer>): Promise<Answer> {
@@ -231,6 +257,13 @@ class SentStatements implements Transaction {
   /** Begins a transaction that the lease of the process guards: without one, everything in it fails. */
   begin(): void {
     this.#send(() => this.#client.query(`begin; select fence(${this.process})`)).catch(() => undefined);
+  }
+
+  /** Begins a transaction whose statements all see the same. */
+  beginSnapshot(): void {
+    this.#send(() => this.#client.query('begin isolation level repeatable read read only')).catch(
+      () => undefined,
+    );
   }
 
   #send<Answer>(query: () => Promise<Answer>): Promise<Answer> {

@@ -71,7 +71,7 @@ const MIGRATIONS: readonly string[] = [
   create table producer(name text primary key, sequence bigint not null);
   create table plan(id int generated always as identity primary key, document text not null unique);
 
-  -- Pending sets: see queue/pending.ts. Held sets are in no index but the primary key.
+  -- Pending sets: see queue/pending.ts. Held sets are in an index by themselves, with nothing that changes.
   create table pending(
     id bigint primary key,
     destination int not null,
@@ -89,6 +89,7 @@ const MIGRATIONS: readonly string[] = [
   create index pending_due on pending(destination, due, id) where owner is null;
   create index pending_since on pending(destination, since) where owner is null;
   create index pending_last on pending(destination, last, first) where owner is null;
+  create index pending_held on pending(destination) where owner is not null;
   create index pending_origin on pending(origin) where origin is not null;
   create table origin(id text primary key, cursor bigint not null, events bigint not null);
   create table ledger(process bigint, scope text, id int, name text, value bigint not null,
@@ -99,7 +100,7 @@ const MIGRATIONS: readonly string[] = [
   create index accepted_attempt_first on accepted_attempt(first);
   create table failed_attempt(id bigint generated always as identity primary key, position bigint not null,
     destination int not null, started_at bigint not null, latency_ms float8 not null, endpoint text not null,
-    kind text not null, reason text not null, status int, answer text);
+    kind text not null, reason text not null, status int, answer bytea);
   create index failed_attempt_position on failed_attempt(position, destination);
   create table dead_letter(id bigint generated always as identity primary key, destination int not null, at bigint not null,
     reason text not null, first bigint not null, last bigint not null, n int not null, origin text, refs bytea not null);

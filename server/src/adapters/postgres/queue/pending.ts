@@ -1,0 +1,498 @@
+import type { Delivery } from '../../../model/delivery.ts';
+import type { Position } from '../../../model/event.ts';
+import type { Time } from '../../../model/time.ts';
+import type { Claim, HeldDelivery, PendingSetId } from '../../../ports/delivery-queue.ts';
+import {
+  decodeSet,
+  earliestFailure,
+  encodePositions,
+  encodeSet,
+  hasRecords,
+  RunEncoder,
+  splitSet,
+  summaryOf,
+  withoutSetChecksum,
+  withSetChecksum,
+} from '../../encoding/pending-set.ts';
+import type { DeadDeliveries, RetryGroup } from '../../encoding/result-groups.ts';
+import type { Database, Statement, Transaction } from '../database.ts';
+import { count, type LedgerCount } from './ledger.ts';
+
+/**
+ * ```
+ *            append                   claim                     settled to the last delivery
+ *   (born) ────────▶ held ◀──────────────────────── due ◀──┐   held ────────────────────────▶ (row deleted)
+ *        └────────────────────── no room ────────────▲     │    │
+ *                        adoption: the owner is gone ──────┘    └── retry at t: a new row
+ * ```
+ * A held row has the number of the process that delivers it in "owner", and any row without an owner may be claimed from its "due"
+ * time on. The rows are the only truth: a process keeps no copy of what it holds, because others erase from it and, when its
+ * lease is gone, take it. Every statement that changes several rows locks them in the order of their ids, or skips locked ones.
+ */
+const INSERT: Statement = {
+  name: 'pending.insert',
+  text: `insert into pending(id, destination, owner, due, since, first, last, n, tried, refs, origin)
+    select * from unnest($1::bigint[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
+      $8::int[], $9::int[], $10::bytea[], $11::text[])`,
+};
+
+const REWRITE: Statement = {
+  name: 'pending.rewrite',
+  text: `update pending p set since = l.since, first = l.first, last = l.last, n = l.n, tried = l.tried, refs = l.refs
+    from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::int[], $6::int[], $7::bytea[])
+      l(id, since, first, last, n, tried, refs)
+    where p.id = l.id`,
+};
+
+const DELETE: Statement = {
+  name: 'pending.delete',
+  text: 'delete from pending where id = any($1::bigint[])',
+};
+
+const COLUMNS = 'id, destination, due, since, first, last, n, tried, origin, refs';
+
+const GROWING: Statement = {
+  name: 'pending.growing',
+  text: `select ${COLUMNS} from pending where id = any($1::bigint[]) and owner is null for update skip locked`,
+};
+
+/** The longest due first. What another process is just taking is passed over. */
+const DUE: Statement = {
+  name: 'pending.due',
+  text: `select ${COLUMNS} from pending where destination = $1 and owner is null and due <= $2
+    order by due, id limit $3 for update skip locked`,
+};
+
+const HOLD: Statement = {
+  name: 'pending.hold',
+  text: 'update pending set owner = $1 where id = any($2::bigint[])',
+};
+
+const NEXT_DUE: Statement = {
+  name: 'pending.next_due',
+  text: 'select min(due) as due from pending where destination = $1 and owner is null',
+};
+
+const MINE: Statement = {
+  name: 'pending.mine',
+  text: `select ${COLUMNS} from pending where id = any($1::bigint[]) and owner = $2 order by id for update`,
+};
+
+const MAKE_DUE: Statement = {
+  name: 'pending.make_due',
+  text: `with due as (
+      update pending set due = $2 where destination = $1 and owner is null and due > $2 returning n
+    ) select coalesce(sum(n), 0) as n from due`,
+};
+
+const EXPIRED: Statement = {
+  name: 'pending.expired',
+  text: `select ${COLUMNS} from pending where destination = $1 and owner is null and since < $2
+    order by since limit $3 for update skip locked`,
+};
+
+const BELOW: Statement = {
+  name: 'pending.below',
+  text: `select ${COLUMNS} from pending where owner is null and first < $1 order by id for update`,
+};
+
+const LOWEST: Statement = {
+  name: 'pending.lowest',
+  text: 'select min(first) as first from pending where first >= $1 and first < $2',
+};
+
+const BETWEEN: Statement = {
+  name: 'pending.between',
+  text: `select ${COLUMNS} from pending where last >= $1 and first <= $2 order by id for update`,
+};
+
+/** A row of table "pending"; `refs` is the set with its checksum. */
+export interface PendingSetRow {
+  readonly id: PendingSetId;
+  readonly destination: number;
+  readonly due: Time;
+  /** From when the retry window of its oldest delivery counts: its first failure, or its parking. */
+  readonly since: Time;
+  readonly first: Position;
+  readonly last: Position;
+  readonly n: number;
+  /** How many of the n were tried before. */
+  readonly tried: number;
+  readonly origin: string | null;
+  readonly refs: Uint8Array;
+}
+
+/** New deliveries of one destination, at ascending positions; none where every event was a duplicate. */
+export interface NewSet {
+  readonly destination: number;
+  readonly state: 'held' | 'parked';
+  readonly positions: readonly Position[];
+  readonly now: Time;
+}
+
+interface ClaimRequest {
+  readonly destination: number;
+  readonly max: number;
+  readonly now: Time;
+}
+
+/** A row to be inserted. */
+interface BornSet {
+  readonly destination: number;
+  readonly owner?: number;
+  readonly due: Time;
+  readonly since: Time;
+  readonly origin?: string | null | undefined;
+  readonly n: number;
+  readonly encoded: Uint8Array;
+}
+
+/** Room for the set ids of one process. */
+const SETS_PER_PROCESS = 2 ** 32;
+
+/** Parked rows stop growing here, so that a claim does not decode many times what it hands out. */
+const PARKED_MAX = 20_000;
+const PARKED_SPAN: Time = 1000;
+
+/** Rows that a claim locks at once, and rows expired in one slice. */
+const CLAIMED_ROWS = 64;
+const EXPIRED_ROWS = 32;
+
+/** The rows of table "pending". */
+export class PendingSets {
+  #born = 0;
+  /** The row of a destination that was parked last: it may still grow. Only a hint, because the row may be gone or locked. */
+  readonly #growing = new Map<number, { readonly id: PendingSetId; readonly since: Time }>();
+  /** Ends with the claim of a destination that is under way: two would take each other's rows for taken by another node. */
+  readonly #claims = new Map<number, Promise<unknown>>();
+
+  /**
+   * Owes new events inside the transaction that stores them. Resolves to one entry for each set: its id if it is held, undefined if
+   * it is parked or empty.
+   */
+  async owe(transaction: Transaction, sets: readonly NewSet[]): Promise<(PendingSetId | undefined)[]> {
+    const held: (PendingSetId | undefined)[] = [];
+    const born: BornSet[] = [];
+    const ids: PendingSetId[] = [];
+    const grown = await this.#grow(transaction, sets);
+    for (const set of sets) {
+      const { destination, state, positions, now } = set;
+      held.push(undefined);
+      if (positions.length === 0 || grown.has(set)) continue;
+      const id = this.#nextId(transaction);
+      const encoded = encodePositions(positions);
+      const row = { destination, due: now, since: now, n: positions.length, encoded };
+      ids.push(id);
+      if (state === 'parked') {
+        born.push(row);
+        this.#growing.set(destination, { id, since: now });
+      } else {
+        born.push({ ...row, owner: transaction.process });
+        held[held.length - 1] = id;
+      }
+    }
+    this.#insert(transaction, born, ids);
+    return held;
+  }
+
+  /**
+   * Adds parked deliveries to the row of the last second, so that an outage costs a row a second instead of a row a commit. Such a
+   * row is nearly always one run, a few bytes long. Resolves to the sets that found a row.
+   */
+  async #grow(transaction: Transaction, sets: readonly NewSet[]): Promise<ReadonlySet<NewSet>> {
+    const fitting = new Map<PendingSetId, NewSet>();
+    for (const set of sets) {
+      const growing = set.state === 'parked' ? this.#growing.get(set.destination) : undefined;
+      // After a clock was set back, later deliveries must not hide behind earlier ones.
+      const fits = growing && set.now >= growing.since && set.now < growing.since + PARKED_SPAN;
+      if (growing && fits && set.positions.length > 0) fitting.set(growing.id, set);
+    }
+    const grown = new Set<NewSet>();
+    if (fitting.size === 0) return grown;
+    const left: LeftSet[] = [];
+    for (const row of await transaction.rows<PendingSetRow>(GROWING, [[...fitting.keys()]])) {
+      const set = fitting.get(row.id)!;
+      const encoded = withoutSetChecksum(row.destination, row.refs);
+      const runs = encoded && RunEncoder.resume(encoded);
+      if (runs === undefined || runs.size >= PARKED_MAX || runs.end > set.positions[0]!) continue;
+      for (const position of set.positions) runs.add(position);
+      left.push({ ...row, n: runs.size, encoded: runs.bytes() });
+      grown.add(set);
+    }
+    rewrite(transaction, left);
+    return grown;
+  }
+
+  /** Enqueues replayed or redelivered events. `positions` ascending, not empty. */
+  requeue(
+    transaction: Transaction,
+    sets: readonly {
+      readonly destination: number;
+      readonly positions: readonly Position[];
+      readonly origin?: string | undefined;
+    }[],
+    now: Time,
+  ): void {
+    const born = sets.map(({ destination, positions, origin }) => ({
+      destination,
+      due: now,
+      since: now,
+      n: positions.length,
+      encoded: encodePositions(positions),
+      origin,
+    }));
+    this.#insert(transaction, born);
+  }
+
+  /** Enqueues failed deliveries, to be claimed from `at` on. */
+  scheduleRetries(transaction: Transaction, groups: Iterable<RetryGroup>): void {
+    const born = Array.from(groups, ({ destination, at, origin, deliveries }) => {
+      const since = earliestFailure(deliveries, at);
+      return { destination, due: at, since, n: deliveries.length, encoded: encodeSet(deliveries), origin };
+    });
+    this.#insert(transaction, born);
+  }
+
+  /** See `DeliveryQueue.claim`. One claim of a destination at a time. */
+  claim(database: Database, request: ClaimRequest): Promise<Claim> {
+    const { destination } = request;
+    const earlier = this.#claims.get(destination);
+    const claiming = (async () => {
+      await earlier;
+      const work = (transaction: Transaction) => this.#claim(transaction, request);
+      const { deliveries, next } = await database.write(work);
+      const [row] = await next;
+      return row!.due === null ? { deliveries } : { deliveries, nextDueAt: row!.due };
+    })();
+    const ended = claiming.catch(() => undefined);
+    this.#claims.set(destination, ended);
+    void ended.then(() => {
+      if (this.#claims.get(destination) === ended) this.#claims.delete(destination);
+    });
+    return claiming;
+  }
+
+  async #claim(transaction: Transaction, { destination, max, now }: ClaimRequest) {
+    const deliveries: HeldDelivery[] = [];
+    const lost: LedgerCount[] = [];
+    for (let room = max; room > 0; room = max - deliveries.length) {
+      const limit = Math.min(room, CLAIMED_ROWS);
+      const rows = await transaction.rows<PendingSetRow>(DUE, [destination, now, limit]);
+      const whole: PendingSetId[] = [];
+      for (const row of rows) {
+        if (deliveries.length === max) break;
+        const encoded = readSet(row) ?? giveUp(transaction, row, lost);
+        if (encoded === undefined) continue;
+        const { taken, rest } = splitSet(encoded, max - deliveries.length);
+        const id = rest === undefined ? row.id : this.#split(transaction, row, { taken, rest });
+        if (rest === undefined) whole.push(id);
+        const origin = row.origin === null ? {} : { origin: row.origin };
+        for (const delivery of taken) deliveries.push({ set: id, delivery, ...origin });
+      }
+      if (whole.length > 0) transaction.later(HOLD, [transaction.process, whole]);
+      if (rows.length < limit) break;
+    }
+    count(transaction, lost);
+    // Not awaited: the commit shares its round trip. When it fails, the commit says so.
+    const next = transaction.rows<{ due: Time | null }>(NEXT_DUE, [destination]);
+    next.catch(() => undefined);
+    return { deliveries, next };
+  }
+
+  /** The rest keeps its row and its place in the order. The taken deliveries get a row of their own. */
+  #split(
+    transaction: Transaction,
+    row: PendingSetRow,
+    { taken, rest }: { readonly taken: readonly Delivery[]; readonly rest: Uint8Array },
+  ): PendingSetId {
+    rewrite(transaction, [{ ...row, n: row.n - taken.length, encoded: rest }]);
+    const { destination, due, since, origin } = row;
+    const facts = { destination, due, since, origin, owner: transaction.process };
+    const [id] = this.#insert(transaction, [{ ...facts, n: taken.length, encoded: encodeSet(taken) }]);
+    return id!;
+  }
+
+  #insert(transaction: Transaction, sets: readonly BornSet[], given?: PendingSetId[]): PendingSetId[] {
+    const ids = given ?? sets.map(() => this.#nextId(transaction));
+    if (sets.length === 0) return ids;
+    const summaries = sets.map(({ encoded }) => summaryOf(encoded));
+    transaction.later(INSERT, [
+      ids,
+      sets.map(({ destination }) => destination),
+      sets.map(({ owner }) => owner ?? null),
+      sets.map(({ due }) => due),
+      sets.map(({ since }) => since),
+      summaries.map(({ first }) => first),
+      summaries.map(({ last }) => last),
+      sets.map(({ n }) => n),
+      summaries.map(({ tried }) => tried),
+      sets.map(({ destination, encoded }) => withSetChecksum(destination, encoded)),
+      sets.map(({ origin }) => origin ?? null),
+    ]);
+    return ids;
+  }
+
+  /** Ids are never reused: each process counts in a range of its own. */
+  #nextId({ process }: Transaction): PendingSetId {
+    return process * SETS_PER_PROCESS + this.#born++;
+  }
+}
+
+/** A set with what is left of it. */
+type LeftSet = Pick<PendingSetRow, 'id' | 'destination' | 'since' | 'n'> & { readonly encoded: Uint8Array };
+
+function rewrite(transaction: Transaction, sets: readonly LeftSet[]): void {
+  if (sets.length === 0) return;
+  const summaries = sets.map(({ encoded }) => summaryOf(encoded));
+  transaction.later(REWRITE, [
+    sets.map(({ id }) => id),
+    sets.map(({ since }) => since),
+    summaries.map(({ first }) => first),
+    summaries.map(({ last }) => last),
+    sets.map(({ n }) => n),
+    summaries.map(({ tried }) => tried),
+    sets.map(({ destination, encoded }) => withSetChecksum(destination, encoded)),
+  ]);
+}
+
+/** Leaves only these deliveries in their rows, and deletes a row that has none left. */
+export function leave(
+  transaction: Transaction,
+  sets: readonly (Pick<PendingSetRow, 'id' | 'destination' | 'since'> & {
+    readonly left: readonly Delivery[];
+  })[],
+): void {
+  const done = sets.filter(({ left }) => left.length === 0).map(({ id }) => id);
+  if (done.length > 0) transaction.later(DELETE, [done]);
+  const others = sets.filter(({ left }) => left.length > 0);
+  rewrite(
+    transaction,
+    others.map((set) => ({ ...set, n: set.left.length, encoded: encodeSet(set.left) })),
+  );
+}
+
+/** The rows of these sets that this process holds, locked until the commit. */
+export function heldRows(transaction: Transaction, sets: readonly PendingSetId[]): Promise<PendingSetRow[]> {
+  return transaction.rows(MINE, [sets, transaction.process]);
+}
+
+/** See `DeliveryQueue.makeDue`. */
+export async function makeDue(transaction: Transaction, destination: number, now: Time): Promise<number> {
+  const [made] = await transaction.rows<{ n: number }>(MAKE_DUE, [destination, now]);
+  return made!.n;
+}
+
+/**
+ * Takes out deliveries whose retry window is over, a few rows at a time; empty only when none is left. A parked row goes whole.
+ * A row of retries is split, because each delivery has a first failure of its own.
+ */
+export async function takeExpired(
+  transaction: Transaction,
+  destination: number,
+  before: Time,
+): Promise<DeadDeliveries[]> {
+  for (;;) {
+    const values = [destination, before, EXPIRED_ROWS];
+    const rows = await transaction.rows<PendingSetRow>(EXPIRED, values);
+    const lost: LedgerCount[] = [];
+    const expired = rows.flatMap((row) => expireIn(transaction, { row, before, lost }));
+    count(transaction, lost);
+    if (expired.length > 0 || rows.length === 0) return expired;
+  }
+}
+
+interface ExpiringRow {
+  readonly row: PendingSetRow;
+  readonly before: Time;
+  readonly lost: LedgerCount[];
+}
+
+function expireIn(transaction: Transaction, { row, before, lost }: ExpiringRow): DeadDeliveries[] {
+  const { id, destination, due, n, origin } = row;
+  const encoded = readSet(row) ?? giveUp(transaction, row, lost);
+  if (encoded === undefined) return [];
+  const deliveries = hasRecords(encoded) ? decodeSet(encoded) : [];
+  const isOld = (delivery: Delivery) => (delivery.firstFailedAt ?? due) < before;
+  const left = deliveries.filter((delivery) => !isOld(delivery));
+  // The row's `since` may be that of a delivery that has left it long ago.
+  leave(transaction, [{ id, destination, since: earliestFailure(left, due), left }]);
+  if (left.length === 0) return [{ destination, n, origin, encoded }];
+  const old = deliveries.filter(isOld);
+  return old.length === 0 ? [] : [{ destination, n: old.length, origin, encoded: encodeSet(old) }];
+}
+
+/** Takes out the deliveries from a position on and below another that no process holds. */
+export async function takeBetween(
+  transaction: Transaction,
+  from: Position,
+  below: Position,
+): Promise<DeadDeliveries[]> {
+  const isBetween = ({ position }: Delivery) => position >= from && position < below;
+  const taken: DeadDeliveries[] = [];
+  const rows = await transaction.rows<PendingSetRow>(BELOW, [below]);
+  takeFrom(transaction, rows, isBetween, ({ destination, origin }, goes) =>
+    taken.push({ destination, origin, n: goes.length, encoded: encodeSet(goes) }),
+  );
+  return taken;
+}
+
+/** The lowest position from one on and below another that is pending; undefined when none is. */
+export async function lowestPending(
+  transaction: Transaction,
+  from: Position,
+  below: Position,
+): Promise<Position | undefined> {
+  const [row] = await transaction.rows<{ first: Position | null }>(LOWEST, [from, below]);
+  return row!.first ?? undefined;
+}
+
+/** Takes these positions out of every set, whoever holds it. Resolves to the number of deliveries by destination. */
+export async function erasePending(
+  transaction: Transaction,
+  positions: ReadonlySet<Position>,
+): Promise<Map<number, number>> {
+  const erased = new Map<number, number>();
+  if (positions.size === 0) return erased;
+  const sorted = [...positions].sort((a, b) => a - b);
+  const rows = await transaction.rows<PendingSetRow>(BETWEEN, [sorted[0], sorted.at(-1)]);
+  const isErased = ({ position }: Delivery) => positions.has(position);
+  takeFrom(transaction, rows, isErased, ({ destination }, goes) =>
+    erased.set(destination, (erased.get(destination) ?? 0) + goes.length),
+  );
+  return erased;
+}
+
+function takeFrom(
+  transaction: Transaction,
+  rows: readonly PendingSetRow[],
+  isTaken: (delivery: Delivery) => boolean,
+  took: (row: PendingSetRow, goes: readonly Delivery[]) => void,
+): void {
+  for (const row of rows) {
+    const encoded = readSet(row);
+    if (encoded === undefined) continue;
+    const deliveries = decodeSet(encoded);
+    const goes = deliveries.filter(isTaken);
+    if (goes.length === 0) continue;
+    leave(transaction, [{ ...row, left: deliveries.filter((delivery) => !isTaken(delivery)) }]);
+    took(row, goes);
+  }
+}
+
+/** The set of a row. A damaged one is rebuilt from the other columns, if its deliveries were never tried and have no gaps. */
+export function readSet({ destination, refs, n, first, last, tried }: PendingSetRow): Uint8Array | undefined {
+  const encoded = withoutSetChecksum(destination, refs);
+  if (encoded !== undefined || tried > 0 || n !== last - first + 1 || n > PARKED_MAX) return encoded;
+  return encodePositions(Array.from({ length: n }, (_, index) => first + index));
+}
+
+/** Deletes a row whose set cannot be read, so that the rows behind it are delivered. Only the number of its deliveries is known. */
+function giveUp(
+  transaction: Transaction,
+  { id, destination, n }: PendingSetRow,
+  lost: LedgerCount[],
+): undefined {
+  transaction.later(DELETE, [[id]]);
+  lost.push({ scope: 'destination', id: destination, name: 'dead:event_damaged', n });
+  return undefined;
+}

@@ -1,0 +1,60 @@
+import type {
+  DeadLetterQueue,
+  DeliveryHistories,
+  DeliveryQueue,
+  EndpointHealthStore,
+} from '../../../ports/delivery-queue.ts';
+import type { Database } from '../database.ts';
+import type { Member } from '../member.ts';
+import { insertDeadLetters, StoredDeadLetters } from './dead-letters.ts';
+import { loadHealth } from './endpoint-health.ts';
+import { type LoggedFacts, StoredHistories } from './history.ts';
+import { count, readLedger } from './ledger.ts';
+import { makeDue, type PendingSets, takeExpired } from './pending.ts';
+import { enqueue } from './replay-cursors.ts';
+import { countOf, ResultSettler } from './settle.ts';
+
+interface QueueDependencies {
+  readonly database: Database;
+  readonly member: Member;
+  readonly log: LoggedFacts;
+  /** Also owes the events that the log appends. */
+  readonly pending: PendingSets;
+}
+
+/** The ports of ports/delivery-queue.ts. */
+interface QueuePorts {
+  readonly queue: DeliveryQueue;
+  readonly history: DeliveryHistories;
+  readonly deadLetters: DeadLetterQueue;
+  readonly endpointHealth: EndpointHealthStore;
+}
+
+/** The delivery queue, what became of deliveries, and the health of endpoints. */
+export function queueOf({ database, member, log, pending }: QueueDependencies): QueuePorts {
+  const history = new StoredHistories(database, log);
+  const settler = new ResultSettler(database, pending);
+  const queue: DeliveryQueue = {
+    stats: () => history.stats(),
+    claim: (destination, max, now) => pending.claim(database, { destination, max, now }),
+    settle: (results) => settler.settle(results),
+    makeDue: (destination, now) => database.write((write) => makeDue(write, destination, now)),
+    expire: (destination, before, reason) =>
+      database.write(async (write) => {
+        const expired = await takeExpired(write, destination, before);
+        const dead = expired.map((set) => ({ ...set, at: before, reason }));
+        insertDeadLetters(write, dead);
+        count(write, dead.map(countOf));
+        return dead.reduce((sum, { n }) => sum + n, 0);
+      }),
+    enqueue: (slice) => enqueue(database, pending, slice),
+    recoverOrphans: () => member.adopt(),
+    ledger: () => readLedger(database),
+  };
+  return {
+    queue,
+    history,
+    deadLetters: new StoredDeadLetters(database, pending),
+    endpointHealth: { load: () => loadHealth(database), save: (healths) => settler.save(healths) },
+  };
+}

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
-import { idHash, keyHash } from '../server/src/adapters/encoding/key-hash.ts';
+import { idHash, keyHash } from '../server/src/adapters/encoding/hashes.ts';
 import { lineOf } from '../server/src/model/serialized-event.ts';
 import { SuppressionFilter } from '../server/src/regulations/suppression-filter.ts';
 

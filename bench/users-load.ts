@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { identityHash, keyHash } from '../server/src/adapters/encoding/key-hash.ts';
+import { identityHash, keyHash } from '../server/src/adapters/encoding/hashes.ts';
 import { openSqliteStore } from '../server/src/adapters/sqlite/store.ts';
 import { openProfileStore } from '../server/src/adapters/sqlite/users/profile-store.ts';
 import { startReceiver } from './delivering.ts';

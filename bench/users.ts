@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { identityHash, keyHash } from '../server/src/adapters/encoding/key-hash.ts';
+import { identityHash, keyHash } from '../server/src/adapters/encoding/hashes.ts';
 import { openLogReader } from '../server/src/adapters/sqlite/log/log-reader.ts';
 import { openSqliteStore } from '../server/src/adapters/sqlite/store.ts';
 import { openProfileStore } from '../server/src/adapters/sqlite/users/profile-store.ts';

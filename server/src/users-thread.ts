@@ -2,7 +2,7 @@ import { readlinkSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { basename } from 'node:path';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { identityHash, keyHash } from './adapters/encoding/key-hash.ts';
+import { identityHash, keyHash } from './adapters/encoding/hashes.ts';
 import { openLogReader } from './adapters/sqlite/log/log-reader.ts';
 import { clearProfiles, openProfileStore } from './adapters/sqlite/users/profile-store.ts';
 import { createSystemClock } from './adapters/system/clock.ts';

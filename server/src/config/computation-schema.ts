@@ -5,7 +5,6 @@ import { isObject, type JsonObject } from '../model/json.ts';
 import type { AudienceRecord, TraitRecord } from '../model/settings.ts';
 import { formatDefinition } from '../users/language/format.ts';
 import { type ReadDefinition, readAudience, readTrait } from '../users/language/json-form.ts';
-import { snakeCase } from '../users/language/snake-case.ts';
 import { type ParsedDefinition, parseAudience, parseTrait } from '../users/language/text-form.ts';
 import { recordName } from './names.ts';
 
@@ -124,4 +123,17 @@ function definitionFrom<Of extends Condition | EventAggregate>(
     context.issues.push({ code: 'custom', input: written, path, message, params });
   }
   return z.NEVER;
+}
+
+/**
+ * The key of an audience or of a computed trait: its name in snake case; empty when no ASCII letter and no digit is in it.
+ * spec/specification.md, "Keys of audiences".
+ */
+export function snakeCase(name: string): string {
+  return name
+    .replace(/([a-z])([A-Z])/g, '$1 $2')
+    .split(/[^A-Za-z0-9]+/)
+    .filter((word) => word !== '')
+    .join('_')
+    .toLowerCase();
 }

@@ -7,8 +7,7 @@ import {
   type SourceRecord,
   type TraitRecord,
 } from '../model/settings.ts';
-import { typeOfAggregate, type ValueType } from '../users/language/checks.ts';
-import { MAX_COMPUTATIONS } from '../users/language/limits.ts';
+import { MAX_COMPUTATIONS, typeOfAggregate, type ValueType } from '../users/language/checks.ts';
 import { referencesOf } from '../users/language/references.ts';
 import { parseAudience, parseTrait } from '../users/language/text-form.ts';
 

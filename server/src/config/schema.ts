@@ -5,7 +5,7 @@ import { DEFAULT_SERVER_BOUNDS } from '../http/admission.ts';
 import { MAX_ENTRIES } from '../model/input-limits.ts';
 import { AUDIENCES_SOURCE, type DestinationRecord, type SourceRecord } from '../model/settings.ts';
 import { DAY, type Duration, HOUR, MINUTE, SECOND } from '../model/time.ts';
-import { MAX_COMPUTATIONS } from '../users/language/limits.ts';
+import { MAX_COMPUTATIONS } from '../users/language/checks.ts';
 import { audienceSchema, traitSchema } from './computation-schema.ts';
 import { CONTROL, recordName, textMatching } from './names.ts';
 

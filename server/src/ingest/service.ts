@@ -16,7 +16,7 @@ import type {
   DiscardSampler,
   RefusedRequest,
 } from '../ports/telemetry.ts';
-import type { WriteKeyLookup } from './calls.ts';
+import type { AcceptedEvent, WriteKeyLookup } from './calls.ts';
 import {
   CallCountSums,
   CommitQueue,
@@ -26,9 +26,7 @@ import {
 } from './commit-queue.ts';
 import type { DiscardReason } from './envelope.ts';
 import { loadEncoder } from './fast-path/parser.ts';
-
 import { type ParsedRequest, parseRequest } from './parse.ts';
-import { withoutSuppressed } from './suppression.ts';
 
 /** Seconds after which a client may send its request again. */
 const OVERLOAD_RETRY_AFTER = 1;
@@ -222,6 +220,26 @@ export class IngestService {
     const { unparseable, skewed } = parsed.clock;
     if (unparseable + skewed > 0) discardCounters.clockErrors(parsed.clock);
   }
+}
+
+/**
+ * The request without the events of suppressed users, which count as discarded. It is answered as if they were stored.
+ * spec/specification.md, "Suppressed users".
+ */
+function withoutSuppressed(parsed: ParsedRequest, check: SuppressionCheck): ParsedRequest {
+  if (parsed.kind === 'refused') return parsed;
+  const kept: AcceptedEvent[] = [];
+  const suppressed = new Map<number, number>();
+  for (const event of parsed.events) {
+    if (!check.suppresses(event.line)) kept.push(event);
+    else suppressed.set(event.source, (suppressed.get(event.source) ?? 0) + 1);
+  }
+  if (suppressed.size === 0) return parsed;
+  const counts = parsed.counts.map((one): CallCounts => {
+    const n = suppressed.get(one.source);
+    return n === undefined ? one : { ...one, discarded: { ...one.discarded, suppressed: n } };
+  });
+  return { ...parsed, events: kept, counts };
 }
 
 interface StoredRequest {

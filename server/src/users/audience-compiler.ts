@@ -9,7 +9,7 @@ import type {
 } from '../model/definition.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import type { Time } from '../model/time.ts';
-import { MAX_EXACT_COUNT } from './language/limits.ts';
+import { MAX_EXACT_COUNT } from './language/checks.ts';
 import type { ProfileState } from './profile-state.ts';
 import type { ReductionKind } from './reductions.ts';
 import { type SlotShape, slotValue } from './slots.ts';

@@ -1,4 +1,4 @@
-import { keyHash } from '../../src/adapters/encoding/key-hash.ts';
+import { keyHash } from '../../src/adapters/encoding/hashes.ts';
 import type { Event, Position } from '../../src/model/event.ts';
 import { DAY, type Time } from '../../src/model/time.ts';
 import {

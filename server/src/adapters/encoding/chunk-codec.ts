@@ -3,7 +3,7 @@ import type { Position } from '../../model/event.ts';
 import { LINE_FEED } from '../../model/json.ts';
 import { findLineOffsets, type JsonLine } from '../../model/serialized-event.ts';
 import type { LogPage } from '../../ports/event-log.ts';
-import { checksumOf, readChecksum, withChecksum, withoutChecksum, writeChecksum } from './checksum.ts';
+import { checksumOf, readChecksum, withChecksum, withoutChecksum, writeChecksum } from './hashes.ts';
 
 /**
  * Encodes a chunk as a row of the table `chunk` and decodes it. A row has four checksums, so that a reader of one part need

@@ -3,7 +3,7 @@ import type { JsonLine } from '../../model/serialized-event.ts';
 import type { Monotonic, Time } from '../../model/time.ts';
 import type { StoredEvent } from '../../ports/event-log.ts';
 import { type Chunk, type ChunkEvents, concatLines } from './chunk-codec.ts';
-import { idsOf } from './key-hash.ts';
+import { idsOf } from './hashes.ts';
 
 /** The most events of a chunk: enough to compress well, few enough to read one event quickly. */
 export const MAX_CHUNK_EVENTS = 500;

@@ -2,7 +2,7 @@ import type { Delivery } from '../../model/delivery.ts';
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
 import type { PendingSetId } from '../../ports/delivery-queue.ts';
-import { checksumOf, withChecksum, withoutChecksum } from './checksum.ts';
+import { checksumOf, withChecksum, withoutChecksum } from './hashes.ts';
 
 /**
  * A pending set is encoded in one of two forms, told apart by the first byte.

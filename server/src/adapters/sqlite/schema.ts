@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../../ports/event-log.ts';
-import { checksumOf, withChecksum } from '../encoding/checksum.ts';
+import { checksumOf, withChecksum } from '../encoding/hashes.ts';
 import { factChecksum } from './installation.ts';
 import { type RecordRow, recordChecksum } from './settings/records.ts';
 
@@ -68,7 +68,7 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
     body blob not null
   ) strict;
 
-  -- Plans of events: see log/plans.ts.
+  -- Plans of events: see log/chunks.ts.
   create table plan(id integer primary key, document text not null unique) strict;
 
   -- Sorted runs of keys: see log/sorted-run.ts.

@@ -1,14 +1,13 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Duration } from '../../model/time.ts';
 import type { PendingSetId } from '../../ports/delivery-queue.ts';
-import { idHash, keyHash } from '../encoding/key-hash.ts';
+import { idHash, keyHash } from '../encoding/hashes.ts';
 import { DamageTable, type Quarantine } from './damage.ts';
 import { Watermarks } from './installation.ts';
 import { LedgerTable } from './ledger.ts';
-import { Chunks } from './log/chunks.ts';
+import { Chunks, PlanTable } from './log/chunks.ts';
 import { KeyIndex } from './log/key-index.ts';
 import { LogTables, logHandlers } from './log/log-tables.ts';
-import { PlanTable } from './log/plans.ts';
 import { QueueTables, queueHandlers } from './queue/queue-tables.ts';
 import { RegulationTable, regulationHandlers } from './regulations/regulation-table.ts';
 import { SuppressionTable } from './regulations/suppression-table.ts';

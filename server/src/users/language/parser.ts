@@ -11,8 +11,8 @@ import {
   type Value,
 } from '../../model/definition.ts';
 import { DAY, type Duration, HOUR, MINUTE, SECOND } from '../../model/time.ts';
+import { MAX_NESTING, MAX_WITHIN } from './checks.ts';
 import type { TextMistake, Token } from './lexer.ts';
-import { MAX_NESTING, MAX_WITHIN } from './limits.ts';
 
 /** How tightly an operator between conditions binds; the higher one takes its neighbours first. */
 const POWER = { or: 1, and: 2 } as const;

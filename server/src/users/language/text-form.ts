@@ -1,8 +1,7 @@
 import type { Condition, EventAggregate } from '../../model/definition.ts';
 import { MAX_PROBLEMS } from '../../model/input-limits.ts';
-import { type CheckOptions, checkDefinition, type PartMistake } from './checks.ts';
+import { type CheckOptions, checkDefinition, MAX_DEFINITION_LENGTH, type PartMistake } from './checks.ts';
 import { type TextMistake, tokenize } from './lexer.ts';
-import { MAX_DEFINITION_LENGTH } from './limits.ts';
 import { DefinitionParser } from './parser.ts';
 
 /** A mistake in the text form. Line and column begin at 1; columns count UTF-16 units. */

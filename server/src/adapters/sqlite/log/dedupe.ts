@@ -5,9 +5,8 @@ import type { CallCounts, Producer } from '../../../ports/event-log.ts';
 import { type BatchAnswer, type ChunkEvents, concatLines } from '../../encoding/chunk-codec.ts';
 import { messageIdOf, storedLine } from '../../encoding/chunk-lines.ts';
 import type { Quarantine } from '../damage.ts';
-import type { Chunks } from './chunks.ts';
+import type { Chunks, PlannedBatch } from './chunks.ts';
 import type { KeyIndex } from './key-index.ts';
-import type { PlannedBatch } from './plans.ts';
 
 /** A batch as it crosses to the writer thread; `lines` is moved, not copied. */
 export interface AppendMessage extends PlannedBatch {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { keyHash } from '../../encoding/key-hash.ts';
+import { keyHash } from '../../encoding/hashes.ts';
 import { Memtable } from './key-index.ts';
 
 function hash(

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { keyHash } from '../../encoding/key-hash.ts';
+import { keyHash } from '../../encoding/hashes.ts';
 import { Quarantine } from '../damage.ts';
 import { openDatabase } from '../database.ts';
 import { Watermarks } from '../installation.ts';

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
-import { checksumOf, withChecksum, withoutChecksum } from '../../encoding/checksum.ts';
+import { checksumOf, withChecksum, withoutChecksum } from '../../encoding/hashes.ts';
 import type { Quarantine } from '../damage.ts';
 import type { Watermarks } from '../installation.ts';
 import type { Chunks } from './chunks.ts';

@@ -17,8 +17,7 @@ import { REMNANT } from '../../encoding/chunk-lines.ts';
 import { isDamageError, Quarantine, readableRows } from '../damage.ts';
 import { DATABASE_FILE, databaseUri } from '../data-folder/files.ts';
 import { asStorageError } from '../database.ts';
-import { InstallationFacts, Watermarks } from '../installation.ts';
-import { ProducerSequences } from './producers.ts';
+import { InstallationFacts, ProducerSequences, Watermarks } from '../installation.ts';
 
 /**
  * Opens the log of a data folder for reading, on the calling thread. The store must be open in this process: its write-ahead log

@@ -10,15 +10,14 @@ import type {
 } from '../../../ports/event-log.ts';
 import type { Chunk } from '../../encoding/chunk-codec.ts';
 import { eventLine, messageIdOf } from '../../encoding/chunk-lines.ts';
-import { ANONYMOUS_NAMESPACE, hashLines, type KeyHash, USER_NAMESPACE } from '../../encoding/key-hash.ts';
+import { ANONYMOUS_NAMESPACE, hashLines, type KeyHash, USER_NAMESPACE } from '../../encoding/hashes.ts';
 import { needlesOf, SharedIdSearch, unmarkWithout } from '../../encoding/line-search.ts';
 import type { Watermarks } from '../installation.ts';
 import type { DeadLetterTable } from '../queue/dead-letters.ts';
 import type { PendingQueries } from '../queue/history.ts';
 import type { FailedAttempts, SuccessfulAttempts } from '../queue/settle.ts';
-import type { Chunks } from './chunks.ts';
+import type { Chunks, PlanTable } from './chunks.ts';
 import type { KeyIndex } from './key-index.ts';
-import type { PlanTable } from './plans.ts';
 import { UserIndex } from './user-index.ts';
 
 /** Chunks that one slice passes, so that commits wait a few milliseconds at most. */

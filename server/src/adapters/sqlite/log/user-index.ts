@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
-import { checksumOf, withChecksum, withoutChecksum } from '../../encoding/checksum.ts';
+import { checksumOf, withChecksum, withoutChecksum } from '../../encoding/hashes.ts';
 import type { Quarantine } from '../damage.ts';
 import type { Watermarks } from '../installation.ts';
 import type { Chunks } from './chunks.ts';

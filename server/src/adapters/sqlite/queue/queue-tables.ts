@@ -4,9 +4,8 @@ import type { DestinationHealth, RedeliverySlice, ReplaySlice } from '../../../p
 import type { LedgerAnswer } from '../../encoding/ledger.ts';
 import type { DamageTable } from '../damage.ts';
 import type { LedgerTable } from '../ledger.ts';
-import type { Chunks } from '../log/chunks.ts';
+import type { Chunks, PlanTable } from '../log/chunks.ts';
 import type { KeyIndex } from '../log/key-index.ts';
-import type { PlanTable } from '../log/plans.ts';
 import { read, write } from '../rpc.ts';
 import { type DeadLetterCountMessage, type DeadLetterListMessage, DeadLetterTable } from './dead-letters.ts';
 import { EndpointHealthTable } from './endpoint-health.ts';

@@ -8,7 +8,7 @@ import {
 } from '../../../model/regulation.ts';
 import { StorageError } from '../../../ports/event-log.ts';
 import type { NewRegulation, RegulationChange, StoredRegulation } from '../../../ports/regulations.ts';
-import { checksumOf } from '../../encoding/checksum.ts';
+import { checksumOf } from '../../encoding/hashes.ts';
 import { read, write } from '../rpc.ts';
 import { decodeHashes, type JournalEntry } from './journal.ts';
 import type { SuppressionTable } from './suppression-table.ts';

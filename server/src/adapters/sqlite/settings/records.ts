@@ -12,7 +12,7 @@ import type {
   SettingsChanges,
   SettingsSnapshot,
 } from '../../../ports/settings-store.ts';
-import { checksumOf } from '../../encoding/checksum.ts';
+import { checksumOf } from '../../encoding/hashes.ts';
 import { read, write } from '../rpc.ts';
 
 /** The operations of the settings store (ports/settings-store.ts). */

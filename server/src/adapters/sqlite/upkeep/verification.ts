@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import type { Position } from '../../../model/event.ts';
 import { DAY, type Duration, type Time } from '../../../model/time.ts';
 import type { Damage } from '../../../ports/event-log.ts';
-import { keyHash } from '../../encoding/key-hash.ts';
+import { keyHash } from '../../encoding/hashes.ts';
 import { withoutSetChecksum } from '../../encoding/pending-set.ts';
 import { Quarantine, readableRows } from '../damage.ts';
 import { Watermarks } from '../installation.ts';

@@ -1,4 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { crc32 } from 'node:zlib';
 import type { Json } from '../../../model/json.ts';
 import { MINUTE, type Time } from '../../../model/time.ts';
 import type {
@@ -10,9 +11,8 @@ import type {
   Timer,
   UsersCursor,
 } from '../../../ports/profile-store.ts';
-import { checksumOf, withChecksum, withoutChecksum } from '../../encoding/checksum.ts';
+import { checksumOf, withChecksum, withoutChecksum } from '../../encoding/hashes.ts';
 import { InstallationFacts } from '../installation.ts';
-import { decodeOwner, encodeOwner, OWNER_PROFILE, textSum } from './rows.ts';
 
 /** Where a file without a commit stands. */
 const NEW: UsersCursor = { position: 0, clock: 0, nextProfile: 1, nextOutbox: 1 };
@@ -324,4 +324,35 @@ function statements(database: DatabaseSync) {
       'select (select page_count from pragma_page_count) * (select page_size from pragma_page_size) as bytes',
     ),
   };
+}
+
+/** The owner of an identity and its checksum are one number, so that a row of the largest table stays at some 16 bytes. */
+const OWNER_SUMS = 4096;
+
+function encodeOwner(key: IdentityKey, profile: ProfileId): number {
+  return profile * OWNER_SUMS + ownerSum(key, profile);
+}
+
+/** Undefined when the checksum does not hold. */
+function decodeOwner(key: IdentityKey, owner: number): ProfileId | undefined {
+  const profile = Math.floor(owner / OWNER_SUMS);
+  return owner % OWNER_SUMS === ownerSum(key, profile) ? profile : undefined;
+}
+
+/** The profile in the column `owner`, in SQL. */
+const OWNER_PROFILE = `(owner / ${OWNER_SUMS})`;
+
+const WORD = 2 ** 32;
+
+/** Twelve bits that change with any bit of either number: the multiplication and the shifts of MurmurHash3's last step. */
+function ownerSum(key: IdentityKey, profile: ProfileId): number {
+  let sum = Math.imul(key % WORD, 0x9e3779b1) ^ Math.imul(key / WORD, 0x85ebca6b);
+  sum = Math.imul(sum ^ (sum >>> 15) ^ (profile % WORD), 0xc2b2ae35) ^ Math.imul(profile / WORD, 0x27d4eb2f);
+  sum = Math.imul(sum ^ (sum >>> 13), 0x85ebca6b);
+  return (sum ^ (sum >>> 16)) & (OWNER_SUMS - 1);
+}
+
+/** The checksum of a row that is a text under some numbers. */
+function textSum(text: string, ...numbers: readonly number[]): number {
+  return crc32(text, checksumOf(...numbers));
 }

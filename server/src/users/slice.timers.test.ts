@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { MINUTE } from '../model/time.ts';
-import { setTimer, timerFired } from './window-scheduler.ts';
+import { setTimer, timerFired } from './slice.ts';
 
 const profile = (timer: number) => ({ id: 7, timer });
 

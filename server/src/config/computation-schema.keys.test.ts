@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import keys from '../../../../spec/fixtures/computations/keys.json' with { type: 'json' };
-import { snakeCase } from './snake-case.ts';
+import keys from '../../../spec/fixtures/computations/keys.json' with { type: 'json' };
+import { snakeCase } from './computation-schema.ts';
 
 test.each(keys)('the key of $name is $key', ({ name, key }) => {
   expect(snakeCase(name)).toBe(key);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { hashIds, identityHash, keyHash } from './key-hash.ts';
+import { hashIds, identityHash, keyHash } from './hashes.ts';
 
 describe('the hash of an identity', () => {
   const hash = keyHash(new Uint8Array([1, 2, 3, 4, 5, 6, 7, 8]));

@@ -1,8 +1,8 @@
+import { crc32 } from 'node:zlib';
 import { idText, LineIds, type Utf8Slice } from '../../model/line-ids.ts';
 import type { JsonLine } from '../../model/serialized-event.ts';
 import type { NewEvent } from '../../ports/event-log.ts';
 import type { IdHash } from '../../ports/regulations.ts';
-import type { Chunk } from './chunk-codec.ts';
 
 /**
  * HalfSipHash-2-4 with a 64-bit result (Aumasson and Bernstein, https://github.com/veorq/SipHash): a keyed hash of 32-bit
@@ -152,11 +152,16 @@ function hashAnonymousId(hash: KeyHash, { bytes, from, to }: JsonLine, out: Uint
   if (anonymousId !== undefined) hash(ANONYMOUS_NAMESPACE, anonymousId, out, at);
 }
 
+/** The part of a chunk that the ids are read from. */
+interface HasLines {
+  readonly n: number;
+  readonly body: Buffer;
+  readonly starts: Uint32Array;
+  readonly sources: Uint32Array;
+}
+
 /** The hashes of the events of a chunk; two zeros for an erased event. */
-export function hashLines(
-  hash: KeyHash,
-  { n, body, starts, sources }: Pick<Chunk, 'n' | 'body' | 'starts' | 'sources'>,
-): IdHashes {
+export function hashLines(hash: KeyHash, { n, body, starts, sources }: HasLines): IdHashes {
   const keys = new Uint32Array(n * 2);
   const users = new Uint32Array(n * 2);
   for (let index = 0; index < n; index++) {
@@ -174,4 +179,54 @@ export function hashLines(
 export function idsOf(line: Buffer): { messageId: string; userId?: string; anonymousId?: string } {
   const parsed = JSON.parse(line.toString()) as string | ReturnType<typeof idsOf>;
   return typeof parsed === 'string' ? { messageId: parsed } : parsed;
+}
+
+/**
+ * Bytes of a checksum: CRC-32, little endian, after the bytes it covers. It is computed over numbers that name the row and then
+ * over the bytes, so that the right bytes in the wrong row fail too.
+ */
+const CHECKSUM_BYTES = 4;
+
+const numberBuffer = new Float64Array(8);
+
+/** The first bytes of the buffer, by how many numbers they hold. */
+const numberBytes = Array.from(
+  { length: numberBuffer.length + 1 },
+  (_, n) => new Uint8Array(numberBuffer.buffer, 0, n * 8),
+);
+
+/** CRC-32 of at most eight numbers, as 64-bit floats. */
+export function checksumOf(...values: readonly number[]): number {
+  for (let nth = 0; nth < values.length; nth++) numberBuffer[nth] = values[nth]!;
+  return crc32(numberBytes[values.length]!);
+}
+
+/** The bytes with their checksum after them. `seed`: `checksumOf` the numbers that name the row. */
+export function withChecksum(bytes: Uint8Array, seed: number): Uint8Array {
+  // From the pool: most are short, and a buffer of its own costs more than its bytes.
+  const whole = Buffer.allocUnsafe(bytes.byteLength + CHECKSUM_BYTES);
+  whole.set(bytes);
+  writeChecksum(whole, bytes.byteLength, crc32(bytes, seed));
+  return whole;
+}
+
+/** The bytes without their checksum, not copied; undefined when it does not hold or `stored` is no blob. */
+export function withoutChecksum(stored: unknown, seed: number): Uint8Array | undefined {
+  if (!(stored instanceof Uint8Array)) return undefined;
+  const end = stored.byteLength - CHECKSUM_BYTES;
+  if (end < 0) return undefined;
+  const bytes = stored.subarray(0, end);
+  return readChecksum(stored, end) === crc32(bytes, seed) ? bytes : undefined;
+}
+
+/** Writes a checksum of 32 bits. */
+export function writeChecksum(bytes: Uint8Array, at: number, sum: number): void {
+  bytes[at] = sum;
+  bytes[at + 1] = sum >>> 8;
+  bytes[at + 2] = sum >>> 16;
+  bytes[at + 3] = sum >>> 24;
+}
+
+export function readChecksum(bytes: Uint8Array, at: number): number {
+  return (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0;
 }

@@ -12,7 +12,7 @@ describe('the palette', () => {
     expect(choices('crm', RECORDS)).toEqual([
       { label: 'crm', kind: 'destination', href: '/destinations/crm' },
       { label: 'crm', kind: 'event with this messageId', href: '/events/crm' },
-      { label: 'crm', kind: 'events of this user', href: '/events?userId=%22crm%22' },
+      { label: 'crm', kind: 'events of this user', href: '/events?userId=crm' },
     ]);
   });
 

@@ -54,7 +54,7 @@ export function choices(text: string, { destinations, sources }: Records): Choic
           {
             label: id,
             kind: 'events of this user',
-            href: `/events?userId=${encodeURIComponent(JSON.stringify(id))}`,
+            href: `/events?userId=${encodeURIComponent(id)}`,
           },
         ];
   return [...found.slice(0, MOST - ids.length), ...ids];

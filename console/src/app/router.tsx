@@ -10,6 +10,7 @@ import { userRoutes } from '../features/users/routes.tsx';
 import { EmptyState, Failure } from '../ui/empty-state.tsx';
 import { Page } from '../ui/page.tsx';
 import { componentsRoute, rootRoute, shellRoute, signInRoute } from './root-route.tsx';
+import { parseSearch, stringifySearch } from './search.ts';
 
 const routeTree = rootRoute.addChildren([
   signInRoute,
@@ -29,6 +30,8 @@ export function createAppRouter(queryClient: QueryClient) {
   return createRouter({
     routeTree,
     context: { queryClient },
+    parseSearch,
+    stringifySearch,
     defaultPreload: 'intent',
     scrollRestoration: true,
     defaultNotFoundComponent: NotFound,

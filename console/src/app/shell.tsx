@@ -128,7 +128,7 @@ function TopBar({ onSearch }: { readonly onSearch: () => void }) {
         </Link>
         <span className="c-lo">{location.hostname}</span>
       </div>
-      <button type="button" className="jump" aria-label="Search or jump" onClick={onSearch}>
+      <button type="button" className="jump" onClick={onSearch}>
         <Search className="i" aria-hidden />
         <span>Search or jump…</span>
         <kbd>{navigator.platform.startsWith('Mac') ? '⌘K' : 'Ctrl K'}</kbd>
@@ -201,8 +201,11 @@ function SessionMenu() {
   return (
     <Menu
       trigger={
-        <button type="button" className="me" aria-label={`${session.name}, ${session.role}`}>
-          {session.name.slice(0, 2).toUpperCase()}
+        <button type="button" className="me">
+          <span aria-hidden="true">{session.name.slice(0, 2).toUpperCase()}</span>
+          <span className="sr">
+            {session.name}, {session.role}
+          </span>
         </button>
       }
     >

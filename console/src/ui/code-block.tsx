@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 import { CopyButton } from './controls.tsx';
+import { ScrollRegion } from './scroll-region.tsx';
 import { visibleText } from './visible-text.ts';
 
 interface CodeBlockProps {
@@ -19,10 +20,9 @@ export function CodeBlock({ code, copied = code, title, label = 'Code' }: CodeBl
         {title}
         <CopyButton text={copied} />
       </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard. */}
-      <section tabIndex={0} aria-label={label} className="code-body">
+      <ScrollRegion label={label}>
         <pre>{visibleText(code)}</pre>
-      </section>
+      </ScrollRegion>
     </div>
   );
 }

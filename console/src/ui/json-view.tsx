@@ -1,6 +1,7 @@
 import { useMemo, useState } from 'react';
 import { CopyButton, Segmented } from './controls.tsx';
 import { type JsonLine, jsonLines } from './json-lines.ts';
+import { ScrollRegion } from './scroll-region.tsx';
 import { visibleText } from './visible-text.ts';
 
 interface JsonViewProps {
@@ -31,13 +32,12 @@ export function JsonView({ value, text = JSON.stringify(value), label }: JsonVie
         />
         <CopyButton text={text} />
       </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard. */}
-      <section tabIndex={0} aria-label={label} className="code-body">
+      <ScrollRegion label={label}>
         <pre className={view === 'bytes' ? 'bytes' : ''}>
           {view === 'pretty' ? <Pretty value={value} /> : visibleText(text.slice(0, MOST))}
           {view === 'bytes' && text.length > MOST && <span className="c">… Copy has all of it</span>}
         </pre>
-      </section>
+      </ScrollRegion>
     </div>
   );
 }

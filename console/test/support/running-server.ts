@@ -1,0 +1,102 @@
+/**
+ * A real server with the console, and a receiver whose answers a test chooses. Everything is on loopback and in a folder of
+ * its own.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const MILLRACE = fileURLToPath(new URL('../../../cli/bin/millrace.js', import.meta.url));
+
+export interface RunningServer {
+  /** Of the receiving API, the control API and the console. */
+  readonly url: string;
+  /** Of the receiver, without a slash at the end. */
+  readonly receiver: string;
+  /** The first token. */
+  readonly token: string;
+  /** What the receiver answers below a path from now on; 200 without. */
+  answerAt(path: string, status: number): void;
+  /** Sends a call with the write key of the source `website`. */
+  call(type: string, body: object): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** `config` is the configuration, in which RECEIVER stands for the receiver's address. Default: a source and no destination. */
+export async function startServer(
+  config = 'sources: [{ name: website, writeKeys: [wk] }]',
+): Promise<RunningServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-console-'));
+  const answers = new Map<string, number>();
+  const receiver = createServer((request, response) => {
+    request.resume().once('end', () => {
+      const status = answers.get(request.url ?? '') ?? 200;
+      response.writeHead(status, { 'Content-Type': 'text/plain' }).end(status === 200 ? 'ok' : 'Overloaded');
+    });
+  }).listen(0, '127.0.0.1');
+  await once(receiver, 'listening');
+  const receiverUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
+  const file = join(folder, 'millrace.yaml');
+  writeFileSync(file, `${config.replaceAll('RECEIVER', receiverUrl)}\negress: { allow: [127.0.0.1/32] }\n`);
+  const args = [
+    'start',
+    '--config',
+    file,
+    '--port',
+    '0',
+    '--host',
+    '127.0.0.1',
+    '--data',
+    join(folder, 'data'),
+  ];
+  const program = spawn(process.execPath, [MILLRACE, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const ended = once(program, 'exit');
+  const url = await addressOf([program.stdout, program.stderr]);
+  const token = readFileSync(join(folder, 'data/admin-token'), 'utf8').trim();
+  return {
+    url,
+    token,
+    receiver: receiverUrl,
+    answerAt: (path, status) => void answers.set(path, status),
+    call: async (type, body) => {
+      const headers = { Authorization: `Basic ${btoa('wk:')}`, 'Content-Type': 'application/json' };
+      const response = await fetch(`${url}/v1/${type}`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(body),
+      });
+      if (!response.ok) throw new Error(`${type} was answered ${response.status}: ${await response.text()}`);
+    },
+    stop: async () => {
+      program.kill('SIGTERM');
+      await ended;
+      receiver.closeAllConnections();
+      receiver.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Where the program says it listens. Rejects with what it said when it ends before. */
+function addressOf(streams: readonly NodeJS.ReadableStream[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let said = '';
+    let open = streams.length;
+    for (const stream of streams) {
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        said += text;
+        const address = /ready on (http:\/\/127\.0\.0\.1:\d+)/.exec(said)?.[1];
+        if (address !== undefined) resolve(address);
+      });
+      stream.once('end', () => {
+        open -= 1;
+        if (open === 0) reject(new Error(`the server ended: ${said}`));
+      });
+    }
+  });
+}

@@ -1,0 +1,270 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Database, LostLeaseError } from '../../src/adapters/postgres/database.ts';
+import { Member } from '../../src/adapters/postgres/member.ts';
+import { deadPositionsBetween, eraseDeadLetters } from '../../src/adapters/postgres/queue/dead-letters.ts';
+import { count } from '../../src/adapters/postgres/queue/ledger.ts';
+import { erasePending, PendingSets } from '../../src/adapters/postgres/queue/pending.ts';
+import { queueOf } from '../../src/adapters/postgres/queue/queue.ts';
+import { migrate } from '../../src/adapters/postgres/schema.ts';
+import type { Position } from '../../src/model/event.ts';
+import { balanceOf } from '../../src/model/ledger.ts';
+import { HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
+import type { HeldDelivery } from '../../src/ports/delivery-queue.ts';
+import { START } from '../conformance/harness.ts';
+import { dead, delivered, retried } from '../conformance/holdings.ts';
+import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
+
+const bin = findPostgres();
+
+const CRM = 1;
+const ALL = 1_000_000;
+
+/** One process of several on one database. */
+async function join(url: string, node: string) {
+  const database = new Database({ url });
+  await database.session(migrate);
+  const member = await Member.join(database, { node });
+  const pending = new PendingSets();
+  // Every event arrived at its position, and is planned for one destination.
+  const log = {
+    plansAt: async (_: unknown, positions: readonly Position[]) =>
+      positions.map(() => ({ owed: [CRM], skipped: [] })),
+    arrivalsAt: async (_: unknown, positions: readonly Position[]) => [...positions],
+  };
+  const ports = queueOf({ database, member, log, pending });
+  const owe = (state: 'held' | 'parked', positions: readonly Position[], now = START) =>
+    database.write(async (write) => {
+      const [set] = await pending.owe(write, [{ destination: CRM, state, positions, now }]);
+      count(write, [{ scope: 'destination', id: CRM, name: 'owed', n: positions.length }]);
+      return positions.map((position) => ({
+        destination: CRM,
+        set: set ?? 0,
+        delivery: { position, rounds: 0 },
+      }));
+    });
+  const stop = async () => {
+    await member.stop(false);
+    await database.stop();
+  };
+  return { database, member, ...ports, owe, stop };
+}
+
+type Node = Awaited<ReturnType<typeof join>>;
+
+describe.skipIf(bin === undefined)('the delivery queue of several nodes', () => {
+  let server: Postgres;
+  let url: string;
+  let a: Node;
+  let b: Node;
+
+  beforeAll(async () => {
+    server = await startPostgres(bin!);
+  });
+  afterAll(() => server.stop());
+  beforeEach(async () => {
+    url = await server.makeDatabase();
+    a = await join(url, 'a');
+    b = await join(url, 'b');
+  });
+  afterEach(async () => {
+    const { destinations } = await a.queue.ledger();
+    for (const [id, counts] of destinations) expect(balanceOf(counts), `balance of ${id}`).toBe(0);
+    for (const node of [a, b]) await node.stop();
+  });
+
+  const range = (from: number, n: number) => Array.from({ length: n }, (_, index) => from + index);
+  const held = (claimed: readonly HeldDelivery[]) => claimed.map((one) => ({ ...one, destination: CRM }));
+  const claim = async (node: Node, now: number, max = ALL) =>
+    held((await node.queue.claim(CRM, max, now)).deliveries);
+  const sql = <Row>(text: string) => a.database.session((session) => session.query<Row>(text));
+  /** The lease of a node has run out, as if it had not renewed it for long. */
+  const lapse = (node: Node) =>
+    sql(`update process set expires = clock_timestamp() - interval '1 s' where id = ${node.member.id}`);
+  const crm = async () => (await b.queue.ledger()).destinations.get(CRM);
+
+  it('hands out each delivery once, however many nodes claim at once', async () => {
+    for (let n = 0; n < 60; n++) await a.owe('parked', range(n * 10, 10), START + n * 2 * SECOND);
+    const taken: number[] = [];
+    const work = async (node: Node) => {
+      for (;;) {
+        const claimed = await claim(node, START + HOUR, 7);
+        taken.push(...claimed.map(({ delivery }) => delivery.position));
+        if (claimed.length === 0 && (await node.queue.stats())[0]?.onDisk === 0) return;
+      }
+    };
+    await Promise.all([work(a), work(a), work(b), work(b)]);
+    expect(taken.sort((x, y) => x - y)).toEqual(range(0, 600));
+    expect(await a.queue.stats()).toMatchObject([{ held: 600, onDisk: 0 }]);
+  });
+
+  it('is one for all: a node sees, counts and claims what another one parked or retries', async () => {
+    const [one, two] = await a.owe('held', [3, 4]);
+    await a.owe('parked', [5]);
+    await a.queue.settle([retried(one!, START + MINUTE), dead(two!)]);
+    expect(await b.queue.stats()).toMatchObject([{ held: 0, onDisk: 2, retrying: 1, oldestAt: 3 }]);
+    const [history] = await b.history.read([3]);
+    expect(history?.deliveries).toMatchObject([{ state: 'retrying', attempts: [{ latencyMs: 34 }] }]);
+    const claimed = await claim(b, START + HOUR);
+    expect(claimed.map(({ delivery }) => [delivery.position, delivery.rounds])).toEqual([
+      [5, 0],
+      [3, 1],
+    ]);
+    expect(await a.history.findPending({ destinations: [CRM], tried: true }, 10)).toEqual({ positions: [3] });
+    await b.queue.settle(claimed.map(delivered));
+    expect(await b.deadLetters.redeliver({ query: { destinations: [CRM] }, now: START + HOUR })).toEqual({
+      count: 1,
+    });
+    await a.queue.settle((await claim(a, START + HOUR)).map(delivered));
+    expect(await crm()).toMatchObject({ owed: 3, delivered: 3, pending: 0, dead: {} });
+  });
+
+  it('ignores the result of a node for a set that another one holds', async () => {
+    const holdings = await a.owe('held', [1, 2]);
+    expect(await b.queue.settle(holdings.map(delivered))).toEqual({ ignored: 2 });
+    expect(await a.queue.settle(holdings.map(delivered))).toEqual({ ignored: 0 });
+  });
+
+  it('adopts what a dead node held once, and writes no result of it afterwards', async () => {
+    const holdings = await a.owe('held', range(0, 20));
+    await a.queue.settle(holdings.slice(0, 5).map(delivered));
+    expect(await b.queue.recoverOrphans()).toBe(0);
+    await lapse(a);
+    const c = await join(url, 'c');
+    const adopted = await Promise.all([b.queue.recoverOrphans(), c.queue.recoverOrphans()]);
+    expect(adopted.sort()).toEqual([0, 15]);
+    await expect(a.queue.settle(holdings.slice(5).map(delivered))).rejects.toThrow(LostLeaseError);
+    const claimed = await claim(b, START);
+    expect(claimed).toHaveLength(15);
+    await b.queue.settle(claimed.map(delivered));
+    // The counters of the dead node count on.
+    expect(await crm()).toMatchObject({ owed: 20, delivered: 20, pending: 0 });
+    await c.stop();
+  });
+
+  it('owes an outage a row a second, and what grows can be claimed and goes on as another row', async () => {
+    for (let n = 0; n < 20; n++) await a.owe('parked', range(n * 5, 5), START + n * 10);
+    const rows = () => sql<{ n: number }>('select n from pending order by id');
+    expect(await rows()).toEqual([{ n: 100 }]);
+    expect(await claim(b, START, 30)).toHaveLength(30);
+    await a.owe('parked', range(100, 5), START + 500);
+    expect(await rows()).toEqual([{ n: 75 }, { n: 30 }]);
+    await claim(b, START);
+    await a.owe('parked', range(105, 5), START + 600);
+    expect(await rows()).toEqual([{ n: 75 }, { n: 5 }, { n: 30 }]);
+  });
+
+  it('begins another row when the transaction that made the last one was rolled back', async () => {
+    const pending = new PendingSets();
+    const owe = (positions: Position[], fails: boolean) =>
+      a.database.write(async (write) => {
+        await pending.owe(write, [{ destination: CRM, state: 'parked', positions, now: START }]);
+        count(write, [{ scope: 'destination', id: CRM, name: 'owed', n: positions.length }]);
+        if (fails) throw new Error('the batch fails');
+      });
+    await expect(owe([1], true)).rejects.toThrow('the batch fails');
+    await owe([1, 2], false);
+    await owe([3], false);
+    expect(await a.queue.stats()).toMatchObject([{ onDisk: 3 }]);
+    expect(await sql('select n from pending')).toEqual([{ n: 3 }]);
+  });
+
+  it('erases from what another node holds, and that one is told when it settles', async () => {
+    const holdings = await a.owe('held', range(10, 4));
+    await a.owe('parked', range(20, 2));
+    const erased = await b.database.write(async (write) => {
+      const gone = await erasePending(write, new Set([11, 12, 21]));
+      count(write, [{ scope: 'destination', id: CRM, name: 'erased', n: gone.get(CRM)! }]);
+      return gone;
+    });
+    expect(erased).toEqual(new Map([[CRM, 3]]));
+    expect(await a.queue.settle(holdings.map(delivered))).toEqual({ ignored: 2 });
+    expect(await crm()).toMatchObject({ owed: 6, delivered: 2, erased: 3, pending: 1 });
+  });
+
+  it('erases dead letters, wide and narrow, and knows which positions are dead', async () => {
+    const holdings = await a.owe('held', [1, 2, 70_000, 140_000]);
+    await a.queue.settle(holdings.map((one) => dead(one)));
+    const between = (from: number, below: number) =>
+      a.database.read((read) => deadPositionsBetween(read, from, below));
+    expect(await between(2, 70_001)).toEqual(new Set([2, 70_000]));
+    const erased = await a.database.write(async (write) => {
+      const gone = await eraseDeadLetters(write, new Set([2, 3, 70_000]));
+      count(write, [
+        { scope: 'destination', id: CRM, name: 'dead:status_400', n: -2 },
+        { scope: 'destination', id: CRM, name: 'erased', n: 2 },
+      ]);
+      return gone;
+    });
+    expect(erased).toEqual([{ destination: CRM, reason: 'status_400', n: 2 }]);
+    expect(await between(0, 200_000)).toEqual(new Set([1, 140_000]));
+  });
+
+  it('writes results once whose commit was broken off before it happened', async () => {
+    const holdings = await a.owe('held', range(0, 6));
+    await sql(`
+      create function linger() returns trigger language plpgsql as $$
+      begin perform pg_advisory_lock(77); perform pg_advisory_unlock(77); return null; end $$;
+      create constraint trigger linger after update on pending deferrable initially deferred
+        for each row execute function linger()`);
+    const settling = await b.database.session(async (session) => {
+      await session.query('select pg_advisory_lock(77)');
+      const answer = a.queue.settle(holdings.slice(0, 4).map(delivered));
+      await server.isBlocked(url);
+      await session.query(`select pg_terminate_backend(pid) from pg_stat_activity
+        where wait_event_type = 'Lock' and datname = current_database()`);
+      await session.query('select pg_advisory_unlock(77)');
+      return { answer };
+    });
+    expect(await settling.answer).toEqual({ ignored: 0 });
+    expect(await crm()).toMatchObject({ owed: 6, delivered: 4, pending: 2 });
+    await a.queue.settle(holdings.slice(4).map(delivered));
+  });
+
+  it('writes results once whose commit happened, but was not answered', async () => {
+    const holdings = await a.owe('held', range(0, 6));
+    const waiting = `pid from pg_stat_activity where wait_event = 'SyncRep' and datname = current_database()`;
+    // The commit is on this machine, and waits for a standby that does not exist.
+    await sql(`alter system set synchronous_standby_names = 'nobody'`);
+    await sql('select pg_reload_conf()');
+    const answer = a.queue.settle([...holdings, holdings[0]!].map(delivered));
+    while ((await b.database.session((session) => session.query(`select ${waiting}`))).length === 0);
+    await b.database.session((session) => session.query(`select pg_terminate_backend(pid), ${waiting}`));
+    await b.database.session((session) => session.query('alter system reset synchronous_standby_names'));
+    await b.database.session((session) => session.query('select pg_reload_conf()'));
+    expect(await answer).toEqual({ ignored: 1 });
+    expect(await crm()).toMatchObject({ owed: 6, delivered: 6, pending: 0 });
+  });
+
+  it('takes all that comes during a commit into the next one', async () => {
+    const sets = await Promise.all(range(0, 30).map((n) => a.owe('held', range(n * 10, 10))));
+    const commits = async () =>
+      (await sql<{ n: number }>('select xmin::text::bigint as n from accepted_attempt group by xmin')).length;
+    const results = sets.flatMap((holdings) => holdings.map((one) => a.queue.settle([delivered(one)])));
+    expect(new Set((await Promise.all(results)).map(({ ignored }) => ignored))).toEqual(new Set([0]));
+    expect(await commits()).toBeLessThanOrEqual(2);
+    expect(await crm()).toMatchObject({ delivered: 300, pending: 0 });
+  });
+
+  it('claims by an index that dead rows of held sets are not in, whatever the statistics say', async () => {
+    // Planned while the table is empty.
+    await claim(a, START);
+    await sql('analyze pending');
+    await a.owe('parked', range(0, 10));
+    for (let n = 0; n < 200; n++) {
+      const holdings = await a.owe('held', range(1000 + n * 10, 10), START - HOUR);
+      await a.queue.settle(holdings.map(delivered));
+    }
+    const plan = await a.database.session(async (session) => {
+      await session.query('set enable_seqscan = off; set enable_bitmapscan = off');
+      const rows = await session.query<{ 'QUERY PLAN': string }>(`explain (analyze, buffers)
+        select id from pending where destination = 1 and owner is null and due <= ${START} order by due, id limit 64`);
+      return rows.map((row) => row['QUERY PLAN']).join('\n');
+    });
+    expect(plan).toContain('pending_due');
+    const buffers = [...plan.matchAll(/shared hit=(\d+)(?: read=(\d+))?/g)].map(
+      ([, hit, read]) => Number(hit) + Number(read ?? 0),
+    );
+    expect(Math.max(...buffers)).toBeLessThan(20);
+    expect(await claim(b, START)).toHaveLength(10);
+  });
+});

@@ -55,6 +55,8 @@ The environment comes before the file, and a flag before both.
 | \`MILLRACE_DATA\` | \`--data\` | \`data\` |
 | \`MILLRACE_LOG\` | \`--log\` | \`log\` |
 | \`MILLRACE_ADMIN_TOKEN\` | | \`admin.token\` |
+| \`MILLRACE_DATABASE\` | \`--database\` | \`database\` |
+| \`MILLRACE_NODE\` | | \`node\` |
 | \`MILLRACE_CONFIG\` | \`--config\` | which file it is |
 `;
 

@@ -57,8 +57,8 @@ describe('docs/reference/configuration.md', () => {
   it('names the variables that the server reads', () => {
     const page = pageOf('configuration.md');
     const variables = [...page.matchAll(/^\| `(MILLRACE_\w+)` \| .*\| `([\w.]+)` \|$/gm)];
-    expect(variables.length).toBe(5);
-    const values: Record<string, string> = { port: '4711', log: 'warn' };
+    expect(variables.length).toBe(7);
+    const values: Record<string, string> = { port: '4711', database: 'postgres://db/m', log: 'warn' };
     for (const [, variable, key] of variables) {
       const value = values[key!] ?? 'x';
       const { config } = loadConfig({

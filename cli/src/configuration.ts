@@ -9,6 +9,7 @@ export interface ServerFlags {
   readonly port?: number;
   readonly data?: string;
   readonly log?: string;
+  readonly database?: string;
 }
 
 export type Settings = Pick<LoadedConfig, 'config' | 'lineAt'>;

@@ -24,6 +24,7 @@ export function addServers(program: Command, run: Run): void {
       .command('start')
       .description('the server')
       .option('--config <file>', 'configuration file, YAML (MILLRACE_CONFIG)')
+      .option('--database <url>', 'postgres:// address, instead of the embedded engine (MILLRACE_DATABASE)')
       .addHelpText('after', '\nExample:\n  millrace start --config millrace.yaml --data /var/lib/millrace')
       .action(run(async () => (await import('./start.ts')).start)),
   );

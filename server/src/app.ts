@@ -5,12 +5,8 @@ import manifest from '../package.json' with { type: 'json' };
 import { createHttpClient } from './adapters/http-client/client.ts';
 import { readAuthorities } from './adapters/http-client/connector.ts';
 import { egressRules } from './adapters/http-client/egress.ts';
-import { endpointProblems, judgeEndpoints, literalRefusal } from './adapters/http-client/egress-report.ts';
-import { openSqliteStore, type SqliteStore } from './adapters/sqlite/store.ts';
-import { hasProfiles } from './adapters/sqlite/users/profile-store.ts';
-import { createSystemClock, type SystemClock } from './adapters/system/clock.ts';
-import { wallClockStore } from './adapters/system/wall-clock-store.ts';
-import { applyConfigFile, SettingsError } from './config/apply.ts';
+import { endpointProblems, judgeEndpoints } from './adapters/http-client/egress-report.ts';
+import { SettingsError } from './config/apply.ts';
 import type { ProblemFormatter } from './config/errors.ts';
 import type { Config } from './config/load.ts';
 import { Authenticator, adminToken } from './control-api/auth.ts';
@@ -30,11 +26,11 @@ import { IngestService } from './ingest/service.ts';
 import { MaintenanceWorker } from './maintenance/worker.ts';
 import type { Destination } from './model/destination.ts';
 import { DAY } from './model/time.ts';
+import { callsStored, createSingleJobs, joinNodes, rolesOf, sendingGate } from './nodes-wiring.ts';
 import type { HttpClient } from './ports/http-client.ts';
 import type { IngestHandler } from './ports/ingest.ts';
 import type { Logger } from './ports/logger.ts';
 import type { SettingsSnapshot } from './ports/settings-store.ts';
-import type { Store } from './ports/store.ts';
 import type { DiscardCounters, MetricsRecorder, Observer } from './ports/telemetry.ts';
 import { RegulationService } from './regulations/service.ts';
 import { SuppressionFilter } from './regulations/suppression-filter.ts';
@@ -42,7 +38,8 @@ import { Replayer } from './replay/replayer.ts';
 import { LiveTail } from './reporting/live-tail.ts';
 import { ReportService } from './reporting/status.ts';
 import { Router } from './routing/router.ts';
-import { SettingsService, sourceNameLookup } from './settings-service.ts';
+import { sourceNameLookup } from './settings-service.ts';
+import { type Storage, startStorage } from './storage.ts';
 import { deliveryLogger } from './telemetry/logging.ts';
 import { MetricsPage } from './telemetry/metrics.ts';
 import { PROMETHEUS_CONTENT_TYPE } from './telemetry/prometheus.ts';
@@ -139,40 +136,9 @@ class StartedParts {
   }
 }
 
-/** The parts that every later part may use. */
-interface Storage {
-  readonly store: SqliteStore;
-  /** The store with times of the wall clock, for reports and operators. */
-  readonly storeView: Store;
-  readonly clock: SystemClock;
-  readonly settings: SettingsService;
-}
-
 interface StorageDependencies extends Storage {
   readonly config: Config;
   readonly options: AppOptions;
-}
-
-/** Opens the store and applies the configuration file to its records. */
-async function startStorage(config: Config, options: AppOptions, started: StartedParts): Promise<Storage> {
-  const { logger, lineAt } = options;
-  const { data, limits, egress } = config;
-  const store = started.add(
-    await openSqliteStore({ folder: data, filterMemory: limits.dedupeMemory, logger }),
-  );
-  const clock = createSystemClock(store.lastClockMark);
-  const snapshot = await applyConfigFile(config, store.settings, {
-    logger,
-    lineAt,
-    clock,
-    refusalOf: (url) => literalRefusal(url, egress),
-  });
-  return {
-    store,
-    storeView: wallClockStore(store, clock),
-    clock,
-    settings: new SettingsService(store.settings, snapshot),
-  };
 }
 
 /** From a received call to its delivery, and the parts that look at it. */
@@ -206,24 +172,21 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
   const reports = createReports(storage, dispatcher);
   reports.start();
   started.add(reports);
+  const jobs = started.add(createSingleJobs(storage));
   const maintenance = createMaintenance(storage);
-  maintenance.start();
-  started.add(maintenance);
+  await jobs.add('maintenance', maintenance);
   const replayer = createReplayer(storage, dispatcher);
-  replayer.start();
-  started.add(replayer);
-  const users = started.add(createUsers(storage, () => hasProfiles(config.data)));
-  users.start();
-  const publisher = createPublisher({ ...storage, ...observation, dispatcher, users, routerFor });
-  publisher.start();
-  started.add(publisher);
+  await jobs.add('replays', replayer);
+  const users = started.add(createUsers(storage));
+  await jobs.add('users', users.leadership);
+  await jobs.add('users', createPublisher({ ...storage, ...observation, dispatcher, users, routerFor }));
   const suppression = new SuppressionFilter(storage.store.regulations.hashId);
   await suppression.load(storage.store.regulations);
   const receiving = { ...storage, dispatcher, reports, users, suppression };
   const ingest = started.add(createIngest({ ...receiving, ...observation }));
   const regulations = createRegulations({ ...receiving, ingest });
-  regulations.start();
-  started.add(regulations);
+  await jobs.add('users', regulations);
+  started.add(joinNodes({ ...receiving, ingest, regulations, jobs }));
   const parts = { dispatcher, reports, maintenance, replayer, ingest, users, regulations };
   return { ...storage, ...observation, httpClient, ...parts };
 }
@@ -267,6 +230,7 @@ function createDispatcher(inputs: DispatcherInputs): Dispatcher {
     traceparents,
     random: Math.random,
     types: { webhooks },
+    maySend: sendingGate(store, inputs.config),
   });
   settings.follow(({ destinations, gone }) =>
     dispatcher.configure([...destinations, ...gone.destinations.map(withoutEndpoints)]),
@@ -382,7 +346,7 @@ function createRegulations(inputs: RegulationInputs): RegulationService {
     users,
     blockedIds: config.identities.blocked,
     plan: (event, source) => router.plan(event, source),
-    callsStored: () => ingest.answered(),
+    callsStored: () => callsStored(store, ingest),
     delivery: dispatcher,
     forgetSamples: (mentions) => reports.discardSamples.forget(mentions),
     filter: suppression,
@@ -473,7 +437,9 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
         contentType: PROMETHEUS_CONTENT_TYPE,
         text: metricsPage.text,
       },
-      operations: controlOperations({ ...controlDependencies(inputs), signIn: { sessions, authenticator } }),
+      operations: rolesOf(config).includes('control')
+        ? controlOperations({ ...controlDependencies(inputs), signIn: { sessions, authenticator } })
+        : [],
     }),
   });
   started.add(servers);
@@ -557,7 +523,7 @@ export interface RunningServers {
 export async function startServers(config: Config, answering: ServerHandlers): Promise<RunningServers> {
   const { receiver, control, discards, recorder, ...shared } = answering;
   const settings = { ...shared, ...serverOptions(config) };
-  const calls = { receiver, discards, recorder };
+  const calls = rolesOf(config).includes('ingest') ? { receiver, discards, recorder } : {};
   const operators = { control, console: new ConsoleFiles(CONSOLE_FOLDER) };
   const { port } = config.admin;
   let adminPort = port;

@@ -1,4 +1,9 @@
-import type { SettingsChanges, SettingsSnapshot, SettingsStore } from './ports/settings-store.ts';
+import {
+  type SettingsChanges,
+  SettingsMovedError,
+  type SettingsSnapshot,
+  type SettingsStore,
+} from './ports/settings-store.ts';
 
 /** The current records, and the listeners to notify of changes. */
 export class SettingsService {
@@ -26,21 +31,40 @@ export class SettingsService {
   /**
    * Makes the changes that `decide` asks for; resolves when they are stored and in force. No other change comes between
    * the decision and the write: the facts that `decide` has checked still hold. Rejects with the error that `decide`
-   * throws, or with a `StorageError`; nothing was changed then.
+   * throws, or with a `StorageError`; nothing was changed then. `decide` is asked again when another node came in between.
    */
   readonly change = (
     decide: (now: SettingsSnapshot) => SettingsChanges | Promise<SettingsChanges>,
   ): Promise<SettingsSnapshot> => {
-    const changed = this.#lastChange.then(async () => {
-      const changes = await decide(this.#snapshot);
-      if (isEmpty(changes)) return this.#snapshot;
-      this.#snapshot = await this.#settings.apply(changes);
-      for (const tell of this.#subscribers) tell(this.#snapshot);
-      return this.#snapshot;
+    return this.#afterLast(async () => {
+      for (;;) {
+        const changes = await decide(this.#snapshot);
+        if (isEmpty(changes)) return this.#snapshot;
+        try {
+          return this.#tell(await this.#settings.apply(changes, this.#snapshot));
+        } catch (error) {
+          if (!(error instanceof SettingsMovedError)) throw error;
+          this.#tell(await this.#settings.load());
+        }
+      }
     });
-    this.#lastChange = changed.catch(() => {});
-    return changed;
   };
+
+  /** Another node may have changed the settings: loads them and tells the listeners. Rejects with a `StorageError`. */
+  readonly reload = (): Promise<SettingsSnapshot> =>
+    this.#afterLast(async () => this.#tell(await this.#settings.load()));
+
+  #afterLast(work: () => Promise<SettingsSnapshot>): Promise<SettingsSnapshot> {
+    const done = this.#lastChange.then(work);
+    this.#lastChange = done.catch(() => {});
+    return done;
+  }
+
+  #tell(snapshot: SettingsSnapshot): SettingsSnapshot {
+    this.#snapshot = snapshot;
+    for (const tell of this.#subscribers) tell(snapshot);
+    return snapshot;
+  }
 }
 
 /** Returns the name of a source by its id, also of a removed one: its events are still delivered. */

@@ -3,22 +3,19 @@ import type { Config } from './config/load.ts';
 import type { Dispatcher } from './delivery/dispatcher.ts';
 import { AUDIENCES_SOURCE } from './model/settings.ts';
 import type { Clock, ClockMark } from './ports/clock.ts';
-import type { EventLog } from './ports/event-log.ts';
 import type { Logger } from './ports/logger.ts';
 import type { SettingsSnapshot } from './ports/settings-store.ts';
 import type { CurrentObserver } from './ports/telemetry.ts';
 import type { Router } from './routing/router.ts';
 import type { SettingsService } from './settings-service.ts';
+import type { ProgramStore } from './storage.ts';
 import { announcedLog, UsersClient } from './users/client.ts';
 import type { UsersSettings } from './users/contract.ts';
 import { Publisher } from './users/publisher.ts';
 
 /** What the main thread's part of profiles is put together of. */
 interface UsersParts {
-  readonly store: {
-    readonly log: EventLog;
-    readonly identity: { readonly id: string; readonly keySecret: Uint8Array };
-  };
+  readonly store: ProgramStore;
   readonly clock: Clock & { mark(): ClockMark };
   readonly settings: SettingsService;
   readonly config: Config;
@@ -26,16 +23,14 @@ interface UsersParts {
 }
 
 /** Profiles, which live on a thread of their own. They follow the settings from here on. */
-export function createUsers(
-  { store, clock, settings, config, options }: UsersParts,
-  hasFile: () => boolean,
-): UsersClient {
+export function createUsers({ store, clock, settings, config, options }: UsersParts): UsersClient {
   const settingsNow = () => usersSettings(settings.now(), config.identities);
   const users = new UsersClient(
     {
       profiles: config.profiles,
-      options: () => ({ folder: config.data, store: store.identity, clock: clock.mark() }),
-      hasFile,
+      options: () => ({ ...store.profilesPlace(), store: store.identity, clock: clock.mark() }),
+      hasFile: store.hasProfiles,
+      isShared: store.nodes !== undefined,
       clock,
       logger: options.logger,
     },

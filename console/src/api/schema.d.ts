@@ -472,6 +472,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows who is signed in.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getSession"];
+        put?: never;
+        /**
+         * Signs a browser in with a token, or with the code of a sign-in link.
+         * @description Needs no token but the one in its body.
+         */
+        post: operations["postSession"];
+        /**
+         * Signs out: the session of the cookie ends everywhere.
+         * @description Needs the role `viewer`.
+         */
+        delete: operations["deleteSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tail": {
         parameters: {
             query?: never;
@@ -1529,8 +1557,8 @@ export interface components {
                 };
             };
         };
-        /** @description Unauthorized: `token_missing`, `token_invalid` */
-        "token_invalid.token_missing": {
+        /** @description Unauthorized: `token_invalid`, `token_missing`, `session_over` */
+        "session_over.token_invalid.token_missing": {
             headers: {
                 "WWW-Authenticate": string;
                 [name: string]: unknown;
@@ -1540,7 +1568,7 @@ export interface components {
                     /** @constant */
                     status?: 401;
                     /** @enum {unknown} */
-                    code?: "token_missing" | "token_invalid";
+                    code?: "token_invalid" | "token_missing" | "session_over";
                 };
             };
         };
@@ -1618,6 +1646,49 @@ export interface components {
                 };
             };
         };
+        /** @description Bad Request: `body_not_json` */
+        body_not_json: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 400;
+                    /** @enum {unknown} */
+                    code?: "body_not_json";
+                };
+            };
+        };
+        /** @description Unauthorized: `token_invalid`, `sign_in_code_used` */
+        "sign_in_code_used.token_invalid": {
+            headers: {
+                "WWW-Authenticate": string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 401;
+                    /** @enum {unknown} */
+                    code?: "token_invalid" | "sign_in_code_used";
+                };
+            };
+        };
+        /** @description Forbidden: `cross_site_request` */
+        cross_site_request: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 403;
+                    /** @enum {unknown} */
+                    code?: "cross_site_request";
+                };
+            };
+        };
         /** @description Not Found: `unknown_name` */
         unknown_name: {
             headers: {
@@ -1648,22 +1719,8 @@ export interface components {
                 };
             };
         };
-        /** @description Bad Request: `body_not_json` */
-        body_not_json: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"] & {
-                    /** @constant */
-                    status?: 400;
-                    /** @enum {unknown} */
-                    code?: "body_not_json";
-                };
-            };
-        };
-        /** @description Forbidden: `role_too_low` */
-        role_too_low: {
+        /** @description Forbidden: `cross_site_request`, `role_too_low` */
+        "cross_site_request.role_too_low": {
             headers: {
                 [name: string]: unknown;
             };
@@ -1672,7 +1729,7 @@ export interface components {
                     /** @constant */
                     status?: 403;
                     /** @enum {unknown} */
-                    code?: "role_too_low";
+                    code?: "cross_site_request" | "role_too_low";
                 };
             };
         };
@@ -1831,6 +1888,20 @@ export interface components {
                     status?: 409;
                     /** @enum {unknown} */
                     code?: "destination_not_enabled";
+                };
+            };
+        };
+        /** @description Forbidden: `role_too_low` */
+        role_too_low: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 403;
+                    /** @enum {unknown} */
+                    code?: "role_too_low";
                 };
             };
         };
@@ -2369,7 +2440,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
@@ -2490,7 +2561,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
@@ -2524,7 +2595,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
@@ -2615,12 +2686,111 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
             503: components["responses"]["store_unreadable"];
+        };
+    };
+    getSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Of the token. */
+                        name: string;
+                        /** @enum {string} */
+                        role: "viewer" | "editor" | "admin";
+                        /** @description Absent for a request that carries a token. */
+                        expiresAt?: string;
+                    };
+                };
+            };
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    postSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    token?: string;
+                    code?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    "Set-Cookie": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Of the token. */
+                        name: string;
+                        /** @enum {string} */
+                        role: "viewer" | "editor" | "admin";
+                        /** @description Absent for a request that carries a token. */
+                        expiresAt: string;
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["sign_in_code_used.token_invalid"];
+            403: components["responses"]["cross_site_request"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    deleteSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    "Set-Cookie": string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
         };
     };
     getTail: {
@@ -2654,7 +2824,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
@@ -2704,7 +2874,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
@@ -2780,8 +2950,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             409: components["responses"]["name_taken"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
@@ -2827,7 +2997,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
@@ -2856,8 +3026,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             409: components["responses"]["system_record"];
             412: components["responses"]["changed_meanwhile"];
@@ -2915,8 +3085,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             409: components["responses"]["system_record"];
             412: components["responses"]["changed_meanwhile"];
@@ -2990,7 +3160,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
@@ -3129,8 +3299,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             409: components["responses"]["name_taken"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
@@ -3198,7 +3368,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
@@ -3229,8 +3399,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             409: components["responses"]["confirmation_needed"];
             412: components["responses"]["changed_meanwhile"];
@@ -3315,8 +3485,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
@@ -3385,7 +3555,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
@@ -3424,8 +3594,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
@@ -3464,8 +3634,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
@@ -3504,8 +3674,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
@@ -3544,8 +3714,8 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
@@ -3611,8 +3781,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
@@ -3721,7 +3891,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
@@ -3798,7 +3968,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
@@ -3864,7 +4034,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_user"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
@@ -3930,7 +4100,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_user"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
@@ -3985,8 +4155,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             409: components["responses"]["rebuild_loses"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
@@ -4050,7 +4220,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
@@ -4135,8 +4305,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             409: components["responses"]["name_taken"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
@@ -4196,7 +4366,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
@@ -4226,8 +4396,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             409: components["responses"]["still_mentioned"];
             412: components["responses"]["changed_meanwhile"];
@@ -4299,8 +4469,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
@@ -4358,7 +4528,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
@@ -4400,7 +4571,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
@@ -4464,7 +4635,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
@@ -4544,8 +4715,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             409: components["responses"]["name_taken"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
@@ -4605,7 +4776,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
@@ -4635,8 +4806,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             409: components["responses"]["still_mentioned"];
             412: components["responses"]["changed_meanwhile"];
@@ -4708,8 +4879,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             412: components["responses"]["changed_meanwhile"];
             413: components["responses"]["body_too_large"];
@@ -4767,7 +4938,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
@@ -4809,7 +4981,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
@@ -4894,8 +5066,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
@@ -4967,7 +5139,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
@@ -5074,8 +5246,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             409: components["responses"]["destination_not_enabled"];
             413: components["responses"]["body_too_large"];
@@ -5142,7 +5314,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
@@ -5169,8 +5341,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
@@ -5247,7 +5419,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
@@ -5346,8 +5518,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
@@ -5417,7 +5589,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
@@ -5458,7 +5630,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
@@ -5492,7 +5664,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
@@ -5532,7 +5704,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
@@ -5607,8 +5779,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             409: components["responses"]["confirmation_needed"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
@@ -5649,7 +5821,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             403: components["responses"]["role_too_low"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
@@ -5694,8 +5866,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             409: components["responses"]["name_taken"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
@@ -5722,8 +5894,8 @@ export interface operations {
                 };
                 content?: never;
             };
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
@@ -5774,7 +5946,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];
@@ -5829,7 +6001,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             403: components["responses"]["role_too_low"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
@@ -5887,8 +6059,8 @@ export interface operations {
                 };
             };
             400: components["responses"]["body_not_json"];
-            401: components["responses"]["token_invalid.token_missing"];
-            403: components["responses"]["role_too_low"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
             409: components["responses"]["backup_running"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["idempotency_key_reused.invalid_parameters"];
@@ -5938,7 +6110,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             403: components["responses"]["role_too_low"];
             404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
@@ -5985,7 +6157,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            401: components["responses"]["token_invalid.token_missing"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
             429: components["responses"]["too_many_failed_sign_ins"];
             500: components["responses"]["internal_error"];
         };

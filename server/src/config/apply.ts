@@ -3,7 +3,7 @@ import { MAX_PROBLEMS } from '../model/input-limits.ts';
 import { isoTime } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
-import type { SettingsSnapshot, SettingsStore } from '../ports/settings-store.ts';
+import { SettingsMovedError, type SettingsSnapshot, type SettingsStore } from '../ports/settings-store.ts';
 import { computationIssues } from './computations.ts';
 import type { ProblemFormatter } from './errors.ts';
 import type { Config } from './load.ts';
@@ -58,7 +58,13 @@ export async function applyConfigFile(
     if (last !== undefined && last.by !== 'file')
       logger.warn({ kind, name, by: last.by, at: isoTime(last.at) }, 'settings.overwritten');
   }
-  return await settings.apply(changes);
+  try {
+    return await settings.apply(changes, now);
+  } catch (error) {
+    if (!(error instanceof SettingsMovedError)) throw error;
+    // Another node has started at the same time.
+    return await applyConfigFile(config, settings, { logger, lineAt, clock, refusalOf });
+  }
 }
 
 /** Host names are not resolved: a server must start without DNS, and their addresses may change. */

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { DAY } from '../model/time.ts';
 import { ConfigError, type ConfigInputs, loadConfig } from './load.ts';
@@ -49,6 +50,7 @@ describe('a configuration file', () => {
     const { config } = load(CONTRACT, { env });
     expect(config).toStrictEqual({
       host: '0.0.0.0',
+      node: hostname(),
       port: 8080,
       data: './data',
       admin: { token: 'token-of-the-admin' },
@@ -88,6 +90,7 @@ describe('a configuration file', () => {
     expect(load(text)).toEqual({
       config: {
         host: '127.0.0.1',
+        node: hostname(),
         port: 8080,
         data: './data',
         admin: {},
@@ -188,26 +191,35 @@ describe('admin.port', () => {
   });
 });
 
-describe('warnings', () => {
-  it('name every key that is set without effect, where it stands, and why', () => {
-    const text = `database: postgres://db/millrace
-admin: { token: t, port: 1 }
-retention: { events: 1d, deadLetters: 1d }
-limits: { disk: 1GB }
-tls: { cert: a, key: b }
-metrics: { public: false }
-egress: { proxy: http://u:p@proxy:3128 }
-sources: [{ name: web, writeKeys: [a], mode: strict }]
-destinations:
-  - { name: d, type: webhooks, sources: [web], settings: { endpoints: [{ url: http://a }], success: each } }
-`;
-    const { warnings } = load(text);
-    expect(warnings.map((line) => line.split('  has no effect in this version: ')[0])).toEqual([
-      'millrace.yaml:1:1  database',
-    ]);
-    expect(warnings[0]).toContain(': events are kept by the embedded engine in the folder that data names');
+describe('a node', () => {
+  it('has the name of its host, unless file or environment name it', () => {
+    expect(load('port: 1').config.node).toBe(hostname());
+    expect(load('node: a').config.node).toBe('a');
+    expect(load('node: a', { env: { MILLRACE_NODE: 'b' } }).config.node).toBe('b');
+    expect(() => load('node: a b')).toThrow('must be a name of letters, digits, dots');
   });
 
+  it('has roles only where a database is shared', () => {
+    const roles = 'roles: [ingest, deliver]';
+    const { config } = load(`${roles}\ndatabase: postgres://db/millrace`);
+    expect(config.roles).toEqual(['ingest', 'deliver']);
+    expect(load(roles, { env: { MILLRACE_DATABASE: 'postgres://db/millrace' } }).config.roles).toHaveLength(
+      2,
+    );
+    expect(() => load(roles)).toThrow('millrace.yaml:1:8  roles  needs a database that several nodes share');
+    expect(() => load('roles: [sleep]\ndatabase: postgres://db/m')).toThrow(
+      'must be ingest, deliver, users or control',
+    );
+  });
+
+  it('never quotes the address of the database, which may hold a password', () => {
+    const refused = () => load('port: 1', { env: { MILLRACE_DATABASE: 'mysql://u:s3cret@db/x' } });
+    expect(refused).toThrow('MILLRACE_DATABASE  must be a postgres:// address');
+    expect(refused).not.toThrow('s3cret');
+  });
+});
+
+describe('warnings', () => {
   it('are silent about values that change nothing', () => {
     const text = `${source('    mode: standard\n')}
 destinations:
@@ -263,7 +275,7 @@ describe('millrace.example.yaml', () => {
     const { config, warnings } = load(everything, {
       env: { ...env, MILLRACE_ADMIN_TOKEN: 'a-token-of-the-admin' },
     });
-    expect(warnings).toHaveLength(1);
+    expect(warnings).toEqual([]);
     expect(config).toMatchObject({
       admin: { token: 'a-token-of-the-admin', port: 8081 },
       limits: { disk: 10 * 1024 ** 3 },

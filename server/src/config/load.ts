@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import type * as z from 'zod';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
 import { isObject } from '../model/json.ts';
@@ -23,13 +24,16 @@ export { type FileRecords, readRecords } from './records.ts';
  * The settings of one start, with all defaults: durations in milliseconds, sizes in bytes, paths relative to the working
  * directory. `configFileSchema` describes each key. spec/contract.md, "Configuration file".
  */
-export type Config = Readonly<z.output<typeof configFileSchema>> & { readonly host: string };
+export type Config = Readonly<z.output<typeof configFileSchema>> & {
+  readonly host: string;
+  readonly node: string;
+};
 
 export interface ConfigInputs {
   readonly file?: { readonly path: string; readonly text: string };
   readonly env: Environment;
   /** The value as typed; checked here like all others. */
-  readonly flags: Partial<Readonly<Record<'host' | 'data' | 'log', string> & { port: number }>>;
+  readonly flags: Partial<Readonly<Record<'host' | 'data' | 'log' | 'database', string> & { port: number }>>;
   /** Defaults that depend on the verb: `dev` listens on loopback, `start` on every address. */
   readonly defaults: { readonly host: string };
 }
@@ -41,11 +45,6 @@ export interface LoadedConfig {
   readonly lineAt: ProblemFormatter;
 }
 
-/** Keys that this version accepts but does not act on yet: files can already contain them. */
-const WITHOUT_EFFECT: readonly { path: string; because: string }[] = [
-  { path: 'database', because: 'events are kept by the embedded engine in the folder that data names' },
-];
-
 /** Variables in their order in messages; spec/contract.md, "Environment". */
 const ENVIRONMENT_VARIABLES = {
   MILLRACE_HOST: 'host',
@@ -53,6 +52,8 @@ const ENVIRONMENT_VARIABLES = {
   MILLRACE_DATA: 'data',
   MILLRACE_LOG: 'log',
   MILLRACE_ADMIN_TOKEN: 'adminToken',
+  MILLRACE_DATABASE: 'database',
+  MILLRACE_NODE: 'node',
 } as const;
 
 type Overrides = { [Key in keyof typeof SHARED_KEYS]?: z.output<(typeof SHARED_KEYS)[Key]> };
@@ -82,11 +83,16 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig {
   const config: Config = {
     ...document,
     host: document.host ?? inputs.defaults.host,
+    node: document.node ?? hostname(),
     ...shared,
     admin: { ...document.admin, ...(adminToken !== undefined && { token: adminToken }) },
   };
   const place = { ...file, path };
-  const refusals = [portProblem(config, place), tokenProblem(config, adminToken !== undefined, place)];
+  const refusals = [
+    portProblem(config, place),
+    rolesProblem(config, place),
+    tokenProblem(config, adminToken !== undefined, place),
+  ];
   const refused = refusals.filter((problem) => problem !== undefined);
   if (refused.length > 0) throw new ConfigError(refused);
   return {
@@ -102,6 +108,13 @@ function portProblem({ port, admin }: Config, file: NamedFile): ConfigProblem | 
   if (port === 0 || admin.port !== port) return undefined;
   const message = `must differ from port ${port}, on which calls are taken`;
   return { file: file.path, ...file.places.get('admin.port')?.at, path: 'admin.port', message };
+}
+
+function rolesProblem({ database, roles }: Config, file: NamedFile): ConfigProblem | undefined {
+  if (roles === undefined || database !== undefined) return undefined;
+  const message =
+    'needs a database that several nodes share: name one under database, or leave roles out and this process does everything';
+  return { file: file.path, ...file.places.get('roles')?.at, path: 'roles', message };
 }
 
 /** Shortest token, in characters, on an address that others can reach: a shorter one could be guessed by trial. */
@@ -145,7 +158,7 @@ function readEnvironment(env: Environment): OverrideResult {
 function readFlags(flags: ConfigInputs['flags']): OverrideResult {
   let values: Overrides = {};
   const problems: ConfigProblem[] = [];
-  for (const key of ['host', 'port', 'data', 'log'] as const) {
+  for (const key of ['host', 'port', 'data', 'log', 'database'] as const) {
     if (flags[key] === undefined) continue;
     const checked = checkOverride(key, flags[key], `--${key}`);
     if ('problem' in checked) problems.push(checked.problem);
@@ -162,7 +175,9 @@ function checkOverride(
   const checked = SHARED_KEYS[key].safeParse(value);
   if (checked.success) return { values: { [key]: checked.data } };
   const rule = checked.error.issues[0]?.message ?? 'is not valid';
-  return { problem: { path, message: `${rule}${foundText(value, key === 'adminToken')}` } };
+  return {
+    problem: { path, message: `${rule}${foundText(value, key === 'adminToken' || key === 'database')}` },
+  };
 }
 
 function warningsOf(config: Config, file: ConfigFile, filePath: string): string[] {
@@ -172,9 +187,6 @@ function warningsOf(config: Config, file: ConfigFile, filePath: string): string[
     const spot = place?.key ?? place?.at;
     warnings.push({ ...(spot && { file: filePath, ...spot }), path, message });
   };
-  for (const { path, because } of WITHOUT_EFFECT) {
-    if (file.places.has(path)) warn(path, `has no effect in this version: ${because}`);
-  }
   for (const [index, { settings }] of config.destinations.entries()) {
     const message = weakSecretWarning(settings.sharedSecret);
     if (message !== undefined) warn(`destinations[${index}].settings.sharedSecret`, message);

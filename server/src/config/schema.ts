@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { urlProblem, webhookSettingsSchema } from '../destinations/webhooks/settings.ts';
 import { DEFAULT_SERVER_BOUNDS } from '../http/admission.ts';
 import { MAX_ENTRIES } from '../model/input-limits.ts';
+import { NODE_ROLES } from '../model/node.ts';
 import { AUDIENCES_SOURCE, type DestinationRecord, type SourceRecord } from '../model/settings.ts';
 import { DAY, type Duration, HOUR, MINUTE, SECOND } from '../model/time.ts';
 import { MAX_COMPUTATIONS } from '../users/language/checks.ts';
@@ -242,6 +243,8 @@ const identities = () =>
 
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
+const NODE_RULE = 'must be a name of letters, digits, dots, dashes and underscores, 63 characters at most';
+
 /** The keys that the environment and flags can set too, each with its rule. */
 export const SHARED_KEYS = {
   host: textMatching(/^[^\s/]+$/, 'must be an address or a host name'),
@@ -249,7 +252,23 @@ export const SHARED_KEYS = {
   data: filePath(),
   log: z.enum(LOG_LEVELS, 'must be debug, info, warn or error'),
   adminToken: textMatching(/^[!-~]+$/, 'must be text of visible ASCII characters'),
+  database: textMatching(/^postgres(ql)?:\/\/\S+$/, 'must be a postgres:// address'),
+  node: textMatching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, NODE_RULE),
 };
+
+const ROLES_RULE = 'must be a list of one or more of ingest, deliver, users and control';
+
+const roles = () =>
+  z
+    .array(z.enum(NODE_ROLES, 'must be ingest, deliver, users or control'), ROLES_RULE)
+    .min(1, ROLES_RULE)
+    .exactOptional()
+    .meta({
+      description:
+        'What this node does, where several share a database: ingest takes calls, deliver sends to destinations, users keeps profiles, ' +
+        'control serves the control API. Default: all.',
+      uniqueItems: true,
+    });
 
 const PROXY_RULE = 'must be an absolute http or https URL';
 
@@ -268,9 +287,15 @@ export const configFileSchema = z.strictObject(
       .meta({ description: 'The port to listen on; 0 takes any free one.' }),
     data: SHARED_KEYS.data.default('./data').meta({ description: 'The folder of the embedded engine.' }),
     log: SHARED_KEYS.log.default('info').meta({ description: 'The least important lines that are logged.' }),
-    database: textMatching(/^postgres(ql)?:\/\/\S+$/, 'must be a postgres:// address')
-      .exactOptional()
-      .meta({ description: 'PostgreSQL instead of the embedded engine, for a cluster.', writeOnly: true }),
+    database: SHARED_KEYS.database.exactOptional().meta({
+      description: 'PostgreSQL 15 or newer instead of the embedded engine, for any number of nodes.',
+      writeOnly: true,
+    }),
+    node: SHARED_KEYS.node.exactOptional().meta({
+      description:
+        'The name of this node, different from those of all others on the same database. Default: the host name.',
+    }),
+    roles: roles(),
     admin: z
       .strictObject(
         {

@@ -136,6 +136,8 @@ export interface LoaderDependencies {
   readonly deliveryQueue: DeliveryQueue;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** As `WorkerDependencies.maySend`. */
+  readonly maySend?: (() => boolean) | undefined;
 }
 
 /** The event of a claimed delivery, or the reason of its dead letter when the event is gone or its bytes have changed. */
@@ -185,12 +187,14 @@ export class BacklogLoader {
    * Reads the events of claimed deliveries. It repeats failed reads until the worker stops, because the deliveries are
    * held and no other process will send them.
    *
-   * @returns an event for each delivery; `undefined` after a stop
+   * @returns an event for each delivery; `undefined` after a stop, and when the lease is lost
    */
   async read(deliveries: readonly HeldDelivery[]): Promise<readonly LoadedEvent[] | undefined> {
-    while (!this.#isStopped) {
+    const { maySend } = this.#dependencies;
+    while (!this.#isStopped && maySend?.() !== false) {
       try {
-        return await this.#readOnce(deliveries);
+        const events = await this.#readOnce(deliveries);
+        return maySend?.() === false ? undefined : events;
       } catch (error) {
         await this.backOff(error, 'read');
       }
@@ -243,6 +247,11 @@ export class BacklogLoader {
   async backOff(error: unknown, asked: string): Promise<void> {
     this.#dependencies.logger.error({ error, destination: this.#name, asked }, 'backlog.failed');
     if (!this.#isStopped) await this.#pause.sleep(STORAGE_RETRY);
+  }
+
+  /** Ends the wait before a retry. */
+  wake(): void {
+    this.#pause.interrupt();
   }
 
   /** Ends the waits between retries. Idempotent. */

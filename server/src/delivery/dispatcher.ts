@@ -103,9 +103,22 @@ export class Dispatcher implements LiveDelivery {
     for (const worker of this.#workers.values()) worker.restore();
     const recovered = await deliveryQueue.recoverOrphans();
     if (recovered > 0) logger.info({ deliveries: recovered }, 'backlog.adopted');
-    for (const { destination, nextDueAt } of await deliveryQueue.stats()) {
+    await this.lookAtDisk();
+  }
+
+  /**
+   * Learns what waits on disk. Other processes park deliveries too, and die: where several share the store this is called every few
+   * seconds. Rejects with a `StorageError`.
+   */
+  async lookAtDisk(): Promise<void> {
+    for (const { destination, nextDueAt } of await this.#dependencies.deliveryQueue.stats()) {
       if (nextDueAt !== undefined) this.#workerOf(destination)?.recoverFrom(nextDueAt);
     }
+  }
+
+  /** The lease is lost: forgets every delivery that is not in flight. Resolves when no claim is under way. */
+  async forget(): Promise<void> {
+    await Promise.all([...this.#workers.values()].map((worker) => worker.forget()));
   }
 
   /** Waits for the requests in flight, at most five seconds, and writes their results. The rest stays owed. Idempotent. */

@@ -56,6 +56,8 @@ export interface WorkerDependencies extends LoaderDependencies, Pick<RoundDepend
   readonly endpoints: Readonly<DestinationEndpoints>;
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
+  /** Whether this process may hold deliveries and send them. Absent where it always may. */
+  readonly maySend?: (() => boolean) | undefined;
 }
 
 /**
@@ -167,10 +169,25 @@ export class DestinationWorker {
     this.#load();
   }
 
-  /** Takes deliveries for which memory was reserved. */
+  /** Takes deliveries for which memory was reserved. Without a lease they belong to another process soon. */
   deliver(deliveries: readonly ReadyDelivery[]): void {
+    if (!this.#maySend()) {
+      this.#addHeld(-deliveries.length);
+      return;
+    }
     this.#queue.enqueue(deliveries);
     this.#sendReady();
+  }
+
+  /**
+   * Forgets all deliveries that wait here, because the lease is lost: they belong to other processes. Resolves when no claim is under
+   * way. Requests in flight go on; their results change nothing.
+   */
+  async forget(): Promise<void> {
+    this.#addHeld(-this.#queue.drain().length);
+    this.#backlog = afterFallingBehind(this.#backlog);
+    this.#loader.wake();
+    await this.#loading;
   }
 
   /** Forgets deliveries whose events were erased. Requests in flight go on; their results change nothing. */
@@ -223,13 +240,18 @@ export class DestinationWorker {
   }
 
   #isServing(): boolean {
-    return this.#stopping === undefined && isDelivering(this.#destination);
+    return this.#stopping === undefined && isDelivering(this.#destination) && this.#maySend();
+  }
+
+  #maySend(): boolean {
+    const { maySend } = this.#dependencies;
+    return maySend === undefined || maySend();
   }
 
   // Sending
 
   #sendReady(): void {
-    if (this.#stopping !== undefined) return;
+    if (this.#stopping !== undefined || !this.#maySend()) return;
     if (!this.#tracker.isClosed || !isDelivering(this.#destination)) this.#returnToDisk();
     while (
       this.#queue.size > 0 &&
@@ -380,7 +402,10 @@ export class DestinationWorker {
     this.#addHeld(deliveries.length);
     if (deliveries.length === 0) return 0;
     const events = await this.#loader.read(deliveries);
-    if (events === undefined) return 0;
+    if (events === undefined) {
+      this.#addHeld(-deliveries.length);
+      return 0;
+    }
     const { ready, dead } = batchOf(deliveries, events, outage, this.#windowStart());
     for (const { held, reason } of dead) this.#deadLetter(held, reason);
     const [probe] = ready;

@@ -37,6 +37,7 @@ export class MaintenanceWorker {
   }
 
   start(): void {
+    this.#stopped = false;
     this.#lastStep = this.#dependencies.clock.steps().at(-1);
     this.#schedule(IDLE_PAUSE);
   }
@@ -69,7 +70,7 @@ export class MaintenanceWorker {
       this.#dependencies.logger.error(facts, 'store.damaged');
   }
 
-  /** Starts no further slice and waits for the one under way. */
+  /** Starts no further slice and waits for the one under way. It can be started again. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelTimer?.();

@@ -51,7 +51,10 @@ export interface DeliveryQueue {
    */
   enqueue(slice: ReplaySlice): Promise<ReplayProgress>;
 
-  /** Parks all sets whose holder is gone. Called once, before the first claim. Resolves to the number of deliveries. */
+  /**
+   * Parks all sets whose holder is gone. Called before the first claim, and where several processes share the store every few seconds.
+   * Resolves to the number of deliveries.
+   */
   recoverOrphans(): Promise<number>;
 
   /** Resolves to all counters, with `pending` counted from the sets. */

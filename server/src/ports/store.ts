@@ -6,6 +6,7 @@ import type {
   EndpointHealthStore,
 } from './delivery-queue.ts';
 import type { Damage, EventLog } from './event-log.ts';
+import type { Nodes } from './nodes.ts';
 import type { Regulations } from './regulations.ts';
 import type { SettingsStore } from './settings-store.ts';
 
@@ -18,6 +19,8 @@ export interface Store {
   readonly deadLetters: DeadLetterQueue;
   readonly endpointHealth: EndpointHealthStore;
   readonly regulations: Regulations;
+  /** Present where several processes may share the store. */
+  readonly nodes?: Nodes;
 
   /** The clocks when the store was last written; absent when it never was. */
   readonly lastClockMark?: ClockMark;

@@ -107,6 +107,8 @@ export class RegulationExecutor {
   }
 
   start(): void {
+    this.#isStopped = false;
+    this.#awaited.clear();
     this.#running = this.#run();
   }
 
@@ -123,7 +125,7 @@ export class RegulationExecutor {
     this.#sleep.interrupt();
   }
 
-  /** Ends after the slice under way. Idempotent. */
+  /** Ends after the slice under way. It can be started again. Idempotent. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#sleep.interrupt();

@@ -41,6 +41,15 @@ export class RegulationService implements RegulationRequests {
     this.#executor.wake();
   }
 
+  /** Another node has made a regulation or changed suppressions. Rejects with a `StorageError`. */
+  reload(): Promise<void> {
+    const { regulations, filter } = this.#dependencies;
+    const loaded = this.#lastChange.then(() => filter.load(regulations));
+    this.#lastChange = loaded.catch(() => {});
+    this.#executor.wake();
+    return loaded;
+  }
+
   /** Makes a regulation. Suppressions are in force when this resolves. Rejects with a `StorageError`. */
   create(request: RegulationRequest): Promise<Regulation> {
     const made = this.#lastChange.then(() => this.#create(request));

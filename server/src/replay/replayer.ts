@@ -36,17 +36,22 @@ export interface ReplayerDependencies extends Omit<ReplayJobDependencies, 'log' 
 export class Replayer {
   readonly #dependencies: ReplayerDependencies & ReplayJobDependencies;
   readonly #jobs = new Map<string, ReplayJob>();
-  #isStopped = false;
+  #isFollowing = false;
+  #isStopped = true;
 
   constructor(dependencies: ReplayerDependencies) {
     this.#dependencies = { ...dependencies, filterFor: replayFilters(dependencies.routingPredicate) };
   }
 
   start(): void {
-    this.#dependencies.settings.follow(({ replays }) => this.#startJobs(replays));
+    const { settings } = this.#dependencies;
+    this.#isStopped = false;
+    if (this.#isFollowing) this.#startJobs(settings.now().replays);
+    else settings.follow(({ replays }) => this.#startJobs(replays));
+    this.#isFollowing = true;
   }
 
-  /** Starts nothing new and waits for the slices under way. Idempotent. */
+  /** Starts nothing new and waits for the slices under way. It can be started again. Idempotent. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await Promise.all([...this.#jobs.values()].map((job) => job.stop()));

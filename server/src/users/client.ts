@@ -31,6 +31,8 @@ export interface UsersClientDependencies {
   readonly options: () => Omit<UsersThreadOptions, 'settings' | 'isPaused'>;
   /** Whether there is a file of profiles already. */
   readonly hasFile: () => boolean;
+  /** Several processes share the profiles, and one of them applies the log to them. */
+  readonly isShared?: boolean;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -53,16 +55,41 @@ export class UsersClient implements Users {
   #cancelWake: (() => void) | undefined;
   #wokenAt: Monotonic = Number.NEGATIVE_INFINITY;
   #isStopped = false;
+  #isLeading: boolean;
   #outboxListener: (last: number) => void = () => {};
 
   constructor(dependencies: UsersClientDependencies, settings: UsersSettings) {
     this.#dependencies = dependencies;
     this.#settings = settings;
+    this.#isLeading = dependencies.isShared !== true;
   }
+
+  /** What one of several nodes does. */
+  readonly leadership = {
+    start: (): Promise<void> => this.#lead(true),
+    stop: (): Promise<void> => this.#lead(false),
+  };
 
   /** Starts the thread if profiles are needed now. Idempotent. */
   start(): void {
-    if (this.#thread === undefined && this.#isNeeded()) this.#startThread();
+    if (this.#thread === undefined && this.#isLeading && this.#isNeeded()) this.#startThread();
+  }
+
+  /**
+   * Whether this process applies the log to the profiles. Otherwise it only answers questions, with a thread that starts with the first.
+   * Resolves when the thread so far has ended its last slice.
+   */
+  async #lead(isLeading: boolean): Promise<void> {
+    if (this.#isStopped) return;
+    const thread = this.#isLeading === isLeading ? undefined : this.#thread;
+    this.#isLeading = isLeading;
+    if (thread !== undefined) {
+      this.#thread = undefined;
+      this.#failure = undefined;
+      this.#progress = undefined;
+      await thread.stop();
+    }
+    this.start();
   }
 
   /** Takes the settings as they are now; the thread starts with the first computation. */
@@ -147,13 +174,15 @@ export class UsersClient implements Users {
   }
 
   async rebuild(options: { readonly dryRun: boolean }) {
+    if (!this.#isLeading && !options.dryRun)
+      throw new StorageError('profiles are kept by another node: ask that one (millrace status names it)');
     return this.#demanded().call('rebuild', options);
   }
 
   async status(): Promise<UsersStatus> {
     const { profiles = 0, bytes = 0, behind = 0, lag = 0 } = this.progress() ?? {};
     const none = { profiles, bytes, behind, lag, computations: [] };
-    const thread = this.#thread;
+    const thread = this.#thread ?? (this.#isLeading || !this.#isNeeded() ? undefined : this.#running());
     const failure = this.#failure ?? this.#progress?.failure;
     if (thread === undefined && failure === undefined) return { state: 'off', ...none };
     if (thread === undefined || failure !== undefined) return { state: 'failed', reason: failure!, ...none };
@@ -215,7 +244,7 @@ export class UsersClient implements Users {
     if (this.#isStopped) throw new StorageError('the users thread is stopped');
     const { clock, logger } = this.#dependencies;
     this.#cancelRestart = undefined;
-    const thread = this.#makeThread(false);
+    const thread = this.#makeThread(!this.#isLeading);
     this.#thread = thread;
     this.#failure = undefined;
     const startedAt = clock.monotonic();
@@ -223,6 +252,7 @@ export class UsersClient implements Users {
     void thread.ended.then((reason) => {
       if (this.#isStopped || this.#thread !== thread) return;
       this.#thread = undefined;
+      if (!this.#isLeading) return;
       if (clock.monotonic() - startedAt > LAST_RESTART) this.#restart = FIRST_RESTART;
       this.#failure = `the users thread has ended (${reason}): it is started again by itself; if that goes on, see the log`;
       logger.error({ reason, againInMs: this.#restart }, 'profiles.ended');

@@ -25,6 +25,12 @@ export const DEFAULT_IDENTITY_SETTINGS: IdentitySettings = {
 /** Makes the key of an identity: a keyed hash of its kind and value as an integer of 53 bits. */
 export type IdentityHash = (kind: string, value: string) => IdentityKey;
 
+/** Where the users thread finds log and profiles. The store must be open in this process. */
+export interface ProfilesPlace {
+  /** The data folder of the embedded engine. */
+  readonly folder: string;
+}
+
 /** What operators have set, as far as it concerns profiles. */
 export interface UsersSettings {
   readonly computations: readonly Computation[];

@@ -65,6 +65,8 @@ export class Publisher {
 
   /** Begins with what an earlier process has left in the outbox. */
   start(): void {
+    this.#isStopped = false;
+    this.#isAwake = true;
     this.#running ??= this.#run();
   }
 
@@ -75,12 +77,13 @@ export class Publisher {
     this.#wake?.();
   };
 
-  /** Resolves when the batch at work is stored or given up. Idempotent. */
+  /** Resolves when the batch at work is stored or given up. It can be started again. Idempotent. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#sleep.interrupt();
     this.#wake?.();
     await this.#running;
+    this.#running = undefined;
   }
 
   async #run(): Promise<void> {

@@ -1,11 +1,9 @@
 import type { ClockMark } from '../ports/clock.ts';
 import type { LogFields, LogLevel } from '../ports/logger.ts';
-import type { UsersProcessor, UsersProgress, UsersSettings } from './contract.ts';
+import type { ProfilesPlace, UsersProcessor, UsersProgress, UsersSettings } from './contract.ts';
 
 /** Given to the users thread at its start. */
-export interface UsersThreadOptions {
-  /** The data folder. The store must be open in this process. */
-  readonly folder: string;
+export interface UsersThreadOptions extends ProfilesPlace {
   /** Which store it is. */
   readonly store: { readonly id: string; readonly keySecret: Uint8Array };
   /** How the clocks of the main thread stand. */

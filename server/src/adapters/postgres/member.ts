@@ -13,12 +13,17 @@ const RENEW_EVERY: Duration = 2000;
 /** Sending stops so long after the beginning of the last good renewal: before the database lets anybody adopt. */
 const STOP_AFTER: Duration = 8000;
 
-/** `$1` node: a restart takes the place of what the same node was before. */
+/**
+ * `$1` node, `$2` its roles, `$3` version of the program, `$4` how long the program has been running, in milliseconds. A restart takes
+ * the place of what the same node was before.
+ */
 const TAKE: Statement = {
   name: 'lease.take',
-  text: `insert into process(id, node, expires)
-    values (nextval('process_id'), $1, clock_timestamp() + interval '${LEASE_SECONDS} seconds')
-    on conflict (node) do update set id = excluded.id, expires = excluded.expires returning id`,
+  text: `insert into process(id, node, expires, roles, version, since)
+    values (nextval('process_id'), $1, clock_timestamp() + interval '${LEASE_SECONDS} seconds', $2::text[], $3::text,
+      clock_timestamp() - $4::float8 * interval '1 ms')
+    on conflict (node) do update set id = excluded.id, expires = excluded.expires, roles = excluded.roles,
+      version = excluded.version, since = excluded.since returning id`,
 };
 
 /** `$1` process. No row: the lease is lost. Does not touch the key, so it waits for no fence. */
@@ -27,7 +32,16 @@ const RENEW: Statement = {
   text: `update process set expires = clock_timestamp() + interval '${LEASE_SECONDS} seconds' where id = $1 returning id`,
 };
 
-const GIVE_BACK: Statement = { name: 'lease.give_back', text: 'delete from process where id = $1' };
+/** The lease is over at once; whoever adopts next finds it so, as that of a dead process. */
+const GIVE_BACK: Statement = {
+  name: 'lease.give_back',
+  text: `update process set expires = '-infinity' where id = $1`,
+};
+
+const HAS_EXPIRED: Statement = {
+  name: 'adopt.has_expired',
+  text: 'select exists (select from process where expires <= clock_timestamp()) as expired',
+};
 
 /** Two adoptions at once could take a set from a process too new for them to see. */
 const ALONE: Statement = { name: 'adopt.alone', text: `select pg_advisory_xact_lock(${LOCKS.adoption})` };
@@ -58,6 +72,9 @@ const FOLD: Statement = {
 export interface MemberOptions {
   /** The name of the node. Another process of the same name takes its place. */
   readonly node: string;
+  readonly roles?: readonly string[];
+  /** Of the program. */
+  readonly version?: string;
   readonly logger?: Pick<Logger, 'info' | 'warn' | 'error'>;
   /** Called once when the lease is gone: nothing may be sent any more. */
   readonly onLost?: () => void;
@@ -98,7 +115,9 @@ export class Member {
   /** Takes a lease. Rejects with a `StorageError`. */
   static async join(database: Database, options: MemberOptions): Promise<Member> {
     const begun = performance.now();
-    const [lease] = await database.read((read) => read.rows<{ id: number }>(TAKE, [options.node]));
+    const { node, roles = [], version = '' } = options;
+    const values = [node, roles, version, performance.now()];
+    const [lease] = await database.read((read) => read.rows<{ id: number }>(TAKE, values));
     return new Member(database, { id: lease!.id, begun }, options);
   }
 
@@ -125,6 +144,12 @@ export class Member {
       write.later(FOLD);
       return (await parked)[0]!.n;
     });
+  }
+
+  /** As `adopt`, where a lease is over. Otherwise it costs one small read, and not a look at every pending set. */
+  async adoptExpired(): Promise<number> {
+    const [found] = await this.#database.read((read) => read.rows<{ expired: boolean }>(HAS_EXPIRED));
+    return found!.expired ? await this.adopt() : 0;
   }
 
   /** Stops renewing. `giveBack`: others may adopt at once. */

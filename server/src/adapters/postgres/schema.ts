@@ -35,7 +35,11 @@ const MIGRATIONS: readonly string[] = [
 
   -- Nodes that are alive: see member.ts. Set ids are process × 2^32 + count, and stay below 2^53.
   create sequence process_id maxvalue 2097151;
-  create table process(id bigint primary key, node text unique not null, expires timestamptz not null) with (fillfactor = 50);
+  create table process(id bigint primary key, node text unique not null, expires timestamptz not null,
+    roles text[] not null default '{}', version text not null default '', since timestamptz not null default clock_timestamp())
+    with (fillfactor = 50);
+  -- Work that one process does at a time.
+  create table job(name text primary key, process bigint not null);
 
   -- The event log: see log/slots.ts and log/chunk-table.ts.
   create sequence position minvalue 0;

@@ -1,0 +1,182 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { NodeRole, NodeStatus, SingleJob } from '../../model/node.ts';
+import type { Duration } from '../../model/time.ts';
+import type { ClockMark } from '../../ports/clock.ts';
+import type { Logger } from '../../ports/logger.ts';
+import type { LeaseFollower, Nodes, SharedChanges } from '../../ports/nodes.ts';
+import type { Database, Statement } from './database.ts';
+import { Member } from './member.ts';
+
+/** Pause before the next try to join again. */
+const REJOIN_AFTER: Duration = 1000;
+
+/** `$1` job, `$2` process. A job is free when the process that had it is gone; its lease alone being over is not enough. */
+const TAKE_JOB: Statement = {
+  name: 'job.take',
+  text: `insert into job(name, process) values ($1, $2) on conflict (name) do update set process = excluded.process
+    where job.process = excluded.process or not exists (select from process p where p.id = job.process) returning name`,
+};
+
+/** `$1` job, `$2` process. */
+const GIVE_BACK_JOB: Statement = {
+  name: 'job.give_back',
+  text: 'delete from job where name = $1 and process = $2',
+};
+
+const LIST: Statement = {
+  name: 'node.list',
+  text: `select id, node, roles, version, floor(extract(epoch from since) * 1000)::bigint as since,
+      greatest(extract(epoch from expires - clock_timestamp()) * 1000, -1e9)::float8 as left,
+      array(select name from job where process = p.id order by name) as jobs
+    from process p order by node`,
+};
+
+const CHANGES: Statement = {
+  name: 'node.changes',
+  text: `select (select version from settings_version) as settings, (select version from suppression_version) as suppressions`,
+};
+
+const CLOCK: Statement = {
+  name: 'node.clock',
+  text: 'select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now',
+};
+
+interface NodeRow {
+  readonly id: number;
+  readonly node: string;
+  readonly roles: readonly NodeRole[];
+  readonly version: string;
+  readonly since: number;
+  readonly left: number;
+  readonly jobs: readonly SingleJob[];
+}
+
+export interface NodeOptions {
+  readonly node: string;
+  readonly roles: readonly NodeRole[];
+  /** Of the program. */
+  readonly version: string;
+  readonly logger?: Pick<Logger, 'info' | 'warn' | 'error'>;
+}
+
+/** The membership of this process, over one lease after the other. */
+export class PostgresNodes implements Nodes {
+  readonly #database: Database;
+  readonly #options: NodeOptions;
+  #member: Member | undefined;
+  #follower: LeaseFollower | undefined;
+  #rejoining: Promise<void> | undefined;
+  #isStopped = false;
+
+  private constructor(database: Database, options: NodeOptions) {
+    this.#database = database;
+    this.#options = options;
+  }
+
+  /** Takes a lease. Rejects with a `StorageError`. */
+  static async join(database: Database, options: NodeOptions): Promise<PostgresNodes> {
+    const nodes = new PostgresNodes(database, options);
+    await nodes.#join();
+    return nodes;
+  }
+
+  /** The number of this process in the database; another one after a loss of the lease. */
+  get process(): number {
+    return this.#member!.id;
+  }
+
+  readonly maySend = (): boolean =>
+    !this.#isStopped && this.#rejoining === undefined && !this.#member!.isLost;
+
+  /** Why this node neither stores nor sends; empty while it has its lease. */
+  readonly problems = (): readonly string[] =>
+    this.maySend()
+      ? []
+      : [
+          'this node lost its lease in the database and joins again: look after the database and the way to it',
+        ];
+
+  follow(follower: LeaseFollower): void {
+    this.#follower = follower;
+  }
+
+  async list(): Promise<readonly NodeStatus[]> {
+    const rows = await this.#database.read((read) => read.rows<NodeRow>(LIST));
+    return rows.map(({ id, node, left, ...row }) => ({
+      name: node,
+      isSelf: id === this.process,
+      ...row,
+      leaseLeft: Math.round(left),
+    }));
+  }
+
+  async take(job: SingleJob): Promise<boolean> {
+    const rows = await this.#database.write((write) => write.rows(TAKE_JOB, [job, write.process]));
+    return rows.length > 0;
+  }
+
+  async giveBack(job: SingleJob): Promise<void> {
+    await this.#database.write((write) => write.rows(GIVE_BACK_JOB, [job, write.process]));
+  }
+
+  async changes(): Promise<SharedChanges> {
+    const [row] = await this.#database.read((read) => read.rows<SharedChanges>(CHANGES));
+    return row!;
+  }
+
+  /** Parks what dead processes held. Resolves to the number of deliveries. */
+  adopt(): Promise<number> {
+    return this.#member!.adoptExpired();
+  }
+
+  /** As `adopt`, and looks at every set: at a start, which may have taken the place of an earlier process of this node. */
+  adoptAll(): Promise<number> {
+    return this.#member!.adopt();
+  }
+
+  /** Renews the lease no more. `giveBack`: others may adopt at once. */
+  async stop(giveBack: boolean): Promise<void> {
+    this.#isStopped = true;
+    await this.#rejoining;
+    await this.#member!.stop(giveBack);
+  }
+
+  async #join(): Promise<void> {
+    this.#member = await Member.join(this.#database, { ...this.#options, onLost: () => this.#lost() });
+  }
+
+  #lost(): void {
+    if (this.#isStopped) return;
+    this.#rejoining ??= this.#rejoin().finally(() => {
+      this.#rejoining = undefined;
+      if (!this.#isStopped) this.#follower?.joined();
+    });
+  }
+
+  async #rejoin(): Promise<void> {
+    const { logger, node } = this.#options;
+    await this.#follower?.lost();
+    while (!this.#isStopped) {
+      try {
+        await this.#member!.stop(false);
+        await this.#join();
+        await this.adoptAll();
+        logger?.info({ node, process: this.process }, 'database.joined_again');
+        return;
+      } catch (error) {
+        logger?.warn({ reason: (error as Error).message }, 'database.not_joined');
+        await delay(REJOIN_AFTER);
+      }
+    }
+  }
+}
+
+/**
+ * The clock of the database beside that of this machine: what a process of several goes by. All times that nodes compare are then those
+ * of one clock, whatever the clocks of their machines show.
+ */
+export async function databaseClockMark(database: Database): Promise<ClockMark> {
+  const [row] = await database.read((read) => read.rows<{ now: number }>(CLOCK));
+  const [now, monotonic] = [Date.now(), row!.now];
+  return { now, monotonic, steps: [{ at: monotonic, ahead: now - monotonic }] };
+}

@@ -1,0 +1,97 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Config } from './config/load.ts';
+import type { Dispatcher } from './delivery/dispatcher.ts';
+import type { IngestService } from './ingest/service.ts';
+import { NODE_ROLES, type NodeRole } from './model/node.ts';
+import { type Duration, SECOND } from './model/time.ts';
+import { SharedState } from './nodes/shared-state.ts';
+import { SingleJobs } from './nodes/single-jobs.ts';
+import type { Clock } from './ports/clock.ts';
+import type { Logger } from './ports/logger.ts';
+import type { RegulationService } from './regulations/service.ts';
+import type { SettingsService } from './settings-service.ts';
+import type { ProgramStore } from './storage.ts';
+
+/** What this node does: with the embedded engine, everything. */
+export function rolesOf({ roles }: Pick<Config, 'roles'>): readonly NodeRole[] {
+  return roles ?? NODE_ROLES;
+}
+
+/** Whether this process may hold deliveries and send them; undefined where it always may. */
+export function sendingGate(
+  { nodes }: Pick<ProgramStore, 'nodes'>,
+  config: Pick<Config, 'roles'>,
+): (() => boolean) | undefined {
+  if (nodes === undefined) return undefined;
+  return rolesOf(config).includes('deliver') ? nodes.maySend : () => false;
+}
+
+interface JobParts {
+  readonly store: ProgramStore;
+  readonly clock: Clock;
+  readonly config: Config;
+  readonly options: { readonly logger: Logger };
+}
+
+/** The parts that one node runs at a time; with the embedded engine, this one. */
+export function createSingleJobs({ store, clock, config, options }: JobParts): SingleJobs {
+  return new SingleJobs({
+    nodes: store.nodes,
+    mayDo: (job) => job !== 'users' || rolesOf(config).includes('users'),
+    clock,
+    logger: options.logger,
+  });
+}
+
+interface NodeParts extends JobParts {
+  readonly settings: SettingsService;
+  readonly dispatcher: Dispatcher;
+  readonly ingest: IngestService;
+  readonly regulations: RegulationService;
+  readonly jobs: SingleJobs;
+}
+
+/** From here on this node follows the others, and takes its part of the work that one node does. */
+export function joinNodes(parts: NodeParts): { stop(): Promise<void> } {
+  const { store, clock, options, settings, dispatcher, ingest, regulations, jobs } = parts;
+  const { nodes } = store;
+  if (nodes === undefined) return { stop: () => jobs.stop() };
+  const { logger } = options;
+  nodes.follow({
+    lost: async () => {
+      await Promise.all([dispatcher.forget(), jobs.lost(), ingest.answered()]);
+    },
+    joined: () => {
+      dispatcher.lookAtDisk().catch((error: unknown) => logger.warn({ error }, 'backlog.not_read'));
+    },
+  });
+  const shared = new SharedState({
+    nodes,
+    reloadSettings: settings.reload,
+    reloadSuppressions: () => regulations.reload(),
+    adopt: () => store.queue.recoverOrphans(),
+    lookAtDisk: () => dispatcher.lookAtDisk(),
+    clock,
+    logger,
+  });
+  shared.start();
+  jobs.start();
+  return {
+    stop: async () => {
+      await shared.stop();
+      await jobs.stop();
+    },
+  };
+}
+
+/** Within this time every node knows of a suppression, and has stored what it took before. */
+const KNOWN_EVERYWHERE: Duration = 4 * SECOND;
+
+/** Resolves when every call that any node took before is stored, or never will be. */
+export async function callsStored(
+  { nodes }: Pick<ProgramStore, 'nodes'>,
+  ingest: IngestService,
+): Promise<void> {
+  if (nodes !== undefined) await delay(KNOWN_EVERYWHERE);
+  await ingest.answered();
+}

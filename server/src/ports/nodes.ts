@@ -1,0 +1,40 @@
+import type { NodeStatus, SingleJob } from '../model/node.ts';
+
+/**
+ * This process among those that share a database. Each has a lease that it renews. A process whose lease is over holds nothing any more:
+ * others deliver what it held, and the store refuses its writes. It then joins again as a new process.
+ */
+export interface Nodes {
+  /** Whether this process may send. False before any other may send what this one held, whatever the clocks of the machines show. */
+  readonly maySend: () => boolean;
+
+  /** Tells of losses of the lease. Call once. */
+  follow(follower: LeaseFollower): void;
+
+  /** Resolves to all processes that have a lease or had one until now, by name. Rejects with a `StorageError`. */
+  list(): Promise<readonly NodeStatus[]>;
+
+  /**
+   * Asks for a job that only one process does. Resolves to whether this one has it from now on, or still has it; it keeps the job until
+   * it gives it back or its lease is over. Rejects with a `StorageError`.
+   */
+  take(job: SingleJob): Promise<boolean>;
+
+  /** Lets another process take the job. Rejects with a `StorageError`. */
+  giveBack(job: SingleJob): Promise<void>;
+
+  /** Resolves to the numbers of changes that any process has made. Rejects with a `StorageError`. */
+  changes(): Promise<SharedChanges>;
+}
+
+export interface SharedChanges {
+  readonly settings: number;
+  readonly suppressions: number;
+}
+
+export interface LeaseFollower {
+  /** The lease is over. Resolves when nothing is under way any more that was begun with it; only then does the process join again. */
+  lost(): Promise<void>;
+  /** The process has a new lease. */
+  joined(): void;
+}

@@ -1,0 +1,77 @@
+import { literalRefusal } from './adapters/http-client/egress-report.ts';
+import { openSqliteStore } from './adapters/sqlite/store.ts';
+import { hasProfiles } from './adapters/sqlite/users/profile-store.ts';
+import { createSystemClock, type SystemClock } from './adapters/system/clock.ts';
+import { wallClockStore } from './adapters/system/wall-clock-store.ts';
+import { applyConfigFile } from './config/apply.ts';
+import type { ProblemFormatter } from './config/errors.ts';
+import type { Config } from './config/load.ts';
+import { StorageError } from './ports/event-log.ts';
+import type { Logger } from './ports/logger.ts';
+import type { Store } from './ports/store.ts';
+import { SettingsService } from './settings-service.ts';
+import type { ProfilesPlace } from './users/contract.ts';
+
+/** The store of the program, whichever engine keeps it. */
+export interface ProgramStore extends Store {
+  /** Tells this store from every other, and the secret of its key hash. */
+  readonly identity: { readonly id: string; readonly keySecret: Uint8Array };
+  /** Why nothing can be stored or read now; empty otherwise. */
+  readonly problems: () => readonly string[];
+  /** Whether profiles were kept before. */
+  readonly hasProfiles: () => boolean;
+  /** Where the users thread finds log and profiles. */
+  readonly profilesPlace: () => ProfilesPlace;
+}
+
+/** The parts that every later part may use. */
+export interface Storage {
+  readonly store: ProgramStore;
+  /** The store with times of the wall clock, for reports and operators. */
+  readonly storeView: Store;
+  readonly clock: SystemClock;
+  readonly settings: SettingsService;
+}
+
+interface StorageOptions {
+  readonly logger: Logger;
+  readonly lineAt?: ProblemFormatter | undefined;
+}
+
+/** Takes what must be stopped, also when the start fails later. */
+interface StopList {
+  add<Part extends { stop(): void | Promise<void> }>(part: Part): Part;
+}
+
+/** Opens the store and applies the configuration file to its records. */
+export async function startStorage(
+  config: Config,
+  { logger, lineAt }: StorageOptions,
+  started: StopList,
+): Promise<Storage> {
+  const store = started.add(await openStore(config, logger));
+  const clock = createSystemClock(store.lastClockMark);
+  const snapshot = await applyConfigFile(config, store.settings, {
+    logger,
+    lineAt,
+    clock,
+    refusalOf: (url) => literalRefusal(url, config.egress),
+  });
+  return {
+    store,
+    storeView: wallClockStore(store, clock),
+    clock,
+    settings: new SettingsService(store.settings, snapshot),
+  };
+}
+
+/** One engine or the other, behind the same ports. Rejects with a `StorageError`. */
+async function openStore(config: Config, logger: Logger): Promise<ProgramStore> {
+  const { data: folder, database, limits } = config;
+  if (database !== undefined)
+    throw new StorageError(
+      'database: this version cannot open PostgreSQL yet: leave the key out of the configuration',
+    );
+  const store = await openSqliteStore({ folder, filterMemory: limits.dedupeMemory, logger });
+  return { ...store, hasProfiles: () => hasProfiles(folder), profilesPlace: () => ({ folder }) };
+}

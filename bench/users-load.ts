@@ -257,8 +257,10 @@ async function firstSync(sides: Sides): Promise<void> {
     `on ${p99(taken).toFixed(2)} ms, off ${p99(off).toFixed(2)} ms`;
   report('  p99 of live calls before', shown(before));
   report(`  p99 in ${busy} turns during it`, shown(during));
+  const ratio = ([off, taken]: readonly [Taken[], Taken[]]) =>
+    median(taken.map((one, nth) => one.p99 / off[nth]!.p99));
   const bare = p99(during[1]) / p99(before[1]);
-  const beside = bare / (p99(during[0]) / p99(before[0]));
+  const beside = ratio(during) / ratio(before);
   report('  during / before', `${bare.toFixed(2)}, beside off ${beside.toFixed(2)} (target 2.00)`);
 }
 

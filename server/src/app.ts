@@ -45,7 +45,8 @@ import { MetricsPage } from './telemetry/metrics.ts';
 import { PROMETHEUS_CONTENT_TYPE } from './telemetry/prometheus.ts';
 import { instrumentLog, MetricsRegistry, RecentTraceparents } from './telemetry/registry.ts';
 import { announcedLog, type UsersClient } from './users/client.ts';
-import { createPublisher, createUsers } from './users-wiring.ts';
+import type { Publisher } from './users/publisher.ts';
+import { createPublisher, createUsers, erasableUsers } from './users-wiring.ts';
 
 export {
   checkReachability,
@@ -184,7 +185,7 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
   await suppression.load(storage.store.regulations);
   const receiving = { ...storage, dispatcher, reports, users, suppression };
   const ingest = started.add(createIngest({ ...receiving, ...observation }));
-  const regulations = createRegulations({ ...receiving, ingest });
+  const regulations = createRegulations({ ...receiving, ingest, publisher });
   await jobs.add('users', regulations);
   started.add(joinNodes({ ...receiving, ingest, regulations, jobs }));
   const parts = { dispatcher, reports, maintenance, replayer, ingest, users, regulations };
@@ -332,18 +333,19 @@ interface RegulationInputs extends StorageDependencies {
   readonly reports: ReportService;
   readonly ingest: IngestService;
   readonly users: UsersClient;
+  readonly publisher: Publisher;
   readonly suppression: SuppressionFilter;
 }
 
 function createRegulations(inputs: RegulationInputs): RegulationService {
-  const { store, clock, settings, config, options, dispatcher, reports, ingest, users, suppression } = inputs;
+  const { store, clock, settings, config, options, dispatcher, reports, ingest, suppression } = inputs;
   let router = routerFor({ destinations: [] });
   const regulations = new RegulationService({
     regulations: store.regulations,
     log: store.log,
     history: store.history,
     settings: settings.now,
-    users,
+    users: erasableUsers(inputs.users, inputs.publisher),
     blockedIds: config.identities.blocked,
     plan: (event, source) => router.plan(event, source),
     callsStored: () => callsStored(store, ingest),
@@ -382,7 +384,7 @@ function createIngest(inputs: IngestInputs): IngestService {
     rateLimits.configure(sources);
   });
   return new IngestService({
-    log: announcedLog(instrumentLog(store.log, registry), users),
+    log: announcedLog(instrumentLog(store.log, registry), users.callsCommitted),
     logsCalls: config.log === 'debug',
     traceContexts: traceparents,
     liveDelivery: dispatcher,

@@ -6,6 +6,7 @@ import type { Clock, ClockMark } from './ports/clock.ts';
 import type { Logger } from './ports/logger.ts';
 import type { SettingsSnapshot } from './ports/settings-store.ts';
 import type { CurrentObserver } from './ports/telemetry.ts';
+import type { Users } from './ports/users.ts';
 import type { Router } from './routing/router.ts';
 import type { SettingsService } from './settings-service.ts';
 import type { ProgramStore } from './storage.ts';
@@ -65,9 +66,10 @@ export function createPublisher(parts: PublisherParts): Publisher {
   });
   const publisher = new Publisher({
     outbox: users,
-    log: announcedLog(store.log, users),
+    log: announcedLog(store.log, users.committed),
     source: () => settings.now().sources.find(({ name }) => name === AUDIENCES_SOURCE.name),
     plan: (event, source) => router.plan(event, source),
+    hasCalls: users.hasCalls,
     liveDelivery: dispatcher,
     currentObserver: tail,
     newBatchId: randomUUID,
@@ -76,4 +78,16 @@ export function createPublisher(parts: PublisherParts): Publisher {
   });
   users.followOutbox(publisher.announce);
   return publisher;
+}
+
+/** What deletions need of profiles. Events of an erased profile that were on their way into the log are in it afterwards. */
+export function erasableUsers(users: UsersClient, publisher: Publisher): Pick<Users, 'joinedIds' | 'erase'> {
+  return {
+    joinedIds: (userIds) => users.joinedIds(userIds),
+    erase: async (userIds) => {
+      const profiles = await users.erase(userIds);
+      await publisher.readEntriesStored();
+      return profiles;
+    },
+  };
 }

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import type { Duration, Monotonic } from '../model/time.ts';
+import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import { type EventLog, StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -20,6 +20,9 @@ const WAKE_PAUSE: Duration = 200;
 /** Pauses before the thread is started again: after the first failure, and the longest. */
 const FIRST_RESTART: Duration = 1000;
 const LAST_RESTART: Duration = 60_000;
+
+/** Clients call as long as the last commit of calls is not longer ago. */
+const CALLS_PAUSE: Duration = SECOND;
 
 /** Profiles that lag less are up to date. */
 const LIVE_LAG: Duration = 1000;
@@ -54,6 +57,7 @@ export class UsersClient implements Users {
   #cancelRestart: (() => void) | undefined;
   #cancelWake: (() => void) | undefined;
   #wokenAt: Monotonic = Number.NEGATIVE_INFINITY;
+  #callsAt: Monotonic = Number.NEGATIVE_INFINITY;
   #isStopped = false;
   #isLeading: boolean;
   #outboxListener: (last: number) => void = () => {};
@@ -109,7 +113,16 @@ export class UsersClient implements Users {
     return this.#settings.computations.length > 0 || hasFile();
   }
 
-  /** Call after every commit of events. */
+  /** Call after every commit of calls. */
+  readonly callsCommitted = (): void => {
+    this.#callsAt = this.#dependencies.clock.monotonic();
+    this.committed();
+  };
+
+  /** Whether clients call now. */
+  readonly hasCalls = (): boolean => this.#dependencies.clock.monotonic() - this.#callsAt <= CALLS_PAUSE;
+
+  /** Call after every other commit of events. */
   readonly committed = (): void => {
     if (this.#thread === undefined || this.#cancelWake !== undefined) return;
     const { clock } = this.#dependencies;
@@ -349,14 +362,11 @@ class UsersThread {
 }
 
 /** The log, telling the profiles of every commit. */
-export function announcedLog(
-  log: Pick<EventLog, 'append'>,
-  users: Pick<UsersClient, 'committed'>,
-): Pick<EventLog, 'append'> {
+export function announcedLog(log: Pick<EventLog, 'append'>, committed: () => void): Pick<EventLog, 'append'> {
   return {
     append: async (batch) => {
       const appended = await log.append(batch);
-      users.committed();
+      committed();
       return appended;
     },
   };

@@ -40,8 +40,11 @@ const PAGE = 2000;
 const MAX_ADDED = 2000;
 const BUDGET: Duration = 50;
 
-/** Profiles that one slice walks over. It waits while so many entries of the outbox are not in the log yet. */
-const WALK = 1000;
+/**
+ * Profiles that one slice walks over: few, because the sync of its commit keeps those of calls waiting on the same disk. The walk waits
+ * while so many entries of the outbox are not in the log yet.
+ */
+const WALK = 250;
 const MAX_UNSENT = 5000;
 
 export interface ComputationsDependencies {

@@ -49,6 +49,7 @@ function world(changes: Partial<PublisherDependencies> = {}) {
     log: store.log,
     source: () => SOURCE,
     plan: (): Plan => ({ owed: [CRM], skipped: [] }),
+    hasCalls: () => false,
     liveDelivery: { parked: (destination) => void parked.push(destination) },
     currentObserver: { observer: (activity) => void activities.push(activity) },
     newBatchId: () => `b${batches++}`,
@@ -160,5 +161,55 @@ describe('the publisher', () => {
     await clock.pass(2 * SECOND);
     expect(appended).toEqual([200, 800, 1400]);
     expect(entries).toEqual([]);
+  });
+
+  it('stores few events at once while clients call, and takes a tenth of the time', async () => {
+    const appended: [at: number, events: number][] = [];
+    let hasCalls = true;
+    const { clock, entries, start } = world({
+      log: {
+        append: async ({ events }) => {
+          await new Promise<void>((resolve) => clock.after(20, resolve));
+          appended.push([clock.now() - START, events.length]);
+          return { positions: events.map((_, nth) => nth), held: [] };
+        },
+      },
+      hasCalls: () => hasCalls,
+    });
+    entries.push(...Array.from({ length: 300 }, (_, nth) => entry(nth + 1)));
+    start();
+    await clock.pass(500);
+    hasCalls = false;
+    await clock.pass(2 * SECOND);
+    expect(appended).toEqual([
+      [20, 50],
+      [220, 50],
+      [420, 50],
+      [620, 50],
+      [640, 100],
+    ]);
+    expect(entries).toEqual([]);
+  });
+
+  it('tells when entries that it had read before are stored', async () => {
+    const appending = Promise.withResolvers<void>();
+    const stored: number[] = [];
+    const { clock, entries, start } = world({
+      log: {
+        append: async ({ events }) => {
+          await appending.promise;
+          stored.push(events.length);
+          return { positions: events.map((_, nth) => nth), held: [] };
+        },
+      },
+    });
+    entries.push(entry(1), entry(2));
+    const publisher = start();
+    await clock.settle();
+    // The profile of the second one is erased meanwhile, too late for this batch.
+    entries.splice(0);
+    const known = publisher.readEntriesStored().then(() => stored.slice());
+    appending.resolve();
+    expect(await known).toEqual([2]);
   });
 });

@@ -10,13 +10,20 @@ import type { OutboxEntry } from '../ports/profile-store.ts';
 import type { CurrentObserver } from '../ports/telemetry.ts';
 import { PRODUCER } from './contract.ts';
 
-/** Events of one commit: few enough that calls of clients wait no longer for theirs. */
+/** Entries of the outbox that are read at once, and events of one commit while nobody calls. */
 const BATCH = 200;
+
+/** Events of one commit while clients call: a call that has to wait for it waits little longer than for a commit of calls. */
+const BATCH_BESIDE_CALLS = 50;
 
 /** A failed call is repeated after this delay, without a limit. */
 const RETRY: Duration = SECOND;
 
-/** The longest pause between two full batches. */
+/** Pauses after a full batch, as multiples of the time that its commit took. While clients call, the log is left to them. */
+const PAUSE = 2;
+const PAUSE_BESIDE_CALLS = 9;
+
+/** The longest of them. */
 const MAX_PAUSE: Duration = SECOND;
 
 /** The outbox of the users thread. Both calls reject with a `StorageError` while the thread cannot answer. */
@@ -33,6 +40,8 @@ export interface PublisherDependencies {
   /** The reserved source of the events; undefined while it does not exist. */
   readonly source: () => Source | undefined;
   readonly plan: (event: Event, source: Source) => Plan;
+  /** Whether calls of clients were stored in the last moments. */
+  readonly hasCalls: () => boolean;
   readonly liveDelivery: Pick<LiveDelivery, 'parked'>;
   readonly currentObserver: CurrentObserver;
   readonly newBatchId: () => string;
@@ -45,8 +54,8 @@ export interface PublisherDependencies {
  * that moment. The log knows them by their numbers: after a crash, or an answer that was lost, they are appended again and stored
  * once.
  *
- * All deliveries are parked, so a first sync of a million members takes no memory. Between full batches there are pauses, so that
- * it takes at most a third of the log's time.
+ * All deliveries are parked, so a first sync of a million members takes no memory. After each full batch there is a pause, so that
+ * it takes at most a third of the log's time, and a tenth of it while clients call.
  */
 export class Publisher {
   readonly #dependencies: PublisherDependencies;
@@ -57,6 +66,8 @@ export class Publisher {
   #wake: (() => void) | undefined;
   #running: Promise<void> | undefined;
   #isFailing = false;
+  /** Resolves when the batch at work is stored or given up. */
+  #atWork: Promise<unknown> = Promise.resolve();
 
   constructor(dependencies: PublisherDependencies) {
     this.#dependencies = dependencies;
@@ -77,6 +88,14 @@ export class Publisher {
     this.#wake?.();
   };
 
+  /**
+   * Resolves when entries that were read from the outbox before are in the log, or given up. What is erased from the outbox does not
+   * come into the log after that.
+   */
+  async readEntriesStored(): Promise<void> {
+    await this.#atWork;
+  }
+
   /** Resolves when the batch at work is stored or given up. It can be started again. Idempotent. */
   async stop(): Promise<void> {
     this.#isStopped = true;
@@ -87,15 +106,14 @@ export class Publisher {
   }
 
   async #run(): Promise<void> {
-    const { clock } = this.#dependencies;
     while (!this.#isStopped) {
-      const startedAt = clock.monotonic();
       this.#isAwake = false;
       try {
-        const published = await this.#publish();
+        const publishing = this.#publish();
+        this.#atWork = publishing.catch(() => {});
+        const published = await publishing;
         this.#recovered();
-        if (published === BATCH) await this.#pause(Math.min(MAX_PAUSE, 2 * (clock.monotonic() - startedAt)));
-        else if (published === 0) await this.#untilAnnounced();
+        if (published === 0) await this.#untilAnnounced();
       } catch (error) {
         this.#failed(error);
         await this.#pause(RETRY);
@@ -112,11 +130,26 @@ export class Publisher {
     if (source === undefined) throw new Error('the source of audiences does not exist yet');
     // Erasing a profile takes its entries out of the middle.
     for (const run of consecutive(entries)) {
-      await this.#append(run, source);
-      this.#sentTo = run.at(-1)!.sequence;
+      for (let from = 0; from < run.length && !this.#isStopped; )
+        from += await this.#publishSome(run, from, source);
     }
     await outbox.sent(this.#sentTo);
     return entries.length;
+  }
+
+  /** One commit, and the pause after it. Resolves to its number of events. */
+  async #publishSome(run: readonly OutboxEntry[], from: number, source: Source): Promise<number> {
+    const { clock, hasCalls } = this.#dependencies;
+    const isBesideCalls = hasCalls();
+    const size = isBesideCalls ? BATCH_BESIDE_CALLS : BATCH;
+    const some = run.slice(from, from + size);
+    const startedAt = clock.monotonic();
+    await this.#append(some, source);
+    this.#sentTo = some.at(-1)!.sequence;
+    const took = clock.monotonic() - startedAt;
+    const pause = (isBesideCalls ? PAUSE_BESIDE_CALLS : PAUSE) * took;
+    if (some.length === size) await this.#pause(Math.min(MAX_PAUSE, pause));
+    return some.length;
   }
 
   async #append(entries: readonly OutboxEntry[], source: Source): Promise<void> {

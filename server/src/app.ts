@@ -180,7 +180,8 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
   await jobs.add('replays', replayer);
   const users = started.add(createUsers(storage));
   await jobs.add('users', users.leadership);
-  await jobs.add('users', createPublisher({ ...storage, ...observation, dispatcher, users, routerFor }));
+  const publisher = createPublisher({ ...storage, ...observation, dispatcher, users, routerFor });
+  await jobs.add('users', publisher);
   const suppression = new SuppressionFilter(storage.store.regulations.hashId);
   await suppression.load(storage.store.regulations);
   const receiving = { ...storage, dispatcher, reports, users, suppression };

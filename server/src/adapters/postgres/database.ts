@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { StorageError } from '../../ports/event-log.ts';
 import type { Logger } from '../../ports/logger.ts';
+import { connectionOptions } from './connection.ts';
 
 /** A statement that is prepared once per connection, under its name. */
 export interface Statement {
@@ -36,7 +37,7 @@ export class LostLeaseError extends StorageError {
 
 /** How the caller's program sees the database; defaults suit one node. */
 export interface DatabaseOptions {
-  /** As `pg` reads it: `postgres://user:password@host:port/database?sslmode=verify-full`. */
+  /** See `connectionOptions`. */
   readonly url: string;
   /** Connections at most. */
   readonly connections?: number;
@@ -75,10 +76,9 @@ export class Database {
 
   constructor({ url, connections = CONNECTIONS, logger }: DatabaseOptions) {
     this.#pool = new pg.Pool({
-      connectionString: url,
+      ...connectionOptions(url),
       max: connections,
       connectionTimeoutMillis: CONNECT_WITHIN,
-      application_name: 'millrace',
       pipeline: true,
       types: { getTypeParser },
     });

@@ -1,0 +1,57 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { connectionOptions } from './connection.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'millrace-connection-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+describe('the address of a database', () => {
+  it('names user, password, host, port and database', () => {
+    expect(connectionOptions('postgres://us%40er:p%2Fw@db.internal:6432/mill%20race', {})).toEqual({
+      ...{ host: 'db.internal', port: 6432, user: 'us@er', password: 'p/w', database: 'mill race' },
+      ...{ ssl: false, application_name: 'millrace' },
+    });
+  });
+
+  it('may name the folder of a socket', () => {
+    const options = connectionOptions('postgres:///db?host=%2Frun%2Fpostgresql&user=m', {});
+    expect(options).toMatchObject({ host: '/run/postgresql', user: 'm', database: 'db' });
+  });
+
+  it('that cannot be read is refused without being quoted', () => {
+    expect(() => connectionOptions('postgres://u:s3cret@[/x', {})).toThrow('the address cannot be read');
+  });
+
+  it('has a password that is read again at each connection', async () => {
+    const file = join(folder, 'password');
+    const env = { MILLRACE_DATABASE_PASSWORD_FILE: file };
+    const { password } = connectionOptions('postgres://m@db/m', env);
+    const read = password as () => Promise<string>;
+    await expect(read()).rejects.toThrow(`cannot be read from ${file} (ENOENT)`);
+    writeFileSync(file, 'one\n');
+    expect(await read()).toBe('one');
+    writeFileSync(file, 'two');
+    expect(await read()).toBe('two');
+    expect(connectionOptions('postgres://m:in-address@db/m', env).password).toBe('in-address');
+  });
+
+  it('says what a certificate must show', () => {
+    const ca = join(folder, 'ca.pem');
+    writeFileSync(ca, 'certificate');
+    const ssl = (query: string, env = {}) => connectionOptions(`postgres://m@db/m${query}`, env).ssl;
+    expect(ssl('')).toBe(false);
+    expect(ssl('?sslmode=require')).toMatchObject({ rejectUnauthorized: false });
+    expect(ssl(`?sslmode=require&sslrootcert=${ca}`)).toMatchObject({
+      rejectUnauthorized: true,
+      ca: 'certificate',
+    });
+    expect(ssl('?sslmode=verify-ca')).toHaveProperty('checkServerIdentity');
+    expect(ssl('', { PGSSLMODE: 'verify-full', PGSSLROOTCERT: ca })).toEqual({ ca: 'certificate' });
+    expect(() => ssl('?sslmode=prefer')).toThrow('sslmode must be disable, require, verify-ca, verify-full');
+    expect(() => ssl('?sslmode=require&sslrootcert=/nowhere')).toThrow(
+      'cannot be read from /nowhere (ENOENT)',
+    );
+  });
+});

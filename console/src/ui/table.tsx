@@ -118,10 +118,11 @@ interface HeaderCellProps<Entry> {
 }
 
 function HeaderCell<Entry>({ column, sorted, onSort }: HeaderCellProps<Entry>) {
-  if (column.sort === undefined) return <th className={column.className}>{column.header}</th>;
+  const className = column.className?.replace(/\b(mono|dim)\b/g, '');
+  if (column.sort === undefined) return <th className={className}>{column.header}</th>;
   const direction = sorted === undefined ? 'none' : sorted.desc ? 'descending' : 'ascending';
   return (
-    <th className={column.className} aria-sort={direction}>
+    <th className={className} aria-sort={direction}>
       <button type="button" className="th-sort" onClick={() => onSort(sorted?.desc === false)}>
         {column.header}
         <span aria-hidden="true">{sorted === undefined ? '' : sorted.desc ? ' ↓' : ' ↑'}</span>

@@ -1,14 +1,202 @@
-import { EmptyState } from '../../ui/empty-state.tsx';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { Search } from 'lucide-react';
+import { type FormEvent, useRef } from 'react';
+import { sourcesQuery } from '../../api/queries.ts';
+import { CodeBlock } from '../../ui/code-block.tsx';
+import { Button, Select, TextInput } from '../../ui/controls.tsx';
+import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { Page } from '../../ui/page.tsx';
+import { useShortcut } from '../../ui/shortcuts.ts';
+import { StateMark } from '../../ui/state-mark.tsx';
+import { type Column, Table } from '../../ui/table.tsx';
+import { RelativeTime } from '../../ui/time.tsx';
+import { visibleLine } from '../../ui/visible-text.ts';
+import { callExample } from './curl.ts';
+import { nameable } from './event-inspector.tsx';
+import { eventTitle, whoOf } from './naming.ts';
+import { type AcceptedEvent, eventSearchQuery } from './queries.ts';
 
+const route = getRouteApi('/shell/events');
+const TYPES = ['identify', 'track', 'page', 'screen', 'group', 'alias'];
+
+/** Stored events, the newest first, by user, name, type and source. */
 export function EventsPage() {
+  const filter = route.useSearch();
+  const navigate = route.useNavigate();
+  const query = useInfiniteQuery(eventSearchQuery(filter));
+  const pages = query.data?.pages ?? [];
+  const rows = pages.flatMap((page) => page.data).filter((entry) => entry.verdict === 'accepted');
   return (
-    <Page title="Events">
+    <Page title="Events" about={<span className="dim c-lo">stored, the newest first</span>}>
+      <Filters />
+      {query.isPending && (
+        <div className="box">
+          <SkeletonRows />
+        </div>
+      )}
+      {query.error !== null && <Failure error={query.error} onRetry={() => void query.refetch()} />}
+      {query.isSuccess && rows.length === 0 && !query.hasNextPage && (
+        <NothingFound isFiltered={Object.keys(filter).length > 0} />
+      )}
+      {rows.length > 0 && (
+        <Table
+          label="Events"
+          columns={COLUMNS}
+          rows={rows}
+          rowId={({ source, event, receivedAt }) => JSON.stringify([source, event.messageId, receivedAt])}
+          onOpen={({ source, event }) =>
+            void navigate({
+              to: '/events/$messageId',
+              params: { messageId: event.messageId },
+              search: { source },
+            })
+          }
+        />
+      )}
+      {query.hasNextPage && (
+        <div className="rowx">
+          <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+            {query.isFetchingNextPage ? 'Searching…' : 'Search further back'}
+          </Button>
+          <SearchedTo at={pages.at(-1)?.searchedTo} />
+        </div>
+      )}
+    </Page>
+  );
+}
+
+function SearchedTo({ at }: { readonly at: string | undefined }) {
+  return at === undefined ? null : (
+    <span className="dim">
+      searched back to <RelativeTime at={at} />
+    </span>
+  );
+}
+
+const COLUMNS: readonly Column<AcceptedEvent>[] = [
+  {
+    id: 'time',
+    header: 'Received',
+    className: 'c-lo dim',
+    cell: ({ receivedAt }) => <RelativeTime at={receivedAt} />,
+  },
+  { id: 'type', header: 'Type', className: 'c-lo dim', cell: (entry) => nameable(entry).type },
+  {
+    id: 'event',
+    header: 'Event',
+    className: 'w',
+    cell: (entry) => (
+      <>
+        {visibleLine(eventTitle(nameable(entry)), 120)}
+        <span className="sub">
+          <RelativeTime at={entry.receivedAt} /> · {visibleLine(whoOf(nameable(entry)), 40)}
+        </span>
+      </>
+    ),
+  },
+  {
+    id: 'user',
+    header: 'User',
+    className: 'c-lo mono',
+    cell: (entry) => visibleLine(whoOf(nameable(entry)), 40),
+  },
+  { id: 'source', header: 'Source', className: 'c-lo', cell: ({ source }) => visibleLine(source, 40) },
+  { id: 'deliveries', header: 'Deliveries', cell: (entry) => <Deliveries entry={entry} /> },
+];
+
+/** Success is a bare mark; what is not a success is named. */
+function Deliveries({ entry: { deliveries } }: { readonly entry: AcceptedEvent }) {
+  return (
+    <span className="dls">
+      {deliveries.map(({ id, destination, state }) => (
+        <span key={id} title={`${destination}: ${state}`}>
+          <StateMark state={state} label={state === 'delivered' ? null : visibleLine(destination, 24)} />
+        </span>
+      ))}
+    </span>
+  );
+}
+
+function Filters() {
+  const filter = route.useSearch();
+  const navigate = route.useNavigate();
+  const { data: sources = [] } = useQuery(sourcesQuery);
+  const field = useRef<HTMLInputElement>(null);
+  useShortcut('/', 'Search', () => field.current?.focus());
+  const set = (change: Readonly<Record<string, string>>): void =>
+    void navigate({ search: (before) => ({ ...before, ...change }) });
+  const onSubmit = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    set({ userId: String(form.get('userId')).trim(), event: String(form.get('event')).trim() });
+  };
+  const named = (any: string, names: readonly string[]) => [
+    { value: '', label: any },
+    ...names.map((name) => ({ value: name, label: name })),
+  ];
+  return (
+    <form className="rowx" onSubmit={onSubmit} key={`${filter.userId} ${filter.event}`}>
+      <TextInput
+        ref={field}
+        isSmall
+        className="live-q"
+        name="userId"
+        before={<Search className="i" aria-hidden />}
+        after={<kbd>/</kbd>}
+        aria-label="userId"
+        placeholder="userId"
+        defaultValue={filter.userId}
+      />
+      <TextInput
+        isSmall
+        className="live-q"
+        name="event"
+        aria-label="Name of the event; * at the end matches any rest"
+        placeholder="Event, or Order*"
+        defaultValue={filter.event}
+      />
+      <Select
+        aria-label="Source"
+        value={filter.source ?? ''}
+        options={named(
+          'Any source',
+          sources.map(({ name }) => name),
+        )}
+        onChange={(source) => set({ source })}
+      />
+      <Select
+        aria-label="Type"
+        value={filter.type ?? ''}
+        options={named('Any type', TYPES)}
+        onChange={(type) => set({ type })}
+      />
+      <Button type="submit">Search</Button>
+    </form>
+  );
+}
+
+function NothingFound({ isFiltered }: { readonly isFiltered: boolean }) {
+  const { data: sources = [] } = useQuery(sourcesQuery);
+  if (isFiltered) {
+    return (
       <div className="box">
-        <EmptyState title="This page is not written yet">
-          The command line shows what it will show.
+        <EmptyState title="No stored event matches">
+          An event may be older than the retention, or may have been discarded: Sources shows what was
+          discarded and why.
         </EmptyState>
       </div>
-    </Page>
+    );
+  }
+  const key = sources.find(({ writeKeys }) => writeKeys.length > 0)?.writeKeys[0];
+  return (
+    <div className="box">
+      <EmptyState
+        title="No event is stored yet"
+        action={<CodeBlock code={callExample(key)} label="Command that sends an event" />}
+      >
+        Send one; it is here as soon as the command has its answer.
+      </EmptyState>
+    </div>
   );
 }

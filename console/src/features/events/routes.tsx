@@ -1,10 +1,19 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { shellRoute } from '../../app/root-route.tsx';
+import { textParameters } from '../../app/search.ts';
 
 const listRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/events',
+  validateSearch: textParameters('source', 'type', 'userId', 'anonymousId', 'event', 'from', 'to'),
   component: lazyRouteComponent(() => import('./events-page.tsx'), 'EventsPage'),
 });
 
-export const eventRoutes = [listRoute] as const;
+const eventRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/events/$messageId',
+  validateSearch: textParameters('source', 'tab', 'attempt'),
+  component: lazyRouteComponent(() => import('./event-page.tsx'), 'EventPage'),
+});
+
+export const eventRoutes = [listRoute, eventRoute] as const;

@@ -1,10 +1,12 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { shellRoute } from '../../app/root-route.tsx';
+import { textParameters } from '../../app/search.ts';
 
-const listRoute = createRoute({
+const liveRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/live',
+  validateSearch: textParameters('source', 'type', 'destination', 'failed', 'q', 'open', 'from'),
   component: lazyRouteComponent(() => import('./live-page.tsx'), 'LivePage'),
 });
 
-export const liveRoutes = [listRoute] as const;
+export const liveRoutes = [liveRoute] as const;

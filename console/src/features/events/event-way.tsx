@@ -1,0 +1,168 @@
+import type { ReactNode } from 'react';
+import { duration } from '../../ui/format.ts';
+import { Icon, type IconName } from '../../ui/icons.tsx';
+import { Clock, RelativeTime, useNow } from '../../ui/time.tsx';
+import { visibleLine } from '../../ui/visible-text.ts';
+import type { AcceptedEvent, DeliveryTrace } from './queries.ts';
+import { reasonSentence, resultWord } from './reasons.ts';
+import { type WayBar, wayOf } from './way.ts';
+
+/** What became of an event, from its arrival on, with every attempt drawn to scale. */
+export function EventWay({ entry }: { readonly entry: AcceptedEvent }) {
+  const { lanes, span, ticks } = wayOf(entry);
+  const dated = (entry.event as { timestamp?: string }).timestamp;
+  return (
+    <section className="box bleed" aria-label="What became of it">
+      <ol className="way">
+        <Step time={<Clock at={entry.receivedAt} />} icon="ok" tone="ok" what="received">
+          <span className="soft">
+            from {visibleLine(entry.source)}
+            {dated !== undefined && (
+              <>
+                {' · dated '}
+                <Clock at={dated} />
+              </>
+            )}
+          </span>
+        </Step>
+        {entry.skipped.map(({ destination, reason }) => (
+          <Step key={destination} icon="skip" tone="mute" what="skipped">
+            <span className="soft">
+              {visibleLine(destination, 60)}: {reasonSentence(reason)}
+            </span>
+          </Step>
+        ))}
+        {lanes.map(({ delivery, bars }) => (
+          <DeliverySteps key={delivery.id} delivery={delivery} bars={bars} />
+        ))}
+        <li className="axis" aria-hidden="true">
+          <span className="t" />
+          <span />
+          <span />
+          <span className="lane">
+            {ticks.map((tick) => (
+              <span key={tick} className="ax" style={{ left: percent(tick / span) }}>
+                {duration(tick)}
+              </span>
+            ))}
+          </span>
+        </li>
+      </ol>
+    </section>
+  );
+}
+
+interface StepProps {
+  readonly time?: ReactNode;
+  readonly icon: IconName;
+  readonly tone: string;
+  readonly what: ReactNode;
+  readonly children: ReactNode;
+}
+
+function Step({ time, icon, tone, what, children }: StepProps) {
+  return (
+    <li>
+      <span className="t">{time}</span>
+      <span className={`d ${tone}`}>
+        <Icon name={icon} />
+      </span>
+      <span className="what med clip">{what}</span>
+      <span className="txt">{children}</span>
+    </li>
+  );
+}
+
+const RESULTS = {
+  accepted: { icon: 'ok', tone: 'ok' },
+  retryable: { icon: 'retry', tone: 'warn' },
+  refused: { icon: 'bad', tone: 'bad' },
+} as const;
+
+function DeliverySteps({
+  delivery,
+  bars,
+}: {
+  readonly delivery: DeliveryTrace;
+  readonly bars: readonly WayBar[];
+}) {
+  const name = visibleLine(delivery.destination, 40);
+  return (
+    <>
+      {bars.map((bar, index) => (
+        <BarStep
+          key={`${bar.attempt.startedAt} ${bar.attempt.endpoint}`}
+          bar={bar}
+          name={index === 0 ? name : ''}
+        />
+      ))}
+      {delivery.state !== 'delivered' && (
+        <NextStep delivery={delivery} name={bars.length === 0 ? name : ''} />
+      )}
+    </>
+  );
+}
+
+function BarStep({ bar, name }: { readonly bar: WayBar; readonly name: string }) {
+  const { attempt, after, start, length, waitedFrom } = bar;
+  const { icon, tone } = RESULTS[attempt.outcome];
+  const result = resultWord(attempt.reason, attempt.status);
+  const barTone = attempt.outcome === 'accepted' ? 'ok' : 'bad';
+  // Words stand behind the bar, and before its end where the bar is long.
+  const words = start + length > 0.8 ? { right: percent(1 - start) } : { left: percent(start + length) };
+  return (
+    <li>
+      <span className="t">+{duration(after)}</span>
+      <span className={`d ${tone}`}>
+        <Icon name={icon} />
+      </span>
+      <span className="what med clip" title={name}>
+        {name}
+      </span>
+      <span className="lane">
+        {waitedFrom !== undefined && (
+          <span
+            className="bar gap"
+            style={{ left: percent(waitedFrom), width: percent(start - waitedFrom) }}
+          />
+        )}
+        <span className={`bar ${barTone}`} style={{ left: percent(start), width: percent(length) }} />
+        <span className="lt num soft" style={words} title={visibleLine(attempt.endpoint)}>
+          <b className={barTone}>{result}</b> in {duration(attempt.latencyMs)}
+        </span>
+      </span>
+    </li>
+  );
+}
+
+/** What happens next, or why nothing does. */
+function NextStep({ delivery, name }: { readonly delivery: DeliveryTrace; readonly name: string }) {
+  const { state, reason, nextAttemptAt } = delivery;
+  if (state === 'dead') {
+    return (
+      <Step icon="bad" tone="bad" what={name}>
+        dead letter: {reasonSentence(reason ?? 'unknown')}
+      </Step>
+    );
+  }
+  return (
+    <Step time="now" icon="pending" tone="water" what={name}>
+      {nextAttemptAt === undefined ? 'in memory: on its way, or about to be' : <NextTry at={nextAttemptAt} />}
+    </Step>
+  );
+}
+
+/** A delivery that is due waits for its endpoint: the circuit breaker sends one probe at a time. */
+function NextTry({ at }: { readonly at: string }) {
+  const now = useNow();
+  if (Date.parse(at) <= now) return 'waits on disk; goes out as soon as the endpoint answers a probe';
+  return (
+    <>
+      waits on disk, next try <RelativeTime at={at} />
+    </>
+  );
+}
+
+function percent(part: number): string {
+  return `${(part * 100).toFixed(2)}%`;
+}

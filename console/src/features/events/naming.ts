@@ -1,0 +1,23 @@
+/** What an event is called in a list. */
+interface Nameable {
+  readonly type: string;
+  readonly event?: string;
+  readonly name?: string;
+  readonly userId?: string;
+  readonly anonymousId?: string;
+  readonly groupId?: string;
+  readonly previousId?: string;
+}
+
+/** The tracked action, the page, the group; the type where nothing else names it. */
+export function eventTitle({ type, event, name, groupId, previousId }: Nameable): string {
+  if (type === 'group' && groupId !== undefined) return groupId;
+  if (type === 'alias' && previousId !== undefined) return `was ${previousId}`;
+  return event || name || type;
+}
+
+/** Whose event it is. */
+export function whoOf({ userId, anonymousId }: Nameable): string {
+  if (userId !== undefined) return userId;
+  return anonymousId === undefined ? '' : `anon ${anonymousId}`;
+}

@@ -1,0 +1,55 @@
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+import { type Answer, answer, api } from '../../api/client.ts';
+
+/** One time a source used a messageId: an accepted event, a discarded call, or one that cannot be read any more. */
+export type TraceEntry = Answer<'/api/v1/events/{messageId}', 'get'>['data'][number];
+export type AcceptedEvent = Extract<TraceEntry, { verdict: 'accepted' }>;
+export type DeliveryTrace = AcceptedEvent['deliveries'][number];
+export type Attempt = DeliveryTrace['attempts'][number];
+
+/** While something of an event is still going to happen it is asked for this often, in milliseconds. */
+const SOON = 1_000;
+
+/** Everything known of a messageId, the latest use first. An id nobody used is an `ApiError` 404. */
+export function traceQuery(messageId: string, source?: string) {
+  return queryOptions({
+    queryKey: ['events', messageId, source ?? ''],
+    queryFn: async ({ signal }) => {
+      const params = { path: { messageId }, query: source === undefined ? {} : { source } };
+      return (await answer(api.GET('/api/v1/events/{messageId}', { params, signal }))).data;
+    },
+    refetchInterval: ({ state }) => (state.data?.some(isUnsettled) ? SOON : false),
+  });
+}
+
+function isUnsettled(entry: TraceEntry): boolean {
+  return (
+    entry.verdict !== 'discarded' &&
+    entry.deliveries.some(({ state }) => state === 'pending' || state === 'retrying')
+  );
+}
+
+export interface EventFilter {
+  readonly source?: string;
+  readonly type?: string;
+  readonly userId?: string;
+  readonly anonymousId?: string;
+  readonly event?: string;
+  /** ISO 8601. */
+  readonly from?: string;
+  readonly to?: string;
+}
+
+/** Stored events, the newest first. A page looks for about a second, and may be empty with more to come. */
+export function eventSearchQuery(filter: EventFilter, limit = 50) {
+  return infiniteQueryOptions({
+    queryKey: ['events', 'search', filter, limit],
+    queryFn: async ({ signal, pageParam }) => {
+      const query = { ...filter, limit, ...(pageParam === '' ? {} : { cursor: pageParam }) };
+      // The types know the call types; the address may have any text, and the server says what is wrong with it.
+      return await answer(api.GET('/api/v1/events', { params: { query: query as object }, signal }));
+    },
+    initialPageParam: '',
+    getNextPageParam: ({ next }) => next ?? undefined,
+  });
+}

@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest';
+import { wayOf } from './way.ts';
+
+const receivedAt = '2026-11-20T14:00:00.000Z';
+const attempt = (startedAt: string, latencyMs: number) => ({
+  endpoint: 'https://crm.example/in',
+  startedAt,
+  latencyMs,
+  outcome: 'retryable' as const,
+  reason: 'timeout',
+});
+
+describe("an event's way", () => {
+  it('is to scale, with the wait between two attempts', () => {
+    const attempts = [attempt('2026-11-20T14:00:00.000Z', 5_000), attempt('2026-11-20T14:00:06.000Z', 2_000)];
+    const { lanes, span, ticks } = wayOf({
+      receivedAt,
+      deliveries: [{ id: '1-1', destination: 'crm', state: 'retrying', attempts }],
+    });
+    expect(span).toBe(10_000);
+    expect(lanes[0]?.bars).toMatchObject([
+      { start: 0, length: 0.5, after: 0 },
+      { start: 0.6, length: 0.2, after: 6_000, waitedFrom: 0.5 },
+    ]);
+    expect(ticks).toEqual([0, 2_000, 4_000, 6_000, 8_000]);
+  });
+
+  it('stands before anything was tried, and when the clock was set back', () => {
+    expect(wayOf({ receivedAt, deliveries: [] })).toMatchObject({ lanes: [], span: 25 });
+    const { lanes } = wayOf({
+      receivedAt,
+      deliveries: [
+        { id: '1-1', destination: 'crm', state: 'dead', attempts: [attempt('2026-11-20T13:00:00.000Z', 1)] },
+      ],
+    });
+    expect(lanes[0]?.bars[0]).toMatchObject({ start: 0, after: 0 });
+  });
+});

@@ -1,0 +1,91 @@
+import type { ReactNode } from 'react';
+import { StateMark } from '../../ui/state-mark.tsx';
+import type { Column } from '../../ui/table.tsx';
+import { Clock } from '../../ui/time.tsx';
+import { visibleLine } from '../../ui/visible-text.ts';
+import { eventTitle, whoOf } from '../events/naming.ts';
+import type { LiveDelivery, LiveRow } from './live-ring.ts';
+
+export const LIVE_COLUMNS: readonly Column<LiveRow>[] = [
+  { id: 'time', header: 'Time', className: 'c-lo dim', cell: ({ at }) => <Clock at={at} /> },
+  { id: 'type', header: 'Type', className: 'c-lo c-type dim', cell: ({ event }) => event?.type ?? '–' },
+  { id: 'event', header: 'Event', className: 'w', cell: (row) => <EventCell row={row} /> },
+  {
+    id: 'user',
+    header: 'User',
+    className: 'c-lo mono live-user',
+    cell: ({ event }) => (event === undefined ? '' : visibleLine(whoOf(event), 40)),
+  },
+  {
+    id: 'source',
+    header: 'Source',
+    className: 'c-lo c-src',
+    cell: ({ source }) => visibleLine(source ?? '–', 40),
+  },
+  { id: 'deliveries', header: 'Deliveries', cell: (row) => <Deliveries row={row} /> },
+];
+
+function EventCell({ row }: { readonly row: LiveRow }): ReactNode {
+  const { event, at, source } = row;
+  return (
+    <>
+      {event === undefined ? (
+        <span className="dim">discarded call</span>
+      ) : (
+        visibleLine(eventTitle(event), 120)
+      )}
+      <span className="sub">
+        <Clock at={at} /> · {event === undefined ? '' : visibleLine(whoOf(event), 30)} ·{' '}
+        {visibleLine(source ?? '', 30)}
+      </span>
+    </>
+  );
+}
+
+/** Success is a bare mark; what is not a success is named. */
+function Deliveries({ row: { verdict, reason, deliveries } }: { readonly row: LiveRow }): ReactNode {
+  if (verdict === 'discarded') return <StateMark state="discarded" label={reason ?? 'discarded'} />;
+  if (verdict === 'duplicate') return <StateMark state="duplicate" />;
+  const good = deliveries.filter(({ state }) => state === 'delivered');
+  const others = deliveries.filter(({ state }) => state !== 'delivered');
+  return (
+    <span className="dls">
+      <span className="oks">
+        {good.map(({ destination }) => (
+          <span key={destination} title={`${destination}: delivered`}>
+            <StateMark state="delivered" label={null} />
+          </span>
+        ))}
+      </span>
+      {others.map((delivery) => (
+        <Exception key={delivery.destination} delivery={delivery} />
+      ))}
+    </span>
+  );
+}
+
+function Exception({
+  delivery: { destination, state, reason },
+}: {
+  readonly delivery: LiveDelivery;
+}): ReactNode {
+  return (
+    <span title={`${destination}: ${state}${reason === undefined ? '' : `, ${reason}`}`}>
+      <StateMark state={state} label={destination} />
+    </span>
+  );
+}
+
+/** Whether a row has a text in its id, user, name, source or reason; `text` in small letters. */
+export function matches({ event, source, reason }: LiveRow, text: string): boolean {
+  const fields = [
+    event?.messageId,
+    event?.userId,
+    event?.anonymousId,
+    event?.event,
+    event?.name,
+    source,
+    reason,
+  ];
+  return fields.some((field) => field?.toLowerCase().includes(text));
+}

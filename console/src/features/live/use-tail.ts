@@ -1,0 +1,81 @@
+import { useEffect, useRef, useState } from 'react';
+import { followStream } from '../../api/event-stream.ts';
+import { type Flow, LiveRing, type LiveRow } from './live-ring.ts';
+
+/** What the server filters by. */
+export interface TailFilter {
+  readonly source?: string;
+  readonly type?: string;
+  readonly destination?: string;
+  readonly failed?: string;
+}
+
+interface Tail {
+  readonly rows: readonly LiveRow[];
+  readonly flow: Flow;
+  /** Rows that have come while the page was paused. */
+  readonly missed: number;
+  readonly isOpen: boolean;
+  /** Why there is no stream at the moment. */
+  readonly waiting?: string;
+}
+
+/** The page is painted at most this often, whatever the rate, in milliseconds. */
+const PAINT = 100;
+const NOTHING: Tail = { rows: [], flow: { shown: 0, passed: 0 }, missed: 0, isOpen: false };
+
+/** Follows the live tail with a filter. While it is paused the rows stay, and what passes is counted. */
+export function useTail(filter: TailFilter, isPaused: boolean): Tail {
+  const [tail, setTail] = useState(NOTHING);
+  const paused = useRef<number>(undefined);
+  const query = new URLSearchParams(
+    Object.entries(filter).filter(([, value]) => value !== undefined),
+  ).toString();
+
+  useEffect(() => {
+    const ring = new LiveRing();
+    const abort = new AbortController();
+    let link: Pick<Tail, 'isOpen' | 'waiting'> = { isOpen: false };
+    setTail(NOTHING);
+    const onEvent = ({ name, data }: { name: string; data: string }): void =>
+      ring.take(name, JSON.parse(data), Date.now());
+    void followStream(`/api/v1/tail?${query}`, { onEvent, onState: (state) => (link = state) }, abort.signal);
+    const timer = setInterval(() => setTail((before) => painted(before, { ring, link, paused })), PAINT);
+    return () => {
+      abort.abort();
+      clearInterval(timer);
+    };
+  }, [query]);
+
+  useEffect(() => {
+    paused.current = isPaused ? -1 : undefined;
+  }, [isPaused]);
+  return tail;
+}
+
+interface PaintContext {
+  readonly ring: LiveRing;
+  readonly link: Pick<Tail, 'isOpen' | 'waiting'>;
+  /** Count of the ring when the pause began, -1 before that is known; undefined while the page follows. */
+  readonly paused: { current: number | undefined };
+}
+
+/** The next picture; the same object when nothing has changed, so that React draws nothing. */
+function painted(before: Tail, { ring, link, paused }: PaintContext): Tail {
+  if (paused.current === -1) paused.current = ring.count;
+  const flow = ring.flow(Date.now());
+  const missed = paused.current === undefined ? 0 : ring.count - paused.current;
+  const rows = paused.current === undefined ? ring.rows() : before.rows;
+  const isSame =
+    sameRows(rows, before.rows) &&
+    missed === before.missed &&
+    flow.shown === before.flow.shown &&
+    flow.passed === before.flow.passed &&
+    link.isOpen === before.isOpen &&
+    link.waiting === before.waiting;
+  return isSame ? before : { rows, flow, missed, ...link };
+}
+
+function sameRows(one: readonly LiveRow[], other: readonly LiveRow[]): boolean {
+  return one.length === other.length && one.every((row, index) => row === other[index]);
+}

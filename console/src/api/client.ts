@@ -20,13 +20,21 @@ export type Answer<Path extends keyof paths, Method extends keyof paths[Path]> =
     }[keyof Responses]
   : never;
 
+/** A mistake in one part of a request. In the text of a definition it has a place, both from 1. */
+export interface ApiFault {
+  readonly path: string;
+  readonly message: string;
+  readonly line?: number;
+  readonly column?: number;
+}
+
 /** A refusal of the control API, or no answer at all (`status` 0). `message` is a sentence for the person at the screen. */
 export class ApiError extends Error {
   readonly status: number;
   /** `code` of the problem document: which error it is. */
   readonly code: string;
-  /** Mistakes by path of the field, such as `body.settings.endpoints.0.url`. */
-  readonly fields: readonly { readonly path: string; readonly message: string }[];
+  /** Mistakes by path of the field, such as `body.settings.endpoints[0].url`. */
+  readonly fields: readonly ApiFault[];
 
   constructor(
     message: string,

@@ -5,7 +5,7 @@ import { ApiError, CONSOLE_HEADER, problem } from './client.ts';
 export interface Session {
   /** Of the token. */
   readonly name: string;
-  readonly role: 'viewer' | 'operator' | 'admin';
+  readonly role: 'viewer' | 'editor' | 'admin';
   /** ISO 8601. */
   readonly expiresAt: string;
 }

@@ -1,10 +1,44 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { shellRoute } from '../../app/root-route.tsx';
+import { KINDS, type RecordKind } from './record-kinds.ts';
 
-const listRoute = createRoute({
+interface AuditSearch {
+  readonly kind?: RecordKind;
+  readonly name?: string;
+  /** The entry that is open: its time. */
+  readonly at?: string;
+}
+
+const tokensRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/settings',
-  component: lazyRouteComponent(() => import('./settings-page.tsx'), 'SettingsPage'),
+  component: lazyRouteComponent(() => import('./tokens-page.tsx'), 'TokensPage'),
 });
 
-export const settingRoutes = [listRoute] as const;
+const auditRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/settings/audit',
+  validateSearch: ({ kind, name, at }: Record<string, unknown>): AuditSearch => {
+    const known = KINDS.find((one) => one === kind);
+    return {
+      ...(known === undefined ? {} : { kind: known }),
+      ...(name === undefined || name === '' ? {} : { name: String(name) }),
+      ...(typeof at === 'string' ? { at } : {}),
+    };
+  },
+  component: lazyRouteComponent(() => import('./audit-page.tsx'), 'AuditPage'),
+});
+
+const configurationRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/settings/configuration',
+  component: lazyRouteComponent(() => import('./configuration-page.tsx'), 'ConfigurationPage'),
+});
+
+const systemRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/settings/system',
+  component: lazyRouteComponent(() => import('./system-page.tsx'), 'SystemPage'),
+});
+
+export const settingRoutes = [tokensRoute, auditRoute, configurationRoute, systemRoute] as const;

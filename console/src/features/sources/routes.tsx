@@ -1,10 +1,21 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { shellRoute } from '../../app/root-route.tsx';
+import { TABS, type Tab } from './views.ts';
 
 const listRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/sources',
-  component: lazyRouteComponent(() => import('./sources-page.tsx'), 'SourcesPage'),
+  component: lazyRouteComponent(() => import('./list-page.tsx'), 'SourcesPage'),
 });
 
-export const sourceRoutes = [listRoute] as const;
+const detailRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/sources/$name',
+  validateSearch: ({ tab }: Record<string, unknown>): { readonly tab?: Tab } => {
+    const known = TABS.find((one) => one === tab);
+    return known === undefined ? {} : { tab: known };
+  },
+  component: lazyRouteComponent(() => import('./detail-page.tsx'), 'SourcePage'),
+});
+
+export const sourceRoutes = [listRoute, detailRoute] as const;

@@ -1,10 +1,75 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { shellRoute } from '../../app/root-route.tsx';
+import { textParameters } from '../../app/search.ts';
 
-const listRoute = createRoute({
+interface ListSearch {
+  /** The form of a new one in the place of the list. No name is lost to it. */
+  readonly new?: true;
+}
+
+function listSearch(search: Record<string, unknown>): ListSearch {
+  return String(search['new']) === 'true' ? { new: true } : {};
+}
+
+/** Ids are in the query: they may be anything, also the name of a page. */
+const profilesRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/users',
-  component: lazyRouteComponent(() => import('./users-page.tsx'), 'UsersPage'),
+  validateSearch: textParameters('userId', 'anonymousId'),
+  component: lazyRouteComponent(() => import('./profiles-page.tsx'), 'ProfilesPage'),
 });
 
-export const userRoutes = [listRoute] as const;
+const audiencesRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/users/audiences',
+  validateSearch: listSearch,
+  component: lazyRouteComponent(() => import('./computations-page.tsx'), 'AudiencesPage'),
+});
+
+const audienceRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/users/audiences/$name',
+  component: lazyRouteComponent(() => import('./computation-page.tsx'), 'AudiencePage'),
+});
+
+const traitsRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/users/traits',
+  validateSearch: listSearch,
+  component: lazyRouteComponent(() => import('./computations-page.tsx'), 'TraitsPage'),
+});
+
+const traitRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/users/traits/$name',
+  component: lazyRouteComponent(() => import('./computation-page.tsx'), 'TraitPage'),
+});
+
+const deletionsRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/users/deletions',
+  component: lazyRouteComponent(() => import('./deletions-page.tsx'), 'DeletionsPage'),
+});
+
+const deletionRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/users/deletions/$id',
+  component: lazyRouteComponent(() => import('./deletion-page.tsx'), 'DeletionPage'),
+});
+
+const suppressionsRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/users/suppressions',
+  component: lazyRouteComponent(() => import('./suppressions-page.tsx'), 'SuppressionsPage'),
+});
+
+export const userRoutes = [
+  profilesRoute,
+  audiencesRoute,
+  audienceRoute,
+  traitsRoute,
+  traitRoute,
+  deletionsRoute,
+  deletionRoute,
+  suppressionsRoute,
+] as const;

@@ -1,0 +1,126 @@
+import { useNavigate } from '@tanstack/react-router';
+import { Ellipsis, Pause, Play, RotateCcw, Send } from 'lucide-react';
+import { useState } from 'react';
+import { sentence } from '../../api/client.ts';
+import { useMay } from '../../api/roles.ts';
+import { Button } from '../../ui/controls.tsx';
+import { ConfirmDialog } from '../../ui/dialog.tsx';
+import { exactNumber, plural } from '../../ui/format.ts';
+import { Menu, MenuItem } from '../../ui/menu.tsx';
+import { toast } from '../../ui/toast.tsx';
+import type { Destination } from './form.ts';
+import { type Switch, useRemoveDestination, useSwitch } from './queries.ts';
+import { ReplayDialog } from './replay-dialog.tsx';
+import { TestDialog } from './test-dialog.tsx';
+
+const DONE: Readonly<Record<Switch, string>> = {
+  pause: 'paused: everything for it waits',
+  resume: 'resumed: what has waited is sent first',
+  disable: 'disabled: what arrives is skipped, what is owed waits',
+  enable: 'enabled',
+};
+
+const BACK: Readonly<Record<Switch, Switch>> = {
+  pause: 'resume',
+  resume: 'pause',
+  disable: 'enable',
+  enable: 'disable',
+};
+
+interface DestinationActionsProps {
+  readonly destination: Destination;
+  readonly pending: number;
+}
+
+/** Nothing for a viewer, who may do none of it. */
+export function DestinationActions({ destination, pending }: DestinationActionsProps) {
+  const { name, enabled, paused = false } = destination;
+  const [open, setOpen] = useState<'test' | 'replay' | 'remove'>();
+  const change = useSwitch(name);
+  if (!useMay('editor')) return null;
+  const turn = async (to: Switch, isUndo = false): Promise<void> => {
+    try {
+      await change.mutateAsync(to);
+      toast(`${name} is ${DONE[to]}.`, isUndo ? undefined : () => void turn(BACK[to], true));
+    } catch (error) {
+      toast(sentence(error));
+    }
+  };
+  const close = () => setOpen(undefined);
+  return (
+    <>
+      {paused ? (
+        <Button disabled={change.isPending} onClick={() => void turn('resume')}>
+          <Play className="i" aria-hidden />
+          Resume
+        </Button>
+      ) : (
+        <Button disabled={change.isPending || !enabled} onClick={() => void turn('pause')}>
+          <Pause className="i" aria-hidden />
+          Pause
+        </Button>
+      )}
+      <Button onClick={() => setOpen('test')}>
+        <Send className="i" aria-hidden />
+        Send test
+      </Button>
+      <Button kind="primary" disabled={!enabled} onClick={() => setOpen('replay')}>
+        <RotateCcw className="i" aria-hidden />
+        Replay…
+      </Button>
+      <Menu
+        trigger={
+          <Button isIcon aria-label={`More about ${name}`}>
+            <Ellipsis className="i" aria-hidden />
+          </Button>
+        }
+      >
+        <MenuItem onSelect={() => void turn(enabled ? 'disable' : 'enable')}>
+          {enabled ? 'Disable' : 'Enable'}
+        </MenuItem>
+        <MenuItem isDangerous onSelect={() => setOpen('remove')}>
+          Remove…
+        </MenuItem>
+      </Menu>
+      {open === 'test' && <TestDialog name={name} onClose={close} />}
+      {open === 'replay' && <ReplayDialog name={name} isPaused={paused} onClose={close} />}
+      {open === 'remove' && <RemoveDialog name={name} pending={pending} onClose={close} />}
+    </>
+  );
+}
+
+interface RemoveDialogProps {
+  readonly name: string;
+  readonly pending: number;
+  readonly onClose: () => void;
+}
+
+function RemoveDialog({ name, pending, onClose }: RemoveDialogProps) {
+  const remove = useRemoveDestination();
+  const navigate = useNavigate();
+  return (
+    <ConfirmDialog
+      title={`Remove ${name}`}
+      action="Remove destination"
+      typed={name}
+      isDangerous
+      onConfirm={async () => {
+        await remove.mutateAsync(name);
+        toast(`${name} is removed.`);
+        await navigate({ to: '/destinations' });
+      }}
+      onClose={onClose}
+    >
+      {pending === 0 ? (
+        <p>Nothing is owed to it now. What arrives from now on is not sent to it.</p>
+      ) : (
+        <p>
+          {exactNumber(pending)} pending{' '}
+          {pending === 1 ? 'delivery becomes a dead letter' : 'deliveries become dead letters'}. A destination
+          of the same name gets its ledger back, and {plural(pending, 'dead letter')} can be redelivered to
+          it.
+        </p>
+      )}
+    </ConfirmDialog>
+  );
+}

@@ -1,0 +1,138 @@
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { ChevronRight } from 'lucide-react';
+import { useMay } from '../../api/roles.ts';
+import { Failure, SkeletonRows } from '../../ui/empty-state.tsx';
+import { duration } from '../../ui/format.ts';
+import { Page } from '../../ui/page.tsx';
+import { RecordChanges } from '../../ui/record-changes.tsx';
+import { Badge } from '../../ui/state-mark.tsx';
+import { Tabs } from '../../ui/tabs.tsx';
+import { useNow } from '../../ui/time.tsx';
+import { toast } from '../../ui/toast.tsx';
+import { visibleLine } from '../../ui/visible-text.ts';
+import { DestinationActions } from './actions.tsx';
+import { Deliveries } from './deliveries.tsx';
+import { DestinationForm } from './destination-form.tsx';
+import { type Destination, draftOf, patchOf } from './form.ts';
+import { Health } from './health.tsx';
+import {
+  type DestinationStatus,
+  destinationQuery,
+  destinationStatusQuery,
+  replaysQuery,
+  useSaveDestination,
+} from './queries.ts';
+import { Replays } from './replays.tsx';
+import { StoredSettings } from './stored-settings.tsx';
+import { VerifySnippets } from './verify.tsx';
+import type { Tab } from './views.ts';
+import '../../ui/form.css';
+
+const route = getRouteApi('/shell/destinations/$name');
+
+/** One destination: how it does, what it gets, and everything that repairs it. */
+export function DestinationPage() {
+  const { name } = route.useParams();
+  const destination = useQuery(destinationQuery(name));
+  const status = useQuery(destinationStatusQuery(name));
+  const failure = destination.error ?? status.error;
+  return (
+    <Page
+      title={visibleLine(name)}
+      crumbs={
+        <>
+          <Link to="/destinations">Destinations</Link>
+          <ChevronRight className="i i-s" aria-hidden />
+          <span>{visibleLine(name)}</span>
+        </>
+      }
+      about={status.data !== undefined && <HeadState status={status.data} />}
+      actions={
+        destination.data !== undefined && (
+          <DestinationActions destination={destination.data} pending={status.data?.pending ?? 0} />
+        )
+      }
+    >
+      {failure !== null && <Failure error={failure} />}
+      {destination.data !== undefined && status.data !== undefined ? (
+        <DestinationTabs destination={destination.data} status={status.data} />
+      ) : (
+        failure === null && <SkeletonRows />
+      )}
+    </Page>
+  );
+}
+
+function HeadState({ status: { state, failingSince } }: { readonly status: DestinationStatus }) {
+  const now = useNow();
+  const since =
+    state === 'failing' && failingSince !== undefined ? now - new Date(failingSince).getTime() : undefined;
+  return <Badge state={state} {...(since === undefined ? {} : { label: `failing ${duration(since)}` })} />;
+}
+
+interface DestinationTabsProps {
+  readonly destination: Destination;
+  readonly status: DestinationStatus;
+}
+
+function DestinationTabs({ destination, status }: DestinationTabsProps) {
+  const { name } = destination;
+  const { tab = 'health' } = route.useSearch();
+  const navigate = useNavigate();
+  const mayEdit = useMay('editor');
+  const { data: replays = [] } = useQuery(replaysQuery);
+  const count = replays.filter((one) => one.destination === name).length;
+  return (
+    <Tabs
+      label={`Views of ${name}`}
+      value={tab}
+      onChange={(value) =>
+        void navigate({
+          to: '/destinations/$name',
+          params: { name },
+          search: { tab: value as Tab },
+        })
+      }
+      tabs={[
+        { value: 'health', label: 'Health', content: <Health destination={destination} status={status} /> },
+        { value: 'deliveries', label: 'Deliveries', content: <Deliveries name={name} /> },
+        {
+          value: 'settings',
+          label: 'Settings',
+          content: mayEdit ? (
+            <Settings destination={destination} />
+          ) : (
+            <StoredSettings destination={destination} />
+          ),
+        },
+        {
+          value: 'replays',
+          label: <>Replays {count > 0 && <span className="dim">{count}</span>}</>,
+          content: <Replays name={name} />,
+        },
+        { value: 'changes', label: 'Changes', content: <RecordChanges kind="destination" name={name} /> },
+      ]}
+    />
+  );
+}
+
+function Settings({ destination }: { readonly destination: Destination }) {
+  const save = useSaveDestination();
+  const draft = draftOf(destination);
+  return (
+    <div className="side">
+      {/* A record that was saved begins a form of its own. */}
+      <DestinationForm
+        key={JSON.stringify(draft)}
+        initial={draft}
+        isNew={false}
+        onSave={async (changed) => {
+          await save.mutateAsync({ name: destination.name, body: patchOf(changed) });
+          toast('Saved. The next request is made with it.');
+        }}
+      />
+      <VerifySnippets />
+    </div>
+  );
+}

@@ -1,0 +1,177 @@
+import type { Answer } from '../../api/client.ts';
+
+export type Destination = Answer<'/api/v1/destinations/{name}', 'get'>;
+
+/** What stands in an answer in the place of a secret. Sent back, it keeps the secret. */
+export interface StoredSecret {
+  readonly set: true;
+  readonly hint?: string;
+}
+
+export const CALL_TYPES = ['identify', 'track', 'page', 'screen', 'group', 'alias'] as const;
+export type CallType = (typeof CALL_TYPES)[number];
+
+export interface HeaderDraft {
+  readonly name: string;
+  /** A stored secret stays until something is typed. */
+  readonly value: string | StoredSecret;
+}
+
+export interface EndpointDraft {
+  readonly url: string;
+  readonly headers: readonly HeaderDraft[];
+}
+
+/** A destination as its form holds it: every field can be typed into, numbers are texts. */
+export interface DestinationDraft {
+  readonly name: string;
+  readonly sources: readonly string[];
+  readonly endpoints: readonly EndpointDraft[];
+  /** Empty: requests are not signed with it. */
+  readonly sharedSecret: string | StoredSecret;
+  readonly signingSecrets: readonly (string | StoredSecret)[];
+  readonly format: 'documented' | 'canonical';
+  readonly success: 'any' | 'each';
+  readonly types: readonly CallType[];
+  /** One a line. */
+  readonly events: string;
+  readonly rateLimit: string;
+  readonly concurrency: string;
+}
+
+export const NEW_DESTINATION: DestinationDraft = {
+  name: '',
+  sources: [],
+  endpoints: [{ url: '', headers: [] }],
+  sharedSecret: '',
+  signingSecrets: [],
+  format: 'documented',
+  success: 'any',
+  types: [],
+  events: '',
+  rateLimit: '',
+  concurrency: '',
+};
+
+/** The form of a stored destination. */
+export function draftOf({ name, sources, settings }: Destination): DestinationDraft {
+  const { endpoints, sharedSecret = '', signingSecrets = [], format, success } = settings;
+  const { filter, rateLimit, concurrency } = settings as {
+    readonly filter?: { readonly types?: CallType[]; readonly events?: string[] };
+    readonly rateLimit?: number;
+    readonly concurrency?: number;
+  };
+  return {
+    name,
+    sources,
+    endpoints: endpoints.map(({ url, headers }) => ({
+      url,
+      headers: Object.entries(headers).map(([name, value]) => ({ name, value })),
+    })),
+    sharedSecret,
+    signingSecrets,
+    format,
+    success,
+    types: filter?.types ?? [],
+    events: (filter?.events ?? []).join('\n'),
+    rateLimit: rateLimit === undefined ? '' : String(rateLimit),
+    concurrency: concurrency === undefined ? '' : String(concurrency),
+  };
+}
+
+type Body = Readonly<Record<string, unknown>>;
+
+/** The body that creates the destination. */
+export function creationOf(draft: DestinationDraft): Body {
+  const { name, sources } = draft;
+  return { name, type: 'webhooks', sources, settings: withoutNulls(settingsOf(draft)) };
+}
+
+/** The merge patch that makes a stored destination what the form says. */
+export function patchOf(draft: DestinationDraft): Body {
+  return { sources: draft.sources, settings: settingsOf(draft) };
+}
+
+/** Null stands for what is to be taken away. */
+function settingsOf(draft: DestinationDraft): Body {
+  const { sharedSecret, signingSecrets, format, success } = draft;
+  const events = linesOf(draft.events);
+  const types = draft.types.length === 0 ? null : draft.types;
+  const isFiltered = types !== null || events.length > 0;
+  return {
+    endpoints: draft.endpoints.map(({ url, headers }) => ({
+      url: url.trim(),
+      headers: Object.fromEntries(
+        headers.filter(({ name }) => name.trim() !== '').map(({ name, value }) => [name.trim(), value]),
+      ),
+    })),
+    sharedSecret: sharedSecret === '' ? null : sharedSecret,
+    signingSecrets: signingSecrets.length === 0 ? null : signingSecrets,
+    format,
+    success,
+    filter: isFiltered ? { types, events: events.length === 0 ? null : events } : null,
+    rateLimit: numberOf(draft.rateLimit),
+    concurrency: numberOf(draft.concurrency),
+  };
+}
+
+function withoutNulls(settings: Body): Body {
+  const entries = Object.entries(settings).flatMap(([key, value]): [string, unknown][] => {
+    if (value === null) return [];
+    return [[key, key === 'filter' ? withoutNulls(value as Body) : value]];
+  });
+  return Object.fromEntries(entries);
+}
+
+function linesOf(text: string): string[] {
+  return text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+}
+
+/** A text that is no number stays a text: the server says what is wrong with it. */
+function numberOf(text: string): number | string | null {
+  const trimmed = text.trim();
+  if (trimmed === '') return null;
+  return Number.isFinite(Number(trimmed)) ? Number(trimmed) : trimmed;
+}
+
+export interface FieldFault {
+  readonly path: string;
+  readonly message: string;
+}
+
+/** What the server says of one field, or of anything below it. `path` is that of the record, such as `settings.rateLimit`. */
+export function faultOf(faults: readonly FieldFault[], path: string): string | undefined {
+  const full = `body.${path}`;
+  const own = faults.filter((fault) => fault.path === full || isBelow(fault.path, full));
+  return own.length === 0 ? undefined : own.map(({ message }) => message).join('; ');
+}
+
+/** What no field of the form shows. */
+export function otherFaults(faults: readonly FieldFault[], shown: readonly string[]): FieldFault[] {
+  return faults.filter(
+    ({ path }) => !shown.some((one) => path === `body.${one}` || isBelow(path, `body.${one}`)),
+  );
+}
+
+function isBelow(path: string, parent: string): boolean {
+  return path.startsWith(`${parent}.`) || path.startsWith(`${parent}[`);
+}
+
+const SECRET_BYTES = 24;
+
+/** A secret of the Standard Webhooks scheme from the browser's random source. */
+export function newSigningSecret(): string {
+  return `whsec_${btoa(String.fromCharCode(...randomBytes(SECRET_BYTES)))}`;
+}
+
+/** A shared secret of 32 hexadecimal digits from the browser's random source. */
+export function newSharedSecret(): string {
+  return [...randomBytes(16)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+function randomBytes(count: number): Uint8Array {
+  return crypto.getRandomValues(new Uint8Array(count));
+}

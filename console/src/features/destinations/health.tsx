@@ -1,0 +1,244 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import { statusQuery } from '../../api/queries.ts';
+import { useMay } from '../../api/roles.ts';
+import { Button } from '../../ui/controls.tsx';
+import { Notice } from '../../ui/empty-state.tsx';
+import { duration, exactNumber, plural } from '../../ui/format.ts';
+import { Section } from '../../ui/page.tsx';
+import { StateMark } from '../../ui/state-mark.tsx';
+import { Num, RelativeTime, useNow } from '../../ui/time.tsx';
+import { visibleLine } from '../../ui/visible-text.ts';
+import { adviceFor } from './advice.ts';
+import type { Destination } from './form.ts';
+import type { DestinationStatus } from './queries.ts';
+import { RedeliverDialog } from './redeliver-dialog.tsx';
+import { own, sum } from './rows.ts';
+import { type Trouble, troublesOf } from './troubles.ts';
+
+interface HealthProps {
+  readonly destination: Destination;
+  readonly status: DestinationStatus;
+}
+
+/** The sum of the ledger, each endpoint, and what goes wrong with what to do. */
+export function Health({ destination, status }: HealthProps) {
+  return (
+    <div className="stack">
+      <LedgerSum name={destination.name} />
+      <Waiting status={status} />
+      <Endpoints destination={destination} status={status} />
+      <WhatGoesWrong name={destination.name} status={status} />
+    </div>
+  );
+}
+
+/** What waits, since when, and how long it is kept. */
+function Waiting({ status }: { readonly status: DestinationStatus }) {
+  const { state, pending, retrying, oldestPendingAt, oldestKeptUntil, nextAttemptAt } = status;
+  const now = useNow();
+  if (pending === 0 || state === 'healthy') return null;
+  return (
+    <Notice tone="warn">
+      {plural(pending, 'delivery waits', 'deliveries wait')}
+      {retrying > 0 && `, ${exactNumber(retrying)} of them tried before`}
+      {oldestPendingAt !== undefined && (
+        <>
+          ; the oldest came <RelativeTime at={oldestPendingAt} />
+        </>
+      )}
+      {oldestKeptUntil !== undefined && (
+        <> and is kept for {duration(new Date(oldestKeptUntil).getTime() - now)} more</>
+      )}
+      .{' '}
+      {state === 'failing' && nextAttemptAt !== undefined && (
+        <>
+          The next attempt is <RelativeTime at={nextAttemptAt} />. Nothing is lost.
+        </>
+      )}
+      {state === 'paused' && 'Nothing is sent until it is resumed.'}
+      {state === 'disabled' && 'Nothing is sent until it is enabled; what arrives is skipped.'}
+    </Notice>
+  );
+}
+
+/** owed = delivered + pending + dead + erased, written as a sum. */
+function LedgerSum({ name }: { readonly name: string }) {
+  const { data } = useQuery(statusQuery);
+  const counts = own(data?.destinations, name);
+  if (counts === undefined) return null;
+  const { owed, delivered, pending, dead, erased, balance } = counts;
+  const terms = [
+    ['Delivered', 'ok', delivered],
+    ['Pending', 'warn', pending],
+    ['Dead', 'bad', sum(dead)],
+    ['Erased', '', erased],
+  ] as const;
+  return (
+    <section className="box bleed sum" aria-label={`Ledger of ${name}`}>
+      <div>
+        <span>Owed</span>
+        <b title={exactNumber(owed)}>{exactNumber(owed)}</b>
+      </div>
+      {terms.map(([label, tone, value], nth) => (
+        <div key={label} className="rowx">
+          <span className="op" aria-hidden="true">
+            {nth === 0 ? '=' : '+'}
+          </span>
+          <div>
+            <span className={tone === '' ? undefined : tone}>{label}</span>
+            <b>{exactNumber(value)}</b>
+          </div>
+        </div>
+      ))}
+      <div className="sum-end">
+        <StateMark state={balance === 0 ? 'healthy' : 'failed'} label={`balance ${exactNumber(balance)}`} />
+      </div>
+    </section>
+  );
+}
+
+function Endpoints({ destination, status }: HealthProps) {
+  const { success } = destination.settings;
+  return (
+    <Section
+      title="Endpoints"
+      about={
+        status.endpoints.length > 1 &&
+        (success === 'any' ? 'one accepted request delivers' : 'each is a delivery of its own')
+      }
+    >
+      <div className="box bleed">
+        <table className="tbl">
+          <tbody>
+            {status.endpoints.map((endpoint) => (
+              <EndpointRow key={endpoint.endpoint} endpoint={endpoint} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Section>
+  );
+}
+
+type Endpoint = DestinationStatus['endpoints'][number];
+
+function EndpointRow({
+  endpoint: { endpoint, state, since, lastError, lastAcceptedAt, attempts },
+}: {
+  readonly endpoint: Endpoint;
+}) {
+  return (
+    <tr className="tall">
+      <td className="w">
+        <span className="mono med">{visibleLine(endpoint)}</span>
+        <span className="soft below">
+          {state === 'failing' && lastError !== undefined ? (
+            <>
+              {adviceFor(lastError.reason).cause}
+              {lastError.answer !== undefined && ` It says “${visibleLine(lastError.answer, 120)}”.`}
+            </>
+          ) : lastAcceptedAt === undefined ? (
+            'No request was accepted yet.'
+          ) : (
+            <>
+              Accepted the last one <RelativeTime at={lastAcceptedAt} />.
+            </>
+          )}
+        </span>
+      </td>
+      <td>
+        <StateMark state={state} />
+        {since !== undefined && (
+          <span className="dim below">
+            <RelativeTime at={since} />
+          </span>
+        )}
+      </td>
+      <td className="r c-lo">
+        <Num value={sum(attempts)} /> <span className="dim">requests</span>
+        {state === 'failing' && lastError !== undefined && (
+          <span className="mono below">{lastError.reason}</span>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+/** Reasons with their counts: what each means, and what to do. */
+function WhatGoesWrong({ name, status }: { readonly name: string; readonly status: DestinationStatus }) {
+  const { data } = useQuery(statusQuery);
+  const [redelivered, setRedelivered] = useState<string>();
+  const mayEdit = useMay('editor');
+  const troubles = troublesOf(status, own(data?.destinations, name)?.dead ?? {});
+  if (troubles.length === 0) return null;
+  return (
+    <Section title="What goes wrong">
+      <div className="box bleed">
+        <table className="tbl">
+          <tbody className="errs">
+            {troubles.map((trouble) => (
+              <TroubleRow
+                key={`${trouble.state}-${trouble.reason}`}
+                name={name}
+                trouble={trouble}
+                onRedeliver={
+                  mayEdit && trouble.state === 'dead' ? () => setRedelivered(trouble.reason) : undefined
+                }
+              />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {redelivered !== undefined && (
+        <RedeliverDialog
+          request={{ destination: name, reason: redelivered }}
+          onClose={() => setRedelivered(undefined)}
+        />
+      )}
+    </Section>
+  );
+}
+
+interface TroubleRowProps {
+  readonly name: string;
+  readonly trouble: Trouble;
+  readonly onRedeliver: (() => void) | undefined;
+}
+
+function TroubleRow({ name, trouble: { reason, state, count }, onRedeliver }: TroubleRowProps) {
+  const { cause, action } = adviceFor(reason);
+  return (
+    <tr className="tall">
+      <td className="mono med top-cell">{reason}</td>
+      <td className="r top-cell c-lo">
+        <StateMark
+          state={state}
+          {...(count === undefined ? {} : { label: `${exactNumber(count)} ${state}` })}
+        />
+      </td>
+      <td className="w wrap">
+        <span>{cause}</span>
+        <span className="soft below">{action}</span>
+      </td>
+      <td className="r top-cell">
+        <span className="rowx end">
+          <Link
+            to="/destinations/$name"
+            params={{ name }}
+            search={{ tab: 'deliveries', state, reason }}
+            className="link"
+          >
+            Deliveries
+          </Link>
+          {onRedeliver !== undefined && (
+            <Button isSmall onClick={onRedeliver}>
+              Redeliver…
+            </Button>
+          )}
+        </span>
+      </td>
+    </tr>
+  );
+}

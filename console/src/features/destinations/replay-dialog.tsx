@@ -1,0 +1,142 @@
+import { useQuery } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { Button, Field, TextInput } from '../../ui/controls.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Failure, Notice } from '../../ui/empty-state.tsx';
+import { bytes, duration, exactNumber, plural } from '../../ui/format.ts';
+import { toast } from '../../ui/toast.tsx';
+import { CALL_TYPES, type CallType } from './form.ts';
+import { type ReplayRequest, replayPreviewQuery, useReplay } from './queries.ts';
+import { instantsOf, lastHour } from './replay-range.ts';
+
+interface ReplayDialogProps {
+  readonly name: string;
+  readonly isPaused: boolean;
+  readonly onClose: () => void;
+}
+
+/** Stored events of a range once more, as new deliveries, after a count of them. */
+export function ReplayDialog({ name, isPaused, onClose }: ReplayDialogProps) {
+  const [range, setRange] = useState(() => lastHour(Date.now()));
+  const [types, setTypes] = useState<readonly CallType[]>([]);
+  const [rate, setRate] = useState('1000');
+  const navigate = useNavigate();
+  const replay = useReplay();
+  const instants = instantsOf(range);
+  const perSecond = Number(rate);
+  const request: ReplayRequest | undefined =
+    typeof instants === 'string' || !(perSecond >= 1)
+      ? undefined
+      : {
+          destination: name,
+          ...instants,
+          rate: perSecond,
+          ...(types.length === 0 ? {} : { types: [...types] }),
+        };
+  const preview = useQuery({
+    ...replayPreviewQuery(request ?? { destination: name, from: '', to: '' }),
+    enabled: request !== undefined,
+  });
+  const count = preview.data?.count ?? 0;
+  const begin = async (wanted: ReplayRequest): Promise<void> => {
+    await replay.mutateAsync(wanted);
+    toast(`The replay of ${plural(count, 'event')} to ${name} has begun.`);
+    onClose();
+    await navigate({ to: '/destinations/$name', params: { name }, search: { tab: 'replays' } });
+  };
+  return (
+    <Dialog
+      title={`Replay to ${name}`}
+      onClose={onClose}
+      foot={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button
+            kind="primary"
+            disabled={request === undefined || count === 0 || replay.isPending}
+            onClick={() => request !== undefined && void begin(request).catch(() => undefined)}
+          >
+            {count === 0 ? 'Replay' : `Replay ${plural(count, 'event')}`}
+          </Button>
+        </>
+      }
+    >
+      <p className="soft">Stored events once more, oldest first, as new deliveries.</p>
+      <div className="two">
+        <TimeField label="From" value={range.from} onChange={(from) => setRange({ ...range, from })} />
+        <TimeField
+          label="To"
+          value={range.to}
+          error={typeof instants === 'string' ? instants : undefined}
+          onChange={(to) => setRange({ ...range, to })}
+        />
+      </div>
+      <fieldset className="rowx checks plain">
+        <legend className="lbl">Types</legend>
+        {CALL_TYPES.map((type) => (
+          <label key={type} className="check">
+            <input
+              type="checkbox"
+              checked={types.includes(type)}
+              onChange={({ target }) =>
+                setTypes(CALL_TYPES.filter((one) => (one === type ? target.checked : types.includes(one))))
+              }
+            />
+            {type}
+          </label>
+        ))}
+        <span className="hint">None ticked: all.</span>
+      </fieldset>
+      <Field label="Events a second, at most">
+        {(control) => (
+          <TextInput
+            {...control}
+            inputMode="numeric"
+            value={rate}
+            onChange={(event) => setRate(event.target.value)}
+          />
+        )}
+      </Field>
+      <div className="box pad" aria-live="polite" aria-busy={preview.isFetching}>
+        <span className="lbl">Preview</span>
+        <div className="big num">{preview.data === undefined ? '…' : plural(count, 'event')}</div>
+        {preview.data !== undefined && (
+          <div className="soft num">
+            {bytes(preview.data.bytes)} · about {duration(preview.data.expectedSeconds * 1000)} at this rate ·{' '}
+            {preview.data.exact ? 'counted exactly' : `an estimate, never more than ${exactNumber(count)}`}
+          </div>
+        )}
+      </div>
+      {preview.error !== null && <Failure error={preview.error} />}
+      {replay.error !== null && <Failure error={replay.error} />}
+      {isPaused && <Notice tone="warn">{name} is paused: the replay waits until it is resumed.</Notice>}
+      <p className="hint">
+        Receivers see the same <span className="mono nowrap">Webhook-Id</span> as the first time, and a header{' '}
+        <span className="mono nowrap">X-Replay-Id</span>.
+      </p>
+    </Dialog>
+  );
+}
+
+interface TimeFieldProps {
+  readonly label: string;
+  readonly value: string;
+  readonly error?: string | undefined;
+  readonly onChange: (value: string) => void;
+}
+
+function TimeField({ label, value, error, onChange }: TimeFieldProps) {
+  return (
+    <Field label={label} error={error}>
+      {(control) => (
+        <TextInput
+          {...control}
+          type="datetime-local"
+          value={value}
+          onChange={(event) => onChange(event.target.value)}
+        />
+      )}
+    </Field>
+  );
+}

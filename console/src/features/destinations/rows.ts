@@ -1,0 +1,77 @@
+import type { Destination, Status } from '../../api/queries.ts';
+
+export interface DestinationRow {
+  readonly name: string;
+  /** The first URL without its scheme. */
+  readonly host: string;
+  /** How many other URLs there are. */
+  readonly more: number;
+  readonly sources: readonly string[];
+  readonly state: 'healthy' | 'failing' | 'paused' | 'disabled';
+  readonly failingSince?: string;
+  readonly delivered: number;
+  readonly pending: number;
+  readonly dead: number;
+}
+
+const RANKS: Readonly<Record<DestinationRow['state'], number>> = {
+  failing: 0,
+  healthy: 1,
+  paused: 1,
+  disabled: 2,
+};
+
+/** Destinations with their numbers: failing ones first, then by name, disabled ones last. */
+export function rowsOf(destinations: readonly Destination[], status: Status | undefined): DestinationRow[] {
+  return destinations
+    .map((destination) => rowOf(destination, status))
+    .sort((one, other) => RANKS[one.state] - RANKS[other.state] || (one.name < other.name ? -1 : 1));
+}
+
+function rowOf(
+  { name, sources, enabled, paused, settings }: Destination,
+  status: Status | undefined,
+): DestinationRow {
+  const [first, ...others] = settings.endpoints;
+  const lane = own(status?.lanes, name);
+  const counts = own(status?.destinations, name);
+  const { delivered = 0, pending = 0, dead = {} } = counts ?? {};
+  return {
+    name,
+    host: (first?.url ?? '').replace(/^https?:\/\//i, ''),
+    more: others.length,
+    sources,
+    state: lane?.state ?? (enabled ? (paused === true ? 'paused' : 'healthy') : 'disabled'),
+    ...(lane?.failingSince === undefined ? {} : { failingSince: lane.failingSince }),
+    delivered,
+    pending,
+    dead: sum(dead),
+  };
+}
+
+/** A value by a name that anybody may have chosen, such as `constructor`. */
+export function own<Value>(
+  record: Readonly<Record<string, Value>> | undefined,
+  name: string,
+): Value | undefined {
+  return record !== undefined && Object.hasOwn(record, name) ? record[name] : undefined;
+}
+
+export function sum(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((total, count) => total + count, 0);
+}
+
+interface RowFilter {
+  readonly state?: DestinationRow['state'] | undefined;
+  readonly q: string;
+}
+
+/** Rows of a state whose name, URL or sources have the text. */
+export function filterRows(rows: readonly DestinationRow[], { state, q }: RowFilter): DestinationRow[] {
+  const text = q.trim().toLowerCase();
+  return rows.filter(
+    (row) =>
+      (state === undefined || row.state === state) &&
+      [row.name, row.host, ...row.sources].some((part) => part.toLowerCase().includes(text)),
+  );
+}

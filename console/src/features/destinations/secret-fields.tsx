@@ -1,0 +1,148 @@
+import { useState } from 'react';
+import { Button, CopyButton, Field, TextInput } from '../../ui/controls.tsx';
+import { Notice } from '../../ui/empty-state.tsx';
+import {
+  type DestinationDraft,
+  type FieldFault,
+  faultOf,
+  newSharedSecret,
+  newSigningSecret,
+  type StoredSecret,
+} from './form.ts';
+
+interface SecretFieldsProps {
+  readonly draft: DestinationDraft;
+  readonly faults: readonly FieldFault[];
+  readonly onChange: (change: Partial<DestinationDraft>) => void;
+}
+
+/** The secrets that sign requests. A stored one is never shown; it can be kept, replaced or taken away. */
+export function SecretFields({ draft, faults, onChange }: SecretFieldsProps) {
+  return (
+    <fieldset className="stack-s plain">
+      <legend className="lbl">Signatures</legend>
+      <SharedSecretField
+        secret={draft.sharedSecret}
+        error={faultOf(faults, 'settings.sharedSecret')}
+        onChange={(sharedSecret) => onChange({ sharedSecret })}
+      />
+      <SigningSecrets
+        secrets={draft.signingSecrets}
+        error={faultOf(faults, 'settings.signingSecrets')}
+        onChange={(signingSecrets) => onChange({ signingSecrets })}
+      />
+    </fieldset>
+  );
+}
+
+interface SharedSecretFieldProps {
+  readonly secret: string | StoredSecret;
+  readonly error: string | undefined;
+  readonly onChange: (secret: string | StoredSecret) => void;
+}
+
+function SharedSecretField({ secret, error, onChange }: SharedSecretFieldProps) {
+  const [stored] = useState(() => (typeof secret === 'string' ? undefined : secret));
+  if (typeof secret !== 'string') {
+    return (
+      <div className="rowx">
+        <span className="lbl">Shared secret (X-Signature)</span>
+        <StoredMark secret={secret} />
+        <Button isSmall onClick={() => onChange(newSharedSecret())}>
+          Replace
+        </Button>
+        <Button kind="danger" isSmall onClick={() => onChange('')}>
+          Remove
+        </Button>
+      </div>
+    );
+  }
+  return (
+    <Field
+      label="Shared secret (X-Signature)"
+      error={error}
+      hint={
+        secret === ''
+          ? 'Without one, receivers cannot know who sends.'
+          : 'Copy it now: after saving only its last four characters are shown. Receivers need it at the same moment.'
+      }
+    >
+      {(control) => (
+        <TextInput
+          {...control}
+          className="mono"
+          value={secret}
+          onChange={(event) => onChange(event.target.value)}
+          after={
+            <>
+              {secret !== '' && <CopyButton text={secret} label="Copy the shared secret" isIcon />}
+              <Button isSmall onClick={() => onChange(newSharedSecret())}>
+                Generate
+              </Button>
+              {stored !== undefined && (
+                <Button kind="quiet" isSmall onClick={() => onChange(stored)}>
+                  Keep the old one
+                </Button>
+              )}
+            </>
+          }
+        />
+      )}
+    </Field>
+  );
+}
+
+function StoredMark({ secret: { hint } }: { readonly secret: StoredSecret }) {
+  return <span className="tok">{hint === undefined ? 'set' : `…${hint}`}</span>;
+}
+
+interface SigningSecretsProps {
+  readonly secrets: readonly (string | StoredSecret)[];
+  readonly error: string | undefined;
+  readonly onChange: (secrets: readonly (string | StoredSecret)[]) => void;
+}
+
+const MAX_SIGNING_SECRETS = 2;
+
+/** Two while one replaces the other: every request then carries a signature of each. */
+function SigningSecrets({ secrets, error, onChange }: SigningSecretsProps) {
+  return (
+    <div className="stack-s">
+      <div className="rowx">
+        <span className="lbl">Standard Webhooks secrets (Webhook-Signature)</span>
+        {secrets.length < MAX_SIGNING_SECRETS && (
+          <Button isSmall onClick={() => onChange([newSigningSecret(), ...secrets])}>
+            {secrets.length === 0 ? 'Add one' : 'Begin to replace it'}
+          </Button>
+        )}
+      </div>
+      {secrets.map((secret, nth) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a secret has no identity but its place.
+        <div key={nth} className="rowx">
+          {typeof secret === 'string' ? (
+            <>
+              <code className="tok tok-w">{secret}</code>
+              <CopyButton text={secret} label="Copy the new secret" />
+            </>
+          ) : (
+            <StoredMark secret={secret} />
+          )}
+          <Button kind="danger" isSmall onClick={() => onChange(secrets.toSpliced(nth, 1))}>
+            Remove
+          </Button>
+        </div>
+      ))}
+      {secrets.length === MAX_SIGNING_SECRETS && (
+        <Notice>
+          Every request is signed with both. Give the receiver the new one, then remove the old one: no
+          request is without a valid signature.
+        </Notice>
+      )}
+      {error !== undefined && (
+        <p className="bad field-error" role="alert">
+          {error}
+        </p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,39 @@
+import { Fragment } from 'react';
+import { visibleLine } from '../../ui/visible-text.ts';
+import { type Destination, draftOf } from './form.ts';
+import { VerifySnippets } from './verify.tsx';
+
+/** The settings as a viewer sees them: nothing to press. */
+export function StoredSettings({ destination }: { readonly destination: Destination }) {
+  const { sources, endpoints, format, success, types, events, rateLimit, concurrency, sharedSecret } =
+    draftOf(destination);
+  const rows: readonly (readonly [string, string])[] = [
+    ['Sources', sources.join(', ')],
+    ...endpoints.map(({ url, headers }, nth): readonly [string, string] => [
+      endpoints.length === 1 ? 'URL' : `URL ${nth + 1}`,
+      [url, ...headers.map(({ name, value }) => `${name}: ${typeof value === 'string' ? value : '…'}`)].join(
+        ' · ',
+      ),
+    ]),
+    ['Signed', sharedSecret === '' ? 'no' : 'with a shared secret'],
+    ['Body', format],
+    ['Succeeds with', success],
+    ['Types', types.length === 0 ? 'all' : types.join(', ')],
+    ['Events', events === '' ? 'all' : events.replaceAll('\n', ', ')],
+    ['Requests a second', rateLimit === '' ? 'no limit' : rateLimit],
+    ['Requests at once', concurrency === '' ? 'adapts' : concurrency],
+  ];
+  return (
+    <div className="side">
+      <dl className="kv">
+        {rows.map(([name, value]) => (
+          <Fragment key={name}>
+            <dt>{name}</dt>
+            <dd>{visibleLine(value, 2000)}</dd>
+          </Fragment>
+        ))}
+      </dl>
+      <VerifySnippets />
+    </div>
+  );
+}

@@ -1,0 +1,95 @@
+import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
+import { type Answer, answer, api } from '../../api/client.ts';
+import type { paths } from '../../api/schema.d.ts';
+import type { RecordKind } from './record-kinds.ts';
+
+export type Token = Answer<'/api/v1/tokens', 'get'>['data'][number];
+export type NewToken = Answer<'/api/v1/tokens', 'post'>;
+export type AuditEntry = Answer<'/api/v1/audit', 'get'>['data'][number];
+export type Plan = Answer<'/api/v1/config', 'put'>;
+
+export const tokensQuery = queryOptions({
+  queryKey: ['tokens'],
+  queryFn: async ({ signal }): Promise<Token[]> =>
+    (await answer(api.GET('/api/v1/tokens', { params: { query: { limit: 500 } }, signal }))).data,
+});
+
+export function useCreateToken() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async (body: { readonly name: string; readonly role: Token['role'] }): Promise<NewToken> =>
+      await answer(api.POST('/api/v1/tokens', { body })),
+    onSuccess: () => client.invalidateQueries({ queryKey: ['tokens'] }),
+  });
+}
+
+export function useRevokeToken() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async (name: string) =>
+      await answer(api.DELETE('/api/v1/tokens/{name}', { params: { path: { name } } })),
+    onSuccess: () => client.invalidateQueries({ queryKey: ['tokens'] }),
+  });
+}
+
+export interface AuditFilter {
+  readonly kind?: RecordKind;
+  readonly name?: string;
+}
+
+const AUDIT_PAGE = 50;
+
+/** Changes of records, the newest first. */
+export const auditQuery = (filter: AuditFilter) =>
+  infiniteQueryOptions({
+    queryKey: ['audit', filter],
+    queryFn: async ({ signal, pageParam }) =>
+      await answer(
+        api.GET('/api/v1/audit', {
+          params: {
+            query: { ...filter, limit: AUDIT_PAGE, ...(pageParam === '' ? {} : { cursor: pageParam }) },
+          },
+          signal,
+        }),
+      ),
+    initialPageParam: '',
+    getNextPageParam: ({ next }) => next,
+  });
+
+/** All records as a configuration file has them. */
+export const configQuery = queryOptions({
+  queryKey: ['config'],
+  queryFn: async ({ signal }) => await answer(api.GET('/api/v1/config', { signal })),
+});
+
+type Document = NonNullable<paths['/api/v1/config']['put']['requestBody']>['content']['application/json'];
+
+interface PlanRequest {
+  readonly document: Readonly<Record<string, unknown>>;
+  /** Also removes the records that the document does not name. */
+  readonly prune: boolean;
+  /** Only says what would change. */
+  readonly dryRun: boolean;
+}
+
+export function usePlan() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async ({ document, prune, dryRun }: PlanRequest): Promise<Plan> =>
+      await answer(
+        api.PUT('/api/v1/config', {
+          params: {
+            query: { dryRun: flag(dryRun), prune: flag(prune), confirm: flag(!dryRun) },
+          },
+          body: document as unknown as Document,
+        }),
+      ),
+    onSuccess: async (_, { dryRun }) => {
+      if (!dryRun) await client.invalidateQueries();
+    },
+  });
+}
+
+function flag(value: boolean): 'true' | 'false' {
+  return value ? 'true' : 'false';
+}

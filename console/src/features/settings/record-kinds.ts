@@ -1,0 +1,3 @@
+/** Kinds of records that the audit trail has. */
+export const KINDS = ['source', 'destination', 'audience', 'trait', 'token', 'replay', 'regulation'] as const;
+export type RecordKind = (typeof KINDS)[number];

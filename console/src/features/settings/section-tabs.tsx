@@ -1,0 +1,21 @@
+import { Link } from '@tanstack/react-router';
+
+const SECTIONS = [
+  { to: '/settings', label: 'Access' },
+  { to: '/settings/audit', label: 'Changes' },
+  { to: '/settings/configuration', label: 'Configuration' },
+  { to: '/settings/system', label: 'System' },
+] as const;
+
+/** The pages of the settings. */
+export function SettingSections() {
+  return (
+    <nav className="tabs-nav" aria-label="Settings">
+      {SECTIONS.map(({ to, label }) => (
+        <Link key={to} to={to} activeOptions={{ exact: true, includeSearch: false }}>
+          {label}
+        </Link>
+      ))}
+    </nav>
+  );
+}

@@ -1,0 +1,169 @@
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { ChevronRight } from 'lucide-react';
+import { statusQuery } from '../../api/queries.ts';
+import { Failure, SkeletonRows } from '../../ui/empty-state.tsx';
+import { exactNumber } from '../../ui/format.ts';
+import { Page } from '../../ui/page.tsx';
+import { RecordChanges } from '../../ui/record-changes.tsx';
+import { Badge, StateMark } from '../../ui/state-mark.tsx';
+import { Tabs } from '../../ui/tabs.tsx';
+import { visibleLine } from '../../ui/visible-text.ts';
+import { Discards } from './discards.tsx';
+import { type SourceRecord, sourceQuery } from './queries.ts';
+
+import { SendSteps } from './send-steps.tsx';
+import { SourceSettings } from './source-settings.tsx';
+import type { Tab } from './views.ts';
+import { WriteKeys } from './write-keys.tsx';
+import '../../ui/form.css';
+
+const route = getRouteApi('/shell/sources/$name');
+
+/** One source: how to send to it, what came, and what was discarded. */
+export function SourcePage() {
+  const { name } = route.useParams();
+  const source = useQuery(sourceQuery(name));
+  return (
+    <Page
+      title={visibleLine(name)}
+      crumbs={
+        <>
+          <Link to="/sources">Sources</Link>
+          <ChevronRight className="i i-s" aria-hidden />
+          <span>{visibleLine(name)}</span>
+        </>
+      }
+      about={source.data !== undefined && <SourceBadge source={source.data} />}
+    >
+      {source.error !== null && <Failure error={source.error} />}
+      {source.data !== undefined && (
+        <>
+          <SourceSum name={name} />
+          <SourceTabs source={source.data} />
+        </>
+      )}
+      {source.isPending && <SkeletonRows />}
+    </Page>
+  );
+}
+
+function SourceBadge({ source: { name, enabled } }: { readonly source: SourceRecord }) {
+  const { data } = useQuery(statusQuery);
+  if (!enabled) return <Badge state="disabled" />;
+  const received = countsOf(data?.sources, name)?.received ?? 0;
+  return received === 0 ? (
+    <Badge state="pending" label="no events yet" />
+  ) : (
+    <Badge state="healthy" label="receiving" />
+  );
+}
+
+/** received = accepted + duplicates + discarded, written as a sum. */
+function SourceSum({ name }: { readonly name: string }) {
+  const { data } = useQuery(statusQuery);
+  const counts = countsOf(data?.sources, name);
+  if (counts === undefined || counts.received === 0) return null;
+  const { received, accepted, duplicates } = counts;
+  const discarded = Object.values(counts.discarded).reduce((total, count) => total + count, 0);
+  const balance = received - accepted - duplicates - discarded;
+  const terms = [
+    ['Accepted', 'ok', accepted],
+    ['Duplicates', '', duplicates],
+    ['Discarded', 'warn', discarded],
+  ] as const;
+  return (
+    <section className="box bleed sum" aria-label={`Ledger of ${name}`}>
+      <div>
+        <span>Received</span>
+        <b>{exactNumber(received)}</b>
+      </div>
+      {terms.map(([label, tone, value], nth) => (
+        <div key={label} className="rowx">
+          <span className="op" aria-hidden="true">
+            {nth === 0 ? '=' : '+'}
+          </span>
+          <div>
+            <span className={tone === '' ? undefined : tone}>{label}</span>
+            <b>{exactNumber(value)}</b>
+          </div>
+        </div>
+      ))}
+      <div className="sum-end">
+        <StateMark state={balance === 0 ? 'healthy' : 'failed'} label={`balance ${exactNumber(balance)}`} />
+      </div>
+    </section>
+  );
+}
+
+function countsOf<Counts>(
+  all: Readonly<Record<string, Counts>> | undefined,
+  name: string,
+): Counts | undefined {
+  return all !== undefined && Object.hasOwn(all, name) ? all[name] : undefined;
+}
+
+function SourceTabs({ source }: { readonly source: SourceRecord }) {
+  const { name } = source;
+  const { tab = 'send' } = route.useSearch();
+  const navigate = useNavigate();
+  return (
+    <Tabs
+      label={`Views of ${name}`}
+      value={tab}
+      onChange={(value) =>
+        void navigate({
+          to: '/sources/$name',
+          params: { name },
+          search: { tab: value as Tab },
+        })
+      }
+      tabs={[
+        {
+          value: 'send',
+          label: 'Send',
+          content: (
+            <div className="side">
+              <SendSteps source={source} />
+              <aside className="stack">
+                <WriteKeys source={source} />
+                <NothingArrives />
+              </aside>
+            </div>
+          ),
+        },
+        { value: 'discards', label: 'Discards', content: <Discards name={name} /> },
+        { value: 'settings', label: 'Settings', content: <SourceSettings source={source} /> },
+        { value: 'changes', label: 'Changes', content: <RecordChanges kind="source" name={name} /> },
+      ]}
+    />
+  );
+}
+
+/** What to look at while nothing comes; calls of unknown keys belong to no source. */
+function NothingArrives() {
+  const { data } = useQuery(statusQuery);
+  const { discarded = {}, refused = {} } = data?.callsOfNoSource ?? {};
+  const unknown = (discarded['unknown_write_key'] ?? 0) + (refused['unknown_write_key'] ?? 0);
+  return (
+    <section>
+      <div className="sec">
+        <h2>Nothing arrives?</h2>
+      </div>
+      <ul className="stack-s soft">
+        <li>
+          A call with an unknown key is answered 401 and counted here:{' '}
+          <StateMark
+            state={unknown === 0 ? 'healthy' : 'failing'}
+            label={`${exactNumber(unknown)} since the start`}
+          />
+        </li>
+        <li>Libraries collect calls before they send: call flush, or wait ten seconds.</li>
+        <li>
+          In a browser, allow <span className="mono">{window.location.host}</span> under connect-src of your
+          content security policy.
+        </li>
+      </ul>
+    </section>
+  );
+}

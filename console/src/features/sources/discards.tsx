@@ -1,0 +1,77 @@
+import { useQuery } from '@tanstack/react-query';
+import { statusQuery } from '../../api/queries.ts';
+import { CodeBlock } from '../../ui/code-block.tsx';
+import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
+import { exactNumber, plural } from '../../ui/format.ts';
+import { RelativeTime } from '../../ui/time.tsx';
+import { reasonText } from './discard-reasons.ts';
+import { type DiscardSample, discardsQuery } from './queries.ts';
+
+/** Why calls of a source became no events, with the last ones of each reason. */
+export function Discards({ name }: { readonly name: string }) {
+  const { data: status } = useQuery(statusQuery);
+  const discards = useQuery(discardsQuery);
+  if (discards.isPending) return <SkeletonRows rows={3} />;
+  if (discards.error !== null) return <Failure error={discards.error} />;
+  const counts =
+    (Object.hasOwn(status?.sources ?? {}, name) ? status?.sources[name]?.discarded : undefined) ?? {};
+  const reasons = Object.entries(counts).sort(([, one], [, other]) => other - one);
+  if (reasons.length === 0) {
+    return (
+      <div className="box">
+        <EmptyState title="Nothing was discarded">
+          A call that is no valid event is counted here with its reason, and the last ones of every reason are
+          shown.
+        </EmptyState>
+      </div>
+    );
+  }
+  const samplesOf = (reason: string) =>
+    discards.data.filter((one) => one.source === name && one.reason === reason);
+  return (
+    <div className="stack">
+      {reasons.map(([reason, count]) => (
+        <ReasonSection key={reason} reason={reason} count={count} samples={samplesOf(reason)} />
+      ))}
+    </div>
+  );
+}
+
+interface ReasonSectionProps {
+  readonly reason: string;
+  readonly count: number;
+  readonly samples: readonly DiscardSample[];
+}
+
+function ReasonSection({ reason, count, samples }: ReasonSectionProps) {
+  const { cause, action } = reasonText(reason);
+  return (
+    <section className="stack-s">
+      <div className="sec">
+        <h2 className="mono">{reason}</h2>
+        <span className="dim num">{plural(count, 'call')}</span>
+      </div>
+      <p>
+        {cause} <span className="soft">{action}</span>
+      </p>
+      {samples.map((sample) => (
+        <CodeBlock
+          key={`${sample.at} ${sample.call}`}
+          code={sample.call}
+          label={`A discarded call, ${reason}`}
+          title={
+            <span>
+              <RelativeTime at={sample.at} />
+              {sample.cut && ', its beginning'}
+            </span>
+          }
+        />
+      ))}
+      {samples.length === 0 && (
+        <p className="dim">
+          None of the {exactNumber(count)} is kept: samples last until the server restarts.
+        </p>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,187 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { Plus } from 'lucide-react';
+import { type FormEvent, useState } from 'react';
+import { ApiError, sentence } from '../../api/client.ts';
+import { type Source, type Status, sourcesQuery, statusQuery } from '../../api/queries.ts';
+import { useMay } from '../../api/roles.ts';
+import { Button, Field, TextInput } from '../../ui/controls.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
+import { Page } from '../../ui/page.tsx';
+import { StateMark } from '../../ui/state-mark.tsx';
+import { type Column, Table } from '../../ui/table.tsx';
+import { Num } from '../../ui/time.tsx';
+import { visibleLine } from '../../ui/visible-text.ts';
+import { useCreateSource } from './queries.ts';
+import '../../ui/form.css';
+
+interface SourceRow {
+  readonly source: Source;
+  readonly received: number;
+  readonly accepted: number;
+  readonly duplicates: number;
+  readonly discarded: number;
+}
+
+/** All sources with what came from them. */
+export function SourcesPage() {
+  const sources = useQuery(sourcesQuery);
+  const status = useQuery(statusQuery);
+  const mayEdit = useMay('editor');
+  const navigate = useNavigate();
+  const [isMaking, setIsMaking] = useState(false);
+  const rows = (sources.data ?? []).map((source) => rowOf(source, status.data));
+  const newButton = mayEdit && (
+    <Button kind="primary" onClick={() => setIsMaking(true)}>
+      <Plus className="i" aria-hidden />
+      New source
+    </Button>
+  );
+  return (
+    <Page title="Sources" actions={newButton}>
+      {sources.error !== null && <Failure error={sources.error} onRetry={() => void sources.refetch()} />}
+      {sources.isPending ? (
+        <SkeletonRows />
+      ) : rows.length === 0 ? (
+        <div className="box">
+          <EmptyState title="No sources yet" action={newButton}>
+            A source is a website, an app or a server that sends calls. It has a write key, which the library
+            of your language is given.
+          </EmptyState>
+        </div>
+      ) : (
+        <Table
+          label="Sources"
+          columns={COLUMNS}
+          rows={rows}
+          rowId={({ source }) => source.name}
+          onOpen={({ source }) => void navigate({ to: '/sources/$name', params: { name: source.name } })}
+          foot="received = accepted + duplicates + discarded"
+        />
+      )}
+      {isMaking && <NewSourceDialog onClose={() => setIsMaking(false)} />}
+    </Page>
+  );
+}
+
+function rowOf(source: Source, status: Status | undefined): SourceRow {
+  const counts = Object.hasOwn(status?.sources ?? {}, source.name) ? status?.sources[source.name] : undefined;
+  const { received = 0, accepted = 0, duplicates = 0, discarded = {} } = counts ?? {};
+  return {
+    source,
+    received,
+    accepted,
+    duplicates,
+    discarded: Object.values(discarded).reduce((total, count) => total + count, 0),
+  };
+}
+
+const COLUMNS: readonly Column<SourceRow>[] = [
+  {
+    id: 'name',
+    header: 'Source',
+    className: 'w',
+    sort: ({ source }) => source.name,
+    cell: ({ source: { name, system } }) => (
+      <>
+        <Link to="/sources/$name" params={{ name }} className="med">
+          {visibleLine(name)}
+        </Link>{' '}
+        {system === true && (
+          <span className="dim">made by the server, for audiences and computed traits</span>
+        )}
+      </>
+    ),
+  },
+  { id: 'state', header: 'State', className: 'c-lo', cell: (row) => <SourceState row={row} /> },
+  {
+    id: 'received',
+    header: 'Received',
+    className: 'r',
+    sort: ({ received }) => received,
+    cell: ({ received }) => <Num value={received} />,
+  },
+  {
+    id: 'accepted',
+    header: 'Accepted',
+    className: 'r c-lo',
+    sort: ({ accepted }) => accepted,
+    cell: ({ accepted }) => <Num value={accepted} />,
+  },
+  {
+    id: 'duplicates',
+    header: 'Duplicates',
+    className: 'r c-md',
+    sort: ({ duplicates }) => duplicates,
+    cell: ({ duplicates }) => <Num value={duplicates} />,
+  },
+  {
+    id: 'discarded',
+    header: 'Discarded',
+    className: 'r',
+    sort: ({ discarded }) => discarded,
+    cell: ({ discarded }) => (
+      <span className={discarded > 0 ? 'warn med' : ''}>
+        <Num value={discarded} />
+      </span>
+    ),
+  },
+];
+
+function SourceState({ row: { source, received } }: { readonly row: SourceRow }) {
+  if (!source.enabled) return <StateMark state="disabled" />;
+  return received === 0 ? (
+    <StateMark state="pending" label="no events yet" />
+  ) : (
+    <StateMark state="healthy" label="receiving" />
+  );
+}
+
+/** Only a name: everything else has a good default, and the server makes the write key. */
+function NewSourceDialog({ onClose }: { readonly onClose: () => void }) {
+  const [name, setName] = useState('');
+  const create = useCreateSource();
+  const navigate = useNavigate();
+  const make = async (event: FormEvent) => {
+    event.preventDefault();
+    await create.mutateAsync({ name: name.trim() });
+    await navigate({ to: '/sources/$name', params: { name: name.trim() } });
+  };
+  return (
+    <Dialog
+      title="New source"
+      onClose={onClose}
+      foot={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button
+            kind="primary"
+            type="submit"
+            form="new-source"
+            disabled={name.trim() === '' || create.isPending}
+          >
+            Create source
+          </Button>
+        </>
+      }
+    >
+      <form id="new-source" onSubmit={(event) => void make(event).catch(() => undefined)}>
+        <Field
+          label="Name"
+          hint="Such as website or ios-app; it cannot be changed later."
+          error={create.error === null ? undefined : nameFault(create.error)}
+        >
+          {(control) => (
+            <TextInput {...control} value={name} onChange={({ target }) => setName(target.value)} />
+          )}
+        </Field>
+      </form>
+    </Dialog>
+  );
+}
+
+function nameFault(error: unknown): string {
+  const own = error instanceof ApiError ? error.fields.find(({ path }) => path === 'body.name') : undefined;
+  return own === undefined ? sentence(error) : own.message;
+}

@@ -1,0 +1,202 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { ChevronRight } from 'lucide-react';
+import { type FormEvent, useEffect, useState } from 'react';
+import { ApiError } from '../../api/client.ts';
+import { destinationsQuery } from '../../api/queries.ts';
+import { Button, Field, TextInput } from '../../ui/controls.tsx';
+import { Failure } from '../../ui/empty-state.tsx';
+import { Page } from '../../ui/page.tsx';
+import { toast } from '../../ui/toast.tsx';
+import { visibleLine } from '../../ui/visible-text.ts';
+import { DefinitionEditor } from './definition-editor.tsx';
+import { mistakeOf } from './mistakes.ts';
+import { consequence, PreviewBox } from './preview.tsx';
+import { type Computation, type Kind, previewQuery, useSaveComputation } from './queries.ts';
+
+const EXAMPLES: Readonly<Record<Kind, readonly string[]>> = {
+  audiences: [
+    "event('Order Completed').within(30 days).count() >= 2",
+    "trait('plan') = 'pro' and not event('Signed In').within(14 days)",
+    "computed('total_spent') > 100",
+  ],
+  traits: [
+    "event('Order Completed').sum(property('total'))",
+    "event('Order Completed').count()",
+    "page('Home').last(property('url'))",
+  ],
+};
+
+/** A preview is asked for when nothing was typed for so long, in milliseconds. */
+const PAUSE = 400;
+
+interface ComputationFormProps {
+  readonly kind: Kind;
+  /** Absent: a new one. */
+  readonly stored?: Computation;
+  readonly onSaved: (name: string) => void;
+}
+
+/** Name, definition with a live preview, and who is told. */
+export function ComputationForm({ kind, stored, onSaved }: ComputationFormProps) {
+  const [name, setName] = useState(stored?.name ?? '');
+  const [definition, setDefinition] = useState(stored?.definition ?? '');
+  const [destinations, setDestinations] = useState<readonly string[]>(stored?.destinations ?? []);
+  const [includeAnonymous, setIncludeAnonymous] = useState(stored?.includeAnonymous ?? false);
+  const save = useSaveComputation(kind);
+  const settled = useSettled(definition);
+  const preview = useQuery(
+    previewQuery(kind, {
+      definition: settled,
+      ...(stored === undefined ? {} : { name: stored.name }),
+      ...(kind === 'audiences' ? { includeAnonymous } : {}),
+    }),
+  );
+  const mistake = mistakeOf(save.error) ?? mistakeOf(preview.error);
+  const failure = mistakeOf(save.error) === undefined ? save.error : null;
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    const body = { definition, destinations, ...(kind === 'audiences' ? { includeAnonymous } : {}) };
+    const saved = await save.mutateAsync(
+      stored === undefined ? { body: { name: name.trim(), ...body } } : { name: stored.name, body },
+    );
+    toast('Saved. It counts the stored events now.');
+    onSaved(saved.name);
+  };
+  const change = (text: string) => {
+    save.reset();
+    setDefinition(text);
+  };
+  return (
+    <form className="side" onSubmit={(event) => void submit(event).catch(() => undefined)}>
+      <div className="stack">
+        {stored === undefined && (
+          <Field
+            label="Name"
+            hint="Destinations get it as a trait named after it; it cannot be changed later."
+            error={faultOf(save.error, 'body.name')}
+          >
+            {(control) => (
+              <TextInput {...control} value={name} onChange={({ target }) => setName(target.value)} />
+            )}
+          </Field>
+        )}
+        <DefinitionEditor
+          value={definition}
+          mistake={settled === definition ? mistake : undefined}
+          onChange={change}
+        />
+        <div className="rowx">
+          <span className="hint">Such as</span>
+          {EXAMPLES[kind].map((example) => (
+            <button key={example} type="button" className="tok" onClick={() => change(example)}>
+              {example}
+            </button>
+          ))}
+        </div>
+        {kind === 'audiences' && (
+          <label className="check">
+            <input
+              type="checkbox"
+              checked={includeAnonymous}
+              onChange={({ target }) => setIncludeAnonymous(target.checked)}
+            />
+            Users without a userId may be members
+          </label>
+        )}
+        <Told chosen={destinations} onChange={setDestinations} />
+        {failure !== null && <Failure error={failure} />}
+        <div className="rowx">
+          <Button
+            kind="primary"
+            type="submit"
+            disabled={save.isPending || name.trim() === '' || definition.trim() === ''}
+          >
+            Save and sync
+          </Button>
+          {preview.data !== undefined && (
+            <span className="soft">{consequence(preview.data, destinations.length)}</span>
+          )}
+        </div>
+      </div>
+      <aside className="stack">
+        <PreviewBox
+          preview={preview.error === null ? preview.data : undefined}
+          isStale={preview.isFetching || settled !== definition}
+          isCompared={stored !== undefined}
+        />
+      </aside>
+    </form>
+  );
+}
+
+function faultOf(error: unknown, path: string): string | undefined {
+  return error instanceof ApiError ? error.fields.find((one) => one.path === path)?.message : undefined;
+}
+
+/** A value once it has stayed the same for a while. */
+function useSettled(value: string): string {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), PAUSE);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}
+
+interface ToldProps {
+  readonly chosen: readonly string[];
+  readonly onChange: (chosen: readonly string[]) => void;
+}
+
+function Told({ chosen, onChange }: ToldProps) {
+  const { data: destinations = [] } = useQuery(destinationsQuery);
+  return (
+    <fieldset className="plain stack-s">
+      <legend className="lbl">Destinations that are told</legend>
+      <div className="rowx checks">
+        {destinations.map(({ name }) => (
+          <label key={name} className="check">
+            <input
+              type="checkbox"
+              checked={chosen.includes(name)}
+              onChange={({ target }) =>
+                onChange(target.checked ? [...chosen, name] : chosen.filter((one) => one !== name))
+              }
+            />
+            {visibleLine(name)}
+          </label>
+        ))}
+        {destinations.length === 0 && <span className="dim">There is no destination yet.</span>}
+      </div>
+    </fieldset>
+  );
+}
+
+const LISTS = { audiences: '/users/audiences', traits: '/users/traits' } as const;
+const RECORDS = { audiences: '/users/audiences/$name', traits: '/users/traits/$name' } as const;
+
+export function NewComputation({ kind, title }: { readonly kind: Kind; readonly title: string }) {
+  const navigate = useNavigate();
+  return (
+    <Page
+      title={title}
+      crumbs={
+        <>
+          <Link to="/users">Users</Link>
+          <ChevronRight className="i i-s" aria-hidden />
+          <Link to={LISTS[kind]} search={{}}>
+            {kind === 'audiences' ? 'Audiences' : 'Computed traits'}
+          </Link>
+          <ChevronRight className="i i-s" aria-hidden />
+          <span>new</span>
+        </>
+      }
+    >
+      <ComputationForm
+        kind={kind}
+        onSaved={(name) => void navigate({ to: RECORDS[kind], params: { name } })}
+      />
+    </Page>
+  );
+}

@@ -1,0 +1,249 @@
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { ChevronRight } from 'lucide-react';
+import { useState } from 'react';
+import { sentence } from '../../api/client.ts';
+import { useMay } from '../../api/roles.ts';
+import { Button } from '../../ui/controls.tsx';
+import { ConfirmDialog } from '../../ui/dialog.tsx';
+import { EmptyState, Failure, Notice, SkeletonRows } from '../../ui/empty-state.tsx';
+import { exactNumber, plural } from '../../ui/format.ts';
+import { Page, Section } from '../../ui/page.tsx';
+import { RecordChanges } from '../../ui/record-changes.tsx';
+import { StateMark } from '../../ui/state-mark.tsx';
+import { type Column, Table } from '../../ui/table.tsx';
+import { RelativeTime } from '../../ui/time.tsx';
+import { toast } from '../../ui/toast.tsx';
+import { visibleLine } from '../../ui/visible-text.ts';
+import { ComputationForm } from './computation-form.tsx';
+import { ComputationState } from './computation-state.tsx';
+import { DefinitionText } from './definition-editor.tsx';
+import {
+  type Computation,
+  computationQuery,
+  type Kind,
+  type Member,
+  membersQuery,
+  useRemoveComputation,
+  useSaveComputation,
+} from './queries.ts';
+import '../../ui/form.css';
+
+const audienceRoute = getRouteApi('/shell/users/audiences/$name');
+const traitRoute = getRouteApi('/shell/users/traits/$name');
+
+export function AudiencePage() {
+  return <ComputationPage kind="audiences" name={audienceRoute.useParams().name} />;
+}
+
+export function TraitPage() {
+  return <ComputationPage kind="traits" name={traitRoute.useParams().name} />;
+}
+
+const LISTS = { audiences: '/users/audiences', traits: '/users/traits' } as const;
+const TITLES = { audiences: 'Audiences', traits: 'Computed traits' } as const;
+
+interface ComputationPageProps {
+  readonly kind: Kind;
+  readonly name: string;
+}
+
+function ComputationPage({ kind, name }: ComputationPageProps) {
+  const computation = useQuery(computationQuery(kind, name));
+  const { data, error } = computation;
+  return (
+    <Page
+      title={visibleLine(name)}
+      crumbs={
+        <>
+          <Link to="/users">Users</Link>
+          <ChevronRight className="i i-s" aria-hidden />
+          <Link to={LISTS[kind]} search={{}}>
+            {TITLES[kind]}
+          </Link>
+          <ChevronRight className="i i-s" aria-hidden />
+          <span>{visibleLine(name)}</span>
+        </>
+      }
+      about={
+        data !== undefined && (
+          <>
+            <ComputationState computation={data} />
+            <span className="tok" title="The trait that destinations get">
+              {data.key}
+            </span>
+          </>
+        )
+      }
+      actions={data !== undefined && <Actions kind={kind} computation={data} />}
+    >
+      {error !== null && <Failure error={error} />}
+      {data === undefined ? error === null && <SkeletonRows /> : <Contents kind={kind} computation={data} />}
+    </Page>
+  );
+}
+
+interface PartProps {
+  readonly kind: Kind;
+  readonly computation: Computation;
+}
+
+function Contents({ kind, computation }: PartProps) {
+  const { name, state, reason, progress, definition } = computation;
+  const mayEdit = useMay('editor');
+  return (
+    <>
+      {reason !== undefined && <Notice tone={state === 'failed' ? 'bad' : 'warn'}>{reason}</Notice>}
+      {state === 'computing' && (
+        <progress className="bar-progress" max={1} value={progress} aria-label="Stored events counted">
+          {Math.floor(progress * 100)} %
+        </progress>
+      )}
+      {mayEdit ? (
+        <ComputationForm key={definition} kind={kind} stored={computation} onSaved={() => undefined} />
+      ) : (
+        <DefinitionText definition={definition} />
+      )}
+      <div className="side">
+        <Members kind={kind} computation={computation} />
+        <Sync computation={computation} />
+      </div>
+      <Section title="Changes">
+        <RecordChanges kind={kind === 'audiences' ? 'audience' : 'trait'} name={name} />
+      </Section>
+    </>
+  );
+}
+
+/** What its destinations are still owed. */
+function Sync({ computation: { key, sync } }: { readonly computation: Computation }) {
+  return (
+    <Section title="Sync">
+      {sync.length === 0 ? (
+        <p className="dim">No destination is told.</p>
+      ) : (
+        <div className="box bleed">
+          <table className="tbl">
+            <tbody>
+              {sync.map(({ destination, pending }) => (
+                <tr key={destination}>
+                  <td className="w">
+                    <Link to="/destinations/$name" params={{ name: destination }} className="med">
+                      {visibleLine(destination)}
+                    </Link>
+                  </td>
+                  <td>
+                    <StateMark
+                      state={pending === 0 ? 'healthy' : 'pending'}
+                      label={pending === 0 ? 'up to date' : `${exactNumber(pending)} wait`}
+                    />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      <p className="hint">
+        Changes only, as the trait <span className="mono">{key}</span>. What waits counts all events of the
+        destination.
+      </p>
+    </Section>
+  );
+}
+
+const MEMBER_COLUMNS: readonly Column<Member>[] = [
+  {
+    id: 'user',
+    header: 'User',
+    className: 'w mono',
+    cell: ({ userId }) =>
+      userId === undefined ? (
+        <span className="dim">without a userId</span>
+      ) : (
+        <Link to="/users" search={{ userId }}>
+          {visibleLine(userId)}
+        </Link>
+      ),
+  },
+  {
+    id: 'value',
+    header: 'Value',
+    className: 'r mono c-lo',
+    cell: ({ value }) => visibleLine(JSON.stringify(value), 60),
+  },
+  { id: 'since', header: 'Since', className: 'r soft', cell: ({ since }) => <RelativeTime at={since} /> },
+];
+
+function Members({ kind, computation: { name, members: count } }: PartProps) {
+  const members = useInfiniteQuery(membersQuery(kind, name));
+  const navigate = useNavigate();
+  const rows = members.data?.pages.flatMap(({ data }) => data) ?? [];
+  return (
+    <Section title={kind === 'audiences' ? 'Members' : 'Users'} about={`${exactNumber(count)} now`}>
+      {members.error !== null && <Failure error={members.error} />}
+      {members.data !== undefined && rows.length === 0 ? (
+        <div className="box">
+          <EmptyState title="Nobody yet">
+            Users appear here by themselves as soon as the definition holds for them.
+          </EmptyState>
+        </div>
+      ) : (
+        <Table
+          label="Members"
+          columns={MEMBER_COLUMNS}
+          rows={rows}
+          rowId={({ userId, since }) => userId ?? since}
+          onOpen={({ userId }) => userId !== undefined && void navigate({ to: '/users', search: { userId } })}
+          foot={
+            members.hasNextPage ? (
+              <Button kind="quiet" isSmall onClick={() => void members.fetchNextPage()}>
+                More
+              </Button>
+            ) : undefined
+          }
+        />
+      )}
+    </Section>
+  );
+}
+
+function Actions({ kind, computation }: PartProps) {
+  const { name, enabled, members, destinations } = computation;
+  const [isRemoving, setIsRemoving] = useState(false);
+  const save = useSaveComputation(kind);
+  const remove = useRemoveComputation(kind);
+  const navigate = useNavigate();
+  if (!useMay('editor')) return null;
+  const turn = () =>
+    save.mutate({ name, body: { enabled: !enabled } }, { onError: (error) => toast(sentence(error)) });
+  return (
+    <>
+      <Button disabled={save.isPending} onClick={turn}>
+        {enabled ? 'Disable' : 'Enable'}
+      </Button>
+      <Button kind="danger" onClick={() => setIsRemoving(true)}>
+        Remove…
+      </Button>
+      {isRemoving && (
+        <ConfirmDialog
+          title={`Remove ${name}`}
+          action="Remove"
+          typed={name}
+          isDangerous
+          onConfirm={async () => {
+            await remove.mutateAsync(name);
+            await navigate({ to: LISTS[kind], search: {} });
+          }}
+          onClose={() => setIsRemoving(false)}
+        >
+          <p>
+            {plural(members, 'user')} {members === 1 ? 'has' : 'have'} it now.{' '}
+            {plural(destinations.length, 'destination hears', 'destinations hear')} nothing more of it; what
+            they were told stays with them.
+          </p>
+        </ConfirmDialog>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,68 @@
+import { Link } from '@tanstack/react-router';
+import { exactNumber, plural } from '../../ui/format.ts';
+import { Clock } from '../../ui/time.tsx';
+import { visibleLine } from '../../ui/visible-text.ts';
+import type { Preview } from './queries.ts';
+
+interface PreviewBoxProps {
+  readonly preview: Preview | undefined;
+  /** A newer one is being computed. */
+  readonly isStale: boolean;
+  /** Whether it is compared with a stored one. */
+  readonly isCompared: boolean;
+}
+
+/** How many users a definition has now, who some of them are, and who would enter and leave. */
+export function PreviewBox({ preview, isStale, isCompared }: PreviewBoxProps) {
+  return (
+    <section className="box" aria-label="Preview" aria-live="polite" aria-busy={isStale}>
+      <div className="pad">
+        <span className="lbl">Preview</span>
+        <div className="huge num">{preview === undefined ? '…' : exactNumber(preview.members)}</div>
+        <div className="soft">
+          {preview === undefined
+            ? 'Write a definition to count its users.'
+            : preview.members === 1
+              ? 'user'
+              : 'users'}
+        </div>
+      </div>
+      {preview !== undefined && (
+        <>
+          {isCompared && (
+            <div className="tfoot">
+              <span className="ok med">+ {exactNumber(preview.enters)} would enter</span>
+              <span className="med ink">− {exactNumber(preview.leaves)} would leave</span>
+            </div>
+          )}
+          {preview.sample.length > 0 && (
+            <div className="tfoot sample">
+              {preview.sample.map((userId) => (
+                <Link key={userId} to="/users" search={{ userId }} className="tok">
+                  {visibleLine(userId, 40)}
+                </Link>
+              ))}
+            </div>
+          )}
+          <p className="pad hint">
+            {preview.eventsSince === undefined ? (
+              'No events are stored that it could count.'
+            ) : (
+              <>
+                Counts stored events since <Clock at={preview.eventsSince} />.
+              </>
+            )}{' '}
+            Nothing is kept or sent.{' '}
+            {preview.warnings.map(({ message }) => `The definition ${message}.`).join(' ')}
+          </p>
+        </>
+      )}
+    </section>
+  );
+}
+
+/** What saving does, in a sentence. */
+export function consequence({ enters, leaves }: Preview, destinations: number): string {
+  if (destinations === 0) return 'No destination is told.';
+  return `Saving sends ${plural(enters + leaves, 'identify call')} to each of ${plural(destinations, 'destination')}.`;
+}

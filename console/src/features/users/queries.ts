@@ -1,0 +1,198 @@
+import {
+  infiniteQueryOptions,
+  keepPreviousData,
+  queryOptions,
+  useMutation,
+  useQueryClient,
+} from '@tanstack/react-query';
+import { type Answer, answer, api } from '../../api/client.ts';
+import { REFRESH } from '../../api/queries.ts';
+import type { paths } from '../../api/schema.d.ts';
+
+export type Profile = Answer<'/api/v1/profiles/{userId}', 'get'>;
+/** An audience or a computed trait. */
+export type Computation = Answer<'/api/v1/audiences/{name}', 'get'>;
+export type Member = Answer<'/api/v1/audiences/{name}/members', 'get'>['data'][number];
+export type Preview = Answer<'/api/v1/audiences/preview', 'post'>;
+export type RegulationType = Answer<'/api/v1/regulations/{id}', 'get'>['type'];
+export type StoredEvent = Extract<
+  Answer<'/api/v1/events', 'get'>['data'][number],
+  { readonly verdict: 'accepted' }
+>;
+
+export type Kind = 'audiences' | 'traits';
+
+const LISTS = { audiences: '/api/v1/audiences', traits: '/api/v1/traits' } as const;
+const RECORDS = { audiences: '/api/v1/audiences/{name}', traits: '/api/v1/traits/{name}' } as const;
+const MEMBERS = {
+  audiences: '/api/v1/audiences/{name}/members',
+  traits: '/api/v1/traits/{name}/members',
+} as const;
+const PREVIEWS = { audiences: '/api/v1/audiences/preview', traits: '/api/v1/traits/preview' } as const;
+
+/** All audiences, or all computed traits: a server has 500 of both at most. */
+export const computationsQuery = (kind: Kind) =>
+  queryOptions({
+    queryKey: [kind],
+    queryFn: async ({ signal }): Promise<Computation[]> =>
+      (await answer(api.GET(LISTS[kind], { params: { query: { limit: 500 } }, signal }))).data,
+    refetchInterval: 2 * REFRESH,
+  });
+
+export const computationQuery = (kind: Kind, name: string) =>
+  queryOptions({
+    queryKey: [kind, name],
+    queryFn: async ({ signal }): Promise<Computation> =>
+      await answer(api.GET(RECORDS[kind], { params: { path: { name } }, signal })),
+    refetchInterval: REFRESH,
+  });
+
+const MEMBERS_PAGE = 50;
+
+export const membersQuery = (kind: Kind, name: string) =>
+  infiniteQueryOptions({
+    queryKey: [kind, name, 'members'],
+    queryFn: async ({ signal, pageParam }) =>
+      await answer(
+        api.GET(MEMBERS[kind], {
+          params: { path: { name }, query: pageOf(pageParam, MEMBERS_PAGE) },
+          signal,
+        }),
+      ),
+    initialPageParam: '',
+    getNextPageParam: ({ next }) => next,
+    refetchInterval: 2 * REFRESH,
+  });
+
+function pageOf(cursor: string, limit: number): { readonly limit: number; readonly cursor?: string } {
+  return cursor === '' ? { limit } : { limit, cursor };
+}
+
+export interface PreviewRequest {
+  readonly definition: string;
+  /** The stored one that it would replace. */
+  readonly name?: string;
+  readonly includeAnonymous?: boolean;
+}
+
+/** Computes a definition over the stored events; nothing is kept or sent. The last result stays until the next is there. */
+export const previewQuery = (kind: Kind, request: PreviewRequest) =>
+  queryOptions({
+    queryKey: [kind, 'preview', request],
+    queryFn: async (): Promise<Preview> => await answer(api.POST(PREVIEWS[kind], { body: request })),
+    enabled: request.definition.trim() !== '',
+    retry: false,
+    placeholderData: keepPreviousData,
+  });
+
+type RecordBody = Readonly<Record<string, unknown>>;
+type Creation = NonNullable<paths['/api/v1/audiences']['post']['requestBody']>['content']['application/json'];
+
+/** Creates a definition where `name` is absent, and changes it otherwise. */
+export function useSaveComputation(kind: Kind) {
+  const refresh = useRefresh(kind);
+  return useMutation({
+    mutationFn: async ({ name, body }: { readonly name?: string; readonly body: RecordBody }) =>
+      name === undefined
+        ? await answer(api.POST(LISTS[kind], { body: body as unknown as Creation }))
+        : await answer(api.PATCH(RECORDS[kind], { params: { path: { name } }, body })),
+    onSuccess: refresh,
+  });
+}
+
+export function useRemoveComputation(kind: Kind) {
+  const refresh = useRefresh(kind);
+  return useMutation({
+    mutationFn: async (name: string) =>
+      await answer(api.DELETE(RECORDS[kind], { params: { path: { name } } })),
+    onSuccess: refresh,
+  });
+}
+
+function useRefresh(...keys: readonly string[]): () => Promise<void> {
+  const client = useQueryClient();
+  return async () => {
+    const all = [...keys, 'audit', 'config'];
+    await Promise.all(all.map((key) => client.invalidateQueries({ queryKey: [key] })));
+  };
+}
+
+export interface ProfileId {
+  readonly userId?: string;
+  readonly anonymousId?: string;
+}
+
+/** By a userId, also a former one, or by an anonymous id. */
+export const profileQuery = ({ userId, anonymousId }: ProfileId) =>
+  queryOptions({
+    queryKey: ['profiles', { userId, anonymousId }],
+    queryFn: async ({ signal }): Promise<Profile> =>
+      userId === undefined
+        ? await answer(
+            api.GET('/api/v1/profiles', { params: { query: { anonymousId: anonymousId ?? '' } }, signal }),
+          )
+        : await answer(api.GET('/api/v1/profiles/{userId}', { params: { path: { userId } }, signal })),
+    enabled: userId !== undefined || anonymousId !== undefined,
+    retry: false,
+    refetchInterval: 2 * REFRESH,
+  });
+
+const EVENTS_PAGE = 20;
+
+/** Events of a user, by all its ids, the newest first. */
+export const userEventsQuery = ({ userId, anonymousId }: ProfileId) =>
+  infiniteQueryOptions({
+    queryKey: ['events', { userId, anonymousId }],
+    queryFn: async ({ signal, pageParam }) => {
+      const id = userId === undefined ? { anonymousId: anonymousId ?? '' } : { userId };
+      return await answer(
+        api.GET('/api/v1/events', {
+          params: { query: { ...id, ...pageOf(pageParam, EVENTS_PAGE) } },
+          signal,
+        }),
+      );
+    },
+    initialPageParam: '',
+    getNextPageParam: ({ next }) => next,
+  });
+
+const REGULATIONS_PAGE = 50;
+
+export const regulationsQuery = infiniteQueryOptions({
+  queryKey: ['regulations'],
+  queryFn: async ({ signal, pageParam }) =>
+    await answer(
+      api.GET('/api/v1/regulations', { params: { query: pageOf(pageParam, REGULATIONS_PAGE) }, signal }),
+    ),
+  initialPageParam: '',
+  getNextPageParam: ({ next }) => next,
+  refetchInterval: 2 * REFRESH,
+});
+
+export const regulationQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['regulations', id],
+    queryFn: async ({ signal }) =>
+      await answer(api.GET('/api/v1/regulations/{id}', { params: { path: { id } }, signal })),
+    refetchInterval: ({ state }) => (state.data?.finishedAt === undefined ? REFRESH : false),
+  });
+
+export const suppressionsQuery = infiniteQueryOptions({
+  queryKey: ['suppressions'],
+  queryFn: async ({ signal, pageParam }) =>
+    await answer(
+      api.GET('/api/v1/suppressions', { params: { query: pageOf(pageParam, REGULATIONS_PAGE) }, signal }),
+    ),
+  initialPageParam: '',
+  getNextPageParam: ({ next }) => next,
+});
+
+/** Deletes or suppresses users, or ends their suppression. */
+export function useRegulate() {
+  const refresh = useRefresh('regulations', 'suppressions', 'profiles', 'events');
+  return useMutation({
+    mutationFn: async (body: { readonly type: RegulationType; readonly subjectIds: string[] }) =>
+      (await answer(api.POST('/api/v1/regulations', { body }))) as { readonly id: string },
+    onSuccess: refresh,
+  });
+}

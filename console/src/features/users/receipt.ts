@@ -1,0 +1,62 @@
+import type { Answer } from '../../api/client.ts';
+
+export type Regulation = Answer<'/api/v1/regulations/{id}', 'get'>;
+
+const TITLES: Readonly<Record<Regulation['type'], readonly [verb: string, done: string]>> = {
+  SUPPRESS_WITH_DELETE: ['Delete and suppress', 'erased, and new calls are stored nowhere'],
+  DELETE_ONLY: ['Delete', 'erased; new calls are stored again'],
+  SUPPRESS_ONLY: ['Suppress', 'new calls are stored nowhere; what is stored stays'],
+  UNSUPPRESS: ['Unsuppress', 'new calls are stored again'],
+};
+
+/** What a regulation does, as a title: `Delete and suppress 2 users`. */
+export function titleOf({ type, subjects }: Pick<Regulation, 'type' | 'subjects'>): string {
+  return `${TITLES[type][0]} ${subjects.toLocaleString('en')} ${subjects === 1 ? 'user' : 'users'}`;
+}
+
+export function effectOf(type: Regulation['type']): string {
+  return TITLES[type][1];
+}
+
+/** Whether a regulation erases what is stored. */
+export function isErasing(type: Regulation['type']): boolean {
+  return type === 'SUPPRESS_WITH_DELETE' || type === 'DELETE_ONLY';
+}
+
+/** How many endpoints have confirmed all their notifications, and how many there are. */
+export function confirmationsOf({ streamStatus }: Pick<Regulation, 'streamStatus'>): {
+  readonly confirmed: number;
+  readonly all: number;
+} {
+  const confirmed = streamStatus.filter((one) => one.confirmed === one.sent && one.status === 'FINISHED');
+  return { confirmed: confirmed.length, all: streamStatus.length };
+}
+
+/** The receipt as text, to be kept with a request of a user. It has no user id, like the regulation itself. */
+export function receiptText(regulation: Regulation): string {
+  const { id, type, overallStatus, createdAt, finishedAt, by, subjects, erased } = regulation;
+  const { profiles, streamStatus, reason } = regulation;
+  const { confirmed, all } = confirmationsOf(regulation);
+  const rows: readonly (readonly [string, string | number | undefined])[] = [
+    ['Regulation', id],
+    ['Kind', type],
+    ['Users', subjects],
+    ['Asked for', `${createdAt} by ${by}`],
+    ['Status', overallStatus],
+    ['Finished', finishedAt],
+    ['Reason', reason],
+    ['Events erased', erased.events],
+    ['Pending deliveries erased', erased.deliveries],
+    ['Dead letters erased', erased.deadLetters],
+    ['Profiles erased', profiles],
+    ['Endpoints that confirmed', `${confirmed} of ${all}`],
+    ...streamStatus.map(
+      ({ source, destination, endpoint, status, confirmedAt }): readonly [string, string] => [
+        `  ${destination} (${source})`,
+        `${endpoint} ${confirmedAt === undefined ? status.toLowerCase() : `confirmed ${confirmedAt}`}`,
+      ],
+    ),
+  ];
+  const lines = rows.flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${value}`]));
+  return ['Receipt of erasure', ...lines, ''].join('\n');
+}

@@ -1,0 +1,29 @@
+import { type State, StateMark } from '../../ui/state-mark.tsx';
+import type { Regulation } from './receipt.ts';
+
+type Status = Regulation['overallStatus'];
+
+const STATES: Readonly<Record<Status, State>> = {
+  INITIALIZED: 'pending',
+  RUNNING: 'running',
+  FINISHED: 'done',
+  FAILED: 'failed',
+  PARTIAL_SUCCESS: 'failing',
+};
+
+/** A status of the API as everywhere: a mark and a lower-case word. */
+export function RegulationState({
+  regulation: { overallStatus },
+}: {
+  readonly regulation: Pick<Regulation, 'overallStatus'>;
+}) {
+  return <StateMark state={STATES[overallStatus]} label={wordOf(overallStatus)} />;
+}
+
+export function NotificationState({ status }: { readonly status: Status }) {
+  return <StateMark state={STATES[status]} label={status === 'FINISHED' ? 'confirmed' : wordOf(status)} />;
+}
+
+function wordOf(status: Status): string {
+  return status === 'INITIALIZED' ? 'waiting' : status.toLowerCase().replaceAll('_', ' ');
+}

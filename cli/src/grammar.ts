@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, type OutputConfiguration } from 'commander';
 import { addBackup } from './grammar-backup.ts';
 import { addCompletion } from './grammar-completion.ts';
 import { addComputations } from './grammar-computations.ts';
@@ -14,14 +14,20 @@ import { addSend } from './grammar-send.ts';
 import { addEndpointVerbs, addServers } from './grammar-server.ts';
 import { addTail } from './grammar-tail.ts';
 
-/** The whole command line. A verb loads its code when it runs: `--help` must not wait for a server to load. */
-export function grammar(run: Run, programVersion: string): Command {
+/**
+ * The whole command line. A verb loads its code when it runs: `--help` must not wait for a server to load. `output`: where help and
+ * mistakes in the command line go; absent, to the process's own streams.
+ */
+export function grammar(run: Run, programVersion: string, output: OutputConfiguration = {}): Command {
   const program = new Command('millrace')
     .description('Event collection that anyone can run: calls in, signed webhooks out.')
     .version(programVersion, '--version', 'print the version')
     .helpOption('-h, --help', 'print help')
     .showHelpAfterError('Run it with --help to see what there is.')
-    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'millrace: ')) })
+    .configureOutput({
+      ...output,
+      outputError: (text, write) => write(text.replace(/^error: /, 'millrace: ')),
+    })
     .exitOverride();
   addServers(program, run);
   addEndpointVerbs(program, run);

@@ -10,8 +10,8 @@ import type { ExitCode, Surroundings } from './surroundings.ts';
 const LINGER_MS = 1000;
 
 /**
- * The program `millrace`: parses the command line, runs one verb, and sets the exit code. Results go to stdout, all other
- * text to stderr. Call it once: it handles signals and uncaught errors of the whole process.
+ * The program `millrace`: runs the command line and sets the exit code. Call it once: it handles signals and uncaught errors of
+ * the whole process.
  */
 export async function main(argv: readonly string[]): Promise<void> {
   process.on('uncaughtException', confess);
@@ -21,24 +21,49 @@ export async function main(argv: readonly string[]): Promise<void> {
     abandon: () => process.exit(1),
   });
   tolerateGoneReaders(stopping);
-  const place: Surroundings = {
+  process.exitCode = await runCommandLine(argv.slice(2), {
     env: process.env,
     version: version(),
     // Created on first use: a server does not need stdin.
     get in() {
       return process.stdin;
     },
-    out: guarded(process.stdout),
-    err: guarded(process.stderr),
+    out: process.stdout,
+    err: process.stderr,
     stopping: stopping.requested,
+  });
+  // By default, Node restores the system's signal handlers while it tears its heap down. A second SIGINT of the same key
+  // press would then end the process with the signal instead of the code. `exit` keeps our handlers to the end.
+  process.on('beforeExit', () => process.exit());
+  setTimeout(() => process.exit(), LINGER_MS).unref();
+}
+
+/**
+ * Runs one verb as `typed`. Results go to `place.out`, all other text to `place.err`, both with control characters made visible.
+ * Resolves to the exit code.
+ */
+export async function runCommandLine(typed: readonly string[], place: Surroundings): Promise<ExitCode> {
+  const out = guarded(place.out);
+  const err = guarded(place.err);
+  const visible: Surroundings = {
+    env: place.env,
+    version: place.version,
+    get in() {
+      return place.in;
+    },
+    out,
+    err,
+    stopping: place.stopping,
   };
   let code: ExitCode = 0;
   const run: Run = (verb) => async (options) => {
-    code = await (await verb())(options, place);
+    code = await (await verb())(options, visible);
   };
   try {
-    const program = grammar(run, place.version);
-    const typed = argv.slice(2);
+    const program = grammar(run, place.version, {
+      writeOut: (text) => out.write(text),
+      writeErr: (text) => err.write(text),
+    });
     await program.parseAsync(typed[0] === 'help' ? await helpFor(program, typed.slice(1)) : typed, {
       from: 'user',
     });
@@ -47,11 +72,7 @@ export async function main(argv: readonly string[]): Promise<void> {
     // Commander has already printed the error, the help or the version.
     code = error.exitCode === 0 ? 0 : 2;
   }
-  process.exitCode = code;
-  // By default, Node restores the system's signal handlers while it tears its heap down. A second SIGINT of the same key
-  // press would then end the process with the signal instead of the code. `exit` keeps our handlers to the end.
-  process.on('beforeExit', () => process.exit());
-  setTimeout(() => process.exit(), LINGER_MS).unref();
+  return code;
 }
 
 function version(): string {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { grammar } from '../src/grammar.ts';
 import { outlineOf } from '../src/outline.ts';
 import { isThere, SHELLS } from './completing.ts';
-import { millrace } from './program.ts';
+import { runVerb } from './program.ts';
 
 const verbs = outlineOf(grammar(() => async () => {}, '0.0.0'));
 
@@ -19,7 +19,7 @@ describe.each(SHELLS.filter(isThere))('millrace completion $name', (shell) => {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'millrace-completion-'));
     script = join(folder, 'millrace-completion');
-    const { code, out, err } = await millrace(['completion', shell.name]).ended;
+    const { code, out, err } = await runVerb(['completion', shell.name]);
     expect({ code, err }).toEqual({ code: 0, err: '' });
     writeFileSync(script, out);
     writeFileSync(join(folder, 'some file.yaml'), '');
@@ -79,7 +79,7 @@ describe.each(SHELLS.filter(isThere))('millrace completion $name', (shell) => {
 
 describe('millrace completion', () => {
   it('knows no other shells', async () => {
-    expect(await millrace(['completion', 'csh']).ended).toMatchObject({
+    expect(await runVerb(['completion', 'csh'])).toMatchObject({
       ...{ code: 2, err: expect.stringContaining('Allowed choices are bash, zsh, fish') },
     });
   });

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { millrace } from './program.ts';
+import { runVerb } from './program.ts';
 
 describe('millrace egress explain', () => {
   let folder = '';
@@ -17,7 +17,7 @@ describe('millrace egress explain', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  const explain = (args: readonly string[]) => millrace(['egress', 'explain', ...args]).ended;
+  const explain = (args: readonly string[]) => runVerb(['egress', 'explain', ...args]);
 
   it('says which rule refuses a target, and ends with 1', async () => {
     const { code, out } = await explain(['http://169.254.169.254/latest/meta-data']);

@@ -1,5 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { PassThrough, Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
+import { runCommandLine } from '../src/main.ts';
+import type { Surroundings } from '../src/surroundings.ts';
 
 const BIN = fileURLToPath(new URL('../bin/millrace.js', import.meta.url));
 
@@ -17,7 +21,9 @@ export interface Program {
   says(stream: 'out' | 'err', pattern: RegExp): Promise<RegExpExecArray>;
 }
 
-/** `input` is the content of its standard input, empty by default. */
+/**
+ * `input` is the content of its standard input, empty by default. For a verb that ends by itself `runVerb` is cheaper.
+ */
 export function millrace(args: readonly string[], env: NodeJS.ProcessEnv = {}, input?: string): Program {
   const child = spawn(process.execPath, [BIN, ...args], {
     env: { PATH: process.env['PATH'], TZ: 'UTC', ...env },
@@ -48,4 +54,31 @@ export function millrace(args: readonly string[], env: NodeJS.ProcessEnv = {}, i
       void ended.then(({ out, err }) => reject(new Error(`ended without saying ${pattern}:\n${out}${err}`)));
     });
   return { child, ended, says };
+}
+
+/**
+ * Runs a verb in this process, which spares the start of one. The verb gets streams and an environment of its own. For verbs that
+ * end by themselves; signals and the end of a process are those of `millrace`.
+ */
+export async function runVerb(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+  input = '',
+): Promise<Ended> {
+  const text = { out: '', err: '' };
+  const gather = (stream: 'out' | 'err') =>
+    new PassThrough({ encoding: 'utf8' }).on('data', (chunk: string) => {
+      text[stream] += chunk;
+    });
+  const [out, err] = [gather('out'), gather('err')];
+  const code = await runCommandLine(args, {
+    env: { PATH: process.env['PATH'], TZ: 'UTC', ...env },
+    version: '0.0.0',
+    in: Readable.from([input]) as Surroundings['in'],
+    out: out as unknown as Surroundings['out'],
+    err: err as unknown as Surroundings['err'],
+    stopping: new Promise(() => {}),
+  });
+  await Promise.all([out, err].map((stream) => finished(stream.end())));
+  return { code, ...text };
 }

@@ -10,7 +10,7 @@ import {
   startServer,
 } from '../../server/test/support/program.ts';
 import { startReceiver, type TestReceiver } from '../../server/test/support/receiver.ts';
-import { millrace } from './program.ts';
+import { runVerb } from './program.ts';
 
 let receiver: TestReceiver;
 let place: Place;
@@ -27,8 +27,7 @@ afterAll(async () => {
   place.remove();
 });
 
-const run = (...args: string[]) =>
-  millrace(args, { MILLRACE_URL: program.url, MILLRACE_DATA: place.data }).ended;
+const run = (...args: string[]) => runVerb(args, { MILLRACE_URL: program.url, MILLRACE_DATA: place.data });
 
 it('deletes users of the command line and of a file, waits, and shows who confirmed it', async () => {
   for (const userId of ['u1', 'u2', 'u3'])

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { apply } from '../../../cli/src/plan.ts';
 import type { Surroundings } from '../../../cli/src/surroundings.ts';
-import { millrace } from '../../../cli/test/program.ts';
+import { runVerb } from '../../../cli/test/program.ts';
 import { type ExportedRecords, formatConfig, readRecords } from '../../src/config/load.ts';
 import { send, track } from '../support/calls.ts';
 import { adminTokenOf, makePlace, type Place, type Program, startProgram } from '../support/program.ts';
@@ -18,7 +18,7 @@ interface Server {
   readonly place: Place;
   readonly program: Program;
   /** Runs a command of the program, which is told the server's address. */
-  run(args: readonly string[], env?: Readonly<Record<string, string>>): ReturnType<typeof millrace>['ended'];
+  run(args: readonly string[], env?: Readonly<Record<string, string>>): ReturnType<typeof runVerb>;
   ask(method: string, path: string, body?: object): Promise<{ status: number; answer: never }>;
 }
 
@@ -29,7 +29,7 @@ async function serve(place: Place, ...more: string[]): Promise<Server> {
   return {
     place,
     program,
-    run: (given, env) => millrace([...given, '--url', program.url, '--data', place.data], env).ended,
+    run: (given, env) => runVerb([...given, '--url', program.url, '--data', place.data], env),
     ask: async (method, path, body) => {
       const response = await fetch(`${program.url}/api/v1/${path}`, {
         ...{ method, headers: { authorization: `Bearer ${token}` } },
@@ -294,7 +294,7 @@ describe('a destination that something is owed to', () => {
   it('takes a file from standard input, and names it so', async () => {
     const { data } = server.place;
     const run = (verb: string, input: string) =>
-      millrace([verb, '-f', '-', '--data', data, '--url', server.program.url], {}, input).ended;
+      runVerb([verb, '-f', '-', '--data', data, '--url', server.program.url], {}, input);
     const shop = 'sources: [{ name: shop, writeKeys: [wk_shop] }]\n';
     expect(await run('plan', shop)).toMatchObject({ code: 0, out: expect.stringContaining('+ source shop') });
     expect(await run('apply', shop)).toMatchObject({

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { millrace } from '../../../cli/test/program.ts';
+import { runVerb } from '../../../cli/test/program.ts';
 import { send, track } from '../support/calls.ts';
 import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
 
@@ -56,7 +56,7 @@ afterAll(async () => {
   place.remove();
 });
 
-const run = (...args: string[]) => millrace([...args, '--url', program.url, '--token', TOKEN]).ended;
+const run = (...args: string[]) => runVerb([...args, '--url', program.url, '--token', TOKEN]);
 
 async function ask(method: string, path: string, body?: object, headers = {}) {
   const response = await fetch(`${program.url}/api/v1/${path}`, {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { millrace } from '../../../cli/test/program.ts';
+import { runVerb } from '../../../cli/test/program.ts';
 import type { Overview } from '../../src/app.ts';
 import { send, track } from '../support/calls.ts';
 import { adminTokenOf, makePlace, type Place, type Program, startServer } from '../support/program.ts';
@@ -96,7 +96,7 @@ describe('calls that are not accepted', () => {
   });
 
   it('are on the screen of `millrace status`', async () => {
-    const { out } = await millrace(['status', '--url', program.url, '--data', place.data]).ended;
+    const { out } = await runVerb(['status', '--url', program.url, '--data', place.data]);
     expect(out).toMatch(/last discarded +reason +when +call/);
     expect(out).toMatch(/exact +no_user_anon_id +\d+ s ago +\{"type":"identify"\}/);
   });

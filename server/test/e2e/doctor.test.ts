@@ -1,6 +1,6 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { millrace } from '../../../cli/test/program.ts';
+import { runVerb } from '../../../cli/test/program.ts';
 import { makePlace, oneDestination, type Place, type Program, startProgram } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
 
@@ -39,7 +39,7 @@ describe('millrace doctor', () => {
   });
 
   const doctor = async (...args: string[]) => {
-    const { code, out, err } = await millrace(['doctor', '--data', place.data, '--json', ...args]).ended;
+    const { code, out, err } = await runVerb(['doctor', '--data', place.data, '--json', ...args]);
     const report: Report = JSON.parse(out);
     const verdicts = Object.fromEntries(report.findings.map(({ check, verdict }) => [check, verdict]));
     return { code, err, out, report, verdicts };

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { millrace } from '../../../cli/test/program.ts';
+import { runVerb } from '../../../cli/test/program.ts';
 import type { EndpointStatus } from '../../src/reporting/contract.ts';
 import { send, track } from '../support/calls.ts';
 import { parseMetrics } from '../support/metrics-page.ts';
@@ -66,7 +66,7 @@ describe('a URL that fails beside one that accepts everything', () => {
     const lastError = { reason: 'status_503', status: 503, answer: 'no room', at: expect.any(String) };
     expect(second).toMatchObject({ endpoint: `${dead.url}/in?token=…`, state: 'failing', lastError });
     expect(second!.history).toEqual([{ at: second!.since, state: 'failing', reason: 'status_503' }]);
-    const status = await millrace(['status', '--url', program.url, '--data', place.data]).ended;
+    const status = await runVerb(['status', '--url', program.url, '--data', place.data]);
     expect(status.out).toMatch(/crm +healthy +21 +21 +0/);
     expect(status.out).toContain('failing endpoint');
     expect(status.out).toMatch(/\/in\?token=… +crm +\d\d:\d\d +status_503 \d+ m?s ago: no room/);

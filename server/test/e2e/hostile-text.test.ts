@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { millrace, type Program as Typed } from '../../../cli/test/program.ts';
+import { millrace, runVerb, type Program as Typed } from '../../../cli/test/program.ts';
 import { send } from '../support/calls.ts';
 import {
   makePlace,
@@ -43,7 +43,8 @@ describe('text of a stranger', () => {
     place.remove();
   });
 
-  const typed = (...args: string[]): Typed => millrace([...args, '--url', program.url, '--data', place.data]);
+  const ofServer = () => ['--url', program.url, '--data', place.data];
+  const typed = (...args: string[]): Typed => millrace([...args, ...ofServer()]);
 
   function expectVisible(what: string, text: string): void {
     expect([what, UNSEEN.exec(text)?.[0], FORGED.exec(text)?.[0]]).toEqual([what, undefined, undefined]);
@@ -53,13 +54,13 @@ describe('text of a stranger', () => {
     const verbs = [['status'], ['trace', `m1${BAD}`], ['deliveries'], ['events'], ['events', '--event', BAD]];
     const ways = verbs.flatMap((verb) => [verb, [...verb, '--json']]);
     for (const args of [...ways, ['trace', BAD], ['pause', BAD], ['export']]) {
-      const { out, err } = await typed(...args).ended;
+      const { out, err } = await runVerb([...args, ...ofServer()]);
       expect(out + err).not.toBe('');
       expectVisible(args.join(' '), out + err);
       if (args.at(-1) !== '--json') continue;
       for (const line of out.split('\n')) if (line !== '') JSON.parse(line);
     }
-    const { out } = await typed('events', '--json').ended;
+    const { out } = await runVerb(['events', '--json', ...ofServer()]);
     expect(JSON.parse(out)).toMatchObject({ event: { event: `Order${BAD}`, userId: `u${BAD}` } });
   });
 

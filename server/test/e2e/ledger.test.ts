@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, describe, expect, it } from 'vitest';
-import { millrace } from '../../../cli/test/program.ts';
+import { runVerb } from '../../../cli/test/program.ts';
 import type { Overview } from '../../src/app.ts';
 import { send, track } from '../support/calls.ts';
 import { adminTokenOf, makePlace, type Place, type Program, ROOT, startServer } from '../support/program.ts';
@@ -66,7 +66,7 @@ class Bench {
   }
 
   status(...args: string[]) {
-    return millrace(['status', '--url', this.program!.url, '--data', this.place.data, ...args]).ended;
+    return runVerb(['status', '--url', this.program!.url, '--data', this.place.data, ...args]);
   }
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { millrace } from '../../../cli/test/program.ts';
+import { runVerb } from '../../../cli/test/program.ts';
 import type { Overview } from '../../src/app.ts';
 import { send, track } from '../support/calls.ts';
 import { adminTokenOf, makePlace, type Place, type Program, startServer } from '../support/program.ts';
@@ -52,7 +52,7 @@ describe('a request that is refused as a whole', () => {
     await expect
       .poll(async () => (await sources())['python'])
       .toEqual({ received: 1, accepted: 0, discarded: { invalid_json: 1 }, duplicates: 0 });
-    const { out } = await millrace(['status', '--url', program.url, '--data', place.data]).ended;
+    const { out } = await runVerb(['status', '--url', program.url, '--data', place.data]);
     expect(out).toMatch(/python +1 +0 +0 +1 +invalid_json 1/);
     expect(out).toMatch(/python +invalid_json +\d+ s ago +\{"refused":"Unexpected NaN at byte 83/);
     expect(out).not.toContain('wk_python');

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { millrace } from '../../../cli/test/program.ts';
+import { runVerb } from '../../../cli/test/program.ts';
 import type { Overview, Trace } from '../../src/app.ts';
 import { send, track } from '../support/calls.ts';
 import {
@@ -34,7 +34,7 @@ describe('a destination', () => {
     place.remove();
   });
 
-  const run = (...args: string[]) => millrace([...args, '--url', program.url, '--data', place.data]).ended;
+  const run = (...args: string[]) => runVerb([...args, '--url', program.url, '--data', place.data]);
 
   async function ask(path: string, body?: object): Promise<{ status: number; answer: never }> {
     const token = adminTokenOf(place);

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { millrace } from '../../../cli/test/program.ts';
+import { runVerb } from '../../../cli/test/program.ts';
 import type { Overview, Trace } from '../../src/app.ts';
 import { blocksOf } from '../docs/pages.ts';
 import { send, track } from '../support/calls.ts';
@@ -81,7 +81,7 @@ describe('a replay', () => {
     return { status: response.status, answer: (text === '' ? undefined : JSON.parse(text)) as never };
   }
 
-  const run = (...args: string[]) => millrace([...args, '--url', program.url, '--data', place.data]).ended;
+  const run = (...args: string[]) => runVerb([...args, '--url', program.url, '--data', place.data]);
   const create = (more: object = {}) =>
     ask('POST', 'replays', { destination: name, from: FROM, to: TO, ...more });
   const show = async (id: string): Promise<Shown> => (await ask('GET', `replays/${id}`)).answer;

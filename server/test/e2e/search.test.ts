@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { millrace } from '../../../cli/test/program.ts';
+import { runVerb } from '../../../cli/test/program.ts';
 import type { DeliverySummary, Overview, Trace } from '../../src/app.ts';
 import { send } from '../support/calls.ts';
 import { adminTokenOf, makePlace, type Place, type Program, startServer } from '../support/program.ts';
@@ -118,7 +118,7 @@ describe('a search', () => {
     return entries;
   }
 
-  const run = (...args: string[]) => millrace([...args, '--url', program.url, '--data', place.data]).ended;
+  const run = (...args: string[]) => runVerb([...args, '--url', program.url, '--data', place.data]);
 
   it('through all events gives each once, the newest first, with its whole life', async () => {
     const expected = Array.from({ length: 60 }, (_, n) => `m${59 - n}`);

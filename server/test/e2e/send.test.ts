@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { millrace } from '../../../cli/test/program.ts';
+import { millrace, runVerb } from '../../../cli/test/program.ts';
 import { makePlace, oneDestination, type Place, type Program, startServer } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
 
@@ -20,7 +20,7 @@ describe('millrace send', () => {
     place.remove();
   });
 
-  const send = (...args: string[]) => millrace(['send', ...args], { MILLRACE_URL: program.url }).ended;
+  const send = (...args: string[]) => runVerb(['send', ...args], { MILLRACE_URL: program.url });
 
   it('makes a call of every type, prints its messageId, and the call arrives', async () => {
     const calls: [string, ...string[]][] = [

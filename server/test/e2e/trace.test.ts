@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { millrace } from '../../../cli/test/program.ts';
+import { runVerb } from '../../../cli/test/program.ts';
 import type { Trace } from '../../src/app.ts';
 import { send, track } from '../support/calls.ts';
 import { makePlace, type Place, type Program, startServer } from '../support/program.ts';
@@ -46,7 +46,7 @@ describe('where an event is', () => {
   }
 
   const trace = (...args: string[]) =>
-    millrace(['trace', '--url', program.url, '--data', place.data, ...args]).ended;
+    runVerb(['trace', '--url', program.url, '--data', place.data, ...args]);
 
   async function traced(...args: string[]): Promise<Trace> {
     const { code, out, err } = await trace(...args, '--json');
@@ -145,8 +145,7 @@ describe('where an event is', () => {
 
   it('wants a messageId, and names a missing token', async () => {
     expect((await trace()).code).toBe(2);
-    const { code, err } = await millrace(['trace', 'x', '--url', program.url], { MILLRACE_DATA: '/nowhere' })
-      .ended;
+    const { code, err } = await runVerb(['trace', 'x', '--url', program.url], { MILLRACE_DATA: '/nowhere' });
     expect(code).toBe(1);
     expect(err).toContain('wants a token');
   });

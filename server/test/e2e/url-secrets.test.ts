@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { millrace } from '../../../cli/test/program.ts';
+import { runVerb } from '../../../cli/test/program.ts';
 import { send, track } from '../support/calls.ts';
 import {
   adminTokenOf,
@@ -40,7 +40,7 @@ describe('a credential in the query of an endpoint', () => {
   });
 
   const run = (args: readonly string[], env = {}) =>
-    millrace([...args, '--url', program.url, '--data', place.data], env).ended;
+    runVerb([...args, '--url', program.url, '--data', place.data], env);
   const at = (path: string) => new URL(path, program.url);
   const authorized = () => ({ authorization: `Bearer ${adminTokenOf(place)}` });
 

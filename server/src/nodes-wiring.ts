@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from './config/load.ts';
 import type { Dispatcher } from './delivery/dispatcher.ts';
+import { type NodeShare, WHOLE_SHARE } from './delivery/health.ts';
 import type { IngestService } from './ingest/service.ts';
-import { NODE_ROLES, type NodeRole } from './model/node.ts';
+import { NODE_ROLES, type NodeRole, type NodeStatus } from './model/node.ts';
 import { type Duration, SECOND } from './model/time.ts';
 import { SharedState } from './nodes/shared-state.ts';
 import { SingleJobs } from './nodes/single-jobs.ts';
@@ -70,7 +71,10 @@ export function joinNodes(parts: NodeParts): { stop(): Promise<void> } {
     reloadSettings: settings.reload,
     reloadSuppressions: () => regulations.reload(),
     adopt: () => store.queue.recoverOrphans(),
-    lookAtDisk: () => dispatcher.lookAtDisk(),
+    lookAtDisk: async () => {
+      dispatcher.shareWith(shareAmong(await nodes.list()));
+      await dispatcher.lookAtDisk();
+    },
     clock,
     logger,
   });
@@ -82,6 +86,13 @@ export function joinNodes(parts: NodeParts): { stop(): Promise<void> } {
       await jobs.stop();
     },
   };
+}
+
+/** The part of this node in the limits of destinations: those of every node that delivers are the same. */
+function shareAmong(nodes: readonly NodeStatus[]): NodeShare {
+  const delivering = nodes.filter(({ roles, leaseLeft }) => leaseLeft > 0 && roles.includes('deliver'));
+  const place = delivering.findIndex(({ isSelf }) => isSelf);
+  return place < 0 ? WHOLE_SHARE : { nodes: delivering.length, place };
 }
 
 /** Within this time every node knows of a suppression, and has stored what it took before. */

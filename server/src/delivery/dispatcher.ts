@@ -21,10 +21,11 @@ import type { MetricsRecorder } from '../ports/telemetry.ts';
 import type { DestinationState } from './contract.ts';
 import { statesByDestination } from './destination-totals.ts';
 import { EndpointRegistry } from './endpoint-health.ts';
+import { type NodeShare, WHOLE_SHARE } from './health.ts';
 import { DestinationWorker, type WorkerDependencies } from './worker.ts';
 
 export interface DispatcherDependencies
-  extends Omit<WorkerDependencies, 'type' | 'measures' | 'settle' | 'total' | 'endpoints'> {
+  extends Omit<WorkerDependencies, 'type' | 'measures' | 'settle' | 'total' | 'endpoints' | 'share'> {
   readonly types: Readonly<Record<Destination['type'], DestinationType>>;
   readonly measures?: Pick<MetricsRecorder, 'forDestination'> | undefined;
   readonly healths: EndpointHealthStore;
@@ -42,6 +43,7 @@ export class Dispatcher implements LiveDelivery {
   readonly #destinations = new Map<number, Destination>();
   /** A running total, because every commit asks for it once for each destination. */
   readonly #total = { held: 0 };
+  #share = WHOLE_SHARE;
 
   constructor(dependencies: DispatcherDependencies) {
     const { deliveryQueue, clock, logger } = dependencies;
@@ -92,6 +94,7 @@ export class Dispatcher implements LiveDelivery {
       measures: this.#dependencies.measures?.forDestination(destination),
       settle: (result) => this.#resultWriter.add(result),
       total: this.#total,
+      share: () => this.#share,
       endpoints: this.#endpoints.endpointsOf(destination),
     });
   }
@@ -119,6 +122,13 @@ export class Dispatcher implements LiveDelivery {
   /** The lease is lost: forgets every delivery that is not in flight. Resolves when no claim is under way. */
   async forget(): Promise<void> {
     await Promise.all([...this.#workers.values()].map((worker) => worker.forget()));
+  }
+
+  /** Divides the limits of every destination by the nodes that deliver: this one keeps to its part from now on. */
+  shareWith(share: NodeShare): void {
+    if (share.nodes === this.#share.nodes && share.place === this.#share.place) return;
+    this.#share = share;
+    for (const worker of this.#workers.values()) worker.shareChanged();
   }
 
   /** Waits for the requests in flight, at most five seconds, and writes their results. The rest stays owed. Idempotent. */

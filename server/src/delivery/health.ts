@@ -370,6 +370,33 @@ const MAX_OPEN_PER_ENDPOINT = 512;
 /** Bounds the requests that stay open after a sibling's acceptance has ended their rounds. */
 const MAX_OPEN_REQUESTS = 16 * MAX_CONCURRENCY;
 
+/** The part of this node in what several nodes deliver together. */
+export interface NodeShare {
+  /** Number of nodes that deliver, this one included. */
+  readonly nodes: number;
+  /** The place of this node among them, from 0. */
+  readonly place: number;
+}
+
+export const WHOLE_SHARE: NodeShare = { nodes: 1, place: 0 };
+
+/**
+ * The limits of one node, so that those of all nodes together are the limits of the settings. A concurrency below the number of
+ * nodes leaves some without any: these have 0.
+ */
+export function limitsOfShare(
+  { rateLimit, concurrency }: Pick<WebhookSettings, 'rateLimit' | 'concurrency'>,
+  { nodes, place }: NodeShare,
+): Pick<WebhookSettings, 'rateLimit' | 'concurrency'> {
+  const rest = concurrency === undefined ? 0 : concurrency % nodes;
+  return {
+    ...(rateLimit === undefined ? {} : { rateLimit: rateLimit / nodes }),
+    ...(concurrency === undefined
+      ? {}
+      : { concurrency: Math.floor(concurrency / nodes) + (place < rest ? 1 : 0) }),
+  };
+}
+
 /**
  * Enforces the limits of the settings, and bounds the open requests of rounds that have ended. With a limit of
  * `concurrency`, a round counts until its last request has ended, also after a sibling has accepted: no URL ever has more
@@ -395,10 +422,18 @@ export class DestinationRateLimiter implements OpenRequests {
     this.#onAvailable = onAvailable;
   }
 
-  configure(settings: WebhookSettings): void {
-    this.#settings = settings;
-    // The old rate must not delay the first round at the new one.
+  /** `share`: the part of this node in the limits. */
+  configure(settings: WebhookSettings, share: NodeShare): void {
+    this.#settings = limitsOfShare(settings, share);
+    // The old rate must not delay the first rounds at the new one.
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
     this.#nextRoundAt = Math.min(this.#nextRoundAt, this.#clock.monotonic());
+  }
+
+  /** Whether this node has any part of the limits. The others deliver when it has none. */
+  get hasShare(): boolean {
+    return this.#settings.concurrency !== 0;
   }
 
   /** Whether another round may begin now. If not, `onAvailable` is called once it may. Runs for every delivery. */

@@ -28,7 +28,13 @@ import {
 } from './backlog.ts';
 import type { WorkerState } from './contract.ts';
 import type { DestinationEndpoints, EndpointTracker } from './endpoint-health.ts';
-import { DestinationRateLimiter, HealthReporter, HealthTracker, type RoundTicket } from './health.ts';
+import {
+  DestinationRateLimiter,
+  HealthReporter,
+  HealthTracker,
+  type NodeShare,
+  type RoundTicket,
+} from './health.ts';
 import {
   decide,
   expiryCutoff,
@@ -54,6 +60,8 @@ export interface WorkerDependencies extends LoaderDependencies, Pick<RoundDepend
   readonly total: TotalInMemory;
   /** All endpoints of the destination; the worker may serve one of them or all. */
   readonly endpoints: Readonly<DestinationEndpoints>;
+  /** The part of this node in the limits of every destination. */
+  readonly share: () => NodeShare;
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
   /** Whether this process may hold deliveries and send them. Absent where it always may. */
@@ -81,6 +89,7 @@ export class DestinationWorker {
   readonly #tracker = new HealthTracker();
   readonly #rateLimiter: DestinationRateLimiter;
   #destination: Destination;
+  #share: NodeShare;
   #backlog = EMPTY_BACKLOG;
   /** Deliveries in memory: reserved, ready or in flight. */
   #held = 0;
@@ -94,11 +103,12 @@ export class DestinationWorker {
 
   constructor(destination: Destination, dependencies: WorkerDependencies) {
     this.#destination = destination;
+    this.#share = shareOf(destination, dependencies.share());
     this.#dependencies = dependencies;
     this.#reporter = new HealthReporter(destination.name, dependencies.logger, dependencies.clock);
     this.#loader = new BacklogLoader(destination, dependencies);
     this.#rateLimiter = new DestinationRateLimiter(dependencies.clock, () => this.#sendReady());
-    this.#rateLimiter.configure(destination.settings);
+    this.#rateLimiter.configure(destination.settings, this.#share);
     this.#roundDependencies = {
       type: dependencies.type,
       transport: dependencies.transport,
@@ -131,8 +141,16 @@ export class DestinationWorker {
   configure(destination: Destination): void {
     const isChanged = destination.version !== this.#destination.version;
     this.#destination = destination;
-    if (isChanged) this.#rateLimiter.configure(destination.settings);
+    if (isChanged) this.#rateLimiter.configure(destination.settings, this.#share);
     if (isChanged) this.#tracker.settingsChanged(this.#dependencies.clock.monotonic());
+    this.#sendReady();
+    this.#load();
+  }
+
+  /** The number of nodes that deliver has changed. */
+  shareChanged(): void {
+    this.#share = shareOf(this.#destination, this.#dependencies.share());
+    this.#rateLimiter.configure(this.#destination.settings, this.#share);
     this.#sendReady();
     this.#load();
   }
@@ -240,7 +258,8 @@ export class DestinationWorker {
   }
 
   #isServing(): boolean {
-    return this.#stopping === undefined && isDelivering(this.#destination) && this.#maySend();
+    const isAllowed = isDelivering(this.#destination) && this.#rateLimiter.hasShare;
+    return this.#stopping === undefined && isAllowed && this.#maySend();
   }
 
   #maySend(): boolean {
@@ -252,7 +271,7 @@ export class DestinationWorker {
 
   #sendReady(): void {
     if (this.#stopping !== undefined || !this.#maySend()) return;
-    if (!this.#tracker.isClosed || !isDelivering(this.#destination)) this.#returnToDisk();
+    if (!this.#tracker.isClosed || !this.#isServing()) this.#returnToDisk();
     while (
       this.#queue.size > 0 &&
       this.#inFlight < this.#tracker.limit &&
@@ -469,6 +488,11 @@ function workerStateOf(
   if (!enabled) return 'disabled';
   if (paused === true) return 'paused';
   return failingSince === undefined ? 'healthy' : 'failing';
+}
+
+/** What cannot be divided falls to another node for each destination. */
+function shareOf({ id }: Destination, { nodes, place }: NodeShare): NodeShare {
+  return { nodes, place: (place + id) % nodes };
 }
 
 const NO_PAUSES: NonNullable<Destination['pauses']> = [];

@@ -1,0 +1,70 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { limitsOfShare } from '../../src/delivery/health.ts';
+import { MINUTE, SECOND } from '../../src/model/time.ts';
+import { CRM, destination, World } from './world.ts';
+
+function limited(id: number, limits: { rateLimit?: number; concurrency?: number }) {
+  const { settings } = destination(id, `limited-${id}`);
+  return destination(id, `limited-${id}`, { settings: { ...settings, ...limits } });
+}
+
+describe('nodes that deliver together', () => {
+  it('have the limits of the settings together, whatever their number', () => {
+    const nodes = fc.integer({ min: 1, max: 40 });
+    const limits = fc.record({
+      concurrency: fc.integer({ min: 1, max: 256 }),
+      rateLimit: fc.integer({ min: 1, max: 100_000 }),
+    });
+    fc.assert(
+      fc.property(nodes, limits, (count, settings) => {
+        const shares = Array.from({ length: count }, (_, place) =>
+          limitsOfShare(settings, { nodes: count, place }),
+        );
+        expect(shares.reduce((sum, { concurrency }) => sum + concurrency!, 0)).toBe(settings.concurrency);
+        expect(shares.reduce((sum, { rateLimit }) => sum + rateLimit!, 0)).toBeCloseTo(settings.rateLimit);
+      }),
+    );
+    expect(limitsOfShare({}, { nodes: 3, place: 1 })).toEqual({});
+  });
+
+  it('send at their part of a rate limit, and at the whole again when the others are gone', async () => {
+    const slow = limited(1, { rateLimit: 10 });
+    const world = await World.open({ destinations: [slow] });
+    world.dispatcher.shareWith({ nodes: 5, place: 2 });
+    await world.accept(200);
+    await world.clock.pass(10 * SECOND);
+    const together = world.endpoints.arrivals.length;
+    expect(together).toBeGreaterThanOrEqual(19);
+    expect(together).toBeLessThanOrEqual(22);
+    world.dispatcher.shareWith({ nodes: 1, place: 0 });
+    await world.clock.pass(10 * SECOND);
+    expect(world.endpoints.arrivals.length - together).toBeGreaterThanOrEqual(99);
+  });
+
+  it('leave a destination to another node when they have no part of its concurrency', async () => {
+    const single = limited(6, { concurrency: 1 });
+    const world = await World.open({ destinations: [single, CRM] });
+    // Place 0 for a destination is that of another node for every other one.
+    world.dispatcher.shareWith({ nodes: 2, place: 1 });
+    await world.accept(30, [single]);
+    await world.accept(5, [CRM]);
+    await world.clock.pass(MINUTE);
+    expect(world.endpoints.arrivals).toHaveLength(5);
+    expect(world.stateOf(single)).toMatchObject({ held: 0, inFlight: 0 });
+    world.dispatcher.shareWith({ nodes: 2, place: 0 });
+    await world.clock.pass(MINUTE);
+    expect(await world.countsOf(single)).toMatchObject({ owed: 30, delivered: 30 });
+  });
+
+  it('give back what waits in memory when their part is gone', async () => {
+    const single = limited(6, { concurrency: 1 });
+    const world = await World.open({ destinations: [single] });
+    await world.accept(50);
+    world.dispatcher.shareWith({ nodes: 2, place: 1 });
+    await world.clock.pass(MINUTE);
+    expect(world.stateOf(single)).toMatchObject({ held: 0, inFlight: 0 });
+    const [stats] = await world.store.queue.stats();
+    expect(stats).toMatchObject({ held: 0, onDisk: 50 - world.endpoints.arrivals.length });
+  });
+});

@@ -42,6 +42,21 @@ describe('the status of a server', () => {
     ]);
   });
 
+  it('shows the nodes that share a database, with their leases and what one of them does alone', () => {
+    const node = { roles: ['ingest', 'deliver'], version: '0.1.0', since: '2026-01-02T09:00:00.000Z' };
+    const lines = report({
+      nodes: [
+        { ...node, name: 'a', isSelf: true, leaseLeftMs: 9000, jobs: ['maintenance', 'users'] },
+        { ...node, name: 'b', leaseLeftMs: -20, jobs: [] },
+      ],
+    });
+    expect(lines.slice(6, 9)).toEqual([
+      'node       lease  started     version  roles            alone does',
+      'a (asked)  valid  60 min ago  0.1.0    ingest, deliver  maintenance, users',
+      'b          over   60 min ago  0.1.0    ingest, deliver',
+    ]);
+  });
+
   it('fits on one screen: sources, destinations, what belongs to no source, disk, and the ledger', () => {
     const lines = report({
       sources: {

@@ -57,6 +57,7 @@ export function statusReport(overview: Overview, { url, paint, reasons = [] }: R
     ...destinationLines(overview, now, paint),
     ...endpointLines(overview, now, paint),
     '',
+    ...nodeLines(overview, now, paint),
     ...factLines(overview, now, paint),
     ...discardLines(overview, now, paint),
     '',
@@ -171,6 +172,22 @@ function factLines(overview: Overview, now: number, paint: Paint): string[] {
     ...facts.map(([what, text]) => `${what.padEnd(18)}  ${text}`),
     ...differences.map((difference) => paint.red(`  ${sentence(difference)}`)),
   ];
+}
+
+/** The nodes that share the database; nothing with the embedded engine. */
+function nodeLines({ nodes = [] }: Overview, now: number, paint: Paint): string[] {
+  if (nodes.length === 0) return [];
+  const rows = nodes.map(({ name, isSelf, roles, version, since, leaseLeftMs, jobs }) => [
+    { text: isSelf ? `${name} (asked)` : name },
+    leaseLeftMs > 0 ? { text: 'valid', draw: paint.green } : { text: 'over', draw: paint.red },
+    { text: `${span(now - Date.parse(since))} ago` },
+    { text: version },
+    { text: roles.join(', ') },
+    { text: jobs.join(', ') },
+  ]);
+  const headings = ['lease', 'started', 'version', 'roles', 'alone does'];
+  const left = headings.map((title): Heading => ({ title, align: 'left' }));
+  return [...table([{ title: 'node', ...NAME }, ...left], rows, paint), ''];
 }
 
 /** The latest discarded call of each source and reason, cut to a line. The control API has whole calls. */

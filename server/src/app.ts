@@ -275,6 +275,7 @@ function createReports(
     clock,
     logger: options.logger,
     retention: config.retention.events,
+    nodes: storeView.nodes,
   });
 }
 

@@ -56,6 +56,7 @@ export function server(facts: ServerFacts): Finding[] {
     clocks(overview, askedAt),
     ledger(overview),
     storedEvents(overview.log.damage),
+    ...nodes(overview),
     ...destinations(overview, askedAt),
   ];
 }
@@ -68,6 +69,36 @@ function clocks({ at }: Overview, askedAt: number): Finding {
   const verdict = Math.abs(off) < CLOCK_FAR_OFF ? 'warn' : 'fail';
   const advice = 'set both by NTP: times of events, retries and signatures depend on it';
   return { check: 'clock', verdict, found, advice };
+}
+
+/** The nodes that share the database; nothing with the embedded engine. */
+function nodes({ nodes: all }: Overview): Finding[] {
+  if (all === undefined) return [];
+  const check = 'nodes';
+  const names = all.map(({ name }) => name).join(', ');
+  const over = all.filter(({ leaseLeftMs }) => leaseLeftMs <= 0);
+  const missing = ['ingest', 'deliver', 'users', 'control'].filter((role) =>
+    all.every(({ roles }) => !roles.includes(role)),
+  );
+  const versions = new Set(all.map(({ version }) => version));
+  if (missing.length > 0) {
+    const advice = 'give one of them the role with roles of its configuration, or start a node that has it';
+    return [
+      { check, verdict: 'fail', found: `no node has the role ${missing.join(', ')} (${names})`, advice },
+    ];
+  }
+  if (over.length > 0) {
+    const found = `the lease of ${over.map(({ name }) => name).join(', ')} is over`;
+    const advice =
+      'others deliver what it held within seconds; start it again, or look at its way to the database';
+    return [{ check, verdict: 'warn', found, advice }];
+  }
+  if (versions.size > 1) {
+    const advice =
+      'finish the upgrade: nodes of two versions share a database only while one is replaced by the other';
+    return [{ check, verdict: 'warn', found: `versions ${[...versions].join(', ')} (${names})`, advice }];
+  }
+  return [{ check, verdict: 'ok', found: names }];
 }
 
 /** Damage of stored events: what a running server has found so far, or a full read of a folder that no server uses. */

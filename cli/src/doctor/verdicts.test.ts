@@ -262,4 +262,23 @@ describe('the doctor, of the server,', () => {
       'destination mail: warn: 1,200 dead letters of the reason status_401 → mend the cause, then millrace redeliver mail --reason status_401',
     ]);
   });
+
+  it('looks at the nodes that share a database', () => {
+    const node = { roles: ['ingest', 'deliver', 'users', 'control'], version: '1', since: '', jobs: [] };
+    const a = { ...node, name: 'a', leaseLeftMs: 9 };
+    const verdict = (...nodes: NonNullable<Overview['nodes']>) =>
+      server({ ...good, overview: { ...overview, nodes } })
+        .filter(({ check }) => check === 'nodes')
+        .map(said);
+    expect(verdict(a, { ...a, name: 'b' })).toEqual(['ok: a, b']);
+    expect(verdict(a, { ...a, name: 'b', leaseLeftMs: 0 })).toEqual([
+      expect.stringMatching(/^warn: the lease of b is over → /),
+    ]);
+    expect(verdict({ ...a, roles: ['ingest', 'control'] })).toEqual([
+      expect.stringMatching(/^fail: no node has the role deliver, users \(a\) → /),
+    ]);
+    expect(verdict(a, { ...a, name: 'b', version: '2' })).toEqual([
+      expect.stringMatching(/^warn: versions 1, 2 \(a, b\) → finish the upgrade/),
+    ]);
+  });
 });

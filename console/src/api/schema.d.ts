@@ -2558,6 +2558,17 @@ export interface operations {
                                 foundAt?: string;
                             };
                         };
+                        /** @description The nodes that share the database; absent with the embedded engine. */
+                        nodes?: {
+                            name: string;
+                            /** @constant */
+                            isSelf?: true;
+                            roles: string[];
+                            version: string;
+                            since: string;
+                            leaseLeftMs: number;
+                            jobs: string[];
+                        }[];
                     };
                 };
             };

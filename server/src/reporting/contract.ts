@@ -77,6 +77,24 @@ export interface Overview extends LedgerReport {
   /** The latest discarded call of every source and reason; `GET discards` has more of them. */
   readonly discards: readonly DiscardSample[];
   readonly log: LogOverview;
+  /** The nodes that share the database, by name; absent with the embedded engine. */
+  readonly nodes?: readonly NodeOverview[];
+}
+
+/** One of the nodes that share a database. */
+export interface NodeOverview {
+  readonly name: string;
+  /** Present for the node that answers. */
+  readonly isSelf?: true;
+  readonly roles: readonly string[];
+  /** Of the program. */
+  readonly version: string;
+  /** Start of the process. */
+  readonly since: string;
+  /** How long its lease is still valid, in milliseconds; negative when it is over and nobody has adopted its deliveries yet. */
+  readonly leaseLeftMs: number;
+  /** What it alone does now: maintenance, replays, users. */
+  readonly jobs: readonly string[];
 }
 
 export interface LogOverview {

@@ -1,10 +1,12 @@
 import type { DestinationState, EndpointState, LastError } from '../delivery/contract.ts';
 import type { Destination } from '../model/destination.ts';
+import type { NodeStatus } from '../model/node.ts';
 import { type Duration, isoTime, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { DeliveryHistories, DeliveryQueue, QueueStats } from '../ports/delivery-queue.ts';
 import type { EventLog, LogSize } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
+import type { Nodes } from '../ports/nodes.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type {
   DestinationErrorView,
@@ -16,6 +18,7 @@ import type {
   LaneOverview,
   LedgerReport,
   LogOverview,
+  NodeOverview,
   Overview,
   Trace,
 } from './contract.ts';
@@ -34,6 +37,8 @@ export interface ReportServiceDependencies {
   readonly logger: Logger;
   /** How long events are kept. */
   readonly retention: Duration;
+  /** Absent with the embedded engine. */
+  readonly nodes?: Pick<Nodes, 'list'> | undefined;
 }
 
 /** The reports of the control API, and the check of the ledger every minute. Reads only. */
@@ -82,8 +87,13 @@ export class ReportService {
 
   /** Only the ledger is of one moment; the rest is read right after it. Rejects with a `StorageError`. */
   async overview(): Promise<Overview> {
-    const { queue, log, settings, clock } = this.#dependencies;
-    const [ledger, stats, size] = await Promise.all([this.ledger(), queue.stats(), log.size()]);
+    const { queue, log, settings, clock, nodes } = this.#dependencies;
+    const [ledger, stats, size, all] = await Promise.all([
+      this.ledger(),
+      queue.stats(),
+      log.size(),
+      nodes?.list(),
+    ]);
     return {
       at: isoTime(clock.now()),
       startedAt: isoTime(this.#startedAt),
@@ -92,6 +102,7 @@ export class ReportService {
       callsOfNoSource: this.discardCounters.read(),
       discards: latestByReason(this.discardSamples.read()),
       log: logOverview(size),
+      ...(all === undefined ? {} : { nodes: all.map(nodeOverview) }),
     };
   }
 
@@ -210,4 +221,9 @@ function endpointStatus(endpoint: EndpointState): EndpointStatus {
     attempts,
     history: history.map((change) => ({ ...change, at: isoTime(change.at) })),
   };
+}
+
+function nodeOverview({ name, isSelf, roles, version, since, leaseLeft, jobs }: NodeStatus): NodeOverview {
+  const self = isSelf ? { isSelf } : {};
+  return { name, ...self, roles, version, since: isoTime(since), leaseLeftMs: leaseLeft, jobs };
 }

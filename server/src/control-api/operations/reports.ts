@@ -14,6 +14,7 @@ import type {
   LaneOverview,
   LedgerReport,
   LogOverview,
+  NodeOverview,
   Overview,
   Trace,
   UnattributedCalls,
@@ -124,6 +125,20 @@ const overviewSchema = z.object({
       .exactOptional()
       .meta({ description: 'What was stored and cannot be read any more; absent while everything can.' }),
   } satisfies Shape<LogOverview>),
+  nodes: z
+    .array(
+      z.object({
+        name: z.string(),
+        isSelf: z.literal(true).exactOptional(),
+        roles: z.array(z.string()),
+        version: z.string(),
+        since: z.string(),
+        leaseLeftMs: z.int(),
+        jobs: z.array(z.string()),
+      } satisfies Shape<NodeOverview>),
+    )
+    .exactOptional()
+    .meta({ description: 'The nodes that share the database; absent with the embedded engine.' }),
 } satisfies Shape<Overview>);
 
 export const attemptSchema = z.object({

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
 import { uuidv7 } from 'uuidv7';
 import manifest from '../package.json' with { type: 'json' };
+import { TimelineFiles } from './adapters/files/timeline-files.ts';
 import { createHttpClient } from './adapters/http-client/client.ts';
 import { readAuthorities } from './adapters/http-client/connector.ts';
 import { egressRules } from './adapters/http-client/egress.ts';
@@ -10,7 +10,6 @@ import { SettingsError } from './config/apply.ts';
 import type { ProblemFormatter } from './config/errors.ts';
 import type { Config } from './config/load.ts';
 import { Authenticator, adminToken } from './control-api/auth.ts';
-import type { ControlHandler } from './control-api/contract.ts';
 import { createControlApi } from './control-api/server.ts';
 import { SessionStore } from './control-api/sessions.ts';
 import { type ControlOperationDependencies, controlOperations } from './control-operations.ts';
@@ -19,8 +18,6 @@ import { Dispatcher } from './delivery/dispatcher.ts';
 import { sendTestDelivery } from './delivery/round.ts';
 import { webhooks } from './destinations/webhooks/destination.ts';
 import { SourceRateLimiter } from './http/admission.ts';
-import { ConsoleFiles } from './http/console.ts';
-import { createHttpServer, type HttpServer, type HttpServerOptions } from './http/server.ts';
 import { indexWriteKeys } from './ingest/calls.ts';
 import { IngestService } from './ingest/service.ts';
 import { MaintenanceWorker } from './maintenance/worker.ts';
@@ -28,16 +25,18 @@ import type { Destination } from './model/destination.ts';
 import { DAY } from './model/time.ts';
 import { callsStored, createSingleJobs, joinNodes, rolesOf, sendingGate } from './nodes-wiring.ts';
 import type { HttpClient } from './ports/http-client.ts';
-import type { IngestHandler } from './ports/ingest.ts';
 import type { Logger } from './ports/logger.ts';
 import type { SettingsSnapshot } from './ports/settings-store.ts';
-import type { DiscardCounters, MetricsRecorder, Observer } from './ports/telemetry.ts';
+import type { Observer } from './ports/telemetry.ts';
 import { RegulationService } from './regulations/service.ts';
 import { SuppressionFilter } from './regulations/suppression-filter.ts';
 import { Replayer } from './replay/replayer.ts';
 import { LiveTail } from './reporting/live-tail.ts';
 import { ReportService } from './reporting/status.ts';
+import { TimelineRecorder } from './reporting/timeline.ts';
+import { readTimeline } from './reporting/timeline-query.ts';
 import { Router } from './routing/router.ts';
+import { startServers } from './servers.ts';
 import { sourceNameLookup } from './settings-service.ts';
 import { type Storage, startStorage } from './storage.ts';
 import { deliveryLogger } from './telemetry/logging.ts';
@@ -149,6 +148,7 @@ interface Pipeline extends Storage {
   readonly registry: MetricsRegistry;
   readonly dispatcher: Dispatcher;
   readonly reports: ReportService;
+  readonly timeline: TimelineRecorder;
   readonly maintenance: MaintenanceWorker;
   readonly replayer: Replayer;
   readonly ingest: IngestService;
@@ -173,6 +173,9 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
   const reports = createReports(storage, dispatcher);
   reports.start();
   started.add(reports);
+  const timeline = createTimeline({ ...storage, ...observation, reports });
+  timeline.start();
+  started.add(timeline);
   const jobs = started.add(createSingleJobs(storage));
   const maintenance = createMaintenance(storage);
   await jobs.add('maintenance', maintenance);
@@ -189,7 +192,7 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
   const regulations = createRegulations({ ...receiving, ingest, publisher });
   await jobs.add('users', regulations);
   started.add(joinNodes({ ...receiving, ingest, regulations, jobs }));
-  const parts = { dispatcher, reports, maintenance, replayer, ingest, users, regulations };
+  const parts = { dispatcher, reports, timeline, maintenance, replayer, ingest, users, regulations };
   return { ...storage, ...observation, httpClient, ...parts };
 }
 
@@ -276,6 +279,29 @@ function createReports(
     logger: options.logger,
     retention: config.retention.events,
     nodes: storeView.nodes,
+  });
+}
+
+interface TimelineInputs extends StorageDependencies {
+  readonly reports: ReportService;
+  readonly registry: MetricsRegistry;
+}
+
+function createTimeline({
+  clock,
+  settings,
+  config,
+  options,
+  reports,
+  registry,
+}: TimelineInputs): TimelineRecorder {
+  return new TimelineRecorder({
+    ledger: () => reports.ledger(),
+    flows: registry,
+    settings: settings.now,
+    store: new TimelineFiles(config.data),
+    clock,
+    logger: options.logger,
   });
 }
 
@@ -389,6 +415,7 @@ function createIngest(inputs: IngestInputs): IngestService {
     log: announcedLog(instrumentLog(store.log, registry), users.callsCommitted),
     logsCalls: config.log === 'debug',
     traceContexts: traceparents,
+    recorder: registry,
     liveDelivery: dispatcher,
     current,
     newBatchId: randomUUID,
@@ -479,14 +506,15 @@ function createMetricsPage(inputs: InterfaceInputs, readiness: () => readonly st
 }
 
 function controlDependencies(inputs: InterfaceInputs): Omit<ControlOperationDependencies, 'signIn'> {
-  const { storeView, clock, settings, httpClient, tail, dispatcher, reports, replayer, regulations } = inputs;
-  const { config, options } = inputs;
+  const { storeView, clock, settings, httpClient, tail, dispatcher, reports, timeline } = inputs;
+  const { replayer, regulations, config, options } = inputs;
   return {
     store: storeView,
     users: inputs.users,
     dispatcher,
     settings,
     reports,
+    timeline: (query) => readTimeline(query, timeline),
     tail,
     regulations,
     replays: replayer,
@@ -497,74 +525,4 @@ function controlDependencies(inputs: InterfaceInputs): Omit<ControlOperationDepe
     clock,
     logger: options.logger,
   };
-}
-
-/** The build of the console, here and in the published package. */
-const CONSOLE_FOLDER = fileURLToPath(new URL('../../console/dist', import.meta.url));
-
-/** The handlers behind the ports, with the state that the servers report. */
-export interface ServerHandlers
-  extends Pick<HttpServerOptions, 'clock' | 'logger' | 'readiness' | 'degraded'> {
-  readonly receiver: IngestHandler;
-  readonly control: ControlHandler;
-  readonly discards: DiscardCounters;
-  readonly recorder: MetricsRecorder;
-}
-
-export interface RunningServers {
-  /** Base URL of the receiving API, such as `http://127.0.0.1:8080`. */
-  readonly url: string;
-  /** Base URL of everything else, when `admin.port` gives it a port of its own. */
-  readonly adminUrl?: string;
-  stop(): Promise<void>;
-}
-
-/**
- * Listens on one port for everything, or with `admin.port` on two: calls on the first; control API, metrics and console on
- * the second; both say whether they are well. spec/contract.md, "Paths of the server". Rejects as `Listener.start` does, and
- * then listens to nothing.
- */
-export async function startServers(config: Config, answering: ServerHandlers): Promise<RunningServers> {
-  const { receiver, control, discards, recorder, ...shared } = answering;
-  const settings = { ...shared, ...serverOptions(config) };
-  const calls = rolesOf(config).includes('ingest') ? { receiver, discards, recorder } : {};
-  const operators = { control, console: new ConsoleFiles(CONSOLE_FOLDER) };
-  const { port } = config.admin;
-  let adminPort = port;
-  const first = createHttpServer({
-    ...settings,
-    ...calls,
-    ...(adminPort === undefined ? operators : { adminPort: () => adminPort ?? 0 }),
-  });
-  const url = urlOf(await first.start(), config);
-  if (port === undefined) return { url, stop: () => first.stop() };
-  const second = createHttpServer({ ...settings, ...operators, port, portKey: 'admin.port' });
-  try {
-    const address = await second.start();
-    adminPort = address.port;
-    const adminUrl = urlOf(address, config);
-    return { url, adminUrl, stop: () => stopBoth(first, second) };
-  } catch (error) {
-    await stopBoth(first, second);
-    throw error;
-  }
-}
-
-async function stopBoth(first: HttpServer, second: HttpServer): Promise<void> {
-  await Promise.all([first.stop(), second.stop()]);
-}
-
-/** The options of the HTTP server, from the configuration. */
-function serverOptions({ host, port, tls, publicUrl, limits, trustedProxies }: Config) {
-  const { connections, requests, requestBytes } = limits;
-  return {
-    ...{ host, port, bounds: { connections, requests, bytes: requestBytes } },
-    ...(tls === undefined ? {} : { tls }),
-    ...(publicUrl === undefined ? {} : { publicUrl }),
-    ...(trustedProxies.length === 0 ? {} : { trustedProxies }),
-  };
-}
-
-function urlOf({ host, port }: { readonly host: string; readonly port: number }, { tls }: Config): string {
-  return `${tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

@@ -24,6 +24,7 @@ import { reportOperations } from './control-api/operations/reports.ts';
 import { type SessionOperationDependencies, sessionOperations } from './control-api/operations/session.ts';
 import { sourceOperations } from './control-api/operations/sources.ts';
 import { tailOperations } from './control-api/operations/tail.ts';
+import { timelineOperations } from './control-api/operations/timeline.ts';
 import { tokenOperations } from './control-api/operations/tokens.ts';
 import type { EndpointCheckDependencies } from './control-api/records.ts';
 import type { Dispatcher } from './delivery/dispatcher.ts';
@@ -37,6 +38,8 @@ import type { Users } from './ports/users.ts';
 import type { RegulationRequests } from './regulations/contract.ts';
 import { redeliverNamed } from './replay/redelivery.ts';
 import type { Replayer } from './replay/replayer.ts';
+import type { TimelineQuery, TimelineReport } from './reporting/contract.ts';
+import { failureGroups } from './reporting/failures.ts';
 import type { LiveTail } from './reporting/live-tail.ts';
 import { SearchService } from './reporting/search.ts';
 import type { ReportService } from './reporting/status.ts';
@@ -53,6 +56,7 @@ export interface ControlOperationDependencies {
   readonly reports: ReportService;
   readonly tail: Pick<LiveTail, 'open'>;
   readonly signIn: SessionOperationDependencies;
+  readonly timeline: (query: TimelineQuery) => Promise<TimelineReport>;
   readonly regulations: RegulationRequests;
   readonly replays: Pick<Replayer, 'preview' | 'status' | 'waitForEnd'>;
   readonly tryOut: DestinationActionDependencies['tryOut'];
@@ -94,6 +98,7 @@ export function controlOperations({
   reports,
   tail,
   signIn,
+  timeline,
   regulations,
   replays,
   tryOut,
@@ -127,6 +132,7 @@ export function controlOperations({
   return [
     ...reportOperations(reports),
     ...sessionOperations(signIn),
+    ...timelineOperations({ settings, clock, timeline, failureGroups }),
     ...tailOperations({ settings, open: (wish) => tail.open(wish) }),
     ...sourceOperations(records),
     ...destinationOperations(records),

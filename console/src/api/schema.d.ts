@@ -500,6 +500,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/timeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows numbers over time: calls, deliveries, requests and how long they took.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getTimeline"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/destinations/{name}/failures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows the failed requests of a destination by endpoint and reason, with what to do about each.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getDestinationsNameFailures"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tail": {
         parameters: {
             query?: never;
@@ -2798,6 +2838,114 @@ export interface operations {
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             403: components["responses"]["cross_site_request"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    getTimeline: {
+        parameters: {
+            query?: {
+                /** @description An hour before `to` when absent; at most 7 days. */
+                from?: string;
+                /** @description Now when absent. */
+                to?: string;
+                /** @description Seconds, a multiple of 10, for at most 1,500 steps. Steps that are not whole minutes have numbers for the last 15 minutes only. When absent, one that makes at most 90 steps. */
+                step?: number;
+                /** @description Names with commas between them; all when absent. */
+                series?: string;
+                /** @description One group for each of them; one group for everything when absent. */
+                by?: "source" | "destination" | "endpoint";
+                /** @description Only calls of this source. */
+                source?: string;
+                /** @description Only deliveries to this one. */
+                destination?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        from: string;
+                        to: string;
+                        step: number;
+                        groups: {
+                            source?: string;
+                            destination?: string;
+                            endpoint?: string;
+                            totals: {
+                                [key: string]: number | null;
+                            };
+                            series: {
+                                [key: string]: (number | null)[];
+                            };
+                            now: {
+                                [key: string]: number | null;
+                            };
+                            reasons: {
+                                [key: string]: {
+                                    [key: string]: number;
+                                };
+                            };
+                        }[];
+                    };
+                };
+            };
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    getDestinationsNameFailures: {
+        parameters: {
+            query?: {
+                /** @description An hour before `to` when absent; at most 7 days. */
+                from?: string;
+                /** @description Now when absent. */
+                to?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        from: string;
+                        to: string;
+                        requests: number;
+                        data: {
+                            endpoint: string;
+                            reason: string;
+                            count: number;
+                            message: string;
+                            hint: string;
+                        }[];
+                    };
+                };
+            };
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            404: components["responses"]["unknown_name"];
             413: components["responses"]["body_too_large"];
             422: components["responses"]["invalid_parameters"];
             429: components["responses"]["too_many_failed_sign_ins"];

@@ -12,7 +12,7 @@ import type {
   OwedEvents,
   SkippedEvents,
 } from '../ports/event-log.ts';
-import type { TraceContexts } from '../ports/telemetry.ts';
+import type { AcceptanceRecorder, TraceContexts } from '../ports/telemetry.ts';
 import type { AcceptedEvent } from './calls.ts';
 
 /**
@@ -36,9 +36,10 @@ export interface CurrentPlanner {
 export interface CommitQueueDependencies {
   readonly current: CurrentPlanner;
   readonly log: Pick<EventLog, 'append'>;
-  readonly clock: Pick<Clock, 'monotonic' | 'steps'>;
+  readonly clock: Pick<Clock, 'now' | 'monotonic' | 'steps'>;
   readonly liveDelivery: LiveDelivery;
   readonly newBatchId: () => string;
+  readonly recorder?: AcceptanceRecorder;
   readonly traceContexts?: Pick<TraceContexts, 'set'>;
   /** Called at every commit, so that other small writes can share its sync. */
   readonly onCommit?: () => void;
@@ -137,6 +138,7 @@ export class CommitQueue {
     try {
       const appended = await this.#dependencies.log.append(group.batch);
       this.#rememberTraceContexts(requests, appended);
+      this.#recordLatencies(requests);
       // Clients come first: every outbound request would keep them waiting, and the events are stored already.
       try {
         answerAll(requests, appended);
@@ -149,6 +151,18 @@ export class CommitQueue {
       for (const request of requests) request.committed({ error });
     }
     for (const request of requests) this.#waitingBytes -= bytesOf(request);
+  }
+
+  /** Requests of one source each. Their clients get the answer now. */
+  #recordLatencies(requests: readonly QueuedRequest[]): void {
+    const { recorder, clock } = this.#dependencies;
+    if (recorder === undefined) return;
+    const now = clock.now();
+    for (const { events, receivedAt } of requests) {
+      const [first] = events;
+      if (first !== undefined)
+        recorder.callsStored(first.source, Math.max(0, now - receivedAt), events.length);
+    }
   }
 
   #rememberTraceContexts(requests: readonly QueuedRequest[], { positions }: AppendResult): void {

@@ -1,6 +1,7 @@
 import type { Attempt, Decision } from '../model/delivery.ts';
 import type { Event, Position } from '../model/event.ts';
 import type { Json } from '../model/json.ts';
+import type { LatencyHistogram } from '../model/latency-histogram.ts';
 import type { Duration, Monotonic, Time } from '../model/time.ts';
 
 /** Sees events and deliveries as they happen. Must be quick and must not throw. */
@@ -50,9 +51,35 @@ export interface MetricsRecorder {
   forDestination(destination: number): DeliveryRecorder;
 }
 
+/** Measures how long calls take. Called for each request, like `MetricsRecorder`. */
+export interface AcceptanceRecorder {
+  /** So many calls of one request are stored, so long after it arrived. `source`: the id. */
+  callsStored(source: number, took: Duration, calls: number): void;
+}
+
 export interface DeliveryRecorder {
   /** A round has ended with this decision. `arrivedAt` is the arrival of its event. */
   attemptEnded(arrivedAt: Monotonic, attempts: readonly Attempt[], decision: Decision, now: Monotonic): void;
+}
+
+/** What the parts of the hot path count for the timeline, since the start. Only its owner changes it. */
+export interface FlowCounters {
+  /** By id of the source: from the arrival of a call until it was stored. */
+  readonly acceptance: ReadonlyMap<number, LatencyHistogram>;
+  /** By id of the destination. */
+  readonly flows: ReadonlyMap<number, DestinationFlow>;
+}
+
+export interface DestinationFlow {
+  /** Rounds after which the delivery has to be tried again. */
+  readonly retried: number;
+  /** From the arrival of an event until it was delivered. */
+  readonly latency: LatencyHistogram;
+  /** Requests by URL and by the reason of their outcome. */
+  readonly endpoints: ReadonlyMap<
+    string,
+    { readonly accepted: number; readonly failed: ReadonlyMap<string, number> }
+  >;
 }
 
 /**

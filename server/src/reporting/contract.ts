@@ -2,7 +2,7 @@ import type { DestinationState } from '../delivery/contract.ts';
 import type { EndpointError, HealthChange } from '../model/delivery.ts';
 import type { CallType, Event, Position } from '../model/event.ts';
 import type { DestinationCounts, SourceCounts } from '../model/ledger.ts';
-import type { Time } from '../model/time.ts';
+import type { Duration, Time } from '../model/time.ts';
 import type { ResponseStream } from '../ports/control-api.ts';
 import type { DeliveryHistory } from '../ports/delivery-queue.ts';
 import type { ClockErrorCounts } from '../ports/telemetry.ts';
@@ -186,6 +186,63 @@ export interface EndpointStatus extends EndpointOverview {
 
 export interface HealthChangeView extends Omit<HealthChange, 'at'> {
   readonly at: string;
+}
+
+/** The numbers over time that a timeline can show. spec/contract.md, "Timeline". */
+export const TIMELINE_SERIES = [
+  ...(['received', 'accepted', 'duplicates', 'discarded', 'acceptanceP50', 'acceptanceP99'] as const),
+  ...(['owed', 'skipped', 'delivered', 'retrying', 'dead', 'erased', 'pending'] as const),
+  ...(['deliveryP50', 'deliveryP99', 'requests', 'failed'] as const),
+] as const;
+
+export type TimelineSeries = (typeof TIMELINE_SERIES)[number];
+
+export interface TimelineQuery {
+  readonly from: Time;
+  readonly to: Time;
+  readonly step: Duration;
+  /** Absent: one group for everything. */
+  readonly by?: 'source' | 'destination' | 'endpoint';
+  /** Names. */
+  readonly source?: string;
+  readonly destination?: string;
+  readonly series: readonly TimelineSeries[];
+}
+
+export interface TimelineReport {
+  /** The begin of the first step. */
+  readonly from: string;
+  /** The end of the last step. */
+  readonly to: string;
+  /** Seconds. */
+  readonly step: number;
+  readonly groups: readonly TimelineGroup[];
+}
+
+/** The keys of a series are absent where it has no meaning for the group. */
+export interface TimelineGroup {
+  readonly source?: string;
+  readonly destination?: string;
+  readonly endpoint?: string;
+  /** Of the whole range: sums, the last `pending`, quantiles over everything; null without any. */
+  readonly totals: Readonly<Record<string, number | null>>;
+  /** One number for each step; null while the server did not run, and for quantiles of nothing. */
+  readonly series: Readonly<Record<string, readonly (number | null)[]>>;
+  /** Per second in the last sample, which is ten seconds long; `pending` and quantiles as they are. */
+  readonly now: Readonly<Record<string, number | null>>;
+  /** Sums of the range by reason: of `discarded`, `skipped`, `dead` and `failed`. */
+  readonly reasons: Readonly<Record<string, Readonly<Record<string, number>>>>;
+}
+
+/** Failed requests to one endpoint with one reason, the most first. */
+export interface FailureGroup {
+  readonly endpoint: string;
+  readonly reason: string;
+  readonly count: number;
+  /** A sentence: the cause. */
+  readonly message: string;
+  /** A sentence: what to do. */
+  readonly hint: string;
 }
 
 /** The life of a messageId. spec/contract.md, "Operations on events". */

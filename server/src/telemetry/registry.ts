@@ -1,9 +1,17 @@
 import catalogue from '../../../spec/errors.json' with { type: 'json' };
 import type { Attempt, Decision } from '../model/delivery.ts';
 import type { Position } from '../model/event.ts';
+import { LatencyHistogram } from '../model/latency-histogram.ts';
 import { type Duration, HOUR, MINUTE, type Monotonic, SECOND } from '../model/time.ts';
 import type { EventLog } from '../ports/event-log.ts';
-import type { DeliveryRecorder, MetricsRecorder, TraceContexts } from '../ports/telemetry.ts';
+import type {
+  AcceptanceRecorder,
+  DeliveryRecorder,
+  DestinationFlow,
+  FlowCounters,
+  MetricsRecorder,
+  TraceContexts,
+} from '../ports/telemetry.ts';
 import type { HistogramSample, MetricLabels, MetricSample } from './prometheus.ts';
 
 /** A commit takes one sync: from a fast disk to one that is about to fail. */
@@ -34,7 +42,7 @@ interface Counter {
  * In-memory counters and histograms for the metrics page. They are lost on restart, as Prometheus expects of counters. Labels
  * never come from clients or endpoints, so their number is bounded.
  */
-export class MetricsRegistry implements MetricsRecorder {
+export class MetricsRegistry implements MetricsRecorder, AcceptanceRecorder, FlowCounters {
   readonly commits = new Histogram(COMMIT_BOUNDS);
   failedCommits = 0;
   /** By the first digit of the status. */
@@ -42,10 +50,20 @@ export class MetricsRegistry implements MetricsRecorder {
   /** Every code of a refused request is there from the beginning, so that the first one shows as a rise. */
   readonly #refused = new Map(Object.keys(catalogue.request).map((code) => [code, 0]));
   readonly #destinations = new Map<number, DestinationMetrics>();
+  readonly acceptance = new Map<number, LatencyHistogram>();
 
   requestAnswered(status: number, code: string | undefined): void {
     this.#answers[(status / 100) | 0]!++;
     if (code !== undefined) this.#refused.set(code, (this.#refused.get(code) ?? 0) + 1);
+  }
+
+  callsStored(source: number, took: Duration, calls: number): void {
+    let histogram = this.acceptance.get(source);
+    if (histogram === undefined) {
+      histogram = new LatencyHistogram();
+      this.acceptance.set(source, histogram);
+    }
+    histogram.add(took, calls);
   }
 
   committed(took: Duration, isStored: boolean): void {
@@ -62,6 +80,10 @@ export class MetricsRegistry implements MetricsRecorder {
     return counts;
   }
 
+  get flows(): ReadonlyMap<number, DestinationFlow> {
+    return this.#destinations;
+  }
+
   /** By id. */
   get destinations(): ReadonlyMap<number, DestinationMetrics> {
     return this.#destinations;
@@ -76,20 +98,38 @@ export class MetricsRegistry implements MetricsRecorder {
   }
 }
 
-export class DestinationMetrics implements DeliveryRecorder {
+export class DestinationMetrics implements DeliveryRecorder, DestinationFlow {
   readonly requests = new Histogram(ATTEMPT_BOUNDS);
   readonly deliveries = new Histogram(DELIVERY_BOUNDS);
   /** By the reason of the outcome; statuses of one class share their labels and are added up when they are read. */
   readonly #attempts = new Map<string, Counter>();
+  readonly latency = new LatencyHistogram();
+  readonly endpoints = new Map<string, EndpointCounts>();
+  retried = 0;
 
   attemptEnded(arrivedAt: Monotonic, attempts: readonly Attempt[], decision: Decision, now: Monotonic): void {
-    for (const { outcome, latencyMs } of attempts) {
+    for (const { outcome, latencyMs, endpoint } of attempts) {
       this.requests.add(latencyMs);
+      this.#countRequest(endpoint, outcome);
       const counter = this.#attempts.get(outcome.reason);
       if (counter !== undefined) counter.n++;
       else this.#attempts.set(outcome.reason, { labels: labelsOf(outcome), n: 1 });
     }
-    if (decision.kind === 'delivered') this.deliveries.add(Math.max(0, now - arrivedAt));
+    if (decision.kind === 'delivered') {
+      const took = Math.max(0, now - arrivedAt);
+      this.deliveries.add(took);
+      this.latency.add(took);
+    } else if (decision.kind === 'retry') this.retried++;
+  }
+
+  #countRequest(endpoint: string, { kind, reason }: Attempt['outcome']): void {
+    let counts = this.endpoints.get(endpoint);
+    if (counts === undefined) {
+      counts = { accepted: 0, failed: new Map() };
+      this.endpoints.set(endpoint, counts);
+    }
+    if (kind === 'accepted') counts.accepted++;
+    else counts.failed.set(reason, (counts.failed.get(reason) ?? 0) + 1);
   }
 
   attempts(labels: MetricLabels): MetricSample[] {
@@ -100,6 +140,11 @@ export class DestinationMetrics implements DeliveryRecorder {
     }
     return [...sums.values()];
   }
+}
+
+interface EndpointCounts {
+  accepted: number;
+  readonly failed: Map<string, number>;
 }
 
 /** Statuses by class: an endpoint may answer with any of nine hundred. */

@@ -162,6 +162,7 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
   },
   getReplaysId: { done: async (world) => ({ names: { id: await slowReplay(world) } }) },
   deleteReplaysId: { done: async (world) => ({ names: { id: await slowReplay(world) } }) },
+  getTimeline: { unknown_name: () => ({ query: { destination: 'nobody' } }) },
   getTail: {
     unknown_name: () => ({ query: { destination: 'nobody' } }),
     too_many_viewers: async (world) => ({ after: await world.watchers(20) }),

@@ -1,0 +1,189 @@
+import * as z from 'zod';
+import { DAY, type Duration, HOUR, isoTime, MINUTE, SECOND, type Time } from '../../model/time.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { SettingsSnapshot } from '../../ports/settings-store.ts';
+import {
+  type FailureGroup,
+  TIMELINE_SERIES,
+  type TimelineGroup,
+  type TimelineQuery,
+  type TimelineReport,
+  type TimelineSeries,
+} from '../../reporting/contract.ts';
+import { type ApiOperation, defineOperation, type Shape } from '../operation.ts';
+import { timeParameter } from '../pagination.ts';
+import { Problem } from '../problem.ts';
+import { destinationByName } from '../records.ts';
+
+export interface TimelineOperationDependencies {
+  readonly settings: { now(): SettingsSnapshot };
+  readonly clock: Clock;
+  readonly timeline: (query: TimelineQuery) => Promise<TimelineReport>;
+  readonly failureGroups: (report: TimelineReport) => FailureGroup[];
+}
+
+/** Rows are kept so long. */
+const LONGEST: Duration = 7 * DAY;
+const MAX_STEPS = 1500;
+
+/** The first that makes at most 90 steps is taken where the request names none. */
+const USUAL_STEPS: readonly Duration[] = [10 * SECOND, MINUTE, 5 * MINUTE, 20 * MINUTE, 2 * HOUR];
+const USUAL_NUMBER = 90;
+
+const STEP_RULE = 'must be a number of seconds that is a multiple of 10';
+const SERIES_RULE = `must be names with commas between them, out of ${TIMELINE_SERIES.join(', ')}`;
+
+const rangeFields = {
+  from: timeParameter
+    .exactOptional()
+    .meta({ description: 'An hour before `to` when absent; at most 7 days.' }),
+  to: timeParameter.exactOptional().meta({ description: 'Now when absent.' }),
+};
+
+const timelineQuery = z.object({
+  ...rangeFields,
+  step: z.coerce
+    .number(STEP_RULE)
+    .int(STEP_RULE)
+    .min(10, STEP_RULE)
+    .max(LONGEST / SECOND, STEP_RULE)
+    .multipleOf(10, STEP_RULE)
+    .exactOptional()
+    .meta({
+      description:
+        'Seconds, a multiple of 10, for at most 1,500 steps. Steps that are not whole minutes have numbers for the last 15 ' +
+        'minutes only. When absent, one that makes at most 90 steps.',
+    }),
+  series: z
+    .string()
+    .transform((text) => text.split(','))
+    .pipe(z.array(z.enum(TIMELINE_SERIES, SERIES_RULE)))
+    .exactOptional()
+    .meta({ description: 'Names with commas between them; all when absent.' }),
+  by: z.enum(['source', 'destination', 'endpoint']).exactOptional().meta({
+    description: 'One group for each of them; one group for everything when absent.',
+  }),
+  source: z.string().min(1).exactOptional().meta({ description: 'Only calls of this source.' }),
+  destination: z.string().min(1).exactOptional().meta({ description: 'Only deliveries to this one.' }),
+});
+
+const numberOrNull = z.number().nullable();
+
+const groupSchema = z.object({
+  source: z.string().exactOptional(),
+  destination: z.string().exactOptional(),
+  endpoint: z.string().exactOptional(),
+  totals: z.record(z.string(), numberOrNull),
+  series: z.record(z.string(), z.array(numberOrNull)),
+  now: z.record(z.string(), numberOrNull),
+  reasons: z.record(z.string(), z.record(z.string(), z.number())),
+} satisfies Shape<TimelineGroup>);
+
+const timelineSchema = z.object({
+  from: z.string(),
+  to: z.string(),
+  step: z.int(),
+  groups: z.array(groupSchema),
+} satisfies Shape<TimelineReport>);
+
+const failureSchema = z.object({
+  endpoint: z.string(),
+  reason: z.string(),
+  count: z.int(),
+  message: z.string(),
+  hint: z.string(),
+} satisfies Shape<FailureGroup>);
+
+/** spec/contract.md, "Timeline". */
+export function timelineOperations({
+  settings,
+  clock,
+  timeline,
+  failureGroups,
+}: TimelineOperationDependencies): ApiOperation[] {
+  return [
+    defineOperation({
+      method: 'GET',
+      path: 'timeline',
+      role: 'viewer',
+      isInMemory: true,
+      summary: 'Shows numbers over time: calls, deliveries, requests and how long they took',
+      query: timelineQuery,
+      answer: timelineSchema,
+      problems: ['unknown_name'],
+      run: async ({ query: { from, to, step, series = TIMELINE_SERIES, ...wish } }) => {
+        refuseUnknownNames(wish, settings.now());
+        const range = rangeOf({ from, to }, clock.now());
+        return await timeline({ ...wish, ...range, series, step: stepOf(step, range) });
+      },
+    }),
+    defineOperation({
+      method: 'GET',
+      path: 'destinations/:name/failures',
+      role: 'viewer',
+      isInMemory: true,
+      summary:
+        'Shows the failed requests of a destination by endpoint and reason, with what to do about each',
+      query: z.object(rangeFields),
+      answer: z.object({ from: z.string(), to: z.string(), requests: z.int(), data: z.array(failureSchema) }),
+      problems: ['unknown_name'],
+      run: async ({ names, query }) => {
+        const { name } = destinationByName(names['name'] ?? '', settings.now());
+        const range = rangeOf(query, clock.now());
+        const series: TimelineSeries[] = ['requests', 'failed'];
+        const report = await timeline({ ...range, step: MINUTE, by: 'endpoint', destination: name, series });
+        const requests = report.groups.reduce((sum, { totals }) => sum + (totals['requests'] ?? 0), 0);
+        return { from: isoTime(range.from), to: isoTime(range.to), requests, data: failureGroups(report) };
+      },
+    }),
+  ];
+}
+
+interface TimeRange {
+  readonly from: Time;
+  readonly to: Time;
+}
+
+function rangeOf(
+  asked: { readonly from?: Time | undefined; readonly to?: Time | undefined },
+  now: Time,
+): TimeRange {
+  const to = asked.to ?? now;
+  const from = asked.from ?? to - HOUR;
+  const message =
+    from >= to
+      ? 'must be before `to`'
+      : to - from > LONGEST
+        ? 'must be at most 7 days before `to`'
+        : undefined;
+  if (message !== undefined)
+    throw new Problem('invalid_parameters', { errors: [{ path: 'query.from', message }] });
+  return { from, to };
+}
+
+function stepOf(asked: number | undefined, { from, to }: TimeRange): Duration {
+  const range = to - from;
+  if (asked === undefined) {
+    const usual = USUAL_STEPS.find((step) => range / step <= USUAL_NUMBER) ?? USUAL_STEPS.at(-1)!;
+    return usual;
+  }
+  const step = asked * SECOND;
+  if (range / step <= MAX_STEPS) return step;
+  const message = `makes more than ${MAX_STEPS} steps of this range; ${Math.ceil(range / SECOND / MAX_STEPS / 60) * 60} is enough`;
+  throw new Problem('invalid_parameters', { errors: [{ path: 'query.step', message }] });
+}
+
+/** A mistyped name would have no numbers, and look like a quiet hour. Removed records keep theirs. */
+function refuseUnknownNames(
+  { source, destination }: Pick<TimelineQuery, 'source' | 'destination'>,
+  { sources, destinations, gone }: SettingsSnapshot,
+): void {
+  const isIn = (name: string | undefined, records: readonly { readonly name: string }[]) =>
+    name === undefined || records.some((record) => record.name === name);
+  if (!isIn(source, [...sources, ...gone.sources])) {
+    throw new Problem('unknown_name', { hint: 'GET /api/v1/sources lists the sources.' });
+  }
+  if (!isIn(destination, [...destinations, ...gone.destinations])) {
+    throw new Problem('unknown_name', { hint: 'GET /api/v1/destinations lists the destinations.' });
+  }
+}

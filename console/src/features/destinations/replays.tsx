@@ -4,6 +4,7 @@ import { useMay } from '../../api/roles.ts';
 import { Button } from '../../ui/controls.tsx';
 import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { exactNumber, plural } from '../../ui/format.ts';
+import { Section } from '../../ui/page.tsx';
 import { StateMark } from '../../ui/state-mark.tsx';
 import { Clock, RelativeTime } from '../../ui/time.tsx';
 import { toast } from '../../ui/toast.tsx';
@@ -33,11 +34,13 @@ export function Replays({ name }: { readonly name: string }) {
     );
   }
   return (
-    <div className="box bleed">
-      {own.map((replay) => (
-        <ReplayRow key={replay.id} replay={replay} />
-      ))}
-    </div>
+    <Section title="Replays" about="and redeliveries, the newest first">
+      <div className="box bleed">
+        {own.map((replay) => (
+          <ReplayRow key={replay.id} replay={replay} />
+        ))}
+      </div>
+    </Section>
   );
 }
 

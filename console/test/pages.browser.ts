@@ -1,0 +1,341 @@
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { axeViolations } from './support/axe.ts';
+import { launchBrowser, signIn } from './support/browser.ts';
+import { type RunningServer, startServer } from './support/running-server.ts';
+
+const CONFIG = `
+profiles: on
+sources:
+  - { name: website, writeKeys: [wk] }
+destinations:
+  - { name: crm, type: webhooks, sources: [website], settings: { endpoints: [{ url: RECEIVER/crm }], sharedSecret: secret-of-the-crm } }
+  - { name: newsletter, type: webhooks, sources: [website], settings: { endpoints: [{ url: RECEIVER/gone }] } }
+audiences:
+  - { name: Buyers, definition: "event('Order Completed')", destinations: [crm] }
+traits:
+  - { name: Spent, definition: "event('Order Completed').sum(property('total'))", destinations: [] }
+`;
+
+let server: RunningServer;
+let browser: Browser;
+let context: BrowserContext;
+let page: Page;
+/** Errors of scripts and of the content security policy, and what the server has forbidden. */
+let complaints: string[] = [];
+
+beforeAll(async () => {
+  [server, browser] = await Promise.all([startServer(CONFIG), launchBrowser()]);
+  server.answerAt('/gone', 410);
+  for (const userId of ['ann', 'ann', 'bob', 'to-be-deleted'])
+    await server.call('track', { userId, event: 'Order Completed', properties: { total: 20 } });
+  await server.call('identify', {
+    userId: 'ann',
+    anonymousId: 'anon-ann',
+    traits: { name: 'Ann \u202e<img src=x onerror=alert(1)>' },
+  });
+  await fetch(`${server.url}/v1/track`, { method: 'POST', body: '{"writeKey":"wk","userId":"no-event"}' });
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+beforeEach(async () => {
+  context = await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' });
+  page = await context.newPage();
+  complaints = [];
+  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('console', (message) => {
+    // The browser reports every refusal; a 401 asks for the sign-in page, 404 and 422 are shown as sentences.
+    const text = message.text();
+    if (message.type() === 'error' && !/status of (401|404|422)/.test(text)) complaints.push(text);
+  });
+  page.on('response', (response) => {
+    if (response.status() === 403) complaints.push(`forbidden: ${response.url()}`);
+  });
+});
+
+afterEach(async () => {
+  await context.close();
+  expect(complaints).toEqual([]);
+});
+
+const heading = (name: string) => page.getByRole('heading', { level: 1, name, exact: true }).waitFor();
+const button = (name: string | RegExp) => page.getByRole('button', { name });
+
+/** Calls the control API as the first token. */
+async function api<Answer>(method: string, path: string, body?: object): Promise<Answer> {
+  const response = await fetch(`${server.url}/api/v1/${path}`, {
+    method,
+    headers: { Authorization: `Bearer ${server.token}` },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+  return (await response.json()) as Answer;
+}
+
+describe('destinations', () => {
+  it('a failing endpoint is found, repaired and its dead letters are delivered', async () => {
+    await signIn(page, server, '/destinations?state=failing');
+    await page.getByRole('grid', { name: 'Destinations' }).getByRole('link', { name: 'newsletter' }).click();
+    await heading('newsletter');
+    await page.getByText('gone for good').first().waitFor();
+    await button('Send test').click();
+    await button('Send test').last().click();
+    await page.getByRole('dialog').getByText('410').waitFor();
+    await page.getByRole('group', { name: 'Answer' }).getByText('Overloaded').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+
+    await page.getByRole('tab', { name: 'Settings' }).click();
+    const url = page.getByRole('textbox', { name: 'URL', exact: true });
+    await url.fill('ftp://nowhere');
+    await button('Save changes').click();
+    await page.getByText('must be an absolute http or https URL').waitFor();
+    expect(await axeViolations(page)).toEqual([]);
+    await url.fill(`${server.receiver}/new`);
+    await button('Save changes').click();
+    await page.getByText('Saved. The next request is made with it.').waitFor();
+
+    await page.getByRole('tab', { name: 'Deliveries' }).click();
+    await page.getByRole('combobox', { name: 'State' }).selectOption('dead');
+    await page.getByRole('gridcell', { name: 'status_410' }).first().waitFor();
+    await button(/Redeliver all/).click();
+    await button(/^Redeliver \d+$/).click();
+    await page.getByRole('tab', { name: 'Health' }).click();
+    const ledger = page.getByRole('region', { name: 'Ledger of newsletter' });
+    await ledger.locator('.rowx', { hasText: 'Dead' }).locator('b', { hasText: /^0$/ }).waitFor();
+    await page.getByText('healthy').first().waitFor();
+  });
+
+  it('pauses at once and offers to take it back', async () => {
+    await signIn(page, server, '/destinations/crm');
+    await button('Pause').click();
+    await page.getByText('crm is paused').waitFor();
+    await button('Resume').waitFor();
+    await button('Undo').click();
+    await button('Pause').waitFor();
+  });
+
+  it('counts before a replay, and shows its progress', async () => {
+    await signIn(page, server, '/destinations/crm');
+    await button('Replay…').click();
+    const begin = page.getByRole('dialog').getByRole('button', { name: /^Replay \d+ events$/ });
+    await begin.waitFor();
+    expect(await axeViolations(page)).toEqual([]);
+    await begin.click();
+    const replay = page.getByRole('region', { name: /^Replay of/ });
+    await replay.getByRole('heading', { name: 'Replay done' }).waitFor();
+  });
+
+  it('is removed only when its name is typed', async () => {
+    await api('POST', 'destinations', {
+      name: 'old one',
+      type: 'webhooks',
+      sources: [],
+      settings: { endpoints: [{ url: `${server.receiver}/old` }] },
+    });
+    await signIn(page, server, '/destinations/old%20one');
+    await button('More about old one').click();
+    await page.getByRole('menuitem', { name: 'Remove…' }).click();
+    const remove = button('Remove destination');
+    expect(await remove.isDisabled()).toBe(true);
+    await page.getByRole('textbox', { name: 'Type old one to go on' }).fill('old one');
+    await remove.click();
+    await heading('Destinations');
+  });
+});
+
+describe('sources', () => {
+  it('a new source notices its first event by itself', async () => {
+    await signIn(page, server, '/sources');
+    await button('New source').click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('mobile');
+    await button('Create source').click();
+    await heading('mobile');
+    await page.getByText('Waiting for the first event').waitFor();
+    const snippet = await page.getByRole('group', { name: 'Snippet for curl' }).textContent();
+    const key = /curl -u (wk_[\w-]+):/.exec(snippet ?? '')?.[1];
+    await fetch(`${server.url}/v1/track`, {
+      method: 'POST',
+      body: JSON.stringify({ writeKey: key, userId: 'u1', event: 'Hello Millrace' }),
+    });
+    await page.getByText('1 event has arrived').waitFor();
+  });
+
+  it('shows why calls were discarded, with a sample and what to do', async () => {
+    await signIn(page, server, '/sources/website?tab=discards');
+    await page.getByRole('heading', { name: 'event_not_defined' }).waitFor();
+    await page.getByText('Send the name of the action as event.').waitFor();
+    await page.getByText('no-event').waitFor();
+  });
+
+  it('replaces a key by adding one before the old one is removed', async () => {
+    await signIn(page, server, '/sources/website');
+    await button('Add a key').click();
+    await button('Reveal').nth(1).click();
+    await page.getByText('wk', { exact: true }).waitFor();
+    await button('Remove…').first().click();
+    await page.getByRole('textbox', { name: 'Type website to go on' }).fill('website');
+    await button('Remove key').click();
+    await page.getByText('Calls with it are refused now').waitFor();
+    expect(await api('GET', 'sources/website')).toMatchObject({ writeKeys: ['wk'] });
+  });
+});
+
+describe('users', () => {
+  it('an audience is built, its mistake is pointed at, and its members are seen', async () => {
+    await signIn(page, server, '/users/audiences?new=true');
+    await page.getByRole('textbox', { name: 'Name' }).fill('Repeat Buyers');
+    const definition = page.getByRole('textbox', { name: 'Who belongs' });
+    await definition.fill("event('Order Completed').cuont() >= 2");
+    await page.getByText('did you mean count?').waitFor();
+    await button('Go to line 1, column 26').click();
+    const selected = await definition.evaluate((area) => (area as HTMLTextAreaElement).selectionStart);
+    expect(selected).toBe("event('Order Completed').".length);
+    await definition.fill("event('Order Completed').count() >= 2");
+    await page.getByRole('region', { name: 'Preview' }).getByRole('link', { name: 'ann' }).waitFor();
+    await page.getByRole('checkbox', { name: 'crm' }).check();
+    await button('Save and sync').click();
+    await heading('Repeat Buyers');
+    const members = page.getByRole('grid', { name: 'Members' });
+    await members.getByRole('link', { name: 'ann' }).click();
+    await page.getByRole('heading', { level: 2, name: 'ann' }).waitFor();
+    await page.getByRole('link', { name: 'Repeat Buyers' }).waitFor();
+    await page.getByText('⟨U+202E⟩<img src=x onerror=alert(1)>').waitFor();
+    await page.getByText('anon-ann').first().waitFor();
+  });
+
+  it('a user is deleted when its id is typed, and leaves a receipt', async () => {
+    await signIn(page, server, '/users?userId=to-be-deleted');
+    await button('Delete user…').click();
+    await page.getByText('This cannot be taken back').waitFor();
+    expect(await axeViolations(page)).toEqual([]);
+    const confirm = button('Delete and suppress 1 user');
+    expect(await confirm.isDisabled()).toBe(true);
+    await page.getByRole('textbox', { name: 'Type to-be-deleted to go on' }).fill('to-be-deleted');
+    await confirm.click();
+    await heading('Delete and suppress 1 user');
+    await page.getByText('A backup that is restored is cleaned again').waitFor();
+    const receipt = page.getByRole('region', { name: 'Receipt of erasure' });
+    await receipt.getByRole('row', { name: /^Events [1-9]/ }).waitFor();
+    expect(await page.content()).not.toContain('to-be-deleted');
+    await page.goto(`${server.url}/users?userId=to-be-deleted`);
+    await page.getByText('Nothing is known of to-be-deleted').waitFor();
+  });
+});
+
+describe('settings', () => {
+  it('a token is shown once, and revoked when its name is typed', async () => {
+    await signIn(page, server, '/settings');
+    await button('New token').click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('jonas');
+    await button('Make token').click();
+    await page.getByText(/^mr_/).waitFor();
+    await button('I have kept it').click();
+    await page.getByText('jonas').waitFor();
+    expect(await page.content()).not.toMatch(/mr_[\w-]{20}/);
+    await button('Revoke jonas…').click();
+    await page.getByRole('textbox', { name: 'Type jonas to go on' }).fill('jonas');
+    await button('Revoke token').click();
+    await page.getByText('The token of jonas is revoked').waitFor();
+  });
+
+  it('a change is opened by keyboard beside the list, and stands in the address', async () => {
+    await signIn(page, server, '/settings/audit?kind=destination&name=crm');
+    await page.getByRole('grid', { name: 'Changes' }).waitFor();
+    await page.keyboard.press('j');
+    await page.locator('tr[data-row]:focus').waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 2, name: 'destination crm' }).waitFor();
+    expect(new URL(page.url()).searchParams.get('at')).toMatch(/crm$/);
+    expect(await axeViolations(page)).toEqual([]);
+    await page.keyboard.press('Escape');
+    await page.getByRole('heading', { level: 2, name: 'destination crm' }).waitFor({ state: 'detached' });
+  });
+
+  it('a pasted configuration is planned before it is applied', async () => {
+    await signIn(page, server, '/settings/configuration');
+    await page
+      .getByRole('textbox', { name: 'Configuration file' })
+      .fill('sources:\n  - { name: kiosk, writeKeys: [wk_kiosk] }\n');
+    await button('Plan').click();
+    await page.getByText('created source kiosk').waitFor();
+    await button('Apply 1 change…').click();
+    await button('Apply').last().click();
+    await page.getByText('Applied.').waitFor();
+    expect(await api('GET', 'sources/kiosk')).toMatchObject({ writeKeys: ['wk_kiosk'] });
+  });
+});
+
+const PAGES = [
+  '/destinations',
+  '/destinations?new=true',
+  '/destinations/crm',
+  '/destinations/crm?tab=deliveries',
+  '/destinations/crm?tab=settings',
+  '/destinations/crm?tab=replays',
+  '/destinations/crm?tab=changes',
+  '/sources',
+  '/sources/website',
+  '/sources/website?tab=discards',
+  '/sources/website?tab=settings',
+  '/users',
+  '/users?userId=ann',
+  '/users/audiences',
+  '/users/audiences?new=true',
+  '/users/audiences/Buyers',
+  '/users/traits',
+  '/users/traits/Spent',
+  '/users/deletions',
+  '/users/suppressions',
+  '/settings',
+  '/settings/audit',
+  '/settings/configuration',
+  '/settings/system',
+];
+
+describe('every page', () => {
+  it.each(['light', 'dark'] as const)('has nothing that axe finds wrong (%s)', async (colorScheme) => {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    await signIn(page, server);
+    const found: string[] = [];
+    for (const path of PAGES) {
+      await page.goto(server.url + path);
+      await settled();
+      found.push(...(await axeViolations(page)).map((violation) => `${path} ${violation}`));
+    }
+    expect(found).toEqual([]);
+  });
+
+  it.each(['viewer', 'editor'] as const)('shows a %s no button that would fail', async (role) => {
+    const { token } = await api<{ token: string }>('POST', 'tokens', { name: `the-${role}`, role });
+    await signIn(page, { ...server, token });
+    for (const path of PAGES) {
+      await page.goto(server.url + path);
+      await settled();
+      const names = await page
+        .locator('main')
+        .getByRole('button')
+        .or(page.locator('main .btn'))
+        .allTextContents();
+      const forbidden = role === 'viewer' ? CHANGES : ADMINS;
+      expect(
+        names.filter((name) => forbidden.test(name)),
+        path,
+      ).toEqual([]);
+    }
+  });
+});
+
+/** What only an editor may press, and what only an admin may. */
+const ADMINS = /^(New token|Revoke|Delete user|Suppress users|End…)/;
+const CHANGES =
+  /^(New |Pause|Resume|Send test|Replay|Redeliver|Save|Add a key|Remove|Disable|Enable|Delete|Suppress|End…|Revoke|Plan|Apply|Create)/;
+
+/** The title is there, and nothing is loading any more. */
+async function settled(): Promise<void> {
+  await page.getByRole('heading', { level: 1 }).waitFor();
+  await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
+}

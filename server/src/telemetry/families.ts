@@ -239,6 +239,14 @@ export function deliveryMetrics(counts: readonly (readonly [string, DestinationM
   ];
 }
 
+/** Values of the label `result`. */
+const IDENTITY_RESULTS = {
+  merges: 'merged',
+  conflicts: 'conflict',
+  overLimit: 'over_limit',
+  collisions: 'collision',
+} as const;
+
 /** Profiles and the thread that keeps them up; zeros while nothing needs them. */
 export function userMetrics({ progress, isFailed, restarts }: UsersHealth): MetricFamily[] {
   const {
@@ -249,6 +257,8 @@ export function userMetrics({ progress, isFailed, restarts }: UsersHealth): Metr
     lag = 0,
     slices = 0,
     applied = 0,
+    counts,
+    failed = [],
   } = progress ?? {};
   const one = (value: number): MetricSample[] => [{ labels: {}, value }];
   return [
@@ -281,6 +291,29 @@ export function userMetrics({ progress, isFailed, restarts }: UsersHealth): Metr
       'Times that the thread of profiles died and was started again.',
       one(restarts),
     ),
+    gauge(
+      'millrace_computations_failed',
+      'Audiences and computed traits that cannot be computed; the others go on.',
+      one(failed.length),
+    ),
+    {
+      name: 'millrace_profiles_identities_total',
+      type: 'counter',
+      help: 'What became of ids of events since the start of the thread of profiles.',
+      samples: (['merges', 'conflicts', 'overLimit', 'collisions'] as const).map((what) => ({
+        labels: { result: IDENTITY_RESULTS[what] },
+        value: counts?.[what] ?? 0,
+      })),
+    },
+    {
+      name: 'millrace_profiles_ignored_events_total',
+      type: 'counter',
+      help: 'Events that profiles could not take since the start of their thread.',
+      samples: (['unattributed', 'unreadable', 'skipped'] as const).map((reason) => ({
+        labels: { reason },
+        value: counts?.[reason] ?? 0,
+      })),
+    },
   ];
 }
 

@@ -22,6 +22,10 @@ export interface CompiledComputation {
   readonly aggregates: readonly CompiledAggregate[];
   /** Audiences and traits whose values it reads. */
   readonly mentions: readonly ComputationName[];
+  /** Names of traits that it reads, as written. */
+  readonly traits: readonly string[];
+  /** Whether it reads the groups of a user. */
+  readonly readsGroups: boolean;
 }
 
 export interface ComputationName {
@@ -76,28 +80,32 @@ type Use = Extract<Condition, { value: Value }> | undefined;
  */
 export function compileComputation(computation: Computation, context: CompilerContext): CompiledComputation {
   const aggregates: CompiledAggregate[] = [];
-  const mentions: ComputationName[] = [];
-  const leaves = userLeaves(context, aggregates, mentions);
+  const read: ReadFacts = { mentions: [], traits: [], readsGroups: false };
+  const leaves = userLeaves(context, aggregates, read);
   if (computation.kind === 'trait') {
     const { definition } = computation;
-    const read = leaves.value(definition, undefined);
+    const value = leaves.value(definition, undefined);
     const { slot } = aggregates.find(({ key }) => key === keyOf(definition, undefined))!;
     // A count of nothing is 0, but a user who never did it has no such trait.
     const evaluate = (scope: EvaluationScope): Json =>
-      scope.state.slots.has(slot) ? (read(scope) ?? null) : null;
-    return { computation, evaluate, aggregates, mentions };
+      scope.state.slots.has(slot) ? (value(scope) ?? null) : null;
+    return { computation, evaluate, aggregates, ...read };
   }
   const test = compileCondition(computation.definition, leaves);
   const { includeAnonymous } = computation;
   const evaluate = (scope: EvaluationScope): boolean =>
     (includeAnonymous || scope.state.userId !== undefined) && test(scope);
-  return { computation, evaluate, aggregates, mentions };
+  return { computation, evaluate, aggregates, ...read };
 }
 
-/** The keys of the slots that a definition needs. */
+/** The keys of the slots that a definition needs; none for one that cannot be compiled, which the engine reports. */
 export function slotKeysOf(computation: Computation): readonly string[] {
   const context = { slotNumberOf: () => 0, idOf: () => undefined };
-  return compileComputation(computation, context).aggregates.map(({ key }) => key);
+  try {
+    return compileComputation(computation, context).aggregates.map(({ key }) => key);
+  } catch {
+    return [];
+  }
 }
 
 /**
@@ -128,13 +136,20 @@ function nameKey({ kind, name }: ComputationName): string {
   return `${kind} ${name}`;
 }
 
+/** What a definition reads beside its aggregates, as it is compiled. */
+interface ReadFacts {
+  readonly mentions: ComputationName[];
+  readonly traits: string[];
+  readsGroups: boolean;
+}
+
 function userLeaves(
   context: CompilerContext,
   aggregates: CompiledAggregate[],
-  mentions: ComputationName[],
+  read: ReadFacts,
 ): Leaves<EvaluationScope> {
   const computed = (mentioned: ComputationName): Read<EvaluationScope> => {
-    mentions.push(mentioned);
+    read.mentions.push(mentioned);
     const id = context.idOf(mentioned);
     return ({ state }) => (id === undefined ? undefined : state.computed.get(id)?.value);
   };
@@ -142,6 +157,7 @@ function userLeaves(
     value(value, use) {
       switch (value.op) {
         case 'trait':
+          read.traits.push(value.name);
           return traitReader(value.name);
         case 'computed':
           return computed({ kind: 'trait', name: value.name });
@@ -158,10 +174,13 @@ function userLeaves(
       }
     },
     audience(name) {
-      const read = computed({ kind: 'audience', name });
-      return (scope) => read(scope) === true;
+      const membership = computed({ kind: 'audience', name });
+      return (scope) => membership(scope) === true;
     },
-    group: (id) => (scope) => scope.state.groups.has(id),
+    group: (id) => {
+      read.readsGroups = true;
+      return (scope) => scope.state.groups.has(id);
+    },
   };
   return leaves;
 }

@@ -5,7 +5,7 @@ import { type EventLog, StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { OutboxEntry } from '../ports/profile-store.ts';
 import type { UserIdentity, Users, UsersStatus } from '../ports/users.ts';
-import type { UsersHealth, UsersProgress, UsersSettings } from './contract.ts';
+import { NO_COUNTS, type UsersHealth, type UsersProgress, type UsersSettings } from './contract.ts';
 import type {
   FromUsersThread,
   UsersCallAnswer,
@@ -219,7 +219,7 @@ export class UsersClient implements Users {
   /** Why profiles are not kept up, or what of them cannot be read; empty while all is well. */
   readonly degraded = (): readonly string[] => {
     const failure = this.#failure ?? this.#progress?.failure;
-    const damaged = this.#progress?.damaged ?? 0;
+    const { damaged = 0, failed = [], counts = NO_COUNTS } = this.#progress ?? {};
     return [
       ...(failure === undefined ? [] : [`profiles stand still: ${failure}`]),
       ...(damaged === 0
@@ -227,6 +227,18 @@ export class UsersClient implements Users {
         : [
             `${damaged} rows of users.db cannot be read, because their bytes have changed on the disk: check the disk, then apply ` +
               'the log again with millrace profiles rebuild; everything else goes on',
+          ]),
+      ...(failed.length === 0
+        ? []
+        : [
+            `${failed.map((name) => JSON.stringify(name)).join(', ')} cannot be computed: millrace audience list and trait list say why; ` +
+              'everything else goes on',
+          ]),
+      ...(counts.skipped === 0
+        ? []
+        : [
+            `${counts.skipped} events do not count for profiles, because Millrace failed on them: profiles.event_skipped in the log ` +
+              'names them; please report it',
           ]),
     ];
   };

@@ -73,6 +73,8 @@ export interface PlanTerms {
   readonly rebuilt?: readonly number[];
   /** Keys of the slots of a definition. */
   readonly slotKeysOf: (computation: Computation) => readonly string[];
+  /** Whether a slot lacks events, so that a new definition must not go on with it. */
+  readonly isBroken?: (slot: number) => boolean;
 }
 
 /** The record after the definitions were set to these. Pure. */
@@ -118,11 +120,13 @@ function collectedSlots(
 function withSlots(
   record: ComputationRecord,
   { targets, preparing }: Pick<ComputationJob, 'targets' | 'preparing'>,
-  { position, bounds, oldestAt, slotKeysOf }: PlanTerms,
+  { position, bounds, oldestAt, slotKeysOf, isBroken = () => false }: PlanTerms,
 ): ComputationRecord {
   const inUse = [...record.active, ...record.jobs.flatMap((job) => job.preparing), ...preparing];
   const keys = new Set(inUse.flatMap(slotKeysOf));
-  const slots = Object.fromEntries(Object.entries(record.slots).filter(([key]) => keys.has(key)));
+  const renewed = new Set(preparing.flatMap(slotKeysOf));
+  const isKept = ([key, slot]: [string, number]) => keys.has(key) && !(renewed.has(key) && isBroken(slot));
+  const slots = Object.fromEntries(Object.entries(record.slots).filter(isKept));
   let { nextSlot } = record;
   const fresh: number[] = [];
   for (const key of keys) {
@@ -179,8 +183,13 @@ function definitionOf(computation: Computation): Partial<Computation> {
   return { definition, text, includeAnonymous } as Partial<Computation>;
 }
 
+/** Tells definitions of a computation apart, however they were written. */
+export function definitionKey(computation: Computation): string {
+  return `${computation.kind} ${computation.id} ${canonical({ ...definitionOf(computation), text: '' })}`;
+}
+
 function isSameDefinition(a: Computation, b: Computation): boolean {
-  return canonical({ ...definitionOf(a), text: '' }) === canonical({ ...definitionOf(b), text: '' });
+  return definitionKey(a) === definitionKey(b);
 }
 
 /** JSON with sorted keys: a definition that was written in another order is the same. */

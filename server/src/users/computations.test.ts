@@ -144,6 +144,56 @@ class World {
 
 const BUYERS = audience(atLeast(2));
 
+describe('a definition that cannot be computed', () => {
+  /** As a newer version may have stored it: an event that it counts throws. */
+  const UNKNOWN = {
+    ...SPENT,
+    ...{ id: 6, name: 'Newer', key: 'newer' },
+    definition: { ...SPENT.definition, reduce: { op: 'median', property: 'total' } },
+  } as unknown as TraitDefinition;
+  /** Cannot even be compiled. */
+  const EMPTY = audience({ op: 'and' } as unknown as Condition, { id: 7, name: 'Empty', key: 'empty' });
+
+  async function failing(): Promise<World> {
+    const world = await new World().restart();
+    await world.configure([UNKNOWN, EMPTY, BUYERS, SPENT]);
+    await world.settle();
+    for (const userId of ['ann', 'ann']) world.order(userId, { total: 30 });
+    await world.settle();
+    return world;
+  }
+
+  it('is left alone with the reason, and all others go on', async () => {
+    const world = await failing();
+    expect(await world.told()).toEqual([
+      ['ann', true],
+      ['ann', 60],
+    ]);
+    expect(await world.status(UNKNOWN.id)).toMatchObject({
+      state: 'failed',
+      reason: /TypeError: .*values stay/,
+    });
+    expect(await world.status(EMPTY.id)).toMatchObject({ state: 'failed' });
+    expect(await world.status(BUYERS.id)).toMatchObject({ state: 'live', members: 1 });
+    expect((await world.processor.slice()).failed).toEqual(['Newer', 'Empty']);
+  });
+
+  it('stays so after a restart, because events are missing in it', async () => {
+    const world = await failing();
+    await world.restart();
+    expect((await world.processor.slice()).failed).toEqual(['Newer', 'Empty']);
+  });
+
+  it('is computed from the stored events when it is written in another way', async () => {
+    const world = await failing();
+    await world.publish();
+    await world.configure([{ ...UNKNOWN, definition: SPENT.definition }, BUYERS, SPENT]);
+    await world.settle();
+    expect(await world.told()).toEqual([['ann', 60]]);
+    expect((await world.processor.slice()).failed).toEqual([]);
+  });
+});
+
 describe('a new audience', () => {
   it('counts the events that are stored already, and every member is told once', async () => {
     const world = await new World().restart();

@@ -8,6 +8,7 @@ import type { ProfileId, ProfileStore } from '../ports/profile-store.ts';
 import type { ComputationStatus, Preview, PreviewRequest } from '../ports/users.ts';
 import { slotKeysOf } from './audience-compiler.ts';
 import { arrivalIn, StoredEventFinder } from './backfill.ts';
+import { ComputationFailures, FAILURES_DOCUMENT } from './computation-failures.ts';
 import {
   afterEvents,
   afterWalk,
@@ -111,9 +112,18 @@ export class Computations implements ProfileComputations {
     const oldestAt = await this.#arrivalOfOldest(bounds.first);
     this.#toldBefore = await ToldBefore.read(store);
     const rebuilt = this.#toldBefore?.computations ?? [];
-    const terms = { position, bounds, rebuilt, ...(oldestAt === undefined ? {} : { oldestAt }), slotKeysOf };
+    const failures = new ComputationFailures(await store.document(FAILURES_DOCUMENT));
+    const isBroken = (slot: number) => failures.hasSlot(slot);
+    const terms = {
+      position,
+      bounds,
+      rebuilt,
+      ...(oldestAt === undefined ? {} : { oldestAt }),
+      slotKeysOf,
+      isBroken,
+    };
     this.#record = planComputations(this.#stored, definitions, terms);
-    this.#compile();
+    this.#compile(failures);
   }
 
   async step(slice: Slice, position: Position): Promise<WorkDone> {
@@ -131,19 +141,27 @@ export class Computations implements ProfileComputations {
   statuses(): ComputationStatus[] {
     const members = this.#sync.members();
     const { eventsSince } = this.#record;
-    return this.#everyDefinition().map(({ id, enabled }) => {
+    return this.#everyDefinition().map((computation) => {
+      const { id, enabled } = computation;
       const underWay = progressOf(this.#record, id, this.#lastProfile);
       const since = eventsSince[id];
       const isCircular = this.#engine.circular.includes(id);
+      const reason = isCircular ? CIRCULAR : this.#engine.failures.reasonOf(computation);
       return {
         id,
-        state: isCircular ? 'failed' : enabled ? (underWay?.state ?? 'live') : 'disabled',
-        ...(isCircular ? { reason: CIRCULAR } : {}),
+        state: reason !== undefined ? 'failed' : enabled ? (underWay?.state ?? 'live') : 'disabled',
+        ...(reason === undefined ? {} : { reason }),
         members: members[id] ?? 0,
         progress: underWay?.progress ?? 1,
         ...(since === undefined ? {} : { eventsSince: since }),
       };
     });
+  }
+
+  failed(): readonly string[] {
+    const { circular, failures } = this.#engine;
+    const isFailed = (one: Computation) => circular.includes(one.id) || failures.has(one);
+    return this.#everyDefinition().flatMap((one) => (isFailed(one) ? [one.name] : []));
   }
 
   async preview(request: PreviewRequest, identityReader: IdentityReader): Promise<Preview> {
@@ -172,10 +190,11 @@ export class Computations implements ProfileComputations {
     return arrivalIn(await this.#dependencies.reader.page(first, 1));
   }
 
-  #compile(): void {
+  #compile(failures: ComputationFailures): void {
     const { active, jobs, slots } = this.#record;
     const preparing = jobs.flatMap((job) => job.preparing);
-    this.#engine = createTraitEngine(active, (key) => slots[key]!, preparing);
+    failures.keep([...active, ...preparing]);
+    this.#engine = createTraitEngine(active, (key) => slots[key]!, preparing, failures);
     this.#sync.configure(active);
   }
 
@@ -253,7 +272,7 @@ export class Computations implements ProfileComputations {
   /** The definitions come into force with the next slice; their members are counted anew. */
   #startWalk({ targets }: ComputationJob): void {
     this.#record = startWalk(this.#record);
-    this.#compile();
+    this.#compile(this.#engine.failures);
     for (const { id, kind } of targets) if (kind !== 'destinations') this.#sync.recount(id);
   }
 

@@ -70,7 +70,33 @@ export interface SliceOutcome {
   readonly nextAt?: Time;
   /** Sequence number of the newest entry for the log; 0 when there has been none. */
   readonly lastOutbox: number;
+  readonly counts: ProcessorCounts;
+  /** Names of audiences and computed traits that cannot be computed. */
+  readonly failed: readonly string[];
 }
+
+/** Numbers since the start of the thread. */
+export interface ProcessorCounts {
+  readonly events: number;
+  /** Lines and states that could not be read. */
+  readonly unreadable: number;
+  /** Events that failed again and again and were left out. */
+  readonly skipped: number;
+  /** Events without an id that counts. */
+  readonly unattributed: number;
+  /** Ids that were not joined, because a profile has so many already. */
+  readonly overLimit: number;
+  /** Ids that were not joined, because they belong to another user. */
+  readonly conflicts: number;
+  /** Ids whose hash is that of another one. */
+  readonly collisions: number;
+  readonly merges: number;
+}
+
+export const NO_COUNTS: ProcessorCounts = {
+  ...{ events: 0, unreadable: 0, skipped: 0, unattributed: 0 },
+  ...{ overLimit: 0, conflicts: 0, collisions: 0, merges: 0 },
+};
 
 /** How far the users thread is, as numbers for status and metrics. */
 export interface UsersProgress {
@@ -90,6 +116,9 @@ export interface UsersProgress {
   readonly applied: number;
   /** Sequence number of the newest entry for the log. */
   readonly lastOutbox: number;
+  readonly counts: ProcessorCounts;
+  /** Names of audiences and computed traits that cannot be computed. */
+  readonly failed: readonly string[];
 }
 
 /** The users thread as metrics show it. */

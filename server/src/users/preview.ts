@@ -3,7 +3,7 @@ import type { Computation, Condition, EventAggregate } from '../model/definition
 import type { Position } from '../model/event.ts';
 import type { Json } from '../model/json.ts';
 import type { Time } from '../model/time.ts';
-import type { LogReader } from '../ports/event-log.ts';
+import { type LogReader, StorageError } from '../ports/event-log.ts';
 import type { ProfileId, ProfileStore } from '../ports/profile-store.ts';
 import type { Preview, PreviewRequest } from '../ports/users.ts';
 import { arrivalIn, StoredEventFinder } from './backfill.ts';
@@ -59,6 +59,8 @@ export async function previewComputation(
     const states = await collectSlots(new Set(fresh.values()), { engine, draft, range, ...dependencies });
     await evaluateAll(range, { ...dependencies, states, engine, counts });
   }
+  const failure = engine.failures.reasonOf(draft);
+  if (failure !== undefined) throw new StorageError(failure);
   const eventsSince = arrivalIn(await reader.page(first, 1));
   return { ...counts.result(), ...(eventsSince === undefined ? {} : { eventsSince }) };
 }

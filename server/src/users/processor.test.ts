@@ -9,6 +9,7 @@ import type { AudienceDefinition, Computation } from '../model/definition.ts';
 import type { JsonObject } from '../model/json.ts';
 import { DAY, HOUR, isoTime, MINUTE, SECOND } from '../model/time.ts';
 import { StorageError } from '../ports/event-log.ts';
+import type { LogFields } from '../ports/logger.ts';
 import type { ProfileStore } from '../ports/profile-store.ts';
 import type { Profile } from '../ports/users.ts';
 import { Computations } from './computations.ts';
@@ -49,6 +50,8 @@ class World {
   readonly profiles = emptyProfiles();
   readonly computations: readonly Computation[];
   processor!: Processor;
+  /** Errors in the log: what happened, and to which event. */
+  readonly logged: [string, unknown][] = [];
   /** Takes the place of the store's commit. */
   onCommit: ((store: ProfileStore) => void) | undefined;
 
@@ -68,7 +71,10 @@ class World {
         },
       },
       clock: this.clock,
-      logger: silent,
+      logger: {
+        ...silent,
+        error: (facts: LogFields, event: string) => this.logged.push([event, facts['messageId']]),
+      },
       hash,
       computations: new Computations({ reader: openMemoryLogReader(this.contents), clock: this.clock }),
     });
@@ -278,6 +284,24 @@ describe('the processor', () => {
     await world.catchUp();
     expect(await world.profile('ann')).toMatchObject({ lastSeenAt: START });
     expect(world.processor.counts).toMatchObject({ events: 10, unreadable: 4 });
+  });
+
+  test('an event that throws every time is left out after three tries, named and counted', async () => {
+    const world = await new World([BUYERS]).restart();
+    world.store('identify', { userId: 'ann', traits: { plan: 'pro' } });
+    // Too deep for the stack: nobody can write such a value as JSON again.
+    const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
+    const times = `"timestamp":"${isoTime(START)}","receivedAt":"${isoTime(START)}"`;
+    world.storeLine(`{"messageId":"deep","type":"identify","userId":"bob","traits":{"a":${deep}},${times}}`);
+    world.store('identify', { userId: 'cleo', traits: { plan: 'pro' } });
+    for (let tries = 0; tries < 3; tries++)
+      await expect(world.processor.slice()).rejects.toThrow('the event deep');
+    expect(world.logged).toEqual([['profiles.event_skipped', 'deep']]);
+    await world.catchUp();
+    expect(world.processor.counts).toMatchObject({ events: 3, skipped: 1 });
+    expect(await world.profile('ann')).toMatchObject({ traits: { plan: 'pro' } });
+    expect(await world.profile('bob')).toBeUndefined();
+    expect(await world.profile('cleo')).toMatchObject({ traits: { plan: 'pro' } });
   });
 
   test('a slice that was not stored is applied again, once', async () => {

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Position } from '../model/event.ts';
 import { type Duration, MINUTE, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { LogReader } from '../ports/event-log.ts';
@@ -8,13 +9,15 @@ import type { PreviewRequest, Profile, RebuildReport, UserIdentity } from '../po
 import {
   DEFAULT_IDENTITY_SETTINGS,
   type IdentityHash,
+  NO_COUNTS,
   PRODUCER,
+  type ProcessorCounts,
   type SliceOutcome,
   type UsersProcessor,
   type UsersSettings,
 } from './contract.ts';
-import { type IdentityCounts, IdentityReader } from './identity-graph.ts';
-import { readEvents } from './log-events.ts';
+import { IdentityReader } from './identity-graph.ts';
+import { type LogEvent, readEvents } from './log-events.ts';
 import type { ProfileComputations } from './profile-computations.ts';
 import { ProfileView } from './profile-view.ts';
 import { Slice, type SliceResult, type SoonChange } from './slice.ts';
@@ -27,13 +30,6 @@ export interface ProcessorOptions {
   readonly logger: Logger;
   readonly hash: IdentityHash;
   readonly computations: ProfileComputations;
-}
-
-/** Numbers since the start, for metrics. */
-export interface ProcessorCounts extends Readonly<IdentityCounts> {
-  readonly events: number;
-  /** Lines and states that could not be read. */
-  readonly unreadable: number;
 }
 
 /** Events of one slice, and how long it may gather them: it is one commit, and what waits for it is done again after a crash. */
@@ -53,6 +49,9 @@ const SOON = 100_000;
 
 /** How long a question waits at most for the events that came before it. */
 const CATCH_UP_TIME: Duration = 2 * SECOND;
+
+/** An event that throws so often is left out. */
+const TRIES = 3;
 
 /** Owners of ids that are kept between slices. */
 const KNOWN_OWNERS = 300_000;
@@ -79,7 +78,11 @@ export class Processor implements UsersProcessor {
   /** Timers of the store up to this minute are in `#soon`. */
   #soonTo = 0;
   #sentTo: number | undefined;
-  #counts = { events: 0, unreadable: 0, unattributed: 0, overLimit: 0, conflicts: 0, collisions: 0 };
+  #counts: ProcessorCounts = NO_COUNTS;
+  /** The event that threw in the last slice, and how often so far. */
+  #failing: { readonly position: Position; readonly tries: number } | undefined;
+  /** Events that are left out; the cursor has not come to them yet. */
+  readonly #skipped = new Set<Position>();
 
   constructor(options: ProcessorOptions) {
     this.#options = options;
@@ -102,8 +105,18 @@ export class Processor implements UsersProcessor {
     } catch (error) {
       // Whatever was kept in memory may be ahead of the store now.
       this.#forget();
+      if (error instanceof PoisonousEventError) this.#noteFailing(error);
       throw error;
     }
+  }
+
+  /** An event that throws every time would stop all profiles. It is named in the log, and left out. */
+  #noteFailing({ position, messageId, cause }: PoisonousEventError): void {
+    const tries = this.#failing?.position === position ? this.#failing.tries + 1 : 1;
+    this.#failing = { position, tries };
+    if (tries < TRIES) return;
+    this.#skipped.add(position);
+    this.#options.logger.error({ position, messageId, tries, error: cause }, 'profiles.event_skipped');
   }
 
   outbox(after: number, max: number) {
@@ -250,6 +263,8 @@ export class Processor implements UsersProcessor {
       hasMore: gathered.hasMore || fired.hasMore || work.hasMore,
       nextAt: this.#nextAt(slice.now),
       lastOutbox: this.#cursor.nextOutbox - 1,
+      counts: this.#counts,
+      failed: computations.failed(),
     };
   }
 
@@ -276,19 +291,37 @@ export class Processor implements UsersProcessor {
     let position = from;
     let events = 0;
     let unreadable = 0;
+    let skipped = 0;
     for (;;) {
       const page = await reader.page(position, PAGE_EVENTS);
-      if (page.next === position) return { position, events, unreadable, hasMore: false };
+      if (page.next === position) return { position, events, unreadable, skipped, hasMore: false };
       const read = readEvents(page, identityReader, ownSource);
       await slice.loadOwners(read.events.map(({ ids }) => ids));
-      for (const event of read.events) slice.apply(event);
+      skipped += this.#apply(slice, read.events);
       position = page.next;
       events += page.sources.length;
       unreadable += read.unreadable;
       if (events >= SLICE_EVENTS || slice.loadedBytes >= SLICE_BYTES || clock.monotonic() >= until)
-        return { position, events, unreadable, hasMore: true };
+        return { position, events, unreadable, skipped, hasMore: true };
       await nextTurn();
     }
+  }
+
+  /** Returns the number of events that are left out. */
+  #apply(slice: Slice, events: readonly LogEvent[]): number {
+    let skipped = 0;
+    for (const event of events) {
+      if (this.#skipped.has(event.position)) {
+        skipped++;
+        continue;
+      }
+      try {
+        slice.apply(event);
+      } catch (cause) {
+        throw new PoisonousEventError(event, cause);
+      }
+    }
+    return skipped;
   }
 
   /** Looks at profiles whose time has come. */
@@ -351,21 +384,46 @@ export class Processor implements UsersProcessor {
     return Math.min(nextMinute, held, this.#nextSoon);
   }
 
-  #count(
-    { counts, unreadable: states }: SliceResult,
-    { events, unreadable }: { readonly events: number; readonly unreadable: number },
-  ): void {
+  #count({ counts, changes, unreadable: states }: SliceResult, gathered: Gathered): void {
     const all = this.#counts;
+    const unreadable = gathered.unreadable + states.length;
     this.#counts = {
-      events: all.events + events,
-      unreadable: all.unreadable + unreadable + states.length,
+      events: all.events + gathered.events,
+      unreadable: all.unreadable + unreadable,
+      skipped: all.skipped + gathered.skipped,
       unattributed: all.unattributed + counts.unattributed,
       overLimit: all.overLimit + counts.overLimit,
       conflicts: all.conflicts + counts.conflicts,
       collisions: all.collisions + counts.collisions,
+      merges: all.merges + changes.merges.length,
     };
-    if (unreadable + states.length > 0)
-      this.#options.logger.warn({ events: unreadable, profiles: states.length }, 'profiles.unreadable');
+    for (const position of this.#skipped) if (position < gathered.position) this.#skipped.delete(position);
+    if (unreadable > 0)
+      this.#options.logger.warn(
+        { events: gathered.unreadable, profiles: states.length },
+        'profiles.unreadable',
+      );
+  }
+}
+
+/** What a slice has applied. */
+interface Gathered {
+  /** The next position. */
+  readonly position: Position;
+  readonly events: number;
+  readonly unreadable: number;
+  readonly skipped: number;
+}
+
+/** An event could not be applied because of a fault in Millrace. */
+class PoisonousEventError extends Error {
+  readonly position: Position;
+  readonly messageId: string;
+
+  constructor({ position, messageId }: LogEvent, cause: unknown) {
+    super(`the event ${messageId} cannot be applied: ${cause}`, { cause });
+    this.position = position;
+    this.messageId = messageId;
   }
 }
 

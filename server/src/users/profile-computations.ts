@@ -27,6 +27,9 @@ export interface ProfileComputations {
 
   statuses(): readonly ComputationStatus[];
 
+  /** Names of those that cannot be computed. */
+  failed(): readonly string[];
+
   /** Between slices. `identityReader` reads ids as the next slice will. */
   preview(request: PreviewRequest, identityReader: IdentityReader): Promise<Preview>;
 }

@@ -11,6 +11,7 @@ import type { ProfileStore } from '../ports/profile-store.ts';
 import type { Store } from '../ports/store.ts';
 import {
   DEFAULT_IDENTITY_SETTINGS,
+  NO_COUNTS,
   type UsersProcessor,
   type UsersProgress,
   type UsersSettings,
@@ -82,7 +83,7 @@ describe('the service of the users thread', () => {
         const { next, sources } = await reader.page(position, 10);
         const { end } = await reader.bounds();
         if (sources.length > 0) await store.commit(slice(next));
-        return { done: sources.length, hasMore: next < end, lastOutbox: 0 };
+        return { done: sources.length, hasMore: next < end, lastOutbox: 0, counts: NO_COUNTS, failed: [] };
       },
       async profile() {
         calls.push('profile');

@@ -4,7 +4,13 @@ import { type LogReader, StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { ProfileStore } from '../ports/profile-store.ts';
 import type { RebuildReport } from '../ports/users.ts';
-import type { UsersProcessor, UsersProgress, UsersSettings } from './contract.ts';
+import {
+  NO_COUNTS,
+  type ProcessorCounts,
+  type UsersProcessor,
+  type UsersProgress,
+  type UsersSettings,
+} from './contract.ts';
 import type { UsersCall } from './thread-protocol.ts';
 
 /** Pause while the log holds nothing new. A commit of this process ends it at once; this is for all others. */
@@ -55,6 +61,8 @@ export class UsersService {
   #slices = 0;
   #applied = 0;
   #lastOutbox = 0;
+  #counts: ProcessorCounts = NO_COUNTS;
+  #failedComputations: readonly string[] = [];
 
   constructor(dependencies: UsersServiceDependencies) {
     this.#dependencies = dependencies;
@@ -160,8 +168,10 @@ export class UsersService {
     this.#isDue = false;
     try {
       const { processor } = await this.#open();
-      const { done, hasMore, nextAt, lastOutbox } = await processor.slice();
+      const { done, hasMore, nextAt, lastOutbox, counts, failed } = await processor.slice();
       this.#lastOutbox = lastOutbox;
+      this.#counts = counts;
+      this.#failedComputations = failed;
       const hadFailed = this.#failure !== undefined;
       if (hadFailed) logger.info({}, 'profiles.recovered');
       this.#failure = undefined;
@@ -191,7 +201,10 @@ export class UsersService {
 
   async #progress(): Promise<UsersProgress> {
     const { reader, clock } = this.#dependencies;
-    const own = { slices: this.#slices, applied: this.#applied, lastOutbox: this.#lastOutbox };
+    const own = {
+      ...{ slices: this.#slices, applied: this.#applied, lastOutbox: this.#lastOutbox },
+      ...{ counts: this.#counts, failed: this.#failedComputations },
+    };
     const failure = this.#failure === undefined ? {} : { failure: this.#failure };
     try {
       if (this.#users === undefined) throw new StorageError(this.#failure ?? 'the file is not open yet');

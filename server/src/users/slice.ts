@@ -27,7 +27,7 @@ import {
   type ProfileState,
   setTrait,
 } from './profile-state.ts';
-import type { TraitEngine } from './trait-engine.ts';
+import type { TouchedComputations, TraitEngine } from './trait-engine.ts';
 
 export interface SliceOptions {
   readonly store: ProfileStore;
@@ -75,6 +75,8 @@ export class Slice {
   /** Keys without an owner. */
   readonly #free = new Set<IdentityKey>();
   readonly #changed = new Map<ProfileId, ProfileState>();
+  /** The computations that events may have changed, of profiles of which nothing else has changed; all of the others are evaluated. */
+  readonly #touched = new Map<ProfileId, TouchedComputations>();
   readonly #notifications: Notification[] = [];
   readonly #firedTimers: Timer[] = [];
   readonly #documents: Record<string, Json> = {};
@@ -103,6 +105,8 @@ export class Slice {
           sync.forget(gone);
           this.#changed.delete(gone);
           this.#changed.set(profile.id, profile);
+          this.#touched.delete(gone);
+          this.#touched.delete(profile.id);
         },
       },
     );
@@ -172,7 +176,7 @@ export class Slice {
   apply(event: LogEvent): void {
     const profile = this.#graph.attribute(event.ids, event);
     if (profile === undefined) return;
-    this.change(profile);
+    this.#touch(profile, event);
     const { at, messageId, source, groupId, traits } = event;
     if (at < profile.firstSeenAt) profile.firstSeenAt = at;
     if (at > profile.lastSeenAt) profile.lastSeenAt = at;
@@ -197,9 +201,23 @@ export class Slice {
 
   /** Tells that a profile changes, so that it will be evaluated and stored. To be called before the change. */
   change(profile: ProfileState): void {
+    this.#touched.delete(profile.id);
     if (this.#changed.has(profile.id)) return;
     this.#changed.set(profile.id, profile);
     this.#options.sync.opened(profile);
+  }
+
+  /** As `change`, for a change by an event alone: only what reads that is evaluated. */
+  #touch(profile: ProfileState, event: LogEvent): void {
+    let touched = this.#touched.get(profile.id);
+    if (touched === undefined) {
+      const isWhole = this.#changed.has(profile.id) || this.#isNew(profile.id);
+      this.change(profile);
+      if (isWhole) return;
+      touched = new Set();
+      this.#touched.set(profile.id, touched);
+    }
+    this.#options.engine.touch(touched, event);
   }
 
   /** Loaded profiles that are erased are members no more, and nobody is told. */
@@ -250,7 +268,7 @@ export class Slice {
     for (const profile of this.#changed.values()) {
       // The wall clock may have been set back since the newest event arrived.
       const now = Math.max(this.now, profile.lastSeenAt);
-      engine.evaluate(profile, now);
+      engine.evaluate(profile, now, this.#touched.get(profile.id));
       this.#notifications.push(...sync.notify(profile, this.now));
       const next = engine.nextChange(profile, now);
       const timer = setTimer(profile, earlier(next, sync.heldUntil(profile.id)));
@@ -277,7 +295,7 @@ export class Slice {
         outbox,
         ...(sentTo === undefined ? {} : { sentTo }),
         merges,
-        documents: { ...this.#documents, ...sync.documents() },
+        documents: { ...this.#documents, ...sync.documents(), ...engine.failures.documents() },
       },
       soon,
       counts,

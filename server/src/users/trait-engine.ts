@@ -7,8 +7,10 @@ import {
   type CompiledComputation,
   type ComputationName,
   compileComputation,
+  type EvaluationScope,
   evaluationOrder,
 } from './audience-compiler.ts';
+import { ComputationFailures } from './computation-failures.ts';
 import type { ProfileState } from './profile-state.ts';
 import type { Sample } from './reductions.ts';
 import { addToSlot, emptySlot, isCounted, nextFlip, nextLeaving } from './slots.ts';
@@ -42,11 +44,15 @@ export interface TraitEngine {
    */
   apply(state: ProfileState, event: UserEvent, only?: ReadonlySet<number>): boolean;
 
+  /** Adds to `touched` the computations that read what an event may have changed: slots, traits, groups. */
+  touch(touched: TouchedComputations, event: TouchingEvent): void;
+
   /**
    * Computes the values of a profile at a time, not before its newest event, and sets `value` and `since` of those that changed;
-   * the rest of `state.computed` is the business of others. Drops slots that no definition uses. Returns the changes.
+   * the rest of `state.computed` is the business of others. Drops slots that no definition uses. Returns the changes. With `touched`
+   * it looks at these computations alone, at those that they are mentioned by, and at those whose windows the profile has.
    */
-  evaluate(state: ProfileState, now: Time): readonly ComputedChange[];
+  evaluate(state: ProfileState, now: Time, touched?: TouchedComputations): readonly ComputedChange[];
 
   /** The earliest time at which a value may change because time passes; undefined when none will. For counts it is exact. */
   nextChange(state: ProfileState, now: Time): Time | undefined;
@@ -56,36 +62,46 @@ export interface TraitEngine {
 
   /** Ids of computations that mention each other in a circle, or mention such ones. They keep the values they have. */
   readonly circular: readonly number[];
+
+  /** Computations that cannot be computed, and are left alone since then: their values stay. */
+  readonly failures: ComputationFailures;
+}
+
+/** Places of computations in the order of their evaluation. */
+export type TouchedComputations = Set<number>;
+
+/** An event as far as it decides what has to be evaluated. */
+export interface TouchingEvent {
+  readonly type: CallType;
+  readonly name: string | undefined;
+  readonly traits: JsonObject;
+  readonly groupId: string | undefined;
 }
 
 /**
  * Makes the engine of these computations. Those of `preparing` are collected and not evaluated: they may be newer versions of
- * computations that go on being evaluated as they were. `slotNumberOf` gives the number for the key of a slot, for good.
+ * computations that go on being evaluated as they were. `slotNumberOf` gives the number for the key of a slot, for good. What throws is
+ * added to `failures`, and nobody else notices.
  */
 export function createTraitEngine(
   computations: readonly Computation[],
   slotNumberOf: (canonicalSlotKey: string) => number,
   preparing: readonly Computation[] = [],
+  failures: ComputationFailures = new ComputationFailures(),
 ): TraitEngine {
-  const compiled = compileAll(computations, slotNumberOf, computations);
-  const prepared = compileAll(preparing, slotNumberOf, [...preparing, ...computations]);
+  const compiled = compileAll(computations, { slotNumberOf, world: computations, failures });
+  const world = [...preparing, ...computations];
+  const prepared = compileAll(preparing, { slotNumberOf, world, failures });
   const order = evaluationOrder(compiled);
-  const slots = new SlotIndex([...compiled, ...prepared]);
+  const slots = new SlotIndex([...compiled, ...prepared], failures);
+  const evaluator = new Evaluator(order, slots, failures);
   return {
+    failures,
     circular: compiled.filter((one) => !order.includes(one)).map(({ computation }) => computation.id),
     mentions: (type, name) => slots.of(type, name).length > 0,
-    apply: (state, event, only) => applyEvent(slots.of(event.type, event.name), { state, event, only }),
-    evaluate(state, now) {
-      for (const slot of state.slots.keys()) if (!slots.byNumber.has(slot)) state.slots.delete(slot);
-      const changes: ComputedChange[] = [];
-      const scope = { state, now };
-      for (const { computation, evaluate } of order) {
-        const value = evaluate(scope);
-        if (setValue(state, computation, { value, now }))
-          changes.push({ computation: computation.id, value });
-      }
-      return changes;
-    },
+    apply: (state, event, only) => slots.apply(state, event, only),
+    touch: (touched, event) => evaluator.touch(touched, event),
+    evaluate: (state, now, touched) => evaluator.evaluate(state, now, touched),
     nextChange: (state, now) => slots.nextChange(state, now),
     aggregatesOf(computation) {
       const all = [...compiled, ...prepared].filter((one) => one.computation.id === computation);
@@ -94,14 +110,126 @@ export function createTraitEngine(
   };
 }
 
+interface CompileTerms {
+  readonly slotNumberOf: (key: string) => number;
+  /** Computations that a definition can mention. */
+  readonly world: readonly Computation[];
+  readonly failures: ComputationFailures;
+}
+
 function compileAll(
   computations: readonly Computation[],
-  slotNumberOf: (key: string) => number,
-  world: readonly Computation[],
+  { slotNumberOf, world, failures }: CompileTerms,
 ): CompiledComputation[] {
   const idOf = ({ kind, name }: ComputationName) =>
     world.find((one) => one.kind === kind && one.name === name)?.id;
-  return computations.map((computation) => compileComputation(computation, { slotNumberOf, idOf }));
+  return computations.flatMap((computation) => {
+    try {
+      return [compileComputation(computation, { slotNumberOf, idOf })];
+    } catch (error) {
+      failures.add(computation, { error });
+      return [];
+    }
+  });
+}
+
+/** Evaluates computations in their order, each behind those it mentions, and only those that an event may have changed. */
+class Evaluator {
+  readonly #order: readonly CompiledComputation[];
+  readonly #slots: SlotIndex;
+  readonly #failures: ComputationFailures;
+  /** Places of computations by what they read. */
+  readonly #byEvent = new Map<string, number[]>();
+  readonly #byTrait = new Map<string, number[]>();
+  readonly #byWindow = new Map<number, number[]>();
+  readonly #byMention: number[][];
+  readonly #ofGroups: number[] = [];
+
+  constructor(order: readonly CompiledComputation[], slots: SlotIndex, failures: ComputationFailures) {
+    this.#order = order;
+    this.#slots = slots;
+    this.#failures = failures;
+    this.#byMention = order.map(() => []);
+    order.forEach(({ aggregates, traits, readsGroups, mentions }, place) => {
+      for (const { type, name, slot, shape } of aggregates) {
+        addTo(this.#byEvent, eventKey(type, name), place);
+        if (shape.window !== 'none') addTo(this.#byWindow, slot, place);
+      }
+      // A dot may be a part of the name, or lead into a value.
+      for (const name of traits)
+        for (const one of new Set([name, firstOf(name)])) addTo(this.#byTrait, one, place);
+      if (readsGroups) this.#ofGroups.push(place);
+      for (const { kind, name } of mentions) {
+        const other = order.findIndex(
+          ({ computation }) => computation.kind === kind && computation.name === name,
+        );
+        if (other >= 0) this.#byMention[other]!.push(place);
+      }
+    });
+  }
+
+  touch(touched: TouchedComputations, { type, name, traits, groupId }: TouchingEvent): void {
+    if (name !== undefined) addAll(touched, this.#byEvent.get(eventKey(type, name)));
+    if (this.#byTrait.size > 0)
+      for (const trait in traits) addAll(touched, this.#byTrait.get(trait.toWellFormed()));
+    if (groupId !== undefined) addAll(touched, this.#ofGroups);
+  }
+
+  evaluate(state: ProfileState, now: Time, touched?: TouchedComputations): readonly ComputedChange[] {
+    for (const slot of state.slots.keys()) {
+      const use = this.#slots.byNumber.get(slot);
+      if (use === undefined || use.isBroken) state.slots.delete(slot);
+      else if (touched !== undefined) addAll(touched, this.#byWindow.get(slot));
+    }
+    const places = touched === undefined ? [...this.#order.keys()] : [...touched].sort((a, b) => a - b);
+    const changes: ComputedChange[] = [];
+    const scope = { state, now };
+    for (let nth = 0; nth < places.length; nth++) {
+      const place = places[nth]!;
+      const change = this.#change(place, scope);
+      if (change === undefined) continue;
+      changes.push(change);
+      if (touched === undefined) continue;
+      // Those that mention it stand behind it.
+      const more = this.#byMention[place]!.filter((one) => !touched.has(one));
+      addAll(touched, more);
+      if (more.length > 0)
+        places.splice(nth + 1, places.length, ...[...places.slice(nth + 1), ...more].sort((a, b) => a - b));
+    }
+    return changes;
+  }
+
+  #change(place: number, scope: EvaluationScope): ComputedChange | undefined {
+    const { computation, evaluate } = this.#order[place]!;
+    if (this.#failures.has(computation)) return undefined;
+    try {
+      const value = evaluate(scope);
+      const isChanged = setValue(scope.state, computation, { value, now: scope.now });
+      return isChanged ? { computation: computation.id, value } : undefined;
+    } catch (error) {
+      this.#failures.add(computation, { error });
+      return undefined;
+    }
+  }
+}
+
+function eventKey(type: string, name: string): string {
+  return `${type} ${name}`;
+}
+
+function firstOf(name: string): string {
+  const dot = name.indexOf('.');
+  return dot < 0 ? name : name.slice(0, dot);
+}
+
+function addTo<Key>(lists: Map<Key, number[]>, key: Key, place: number): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [place]);
+  else if (!list.includes(place)) list.push(place);
+}
+
+function addAll(touched: Set<number>, places: readonly number[] = []): void {
+  for (const place of places) touched.add(place);
 }
 
 /** The slots of all definitions. An event finds those that count it by its type and name. */
@@ -113,8 +241,29 @@ class SlotIndex {
     screen: new Map(),
   };
 
-  constructor(compiled: readonly CompiledComputation[]) {
-    for (const { aggregates } of compiled) for (const aggregate of aggregates) this.#add(aggregate);
+  readonly #failures: ComputationFailures;
+
+  constructor(compiled: readonly CompiledComputation[], failures: ComputationFailures) {
+    this.#failures = failures;
+    for (const { computation, aggregates } of compiled)
+      for (const aggregate of aggregates) this.#add(computation, aggregate);
+  }
+
+  /** See `TraitEngine.apply`. */
+  apply(state: ProfileState, event: UserEvent, only?: ReadonlySet<number>): boolean {
+    let isChanged = false;
+    for (const use of this.of(event.type, event.name)) {
+      if (use.isBroken || (only !== undefined && !only.has(use.aggregate.slot))) continue;
+      try {
+        if (applyTo(use.aggregate, state, event)) isChanged = true;
+      } catch (error) {
+        use.isBroken = true;
+        state.slots.delete(use.aggregate.slot);
+        for (const computation of use.computations)
+          this.#failures.add(computation, { error, slot: use.aggregate.slot });
+      }
+    }
+    return isChanged;
   }
 
   of(type: CallType, name: string | undefined): readonly SlotUse[] {
@@ -135,13 +284,15 @@ class SlotIndex {
     return earliest;
   }
 
-  #add(aggregate: CompiledAggregate): void {
+  #add(computation: Computation, aggregate: CompiledAggregate): void {
     const known = this.byNumber.get(aggregate.slot);
     if (known !== undefined) {
       known.tests.push(aggregate.test);
+      known.computations.push(computation);
       return;
     }
-    const use: SlotUse = { aggregate, tests: [aggregate.test] };
+    const isBroken = this.#failures.hasSlot(aggregate.slot);
+    const use: SlotUse = { aggregate, tests: [aggregate.test], computations: [computation], isBroken };
     this.byNumber.set(aggregate.slot, use);
     const names = this.#byName[aggregate.type]!;
     const others = names.get(aggregate.name);
@@ -154,31 +305,24 @@ class SlotIndex {
 interface SlotUse {
   readonly aggregate: CompiledAggregate;
   readonly tests: CompiledAggregate['test'][];
+  readonly computations: Computation[];
+  /** An event could not be added: the slot is not what its events make it. */
+  isBroken: boolean;
 }
 
 const NO_SLOTS: readonly SlotUse[] = [];
 
-function applyEvent(
-  uses: readonly SlotUse[],
-  { state, event, only }: { state: ProfileState; event: UserEvent; only: ReadonlySet<number> | undefined },
-): boolean {
-  let isChanged = false;
-  for (const { aggregate } of uses) {
-    const { slot, shape, matches, readProperty } = aggregate;
-    if (only !== undefined && !only.has(slot)) continue;
-    if (matches !== undefined && !matches(event.properties)) continue;
-    const value = readProperty?.(event.properties);
-    const sample: Sample = { at: event.at, messageId: event.messageId, value };
-    if (!isCounted(shape, sample)) continue;
-    let slotState = state.slots.get(slot);
-    if (slotState === undefined) {
-      slotState = emptySlot(shape);
-      state.slots.set(slot, slotState);
-    }
-    addToSlot(slotState, sample);
-    isChanged = true;
-  }
-  return isChanged;
+/** Tells whether the event counts. */
+function applyTo(aggregate: CompiledAggregate, state: ProfileState, event: UserEvent): boolean {
+  const { slot, shape, matches, readProperty } = aggregate;
+  if (matches !== undefined && !matches(event.properties)) return false;
+  const value = readProperty?.(event.properties);
+  const sample: Sample = { at: event.at, messageId: event.messageId, value };
+  if (!isCounted(shape, sample)) return false;
+  const slotState = state.slots.get(slot) ?? emptySlot(shape);
+  addToSlot(slotState, sample);
+  state.slots.set(slot, slotState);
+  return true;
 }
 
 /** Sets the value of a computation unless it is there already. No entry stands for what nearly every profile has: no value. */

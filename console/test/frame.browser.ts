@@ -1,16 +1,14 @@
 import { gzipSync } from 'node:zlib';
-import type { Browser, BrowserContext, Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { axeViolations } from './support/axe.ts';
-import { launchBrowser, signIn } from './support/browser.ts';
+import { launchBrowser, openPage, signIn } from './support/browser.ts';
 import { type RunningServer, startServer } from './support/running-server.ts';
 
 let server: RunningServer;
 let browser: Browser;
-let context: BrowserContext;
 let page: Page;
-/** Errors of scripts and of the content security policy. */
-let complaints: string[] = [];
+let complaints: readonly string[] = [];
 
 beforeAll(async () => {
   [server, browser] = await Promise.all([startServer(), launchBrowser()]);
@@ -22,25 +20,18 @@ afterAll(async () => {
 });
 
 beforeEach(async () => {
-  context = await browser.newContext();
-  page = await context.newPage();
-  complaints = [];
-  page.on('pageerror', (error) => complaints.push(error.message));
-  page.on('console', (message) => {
-    // The browser reports the 401 that asks for the sign-in page.
-    if (message.type() === 'error' && !message.text().includes('401')) complaints.push(message.text());
-  });
+  ({ page, complaints } = await openPage(browser));
 });
 
 afterEach(async () => {
-  await context.close();
+  await page.context().close();
   expect(complaints).toEqual([]);
 });
 
 describe('the frame of the console', () => {
   it('asks for a token, refuses a wrong one with a sentence, and leads to the page that was asked for', async () => {
-    complaints = [];
     await page.goto(`${server.url}/components`);
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     expect(await axeViolations(page)).toEqual([]);
     await page.getByRole('textbox', { name: 'Token' }).fill('wrong');
     await page.getByRole('button', { name: 'Sign in' }).click();

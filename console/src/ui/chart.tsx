@@ -47,8 +47,8 @@ export function Chart(props: ChartProps) {
         <span className="dim">{unit}</span>
         <span className="chart-keys">
           {series.map(({ label, tone, dash }) => (
-            <span key={label} className={`key ${tone}`}>
-              <svg viewBox="0 0 18 8" aria-hidden="true">
+            <span key={label} className="key">
+              <svg className={tone} viewBox="0 0 18 8" aria-hidden="true">
                 <path d="M0 4H18" stroke="currentColor" strokeWidth="1.5" strokeDasharray={dash?.join(' ')} />
               </svg>
               <span className="soft">{label}</span>

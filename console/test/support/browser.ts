@@ -16,3 +16,24 @@ export async function signIn(page: Page, { url, token }: RunningServer, path = '
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('navigation', { name: 'Sections' }).waitFor();
 }
+
+export interface WatchedPage {
+  readonly page: Page;
+  /** Errors of scripts, and what the content security policy refused. */
+  readonly complaints: readonly string[];
+}
+
+/** A page in a context of its own: no cookies, no storage. Close its context when it is done with. */
+export async function openPage(browser: Browser): Promise<WatchedPage> {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('console', (message) => {
+    // The browser reports each answer of 4xx and 5xx, and those that ask for the sign-in page belong to it.
+    if (message.type() === 'error' && !message.text().includes('Failed to load resource')) {
+      complaints.push(message.text());
+    }
+  });
+  return { page, complaints };
+}

@@ -13,7 +13,9 @@ export interface TailFilter {
 interface Tail {
   readonly rows: readonly LiveRow[];
   readonly flow: Flow;
-  /** Rows that have come while the page was paused. */
+  /** Rows that had come when these were painted. */
+  readonly count: number;
+  /** Rows that have come since, while the page is paused. */
   readonly missed: number;
   readonly isOpen: boolean;
   /** Why there is no stream at the moment. */
@@ -22,12 +24,13 @@ interface Tail {
 
 /** The page is painted at most this often, whatever the rate, in milliseconds. */
 const PAINT = 100;
-const NOTHING: Tail = { rows: [], flow: { shown: 0, passed: 0 }, missed: 0, isOpen: false };
+const NOTHING: Tail = { rows: [], flow: { shown: 0, passed: 0 }, count: 0, missed: 0, isOpen: false };
 
 /** Follows the live tail with a filter. While it is paused the rows stay, and what passes is counted. */
 export function useTail(filter: TailFilter, isPaused: boolean): Tail {
   const [tail, setTail] = useState(NOTHING);
-  const paused = useRef<number>(undefined);
+  const paused = useRef(isPaused);
+  paused.current = isPaused;
   const query = new URLSearchParams(
     Object.entries(filter).filter(([, value]) => value !== undefined),
   ).toString();
@@ -40,40 +43,39 @@ export function useTail(filter: TailFilter, isPaused: boolean): Tail {
     const onEvent = ({ name, data }: { name: string; data: string }): void =>
       ring.take(name, JSON.parse(data), Date.now());
     void followStream(`/api/v1/tail?${query}`, { onEvent, onState: (state) => (link = state) }, abort.signal);
-    const timer = setInterval(() => setTail((before) => painted(before, { ring, link, paused })), PAINT);
+    const timer = setInterval(
+      () => setTail((before) => painted(before, { ring, link, isPaused: paused.current })),
+      PAINT,
+    );
     return () => {
       abort.abort();
       clearInterval(timer);
     };
   }, [query]);
 
-  useEffect(() => {
-    paused.current = isPaused ? -1 : undefined;
-  }, [isPaused]);
   return tail;
 }
 
 interface PaintContext {
   readonly ring: LiveRing;
   readonly link: Pick<Tail, 'isOpen' | 'waiting'>;
-  /** Count of the ring when the pause began, -1 before that is known; undefined while the page follows. */
-  readonly paused: { current: number | undefined };
+  readonly isPaused: boolean;
 }
 
 /** The next picture; the same object when nothing has changed, so that React draws nothing. */
-function painted(before: Tail, { ring, link, paused }: PaintContext): Tail {
-  if (paused.current === -1) paused.current = ring.count;
+function painted(before: Tail, { ring, link, isPaused }: PaintContext): Tail {
   const flow = ring.flow(Date.now());
-  const missed = paused.current === undefined ? 0 : ring.count - paused.current;
-  const rows = paused.current === undefined ? ring.rows() : before.rows;
+  const { rows, count } = isPaused ? before : { rows: ring.rows(), count: ring.count };
+  const missed = ring.count - count;
   const isSame =
     sameRows(rows, before.rows) &&
+    count === before.count &&
     missed === before.missed &&
     flow.shown === before.flow.shown &&
     flow.passed === before.flow.passed &&
     link.isOpen === before.isOpen &&
     link.waiting === before.waiting;
-  return isSame ? before : { rows, flow, missed, ...link };
+  return isSame ? before : { rows, flow, count, missed, ...link };
 }
 
 function sameRows(one: readonly LiveRow[], other: readonly LiveRow[]): boolean {

@@ -1,14 +1,129 @@
-import { EmptyState } from '../../ui/empty-state.tsx';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { lazy, Suspense } from 'react';
+import { type Status, sourcesQuery, statusQuery } from '../../api/queries.ts';
+import { CodeBlock } from '../../ui/code-block.tsx';
+import { Button, Segmented } from '../../ui/controls.tsx';
+import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
+import { clock, dateTime } from '../../ui/format.ts';
 import { Page } from '../../ui/page.tsx';
+import { usePreferences } from '../../ui/preferences.ts';
+import { callExample } from '../events/curl.ts';
+import { NeedsAPerson } from './needs.tsx';
+import { numbersQuery, RANGES } from './queries.ts';
+import { Race } from './race.tsx';
 
+/** The charts bring a library with them: the race stands before it is here. */
+const Charts = lazy(async () => ({ default: (await import('./charts.tsx')).Charts }));
+
+const route = getRouteApi('/shell/');
+
+/** Where everything is: the way of events, who needs a person, and how it went over time. */
 export function OverviewPage() {
+  const search = route.useSearch();
+  const status = useQuery(statusQuery);
+  const numbers = useQuery(numbersQuery(search));
+  const error = status.error ?? numbers.error;
   return (
-    <Page title="Overview">
+    <Page title="Overview" about={<RangeText />} actions={<RangeChoice />}>
+      {error !== null && (
+        <Failure error={error} onRetry={() => void Promise.all([status.refetch(), numbers.refetch()])} />
+      )}
+      {status.data === undefined || numbers.data === undefined ? (
+        <div className="box race-skeleton">
+          <SkeletonRows />
+        </div>
+      ) : (
+        <>
+          <Race numbers={numbers.data} status={status.data} />
+          <FirstSteps status={status.data} />
+          <NeedsAPerson status={status.data} />
+          <Suspense fallback={<div className="charts-skeleton" />}>
+            <Charts numbers={numbers.data} />
+          </Suspense>
+        </>
+      )}
+    </Page>
+  );
+}
+
+function RangeText() {
+  const { from, to } = route.useSearch();
+  const { zone } = usePreferences();
+  if (from === undefined || to === undefined) return null;
+  return (
+    <span className="dim num c-lo">
+      {dateTime(Date.parse(from), zone).replace(/\.\d{3}/, '')} – {clock(Date.parse(to), zone).slice(0, 8)}
+    </span>
+  );
+}
+
+/** One range for everything on the page. */
+function RangeChoice() {
+  const { range = '1h', from } = route.useSearch();
+  const navigate = route.useNavigate();
+  return (
+    <>
+      {from !== undefined && (
+        <Button onClick={() => void navigate({ search: { range } })}>Back to now</Button>
+      )}
+      <Segmented
+        label="Range"
+        value={from === undefined ? range : ''}
+        options={RANGES}
+        onChange={(value) => void navigate({ search: { range: value } })}
+      />
+    </>
+  );
+}
+
+/** What a new server needs next: a source, an event, a destination. It goes when there are all three. */
+function FirstSteps({ status }: { readonly status: Status }) {
+  const { data: sources = [] } = useQuery(sourcesQuery);
+  const isDry = Object.values(status.sources).every(({ received }) => received === 0);
+  if (!isDry && Object.keys(status.lanes).length > 0) return null;
+  const key = sources.find(({ writeKeys }) => writeKeys.length > 0)?.writeKeys[0];
+  if (sources.length === 0) {
+    return (
       <div className="box">
-        <EmptyState title="This page is not written yet">
-          The command line shows what it will show.
+        <EmptyState
+          title="No source yet"
+          action={
+            <Link to="/sources" className="btn btn-p">
+              Create a source
+            </Link>
+          }
+        >
+          A source is a website, an app or a server that sends calls. It has a write key, which names it.
         </EmptyState>
       </div>
-    </Page>
+    );
+  }
+  if (isDry) {
+    return (
+      <div className="box">
+        <EmptyState
+          isWaiting
+          title="Waiting for the first event"
+          action={<CodeBlock code={callExample(key)} label="Command that sends an event" />}
+        >
+          Run this anywhere that reaches this server. The race begins to flow by itself.
+        </EmptyState>
+      </div>
+    );
+  }
+  return (
+    <div className="box">
+      <EmptyState
+        title="Events arrive, and go nowhere yet"
+        action={
+          <Link to="/destinations" className="btn btn-p">
+            Create a destination
+          </Link>
+        }
+      >
+        They are stored. A destination gets those that come after it was made, and older ones by a replay.
+      </EmptyState>
+    </div>
   );
 }

@@ -1,10 +1,13 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { shellRoute } from '../../app/root-route.tsx';
+import { textParameters } from '../../app/search.ts';
 
-const listRoute = createRoute({
+const overviewRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/',
+  // `from` and `to` are a range that was drawn in a chart; `range` is one that ends now.
+  validateSearch: textParameters('range', 'from', 'to'),
   component: lazyRouteComponent(() => import('./overview-page.tsx'), 'OverviewPage'),
 });
 
-export const overviewRoutes = [listRoute] as const;
+export const overviewRoutes = [overviewRoute] as const;

@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest';
+import { ledgerTerms } from './ledger-terms.ts';
+
+describe('the sums under the race', () => {
+  it('add up sources, destinations and reasons', () => {
+    const source = { received: 10, accepted: 6, duplicates: 1, discarded: { a: 2, b: 1 } };
+    const destination = {
+      owed: 6,
+      delivered: 3,
+      pending: 1,
+      dead: { x: 1 },
+      erased: 1,
+      skipped: {},
+      balance: 0,
+    };
+    expect(
+      ledgerTerms({
+        sources: { web: source, app: source },
+        destinations: { crm: destination, ads: destination },
+      }),
+    ).toEqual({
+      calls: { received: 20, terms: { accepted: 12, duplicate: 2, discarded: 6 } },
+      deliveries: { owed: 12, terms: { delivered: 6, pending: 2, dead: 2, erased: 2 } },
+    });
+  });
+});

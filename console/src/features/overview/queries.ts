@@ -1,0 +1,65 @@
+import { keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { type Answer, answer, api } from '../../api/client.ts';
+
+/** Numbers over time of everything: the one group of a timeline that is not divided. */
+export interface Numbers {
+  /** Milliseconds: the begin of each step. */
+  readonly times: readonly number[];
+  /** Seconds. */
+  readonly step: number;
+  readonly totals: Group['totals'];
+  readonly series: Group['series'];
+  /** Per second in the last ten seconds. */
+  readonly now: Group['now'];
+}
+
+type Group = Answer<'/api/v1/timeline', 'get'>['groups'][number];
+
+/** Ranges that end now, in milliseconds. */
+export const RANGES = [
+  { value: '15m', label: '15 min', length: 15 * 60_000 },
+  { value: '1h', label: '1 h', length: 3_600_000 },
+  { value: '24h', label: '24 h', length: 86_400_000 },
+  { value: '7d', label: '7 d', length: 7 * 86_400_000 },
+] as const;
+
+/** What stands in the URL. */
+export interface RangeSearch {
+  readonly range?: string;
+  /** ISO 8601; both, or none. */
+  readonly from?: string;
+  readonly to?: string;
+}
+
+/** The server samples every ten seconds. */
+const REFRESH = 5_000;
+
+/** Numbers of a range. One that ends now is read again and again. */
+export function numbersQuery({ range = '1h', from, to }: RangeSearch) {
+  const isFixed = from !== undefined && to !== undefined;
+  return queryOptions({
+    queryKey: ['timeline', isFixed ? `${from} ${to}` : range],
+    queryFn: async ({ signal }): Promise<Numbers> => {
+      const length = RANGES.find(({ value }) => value === range)?.length ?? RANGES[1].length;
+      const query = isFixed ? { from, to } : { from: new Date(Date.now() - length).toISOString() };
+      const report = await answer(api.GET('/api/v1/timeline', { params: { query }, signal }));
+      return numbersOf(report);
+    },
+    refetchInterval: isFixed ? false : REFRESH,
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** An answer without a group is one without numbers. */
+export function numbersOf(report: Answer<'/api/v1/timeline', 'get'>): Numbers {
+  const { totals = {}, series = {}, now = {} } = report.groups[0] ?? {};
+  const begin = Date.parse(report.from);
+  const count = Math.max(0, ...Object.values(series).map((values) => values.length));
+  const times = Array.from({ length: count }, (_, index) => begin + index * report.step * 1000);
+  return { times, step: report.step, totals, series, now };
+}
+
+/** Each number of a step as one a second. */
+export function perSecond(values: readonly (number | null)[] | undefined, step: number): (number | null)[] {
+  return (values ?? []).map((value) => (value === null ? null : value / step));
+}

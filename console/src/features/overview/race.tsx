@@ -1,0 +1,201 @@
+import { Link } from '@tanstack/react-router';
+import type { CSSProperties } from 'react';
+import type { Status } from '../../api/queries.ts';
+import { exactNumber, plural, rate, shortNumber } from '../../ui/format.ts';
+import { Icon, type IconName } from '../../ui/icons.tsx';
+import { Sparkline } from '../../ui/sparkline.tsx';
+import type { Tone } from '../../ui/state-mark.tsx';
+import type { Numbers } from './queries.ts';
+import { channel, flowSeconds, HEIGHT, outlets, type RaceRates, WIDTH } from './race-geometry.ts';
+import { RacePhone } from './race-phone.tsx';
+import { LedgerSums } from './sums.tsx';
+
+interface RaceProps {
+  readonly numbers: Numbers;
+  readonly status: Status;
+}
+
+/** A station or an outlet: its number in the range, its rate now, and the list behind it. */
+export interface Place {
+  readonly id: string;
+  readonly label: string;
+  readonly count: number;
+  /** Beside the count. */
+  readonly about: string;
+  readonly to: '/live' | '/events' | '/destinations' | '/sources';
+  readonly tone: Tone;
+  readonly icon: IconName;
+}
+
+/** The way of events, drawn from real rates, with both sums of the ledger under it. */
+export function Race({ numbers, status }: RaceProps) {
+  const rates = ratesOf(numbers);
+  const isDry = Object.values(status.sources).every(({ received }) => received === 0);
+  const { stations, sides } = placesOf(numbers, status);
+  return (
+    <section className={`box race bleed ${isDry ? 'dry' : ''}`} aria-label="The way of events">
+      <div className="race-st">
+        {stations.map((station) => (
+          <Link key={station.id} to={station.to}>
+            <span className="lab">
+              {station.label}
+              {station.id === 'owed' && (
+                <span className="dim"> to {plural(Object.keys(status.lanes).length, 'destination')}</span>
+              )}
+            </span>
+            <span className="val">
+              <b title={exactNumber(station.count)}>{shortNumber(station.count)}</b>
+              <span className="soft">{station.about}</span>
+            </span>
+            <Sparkline values={(numbers.series[station.id] ?? []).filter((value) => value !== null)} />
+          </Link>
+        ))}
+      </div>
+      <ChannelDrawing rates={rates} />
+      <div className="race-out">
+        {sides.map((side) => (
+          <SideLink key={side.id} side={side} />
+        ))}
+        <Took numbers={numbers} />
+      </div>
+      <RacePhone stations={stations} sides={sides} rates={rates} />
+      <LedgerSums status={status} />
+    </section>
+  );
+}
+
+/** Left edge of each outlet's words, in hundredths of the width. */
+const LEFT: Readonly<Record<string, number>> = {
+  discarded: 6.7,
+  duplicates: 18.7,
+  skipped: 34.2,
+  pending: 55.2,
+  dead: 69,
+};
+
+function SideLink({ side }: { readonly side: Place }) {
+  return (
+    <Link to={side.to} style={{ left: `${LEFT[side.id]}%` }}>
+      <span className={`lab ${side.tone}`}>
+        <Icon name={side.icon} />
+        {side.label}
+      </span>
+      <b title={exactNumber(side.count)}>{shortNumber(side.count)}</b>{' '}
+      <span className="dim">{side.about}</span>
+    </Link>
+  );
+}
+
+function Took({ numbers: { totals } }: { readonly numbers: Numbers }) {
+  return (
+    <a href="#latency" style={{ left: '83.5%' }}>
+      <span className="lab ok">
+        <Icon name="ok" />
+        Time it took
+      </span>
+      <b>p50 {milliseconds(totals['deliveryP50'])}</b>{' '}
+      <span className="dim">p99 {milliseconds(totals['deliveryP99'])}</span>
+    </a>
+  );
+}
+
+export function milliseconds(value: number | null | undefined): string {
+  if (value === null || value === undefined) return '–';
+  return value >= 10_000 ? `${shortNumber(value / 1000)} s` : `${Number(value.toPrecision(3))} ms`;
+}
+
+/** Lengths of strokes and gaps of the flow's lines: no two alike, so that it never looks like a pattern. */
+const DASHES = [
+  '70 110 26 140',
+  '120 190 44 96',
+  '38 150 96 170',
+  '160 120 30 210',
+  '54 176 88 92',
+  '100 150 40 190',
+];
+
+function ChannelDrawing({ rates }: { readonly rates: RaceRates }) {
+  const { water, bed, edges, flows } = channel(rates);
+  const seconds = flowSeconds(rates.received);
+  return (
+    <svg
+      className="race-ch"
+      viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+      preserveAspectRatio="none"
+      aria-hidden="true"
+      style={{ '--flow': `${seconds}s` } as CSSProperties}
+    >
+      <path className="ch-bed" d={bed} />
+      {outlets(rates).map(({ id, path, width, tone }) => (
+        <g key={id}>
+          <path className={`ch-out s-${tone}`} strokeWidth={width} d={path} />
+          <path className={`ch-out-l s-${tone} ${seconds === 0 ? 'still' : ''}`} d={path} />
+        </g>
+      ))}
+      <path className="ch-water" d={water} />
+      {seconds > 0 &&
+        flows.map((path, index) => (
+          <path
+            key={DASHES[index]}
+            className="ch-flow"
+            strokeDasharray={DASHES[index]}
+            d={path}
+            style={{ '--len': `${-lengthOf(DASHES[index] ?? '')}px` } as CSSProperties}
+          />
+        ))}
+      <path className="ch-edge" d={edges[0]} />
+      <path className="ch-edge" d={edges[1]} />
+    </svg>
+  );
+}
+
+/** The whole pattern: moved by it, the lines stand as they stood. */
+function lengthOf(dash: string): number {
+  return dash.split(' ').reduce((sum, part) => sum + Number(part), 0);
+}
+
+export function ratesOf({ now }: Pick<Numbers, 'now'>): RaceRates {
+  const of = (name: string): number => now[name] ?? 0;
+  return {
+    received: of('received'),
+    accepted: of('accepted'),
+    owed: of('owed'),
+    delivered: of('delivered'),
+    discarded: of('discarded'),
+    duplicates: of('duplicates'),
+    skipped: of('skipped'),
+    retrying: of('retrying'),
+    dead: of('dead'),
+  };
+}
+
+function placesOf({ totals, now }: Numbers, { destinations, lanes }: Status) {
+  const pending = Object.values(destinations).reduce((sum, one) => sum + one.pending, 0);
+  const retrying = Object.values(lanes).reduce((sum, one) => sum + one.retrying, 0);
+  const place = (id: string, label: string, more: Pick<Place, 'to' | 'tone' | 'icon'>): Place => ({
+    id,
+    label,
+    count: totals[id] ?? 0,
+    about: rate(now[id] ?? 0),
+    ...more,
+  });
+  return {
+    stations: [
+      place('received', 'Received', { to: '/live', tone: 'water', icon: 'live' }),
+      place('accepted', 'Accepted', { to: '/events', tone: 'water', icon: 'ok' }),
+      place('owed', 'Owed', { to: '/destinations', tone: 'water', icon: 'destinations' }),
+      place('delivered', 'Delivered', { to: '/destinations', tone: 'water', icon: 'ok' }),
+    ],
+    sides: [
+      place('discarded', 'Discarded', { to: '/sources', tone: 'mute', icon: 'discard' }),
+      place('duplicates', 'Duplicate', { to: '/sources', tone: 'mute', icon: 'duplicate' }),
+      place('skipped', 'Skipped', { to: '/destinations', tone: 'mute', icon: 'skip' }),
+      {
+        ...place('pending', 'Pending', { to: '/destinations', tone: 'warn', icon: 'pending' }),
+        count: pending,
+        about: `${shortNumber(retrying)} retrying`,
+      },
+      place('dead', 'Dead', { to: '/destinations', tone: 'bad', icon: 'bad' }),
+    ],
+  };
+}

@@ -1,0 +1,231 @@
+import { execFileSync } from 'node:child_process';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { axeViolations } from './support/axe.ts';
+import { launchBrowser, openPage, signIn } from './support/browser.ts';
+import { type RunningServer, startServer } from './support/running-server.ts';
+
+let browser: Browser;
+let page: Page;
+let complaints: readonly string[] = [];
+
+beforeAll(async () => {
+  browser = await launchBrowser();
+});
+
+afterAll(async () => {
+  await browser?.close();
+});
+
+beforeEach(async () => {
+  ({ page, complaints } = await openPage(browser));
+});
+
+afterEach(async () => {
+  await page.context().close();
+  expect(complaints).toEqual([]);
+});
+
+describe('a new server', () => {
+  let server: RunningServer;
+
+  beforeAll(async () => {
+    server = await startServer();
+  });
+
+  afterAll(async () => {
+    await server?.stop();
+  });
+
+  it('leads from nothing to the first delivered event, and notices each step by itself', async () => {
+    await signIn(page, server);
+    await page.getByText('Waiting for the first event').waitFor();
+    // The command on the screen is run as it stands there.
+    const command = await page.getByRole('group', { name: 'Command that sends an event' }).innerText();
+    execFileSync('sh', ['-c', `${command} --silent --fail`]);
+    await page.getByText('Events arrive, and go nowhere yet').waitFor();
+
+    await addDestination(server);
+    await page.getByText('Nothing does.').waitFor();
+    await page.keyboard.press('g');
+    await page.keyboard.press('l');
+    await page.getByText('following').waitFor();
+    await server.call('track', { messageId: 'first-1', userId: 'u1', event: 'Order Placed' });
+    await page.getByRole('row').filter({ hasText: 'Order Placed' }).waitFor();
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    const inspector = page.getByRole('complementary', { name: 'The event that is open' });
+    await inspector.getByText('crm').waitFor();
+    await inspector.getByText(/^200 in/).waitFor();
+    await inspector.getByRole('link', { name: 'Open' }).click();
+    await page.getByText('delivered to 1 of 1').waitFor();
+    await page.getByRole('link', { name: 'Overview' }).first().click();
+    await page.getByText('Both sums come out').waitFor();
+  });
+});
+
+async function addDestination({ url, token, receiver }: RunningServer): Promise<void> {
+  const settings = { endpoints: [{ url: `${receiver}/crm` }], sharedSecret: 'secret-of-crm' };
+  const response = await fetch(`${url}/api/v1/destinations`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ name: 'crm', type: 'webhooks', sources: ['website'], settings }),
+  });
+  expect(response.status).toBe(201);
+}
+
+const TWO_DESTINATIONS = `
+sources: [{ name: website, writeKeys: [wk] }]
+destinations:
+  - { name: crm, type: webhooks, sources: [website], settings: { endpoints: [{ url: RECEIVER/crm }], sharedSecret: one-secret } }
+  - { name: ads, type: webhooks, sources: [website], settings: { endpoints: [{ url: RECEIVER/ads }], sharedSecret: two-secret } }
+`;
+
+describe('events', () => {
+  let server: RunningServer;
+
+  beforeAll(async () => {
+    server = await startServer(TWO_DESTINATIONS);
+    server.answerAt('/ads', 401);
+    await server.call('track', { messageId: 'order-1', userId: 'u1', event: 'Order Placed' });
+  });
+
+  afterAll(async () => {
+    await server?.stop();
+  });
+
+  it('are paused with a key, and what passes is counted', async () => {
+    await signIn(page, server, '/live');
+    await page.getByText('following').waitFor();
+    await page.keyboard.press('p');
+    await page.getByText('Paused; 0 more have come since.').waitFor();
+    await server.call('track', { userId: 'u1', event: 'While Paused' });
+    await page.getByText('Paused; 1 more have come since.').waitFor();
+    expect(await page.getByText('While Paused').count()).toBe(0);
+    await page.keyboard.press('p');
+    await page.getByRole('row').filter({ hasText: 'While Paused' }).waitFor();
+  });
+
+  it('are filtered by the server, with the filter in the address', async () => {
+    await signIn(page, server, '/live');
+    const opened = page.waitForRequest((request) => request.url().includes('/api/v1/tail?failed=true'));
+    await page.getByRole('button', { name: 'Only failures' }).click();
+    await opened;
+    expect(new URL(page.url()).search).toBe('?failed=true');
+    await page.getByText('following').waitFor();
+    await server.call('track', { userId: 'u1', event: 'Half Refused' });
+    const row = page.getByRole('row').filter({ hasText: 'Half Refused' });
+    await row.getByText('ads').waitFor();
+    await page.reload();
+    await page.locator('[aria-pressed="true"]').filter({ hasText: 'Only failures' }).waitFor();
+  });
+
+  it('are found by their user, and by a messageId in the palette', async () => {
+    await signIn(page, server, '/events?userId=u1');
+    await page.getByRole('row').filter({ hasText: 'Order Placed' }).first().waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Search or jump' }).fill('order-1');
+    await page.getByRole('option', { name: /event with this messageId/ }).click();
+    await page.getByRole('heading', { level: 1, name: 'Order Placed' }).waitFor();
+    await page.getByText('delivered to 1 of 2').waitFor();
+    await page.getByText('The endpoint wants other credentials.').waitFor();
+  });
+
+  it('are sent once more after a question', async () => {
+    await signIn(page, server, '/events/order-1');
+    await page.getByText('delivered to 1 of 2').waitFor();
+    server.answerAt('/ads', 200);
+    await page.keyboard.press('r');
+    await page.getByRole('dialog', { name: 'Send this event once more?' }).waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Resend' }).click();
+    await page.getByText('delivered to 2 of 2').waitFor();
+    server.answerAt('/ads', 401);
+  });
+
+  it.each(['light', 'dark'] as const)(
+    'stand on pages that axe finds nothing wrong with (%s)',
+    async (colorScheme) => {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      await signIn(page, server);
+      await page.getByText('Both sums come out').waitFor();
+      await page.getByRole('figure').first().waitFor();
+      expect(await axeViolations(page)).toEqual([]);
+      await page.goto(`${server.url}/live?open=order-1`);
+      await page.getByText('following').waitFor();
+      await server.call('track', { userId: 'u1', event: 'Seen By Axe' });
+      await page.getByRole('row').filter({ hasText: 'Seen By Axe' }).waitFor();
+      await page.getByRole('complementary').getByText('crm').waitFor();
+      expect(await axeViolations(page)).toEqual([]);
+      await page.goto(`${server.url}/events`);
+      await page.getByRole('row').filter({ hasText: 'Seen By Axe' }).first().waitFor();
+      expect(await axeViolations(page)).toEqual([]);
+      for (const tab of ['received', 'sent', 'answered']) {
+        await page.goto(`${server.url}/events/order-1?tab=${tab}`);
+        await page.getByRole('tabpanel').waitFor();
+        expect(await axeViolations(page)).toEqual([]);
+      }
+    },
+  );
+});
+
+/** What strangers send: markup, text that runs backwards, control characters, piles of marks, sizes and depths. */
+const HOSTILE = {
+  messageId: 'hostile-1"><script>',
+  userId: 'ad\u202enim\u0000\u001b[31m',
+  event: `<img src=x onerror="window.owned=1">\u202e${'z\u0301'.repeat(10)}${'\u0301'.repeat(300)}`,
+  properties: {
+    __proto__x: '</script><script>window.owned=1</script>',
+    long: 'w'.repeat(9_000),
+    wide: 'ﷺ'.repeat(400),
+    url: 'javascript:alert(1)',
+    deep: JSON.parse(`${'{"a":'.repeat(40)}1${'}'.repeat(40)}`) as object,
+  },
+};
+
+describe('events of strangers', () => {
+  let server: RunningServer;
+
+  beforeAll(async () => {
+    server = await startServer(TWO_DESTINATIONS);
+    server.answerAt('/ads', 401);
+  });
+
+  afterAll(async () => {
+    await server?.stop();
+  });
+
+  it('harm no screen: nothing of them runs, hides or pushes the page apart', async () => {
+    const id = encodeURIComponent(HOSTILE.messageId);
+    await signIn(page, server, '/live');
+    await page.getByText('following').waitFor();
+    await server.call('track', HOSTILE);
+    const row = page.getByRole('row').filter({ hasText: '<img src=x' });
+    await row.waitFor();
+    await row.click();
+    await page.getByRole('complementary').getByText('⟨U+202E⟩').first().waitFor();
+    await expectUnharmed();
+    for (const path of [`/events/${id}`, `/events/${id}?tab=answered`, '/events', `/live?q=${id}`]) {
+      for (const width of [1440, 390]) {
+        await page.setViewportSize({ width, height: 900 });
+        await page.goto(server.url + path);
+        await page.getByRole('heading', { level: 1 }).waitFor();
+        if (!path.includes('live')) await page.getByText('⟨U+202E⟩').first().waitFor({ state: 'attached' });
+        await expectUnharmed();
+      }
+    }
+  });
+
+  async function expectUnharmed(): Promise<void> {
+    expect(await page.evaluate(() => 'owned' in window)).toBe(false);
+    expect(await page.locator('img, script:not([src]), a[href^="javascript"]').count()).toBe(0);
+    expect(await page.locator('body').innerText()).not.toMatch(/[\u202a-\u202e]|\p{Cc}(?<![\n\t])/u);
+    const wide = await page.evaluate(() =>
+      document.documentElement.scrollWidth <= window.innerWidth
+        ? []
+        : [...document.querySelectorAll('main *')]
+            .filter((element) => element.getBoundingClientRect().right > window.innerWidth)
+            .map((element) => `${element.tagName}.${element.className} at ${location.href}`),
+    );
+    expect(wide).toEqual([]);
+  }
+});

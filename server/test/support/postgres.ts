@@ -26,10 +26,12 @@ export function findPostgres(): string | undefined {
 /** A real server in a folder of its own, reached over a socket in that folder only. */
 export interface Postgres {
   readonly folder: string;
-  /** Makes an empty database; resolves to its address, as `pg` and the configuration take it. */
-  makeDatabase(): Promise<string>;
-  /** Resolves when some statement in the database of this address waits for a lock. */
-  isBlocked(url: string): Promise<void>;
+  /** Makes a database, empty or as the template of an address; resolves to its address, as `pg` and the configuration take it. */
+  makeDatabase(template?: string): Promise<string>;
+  /** Removes it, and cuts its clients off. */
+  dropDatabase(url: string): Promise<void>;
+  /** Resolves when so many statements in the database of this address wait for a lock; one, if nothing is said. */
+  isBlocked(url: string, statements?: number): Promise<void>;
   /** To the database that every server has. */
   connect(): Promise<Session>;
   /** Stops the server, disconnects all clients, and removes its folder. */
@@ -82,21 +84,26 @@ export async function startPostgres(bin: string, { fsync = 'on' }: PostgresSetti
     server.once('exit', () => fail(new Error(`postgres did not start: ${log}`)));
   });
   let databases = 0;
+  const administrate = async (sql: string) => {
+    const client = new pg.Client({ host: folder, user: 'millrace', database: 'postgres' });
+    await client.connect();
+    await client.query(sql);
+    await client.end();
+  };
   return {
     folder,
-    makeDatabase: async () => {
+    makeDatabase: async (template) => {
       const name = `millrace_${++databases}`;
-      const client = new pg.Client({ host: folder, user: 'millrace', database: 'postgres' });
-      await client.connect();
-      await client.query(`create database ${name} strategy wal_log`);
-      await client.end();
+      const copied = template === undefined ? '' : `template ${/millrace_\d+/.exec(template)![0]}`;
+      await administrate(`create database ${name} ${copied} strategy wal_log`);
       return `postgres:///${name}?host=${encodeURIComponent(folder)}&user=millrace`;
     },
-    isBlocked: async (url) => {
+    dropDatabase: (url) => administrate(`drop database ${/millrace_\d+/.exec(url)![0]} with (force)`),
+    isBlocked: async (url, statements = 1) => {
       const client = new pg.Client(url);
       await client.connect();
       const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
-      while ((await client.query(waiting)).rows.length === 0)
+      while ((await client.query(waiting)).rows.length < statements)
         await new Promise((next) => setTimeout(next, 5));
       await client.end();
     },

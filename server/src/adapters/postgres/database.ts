@@ -15,6 +15,8 @@ export interface Transaction {
   readonly process: number;
   /** Runs a statement. bigint and numeric columns are numbers, bytea columns are Buffers. */
   rows<Row>(statement: Statement, values?: readonly unknown[]): Promise<Row[]>;
+  /** Runs statements given as text, such as those that make tables. */
+  text(statements: string): Promise<void>;
   /** Sends a statement whose rows nobody needs. Its failure fails the transaction. */
   later(statement: Statement, values?: readonly unknown[]): void;
 }
@@ -73,6 +75,8 @@ export class Database {
   #process: number | undefined;
   #onLost: (() => void) | undefined;
   #ended: Promise<void> | undefined;
+  #isAbandoned = false;
+  readonly #working = new Set<Promise<unknown>>();
 
   constructor({ url, connections = CONNECTIONS, logger }: DatabaseOptions) {
     this.#pool = new pg.Pool({
@@ -85,6 +89,7 @@ export class Database {
     this.#pool.on('connect', (client) => {
       const whole = client as unknown as pg.Client;
       this.#clients.add(whole);
+      if (this.#isAbandoned) destroy(whole);
       client.once('end', () => this.#clients.delete(whole));
       // The work on it rejects as well. Without a listener the error would end the process.
       client.on('error', () => undefined);
@@ -145,15 +150,18 @@ export class Database {
 
   /** Waits for the work under way, then closes all connections. */
   async stop(): Promise<void> {
+    while (this.#working.size > 0) await Promise.allSettled(this.#working);
     this.#ended ??= this.#pool.end();
     await this.#ended;
   }
 
   /** Cuts all connections at once, as the end of the process would. */
   async abandon(): Promise<void> {
+    this.#isAbandoned = true;
+    // The pool says goodbye on connections that are cut, and would wait for answers.
     this.#ended ??= this.#pool.end();
+    this.#ended.catch(() => undefined);
     for (const client of this.#clients) destroy(client);
-    await this.#ended;
   }
 
   async #snapshot<Answer>(
@@ -197,6 +205,20 @@ export class Database {
   async #withClient<Answer>(
     work: (client: pg.PoolClient) => Promise<Answer>,
     limit = STUCK_AFTER,
+  ): Promise<Answer> {
+    if (this.#ended !== undefined) throw new StorageError('the store is stopped');
+    const working = this.#workWithClient(work, limit);
+    this.#working.add(working);
+    try {
+      return await working;
+    } finally {
+      this.#working.delete(working);
+    }
+  }
+
+  async #workWithClient<Answer>(
+    work: (client: pg.PoolClient) => Promise<Answer>,
+    limit: number,
   ): Promise<Answer> {
     const client = await this.#pool.connect();
     let broken: boolean | undefined;
@@ -248,6 +270,10 @@ class SentStatements implements Transaction {
   async rows<Row>({ name, text }: Statement, values: readonly unknown[] = []): Promise<Row[]> {
     const { rows } = await this.#send(() => this.#client.query({ name, text, values: values as unknown[] }));
     return rows as Row[];
+  }
+
+  async text(statements: string): Promise<void> {
+    await this.#send(() => this.#client.query(statements));
   }
 
   later(statement: Statement, values: readonly unknown[] = []): void {
@@ -346,6 +372,13 @@ function isRepeatable(error: unknown): boolean {
   return ['40P01', '40001'].includes(stateOf(error) ?? '');
 }
 
+/** Whether work failed because a row with the same key exists. */
+export function isSameKey(error: unknown): boolean {
+  return (
+    stateOf(error) === '23505' || (error instanceof StorageError && stateOf(error.cause ?? {}) === '23505')
+  );
+}
+
 /** The server is gone, or ended the connection: 08xxx, 57P01–03, the timeout of idle transactions, or no SQLSTATE at all. */
 function isBroken(error: unknown): boolean {
   if (error instanceof StorageError) return error instanceof UnknownCommitError;
@@ -372,7 +405,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** An error of `pg` as a `StorageError`, whose reason is one line that says what to do. */
-export function asStorageError(error: unknown): StorageError {
+function asStorageError(error: unknown): StorageError {
   if (error instanceof StorageError) return error;
   const state = stateOf(error);
   const { message } = error as Error;

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import type { Duration } from '../../model/time.ts';
 import type { Logger } from '../../ports/logger.ts';
-import type { Database, Statement } from './database.ts';
+import type { Database, Statement, Transaction } from './database.ts';
 import { LOCKS } from './schema.ts';
 
 /** For how long a lease is valid from the moment it was renewed. */
@@ -68,6 +68,13 @@ const FOLD: Statement = {
     insert into ledger select 0, scope, id, name, sum(value) from gone group by scope, id, name
     on conflict (process, scope, id, name) do update set value = ledger.value + excluded.value`,
 };
+
+/** Parks what processes held that are gone, inside a transaction. Resolves to the number of deliveries. */
+export async function parkOrphans(write: Transaction): Promise<number> {
+  write.later(ALONE);
+  const [parked] = await write.rows<{ n: number }>(PARK);
+  return parked!.n;
+}
 
 export interface MemberOptions {
   /** The name of the node. Another process of the same name takes its place. */

@@ -11,9 +11,6 @@ const OLDEST_POSTGRES = 15;
  */
 export const LOCKS = { positions: 1, slot: 2, adoption: 3, upkeep: 4, schema: 5 } as const;
 
-/** The slot of chunks and keys that outlive their slot: events of dead letters, and messageIds of dropped events. */
-export const REMNANT_SLOT = 0;
-
 /** The tables of one slot, made ahead of the slot. */
 export function partitionsOf(slot: number): string {
   return `
@@ -44,7 +41,7 @@ const MIGRATIONS: readonly string[] = [
   -- The event log: see log/slots.ts and log/chunk-table.ts.
   create sequence position minvalue 0;
   -- youngest: when the last event of a closed slot arrived; null while the slot is open.
-  create table slot(id int primary key, from_position bigint not null, youngest bigint);
+  create table slot(id int primary key, from_position bigint not null, youngest bigint, has_keys boolean not null default true);
   -- The columns of adapters/encoding/chunk-codec.ts.
   create table chunk(
     slot int not null,
@@ -62,16 +59,18 @@ const MIGRATIONS: readonly string[] = [
     body bytea not null,
     primary key (slot, first)
   ) partition by list (slot);
+  create index chunk_remnant on chunk(stage, until) where stage >= 2;
   -- The hash of source and messageId. nth tells apart events with the same hash: ids that collide, and ids past their window.
   create table key(hash bigint not null, position bigint not null, nth int not null, slot int not null,
     primary key (hash, nth, slot)) partition by list (slot);
-  ${partitionsOf(REMNANT_SLOT)}
   ${partitionsOf(1)}
   insert into slot(id, from_position) values (1, 0);
   -- The answers to the last batches of each process.
   create table batch(id text primary key, process bigint not null, number bigint not null, is_empty boolean not null,
-    answer text not null);
+    answer text not null, stored timestamptz not null default clock_timestamp());
   create index batch_number on batch(process, is_empty, number);
+  -- Events and bytes that each process has stored, less those that it has dropped.
+  create table volume(process bigint primary key, events bigint not null, bytes bigint not null) with (fillfactor = 50);
   create table producer(name text primary key, sequence bigint not null);
   create table plan(id int generated always as identity primary key, document text not null unique);
 
@@ -167,6 +166,33 @@ const MIGRATIONS: readonly string[] = [
     perform setval('position', first + n - 1);
     perform pg_advisory_unlock(${LOCKS.positions});
     return first;
+  end $$;
+
+  -- The first half of an append, with a round trip of its own: the answer when the batch is known; otherwise the open slot, the
+  -- first position, and the indexes of the events whose keys are new (null: all of them). A key that another transaction is just
+  -- bringing makes it wait for that one.
+  create function begin_append(of_batch text, hashes bigint[], since bigint)
+  returns table(answer text, open_slot int, oldest_slot int, first_position bigint, fresh int[]) language plpgsql as $$
+  declare inserted int[];
+  begin
+    perform pg_advisory_xact_lock_shared(${LOCKS.slot});
+    select b.answer into answer from batch b where b.id = of_batch;
+    if answer is not null then return next; return; end if;
+    select max(s.id) into open_slot from slot s;
+    select min(s.id) into oldest_slot from slot s where s.has_keys and (s.youngest is null or s.youngest > since);
+    if cardinality(hashes) > 0 then
+      first_position := take_positions(cardinality(hashes));
+      with new as (
+        insert into key(hash, nth, slot, position)
+        select w.hash, 0, open_slot, first_position + w.nr - 1 from unnest(hashes) with ordinality w(hash, nr)
+        where not exists (select from key k where k.hash = w.hash and k.slot >= oldest_slot and k.slot < open_slot)
+        -- In one order, so that two processes never wait for each other.
+        order by w.hash, w.nr
+        on conflict do nothing returning position)
+      select array_agg((position - first_position)::int) into inserted from new;
+      if coalesce(cardinality(inserted), 0) < cardinality(hashes) then fresh := coalesce(inserted, '{}'); end if;
+    end if;
+    return next;
   end $$;
   `,
 ];

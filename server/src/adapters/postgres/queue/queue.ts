@@ -5,7 +5,7 @@ import type {
   EndpointHealthStore,
 } from '../../../ports/delivery-queue.ts';
 import type { Database } from '../database.ts';
-import type { Member } from '../member.ts';
+import type { PostgresNodes } from '../nodes.ts';
 import { insertDeadLetters, StoredDeadLetters } from './dead-letters.ts';
 import { loadHealth } from './endpoint-health.ts';
 import { type LoggedFacts, StoredHistories } from './history.ts';
@@ -16,7 +16,7 @@ import { countOf, ResultSettler } from './settle.ts';
 
 interface QueueDependencies {
   readonly database: Database;
-  readonly member: Member;
+  readonly nodes: Pick<PostgresNodes, 'adoptAll'>;
   readonly log: LoggedFacts;
   /** Also owes the events that the log appends. */
   readonly pending: PendingSets;
@@ -31,7 +31,7 @@ interface QueuePorts {
 }
 
 /** The delivery queue, what became of deliveries, and the health of endpoints. */
-export function queueOf({ database, member, log, pending }: QueueDependencies): QueuePorts {
+export function queueOf({ database, nodes, log, pending }: QueueDependencies): QueuePorts {
   const history = new StoredHistories(database, log);
   const settler = new ResultSettler(database, pending);
   const queue: DeliveryQueue = {
@@ -48,7 +48,7 @@ export function queueOf({ database, member, log, pending }: QueueDependencies): 
         return dead.reduce((sum, { n }) => sum + n, 0);
       }),
     enqueue: (slice) => enqueue(database, pending, slice),
-    recoverOrphans: () => member.adopt(),
+    recoverOrphans: () => nodes.adoptAll(),
     ledger: () => readLedger(database),
   };
   return {

@@ -1,26 +1,13 @@
 import type { Position } from '../../../model/event.ts';
 import type { ErasedCounts } from '../../../model/regulation.ts';
 import { eventLine, redactEvents } from '../../encoding/chunk-lines.ts';
+import { type EraseAnswer, type EraseMessage, isDeleteNotification } from '../../encoding/erasure-slices.ts';
 import type { LedgerTable } from '../ledger.ts';
 import type { QueueTables } from '../queue/queue-tables.ts';
 import type { Chunks } from './chunks.ts';
 
 /** Chunks rewritten in one transaction: some thirty milliseconds for which commits wait. */
 const SLICE_CHUNKS = 16;
-
-export interface EraseMessage {
-  /** Neighbours stand together, so that a slice rewrites few chunks. */
-  readonly positions: Float64Array;
-  /** Delete notifications are left where they are. */
-  readonly keepsNotifications: boolean;
-  /** The regulation whose receipt counts what is erased. */
-  readonly regulation?: string;
-}
-
-export interface EraseAnswer extends ErasedCounts {
-  /** Number of positions that are done. The caller asks again for the others. */
-  readonly taken: number;
-}
 
 export interface EventEraserDependencies {
   readonly chunks: Chunks;
@@ -113,11 +100,4 @@ export class EventEraser {
     }
     return letters;
   }
-}
-
-const DELETE_TYPE = Buffer.from('","type":"delete",');
-
-/** The bytes alone may also be those of a property. */
-function isDeleteNotification(line: Buffer): boolean {
-  return line.includes(DELETE_TYPE) && (JSON.parse(line.toString()) as { type?: unknown }).type === 'delete';
 }

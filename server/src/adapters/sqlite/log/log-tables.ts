@@ -6,6 +6,7 @@ import type { LogQuery, LogSize, PositionPage, SharedIdsQuery } from '../../../p
 import { encodeAppended } from '../../encoding/batch-answer.ts';
 import { concatLines } from '../../encoding/chunk-codec.ts';
 import { eventLine, eventLines, REMNANT } from '../../encoding/chunk-lines.ts';
+import type { EraseMessage } from '../../encoding/erasure-slices.ts';
 import type { KeyHash } from '../../encoding/hashes.ts';
 import type { DamageTable, Quarantine } from '../damage.ts';
 import type { Watermarks } from '../installation.ts';
@@ -17,7 +18,7 @@ import type { MaintainMessage, Maintenance } from '../upkeep/maintenance.ts';
 import type { FileSpace } from '../upkeep/retention.ts';
 import type { Chunks, PlanTable } from './chunks.ts';
 import { type AppendMessage, Dedupe, dropDuplicates, positionsAt, RecentBatches } from './dedupe.ts';
-import { type EraseMessage, EventEraser, type EventEraserDependencies } from './event-eraser.ts';
+import { EventEraser, type EventEraserDependencies } from './event-eraser.ts';
 import type { KeyIndex } from './key-index.ts';
 import { LogSearch } from './search.ts';
 import { UserIndex } from './user-index.ts';

@@ -1,7 +1,20 @@
-import type { Position } from '../../../model/event.ts';
-import type { ErasedCounts } from '../../../model/regulation.ts';
-import type { Erasure, LogQuery, PositionPage } from '../../../ports/event-log.ts';
-import type { EraseAnswer, EraseMessage } from './event-eraser.ts';
+import type { Position } from '../../model/event.ts';
+import type { ErasedCounts } from '../../model/regulation.ts';
+import type { Erasure, LogQuery, PositionPage } from '../../ports/event-log.ts';
+
+export interface EraseMessage {
+  /** Neighbours stand together, so that a slice rewrites few chunks. */
+  readonly positions: Float64Array;
+  /** Delete notifications are left where they are. */
+  readonly keepsNotifications: boolean;
+  /** The regulation whose receipt counts what is erased. */
+  readonly regulation?: string;
+}
+
+export interface EraseAnswer extends ErasedCounts {
+  /** Number of positions that are done. The caller asks again for the others. */
+  readonly taken: number;
+}
 
 /** Sums of many slices. */
 export class ErasureCounts implements ErasedCounts {
@@ -68,4 +81,11 @@ export async function eraseSlices(
     onErased?.(positions.slice(from, from + erased.taken));
     from += erased.taken;
   }
+}
+
+const DELETE_TYPE = Buffer.from('","type":"delete",');
+
+/** The bytes alone may also be those of a property. */
+export function isDeleteNotification(line: Buffer): boolean {
+  return line.includes(DELETE_TYPE) && (JSON.parse(line.toString()) as { type?: unknown }).type === 'delete';
 }

@@ -1,0 +1,298 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Position } from '../../../model/event.ts';
+import { type JsonLine, lineOf } from '../../../model/serialized-event.ts';
+import type { Duration } from '../../../model/time.ts';
+import type { PendingSetId } from '../../../ports/delivery-queue.ts';
+import type { AppendResult, Batch, StorageError } from '../../../ports/event-log.ts';
+import { decodeAppended, encodeAppended } from '../../encoding/batch-answer.ts';
+import { type ChunkEvents, joinLines } from '../../encoding/chunk-codec.ts';
+import { FRESH, MAX_CHUNK_EVENTS } from '../../encoding/chunk-lines.ts';
+import { hashIds, type KeyHash } from '../../encoding/hashes.ts';
+import {
+  type Database,
+  isSameKey,
+  type Statement,
+  type Transaction,
+  UnknownCommitError,
+} from '../database.ts';
+import { count, type LedgerCount } from '../queue/ledger.ts';
+import type { PendingSets } from '../queue/pending.ts';
+import { type ChunkTable, putChunk } from './chunk-table.ts';
+import { type BatchKeys, findDuplicates } from './dedupe.ts';
+import type { PlanTable } from './plans.ts';
+
+const BEGIN: Statement = { name: 'append.begin', text: 'select * from begin_append($1, $2::bigint[], $3)' };
+
+/** The number that the producer had come to, with its row locked. */
+const PRODUCED: Statement = {
+  name: 'append.produced',
+  text: `insert into producer as p (name, sequence) values ($1, 0)
+    on conflict (name) do update set sequence = p.sequence returning sequence`,
+};
+
+const PRODUCE: Statement = {
+  name: 'append.produce',
+  text: 'update producer set sequence = greatest(sequence, $2) where name = $1',
+};
+
+/** `$1` batch, `$2` process, `$3` number, `$4` whether it stored no event, `$5` answer, `$6` events, `$7` bytes. */
+const REMEMBER: Statement = {
+  name: 'append.remember',
+  text: `with old as (delete from batch where process = $2 and is_empty = $4 and number <= $3::bigint - 64),
+    volume as (insert into volume as v (process, events, bytes) values ($2, $6, $7)
+      on conflict (process) do update set events = v.events + excluded.events, bytes = v.bytes + excluded.bytes)
+    insert into batch(id, process, number, is_empty, answer) values ($1, $2, $3, $4, $5)`,
+};
+
+interface BegunRow {
+  readonly answer: string | null;
+  readonly open_slot: number;
+  readonly oldest_slot: number;
+  readonly first_position: Position | null;
+  readonly fresh: number[] | null;
+}
+
+/** Bytes of a key with its index entry. */
+const KEY_BYTES = 90;
+
+/** How long an append asks what became of a commit in doubt, in milliseconds; and how long it waits between two tries. */
+const ASK_FOR = 60_000;
+const ASK_EVERY = 250;
+
+export interface AppenderDependencies {
+  readonly database: Database;
+  readonly chunks: ChunkTable;
+  readonly plans: PlanTable;
+  readonly pending: PendingSets;
+  readonly hash: KeyHash;
+  readonly dedupeWindow: Duration;
+}
+
+/**
+ * Stores batches, one after the other, so that positions rise in the order of the calls. Several processes append side by side. A
+ * batch without duplicates takes two round trips: `begin_append`, which says where it goes, and everything else with the commit.
+ */
+export class Appender {
+  readonly #dependencies: AppenderDependencies;
+  #turn: Promise<unknown> = Promise.resolve();
+  #numbers = { ofEmpty: 0, ofOthers: 0 };
+  #isStopped = false;
+
+  constructor(dependencies: AppenderDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** See `EventLog.append`. */
+  append(batch: Batch): Promise<AppendResult> {
+    const turn = this.#turn.then(() => this.#appendNow(batch));
+    this.#turn = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /** Commits in doubt are not asked for any more. Resolves when all batches have their answers. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#turn;
+  }
+
+  /** A commit in doubt is asked for by the id of the batch, and a batch that came twice at once gets one answer. */
+  async #appendNow(batch: Batch): Promise<AppendResult> {
+    const { database, plans, hash } = this.#dependencies;
+    const { events } = batch;
+    const lines = events.map((event) => event.line ?? lineOf(event.json));
+    const ids = hashIds(hash, events, lines);
+    const numbers = await plans.numbersOf(events.length, batch.owed, batch.skipped);
+    const prepared = { lines, ids, numbers };
+    let doubt: StorageError | undefined;
+    for (const until = Date.now() + ASK_FOR; ; ) {
+      try {
+        return await database.write((transaction) => this.#store(transaction, batch, prepared));
+      } catch (error) {
+        if (error instanceof UnknownCommitError) doubt = error;
+        else if (!isSameKey(error) && doubt === undefined) throw error;
+        if (this.#isStopped || Date.now() > until) throw doubt ?? error;
+        if (doubt !== undefined) await delay(ASK_EVERY);
+      }
+    }
+  }
+
+  async #store(transaction: Transaction, batch: Batch, prepared: PreparedBatch): Promise<AppendResult> {
+    const { events, receivedAt } = batch;
+    const known = await knownOf(transaction, batch);
+    const keys: BatchKeys = {
+      batch,
+      known,
+      hashes: hashesOf(prepared.ids.keys),
+      window: this.#dependencies.dedupeWindow,
+    };
+    const windows = events.map((event) => event.dedupeWindow ?? keys.window);
+    const since = receivedAt - Math.max(keys.window, ...windows);
+    const [begun] = await transaction.rows<BegunRow>(BEGIN, [
+      batch.id,
+      arrayOf(keys.hashes.subarray(known)),
+      since,
+    ]);
+    const { answer, open_slot: slot, oldest_slot: oldest, first_position: firstPosition, fresh } = begun!;
+    if (answer !== null) return decodeAppended(answer);
+    // Positions of the events from `known` on, as if all were new.
+    const first = (firstPosition ?? 0) - known;
+    const places = placesOf(events.length, { known, first, fresh });
+    if (fresh !== null)
+      await findDuplicates(transaction, this.#dependencies.chunks, { ...keys, slot, oldest, first, places });
+    const stored = this.#putChunks(transaction, { slot, first, places }, batch, prepared);
+    const held = await this.#owe(transaction, batch, places);
+    this.#remember(transaction, batch.id, { answer: encodeAppended(places, held), ...stored });
+    count(transaction, countsOf(batch, places, known));
+    return { positions: Array.from(places, (place) => (place < 0 ? undefined : place)), held };
+  }
+
+  /** Writes the events in as many chunks as they need. The line of a duplicate is empty and its source is 0. */
+  #putChunks(
+    transaction: Transaction,
+    {
+      slot,
+      first,
+      places,
+    }: { readonly slot: number; readonly first: Position; readonly places: Float64Array },
+    batch: Batch,
+    { lines, ids, numbers }: PreparedBatch,
+  ): { readonly events: number; readonly bytes: number } {
+    let [events, bytes] = [0, 0];
+    for (let from = 0; from < places.length; from += MAX_CHUNK_EVENTS) {
+      const to = Math.min(from + MAX_CHUNK_EVENTS, places.length);
+      let begin = from;
+      let end = to;
+      while (begin < end && places[begin]! < 0) begin++;
+      while (end > begin && places[end - 1]! < 0) end--;
+      if (begin === end) continue;
+      const part: ChunkEvents = {
+        n: end - begin,
+        lines: joinLines(
+          lines.slice(begin, end).map((line, nth) => (places[begin + nth]! < 0 ? NOTHING : line)),
+        ),
+        sources: new Uint32Array(end - begin),
+        times: new Float64Array(end - begin).fill(batch.receivedAt),
+        plans: numbers.subarray(begin, end),
+        keys: ids.keys.subarray(begin * 2, end * 2),
+        users: ids.users.slice(begin * 2, end * 2),
+      };
+      for (let index = begin; index < end; index++) {
+        if (places[index]! < 0) part.users.fill(0, (index - begin) * 2, (index - begin) * 2 + 2);
+        else {
+          part.sources[index - begin] = batch.events[index]!.source;
+          events++;
+        }
+      }
+      bytes += putChunk(transaction, { slot, first: first + begin, stage: FRESH }, part);
+    }
+    return { events, bytes: bytes + events * KEY_BYTES };
+  }
+
+  async #owe(
+    transaction: Transaction,
+    batch: Batch,
+    places: Float64Array,
+  ): Promise<(PendingSetId | undefined)[]> {
+    if (batch.owed.length === 0) return [];
+    const sets = batch.owed.map(({ destination, state, indexes }) => ({
+      destination,
+      state,
+      positions: positionsAt(indexes, places),
+      now: batch.receivedAt,
+    }));
+    return await this.#dependencies.pending.owe(transaction, sets);
+  }
+
+  #remember(
+    transaction: Transaction,
+    id: string,
+    { answer, events, bytes }: { readonly answer: string; readonly events: number; readonly bytes: number },
+  ): void {
+    const isEmpty = events === 0;
+    const number = isEmpty ? ++this.#numbers.ofEmpty : ++this.#numbers.ofOthers;
+    transaction.later(REMEMBER, [id, transaction.process, number, isEmpty, answer, events, bytes]);
+  }
+}
+
+interface PreparedBatch {
+  readonly lines: readonly JsonLine[];
+  readonly ids: { readonly keys: Uint32Array; readonly users: Uint32Array };
+  readonly numbers: Uint32Array;
+}
+
+const NOTHING: JsonLine = { bytes: Buffer.alloc(0), from: 0, to: 0 };
+
+/** How many events at the beginning of the batch its producer had appended before. Moves the number of the producer. */
+async function knownOf(transaction: Transaction, { producer, events }: Batch): Promise<number> {
+  if (producer === undefined) return 0;
+  const [row] = await transaction.rows<{ sequence: number }>(PRODUCED, [producer.name]);
+  transaction.later(PRODUCE, [producer.name, producer.sequence + events.length - 1]);
+  return Math.min(events.length, Math.max(0, row!.sequence - producer.sequence + 1));
+}
+
+/** The position of each event; −1 for those known and, so far, for those whose key is not new. */
+function placesOf(
+  events: number,
+  {
+    known,
+    first,
+    fresh,
+  }: { readonly known: number; readonly first: Position; readonly fresh: readonly number[] | null },
+): Float64Array {
+  const places = new Float64Array(events).fill(-1);
+  if (fresh === null) for (let index = known; index < events; index++) places[index] = first + index;
+  else for (const index of fresh) places[known + index] = first + known + index;
+  return places;
+}
+
+/** Two words for each event as the signed numbers of 64 bits that a column takes. */
+function hashesOf(words: Uint32Array): BigInt64Array {
+  const swapped = new Uint32Array(words.length);
+  for (let at = 0; at < words.length; at += 2) {
+    swapped[at] = words[at + 1]!;
+    swapped[at + 1] = words[at]!;
+  }
+  return new BigInt64Array(swapped.buffer);
+}
+
+/** An array as the server reads it. `pg` would quote each number. */
+export function arrayOf(numbers: BigInt64Array | readonly (number | bigint)[]): string {
+  return `{${numbers.join(',')}}`;
+}
+
+function positionsAt(indexes: readonly number[], places: Float64Array): Position[] {
+  const positions: Position[] = [];
+  for (const index of indexes) if (places[index]! >= 0) positions.push(places[index]!);
+  return positions;
+}
+
+/** The counts of a batch, without its first `known` events. */
+function countsOf(batch: Batch, places: Float64Array, known: number): LedgerCount[] {
+  const counts: LedgerCount[] = [];
+  const ofSource = (id: number, name: string, n: number) => counts.push({ scope: 'source', id, name, n });
+  for (let index = known; index < places.length; ) {
+    const { source } = batch.events[index]!;
+    const isDuplicate = places[index]! < 0;
+    const from = index;
+    while (
+      index < places.length &&
+      batch.events[index]!.source === source &&
+      places[index]! < 0 === isDuplicate
+    )
+      index++;
+    ofSource(source, isDuplicate ? 'duplicates' : 'accepted', index - from);
+    if (batch.producer !== undefined) ofSource(source, 'received', index - from);
+  }
+  for (const { source, calls, discarded } of batch.received) {
+    ofSource(source, 'received', calls);
+    for (const [reason, n] of Object.entries(discarded)) ofSource(source, `discarded:${reason}`, n);
+  }
+  const ofDestination = (id: number, name: string, indexes: readonly number[]) => {
+    const n = positionsAt(indexes, places).length;
+    if (n > 0) counts.push({ scope: 'destination', id, name, n });
+  };
+  for (const { destination, indexes } of batch.owed) ofDestination(destination, 'owed', indexes);
+  for (const { destination, reason, indexes } of batch.skipped)
+    ofDestination(destination, `skipped:${reason}`, indexes);
+  return counts;
+}

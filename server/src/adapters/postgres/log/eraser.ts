@@ -1,0 +1,115 @@
+import type { Position } from '../../../model/event.ts';
+import { eventLine, redactEvents } from '../../encoding/chunk-lines.ts';
+import { type EraseAnswer, type EraseMessage, isDeleteNotification } from '../../encoding/erasure-slices.ts';
+import { hashLines, type KeyHash } from '../../encoding/hashes.ts';
+import type { Statement, Transaction } from '../database.ts';
+import { eraseAttempts } from '../queue/attempts.ts';
+import { eraseDeadLetters } from '../queue/dead-letters.ts';
+import { count, type LedgerCount } from '../queue/ledger.ts';
+import { erasePending } from '../queue/pending.ts';
+import { countErased } from '../regulations/regulation-store.ts';
+import { LOCKS } from '../schema.ts';
+import { arrayOf } from './append.ts';
+import { type ChunkTable, putChunk, type StoredChunk } from './chunk-table.ts';
+
+/** Positions looked at in one transaction, and chunks rewritten in it. */
+const SLICE_POSITIONS = 5000;
+const SLICE_CHUNKS = 32;
+
+/** Upkeep rewrites chunks too: the two never run side by side. */
+const ALONE: Statement = { name: 'erase.alone', text: `select pg_advisory_xact_lock(${LOCKS.upkeep})` };
+
+const KEYS: Statement = {
+  name: 'erase.keys',
+  text: `delete from key where slot = $1 and hash = any($2::bigint[]) and position = any($3::bigint[])`,
+};
+
+/** Erases events with everything that is owed of them: one slice inside the caller's transaction. */
+export async function eraseSlice(
+  transaction: Transaction,
+  { chunks, hash }: { readonly chunks: ChunkTable; readonly hash: KeyHash },
+  { positions, keepsNotifications, regulation }: EraseMessage,
+): Promise<EraseAnswer> {
+  await transaction.rows(ALONE);
+  const { taken, gone, byChunk } = await sliceOf(transaction, chunks, { positions, keepsNotifications });
+  let events = 0;
+  for (const [chunk, those] of byChunk) {
+    redact(transaction, hash, { chunk, those });
+    events += those.size;
+  }
+  const counts: LedgerCount[] = [];
+  let [deliveries, deadLetters] = [0, 0];
+  for (const [id, n] of await erasePending(transaction, gone)) {
+    counts.push({ scope: 'destination', id, name: 'erased', n });
+    deliveries += n;
+  }
+  for (const { destination: id, reason, n } of await eraseDeadLetters(transaction, gone)) {
+    counts.push({ scope: 'destination', id, name: `dead:${reason}`, n: -n });
+    counts.push({ scope: 'destination', id, name: 'erased', n });
+    deadLetters += n;
+  }
+  eraseAttempts(transaction, gone);
+  if (regulation !== undefined)
+    await countErased(transaction, regulation, { events, deliveries, deadLetters });
+  count(transaction, counts);
+  return { taken, events, deliveries, deadLetters };
+}
+
+/** The first positions, of a few chunks: all that are to go, and those with an event by chunk. */
+async function sliceOf(
+  transaction: Transaction,
+  chunks: ChunkTable,
+  { positions, keepsNotifications }: Pick<EraseMessage, 'positions' | 'keepsNotifications'>,
+) {
+  const slice = positions.subarray(0, SLICE_POSITIONS);
+  const heads = await chunks.columns(transaction, slice);
+  const taken = takenOf(slice, heads);
+  const gone = new Set<Position>();
+  const byChunk = new Map<StoredChunk, Set<Position>>();
+  const stored = await chunks.holding(transaction, slice.subarray(0, taken));
+  for (const position of slice.subarray(0, taken)) {
+    const chunk = stored.find(({ first, n }) => position >= first && position < first + n);
+    const line = chunk === undefined ? undefined : eventLine(chunk, position);
+    if (keepsNotifications && line !== undefined && isDeleteNotification(line)) continue;
+    gone.add(position);
+    if (chunk === undefined || line === undefined || line.length === 0) continue;
+    const those = byChunk.get(chunk) ?? new Set();
+    byChunk.set(chunk, those.add(position));
+  }
+  return { taken, gone, byChunk };
+}
+
+/** How many of the first positions are in few enough chunks. */
+function takenOf(
+  positions: Float64Array,
+  heads: readonly { readonly first: Position; readonly n: number }[],
+): number {
+  const met = new Set<Position>();
+  for (const [taken, position] of positions.entries()) {
+    const head = heads.find(({ first, n }) => position >= first && position < first + n);
+    if (head !== undefined) met.add(head.first);
+    if (met.size > SLICE_CHUNKS) return taken;
+  }
+  return positions.length;
+}
+
+/** Rewrites a chunk without these events, and drops their keys. */
+function redact(
+  transaction: Transaction,
+  hash: KeyHash,
+  { chunk, those }: { readonly chunk: StoredChunk; readonly those: ReadonlySet<Position> },
+): void {
+  const { slot, first, stage } = chunk;
+  const { keys } = hashLines(hash, chunk);
+  const positions = [...those];
+  const hashes = positions.map((position) => {
+    const at = (position - first) * 2;
+    return BigInt.asIntN(64, (BigInt(keys[at]!) << 32n) | BigInt(keys[at + 1]!));
+  });
+  putChunk(
+    transaction,
+    { slot, first, stage },
+    redactEvents(chunk, (position) => those.has(position)),
+  );
+  transaction.later(KEYS, [slot, arrayOf(hashes), arrayOf(positions)]);
+}

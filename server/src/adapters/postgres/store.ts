@@ -1,0 +1,86 @@
+import type { NodeRole } from '../../model/node.ts';
+import { DAY, type Duration } from '../../model/time.ts';
+import type { ClockMark } from '../../ports/clock.ts';
+import { type LogReader, StorageError } from '../../ports/event-log.ts';
+import type { Store } from '../../ports/store.ts';
+import { idHash, keyHash } from '../encoding/hashes.ts';
+import { Database, type DatabaseOptions } from './database.ts';
+import { ChunkTable } from './log/chunk-table.ts';
+import { PostgresEventLog } from './log/event-log.ts';
+import { openPostgresLogReader } from './log/log-reader.ts';
+import { PostgresNodes } from './nodes.ts';
+import { PendingSets } from './queue/pending.ts';
+import { queueOf } from './queue/queue.ts';
+import { PostgresRegulations } from './regulations/regulation-store.ts';
+import { migrate } from './schema.ts';
+import { PostgresSettings } from './settings/settings-store.ts';
+
+export interface PostgresStoreOptions extends DatabaseOptions {
+  /** The name of this node; see `Member`. */
+  readonly node: string;
+  readonly roles?: readonly NodeRole[];
+  /** Of the program. */
+  readonly version?: string;
+  /** How long a (source, messageId) is remembered. Default: 24 h. */
+  readonly dedupeWindow?: Duration;
+}
+
+export interface PostgresStore extends Store {
+  /** Tells this store from every other, and the secret of its key hash. */
+  readonly identity: { readonly id: string; readonly keySecret: Uint8Array };
+  /** This process among those of the database. */
+  readonly nodes: PostgresNodes;
+  readonly database: Database;
+  /** Why nothing can be stored or read; empty when all is well. */
+  readonly problems: () => readonly string[];
+  /** A reader of the log with connections of its own. */
+  openLogReader(): LogReader;
+  /** Cuts all connections in the middle of their work and keeps the lease, as the end of the process would. */
+  abandon(): Promise<void>;
+}
+
+/**
+ * The store of several nodes: one database of PostgreSQL. Makes its tables when it is empty. Rejects with a `StorageError` whose
+ * reason says what to do.
+ */
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
+  const { dedupeWindow = DAY } = options;
+  const database = new Database(options);
+  try {
+    const { id, keySecret, clocks } = await database.session(migrate);
+    const { node, roles = [], version = '', logger } = options;
+    const nodes = await PostgresNodes.join(database, { node, roles, version, ...(logger && { logger }) });
+    const hash = keyHash(keySecret);
+    const pending = new PendingSets();
+    const log = new PostgresEventLog({ database, pending, hash, dedupeWindow });
+    return {
+      identity: { id, keySecret },
+      nodes,
+      database,
+      problems: nodes.problems,
+      log,
+      ...queueOf({ database, nodes, log, pending }),
+      settings: new PostgresSettings(database),
+      regulations: new PostgresRegulations(database, idHash(hash)),
+      ...(clocks === undefined ? {} : { lastClockMark: JSON.parse(clocks) as ClockMark }),
+      openLogReader: () => openPostgresLogReader(options, new ChunkTable(hash, () => undefined)),
+      backup: () => Promise.reject(new StorageError(NO_BACKUP)),
+      stop: async () => {
+        await log.stop();
+        await nodes.stop(true);
+        await database.stop();
+      },
+      abandon: async () => {
+        void log.stop();
+        await nodes.stop(false);
+        await database.abandon();
+      },
+    };
+  } catch (error) {
+    await database.stop();
+    throw error;
+  }
+}
+
+const NO_BACKUP =
+  'the events are in PostgreSQL: back up the database with its own tools, such as pg_basebackup or the snapshots of your provider';

@@ -1,0 +1,241 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Database } from '../../src/adapters/postgres/database.ts';
+import { openPostgresStore, type PostgresStore } from '../../src/adapters/postgres/store.ts';
+import { HOUR } from '../../src/model/time.ts';
+import {
+  batch,
+  CRM,
+  countsOfDestination,
+  countsOfSource,
+  event,
+  events,
+  idsAt,
+  owedBatch,
+  positionsOf,
+  SITE,
+} from '../conformance/batches.ts';
+import { expectBalanced, START } from '../conformance/harness.ts';
+import { delivered, heldFrom } from '../conformance/holdings.ts';
+import { FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
+import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
+
+const bin = findPostgres();
+
+/** Makes every commit of a batch wait for the lock 77, when all of it is done but the commit. */
+const LINGER = `
+  create function linger() returns trigger language plpgsql as $$
+  begin perform pg_advisory_lock(77); perform pg_advisory_unlock(77); return null; end $$;
+  create constraint trigger linger after insert on batch deferrable initially deferred
+    for each row when (new.id like 'slow%') execute function linger()`;
+
+describe.skipIf(bin === undefined)('several nodes on one database', () => {
+  let server: Postgres;
+  let url: string;
+  let a: PostgresStore;
+  let b: PostgresStore;
+  let observer: Database;
+  const opened: PostgresStore[] = [];
+
+  beforeAll(async () => {
+    server = await startPostgres(bin!);
+  });
+  afterAll(() => server.stop());
+  beforeEach(async () => {
+    url = await server.makeDatabase();
+    observer = new Database({ url });
+    a = await open('a');
+    b = await open('b');
+  });
+  afterEach(async () => {
+    for (const store of opened.splice(0)) await store.stop();
+    await observer.stop();
+    await server.dropDatabase(url);
+  });
+
+  async function open(node: string, address = url): Promise<PostgresStore> {
+    const store = await openPostgresStore({ url: address, node });
+    opened.push(store);
+    return store;
+  }
+
+  const ask = (sql: string) => observer.session((session) => session.query<Record<string, unknown>>(sql));
+
+  /** Lets the commits of slow batches wait while `during` runs. */
+  async function whileCommitsWait<Answer>(during: () => Promise<Answer>): Promise<Answer> {
+    return await observer.session(async (session) => {
+      await session.query('select pg_advisory_lock(77)');
+      try {
+        return await during();
+      } finally {
+        await session.query('select pg_advisory_unlock(77)');
+      }
+    });
+  }
+
+  /** The lease of a node runs out, as if it had not renewed it for long. */
+  const lapse = (store: PostgresStore) =>
+    ask(`update process set expires = clock_timestamp() - interval '1 s' where id = ${store.nodes.process}`);
+
+  it('stores an event once that comes to both at the same time', async () => {
+    for (let round = 0; round < 10; round++) {
+      const of = Array.from({ length: 50 }, (_, n) => event(`${round}-${n}`));
+      const turned = of.toReversed();
+      const [one, other] = await Promise.all([
+        a.log.append(owedBatch(of, 'held')),
+        b.log.append(owedBatch(turned, 'held')),
+      ]);
+      const stored = [...one.positions, ...other.positions].filter((position) => position !== undefined);
+      expect((await idsAt(a, stored)).sort()).toEqual(of.map(({ messageId }) => messageId).sort());
+    }
+    expect(await countsOfSource(b, SITE)).toMatchObject({ received: 1000, accepted: 500, duplicates: 500 });
+    expect(await countsOfDestination(a, CRM)).toMatchObject({ owed: 500, pending: 500 });
+    await expectBalanced(a);
+  });
+
+  it('waits for the commit of the other before it calls an event a duplicate', async () => {
+    await ask(LINGER);
+    const second = await whileCommitsWait(async () => {
+      const first = a.log.append(batch([event('x')], { id: 'slow 1' }));
+      await server.isBlocked(url);
+      const waiting = { answer: b.log.append(batch([event('x'), event('y')])), first };
+      await server.isBlocked(url, 2);
+      return waiting;
+    });
+    expect(positionsOf(await second.first)).toHaveLength(1);
+    expect((await second.answer).positions.map((position) => position !== undefined)).toEqual([false, true]);
+  });
+
+  it('gives one answer to the same batch that comes to both at the same time', async () => {
+    for (let round = 0; round < 10; round++) {
+      const one = owedBatch(events(20, `r${round}-`), 'parked');
+      const [first, second] = await Promise.all([a.log.append(one), b.log.append(one)]);
+      expect(second.positions).toEqual(first.positions);
+      expect(positionsOf(first)).toHaveLength(20);
+    }
+    expect(await countsOfSource(a, SITE)).toMatchObject({ received: 200, accepted: 200, duplicates: 0 });
+  });
+
+  it('gives the answer of a commit whose answer was lost, and stores nothing twice', async () => {
+    await ask(LINGER);
+    const line = await cuttableLine(server.folder);
+    const c = await open(
+      'c',
+      url.replace(encodeURIComponent(server.folder), encodeURIComponent(line.folder)),
+    );
+    const one = owedBatch(events(30), 'parked', { id: 'slow 1' });
+    const appending = await whileCommitsWait(async () => {
+      const answer = c.log.append(one);
+      await server.isBlocked(url);
+      // The server goes on with the commit and finds nobody to tell.
+      line.cut();
+      return { answer };
+    });
+    const answer = await appending.answer;
+    expect(await idsAt(a, positionsOf(answer))).toEqual(one.events.map(({ messageId }) => messageId));
+    expect(await a.log.append(one)).toEqual(answer);
+    expect(await countsOfSource(a, SITE)).toMatchObject({ received: 30, accepted: 30, duplicates: 0 });
+    await c.stop();
+    line.close();
+  });
+
+  it('adopts what a dead node held, once, and takes nothing from the living', async () => {
+    const one = owedBatch(events(40), 'held');
+    await a.log.append(one);
+    await b.log.append(owedBatch(events(5, 'b'), 'held'));
+    await a.abandon();
+    expect(await b.queue.recoverOrphans()).toBe(0);
+    await lapse(a);
+    const c = await open('c');
+    const adopted = await Promise.all([b, c].map((store) => store.queue.recoverOrphans()));
+    expect(adopted.toSorted((x, y) => x - y)).toEqual([0, 40]);
+    // Two at once never get the same. What one of them is just taking, the other passes over: it stays for the next claim.
+    const claim = (store: PostgresStore) => store.queue.claim(CRM, 25, START + HOUR);
+    const claims = [...(await Promise.all([b, c].map(claim))), await claim(b)];
+    const positions = claims.flatMap(({ deliveries }) => deliveries.map(({ delivery }) => delivery.position));
+    expect(new Set(positions).size).toBe(40);
+    expect(positions).toHaveLength(40);
+    await expectBalanced(b);
+  });
+
+  it('writes nothing for a node that was adopted, also no result of a delivery', async () => {
+    const one = owedBatch(events(3), 'held');
+    const holdings = heldFrom(one, await a.log.append(one));
+    await lapse(a);
+    expect(await b.queue.recoverOrphans()).toBe(3);
+    await expect(a.queue.settle(holdings.map(delivered))).rejects.toThrow(/lost its lease/);
+    await expect(a.log.append(batch([event('late')]))).rejects.toThrow(/lost its lease/);
+    expect(await countsOfDestination(b, CRM)).toMatchObject({ delivered: 0, pending: 3 });
+    expect(await findAll(b, { from: START, to: START + 1 })).toHaveLength(3);
+  });
+
+  it('shows a reader no position before all lower ones are decided', async () => {
+    await ask(LINGER);
+    const reader = b.openLogReader();
+    const read = async () => (await reader.page(0, 100)).sources.length;
+    const late = await whileCommitsWait(async () => {
+      const answer = a.log.append(batch(events(3, 'low'), { id: 'slow 1' }));
+      await server.isBlocked(url);
+      const [high] = positionsOf(await b.log.append(batch([event('high')])));
+      expect(await idsAt(b, [high!])).toEqual(['high']);
+      expect(await read()).toBe(0);
+      return { answer, high };
+    });
+    expect(Math.max(...positionsOf(await late.answer))).toBeLessThan(late.high!);
+    expect(await read()).toBe(4);
+    await reader.stop();
+  });
+
+  it('keeps up by one node at a time while both append, and loses no event', async () => {
+    const appended = await Promise.all(
+      [a, b].map(async (store, nth) => {
+        const positions: number[] = [];
+        for (let n = 0; n < 20; n++) {
+          const at = START + n * HOUR;
+          const of = events(1 + n, `${nth}-${n}-`);
+          positions.push(...positionsOf(await store.log.append(batch(of, { receivedAt: at }))));
+          await store.log.maintain(at, FOR_EVER, 5);
+        }
+        return positions;
+      }),
+    );
+    await keepUp(a, START + 21 * HOUR, FOR_EVER);
+    const all = appended.flat();
+    expect(new Set(all).size).toBe(420);
+    expect(await idsAt(b, all)).not.toContain(undefined);
+    expect(Number((await ask('select count(*) as n from slot'))[0]!['n'])).toBeGreaterThan(2);
+    expect((await b.log.size()).events).toBe(420);
+  });
+});
+
+/** A way to the server that can be cut, as a network between them. */
+async function cuttableLine(folder: string) {
+  const place = mkdtempSync(join(tmpdir(), 'millrace-line-'));
+  const sockets = new Set<Socket>();
+  const line = createServer((client) => {
+    const server = connect(join(folder, '.s.PGSQL.5432'));
+    client.pipe(server);
+    server.pipe(client);
+    sockets.add(client);
+    client.on('error', () => undefined).on('close', () => sockets.delete(client));
+    // The server's side stays open: it learns of nothing.
+    server.on('error', () => undefined);
+  });
+  await new Promise<void>((ready) => line.listen(join(place, '.s.PGSQL.5432'), ready));
+  return {
+    folder: place,
+    cut: () => {
+      for (const socket of sockets) {
+        socket.unpipe();
+        socket.destroy();
+      }
+    },
+    close: () => {
+      line.close();
+      rmSync(place, { recursive: true });
+    },
+  };
+}

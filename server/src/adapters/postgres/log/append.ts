@@ -19,7 +19,7 @@ import { count, type LedgerCount } from '../queue/ledger.ts';
 import type { PendingSets } from '../queue/pending.ts';
 import { type ChunkTable, putChunk } from './chunk-table.ts';
 import { type BatchKeys, findDuplicates } from './dedupe.ts';
-import type { PlanTable } from './plans.ts';
+import type { PlanNumbers } from './plans.ts';
 
 const BEGIN: Statement = { name: 'append.begin', text: 'select * from begin_append($1, $2::bigint[], $3)' };
 
@@ -62,7 +62,7 @@ const ASK_EVERY = 250;
 export interface AppenderDependencies {
   readonly database: Database;
   readonly chunks: ChunkTable;
-  readonly plans: PlanTable;
+  readonly plans: PlanNumbers;
   readonly pending: PendingSets;
   readonly hash: KeyHash;
   readonly dedupeWindow: Duration;

@@ -28,7 +28,7 @@ export type StoredChunk = Chunk & {
 export type StoredFacts = ChunkFacts & { readonly slot: number };
 
 /** Sources and plans of a chunk, without its events. */
-export type ChunkColumns = Pick<Chunk, 'first' | 'n' | 'sources' | 'plans'>;
+export type ChunkHead = Pick<Chunk, 'first' | 'n' | 'sources' | 'plans'>;
 
 const NUMBERS = 'slot, first, n, at, until, codec, json, stage';
 const HEAD = `${NUMBERS}, sources, times, plans`;
@@ -149,7 +149,7 @@ export class ChunkTable {
   async columns(
     read: Transaction,
     positions: Iterable<Position>,
-  ): Promise<(ChunkColumns & { times: Float64Array })[]> {
+  ): Promise<(ChunkHead & { times: Float64Array })[]> {
     const [lows, belows] = rangesOf(positions);
     if (lows.length === 0) return [];
     const rows = await read.rows<HeadRow>(HEADS, [lows, belows]);

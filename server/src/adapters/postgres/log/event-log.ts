@@ -23,8 +23,8 @@ import { eraseSlice } from './eraser.ts';
 import { Horizon } from './horizon.ts';
 import { producedTo, retainedFrom } from './log-reader.ts';
 import { LogMaintenance, volumeOf } from './maintenance.ts';
-import { type EventPlan, PlanTable } from './plans.ts';
-import { LogSearch } from './search.ts';
+import { type EventPlan, PlanNumbers } from './plans.ts';
+import { EventSearch } from './search.ts';
 
 export interface EventLogDependencies {
   readonly database: Database;
@@ -37,10 +37,10 @@ export interface EventLogDependencies {
 export class PostgresEventLog implements EventLog {
   readonly #database: Database;
   readonly #chunks: ChunkTable;
-  readonly #plans: PlanTable;
+  readonly #plans: PlanNumbers;
   readonly #hash: KeyHash;
   readonly #appender: Appender;
-  readonly #search: LogSearch;
+  readonly #search: EventSearch;
   readonly #maintenance: LogMaintenance;
   readonly #horizon = new Horizon();
   /** Chunks that were found damaged since the store was opened: how many events, by the first position. */
@@ -51,10 +51,10 @@ export class PostgresEventLog implements EventLog {
     this.#database = database;
     this.#hash = hash;
     this.#chunks = new ChunkTable(hash, (first, n) => this.#damaged.set(first, n));
-    this.#plans = new PlanTable(database);
+    this.#plans = new PlanNumbers(database);
     const shared = { database, chunks: this.#chunks, dedupeWindow };
     this.#appender = new Appender({ ...shared, plans: this.#plans, pending, hash });
-    this.#search = new LogSearch(this.#chunks, hash);
+    this.#search = new EventSearch(this.#chunks, hash);
     this.#maintenance = new LogMaintenance(shared);
   }
 

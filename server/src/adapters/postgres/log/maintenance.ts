@@ -112,7 +112,7 @@ export async function volumeOf(
   return row!;
 }
 
-export interface MaintenanceDependencies {
+interface MaintenanceDependencies {
   readonly database: Database;
   readonly chunks: ChunkTable;
   readonly dedupeWindow: Duration;

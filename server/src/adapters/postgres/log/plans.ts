@@ -19,7 +19,7 @@ const GET: Statement = { name: 'plan.get', text: 'select id, document from plan 
  * Plans by number. There are as many different plans as there are routes through the settings, so each process keeps those it has
  * met. A plan is stored in a commit of its own before the batch that needs it: then two processes never wait for each other.
  */
-export class PlanTable {
+export class PlanNumbers {
   readonly #database: Database;
   readonly #numbers = new Map<string, number>();
   readonly #plans = new Map<number, EventPlan>();

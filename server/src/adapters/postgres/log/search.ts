@@ -36,7 +36,7 @@ type TimeRange = Extract<LogQuery, { from: Monotonic }>;
 type SearchSlice = Omit<PositionPage, 'scanned' | 'reachedAt'> & { readonly reached?: StoredFacts };
 
 /** Finds events. Every match by hash is compared with the event itself. */
-export class LogSearch {
+export class EventSearch {
   readonly #chunks: ChunkTable;
   readonly #hash: KeyHash;
   readonly #horizon = new Horizon();

@@ -55,7 +55,7 @@ const GONE: Statement = {
 /** A statement of its own, to see what the dead process committed while `GONE` waited for it. */
 const PARK: Statement = {
   name: 'adopt.park',
-  text: `with parked as (update pending set owner = null, edits = edits + 1 where owner is not null
+  text: `with parked as (update pending set owner = null where owner is not null
       and not exists (select from process p where p.id = pending.owner) returning n)
     select coalesce(sum(n), 0) as n from parked`,
 };

@@ -86,12 +86,12 @@ const MIGRATIONS: readonly string[] = [
     n int not null,
     tried int not null,
     origin text,
-    refs bytea not null,
-    edits int not null default 0
+    refs bytea not null
   ) with (fillfactor = 50);
   create index pending_due on pending(destination, due, id) where owner is null;
   create index pending_since on pending(destination, since) where owner is null;
-  create index pending_last on pending(destination, last, first) where owner is null;
+  -- Without "first": a claim that takes the beginning of a set then writes no entry of any index.
+  create index pending_last on pending(destination, last) where owner is null;
   create index pending_held on pending(destination) where owner is not null;
   create index pending_origin on pending(origin) where origin is not null;
   create table origin(id text primary key, cursor bigint not null, events bigint not null);

@@ -12,6 +12,7 @@ import { Num, RelativeTime, useNow } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { adviceFor } from './advice.ts';
 import type { Destination } from './form.ts';
+import { type Bar, endpointBarsQuery, failuresQuery } from './history.ts';
 import type { DestinationStatus } from './queries.ts';
 import { RedeliverDialog } from './redeliver-dialog.tsx';
 import { own, sum } from './rows.ts';
@@ -101,6 +102,7 @@ function LedgerSum({ name }: { readonly name: string }) {
 
 function Endpoints({ destination, status }: HealthProps) {
   const { success } = destination.settings;
+  const { data: bars } = useQuery(endpointBarsQuery(destination.name));
   return (
     <Section
       title="Endpoints"
@@ -113,7 +115,11 @@ function Endpoints({ destination, status }: HealthProps) {
         <table className="tbl">
           <tbody>
             {status.endpoints.map((endpoint) => (
-              <EndpointRow key={endpoint.endpoint} endpoint={endpoint} />
+              <EndpointRow
+                key={endpoint.endpoint}
+                endpoint={endpoint}
+                bars={bars?.get(endpoint.endpoint) ?? []}
+              />
             ))}
           </tbody>
         </table>
@@ -124,11 +130,13 @@ function Endpoints({ destination, status }: HealthProps) {
 
 type Endpoint = DestinationStatus['endpoints'][number];
 
-function EndpointRow({
-  endpoint: { endpoint, state, since, lastError, lastAcceptedAt, attempts },
-}: {
+interface EndpointRowProps {
   readonly endpoint: Endpoint;
-}) {
+  readonly bars: readonly Bar[];
+}
+
+function EndpointRow({ endpoint: given, bars }: EndpointRowProps) {
+  const { endpoint, state, since, lastError, lastAcceptedAt, attempts } = given;
   return (
     <tr className="tall">
       <td className="w">
@@ -156,6 +164,9 @@ function EndpointRow({
           </span>
         )}
       </td>
+      <td className="c-md day-cell">
+        <Ticks bars={bars} />
+      </td>
       <td className="r c-lo">
         <Num value={sum(attempts)} /> <span className="dim">requests</span>
         {state === 'failing' && lastError !== undefined && (
@@ -166,26 +177,55 @@ function EndpointRow({
   );
 }
 
-/** Reasons with their counts: what each means, and what to do. */
+const TICKS: Readonly<Record<Bar, string>> = { none: 'n', fine: '', some: 'w', all: 'b' };
+
+/** 24 hours in bars of 20 minutes: higher and redder where requests failed. */
+function Ticks({ bars }: { readonly bars: readonly Bar[] }) {
+  const bad = bars.filter((bar) => bar === 'all').length;
+  const some = bars.filter((bar) => bar === 'some').length;
+  return (
+    <div
+      className="ticks"
+      title={`24 hours: in ${bad} of ${bars.length} bars everything failed, in ${some} something`}
+    >
+      {bars.map((bar, nth) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a bar has no identity but its place.
+        <i key={nth} className={TICKS[bar]} />
+      ))}
+    </div>
+  );
+}
+
+/** Failed requests of the last hour and what has died: what each reason means, and what to do. */
 function WhatGoesWrong({ name, status }: { readonly name: string; readonly status: DestinationStatus }) {
   const { data } = useQuery(statusQuery);
+  const { data: failures } = useQuery(failuresQuery(name));
   const [redelivered, setRedelivered] = useState<string>();
   const mayEdit = useMay('editor');
-  const troubles = troublesOf(status, own(data?.destinations, name)?.dead ?? {});
+  const troubles = troublesOf({
+    endpoints: status.endpoints,
+    failures: failures?.data ?? [],
+    dead: own(data?.destinations, name)?.dead ?? {},
+  });
   if (troubles.length === 0) return null;
+  const failed = (failures?.data ?? []).reduce((total, { count }) => total + count, 0);
   return (
-    <Section title="What goes wrong">
+    <Section
+      title="What goes wrong"
+      about={
+        failures !== undefined &&
+        `${exactNumber(failed)} of ${plural(failures.requests, 'request')} failed in the last hour`
+      }
+    >
       <div className="box bleed">
         <table className="tbl">
           <tbody className="errs">
             {troubles.map((trouble) => (
               <TroubleRow
-                key={`${trouble.state}-${trouble.reason}`}
+                key={trouble.reason}
                 name={name}
                 trouble={trouble}
-                onRedeliver={
-                  mayEdit && trouble.state === 'dead' ? () => setRedelivered(trouble.reason) : undefined
-                }
+                onRedeliver={mayEdit && trouble.dead > 0 ? () => setRedelivered(trouble.reason) : undefined}
               />
             ))}
           </tbody>
@@ -207,16 +247,19 @@ interface TroubleRowProps {
   readonly onRedeliver: (() => void) | undefined;
 }
 
-function TroubleRow({ name, trouble: { reason, state, count }, onRedeliver }: TroubleRowProps) {
+function TroubleRow({ name, trouble: { reason, failed, dead }, onRedeliver }: TroubleRowProps) {
   const { cause, action } = adviceFor(reason);
+  const state = dead > 0 ? 'dead' : 'retrying';
   return (
     <tr className="tall">
       <td className="mono med top-cell">{reason}</td>
-      <td className="r top-cell c-lo">
-        <StateMark
-          state={state}
-          {...(count === undefined ? {} : { label: `${exactNumber(count)} ${state}` })}
-        />
+      <td className="top-cell c-lo">
+        {dead > 0 ? (
+          <StateMark state="dead" label={`${exactNumber(dead)} dead`} />
+        ) : (
+          <StateMark state="retrying" />
+        )}
+        {failed > 0 && <span className="dim below">{plural(failed, 'request')} in an hour</span>}
       </td>
       <td className="w wrap">
         <span>{cause}</span>

@@ -5,12 +5,14 @@ import { destinationsQuery, statusQuery } from '../../api/queries.ts';
 import { useMay } from '../../api/roles.ts';
 import { Segmented, TextInput } from '../../ui/controls.tsx';
 import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
-import { duration } from '../../ui/format.ts';
+import { duration, rate } from '../../ui/format.ts';
 import { Page } from '../../ui/page.tsx';
+import { Sparkline } from '../../ui/sparkline.tsx';
 import { StateMark } from '../../ui/state-mark.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
 import { Num, useNow } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
+import { destinationDaysQuery } from './history.ts';
 import { NewDestination } from './new-destination.tsx';
 import { type DestinationRow, filterRows, rowsOf } from './rows.ts';
 import { LIST_STATES, type ListState } from './views.ts';
@@ -159,6 +161,8 @@ const COLUMNS: readonly Column<DestinationRow>[] = [
       </span>
     ),
   },
+  { id: 'day', header: 'Last 24 h', className: 'c-md', cell: (row) => <Day row={row} /> },
+  { id: 'rate', header: 'Now', className: 'r soft c-md', cell: ({ name }) => <Rate name={name} /> },
   {
     id: 'delivered',
     header: 'Delivered',
@@ -197,5 +201,28 @@ function RowState({ row: { state, failingSince } }: { readonly row: DestinationR
     state === 'failing' && failingSince !== undefined ? new Date(failingSince).getTime() : undefined;
   return (
     <StateMark state={state} label={since === undefined ? state : `failing for ${duration(now - since)}`} />
+  );
+}
+
+/** What was delivered in each half hour. */
+function Day({ row: { name, state } }: { readonly row: DestinationRow }) {
+  const { data } = useQuery(destinationDaysQuery);
+  const day = data?.get(name);
+  return (
+    <Sparkline
+      values={day?.delivered ?? []}
+      tone={state === 'healthy' || state === 'failing' ? 'water' : 'mute'}
+    />
+  );
+}
+
+function Rate({ name }: { readonly name: string }) {
+  const { data } = useQuery(destinationDaysQuery);
+  const day = data?.get(name);
+  if (day === undefined) return '—';
+  return (
+    <span className="num" title={day.p99 === undefined ? undefined : `p99 ${duration(day.p99)} in 24 hours`}>
+      {rate(day.rate)}
+    </span>
   );
 }

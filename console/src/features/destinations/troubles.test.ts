@@ -10,16 +10,25 @@ const endpoint = (state: 'healthy' | 'failing', reason: string): DestinationStat
   history: [],
 });
 
-it('what goes wrong is what fails now, each reason once, then what has died, the most first', () => {
+const failure = (reason: string, count: number) => ({
+  endpoint: 'https://a.example/',
+  reason,
+  count,
+  message: '',
+  hint: '',
+});
+
+it('what goes wrong is each reason once: what fails now first, then the most dead letters', () => {
   const endpoints = [
     endpoint('failing', 'status_503'),
     endpoint('failing', 'status_503'),
-    endpoint('healthy', 'timeout'),
-    endpoint('failing', 'status_410'),
+    endpoint('healthy', 'old'),
   ];
-  expect(troublesOf({ endpoints }, { retry_window_over: 2, status_410: 7 })).toEqual([
-    { reason: 'status_503', state: 'retrying' },
-    { reason: 'status_410', state: 'dead', count: 7 },
-    { reason: 'retry_window_over', state: 'dead', count: 2 },
+  const failures = [failure('status_503', 5), failure('status_503', 2), failure('timeout', 1)];
+  expect(troublesOf({ endpoints, failures, dead: { retry_window_over: 2, status_410: 7 } })).toEqual([
+    { reason: 'status_503', failed: 7, dead: 0 },
+    { reason: 'status_410', failed: 0, dead: 7 },
+    { reason: 'retry_window_over', failed: 0, dead: 2 },
+    { reason: 'timeout', failed: 1, dead: 0 },
   ]);
 });

@@ -93,3 +93,17 @@ export function usePlan() {
 function flag(value: boolean): 'true' | 'false' {
   return value ? 'true' : 'false';
 }
+
+const LATENCIES = 'acceptanceP50,acceptanceP99,deliveryP50,deliveryP99';
+
+/** How long calls and deliveries of the last hour took, in milliseconds, by name of the series. */
+export const latenciesQuery = queryOptions({
+  queryKey: ['timeline', 'latencies'],
+  queryFn: async ({ signal }): Promise<Readonly<Record<string, number | null>>> => {
+    const { groups } = await answer(
+      api.GET('/api/v1/timeline', { params: { query: { series: LATENCIES } }, signal }),
+    );
+    return groups[0]?.totals ?? {};
+  },
+  refetchInterval: 10_000,
+});

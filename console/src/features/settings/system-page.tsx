@@ -2,10 +2,11 @@ import { useQuery } from '@tanstack/react-query';
 import { Fragment, type ReactNode } from 'react';
 import { type Status, statusQuery } from '../../api/queries.ts';
 import { Failure, Notice, SkeletonRows } from '../../ui/empty-state.tsx';
-import { bytes, exactNumber, plural } from '../../ui/format.ts';
+import { bytes, duration, exactNumber, plural } from '../../ui/format.ts';
 import { Page, Section } from '../../ui/page.tsx';
 import { StateMark } from '../../ui/state-mark.tsx';
 import { RelativeTime } from '../../ui/time.tsx';
+import { latenciesQuery } from './queries.ts';
 import { SettingSections } from './section-tabs.tsx';
 import '../../ui/form.css';
 
@@ -35,7 +36,10 @@ function SystemHealth({ status }: { readonly status: Status }) {
           from before.
         </Notice>
       )}
-      <Books status={status} />
+      <div className="two">
+        <Books status={status} />
+        <Latencies />
+      </div>
       <div className="two">
         <Section title="Store">
           <Facts
@@ -64,6 +68,27 @@ function SystemHealth({ status }: { readonly status: Status }) {
         </Section>
       </div>
     </>
+  );
+}
+
+/** What callers and receivers felt in the last hour. */
+function Latencies() {
+  const { data = {} } = useQuery(latenciesQuery);
+  const shown = (name: string) => {
+    const value = data[name];
+    return value === undefined || value === null ? '—' : duration(value);
+  };
+  return (
+    <Section title="Latency" about="of the last hour">
+      <Facts
+        facts={[
+          ['Until a call is stored, p50', shown('acceptanceP50')],
+          ['Until a call is stored, p99', shown('acceptanceP99')],
+          ['Until an event is delivered, p50', shown('deliveryP50')],
+          ['Until an event is delivered, p99', shown('deliveryP99')],
+        ]}
+      />
+    </Section>
   );
 }
 

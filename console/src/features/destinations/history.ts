@@ -1,0 +1,113 @@
+import { queryOptions } from '@tanstack/react-query';
+import { type Answer, answer, api } from '../../api/client.ts';
+
+type Timeline = Answer<'/api/v1/timeline', 'get'>;
+export type Failures = Answer<'/api/v1/destinations/{name}/failures', 'get'>;
+
+const DAY = 86_400_000;
+/** Seconds of a point in a list, and of a bar of an endpoint. */
+const HALF_HOUR = 1800;
+const TWENTY_MINUTES = 1200;
+/** How often a day is read again, in milliseconds. */
+const SELDOM = 60_000;
+
+/** What a destination has delivered in the last 24 hours. */
+export interface DestinationDay {
+  /** One number for each half hour. */
+  readonly delivered: readonly number[];
+  /** Deliveries a second, now. */
+  readonly rate: number;
+  /** Milliseconds from the arrival of an event until it was delivered; absent where nothing was. */
+  readonly p99?: number;
+}
+
+/** The last 24 hours of every destination, by name. */
+export const destinationDaysQuery = queryOptions({
+  queryKey: ['timeline', 'destinations'],
+  queryFn: async ({ signal }): Promise<ReadonlyMap<string, DestinationDay>> =>
+    destinationDays(
+      await answer(
+        api.GET('/api/v1/timeline', {
+          params: {
+            query: {
+              from: new Date(Date.now() - DAY).toISOString(),
+              step: HALF_HOUR,
+              series: 'delivered,deliveryP99',
+              by: 'destination',
+            },
+          },
+          signal,
+        }),
+      ),
+    ),
+  refetchInterval: SELDOM,
+});
+
+export function destinationDays({ groups }: Timeline): ReadonlyMap<string, DestinationDay> {
+  const days = groups.map(({ destination = '', series, totals, now }): [string, DestinationDay] => {
+    const p99 = totals['deliveryP99'];
+    return [
+      destination,
+      {
+        delivered: (series['delivered'] ?? []).map((count) => count ?? 0),
+        rate: now['delivered'] ?? 0,
+        ...(p99 === undefined || p99 === null ? {} : { p99 }),
+      },
+    ];
+  });
+  return new Map(days);
+}
+
+/** A bar of an endpoint: `none` while nothing was sent, `all` and `some` by what failed. */
+export type Bar = 'none' | 'fine' | 'some' | 'all';
+
+/** Bars of 20 minutes for the last 24 hours of each endpoint, by its URL as the status names it. */
+export const endpointBarsQuery = (name: string) =>
+  queryOptions({
+    queryKey: ['timeline', 'endpoints', name],
+    queryFn: async ({ signal }): Promise<ReadonlyMap<string, readonly Bar[]>> =>
+      endpointBars(
+        await answer(
+          api.GET('/api/v1/timeline', {
+            params: {
+              query: {
+                from: new Date(Date.now() - DAY).toISOString(),
+                step: TWENTY_MINUTES,
+                series: 'requests,failed',
+                by: 'endpoint',
+                destination: name,
+              },
+            },
+            signal,
+          }),
+        ),
+      ),
+    refetchInterval: SELDOM,
+  });
+
+export function endpointBars({ groups }: Timeline): ReadonlyMap<string, readonly Bar[]> {
+  return new Map(
+    groups.map(({ endpoint = '', series }) => {
+      const failed = series['failed'] ?? [];
+      return [
+        endpoint,
+        (series['requests'] ?? []).map((requests, nth) => barOf(requests ?? 0, failed[nth] ?? 0)),
+      ];
+    }),
+  );
+}
+
+function barOf(requests: number, failed: number): Bar {
+  if (requests === 0) return 'none';
+  if (failed === 0) return 'fine';
+  return failed < requests ? 'some' : 'all';
+}
+
+/** Failed requests of the last hour by endpoint and reason, with what to do about each. */
+export const failuresQuery = (name: string) =>
+  queryOptions({
+    queryKey: ['destinations', name, 'failures'],
+    queryFn: async ({ signal }): Promise<Failures> =>
+      await answer(api.GET('/api/v1/destinations/{name}/failures', { params: { path: { name } }, signal })),
+    refetchInterval: 10_000,
+  });

@@ -173,10 +173,10 @@ describe('millrace start', () => {
     expect(lines(stderr)).toEqual([expect.stringMatching(/newer Millrace \(format 999.*newer version/)]);
   });
 
-  it('warns of settings that have no effect yet, and starts', async () => {
-    writeFileSync(place.config, `${GOOD}\ndatabase: postgres://db.internal/millrace\n`);
-    const program = await startProgram({ args: args('--port', '0') });
-    expect(program.out.stderr).toMatch(/database.*no effect/);
-    expect(await program.stop()).toBe(0);
+  it('names the key of a database that it cannot open, and ends with 1', async () => {
+    writeFileSync(place.config, `${GOOD}\ndatabase: postgres://127.0.0.1:9/millrace\n`);
+    const { code, stderr } = await start('--port', '0');
+    expect(code).toBe(1);
+    expect(lines(stderr)).toEqual([expect.stringMatching(/database/)]);
   });
 });

@@ -50,7 +50,12 @@ export interface SqliteStoreOptions {
   readonly filterMemory?: number;
   /** Gets messages about the data folder that no request caused, such as files with loose rights. */
   readonly logger?: Pick<Logger, 'info' | 'warn' | 'error'>;
+  /** Starts the writer. Default: a thread for each store. A process that opens hundreds of stores lets them share one. */
+  readonly startWriter?: (options: WriterOptions) => WriterHandle;
 }
+
+/** The part of a `Worker` that a store uses. Ends with `exit`. */
+export type WriterHandle = Pick<Worker, 'on' | 'once' | 'postMessage' | 'terminate'>;
 
 export interface SqliteStore extends Store {
   /** Tells this store from every other, and the secret of its key hash. */
@@ -74,7 +79,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   const { folder, dedupeWindow = DAY } = options;
   const status = new FolderStatus(folder, options.logger);
   const filterMemory = options.filterMemory ?? 64 * 1024 * 1024;
-  const thread = new WriterThread({ folder, dedupeWindow, filterMemory }, status.changed);
+  const { startWriter = startThread } = options;
+  const thread = new WriterThread(startWriter({ folder, dedupeWindow, filterMemory }), status.changed);
   const { keySecret, id, lastMark, isMarkDamaged } = await thread.ready;
   status.opened(isMarkDamaged);
   const { problems } = status;
@@ -349,9 +355,18 @@ type BareName = {
   [Name in keyof StoreHandlers]: undefined extends RpcMessage<StoreHandlers[Name]> ? Name : never;
 }[keyof StoreHandlers];
 
+function startThread(options: WriterOptions): Worker {
+  // The published package is compiled; the repository runs from its sources. The writer has the extension of this file.
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+  return new Worker(new URL(`./writer.${extension}`, import.meta.url), {
+    workerData: options,
+    name: 'millrace-writer',
+  });
+}
+
 /** The main thread's end of the writer: requests go out in order, replies come back by number. */
 class WriterThread {
-  readonly #worker: Worker;
+  readonly #worker: WriterHandle;
   readonly #waiting = new Map<number, { resolve(answer: unknown): void; reject(error: Error): void }>();
   #lastId = 0;
   #closed: StorageError | undefined;
@@ -360,13 +375,8 @@ class WriterThread {
   readonly ready: Promise<Ready>;
 
   /** `filesChanged` is told why the open files are no longer those of the folder, and `undefined` when they are again. */
-  constructor(options: WriterOptions, filesChanged: (problem: string | undefined) => void) {
-    // The published package is compiled; the repository runs from its sources. The writer has the extension of this file.
-    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
-    this.#worker = new Worker(new URL(`./writer.${extension}`, import.meta.url), {
-      workerData: options,
-      name: 'millrace-writer',
-    });
+  constructor(worker: WriterHandle, filesChanged: (problem: string | undefined) => void) {
+    this.#worker = worker;
     this.ready = new Promise((resolve, reject) => {
       this.#worker.on('message', (reply: WriterReply) => {
         if (reply.kind === 'ready') resolve(reply);

@@ -3,7 +3,6 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Duration } from '../../model/time.ts';
 import type { ClockMark } from '../../ports/clock.ts';
 import type { PendingSetId } from '../../ports/delivery-queue.ts';
-import { StorageError } from '../../ports/event-log.ts';
 import { canBeAvoided, isDamageError, Quarantine, rebuildIndexes } from './damage.ts';
 import { FileWatcher } from './data-folder/file-watcher.ts';
 import { lockFolder, makeFolder } from './data-folder/folder.ts';
@@ -385,15 +384,16 @@ function openMark(folder: string, standing: StoreProgress): HighWaterMark {
   }
 }
 
-if (parentPort !== null) {
+/** Opens the store and serves it on `port` until it is stopped. Tells the other end when the folder cannot be used. */
+export function startWriter(port: MessagePort, options: WriterOptions): void {
   try {
-    new Writer(parentPort, workerData as WriterOptions);
+    new Writer(port, options);
   } catch (error) {
-    const reason =
-      error instanceof StorageError
-        ? error.reason
-        : asStorageError(error, (workerData as WriterOptions).folder).reason;
-    parentPort.postMessage({ kind: 'refused', reason } satisfies WriterReply);
-    parentPort.close();
+    const { reason } = asStorageError(error, options.folder);
+    port.postMessage({ kind: 'refused', reason } satisfies WriterReply);
+    port.close();
   }
 }
+
+// A thread without data is shared by several stores, and starts their writers itself.
+if (parentPort !== null && workerData !== undefined) startWriter(parentPort, workerData as WriterOptions);

@@ -14,6 +14,7 @@ const NOTHING: Overview = {
   callsOfNoSource: { discarded: {}, refused: {}, clock: { unparseable: 0, skewed: 0 } },
   discards: [],
   log: { events: 0, bytes: 86_016 },
+  regulations: { open: 0, isFailing: false, suppressed: 0 },
 };
 
 const HEALTHY = { state: 'healthy', held: 0, onDisk: 0, retrying: 0, endpoints: [] } as const;
@@ -179,5 +180,37 @@ describe('the status of a server', () => {
     );
     for (const piece of ['failing', '3', paint.bold('NOT BALANCED')])
       expect(text).toContain(paint.red(piece));
+  });
+
+  it('shows how far profiles are, what of them fails, and deletions under way', () => {
+    const profiles = { profiles: 1200, bytes: 260_000_000, behind: 0, lagMs: 0, failed: [], skipped: 0 };
+    const facts = (more: Partial<Overview>) =>
+      statusReport({ ...NOTHING, ...more }, { url: 'http://m', paint: paintFor({}, {}) })
+        .split('\n')
+        .filter((line) => /^(profiles|deletions| {18})/.test(line));
+    expect(facts({})).toEqual([]);
+    expect(facts({ profiles: { ...profiles, state: 'live' } })).toEqual([
+      'profiles            1,200, 248 MB, up to date',
+    ]);
+    const late = {
+      ...profiles,
+      state: 'catching_up',
+      behind: 1,
+      lagMs: 3000,
+      failed: ['Buyers'],
+      skipped: 2,
+    } as const;
+    expect(facts({ profiles: late })).toEqual([
+      'profiles            1,200, 248 MB, 3 s behind (1 event)',
+      '                    cannot be computed: Buyers',
+      '                    2 events left out, see the log',
+    ]);
+    expect(facts({ profiles: { ...profiles, state: 'failed', reason: 'the disk is full' } })).toEqual([
+      'profiles            STAND STILL: the disk is full',
+    ]);
+    const oldestAt = new Date(Date.parse(NOTHING.at) - 7_200_000).toISOString();
+    expect(facts({ regulations: { open: 2, oldestAt, isFailing: true, suppressed: 1 } })).toEqual([
+      'deletions           2 under way, the oldest 2 h old; a step fails and is repeated, see the log; 1 id suppressed',
+    ]);
   });
 });

@@ -1,5 +1,5 @@
 import type { Overview } from '@millrace/server';
-import { count, minuteOf, printable, secondOfDay, size, span } from './column.ts';
+import { count, counted, minuteOf, printable, secondOfDay, size, span } from './column.ts';
 import type { Paint } from './paint.ts';
 import { type Cell, type Heading, table } from './table.ts';
 
@@ -156,7 +156,9 @@ function factLines(overview: Overview, now: number, paint: Paint): string[] {
   const oldest = log.oldestAt === undefined ? '' : `, the oldest ${span(now - Date.parse(log.oldestAt))} old`;
   const facts: [string, string][] = [
     ['calls of no source', joined(stray) || 'none since the start'],
-    ['store', `${size(log.bytes)}, ${count(log.events)} events${oldest}`],
+    ['store', `${size(log.bytes)}, ${counted(log.events, 'event')}${oldest}`],
+    ...profileFacts(overview, paint),
+    ...regulationFacts(overview, now, paint),
     ['ledger', balanced ? paint.green('balanced') : paint.red(paint.bold('NOT BALANCED'))],
   ];
   if (log.damage !== undefined) {
@@ -188,6 +190,35 @@ function nodeLines({ nodes = [] }: Overview, now: number, paint: Paint): string[
   const headings = ['lease', 'started', 'version', 'roles', 'alone does'];
   const left = headings.map((title): Heading => ({ title, align: 'left' }));
   return [...table([{ title: 'node', ...NAME }, ...left], rows, paint), ''];
+}
+
+/** `1,200, 3 s behind (45 events)`; nothing while nothing needs profiles. */
+function profileFacts({ profiles: at }: Overview, paint: Paint): [string, string][] {
+  if (at === undefined) return [];
+  const { state, reason = 'see its log', profiles, bytes, behind, lagMs, failed, skipped } = at;
+  if (state === 'failed') return [['profiles', paint.red(paint.bold(`STAND STILL: ${printable(reason)}`))]];
+  const late = `${span(lagMs)} behind (${counted(behind, 'event')})`;
+  const troubles = [
+    failed.length === 0 ? '' : `cannot be computed: ${failed.map(printable).join(', ')}`,
+    skipped === 0 ? '' : `${counted(skipped, 'event')} left out, see the log`,
+  ];
+  return [
+    [
+      'profiles',
+      `${count(profiles)}, ${size(bytes)}, ${state === 'live' ? 'up to date' : paint.yellow(late)}`,
+    ],
+    ...troubles.filter((text) => text !== '').map((text): [string, string] => ['', paint.red(text)]),
+  ];
+}
+
+/** Deletions under way and suppressed users; nothing when there are none. */
+function regulationFacts({ regulations }: Overview, now: number, paint: Paint): [string, string][] {
+  const { open, oldestAt, isFailing, suppressed } = regulations;
+  if (open + suppressed === 0) return [];
+  const oldest = oldestAt === undefined ? '' : `, the oldest ${span(now - Date.parse(oldestAt))} old`;
+  const failing = isFailing ? paint.red('; a step fails and is repeated, see the log') : '';
+  const users = suppressed === 0 ? '' : `; ${counted(suppressed, 'id')} suppressed`;
+  return [['deletions', `${open === 0 ? 'none' : count(open)} under way${oldest}${failing}${users}`]];
 }
 
 /** The latest discarded call of each source and reason, cut to a line. The control API has whole calls. */

@@ -191,6 +191,7 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
   const ingest = started.add(createIngest({ ...receiving, ...observation }));
   const regulations = createRegulations({ ...receiving, ingest, publisher });
   await jobs.add('users', regulations);
+  reports.include({ users: users.health, regulations: regulations.health });
   started.add(joinNodes({ ...receiving, ingest, regulations, jobs }));
   const parts = { dispatcher, reports, timeline, maintenance, replayer, ingest, users, regulations };
   return { ...storage, ...observation, httpClient, ...parts };

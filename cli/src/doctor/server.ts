@@ -1,5 +1,5 @@
 import type { Overview } from '@millrace/server';
-import { count, span } from '../column.ts';
+import { count, counted, span } from '../column.ts';
 import type { Finding } from './finding.ts';
 
 export interface ServerFacts {
@@ -18,6 +18,10 @@ export interface ServerFacts {
 /** Milliseconds of clock difference worth a warning. Receivers refuse signed requests that are five minutes off. */
 const CLOCK_OFF = 5000;
 const CLOCK_FAR_OFF = 5 * 60 * 1000;
+
+/** Milliseconds: profiles that are further behind, and deletions that take longer, are worth a warning. */
+const LATE = 5 * 60 * 1000;
+const OLD_DELETION = 5 * 60 * 60 * 1000;
 
 /** Findings about a server, running or not. */
 export function server(facts: ServerFacts): Finding[] {
@@ -56,6 +60,8 @@ export function server(facts: ServerFacts): Finding[] {
     clocks(overview, askedAt),
     ledger(overview),
     storedEvents(overview.log.damage),
+    ...profiles(overview),
+    ...regulations(overview, askedAt),
     ...nodes(overview),
     ...destinations(overview, askedAt),
   ];
@@ -69,6 +75,38 @@ function clocks({ at }: Overview, askedAt: number): Finding {
   const verdict = Math.abs(off) < CLOCK_FAR_OFF ? 'warn' : 'fail';
   const advice = 'set both by NTP: times of events, retries and signatures depend on it';
   return { check: 'clock', verdict, found, advice };
+}
+
+/** Nothing while nothing needs profiles. */
+function profiles({ profiles: at }: Overview): Finding[] {
+  if (at === undefined) return [];
+  const check = 'profiles';
+  const { state, reason = 'its log says why', behind, lagMs, failed, skipped } = at;
+  if (state === 'failed') return [{ check, verdict: 'fail', found: `stand still: ${reason}` }];
+  if (failed.length > 0) {
+    const advice = 'millrace audience list and trait list say why; all others go on';
+    return [{ check, verdict: 'fail', found: `${failed.join(', ')} cannot be computed`, advice }];
+  }
+  if (skipped > 0) {
+    const advice = 'report it with the log lines profiles.event_skipped';
+    return [{ check, verdict: 'warn', found: `${counted(skipped, 'event')} left out`, advice }];
+  }
+  if (lagMs < LATE) return [{ check, verdict: 'ok', found: 'up to date' }];
+  const advice = 'calls and deliveries go first; if they never catch up, the machine is too small';
+  return [{ check, verdict: 'warn', found: `${span(lagMs)} behind (${counted(behind, 'event')})`, advice }];
+}
+
+function regulations({ regulations: at }: Overview, now: number): Finding[] {
+  const { open, oldestAt, isFailing } = at;
+  const check = 'deletions';
+  if (isFailing) {
+    const advice = 'regulation.step_failed in the log says why; it is repeated by itself';
+    return [{ check, verdict: 'fail', found: 'a step fails', advice }];
+  }
+  if (oldestAt === undefined || now - Date.parse(oldestAt) < OLD_DELETION) return [];
+  const found = `${count(open)} under way, the oldest for ${span(now - Date.parse(oldestAt))}`;
+  const advice = 'its receipt says which destination has not accepted its notifications';
+  return [{ check, verdict: 'warn', found, advice }];
 }
 
 /** The nodes that share the database; nothing with the embedded engine. */

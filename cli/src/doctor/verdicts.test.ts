@@ -176,6 +176,7 @@ describe('the doctor, of the server,', () => {
     ...{ sources: {}, destinations: {}, lanes: {}, balanced: true, differences: [], discards: [] },
     callsOfNoSource: { refused: {}, discarded: {}, clock: { unparseable: 0, skewed: 0 } },
     log: { events: 0, bytes: 0 },
+    regulations: { open: 0, isFailing: false, suppressed: 0 },
   };
   const good: ServerFacts = {
     ...{ url: 'http://s', ready: { status: 200, reasons: [] }, overview, askedAt },
@@ -192,6 +193,27 @@ describe('the doctor, of the server,', () => {
       'ledger: ok: balanced',
       'stored events: ok: no damage was found',
     ]);
+  });
+
+  it('says how profiles and deletions do', () => {
+    const profiles = { profiles: 9, bytes: 1, behind: 0, lagMs: 0, failed: [], skipped: 0 };
+    const found = (more: Partial<Overview>) => all({ overview: { ...overview, ...more } }).slice(4);
+    expect(found({ profiles: { ...profiles, state: 'live' } })).toEqual(['profiles: ok: up to date']);
+    const late = { ...profiles, state: 'catching_up', behind: 9, lagMs: 600_000 } as const;
+    expect(found({ profiles: late })[0]).toMatch(/^profiles: warn: 10 min behind \(9 events\) → calls and/);
+    expect(found({ profiles: { ...late, failed: ['Buyers'] } })[0]).toMatch(
+      /^profiles: fail: Buyers cannot be computed →/,
+    );
+    expect(found({ profiles: { ...late, skipped: 1 } })[0]).toMatch(/^profiles: warn: 1 event left out →/);
+    expect(found({ profiles: { ...profiles, state: 'failed', reason: 'the disk is full' } })).toEqual([
+      'profiles: fail: stand still: the disk is full',
+    ]);
+    const oldestAt = '2025-12-31T18:00:00.000Z';
+    const regulations = { open: 1, oldestAt, isFailing: false, suppressed: 0 };
+    expect(found({ regulations })[0]).toMatch(/^deletions: warn: 1 under way, the oldest for 6 h →/);
+    expect(found({ regulations: { ...regulations, isFailing: true } })[0]).toMatch(
+      /^deletions: fail: a step fails →/,
+    );
   });
 
   it('tells one that does not run from one that cannot be found', () => {

@@ -2598,6 +2598,34 @@ export interface operations {
                                 foundAt?: string;
                             };
                         };
+                        /** @description Absent while nothing needs profiles. */
+                        profiles?: {
+                            /** @enum {string} */
+                            state: "live" | "catching_up" | "failed";
+                            /** @description Why they stand still, with what to do. */
+                            reason?: string;
+                            profiles: number;
+                            /** @description Of their file. */
+                            bytes: number;
+                            /** @description Stored events that they have not seen. */
+                            behind: number;
+                            /** @description Since the oldest of them arrived. */
+                            lagMs: number;
+                            /** @description Audiences and computed traits that cannot be computed; the others go on. */
+                            failed: string[];
+                            /** @description Events that do not count, because Millrace failed on them. */
+                            skipped: number;
+                        };
+                        regulations: {
+                            /** @description Deletions and suppressions that are not done. */
+                            open: number;
+                            /** @description When the oldest of them was made. */
+                            oldestAt?: string;
+                            /** @description A step of one fails and is repeated. */
+                            isFailing: boolean;
+                            /** @description Ids whose calls are not taken, joined ones included. */
+                            suppressed: number;
+                        };
                         /** @description The nodes that share the database; absent with the embedded engine. */
                         nodes?: {
                             name: string;

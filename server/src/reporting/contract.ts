@@ -77,8 +77,40 @@ export interface Overview extends LedgerReport {
   /** The latest discarded call of every source and reason; `GET discards` has more of them. */
   readonly discards: readonly DiscardSample[];
   readonly log: LogOverview;
+  /** Absent while nothing needs profiles. */
+  readonly profiles?: ProfilesOverview;
+  readonly regulations: RegulationsOverview;
   /** The nodes that share the database, by name; absent with the embedded engine. */
   readonly nodes?: readonly NodeOverview[];
+}
+
+/** How far the profiles of users are. */
+export interface ProfilesOverview {
+  readonly state: 'live' | 'catching_up' | 'failed';
+  /** Why they stand still, with what to do. */
+  readonly reason?: string;
+  readonly profiles: number;
+  /** Of their file. */
+  readonly bytes: number;
+  /** Stored events that they have not seen, and for how many milliseconds the oldest has waited. */
+  readonly behind: number;
+  readonly lagMs: number;
+  /** Audiences and computed traits that cannot be computed. */
+  readonly failed: readonly string[];
+  /** Events that do not count, because Millrace failed on them. */
+  readonly skipped: number;
+}
+
+/** Deletions and suppressions of users. */
+export interface RegulationsOverview {
+  /** Those that are not done. */
+  readonly open: number;
+  /** When the oldest of them was made. */
+  readonly oldestAt?: string;
+  /** A step of one fails and is repeated. */
+  readonly isFailing: boolean;
+  /** Ids whose calls are not taken, joined ones included. */
+  readonly suppressed: number;
 }
 
 /** One of the nodes that share a database. */

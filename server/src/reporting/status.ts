@@ -8,6 +8,8 @@ import type { EventLog, LogSize } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { Nodes } from '../ports/nodes.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
+import type { RegulationHealth } from '../regulations/contract.ts';
+import type { UsersHealth } from '../users/contract.ts';
 import type {
   DestinationErrorView,
   DestinationStatus,
@@ -41,6 +43,12 @@ export interface ReportServiceDependencies {
   readonly nodes?: Pick<Nodes, 'list'> | undefined;
 }
 
+/** The parts that deal with users. They are made after the reports, and need them. */
+export interface UserReporters {
+  readonly users: () => UsersHealth;
+  readonly regulations: () => RegulationHealth;
+}
+
 /** The reports of the control API, and the check of the ledger every minute. Reads only. */
 export class ReportService {
   readonly discardCounters = new UnattributedCallCounters();
@@ -48,6 +56,10 @@ export class ReportService {
   readonly #dependencies: ReportServiceDependencies;
   readonly #check: LedgerCheck;
   readonly #startedAt: Time;
+  #reporters: UserReporters = {
+    users: () => ({ isFailed: false, isLate: false, restarts: 0 }),
+    regulations: () => ({ open: 0, isFailing: false, suppressed: 0 }),
+  };
 
   constructor(dependencies: ReportServiceDependencies) {
     const { settings, clock, logger } = dependencies;
@@ -55,6 +67,11 @@ export class ReportService {
     this.discardSamples = new DiscardSamples(new WriteKeyRedactor(() => settings().sources));
     this.#check = new LedgerCheck({ ledger: () => this.ledger(), clock, logger });
     this.#startedAt = clock.now();
+  }
+
+  /** From now on the status shows how these do. */
+  include(reporters: UserReporters): void {
+    this.#reporters = reporters;
   }
 
   start(): void {
@@ -102,6 +119,8 @@ export class ReportService {
       callsOfNoSource: this.discardCounters.read(),
       discards: latestByReason(this.discardSamples.read()),
       log: logOverview(size),
+      ...profilesOverview(this.#reporters.users()),
+      regulations: regulationsOverview(this.#reporters.regulations()),
       ...(all === undefined ? {} : { nodes: all.map(nodeOverview) }),
     };
   }
@@ -141,6 +160,29 @@ export class ReportService {
       ]),
     );
   }
+}
+
+function profilesOverview({ progress, isFailed, isLate, reason }: UsersHealth): Pick<Overview, 'profiles'> {
+  if (progress === undefined && !isFailed) return {};
+  const { profiles = 0, bytes = 0, behind = 0, lag = 0, failed = [], counts } = progress ?? {};
+  const state = isFailed ? 'failed' : isLate ? 'catching_up' : 'live';
+  return {
+    profiles: {
+      state,
+      ...(reason === undefined ? {} : { reason }),
+      ...{ profiles, bytes, behind, lagMs: Math.round(lag), failed, skipped: counts?.skipped ?? 0 },
+    },
+  };
+}
+
+function regulationsOverview(health: RegulationHealth): Overview['regulations'] {
+  const { open, oldestOpenAt, isFailing, suppressed } = health;
+  return {
+    open,
+    ...(oldestOpenAt === undefined ? {} : { oldestAt: isoTime(oldestOpenAt) }),
+    isFailing,
+    suppressed,
+  };
 }
 
 /** One sample of every source and reason. `samples`: the latest first. */

@@ -28,7 +28,7 @@ function page(more: Partial<MetricsPageDependencies> = {}) {
     settings: () => NOTHING,
     destinationStates: () => [],
     callsOfNoSource: () => ({ discarded: {}, refused: {}, clock: { unparseable: 0, skewed: 0 } }),
-    users: () => ({ isFailed: false, restarts: 0 }),
+    users: () => ({ isFailed: false, isLate: false, restarts: 0 }),
     readiness: () => [],
     ...more,
   });

@@ -212,8 +212,14 @@ export class UsersClient implements Users {
 
   readonly health = (): UsersHealth => {
     const progress = this.progress();
-    const isFailed = (this.#failure ?? progress?.failure) !== undefined;
-    return { ...(progress === undefined ? {} : { progress }), isFailed, restarts: this.#restarts };
+    const reason = this.#failure ?? progress?.failure;
+    return {
+      ...(progress === undefined ? {} : { progress }),
+      isFailed: reason !== undefined,
+      ...(reason === undefined ? {} : { reason }),
+      isLate: (progress?.lag ?? 0) >= LIVE_LAG,
+      restarts: this.#restarts,
+    };
   };
 
   /** Why profiles are not kept up, or what of them cannot be read; empty while all is well. */

@@ -121,12 +121,16 @@ export interface UsersProgress {
   readonly failed: readonly string[];
 }
 
-/** The users thread as metrics show it. */
+/** The users thread as metrics and status show it. */
 export interface UsersHealth {
   /** As the thread reported last; absent while none runs. */
   readonly progress?: UsersProgress;
   /** Profiles stand still because of a failure. */
   readonly isFailed: boolean;
+  /** Which one, with what to do. */
+  readonly reason?: string;
+  /** Profiles are more than a second behind the log. */
+  readonly isLate: boolean;
   /** How often the thread had to be started again. */
   readonly restarts: number;
 }

@@ -16,6 +16,8 @@ import type {
   LogOverview,
   NodeOverview,
   Overview,
+  ProfilesOverview,
+  RegulationsOverview,
   Trace,
   UnattributedCalls,
 } from '../../reporting/contract.ts';
@@ -125,6 +127,27 @@ const overviewSchema = z.object({
       .exactOptional()
       .meta({ description: 'What was stored and cannot be read any more; absent while everything can.' }),
   } satisfies Shape<LogOverview>),
+  profiles: z
+    .object({
+      state: z.enum(['live', 'catching_up', 'failed']),
+      reason: z.string().exactOptional().meta({ description: 'Why they stand still, with what to do.' }),
+      profiles: z.int(),
+      bytes: z.int().meta({ description: 'Of their file.' }),
+      behind: z.int().meta({ description: 'Stored events that they have not seen.' }),
+      lagMs: z.int().meta({ description: 'Since the oldest of them arrived.' }),
+      failed: z
+        .array(z.string())
+        .meta({ description: 'Audiences and computed traits that cannot be computed; the others go on.' }),
+      skipped: z.int().meta({ description: 'Events that do not count, because Millrace failed on them.' }),
+    } satisfies Shape<ProfilesOverview>)
+    .exactOptional()
+    .meta({ description: 'Absent while nothing needs profiles.' }),
+  regulations: z.object({
+    open: z.int().meta({ description: 'Deletions and suppressions that are not done.' }),
+    oldestAt: z.string().exactOptional().meta({ description: 'When the oldest of them was made.' }),
+    isFailing: z.boolean().meta({ description: 'A step of one fails and is repeated.' }),
+    suppressed: z.int().meta({ description: 'Ids whose calls are not taken, joined ones included.' }),
+  } satisfies Shape<RegulationsOverview>),
   nodes: z
     .array(
       z.object({

@@ -9,6 +9,7 @@
  * The folders keep their places, so that compiled files find each other, their threads and spec/ as the sources do. Types
  * are not looked at here: `npm run check` does that. Nothing in this repository needs what is made.
  */
+import { execFileSync } from 'node:child_process';
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import ts from 'typescript';
@@ -74,6 +75,15 @@ function write(path: string, text: string): void {
   writeFileSync(path, text);
 }
 
+/** The web console is made anew: what stands in its folder may be of another day. */
+function buildConsole(): void {
+  const vite = join(ROOT, 'node_modules/vite/bin/vite.js');
+  execFileSync(process.execPath, [vite, 'build', '--logLevel', 'warn'], {
+    cwd: join(ROOT, 'console'),
+    stdio: 'inherit',
+  });
+}
+
 const json = (value: object) => `${JSON.stringify(value, undefined, 2)}\n`;
 
 const folder = resolve(process.argv[2] ?? join(ROOT, 'dist'));
@@ -87,6 +97,8 @@ for (const path of globSync(COMPILED, { cwd: ROOT })) {
 for (const path of COPIED) {
   cpSync(join(ROOT, path), join(folder, path), { recursive: true, filter: (from) => from !== NOT_COPIED });
 }
+buildConsole();
+cpSync(join(ROOT, 'console/dist'), join(folder, 'console/dist'), { recursive: true });
 const program = join(folder, 'cli/bin/millrace.js');
 writeFileSync(
   program,

@@ -18,7 +18,6 @@ destinations:
   - { name: newsletter, type: webhooks, sources: [website], settings: { endpoints: [{ url: RECEIVER/newsletter }], sharedSecret: secret-three } }
 `;
 const SCREENS = [
-  '/',
   '/live',
   '/live?open=order-1',
   '/events',
@@ -30,6 +29,8 @@ const SCREENS = [
   '/users',
   '/settings',
   '/components',
+  // Last: by then there is something to draw.
+  '/?range=15m',
 ];
 const WIDTHS = [1440, 1024, 390];
 const THEMES = ['light', 'dark'] as const;
@@ -59,7 +60,10 @@ async function main(): Promise<void> {
           await page.goto(server.url + path);
           await page.getByRole('heading', { level: 1 }).waitFor();
           await page.waitForTimeout(SETTLED);
-          const name = path.replaceAll(/[^a-z0-9]+/gi, '-').replaceAll(/^-|-$/g, '') || 'overview';
+          const name = path
+            .replaceAll(/[^a-z0-9]+/gi, '-')
+            .replaceAll(/^-|-$/g, '')
+            .replace('range-15m', 'overview');
           await page.screenshot({ path: resolve(folder, `${name}-${theme}-${width}.png`) });
         }
       }

@@ -146,7 +146,7 @@ function options(element: HTMLElement, props: ChartProps, { onCursor, zone }: Pl
       {
         ...axis,
         size: 56,
-        grid: { stroke: line, width: 1 },
+        grid: { stroke: line, width: 1, ...(isLog ? { filter: decades } : {}) },
         values: (_, values) => values.map((value) => (value === null ? '' : format(value))),
       },
     ],
@@ -170,10 +170,20 @@ function seriesOptions(element: HTMLElement, { label, tone, dash, isFilled }: Ch
     label,
     stroke,
     width: 1.5,
-    points: { show: false },
+    points: { show: isLonely },
     ...(dash === undefined ? {} : { dash: [...dash] }),
     ...(isFilled ? { fill: stroke.replace('rgb(', 'rgba(').replace(')', ', 0.1)') } : {}),
   };
+}
+
+/** Of a log scale only the powers of ten get a line. */
+function decades(_: uPlot, splits: number[]): (number | null)[] {
+  return splits.map((split) => (Number.isInteger(Math.log10(split)) ? split : null));
+}
+
+/** A line needs two points: of less there is a dot. */
+function isLonely({ data }: uPlot, index: number): boolean {
+  return (data[index] ?? []).filter((value) => value !== null && value !== undefined).length < 3;
 }
 
 /** What a colour of the tokens is in the theme of `element`, as canvas understands it. */

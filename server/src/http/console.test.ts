@@ -56,7 +56,7 @@ describe('without a build', () => {
 describe('with a build', () => {
   beforeEach(() => build());
 
-  test.each(['/', '/?a=1', '/destinations', '/events/a%20b?x=1', '/sign-in'])(
+  test.each(['/', '/?a=1', '/destinations', '/events/a%20b?x=1', '/users/ada@example.com', '/sign-in'])(
     'a browser gets the page at %s, which may run nothing of others',
     async (path) => {
       const { status, headers, body } = await ask(path, HTML);

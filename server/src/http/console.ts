@@ -85,13 +85,13 @@ export class ConsoleFiles {
   }
 
   /**
-   * The response for a path; undefined when there is nothing. Every path without an extension is one of the console's own pages, which
-   * differ only in the browser, if a browser asks for a page.
+   * The response for a path; undefined when there is nothing. Every path that can be no file is one of the console's own pages,
+   * which differ only in the browser, if a browser asks for a page.
    */
   async respond(target: string, headers: IncomingHttpHeaders): Promise<PreparedResponse | undefined> {
     const path = decodePath(targetPath(target));
     if (path === undefined) return undefined;
-    const isPage = path === '' || (extname(path) === '' && headers.accept?.includes('text/html') === true);
+    const isPage = path === '' || (isPagePath(path) && headers.accept?.includes('text/html') === true);
     if (isPage || this.#build === undefined) await this.#refresh();
     const build = this.#build;
     if (build === undefined) return isPage ? NOT_BUILT_RESPONSE : undefined;
@@ -130,6 +130,15 @@ export class ConsoleFiles {
     }
     return file;
   }
+}
+
+/**
+ * Files of a build stand at its top, with an extension, or in `assets`. Below any other folder a dot belongs to a name:
+ * `users/ada@example.com`.
+ */
+function isPagePath(path: string): boolean {
+  const [first = ''] = path.split('/', 1);
+  return first !== 'assets' && !first.includes('.');
 }
 
 /** The path without its first slash. Names are looked up in a list of files, so none can lead out of the folder. */

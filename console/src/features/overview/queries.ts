@@ -51,7 +51,7 @@ export function numbersQuery({ range = '1h', from, to }: RangeSearch) {
 }
 
 /** An answer without a group is one without numbers. */
-export function numbersOf(report: Answer<'/api/v1/timeline', 'get'>): Numbers {
+function numbersOf(report: Answer<'/api/v1/timeline', 'get'>): Numbers {
   const { totals = {}, series = {}, now = {} } = report.groups[0] ?? {};
   const begin = Date.parse(report.from);
   const count = Math.max(0, ...Object.values(series).map((values) => values.length));

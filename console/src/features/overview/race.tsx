@@ -99,7 +99,7 @@ function Took({ numbers: { totals } }: { readonly numbers: Numbers }) {
   );
 }
 
-export function milliseconds(value: number | null | undefined): string {
+function milliseconds(value: number | null | undefined): string {
   if (value === null || value === undefined) return '–';
   return value >= 10_000 ? `${shortNumber(value / 1000)} s` : `${Number(value.toPrecision(3))} ms`;
 }
@@ -154,7 +154,7 @@ function lengthOf(dash: string): number {
   return dash.split(' ').reduce((sum, part) => sum + Number(part), 0);
 }
 
-export function ratesOf({ now }: Pick<Numbers, 'now'>): RaceRates {
+function ratesOf({ now }: Pick<Numbers, 'now'>): RaceRates {
   const of = (name: string): number => now[name] ?? 0;
   return {
     received: of('received'),

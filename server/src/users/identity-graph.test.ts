@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { NaivePeople } from '../../test/users/naive-people.ts';
 import type { IdentityKey, ProfileId } from '../ports/profile-store.ts';
 import { DEFAULT_IDENTITY_SETTINGS, type IdentitySettings } from './contract.ts';
 import { IdentityGraph, IdentityReader } from './identity-graph.ts';
@@ -81,77 +82,6 @@ class Log {
   }
 }
 
-/** One person of the naive model: texts of ids, and numbers of the events that count for it. */
-interface Person {
-  userId: string | undefined;
-  readonly ids: Set<string>;
-  readonly events: Set<string>;
-}
-
-/** The rules said a second time: people in a list, searched from its beginning. */
-class NaiveModel {
-  people: Person[] = [];
-  #position = 0;
-
-  take({ userId, anonymousId, previousId, email }: Call): void {
-    let person = userId === undefined ? undefined : this.#user(userId);
-    if (person !== undefined && anonymousId !== undefined) {
-      const other = this.#find(`anonymous ${anonymousId}`);
-      if (other === undefined) person.ids.add(`anonymous ${anonymousId}`);
-      else if (other.userId === undefined) person = this.#join(person, other);
-    }
-    if (person === undefined && anonymousId !== undefined) {
-      person = this.#find(`anonymous ${anonymousId}`) ?? this.#add(`anonymous ${anonymousId}`);
-    }
-    const name = `m${this.#position++}`;
-    if (person === undefined) return;
-    if (email !== undefined) {
-      const owner = this.#find(`email ${email}`);
-      if (owner === undefined) person.ids.add(`email ${email}`);
-      else if (person.userId === undefined || owner.userId === undefined) person = this.#join(person, owner);
-    }
-    if (previousId !== undefined) person = this.#alias(person, previousId);
-    person.events.add(name);
-  }
-
-  #alias(person: Person, previousId: string): Person {
-    const user = this.#find(`user ${previousId}`);
-    const anonymous = this.#find(`anonymous ${previousId}`);
-    if (user === undefined && anonymous?.userId !== undefined && anonymous !== person) return person;
-    let joined = user === undefined ? person : this.#join(person, user);
-    if (anonymous !== undefined && anonymous.userId === undefined && this.people.includes(anonymous))
-      joined = this.#join(joined, anonymous);
-    joined.ids.add(`user ${previousId}`);
-    if (anonymous === undefined) joined.ids.add(`anonymous ${previousId}`);
-    return joined;
-  }
-
-  #user(userId: string): Person {
-    const person = this.#find(`user ${userId}`) ?? this.#add(`user ${userId}`);
-    person.userId ??= userId;
-    return person;
-  }
-
-  #find(id: string): Person | undefined {
-    return this.people.find(({ ids }) => ids.has(id));
-  }
-
-  #add(id: string): Person {
-    const person: Person = { userId: undefined, ids: new Set([id]), events: new Set() };
-    this.people.push(person);
-    return person;
-  }
-
-  #join(winner: Person, loser: Person): Person {
-    if (winner === loser) return winner;
-    winner.userId ??= loser.userId;
-    for (const id of loser.ids) winner.ids.add(id);
-    for (const event of loser.events) winner.events.add(event);
-    this.people = this.people.filter((person) => person !== loser);
-    return winner;
-  }
-}
-
 function sorted<T>(items: readonly T[]): string[] {
   return items.map((item) => JSON.stringify(item)).sort();
 }
@@ -186,14 +116,24 @@ describe('identities', () => {
     fc.assert(
       fc.property(slices, (slices) => {
         const log = new Log();
-        const model = new NaiveModel();
+        const model = new NaivePeople();
+        let position = 0;
         for (const calls of slices) {
           log.slice(calls);
-          for (const call of calls) model.take(call);
+          for (const { email, ...ids } of calls) {
+            const at = position++;
+            model.take({
+              ...ids,
+              type: 'track',
+              traits: email === undefined ? {} : { email },
+              at,
+              messageId: `m${at}`,
+            });
+          }
           const people = model.people.map(({ userId, ids, events }) => [
             userId,
             [...ids].sort(),
-            [...events].sort(),
+            events.map(({ messageId }) => messageId).sort(),
           ]);
           expect(told(log.profiles())).toEqual(sorted(people));
           // Each id leads to the one profile that names it.

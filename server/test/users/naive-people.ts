@@ -5,9 +5,9 @@ import type { UserEvent } from '../../src/users/trait-engine.ts';
 /** A call as the naive model takes it. Ids are none that stand for no one. */
 export interface NaiveCall {
   readonly type: UserEvent['type'];
-  readonly userId?: string;
-  readonly anonymousId?: string;
-  readonly previousId?: string;
+  readonly userId?: string | undefined;
+  readonly anonymousId?: string | undefined;
+  readonly previousId?: string | undefined;
   readonly groupId?: string;
   readonly name?: string;
   readonly properties?: JsonObject;

@@ -1,4 +1,7 @@
+import { mkdirSync } from 'node:fs';
+import manifest from '../package.json' with { type: 'json' };
 import { literalRefusal } from './adapters/http-client/egress-report.ts';
+import { openPostgresStore } from './adapters/postgres/store.ts';
 import { openSqliteStore } from './adapters/sqlite/store.ts';
 import { hasProfiles } from './adapters/sqlite/users/profile-store.ts';
 import { createSystemClock, type SystemClock } from './adapters/system/clock.ts';
@@ -6,7 +9,8 @@ import { wallClockStore } from './adapters/system/wall-clock-store.ts';
 import { applyConfigFile } from './config/apply.ts';
 import type { ProblemFormatter } from './config/errors.ts';
 import type { Config } from './config/load.ts';
-import { StorageError } from './ports/event-log.ts';
+import { NODE_ROLES } from './model/node.ts';
+import type { ClockMark } from './ports/clock.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Store } from './ports/store.ts';
 import { SettingsService } from './settings-service.ts';
@@ -18,6 +22,8 @@ export interface ProgramStore extends Store {
   readonly identity: { readonly id: string; readonly keySecret: Uint8Array };
   /** Why nothing can be stored or read now; empty otherwise. */
   readonly problems: () => readonly string[];
+  /** The clock that several processes go by, as it was at the opening. */
+  readonly sharedClock?: ClockMark;
   /** Whether profiles were kept before. */
   readonly hasProfiles: () => boolean;
   /** Where the users thread finds log and profiles. */
@@ -50,7 +56,7 @@ export async function startStorage(
   started: StopList,
 ): Promise<Storage> {
   const store = started.add(await openStore(config, logger));
-  const clock = createSystemClock(store.lastClockMark);
+  const clock = createSystemClock(store.sharedClock ?? store.lastClockMark);
   const snapshot = await applyConfigFile(config, store.settings, {
     logger,
     lineAt,
@@ -68,10 +74,12 @@ export async function startStorage(
 /** One engine or the other, behind the same ports. Rejects with a `StorageError`. */
 async function openStore(config: Config, logger: Logger): Promise<ProgramStore> {
   const { data: folder, database, limits } = config;
-  if (database !== undefined)
-    throw new StorageError(
-      'database: this version cannot open PostgreSQL yet: leave the key out of the configuration',
-    );
-  const store = await openSqliteStore({ folder, filterMemory: limits.dedupeMemory, logger });
-  return { ...store, hasProfiles: () => hasProfiles(folder), profilesPlace: () => ({ folder }) };
+  if (database === undefined) {
+    const store = await openSqliteStore({ folder, filterMemory: limits.dedupeMemory, logger });
+    return { ...store, hasProfiles: () => hasProfiles(folder), profilesPlace: () => ({ folder }) };
+  }
+  // The token of the control API is kept there.
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const { node, roles = NODE_ROLES } = config;
+  return openPostgresStore({ url: database, node, roles, version: manifest.version, logger });
 }

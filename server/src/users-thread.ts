@@ -3,6 +3,7 @@ import { constants, setPriority } from 'node:os';
 import { basename } from 'node:path';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { identityHash, keyHash } from './adapters/encoding/hashes.ts';
+import { openSharedProfiles } from './adapters/postgres/store.ts';
 import { openLogReader } from './adapters/sqlite/log/log-reader.ts';
 import { clearProfiles, openProfileStore } from './adapters/sqlite/users/profile-store.ts';
 import { createSystemClock } from './adapters/system/clock.ts';
@@ -18,20 +19,19 @@ import type { FromUsersThread, ToUsersThread, UsersThreadOptions } from './users
  */
 function run(port: MessagePort, options: UsersThreadOptions): void {
   lowerPriority();
-  const { folder, store: identity, settings, isPaused, cache } = options;
+  const { store: identity, settings, isPaused } = options;
   const post = (message: FromUsersThread) => port.postMessage(message);
   const logger = loggerTo(post);
   const clock = createSystemClock(options.clock);
-  const reader = openLogReader(folder);
   const hash = identityHash(keyHash(identity.keySecret));
-  const file = { folder, log: identity.id, ...(cache === undefined ? {} : { cache }) };
+  const { reader, openProfiles, replace } = openEngine(options);
   const service = new UsersService({
     open: () => {
-      const store = openProfileStore(file);
+      const store = openProfiles();
       const computations = new Computations({ reader, clock });
       return { store, processor: createProcessor({ store, reader, hash, clock, logger, computations }) };
     },
-    replace: () => clearProfiles(file),
+    replace,
     settings,
     reader,
     clock,
@@ -51,6 +51,20 @@ function run(port: MessagePort, options: UsersThreadOptions): void {
     );
   });
   void service.run().then(() => port.close());
+}
+
+/** Log and profiles, from the data folder or from the database that nodes share. */
+function openEngine({ folder = '.', database, store: { id, keySecret }, cache }: UsersThreadOptions) {
+  if (database !== undefined) {
+    // Tables, unlike a file, are never put in the place of others.
+    return { ...openSharedProfiles(database, keySecret), replace: () => {} };
+  }
+  const file = { folder, log: id, ...(cache === undefined ? {} : { cache }) };
+  return {
+    reader: openLogReader(folder),
+    openProfiles: () => openProfileStore(file),
+    replace: () => clearProfiles(file),
+  };
 }
 
 /** Linux has a priority for each thread. Elsewhere the call would lower that of the whole process. */

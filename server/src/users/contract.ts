@@ -28,7 +28,9 @@ export type IdentityHash = (kind: string, value: string) => IdentityKey;
 /** Where the users thread finds log and profiles. The store must be open in this process. */
 export interface ProfilesPlace {
   /** The data folder of the embedded engine. */
-  readonly folder: string;
+  readonly folder?: string;
+  /** The database that nodes share, and the process whose lease guards what is written. */
+  readonly database?: { readonly url: string; readonly process: number };
 }
 
 /** What operators have set, as far as it concerns profiles. */

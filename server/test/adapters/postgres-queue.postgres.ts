@@ -31,7 +31,7 @@ async function join(url: string, node: string) {
       positions.map(() => ({ owed: [CRM], skipped: [] })),
     arrivalsAt: async (_: unknown, positions: readonly Position[]) => [...positions],
   };
-  const ports = queueOf({ database, nodes: { adoptAll: () => member.adopt() }, log, pending });
+  const ports = queueOf({ database, nodes: { adopt: () => member.adopt() }, log, pending });
   const owe = (state: 'held' | 'parked', positions: readonly Position[], now = START) =>
     database.write(async (write) => {
       const [set] = await pending.owe(write, [{ destination: CRM, state, positions, now }]);

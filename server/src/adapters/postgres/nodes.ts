@@ -52,10 +52,11 @@ interface NodeRow {
 }
 
 export interface NodeOptions {
+  /** The name of this node; see `Member`. */
   readonly node: string;
-  readonly roles: readonly NodeRole[];
+  readonly roles?: readonly NodeRole[];
   /** Of the program. */
-  readonly version: string;
+  readonly version?: string;
   readonly logger?: Pick<Logger, 'info' | 'warn' | 'error'>;
 }
 
@@ -66,6 +67,7 @@ export class PostgresNodes implements Nodes {
   #member: Member | undefined;
   #follower: LeaseFollower | undefined;
   #rejoining: Promise<void> | undefined;
+  #hasAdopted = false;
   #isStopped = false;
 
   private constructor(database: Database, options: NodeOptions) {
@@ -124,14 +126,15 @@ export class PostgresNodes implements Nodes {
     return row!;
   }
 
-  /** Parks what dead processes held. Resolves to the number of deliveries. */
-  adopt(): Promise<number> {
-    return this.#member!.adoptExpired();
-  }
-
-  /** As `adopt`, and looks at every set: at a start, which may have taken the place of an earlier process of this node. */
-  adoptAll(): Promise<number> {
-    return this.#member!.adopt();
+  /**
+   * Parks what processes held that are gone. Resolves to the number of deliveries. The first time it looks at every set, because this
+   * process may have taken the place of an earlier one of this node.
+   */
+  async adopt(): Promise<number> {
+    if (this.#hasAdopted) return await this.#member!.adoptExpired();
+    const parked = await this.#member!.adopt();
+    this.#hasAdopted = true;
+    return parked;
   }
 
   /** Renews the lease no more. `giveBack`: others may adopt at once. */
@@ -142,6 +145,7 @@ export class PostgresNodes implements Nodes {
   }
 
   async #join(): Promise<void> {
+    this.#hasAdopted = false;
     this.#member = await Member.join(this.#database, { ...this.#options, onLost: () => this.#lost() });
   }
 
@@ -160,7 +164,7 @@ export class PostgresNodes implements Nodes {
       try {
         await this.#member!.stop(false);
         await this.#join();
-        await this.adoptAll();
+        await this.adopt();
         logger?.info({ node, process: this.process }, 'database.joined_again');
         return;
       } catch (error) {

@@ -1,26 +1,22 @@
-import type { NodeRole } from '../../model/node.ts';
 import { DAY, type Duration } from '../../model/time.ts';
 import type { ClockMark } from '../../ports/clock.ts';
 import { type LogReader, StorageError } from '../../ports/event-log.ts';
+import type { ProfileStore } from '../../ports/profile-store.ts';
 import type { Store } from '../../ports/store.ts';
 import { idHash, keyHash } from '../encoding/hashes.ts';
 import { Database, type DatabaseOptions } from './database.ts';
 import { ChunkTable } from './log/chunk-table.ts';
 import { PostgresEventLog } from './log/event-log.ts';
 import { openPostgresLogReader } from './log/log-reader.ts';
-import { PostgresNodes } from './nodes.ts';
+import { databaseClockMark, type NodeOptions, PostgresNodes } from './nodes.ts';
 import { PendingSets } from './queue/pending.ts';
 import { queueOf } from './queue/queue.ts';
 import { PostgresRegulations } from './regulations/regulation-store.ts';
 import { migrate } from './schema.ts';
 import { PostgresSettings } from './settings/settings-store.ts';
+import { hasProfiles, PostgresProfileStore } from './users/profile-store.ts';
 
-export interface PostgresStoreOptions extends DatabaseOptions {
-  /** The name of this node; see `Member`. */
-  readonly node: string;
-  readonly roles?: readonly NodeRole[];
-  /** Of the program. */
-  readonly version?: string;
+export interface PostgresStoreOptions extends DatabaseOptions, NodeOptions {
   /** How long a (source, messageId) is remembered. Default: 24 h. */
   readonly dedupeWindow?: Duration;
 }
@@ -31,6 +27,12 @@ export interface PostgresStore extends Store {
   /** This process among those of the database. */
   readonly nodes: PostgresNodes;
   readonly database: Database;
+  /** The clock that all nodes go by, as it was at the opening. */
+  readonly sharedClock: ClockMark;
+  /** Whether profiles were kept in the database when it was opened. */
+  readonly hasProfiles: () => boolean;
+  /** How another thread of this process reaches log and profiles. */
+  readonly profilesPlace: () => { readonly database: SharedDatabase };
   /** Why nothing can be stored or read; empty when all is well. */
   readonly problems: () => readonly string[];
   /** A reader of the log with connections of its own. */
@@ -48,8 +50,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const database = new Database(options);
   try {
     const { id, keySecret, clocks } = await database.session(migrate);
-    const { node, roles = [], version = '', logger } = options;
-    const nodes = await PostgresNodes.join(database, { node, roles, version, ...(logger && { logger }) });
+    const nodes = await PostgresNodes.join(database, options);
     const hash = keyHash(keySecret);
     const pending = new PendingSets();
     const log = new PostgresEventLog({ database, pending, hash, dedupeWindow });
@@ -57,12 +58,15 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       identity: { id, keySecret },
       nodes,
       database,
+      hasProfiles: await hasProfiles(database),
+      profilesPlace: () => ({ database: { url: options.url, process: nodes.process } }),
       problems: nodes.problems,
       log,
       ...queueOf({ database, nodes, log, pending }),
       settings: new PostgresSettings(database),
       regulations: new PostgresRegulations(database, idHash(hash)),
       ...(clocks === undefined ? {} : { lastClockMark: JSON.parse(clocks) as ClockMark }),
+      sharedClock: await databaseClockMark(database),
       openLogReader: () => openPostgresLogReader(options, new ChunkTable(hash, () => undefined)),
       backup: () => Promise.reject(new StorageError(NO_BACKUP)),
       stop: async () => {
@@ -80,6 +84,31 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await database.stop();
     throw error;
   }
+}
+
+/** A database, and the process whose lease guards what is written. */
+export interface SharedDatabase {
+  readonly url: string;
+  readonly process: number;
+}
+
+/** Connections of the users thread for profiles. It does one thing after the other. */
+const PROFILE_CONNECTIONS = 2;
+
+/** Log and profiles of a database, for another thread of a process that has the store open. */
+export function openSharedProfiles(
+  { url, process }: SharedDatabase,
+  keySecret: Uint8Array,
+): { readonly reader: LogReader; openProfiles(): ProfileStore } {
+  return {
+    reader: openPostgresLogReader({ url }, new ChunkTable(keyHash(keySecret), () => undefined)),
+    openProfiles: () => {
+      const database = new Database({ url, connections: PROFILE_CONNECTIONS });
+      // The main thread notices the loss of the lease, and ends the work of this one.
+      database.guardBy(process, () => undefined);
+      return new PostgresProfileStore(database);
+    },
+  };
 }
 
 const NO_BACKUP =

@@ -16,7 +16,7 @@ import { countOf, ResultSettler } from './settle.ts';
 
 interface QueueDependencies {
   readonly database: Database;
-  readonly nodes: Pick<PostgresNodes, 'adoptAll'>;
+  readonly nodes: Pick<PostgresNodes, 'adopt'>;
   readonly log: LoggedFacts;
   /** Also owes the events that the log appends. */
   readonly pending: PendingSets;
@@ -48,7 +48,7 @@ export function queueOf({ database, nodes, log, pending }: QueueDependencies): Q
         return dead.reduce((sum, { n }) => sum + n, 0);
       }),
     enqueue: (slice) => enqueue(database, pending, slice),
-    recoverOrphans: () => nodes.adoptAll(),
+    recoverOrphans: () => nodes.adopt(),
     ledger: () => readLedger(database),
   };
   return {

@@ -127,7 +127,7 @@ export class PostgresRegulations implements Regulations {
     );
   }
 
-  async visitSuppressed(visit: (hashes: Uint32Array) => void): Promise<void> {
+  readonly visitSuppressed = async (visit: (hashes: Uint32Array) => void): Promise<void> => {
     for (let after: Buffer = Buffer.alloc(0); ; ) {
       const rows = await this.#database.read((transaction) =>
         transaction.rows<{ hash: Buffer }>(SQL.hashes, [after, SLICE]),
@@ -141,7 +141,7 @@ export class PostgresRegulations implements Regulations {
       visit(words);
       after = rows.at(-1)!.hash;
     }
-  }
+  };
 
   /** The number of changes of suppressions that were ever made, by any node. */
   async version(): Promise<number> {

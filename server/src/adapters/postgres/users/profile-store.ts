@@ -14,6 +14,12 @@ import type {
 import { type Database, rewriteTables, type Statement, type Transaction } from '../database.ts';
 import { PROFILE_STATEMENTS as SQL } from './statements.ts';
 
+/** Whether profiles were ever kept in this database, as of now. */
+export async function hasProfiles(database: Database): Promise<() => boolean> {
+  const [row] = await database.read((read) => read.rows<CursorRow>(SQL.cursor));
+  return () => row!.commits > 0;
+}
+
 interface CursorRow {
   readonly position: number;
   readonly clock: number;

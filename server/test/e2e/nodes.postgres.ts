@@ -1,0 +1,210 @@
+import type { ServerResponse } from 'node:http';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Overview } from '../../src/app.ts';
+import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
+import { makePlace, oneDestination, type Place, type Program, startProgram } from '../support/program.ts';
+import { startReceiver, type TestReceiver } from '../support/receiver.ts';
+
+const bin = findPostgres();
+const TOKEN = 'token-of-the-tests';
+
+/** Milliseconds of the lease of a node, after which others deliver what it held, and of their asking. */
+const ADOPTED_WITHIN = 20_000;
+
+describe.skipIf(bin === undefined)('two processes on one database', () => {
+  let server: Postgres;
+  let database: string;
+  let receiver: TestReceiver;
+  let place: Place;
+  const running: Program[] = [];
+
+  beforeAll(async () => {
+    server = await startPostgres(bin!, { fsync: 'off' });
+  });
+  afterAll(() => server.stop());
+  beforeEach(async () => {
+    database = await server.makeDatabase();
+    receiver = await startReceiver();
+    place = makePlace(oneDestination([receiver.url]));
+  });
+  afterEach(async () => {
+    for (const one of running.splice(0)) await one.kill();
+    await receiver.stop();
+    place.remove();
+  });
+
+  async function start(node: string): Promise<Program> {
+    const args = ['start', '--config', place.config, '--data', `${place.data}-${node}`, '--port', '0'];
+    const env = { MILLRACE_DATABASE: database, MILLRACE_NODE: node, MILLRACE_ADMIN_TOKEN: TOKEN };
+    const program = await startProgram({ args: [...args, '--host', '127.0.0.1'], env });
+    running.push(program);
+    return program;
+  }
+
+  /** Resolves to the messageIds that were answered 200. */
+  async function send({ url }: Program, name: string, n: number): Promise<string[]> {
+    const ids = Array.from({ length: n }, (_, nth) => `${name}-${nth}`);
+    const batch = ids.map((messageId) => ({ type: 'track', userId: 'u', event: 'E', messageId }));
+    const answer = await fetch(`${url}/v1/batch`, {
+      method: 'POST',
+      headers: { authorization: `Basic ${btoa('wk:')}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ batch }),
+    }).catch(() => undefined);
+    return answer?.status === 200 ? ids : [];
+  }
+
+  async function overview({ url }: Program): Promise<Overview> {
+    const answer = await fetch(`${url}/api/v1/status`, { headers: { authorization: `Bearer ${TOKEN}` } });
+    return (await answer.json()) as Overview;
+  }
+
+  const arrived = () =>
+    receiver.arrivals.map(({ body }) => (JSON.parse(body.toString()) as { messageId: string }).messageId);
+
+  async function expectAllDelivered(program: Program, ids: readonly string[]): Promise<void> {
+    await vi.waitFor(() => expect(new Set(arrived())).toEqual(new Set(ids)), ADOPTED_WITHIN * 2);
+    await vi.waitFor(async () => {
+      const { destinations, balanced } = await overview(program);
+      expect(destinations['crm']).toMatchObject({ owed: ids.length, delivered: ids.length, pending: 0 });
+      expect(balanced).toBe(true);
+    }, ADOPTED_WITHIN);
+  }
+
+  it('take calls, deliver each event once, and show each other', async () => {
+    const [a, b] = [await start('a'), await start('b')];
+    const sent = (await Promise.all([a, b].map((one, nth) => send(one, `n${nth}`, 200)))).flat();
+    expect(sent).toHaveLength(400);
+    // The same events again, to the other one.
+    expect(await send(b, 'n0', 200)).toHaveLength(200);
+    await expectAllDelivered(a, sent);
+    expect(arrived()).toHaveLength(400);
+    await vi.waitFor(async () => {
+      const { nodes = [] } = await overview(b);
+      expect(nodes.map(({ name, isSelf }) => [name, isSelf])).toEqual([
+        ['a', undefined],
+        ['b', true],
+      ]);
+      expect(nodes.flatMap(({ jobs }) => jobs).sort()).toEqual(['maintenance', 'replays', 'users']);
+      for (const { leaseLeftMs } of nodes) expect(leaseLeftMs).toBeGreaterThan(0);
+    }, ADOPTED_WITHIN);
+  });
+
+  it('lose nothing when one is killed under load, and repeat at most a second of its traffic', async () => {
+    const [a, b] = [await start('a'), await start('b')];
+    const acknowledged: string[] = [];
+    let isKilled = false;
+    const load = async (program: Program, name: string) => {
+      for (let nth = 0; nth < 40; nth++) {
+        acknowledged.push(...(await send(program, `${name}${nth}`, 10)));
+        if (nth === 20 && program === a) {
+          isKilled = true;
+          await a.kill();
+        }
+        if (isKilled && program === a) return;
+      }
+    };
+    await Promise.all([load(a, 'a'), load(b, 'b')]);
+    expect(acknowledged.length).toBeGreaterThanOrEqual(600);
+    await vi.waitFor(() => expect(acknowledged.filter((id) => !arrived().includes(id))).toEqual([]), {
+      timeout: 60_000,
+    });
+    await expectAllDelivered(b, [...new Set(arrived())]);
+    const all = arrived();
+    // What was sent and not yet written down: 20 ms of results, and the requests in flight.
+    expect(all.length - new Set(all).size).toBeLessThanOrEqual(210);
+    await vi.waitFor(async () => {
+      const { nodes = [] } = await overview(b);
+      expect(nodes.map(({ name }) => name)).toEqual(['b']);
+      expect(nodes[0]!.jobs).toEqual(['maintenance', 'replays', 'users']);
+    }, ADOPTED_WITHIN);
+  });
+
+  it('send nothing after their lease is over: a process that stood still finds its deliveries gone', async () => {
+    const held: ServerResponse[] = [];
+    await receiver.stop();
+    receiver = await startReceiver({ port: receiver.port, answer: (response) => held.push(response) });
+    const a = await start('a');
+    const ids = await send(a, 'frozen', 100);
+    expect(ids).toHaveLength(100);
+    await receiver.count(1);
+    const b = await start('b');
+    process.kill(a.pid, 'SIGSTOP');
+    const before = arrived().length;
+    for (const response of held.splice(0)) response.end();
+    // The other one delivers all that the first has not written down.
+    await vi.waitFor(
+      () => {
+        for (const response of held.splice(0)) response.end();
+        expect(arrived().length - before).toBeGreaterThanOrEqual(100 - before);
+        expect(new Set(arrived()).size).toBe(100);
+      },
+      { timeout: 60_000, interval: 50 },
+    );
+    const answering = setInterval(() => {
+      for (const response of held.splice(0)) response.end();
+    }, 10);
+    await expectAllDelivered(b, ids);
+    const settled = arrived().length;
+    process.kill(a.pid, 'SIGCONT');
+    await a.saw(/joined_again/);
+    await expectAllDelivered(a, ids);
+    expect(arrived().length).toBe(settled);
+    clearInterval(answering);
+  });
+
+  it('know soon what was changed on the other one: settings and suppressions', async () => {
+    const [a, b] = [await start('a'), await start('b')];
+    const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ name: 'app', writeKeys: ['wk_app'] });
+    const made = await fetch(`${a.url}/api/v1/sources`, { method: 'POST', headers, body });
+    expect(made.status).toBe(201);
+    await vi.waitFor(
+      async () => {
+        const answer = await fetch(`${b.url}/v1/track`, {
+          method: 'POST',
+          headers: { authorization: `Basic ${btoa('wk_app:')}` },
+          body: '{"userId":"u","event":"E"}',
+        });
+        expect(answer.status).toBe(200);
+      },
+      { timeout: 10_000, interval: 50 },
+    );
+    const suppressed = await fetch(`${b.url}/api/v1/regulations`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ type: 'SUPPRESS_ONLY', subjectIds: ['gone'] }),
+    });
+    expect(suppressed.status).toBeLessThan(300);
+    await vi.waitFor(
+      async () => {
+        await send(a, `suppressed-${performance.now()}`, 1);
+        const { sources } = await overview(a);
+        expect(sources['website']).toBeDefined();
+        const answer = await fetch(`${a.url}/v1/track`, {
+          method: 'POST',
+          headers: { authorization: `Basic ${btoa('wk:')}` },
+          body: '{"userId":"gone","event":"E"}',
+        });
+        expect(answer.status).toBe(200);
+        const { sources: after } = await overview(a);
+        expect(after['website']!.discarded).toHaveProperty('suppressed');
+      },
+      { timeout: 10_000, interval: 100 },
+    );
+  });
+
+  it('hand back at once what they hold when they are stopped', async () => {
+    const [a, b] = [await start('a'), await start('b')];
+    expect(await a.stop()).toBe(0);
+    running.splice(running.indexOf(a), 1);
+    await vi.waitFor(
+      async () => {
+        const { nodes = [] } = await overview(b);
+        expect(nodes.map(({ name, jobs }) => [name, jobs])).toEqual([
+          ['b', ['maintenance', 'replays', 'users']],
+        ]);
+      },
+      { timeout: 8000, interval: 100 },
+    );
+  });
+});

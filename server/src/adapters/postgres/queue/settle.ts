@@ -96,20 +96,20 @@ export class ResultSettler {
 
   /** Resolves to the number of ignored results of each request. */
   async #write(requests: readonly SettleRequest[]): Promise<number[]> {
-    const urls = await this.#endpoints.of(urlsOf(requests));
     let before: number[] | undefined;
     for (let repeat = 0; ; repeat++) {
-      let ignored: number[] = [];
+      let ignored: number[] | undefined;
       try {
+        const urls = await this.#endpoints.of(urlsOf(requests));
         await this.#database.write(async (transaction) => {
           ignored = await this.#transact(transaction, requests, urls);
         });
         // All gone: the transaction of which nobody knew has happened.
-        const isDone = before !== undefined && ignored.every((n, nth) => n === requests[nth]!.results.length);
-        return isDone ? before! : ignored;
+        const isDone = ignored!.every((n, nth) => n === requests[nth]!.results.length);
+        return isDone ? (before ?? ignored!) : ignored!;
       } catch (error) {
         if (!(error instanceof UnknownCommitError) || repeat >= MOST_REPEATS) throw error;
-        before = ignored;
+        before = ignored ?? before;
       }
     }
   }

@@ -1,5 +1,5 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { statusQuery } from '../../api/queries.ts';
 import { useMay } from '../../api/roles.ts';
@@ -139,7 +139,7 @@ function DeliveryTable({ rows, hasMore, onMore }: DeliveryTableProps) {
       rows={rows}
       rowId={({ id, endpoint }) => `${id} ${endpoint ?? ''}`}
       onOpen={({ messageId }) =>
-        messageId !== undefined && void navigate({ href: `/events/${encodeURIComponent(messageId)}` })
+        messageId !== undefined && void navigate({ to: '/events/$messageId', params: { messageId } })
       }
       foot={more}
     />
@@ -172,7 +172,9 @@ const COLUMNS: readonly Column<Delivery>[] = [
         {messageId === undefined ? (
           <span className="dim">—</span>
         ) : (
-          <a href={`/events/${encodeURIComponent(messageId)}`}>{visibleLine(messageId)}</a>
+          <Link to="/events/$messageId" params={{ messageId }}>
+            {visibleLine(messageId)}
+          </Link>
         )}
         <span className="sub">{reason ?? attempts.at(-1)?.reason}</span>
       </>

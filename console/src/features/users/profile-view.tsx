@@ -191,9 +191,9 @@ function Merges({ profile: { merges } }: { readonly profile: Profile }) {
             </h3>
             <p>
               {RULES[rule]}, <RelativeTime at={at} />,{' '}
-              <a className="link" href={`/events/${encodeURIComponent(messageId)}`}>
+              <Link className="link" to="/events/$messageId" params={{ messageId }}>
                 the call
-              </a>
+              </Link>
             </p>
           </li>
         ))}
@@ -249,9 +249,9 @@ function EventRow({ row: { source, receivedAt, event, deliveries } }: { readonly
     <tr>
       <td className="type">{type}</td>
       <td className="w">
-        <a href={`/events/${encodeURIComponent(event.messageId)}`} className="med">
+        <Link to="/events/$messageId" params={{ messageId: event.messageId }} className="med">
           {visibleLine(action ?? name ?? event.messageId)}
-        </a>
+        </Link>
       </td>
       <td className="soft c-md">{visibleLine(source)}</td>
       <td className="c-lo">{deliveries.length > 0 && <StateMark state={state ?? 'delivered'} />}</td>

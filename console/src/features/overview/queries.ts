@@ -13,14 +13,15 @@ export interface Numbers {
   readonly now: Group['now'];
 }
 
-type Group = Answer<'/api/v1/timeline', 'get'>['groups'][number];
+type Report = Answer<'/api/v1/timeline', 'get'>;
+type Group = Report['groups'][number];
 
-/** Ranges that end now, in milliseconds. */
+/** Ranges that end now, in milliseconds, and their steps, in seconds. */
 export const RANGES = [
-  { value: '15m', label: '15 min', length: 15 * 60_000 },
-  { value: '1h', label: '1 h', length: 3_600_000 },
-  { value: '24h', label: '24 h', length: 86_400_000 },
-  { value: '7d', label: '7 d', length: 7 * 86_400_000 },
+  { value: '15m', label: '15 min', length: 15 * 60_000, step: 10 },
+  { value: '1h', label: '1 h', length: 3_600_000, step: 60 },
+  { value: '24h', label: '24 h', length: 86_400_000, step: 1_200 },
+  { value: '7d', label: '7 d', length: 7 * 86_400_000, step: 7_200 },
 ] as const;
 
 /** What stands in the URL. */
@@ -40,23 +41,32 @@ export function numbersQuery({ range = '1h', from, to }: RangeSearch) {
   return queryOptions({
     queryKey: ['timeline', isFixed ? `${from} ${to}` : range],
     queryFn: async ({ signal }): Promise<Numbers> => {
-      const length = RANGES.find(({ value }) => value === range)?.length ?? RANGES[1].length;
-      const query = isFixed ? { from, to } : { from: new Date(Date.now() - length).toISOString() };
+      const { length, step } = RANGES.find(({ value }) => value === range) ?? RANGES[1];
+      const query = isFixed ? { from, to } : { from: new Date(Date.now() - length).toISOString(), step };
       const report = await answer(api.GET('/api/v1/timeline', { params: { query }, signal }));
-      return numbersOf(report);
+      return numbersOf(report, Date.now());
     },
     refetchInterval: isFixed ? false : REFRESH,
     placeholderData: keepPreviousData,
   });
 }
 
-/** An answer without a group is one without numbers. */
-function numbersOf(report: Answer<'/api/v1/timeline', 'get'>): Numbers {
-  const { totals = {}, series = {}, now = {} } = report.groups[0] ?? {};
+/**
+ * The numbers of an answer; one without a group is one without numbers. A step that has not ended at `now` is left out of the
+ * series, where it would look like a fall, and stays in the totals.
+ */
+export function numbersOf(report: Report, now: number): Numbers {
+  const { totals = {}, series = {}, now: rates = {} } = report.groups[0] ?? {};
   const begin = Date.parse(report.from);
-  const count = Math.max(0, ...Object.values(series).map((values) => values.length));
-  const times = Array.from({ length: count }, (_, index) => begin + index * report.step * 1000);
-  return { times, step: report.step, totals, series, now };
+  const all = Math.max(0, ...Object.values(series).map((values) => values.length));
+  const ended = Math.floor((now - begin) / (report.step * 1000));
+  const count = Math.max(1, Math.min(all, ended));
+  const times = Array.from(
+    { length: Math.min(all, count) },
+    (_, index) => begin + index * report.step * 1000,
+  );
+  const shown = Object.entries(series).map(([name, values]) => [name, values.slice(0, count)] as const);
+  return { times, step: report.step, totals, series: Object.fromEntries(shown), now: rates };
 }
 
 /** Each number of a step as one a second. */

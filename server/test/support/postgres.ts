@@ -1,14 +1,14 @@
-import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 
-/** The oldest PostgreSQL that the statements are written for. */
+/** The oldest PostgreSQL that the store runs on. */
 const OLDEST = 15;
 
-/** The folder of `initdb`, `postgres` and `psql`; undefined when no PostgreSQL is recent enough. */
+/** The folder of `initdb` and `postgres`; undefined when no PostgreSQL is recent enough. */
 export function findPostgres(): string | undefined {
   const debian = '/usr/lib/postgresql';
   const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
@@ -17,7 +17,7 @@ export function findPostgres(): string | undefined {
     ...(process.env['PATH'] ?? '').split(':'),
   ];
   return folders.find((folder) => {
-    if (!['initdb', 'postgres', 'psql'].every((name) => existsSync(join(folder, name)))) return false;
+    if (!['initdb', 'postgres'].every((name) => existsSync(join(folder, name)))) return false;
     const { stdout } = spawnSync(join(folder, 'postgres'), ['--version'], { encoding: 'utf8' });
     return Number(/(\d+)/.exec(stdout)?.[1]) >= OLDEST;
   });
@@ -32,8 +32,6 @@ export interface Postgres {
   dropDatabase(url: string): Promise<void>;
   /** Resolves when so many statements in the database of this address wait for a lock; one, if nothing is said. */
   isBlocked(url: string, statements?: number): Promise<void>;
-  /** To the database that every server has. */
-  connect(): Promise<Session>;
   /** Stops the server, disconnects all clients, and removes its folder. */
   stop(): Promise<void>;
 }
@@ -107,7 +105,6 @@ export async function startPostgres(bin: string, { fsync = 'on' }: PostgresSetti
         await new Promise((next) => setTimeout(next, 5));
       await client.end();
     },
-    connect: () => openSession(join(bin, 'psql'), folder),
     stop: async () => {
       const ended = once(server, 'exit');
       // A fast stop: clients are cut off, the files are left in order.
@@ -127,116 +124,4 @@ function unprivileged(folder: string): string[] {
   const [uid, gid] = [Number(idOf('-u', name).stdout), Number(idOf('-g', name).stdout)];
   chownSync(folder, uid, gid);
   return [...dies, '--reuid', String(uid), '--regid', String(gid), '--clear-groups'];
-}
-
-export type Row = Readonly<Record<string, string | null>>;
-
-/** One connection, in which one statement runs at a time. */
-export interface Session {
-  /** The rows of the last statement that has any. Rejects with a `PostgresError`. */
-  run(sql: string): Promise<Row[]>;
-  end(): Promise<void>;
-}
-
-/** The server refused a statement. */
-export class PostgresError extends Error {
-  /** SQLSTATE, such as `23505`. */
-  readonly code: string;
-
-  constructor(code: string, message: string) {
-    super(message);
-    this.name = 'PostgresError';
-    this.code = code;
-  }
-}
-
-const FIELD = '\x1f';
-const RECORD = '\x1e';
-const NULL = '\x1d';
-const END = '\x1c';
-
-async function openSession(psql: string, folder: string): Promise<Session> {
-  const settings = ['-v', 'VERBOSITY=verbose', '-P', `null=${NULL}`, '-P', 'footer=off'];
-  const format = ['-X', '-q', '-A', '-F', FIELD, '-R', RECORD, ...settings];
-  const args = [psql, ...format, '-h', folder, '-U', 'millrace', '-d', 'postgres'];
-  // Errors come on the same stream as rows: each one can be matched to its statement.
-  const child = spawn('sh', ['-c', 'exec "$@" 2>&1', 'sh', ...args]);
-  const ended = once(child, 'exit');
-  const turns = answersOf(child);
-  await turns('set client_min_messages = error');
-  return {
-    run: async (sql) => rowsOf(await turns(sql)),
-    end: async () => {
-      child.stdin.end();
-      await ended;
-    },
-  };
-}
-
-/** Sends statements one after the other; resolves to the answer of each. */
-function answersOf(child: ChildProcessWithoutNullStreams): (sql: string) => Promise<string> {
-  let text = '';
-  const waiting: { resolve: (text: string) => void; reject: (error: Error) => void }[] = [];
-  child.stdout.setEncoding('utf8').on('data', (part: string) => {
-    text += part;
-    for (let end = text.indexOf(END); end >= 0; end = text.indexOf(END)) {
-      waiting.shift()?.resolve(text.slice(0, end));
-      text = text.slice(end + 2);
-    }
-  });
-  child.once('exit', () => {
-    for (const { reject } of waiting.splice(0)) reject(new PostgresError('08006', `psql ended: ${text}`));
-  });
-  return (sql) =>
-    new Promise((resolve, reject) => {
-      waiting.push({ resolve, reject });
-      child.stdin.write(`${sql}\n;\n\\echo ${END}\n`);
-    });
-}
-
-function rowsOf(text: string): Row[] {
-  const error = /^(?:ERROR|FATAL): +(\w{5}): (.*)$/m.exec(text);
-  if (error) throw new PostgresError(error[1]!, error[2]!);
-  const [names, ...records] = text.replace(/\n$/, '').split(RECORD);
-  const columns = names!.split(FIELD);
-  return records.map((record) => {
-    const values = record.split(FIELD);
-    return Object.fromEntries(columns.map((name, at) => [name, values[at] === NULL ? null : values[at]!]));
-  });
-}
-
-export type Value = string | number | bigint | Uint8Array | null | readonly Value[];
-
-/** A value as a literal that the server reads for a parameter of any type. */
-export function literal(value: Value): string {
-  if (value === null) return 'null';
-  return `'${textOf(value).replaceAll("'", "''")}'`;
-}
-
-function textOf(value: Exclude<Value, null>): string {
-  if (value instanceof Uint8Array) return `\\x${Buffer.from(value).toString('hex')}`;
-  if (typeof value !== 'object') return String(value);
-  const elements = value.map((one) =>
-    one === null ? 'null' : `"${textOf(one).replaceAll(/["\\]/g, '\\$&')}"`,
-  );
-  return `{${elements.join(',')}}`;
-}
-
-/** The statements of a page by name: each begins with a line `-- part.name` in a block of SQL. */
-export function statementsIn(page: string): Map<string, string> {
-  const statements = new Map<string, string>();
-  for (const [, block] of page.matchAll(/^```sql\n(.*?)^```$/gms)) {
-    for (const part of block!.split(/^(?=-- [a-z]+\.[a-z]+)/m)) {
-      const name = /^-- ([a-z]+(?:\.[a-z]+)?)/.exec(part)?.[1];
-      if (name === undefined || statements.has(name)) throw new Error(`a statement without a name: ${part}`);
-      statements.set(
-        name,
-        part
-          .slice(part.indexOf('\n') + 1)
-          .trim()
-          .replace(/;$/, ''),
-      );
-    }
-  }
-  return statements;
 }

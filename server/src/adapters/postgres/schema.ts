@@ -69,6 +69,8 @@ const MIGRATIONS: readonly string[] = [
   create table batch(id text primary key, process bigint not null, number bigint not null, is_empty boolean not null,
     answer text not null, stored timestamptz not null default clock_timestamp());
   create index batch_number on batch(process, is_empty, number);
+  -- Slots whose files still hold erased events, and how many erasures there were.
+  create table erased_slot(slot int primary key, erasures bigint not null default 1);
   -- Events and bytes that each process has stored, less those that it has dropped.
   create table volume(process bigint primary key, events bigint not null, bytes bigint not null) with (fillfactor = 50);
   create table producer(name text primary key, sequence bigint not null);

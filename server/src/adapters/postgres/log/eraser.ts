@@ -24,6 +24,13 @@ const KEYS: Statement = {
   text: `delete from key where slot = $1 and hash = any($2::bigint[]) and position = any($3::bigint[])`,
 };
 
+/** The old row stays in the file until `scrubLog`. */
+const NOTE_SLOTS: Statement = {
+  name: 'erase.note_slots',
+  text: `insert into erased_slot as e (slot) select unnest($1::int[])
+    on conflict (slot) do update set erasures = e.erasures + 1`,
+};
+
 /** Erases events with everything that is owed of them: one slice inside the caller's transaction. */
 export async function eraseSlice(
   transaction: Transaction,
@@ -37,6 +44,7 @@ export async function eraseSlice(
     redact(transaction, hash, { chunk, those });
     events += those.size;
   }
+  transaction.later(NOTE_SLOTS, [[...new Set([...byChunk.keys()].map(({ slot }) => slot))]]);
   const counts: LedgerCount[] = [];
   let [deliveries, deadLetters] = [0, 0];
   for (const [id, n] of await erasePending(transaction, gone)) {

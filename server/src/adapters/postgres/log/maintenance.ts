@@ -4,7 +4,7 @@ import type { ClockMark } from '../../../ports/clock.ts';
 import { type Retention, StorageError } from '../../../ports/event-log.ts';
 import { COMPACTED, IDS_ONLY, REMNANT, reduceToIds } from '../../encoding/chunk-lines.ts';
 import { mergeableChunks, mergeEvents, nextMerge } from '../../encoding/chunk-merge.ts';
-import type { Database, Statement, Transaction } from '../database.ts';
+import { type Database, rewriteTables, type Statement, type Transaction } from '../database.ts';
 import { parkOrphans } from '../member.ts';
 import { dropAcceptedBelow, dropFailedBefore } from '../queue/attempts.ts';
 import { deadPositionsBetween, dropDeadLettersBefore, insertDeadLetters } from '../queue/dead-letters.ts';
@@ -33,6 +33,21 @@ const SLICE_FACTS = 512;
 const TRY_ALONE: Statement = {
   name: 'maintain.try',
   text: `select pg_try_advisory_xact_lock(${LOCKS.upkeep}) as mine`,
+};
+
+const ALONE: Statement = { name: 'maintain.alone', text: `select pg_advisory_xact_lock(${LOCKS.upkeep})` };
+
+/** Those that were dropped meanwhile have no file any more. */
+const ERASED_SLOTS: Statement = {
+  name: 'scrub.slots',
+  text: 'select e.slot, e.erasures from erased_slot e join slot s on s.id = e.slot order by e.slot',
+};
+
+/** Events that were erased meanwhile need another scrub. */
+const SCRUBBED: Statement = {
+  name: 'scrub.done',
+  text: `delete from erased_slot e using unnest($1::int[], $2::bigint[]) d(slot, erasures)
+    where e.slot = d.slot and e.erasures = d.erasures`,
 };
 
 const PUT_FACT: Statement = {
@@ -187,9 +202,7 @@ export class LogMaintenance {
   async #rotate(write: Transaction, { now }: Upkeep): Promise<boolean> {
     const [open] = await write.rows<{ id: number; at: Monotonic | null }>(OPEN_SLOT);
     if (open!.at === null || open!.at > now - SLOT_SPAN) return false;
-    await write.text(partitionsOf(open!.id + 1));
-    await write.rows(CLOSE);
-    write.later(OPEN, [open!.id + 1]);
+    await openSlot(write, open!.id + 1);
     write.later(FORGET);
     return true;
   }
@@ -324,6 +337,31 @@ export class LogMaintenance {
     write.later(NO_SLOT, [empty.id]);
     return true;
   }
+}
+
+/** Makes the tables of a slot, with locks that no append waits for, and opens it. */
+async function openSlot(write: Transaction, slot: number): Promise<void> {
+  await write.text(partitionsOf(slot));
+  await write.rows(CLOSE);
+  write.later(OPEN, [slot]);
+}
+
+/**
+ * Writes the files anew that hold erased events or answers of endpoints to them. Nobody can read such a slot meanwhile, so the open one is
+ * closed first: appends go on in the next. The write-ahead log, its archives and replicas are the operator's.
+ */
+export async function scrubLog(database: Database): Promise<void> {
+  const slots = await database.write(async (write) => {
+    await write.rows(ALONE);
+    const erased = await write.rows<{ slot: number; erasures: number }>(ERASED_SLOTS);
+    const [open] = await write.rows<{ id: number }>(OPEN_SLOT);
+    if (erased.some(({ slot }) => slot === open!.id)) await openSlot(write, open!.id + 1);
+    return erased;
+  });
+  await rewriteTables(database, [...slots.map(({ slot }) => `chunk_${slot}`), 'failed_attempt']);
+  await database.write(async (write) =>
+    write.later(SCRUBBED, [slots.map(({ slot }) => slot), slots.map(({ erasures }) => erasures)]),
+  );
 }
 
 interface DropSpan {

@@ -14,6 +14,7 @@ import type {
   StoredRegulation,
 } from '../../../ports/regulations.ts';
 import { type Database, rewriteTables, type Transaction } from '../database.ts';
+import { scrubLog } from '../log/maintenance.ts';
 import { REGULATION_STATEMENTS as SQL } from './statements.ts';
 
 /** Hashes read in one slice. */
@@ -108,6 +109,7 @@ export class PostgresRegulations implements Regulations {
   }
 
   async scrub(): Promise<void> {
+    await scrubLog(this.#database);
     // A deleted row stays in its file until the table is written anew. Both tables are small.
     await rewriteTables(this.#database, ['regulation_subject', 'suppression']);
   }

@@ -2991,6 +2991,8 @@ export interface operations {
                 type?: "identify" | "track" | "page" | "screen" | "group" | "alias";
                 /** @description Only deliveries that failed, and calls that were discarded. */
                 failed?: "true" | "false";
+                /** @description So many calls a second, evenly chosen, with their deliveries, and as many failures; `passed` counts the others. Everything when absent. */
+                max?: number;
                 /** @description Events whole, and not only what names them. */
                 body?: "true" | "false";
             };

@@ -357,9 +357,12 @@ export class DestinationWorker {
     const { id, name } = this.#destination;
     const { set, delivery, serialized } = ready;
     this.#dependencies.settle({ set, destination: id, position: delivery.position, attempts, decision });
-    const observer = this.#dependencies.currentObserver.observer;
+    const { currentObserver } = this.#dependencies;
+    const { observer } = currentObserver;
     if (observer === undefined) return;
     const source = this.#dependencies.sourceName(ready.source);
+    const notice = { destination: name, isFailure: decision.kind !== 'delivered' };
+    if (currentObserver.passesOver?.(serialized.line, source, notice) === true) return;
     const result = { source, destination: name, event: serialized.event, attempts, decision };
     observer(resultOnWallClock(result, this.#dependencies.clock));
   }

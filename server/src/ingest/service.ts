@@ -150,13 +150,16 @@ export class IngestService {
       this.#dependencies.logger.info({}, 'storage.recovered');
     }
     if (this.#dependencies.logsCalls) this.#logAccepted(parsed, request, latencyMs);
-    const observer = this.#dependencies.currentObserver.observer;
+    const { currentObserver } = this.#dependencies;
+    const { observer } = currentObserver;
     if (observer === undefined) return;
-    parsed.events.forEach(({ sender, event }, index) => {
+    parsed.events.forEach((accepted, index) => {
+      const { line, sender } = accepted;
+      if (currentObserver.passesOver?.(line, sender.name) === true) return;
       observer({
         kind: result.isDuplicate(index) ? 'duplicate' : 'accepted',
         source: sender.name,
-        event,
+        event: accepted.event,
         latencyMs,
       });
     });

@@ -419,6 +419,8 @@ export interface TailFilter {
 export interface TailOptions extends TailFilter {
   /** True: events whole. False: only the fields that identify them. */
   readonly body: boolean;
+  /** So many calls a second, with their deliveries, and as many failures; the rest is counted. Absent: everything. */
+  readonly max?: number | undefined;
   /** Asked with every heartbeat, so that the stream ends soon after its token is revoked. */
   readonly mayWatch: () => boolean;
 }
@@ -434,6 +436,8 @@ export interface TailEvents {
   readonly settled: TailDelivery;
   /** Events that were left out here, because the client read too slowly. */
   readonly lost: { readonly count: number };
+  /** Calls and failures that matched since the last of these, and were not shown because of `max`. */
+  readonly passed: { readonly count: number };
 }
 
 export interface TailCall {

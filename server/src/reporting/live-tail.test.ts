@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { handClock } from '../../test/support/clock.ts';
 import { TAIL_EVENTS } from '../control-api/operations/tail.ts';
 import type { Event } from '../model/event.ts';
+import { lineOf } from '../model/serialized-event.ts';
 import { SECOND } from '../model/time.ts';
 import type { ResponseStream } from '../ports/control-api.ts';
 import type { Activity } from '../ports/telemetry.ts';
@@ -172,6 +173,35 @@ describe('watching what happens', () => {
     expect(lost!.data['count']).toBe(some + 1 - events.filter(({ name }) => name === 'accepted').length);
     expect(Number(lost!.data['count'])).toBeGreaterThan(some / 2);
     expect(quick.take().filter(({ name }) => name === 'accepted')).toHaveLength(some + 1);
+  });
+
+  test('a viewer who asks for so many a second is told of the others, and of those that match the filter only', async () => {
+    const [some, other] = [watch({ max: 10 }), watch({ max: 10, source: 'other' })];
+    const line = lineOf(JSON.stringify(event));
+    let made = 0;
+    for (let n = 0; n < 1000; n++) {
+      if (tail.passesOver(line, 'website')) continue;
+      made++;
+      tail.observer?.(accepted);
+    }
+    expect(made).toBe(10);
+    await happen(dead);
+    await clock.pass(SECOND);
+    const names = some.take().map(({ name, data }) => [name, data['count']]);
+    expect(names.filter(([name]) => name === 'accepted')).toHaveLength(10);
+    expect(names.slice(-2)).toEqual([
+      ['settled', undefined],
+      ['passed', 990],
+    ]);
+    expect(other.take()).toEqual([]);
+  });
+
+  test('nothing is passed over while somebody watches everything', () => {
+    const viewers = [watch({ max: 1 }), watch()];
+    const line = lineOf(JSON.stringify(event));
+    const passed = Array.from({ length: 100 }, () => tail.passesOver(line, 'website'));
+    expect(passed).not.toContain(true);
+    for (const { stream } of viewers) stream.gone();
   });
 
   test('a quiet connection has a sign of life every 15 seconds, and ends when the token may watch no longer', async () => {

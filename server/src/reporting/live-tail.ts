@@ -1,6 +1,7 @@
 import type { Attempt, Decision } from '../model/delivery.ts';
 import type { Event } from '../model/event.ts';
 import { maskUrl } from '../model/secrets.ts';
+import type { JsonLine } from '../model/serialized-event.ts';
 import { type Duration, isoTime, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ResponseStream, StreamClient } from '../ports/control-api.ts';
@@ -15,6 +16,7 @@ import type {
   TailFilter,
   TailOptions,
 } from './contract.ts';
+import { type SampledKind, sampleKeyOf, sampleKeyOfLine, TailSampler } from './tail-sampler.ts';
 
 function matchesFilter(filter: TailFilter, activity: Activity): boolean {
   const { source, destination, type, failed = false } = filter;
@@ -23,6 +25,17 @@ function matchesFilter(filter: TailFilter, activity: Activity): boolean {
     return false;
   if (type !== undefined && (activity.kind === 'discarded' || activity.event.type !== type)) return false;
   return !failed || isFailure(activity);
+}
+
+/** The part of the filter that needs no event. */
+function matchesNotice(
+  { source: wantedSource, destination, failed = false }: TailFilter,
+  source: string,
+  delivery: { readonly destination: string; readonly isFailure: boolean } | undefined,
+): boolean {
+  if (wantedSource !== undefined && source !== wantedSource) return false;
+  if (destination !== undefined && delivery?.destination !== destination) return false;
+  return !failed || delivery?.isFailure === true;
 }
 
 function isFailure(activity: Activity): boolean {
@@ -128,6 +141,14 @@ function attemptData({ endpoint, startedAt, latencyMs, outcome }: Attempt): Tail
   };
 }
 
+/** A discarded call has no event; each is as likely to be shown as any event. */
+function sampleOf(activity: Activity): readonly [key: number, kind: SampledKind] {
+  if (activity.kind === 'discarded') return [0, 'failure'];
+  const key = sampleKeyOf(activity.event.messageId);
+  if (activity.kind !== 'settled') return [key, 'call'];
+  return [key, isFailure(activity) ? 'failure' : 'delivery'];
+}
+
 /** Characters that may wait for one client: some thousand lines, so that a client that reads survives a large batch. */
 const MAX_WAITING = 512 * 1024;
 
@@ -147,6 +168,8 @@ const HEARTBEAT_COMMENT = ': still here\n\n';
  */
 export class TailClient implements ResponseStream {
   readonly options: TailOptions;
+  /** Absent where everything is shown. */
+  readonly sampler: TailSampler | undefined;
   readonly #onGone: () => void;
   #client: StreamClient | undefined;
   #waiting = '';
@@ -157,6 +180,13 @@ export class TailClient implements ResponseStream {
   constructor(options: TailOptions, onGone: () => void) {
     this.options = options;
     this.#onGone = onGone;
+    if (options.max !== undefined) this.sampler = new TailSampler(options.max);
+  }
+
+  /** Tells how many were not shown. */
+  addPassed(): void {
+    const count = this.sampler?.nextSecond() ?? 0;
+    if (count > 0) this.add(serverSentEvent('passed', { count }));
   }
 
   /** After a loss everything is lost until the client is told, so that one `lost` event covers one gap. */
@@ -225,6 +255,9 @@ const MAX_CLIENTS = 20;
 /** Short enough that neither a proxy nor the client takes a quiet connection for a dead one. */
 const HEARTBEAT_INTERVAL: Duration = 15 * SECOND;
 
+/** How often a client is told how many were not shown to it. */
+const COUNT_INTERVAL: Duration = SECOND;
+
 export interface LiveTailDependencies {
   readonly clock: Clock;
   /** Sees every activity, beside the clients. */
@@ -242,6 +275,7 @@ export class LiveTail implements CurrentObserver {
   /** Only this class changes it. */
   observer: Observer | undefined;
   #cancelHeartbeat: (() => void) | undefined;
+  #cancelCounts: (() => void) | undefined;
   #flushesSoon = false;
   #stopped = false;
 
@@ -258,6 +292,7 @@ export class LiveTail implements CurrentObserver {
     this.#clients.add(client);
     if (this.#stopped) client.end();
     this.observer = this.#permanentObserver === undefined ? this.#sendToClients : this.#sendToAll;
+    if (options.max !== undefined) this.#cancelCounts ??= this.#clock.after(COUNT_INTERVAL, this.#sendCounts);
     this.#cancelHeartbeat ??= this.#clock.after(HEARTBEAT_INTERVAL, this.#sendHeartbeats);
     return client;
   };
@@ -277,11 +312,32 @@ export class LiveTail implements CurrentObserver {
     const lines = new TailEventText(activity, this.#clock);
     for (const client of this.#clients) {
       if (!matchesFilter(client.options, activity)) continue;
+      if (client.sampler?.take(...sampleOf(activity)) === false) continue;
       if (client.hasRoom) client.add(client.options.body ? lines.whole : lines.short);
       else client.drop();
       this.#flushSoon();
     }
   };
+
+  /** Counts it for the clients that it matches, when none of them is to be shown it. See `CurrentObserver`. */
+  passesOver(
+    line: JsonLine | undefined,
+    source: string,
+    delivery?: { readonly destination: string; readonly isFailure: boolean },
+  ): boolean {
+    if (this.#permanentObserver !== undefined || line === undefined) return false;
+    const key = sampleKeyOfLine(line);
+    const kind = delivery === undefined ? 'call' : delivery.isFailure ? 'failure' : 'delivery';
+    for (const { options, sampler } of this.#clients) {
+      // The type is known only when the event is parsed.
+      if (sampler === undefined || options.type !== undefined) return false;
+      if (matchesNotice(options, source, delivery) && sampler.mayShow(key, kind)) return false;
+    }
+    for (const { options, sampler } of this.#clients) {
+      if (matchesNotice(options, source, delivery)) sampler?.take(key, kind);
+    }
+    return true;
+  }
 
   /** One write per client for the hundreds of activities of a commit. */
   #flushSoon(): void {
@@ -298,12 +354,22 @@ export class LiveTail implements CurrentObserver {
     for (const client of this.#clients) client.heartbeat();
   };
 
+  readonly #sendCounts = (): void => {
+    this.#cancelCounts = this.#clock.after(COUNT_INTERVAL, this.#sendCounts);
+    for (const client of this.#clients) {
+      client.addPassed();
+      client.flush();
+    }
+  };
+
   #removeClient(client: TailClient): void {
     this.#clients.delete(client);
     if (this.#clients.size > 0) return;
     this.observer = this.#permanentObserver;
     this.#cancelHeartbeat?.();
     this.#cancelHeartbeat = undefined;
+    this.#cancelCounts?.();
+    this.#cancelCounts = undefined;
   }
 }
 

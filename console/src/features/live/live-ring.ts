@@ -79,7 +79,7 @@ export class LiveRing {
     else if (name === 'accepted' || name === 'duplicate' || name === 'discarded') {
       this.#add({ ...rowOf(data), id: `${this.#count}`, verdict: name, deliveries: [] });
       this.#note(now, 1, 0);
-    } else if (name === 'lost') this.#note(now, 0, data.count ?? 0);
+    } else if (name === 'lost' || name === 'passed') this.#note(now, 0, data.count ?? 0);
   }
 
   /** What came in the second before `now`. */

@@ -24,6 +24,8 @@ interface Tail {
 
 /** The page is painted at most this often, whatever the rate, in milliseconds. */
 const PAINT = 100;
+/** The server chooses so many evenly, and counts the others. */
+const CALLS_PER_SECOND = 50;
 const NOTHING: Tail = { rows: [], flow: { shown: 0, passed: 0 }, count: 0, missed: 0, isOpen: false };
 
 /** Follows the live tail with a filter. While it is paused the rows stay, and what passes is counted. */
@@ -31,9 +33,8 @@ export function useTail(filter: TailFilter, isPaused: boolean): Tail {
   const [tail, setTail] = useState(NOTHING);
   const paused = useRef(isPaused);
   paused.current = isPaused;
-  const query = new URLSearchParams(
-    Object.entries(filter).filter(([, value]) => value !== undefined),
-  ).toString();
+  const asked = Object.entries(filter).filter(([, value]) => value !== undefined);
+  const query = new URLSearchParams([...asked, ['max', String(CALLS_PER_SECOND)]]).toString();
 
   useEffect(() => {
     const ring = new LiveRing();

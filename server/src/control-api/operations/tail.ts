@@ -28,6 +28,8 @@ const booleanParameter = z
   .default('false')
   .transform((text) => text === 'true');
 
+const MAX_RULE = 'must be a whole number from 1 to 1000';
+
 const tailQuery = z.object({
   source: z.string().min(1).exactOptional().meta({ description: 'Only what this source sent.' }),
   destination: z.string().min(1).exactOptional().meta({ description: 'Only deliveries to this one.' }),
@@ -35,6 +37,17 @@ const tailQuery = z.object({
   failed: booleanParameter.meta({
     description: 'Only deliveries that failed, and calls that were discarded.',
   }),
+  max: z.coerce
+    .number(MAX_RULE)
+    .int(MAX_RULE)
+    .min(1, MAX_RULE)
+    .max(1000, MAX_RULE)
+    .exactOptional()
+    .meta({
+      description:
+        'So many calls a second, evenly chosen, with their deliveries, and as many failures; `passed` counts the others. ' +
+        'Everything when absent.',
+    }),
   body: booleanParameter.meta({ description: 'Events whole, and not only what names them.' }),
 });
 
@@ -86,6 +99,7 @@ export const TAIL_EVENTS = {
     attempts: z.array(tailAttemptSchema),
   } satisfies Shape<TailDelivery>),
   lost: z.object({ count: z.int() } satisfies Shape<TailEvents['lost']>),
+  passed: z.object({ count: z.int() } satisfies Shape<TailEvents['passed']>),
 } satisfies Shape<TailEvents>;
 
 /** spec/contract.md, "Live tail". */

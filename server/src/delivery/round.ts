@@ -1,12 +1,13 @@
 import { type Attempt, type Decision, type Delivery, type Outcome, RETRY_WINDOW } from '../model/delivery.ts';
 import { type Destination, lanesOf, type Pause, pausedTimeWithin } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
+import type { SerializedEvent } from '../model/serialized-event.ts';
 import { type Duration, HOUR, MINUTE, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import { attemptOnWallClock, type Clock, wallTimeOf } from '../ports/clock.ts';
 import type { ReadyDelivery } from '../ports/delivery-queue.ts';
 import type { DestinationType, EndpointRequest } from '../ports/destination-type.ts';
 import type { FailureReason, HttpClient, HttpResult, OutboundRequest } from '../ports/http-client.ts';
-import type { Activity, TraceContexts } from '../ports/telemetry.ts';
+import type { Activity, CurrentObserver, TraceContexts } from '../ports/telemetry.ts';
 import type { TestAttempt } from './contract.ts';
 import type { EndpointTracker } from './endpoint-health.ts';
 
@@ -141,8 +142,24 @@ function attemptOf(
 
 type ResultNotice = Extract<Activity, { kind: 'settled' }>;
 
+interface ShownResult extends Omit<ResultNotice, 'kind' | 'event'> {
+  readonly serialized: SerializedEvent;
+}
+
+/** Shows observers the result of a delivery. The event is parsed only if somebody is to see it. */
+export function showResult(
+  { serialized, ...result }: ShownResult,
+  observers: CurrentObserver,
+  clock: Clock,
+): void {
+  const { source, destination, decision } = result;
+  const notice = { destination, isFailure: decision.kind !== 'delivered' };
+  if (observers.passesOver?.(serialized.line, source, notice) === true) return;
+  observers.observer?.(resultOnWallClock({ ...result, event: serialized.event }, clock));
+}
+
 /** The result of a delivery as observers get it, with times of the wall clock. */
-export function resultOnWallClock(
+function resultOnWallClock(
   { attempts, decision, ...rest }: Omit<ResultNotice, 'kind'>,
   clock: Clock,
 ): ResultNotice {

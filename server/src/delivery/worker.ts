@@ -40,9 +40,9 @@ import {
   expiryCutoff,
   type RoundDependencies,
   type RoundResult,
-  resultOnWallClock,
   SETTINGS_VERSION_MODULUS,
   sendRound,
+  showResult,
 } from './round.ts';
 
 /** A stop waits this long for the requests in flight. Each also ends by itself, at its own time limit. */
@@ -357,14 +357,10 @@ export class DestinationWorker {
     const { id, name } = this.#destination;
     const { set, delivery, serialized } = ready;
     this.#dependencies.settle({ set, destination: id, position: delivery.position, attempts, decision });
-    const { currentObserver } = this.#dependencies;
-    const { observer } = currentObserver;
-    if (observer === undefined) return;
-    const source = this.#dependencies.sourceName(ready.source);
-    const notice = { destination: name, isFailure: decision.kind !== 'delivered' };
-    if (currentObserver.passesOver?.(serialized.line, source, notice) === true) return;
-    const result = { source, destination: name, event: serialized.event, attempts, decision };
-    observer(resultOnWallClock(result, this.#dependencies.clock));
+    const { currentObserver, clock, sourceName } = this.#dependencies;
+    if (currentObserver.observer === undefined) return;
+    const source = sourceName(ready.source);
+    showResult({ source, destination: name, serialized, attempts, decision }, currentObserver, clock);
   }
 
   // Loading the backlog

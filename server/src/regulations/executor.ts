@@ -39,7 +39,7 @@ export interface RegulationExecutorDependencies {
   /** Forgets samples of discarded calls that mention a subject. */
   readonly forgetSamples: (mentions: (text: string) => boolean) => void;
   readonly clock: Clock;
-  readonly logger: Pick<Logger, 'info' | 'error'>;
+  readonly logger: Pick<Logger, 'debug' | 'info' | 'error'>;
 }
 
 /** What the deliveries keep in memory, and are told of an erasure. */
@@ -179,11 +179,12 @@ export class RegulationExecutor {
 
   /** Does step after step until the regulation is done or waits. */
   async #advance({ id }: StoredRegulation): Promise<Duration> {
-    const { regulations } = this.#dependencies;
+    const { regulations, logger } = this.#dependencies;
     for (;;) {
       this.#checkStop();
       const regulation = await regulations.get(id);
       if (regulation === undefined || regulation.step === 'done') return NEVER;
+      logger.debug({ regulation: id, step: regulation.step }, 'regulation.step');
       const subjects = await regulations.subjects(id);
       if (subjects.length === 0 && regulation.step !== 'clean') await this.#giveUp(regulation);
       else if (regulation.step === 'survey') await this.#survey(regulation, subjects);

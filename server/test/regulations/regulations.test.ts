@@ -74,7 +74,7 @@ class Lives {
       filter: this.filter,
       newId: () => `reg-${randomUUID()}`,
       clock: this.clock,
-      logger: { info: () => {}, error: () => {} },
+      logger: { debug: () => {}, info: () => {}, error: () => {} },
     });
     this.service.start();
   }

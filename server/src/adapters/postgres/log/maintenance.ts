@@ -188,8 +188,9 @@ export class LogMaintenance {
     return (
       (await this.#rotate(write, upkeep)) ||
       (await write.rows(SEAL)).length > 0 ||
-      (await this.#merge(write, upkeep)) ||
+      // Before merging: a chunk that holds old and new events stays as long as the youngest of them.
       (await this.#dropOld(write, upkeep, { from, limit })) ||
+      (await this.#merge(write, upkeep)) ||
       (await this.#dropForSpace(write, upkeep, { from, limit })) ||
       (await this.#dropIds(write, upkeep)) ||
       (await this.#dropRemnants(write, upkeep, upkeep.now - upkeep.retention.deadLetters)) ||

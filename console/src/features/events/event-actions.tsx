@@ -28,7 +28,7 @@ export function EventActions({ entry }: { readonly entry: AcceptedEvent }) {
         isSmall
         kind="primary"
         disabled={!mayChange}
-        title={mayChange ? 'Sends the event to a destination once more' : 'Needs the role operator'}
+        title={mayChange ? 'Sends the event to a destination once more' : 'Needs the role editor'}
         onClick={() => setIsAsking(true)}
       >
         <Send aria-hidden />

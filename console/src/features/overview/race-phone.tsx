@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import { exactNumber, shortNumber } from '../../ui/format.ts';
 import { Icon } from '../../ui/icons.tsx';
-import type { Place } from './race.tsx';
+import type { Place } from './place.ts';
 import { type RaceRates, widthOf } from './race-geometry.ts';
 
 interface RacePhoneProps {

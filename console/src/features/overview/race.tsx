@@ -2,9 +2,9 @@ import { Link } from '@tanstack/react-router';
 import type { CSSProperties } from 'react';
 import type { Status } from '../../api/queries.ts';
 import { exactNumber, plural, rate, shortNumber } from '../../ui/format.ts';
-import { Icon, type IconName } from '../../ui/icons.tsx';
+import { Icon } from '../../ui/icons.tsx';
 import { Sparkline } from '../../ui/sparkline.tsx';
-import type { Tone } from '../../ui/state-mark.tsx';
+import type { Place } from './place.ts';
 import type { Numbers } from './queries.ts';
 import { channel, flowSeconds, HEIGHT, outlets, type RaceRates, WIDTH } from './race-geometry.ts';
 import { RacePhone } from './race-phone.tsx';
@@ -13,18 +13,6 @@ import { LedgerSums } from './sums.tsx';
 interface RaceProps {
   readonly numbers: Numbers;
   readonly status: Status;
-}
-
-/** A station or an outlet: its number in the range, its rate now, and the list behind it. */
-export interface Place {
-  readonly id: string;
-  readonly label: string;
-  readonly count: number;
-  /** Beside the count. */
-  readonly about: string;
-  readonly to: '/live' | '/events' | '/destinations' | '/sources';
-  readonly tone: Tone;
-  readonly icon: IconName;
 }
 
 /** The way of events, drawn from real rates, with both sums of the ledger under it. */

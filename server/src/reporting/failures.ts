@@ -56,7 +56,7 @@ const STATUS_CLASSES: Readonly<Record<string, Explanation>> = {
 const OUTCOMES: Readonly<Record<string, Explanation | undefined>> = catalogue.outcome;
 
 /** A cause and what to do about it, for the reason of a failed request. */
-export function explainFailure(reason: string): Explanation {
+function explainFailure(reason: string): Explanation {
   const status = /^status_(\d)\d\d$/.exec(reason);
   const known = STATUSES[reason] ?? (status === null ? OUTCOMES[reason] : STATUS_CLASSES[status[1]!]);
   const { message, hint } = known ?? catalogue.outcome.status_nnn;

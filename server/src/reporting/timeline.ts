@@ -26,7 +26,7 @@ export const SAMPLE_INTERVAL: Duration = 10 * SECOND;
 const MAX_SAMPLES = 90;
 
 /** How long rows are kept. */
-export const TIMELINE_RETENTION: Duration = 7 * DAY;
+const TIMELINE_RETENTION: Duration = 7 * DAY;
 
 export const LEVEL_LENGTHS: Readonly<Record<TimelineLevel, Duration>> = {
   minute: MINUTE,
@@ -167,7 +167,7 @@ export class TimelineRecorder {
   }
 }
 
-export function intervalOf(time: Time, length: Duration): Time {
+function intervalOf(time: Time, length: Duration): Time {
   return Math.floor(time / length) * length;
 }
 

@@ -401,7 +401,7 @@ describe('the check of the ledger', () => {
 });
 
 describe('the overview', () => {
-  it('has the ledger, what waits where, what belongs to no source, and the size on disk', async () => {
+  it('has the ledger, what waits where, what belongs to no source, deletions, and the size on disk', async () => {
     const watched = await Watched.open();
     const parked = { destination: CRM, state: 'parked', indexes: [0] } as const;
     await watched.store.log.append({ ...call(), receivedAt: watched.now - 5000, owed: [parked] });
@@ -447,6 +447,7 @@ describe('the overview', () => {
         clock: { unparseable: 0, skewed: 0 },
       },
       log: { events: 2, bytes: expect.any(Number), oldestAt: '2025-12-31T23:59:55.000Z' },
+      regulations: { isFailing: false, open: 0, suppressed: 0 },
     });
     expect(overview.log.bytes).toBeGreaterThan(0);
     await watched.close();

@@ -4,8 +4,7 @@ import { type JsonLine, lineOf } from '../../../model/serialized-event.ts';
 import type { Duration } from '../../../model/time.ts';
 import type { PendingSetId } from '../../../ports/delivery-queue.ts';
 import type { AppendResult, Batch, StorageError } from '../../../ports/event-log.ts';
-import { decodeAppended, encodeAppended } from '../../encoding/batch-answer.ts';
-import { type ChunkEvents, joinLines } from '../../encoding/chunk-codec.ts';
+import { type ChunkEvents, decodeAppended, encodeAppended, joinLines } from '../../encoding/chunk-codec.ts';
 import { FRESH, MAX_CHUNK_EVENTS } from '../../encoding/chunk-lines.ts';
 import { hashIds, type KeyHash } from '../../encoding/hashes.ts';
 import {

@@ -2,7 +2,7 @@ import type { Attempt } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import type { DeliveryResult } from '../../../ports/delivery-queue.ts';
-import { decodeAttempts, ROW_SPAN, type SuccessfulAttemptRows } from '../../encoding/attempts.ts';
+import { decodeAttempts, ROW_SPAN, type SuccessfulAttemptRows } from '../../encoding/results.ts';
 import type { Database, Statement, Transaction } from '../database.ts';
 
 const ADD_URLS: Statement = {

@@ -17,7 +17,7 @@ import {
   summaryOf,
   withSetChecksum,
 } from '../../encoding/pending-set.ts';
-import type { DeadLetterSet } from '../../encoding/result-groups.ts';
+import type { DeadLetterSet } from '../../encoding/results.ts';
 import type { Database, Statement, Transaction } from '../database.ts';
 import { count, type LedgerCount } from './ledger.ts';
 import type { PendingSets } from './pending.ts';

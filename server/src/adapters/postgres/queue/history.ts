@@ -9,8 +9,8 @@ import type {
   QueueStats,
   ReplayProgress,
 } from '../../../ports/delivery-queue.ts';
-import { ROW_SPAN } from '../../encoding/attempts.ts';
 import { deliveryIn, positionsBelow, setOrEmpty } from '../../encoding/pending-set.ts';
+import { ROW_SPAN } from '../../encoding/results.ts';
 import type { Database, Statement, Transaction } from '../database.ts';
 import { attemptsOf, type LoggedAttempt } from './attempts.ts';
 import { deadLettersNear } from './dead-letters.ts';

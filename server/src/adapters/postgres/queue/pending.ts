@@ -14,7 +14,7 @@ import {
   withoutSetChecksum,
   withSetChecksum,
 } from '../../encoding/pending-set.ts';
-import type { DeadDeliveries, RetryGroup } from '../../encoding/result-groups.ts';
+import type { DeadDeliveries, RetryGroup } from '../../encoding/results.ts';
 import type { Database, Statement, Transaction } from '../database.ts';
 import { count, type LedgerCount } from './ledger.ts';
 

@@ -5,9 +5,8 @@ import type {
   PendingSetId,
   SettleResult,
 } from '../../../ports/delivery-queue.ts';
-import { SuccessfulAttemptRows } from '../../encoding/attempts.ts';
 import { decodeSet, HeldSet } from '../../encoding/pending-set.ts';
-import { type DeadLetterSet, ResultGroups } from '../../encoding/result-groups.ts';
+import { type DeadLetterSet, ResultGroups, SuccessfulAttemptRows } from '../../encoding/results.ts';
 import { type Database, type Statement, type Transaction, UnknownCommitError } from '../database.ts';
 import { EndpointNumbers, insertAccepted, insertFailed } from './attempts.ts';
 import { insertDeadLetters } from './dead-letters.ts';

@@ -18,7 +18,7 @@ import {
   summaryOf,
   withSetChecksum,
 } from '../../encoding/pending-set.ts';
-import type { DeadLetterSet } from '../../encoding/result-groups.ts';
+import type { DeadLetterSet } from '../../encoding/results.ts';
 import type { LedgerTable } from '../ledger.ts';
 import type { PendingTable } from './pending.ts';
 import type { ReplayCursors } from './replay-cursors.ts';

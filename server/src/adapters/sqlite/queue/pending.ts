@@ -18,7 +18,7 @@ import {
   withoutSetChecksum,
   withSetChecksum,
 } from '../../encoding/pending-set.ts';
-import type { DeadDeliveries } from '../../encoding/result-groups.ts';
+import type { DeadDeliveries } from '../../encoding/results.ts';
 import type { DamageTable } from '../damage.ts';
 import type { LedgerTable } from '../ledger.ts';
 

@@ -4,12 +4,13 @@ import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import type { DeliveryResult, PendingSetId, SettleResult } from '../../../ports/delivery-queue.ts';
 import {
+  type DeadLetterSet,
   decodeAttempts,
+  ResultGroups,
   ROW_SPAN,
   type SuccessfulAttempt,
   SuccessfulAttemptRows,
-} from '../../encoding/attempts.ts';
-import { type DeadLetterSet, ResultGroups } from '../../encoding/result-groups.ts';
+} from '../../encoding/results.ts';
 import type { LedgerTable } from '../ledger.ts';
 import type { KeyIndex } from '../log/key-index.ts';
 import type { DeadLetterTable } from './dead-letters.ts';

@@ -8,6 +8,7 @@ COPY package.json package-lock.json ./
 COPY server/package.json server/
 COPY cli/package.json cli/
 COPY clients/typescript/package.json clients/typescript/
+COPY console/package.json console/
 COPY server/test/clients/package.json server/test/clients/
 RUN npm ci --omit=dev --workspace=server --workspace=cli --ignore-scripts --no-audit --no-fund && \
     rm -r node_modules/millrace node_modules/@millrace
@@ -19,8 +20,9 @@ COPY package.json package-lock.json ./
 COPY server/package.json server/
 COPY cli/package.json cli/
 COPY clients/typescript/package.json clients/typescript/
+COPY console/package.json console/
 COPY server/test/clients/package.json server/test/clients/
-RUN npm ci --workspaces=false --ignore-scripts --no-audit --no-fund
+RUN npm ci --workspace=console --include-workspace-root --ignore-scripts --no-audit --no-fund
 COPY . .
 RUN node tools/build.ts /build/dist
 

@@ -95,12 +95,25 @@ export class RequestRouter {
       });
     }
     if (path !== undefined) this.#runAction(exchange, action, path.allow);
-    else if (isApiPath(exchange.target)) this.#replyNotFound(exchange);
-    else void this.#replyFile(exchange);
+    else if (this.#mayBeFile(exchange)) void this.#replyFile(exchange);
+    else this.#replyNoFile(exchange);
   }
 
   #replyNotFound(exchange: NodeHttpExchange): void {
     exchange.reply(errorResponse('not_found', this.#adminPortHint(exchange.target)));
+  }
+
+  /** Whether the console is asked. */
+  #mayBeFile({ request, target }: NodeHttpExchange): boolean {
+    const isAsked = FILE_METHODS.includes(request.method ?? '') && !isApiPath(target);
+    return isAsked && this.#options.console !== undefined;
+  }
+
+  /** Answers before the body has come: what is wrong in the body would otherwise be the answer. */
+  #replyNoFile(exchange: NodeHttpExchange): void {
+    const isPage = this.#options.console !== undefined && targetPath(exchange.target) === '/';
+    if (isPage) exchange.reply(methodNotAllowed(FILE_METHODS.join(', ')));
+    else this.#replyNotFound(exchange);
   }
 
   /** A file of the console, to whoever asks: it holds no data. */
@@ -110,11 +123,8 @@ export class RequestRouter {
     try {
       const found = await console?.respond(exchange.target, headers);
       if (found === undefined) this.#replyNotFound(exchange);
-      else if (method === 'GET' || method === 'HEAD') exchange.reply(found);
-      else
-        exchange.reply(
-          method === 'OPTIONS' ? optionsResponse(FILE_METHODS, false) : methodNotAllowed(FILE_METHODS),
-        );
+      else if (method === 'OPTIONS') exchange.reply(optionsResponse(FILE_METHODS.join(', '), false));
+      else exchange.reply(found);
     } catch (error) {
       logger.error({ error, path: targetPath(exchange.target) }, 'request.failed');
       exchange.reply(errorResponse('internal_error'));
@@ -177,7 +187,7 @@ function isApiPath(target: string): boolean {
 }
 
 /** The methods of a file of the console. */
-const FILE_METHODS = 'GET, HEAD, OPTIONS';
+const FILE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
 
 function methodNotAllowed(allow: string): PreparedResponse {
   const answer = errorResponse('method_not_allowed');

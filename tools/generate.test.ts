@@ -1,7 +1,5 @@
-import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { configFileSchema } from '../server/src/config/schema.ts';
 import { readConfigFile } from '../server/src/config/yaml-source.ts';
@@ -82,18 +80,6 @@ function sections(schema: unknown): Schema[] {
 }
 
 const reference = (name: string): string => `$\{${name}}`;
-
-describe('generated files', () => {
-  it('are up to date', async () => {
-    const run = promisify(execFile);
-    await expect(
-      run(process.execPath, ['tools/generate.ts', '--check'], { cwd: ROOT }),
-    ).resolves.toMatchObject({
-      stdout: '',
-      stderr: '',
-    });
-  });
-});
 
 describe('the JSON schemas', () => {
   it('have a title, and refuse unknown keys everywhere', () => {

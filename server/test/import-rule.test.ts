@@ -32,11 +32,8 @@ async function wrongArrows(root: string, folders: readonly string[]): Promise<st
   return summary.violations.map(({ rule, from, to }) => `${rule.name}: ${from} → ${to}`).sort();
 }
 
+// `npm run check` tries the rule on this repository.
 describe('the import rule', () => {
-  it('holds in this repository', async () => {
-    expect(await wrongArrows(ROOT, ['server', 'cli', 'clients'])).toEqual([]);
-  });
-
   describe('in a tree with one wrong arrow of each kind', () => {
     let root = '';
 

@@ -53,6 +53,7 @@ describe('a new server', () => {
     await server.call('track', { messageId: 'first-1', userId: 'u1', event: 'Order Placed' });
     await page.getByRole('row').filter({ hasText: 'Order Placed' }).waitFor();
     await page.keyboard.press('j');
+    await page.locator('tr[data-row]:focus').waitFor();
     await page.keyboard.press('Enter');
     const inspector = page.getByRole('complementary', { name: 'The event that is open' });
     await inspector.getByText('crm').waitFor();

@@ -1,7 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import manifest from '../package.json' with { type: 'json' };
 import { literalRefusal } from './adapters/http-client/egress-report.ts';
-import { openPostgresStore } from './adapters/postgres/store.ts';
 import { openSqliteStore } from './adapters/sqlite/store.ts';
 import { hasProfiles } from './adapters/sqlite/users/profile-store.ts';
 import { createSystemClock, type SystemClock } from './adapters/system/clock.ts';
@@ -81,5 +80,7 @@ async function openStore(config: Config, logger: Logger): Promise<ProgramStore> 
   // The token of the control API is kept there.
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const { node, roles = NODE_ROLES } = config;
+  // Loaded only here: most servers have no database, and start sooner without its driver.
+  const { openPostgresStore } = await import('./adapters/postgres/store.ts');
   return openPostgresStore({ url: database, node, roles, version: manifest.version, logger });
 }

@@ -126,7 +126,7 @@ function list<Item>(length: number, item: (nth: number) => Item): Item[] {
   return Array.from({ length }, (_, nth) => item(nth));
 }
 
-/** What one turn on one side came to. */
+/** The figures of one turn of one server. */
 interface Taken {
   /** Events a second. */
   readonly rate: number;
@@ -140,7 +140,7 @@ async function compareRates(sides: Sides): Promise<void> {
   const batches = trafficTo(sides, { events: 100, connections: 16 });
   const singles = trafficTo(sides, { events: 1, connections: 64 });
   const full = { time: TURN };
-  // What is accepted in this time takes about a turn to deliver.
+  // Delivering the events of this time takes about a turn.
   const short = { time: TURN / 8 };
   const measures: [string, number, TakeTurn][] = [
     ['receiving and delivering, batches', 0.9, (side) => through(side, [[batches.get(side)!, short]])],
@@ -170,7 +170,7 @@ function trafficTo(sides: Sides, offered: { events: number; connections: number 
   return new Map(sides.map((side) => [side, new Traffic(side.url, { ...offered, users: USERS })]));
 }
 
-/** So many turns of each side, one after the other, each while the other side is stopped. */
+/** Runs turns of both servers one after the other. The other server is stopped meanwhile. */
 async function byTurns(sides: Sides, turns: number, take: TakeTurn): Promise<[off: Taken[], on: Taken[]]> {
   const taken: [Taken[], Taken[]] = [[], []];
   for (let turn = 0; turn < turns; turn++) {
@@ -187,7 +187,7 @@ async function byTurns(sides: Sides, turns: number, take: TakeTurn): Promise<[of
 async function giveTurn(sides: Sides, nth: 0 | 1): Promise<void> {
   sides[1 - nth]!.program.child.kill('SIGSTOP');
   sides[nth].program.child.kill('SIGCONT');
-  // What was interrupted ends first.
+  // The server first ends what the stop interrupted.
   await sleep(50);
 }
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { eventName, randomText, seeded, zipf } from './profiles.ts';
 
-/** What is offered in one turn. */
+/** The load of one turn. */
 export interface Turn {
   /** Milliseconds. */
   readonly time: number;

@@ -77,7 +77,7 @@ function clocks({ at }: Overview, askedAt: number): Finding {
   return { check: 'clock', verdict, found, advice };
 }
 
-/** Nothing while nothing needs profiles. */
+/** The lines about profiles; none while the server keeps no profiles. */
 function profiles({ profiles: at }: Overview): Finding[] {
   if (at === undefined) return [];
   const check = 'profiles';

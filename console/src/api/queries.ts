@@ -2,7 +2,7 @@ import { queryOptions } from '@tanstack/react-query';
 import { type Answer, answer, api } from './client.ts';
 
 /**
- * What several pages ask. A query key begins with the operation's path below `/api/v1`, so that `invalidateQueries({
+ * Queries that several pages share. A query key begins with the operation's path below `/api/v1`, so that `invalidateQueries({
  * queryKey: ['destinations'] })` reaches every list and every record of it.
  */
 

@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query';
 import { ApiError, CONSOLE_HEADER, problem } from './client.ts';
 
-/** Who is signed in. */
+/** The query for the session of this browser. */
 export interface Session {
   /** Of the token. */
   readonly name: string;

@@ -8,7 +8,6 @@ import type {
   DeadLetterQueue,
   RedeliverySlice,
 } from '../../../ports/delivery-queue.ts';
-import { onlyPositions, type PositionsByDestination, parseCursor } from '../../encoding/dead-letter-query.ts';
 import {
   decodeSet,
   encodeSet,
@@ -17,7 +16,12 @@ import {
   summaryOf,
   withSetChecksum,
 } from '../../encoding/pending-set.ts';
-import type { DeadLetterSet } from '../../encoding/results.ts';
+import {
+  type DeadLetterSet,
+  onlyPositions,
+  type PositionsByDestination,
+  parseCursor,
+} from '../../encoding/results.ts';
 import type { Database, Statement, Transaction } from '../database.ts';
 import { count, type LedgerCount } from './ledger.ts';
 import type { PendingSets } from './pending.ts';

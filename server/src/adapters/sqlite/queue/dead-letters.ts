@@ -8,7 +8,6 @@ import type {
   DeadLetterQuery,
   RedeliverySlice,
 } from '../../../ports/delivery-queue.ts';
-import { onlyPositions, type PositionsByDestination, parseCursor } from '../../encoding/dead-letter-query.ts';
 import {
   decodeSet,
   deliveryIn,
@@ -18,7 +17,12 @@ import {
   summaryOf,
   withSetChecksum,
 } from '../../encoding/pending-set.ts';
-import type { DeadLetterSet } from '../../encoding/results.ts';
+import {
+  type DeadLetterSet,
+  onlyPositions,
+  type PositionsByDestination,
+  parseCursor,
+} from '../../encoding/results.ts';
 import type { LedgerTable } from '../ledger.ts';
 import type { PendingTable } from './pending.ts';
 import type { ReplayCursors } from './replay-cursors.ts';

@@ -19,6 +19,7 @@ import { COMPACTED, FRESH, MAX_CHUNK_EVENTS, REMNANT } from '../../encoding/chun
 import type { ChunkFacts } from '../../encoding/chunk-merge.ts';
 import type { KeyHash } from '../../encoding/hashes.ts';
 import { hashLines } from '../../encoding/hashes.ts';
+import type { Quarantine } from '../damage.ts';
 import { ChunkRows, type ChunkRowsOptions } from './chunk-rows.ts';
 
 /** Decoded chunks in the cache, and damaged ranges remembered. Claims read neighbours, and most duplicates are recent. */
@@ -360,4 +361,65 @@ interface PlanDestination {
 
 interface PlanSkip extends PlanDestination {
   readonly reason: string;
+}
+
+/** Batches remembered, of those with a chunk and of the others. Chunks of remembered batches are not compacted. */
+export const REMEMBERED_BATCHES = 64;
+
+/**
+ * The answers to the last batches, written in the transaction of the batch. A caller that lost an answer sends the batch
+ * again, gets the same answer, and changes nothing. An answer is stored in the row of the batch's first chunk, which costs no
+ * page. Only a batch without a chunk needs a row of its own.
+ */
+export class RecentBatches {
+  readonly #putEmpty: StatementSync;
+  readonly #dropEmpty: StatementSync;
+  /** Answers by batch id, as `encodeAppended` writes them: of batches with a chunk, and of the others. */
+  readonly #ofChunks = new Map<string, string>();
+  readonly #ofNone = new Map<string, string>();
+  #emptyNumber = 0;
+
+  constructor(database: DatabaseSync, quarantine: Quarantine) {
+    this.#putEmpty = database.prepare('insert into empty_batch(number, batch, answer) values (?, ?, ?)');
+    this.#dropEmpty = database.prepare('delete from empty_batch where number <= ?');
+    const empty = database.prepare('select number, batch, answer from empty_batch order by number');
+    for (const { number, batch, answer } of empty.all() as unknown as BatchRow[]) {
+      this.#ofNone.set(batch, answer);
+      this.#emptyNumber = number;
+    }
+    const last = database.prepare(
+      'select batch, answer from chunk where batch is not null order by first desc limit ?',
+    );
+    const answered =
+      quarantine.unlessDamaged(() => last.all(REMEMBERED_BATCHES) as unknown as BatchRow[]) ?? [];
+    for (const { batch, answer } of answered.reverse()) {
+      this.#ofChunks.set(batch, answer);
+    }
+  }
+
+  answerTo(id: string): string | undefined {
+    return this.#ofChunks.get(id) ?? this.#ofNone.get(id);
+  }
+
+  /** Stores an answer in a row of its own, because retention drops the chunk that had it. */
+  keepAnswer({ batch, answer }: BatchAnswer): void {
+    if (this.#ofChunks.has(batch)) this.#putEmpty.run(++this.#emptyNumber, batch, answer);
+  }
+
+  /** `inChunk`: whether a chunk stores the answer. */
+  remember(id: string, answer: string, inChunk: boolean): void {
+    if (!inChunk) {
+      this.#putEmpty.run(++this.#emptyNumber, id, answer);
+      this.#dropEmpty.run(this.#emptyNumber - REMEMBERED_BATCHES);
+    }
+    const answers = inChunk ? this.#ofChunks : this.#ofNone;
+    answers.set(id, answer);
+    if (answers.size > REMEMBERED_BATCHES) answers.delete(answers.keys().next().value!);
+  }
+}
+
+interface BatchRow {
+  number: number;
+  batch: string;
+  answer: string;
 }

@@ -4,8 +4,7 @@ import { COMPACTED, MAX_CHUNK_EVENTS } from '../../encoding/chunk-lines.ts';
 import { type ChunkFacts, mergeableChunks, mergeEvents, nextMerge } from '../../encoding/chunk-merge.ts';
 import { UnwritableChunksError } from '../damage.ts';
 import type { Watermarks } from '../installation.ts';
-import type { Chunks } from '../log/chunks.ts';
-import { REMEMBERED_BATCHES } from '../log/dedupe.ts';
+import { type Chunks, REMEMBERED_BATCHES } from '../log/chunks.ts';
 
 /** Facts read at first in one slice. More are read only where chunks are so small that these do not fill a merged one. */
 const FEW_FACTS = 8;

@@ -7,8 +7,7 @@ import { IDS_ONLY, REMNANT, reduceToIds } from '../../encoding/chunk-lines.ts';
 import type { ChunkFacts } from '../../encoding/chunk-merge.ts';
 import type { DamageTable } from '../damage.ts';
 import type { Watermarks } from '../installation.ts';
-import type { Chunks } from '../log/chunks.ts';
-import type { RecentBatches } from '../log/dedupe.ts';
+import type { Chunks, RecentBatches } from '../log/chunks.ts';
 import type { KeyIndex } from '../log/key-index.ts';
 import type { QueueTables } from '../queue/queue-tables.ts';
 

@@ -15,9 +15,7 @@ import { eventLine, eventLines, messageIdOf, REMNANT, storedLine } from '../../e
 import type { EraseMessage } from '../../encoding/erasure-slices.ts';
 import type { KeyHash } from '../../encoding/hashes.ts';
 import type { DamageTable, Quarantine } from '../damage.ts';
-import type { Watermarks } from '../installation.ts';
-import { ProducerSequences } from '../installation.ts';
-import type { LedgerTable } from '../ledger.ts';
+import { type LedgerTable, ProducerSequences, type Watermarks } from '../installation.ts';
 import type { QueueTables } from '../queue/queue-tables.ts';
 import { read, write } from '../rpc.ts';
 import type { MaintainMessage, Maintenance } from '../upkeep/maintenance.ts';

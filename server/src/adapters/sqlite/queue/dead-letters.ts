@@ -23,7 +23,7 @@ import {
   type PositionsByDestination,
   parseCursor,
 } from '../../encoding/results.ts';
-import type { LedgerTable } from '../ledger.ts';
+import type { LedgerTable } from '../installation.ts';
 import type { PendingTable } from './pending.ts';
 import type { ReplayCursors } from './replay-cursors.ts';
 

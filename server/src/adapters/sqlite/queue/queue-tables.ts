@@ -3,7 +3,7 @@ import type { Time } from '../../../model/time.ts';
 import type { DestinationHealth, RedeliverySlice, ReplaySlice } from '../../../ports/delivery-queue.ts';
 import type { LedgerAnswer } from '../../encoding/ledger.ts';
 import type { DamageTable } from '../damage.ts';
-import type { LedgerTable } from '../ledger.ts';
+import type { LedgerTable } from '../installation.ts';
 import type { Chunks, PlanTable } from '../log/chunks.ts';
 import type { KeyIndex } from '../log/key-index.ts';
 import { read, write } from '../rpc.ts';

@@ -11,7 +11,7 @@ import {
   type SuccessfulAttempt,
   SuccessfulAttemptRows,
 } from '../../encoding/results.ts';
-import type { LedgerTable } from '../ledger.ts';
+import type { LedgerTable } from '../installation.ts';
 import type { KeyIndex } from '../log/key-index.ts';
 import type { DeadLetterTable } from './dead-letters.ts';
 import type { PendingTable } from './pending.ts';

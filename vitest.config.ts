@@ -17,6 +17,7 @@ export default defineConfig({
     pool: 'forks',
     // Files share processes and loaded modules: a process for each of 200 files took a third of all the time.
     isolate: false,
+    globalSetup: 'server/test/support/program-bundle.ts',
     setupFiles: 'server/test/support/leave-as-found.ts',
     // One more than the cores: most tests wait for sockets and disks most of the time.
     maxWorkers: availableParallelism() + 1,

@@ -5,7 +5,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['server/test/faults/**/*.faults.ts'],
-    globalSetup: 'server/test/support/disk-faults/compile.ts',
+    globalSetup: ['server/test/support/disk-faults/compile.ts', 'server/test/support/program-bundle.ts'],
     // Each suite bounds its own time; this only ends what hangs.
     testTimeout: 3_600_000,
     hookTimeout: 60_000,

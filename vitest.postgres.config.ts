@@ -5,6 +5,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['server/test/**/*.postgres.ts'],
+    globalSetup: 'server/test/support/program-bundle.ts',
     testTimeout: 300_000,
     hookTimeout: 300_000,
     pool: 'forks',

@@ -1,11 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { PassThrough, Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
-import { fileURLToPath } from 'node:url';
+import { COMPILE_CACHE, MILLRACE } from '../../server/test/support/program.ts';
 import { runCommandLine } from '../src/main.ts';
 import type { Surroundings } from '../src/surroundings.ts';
-
-const BIN = fileURLToPath(new URL('../bin/millrace.js', import.meta.url));
 
 export interface Ended {
   readonly code: number | null;
@@ -25,8 +23,8 @@ export interface Program {
  * `input` is the content of its standard input, empty by default. For a verb that ends by itself `runVerb` is cheaper.
  */
 export function millrace(args: readonly string[], env: NodeJS.ProcessEnv = {}, input?: string): Program {
-  const child = spawn(process.execPath, [BIN, ...args], {
-    env: { PATH: process.env['PATH'], TZ: 'UTC', ...env },
+  const child = spawn(process.execPath, [MILLRACE, ...args], {
+    env: { PATH: process.env['PATH'], TZ: 'UTC', ...COMPILE_CACHE, ...env },
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   });
   child.stdin?.end(input);

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
-import { openSqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { HOUR, MINUTE } from '../../src/model/time.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { batch, CRM, duplicatesOf, event, events, owedBatch, WAREHOUSE } from '../conformance/batches.ts';
 import { expectBalanced, START } from '../conformance/harness.ts';
 import { ALL, dead, delivered, hold, idsOf, park, retried, settle } from '../conformance/holdings.ts';
 import { FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
+import { openStore } from '../support/shared-writer.ts';
 
 /**
  * One file for every format that a release has written, made with `MILLRACE_WRITE_FORMAT=1 npx vitest run formats` before
@@ -129,7 +129,7 @@ describe('a data folder of', () => {
     const folder = mkdtempSync(join(tmpdir(), 'millrace-format-'));
     try {
       copyFileSync(join(FOLDER, file), join(folder, 'millrace.db'));
-      const store = await openSqliteStore({ folder });
+      const store = await openStore({ folder });
       await expectEverything(store);
       expect(await store.endpointHealth.load()).toEqual(Number.parseInt(file, 10) >= 4 ? HEALTH : []);
       const regulated = Number.parseInt(file, 10) >= 5 ? { userId: 'suppressed' } : undefined;
@@ -144,7 +144,7 @@ describe('a data folder of', () => {
   it('the current format is among them', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'millrace-format-'));
     try {
-      const store = await openSqliteStore({ folder });
+      const store = await openStore({ folder });
       await fill(store);
       await store.stop();
       const database = new DatabaseSync(join(folder, 'millrace.db'));

@@ -14,18 +14,19 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { restoreBackup } from '../../src/adapters/sqlite/backup/backup.ts';
 import { openLogReader } from '../../src/adapters/sqlite/log/log-reader.ts';
-import { openSqliteStore, type SqliteStore } from '../../src/adapters/sqlite/store.ts';
+import type { SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { openProfileStore } from '../../src/adapters/sqlite/users/profile-store.ts';
 import { event, events, owedBatch } from '../conformance/batches.ts';
 import { expectBalanced } from '../conformance/harness.ts';
 import { slice, state, textIn } from '../conformance/profile-store.ts';
+import { openStore } from '../support/shared-writer.ts';
 
 let folder: string;
 let store: SqliteStore;
 
 beforeEach(async () => {
   folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'millrace-backup-'));
-  store = await openSqliteStore({ folder: join(folder, 'data') });
+  store = await openStore({ folder: join(folder, 'data') });
 });
 
 afterEach(async () => {
@@ -55,7 +56,7 @@ describe('a backup', () => {
     expect(readFileSync(inFolder('b', 'millrace.db')).length).toBe(bytes);
 
     restoreBackup(inFolder('b'), inFolder('new'));
-    const restored = await openSqliteStore({ folder: inFolder('new') });
+    const restored = await openStore({ folder: inFolder('new') });
     try {
       await expectBalanced(restored);
       expect((await restored.log.size()).events).toBe(30);
@@ -176,7 +177,7 @@ describe('a backup of a store with profiles', () => {
     expect(statSync(inFolder('b', 'users.db')).mode & 0o777).toBe(0o600);
 
     expect(restoreBackup(inFolder('b'), inFolder('new'))).toEqual({ bytes });
-    const restored = await openSqliteStore({ folder: inFolder('new') });
+    const restored = await openStore({ folder: inFolder('new') });
     const copy = profiles('new');
     const again = openLogReader(inFolder('new'));
     try {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openSqliteStore, type SqliteStore } from '../../src/adapters/sqlite/store.ts';
+import type { SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import type { Position } from '../../src/model/event.ts';
 import { DAY, HOUR } from '../../src/model/time.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
@@ -21,6 +21,7 @@ import {
 import { expectBalanced, START } from '../conformance/harness.ts';
 import { ALL, claim, delivered, idsOf, MUCH_LATER, retried, settle } from '../conformance/holdings.ts';
 import { erase, FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
+import { openStore } from '../support/shared-writer.ts';
 
 /** Damaged bytes of the file are found, contained, and never taken for what was stored. */
 describe('a damaged store', () => {
@@ -30,7 +31,7 @@ describe('a damaged store', () => {
 
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), 'millrace-damage-'));
-    store = await openSqliteStore({ folder });
+    store = await openStore({ folder });
   });
   afterEach(async () => {
     await store.stop();
@@ -43,7 +44,7 @@ describe('a damaged store', () => {
     const database = new DatabaseSync(file());
     change(database);
     database.close();
-    store = await openSqliteStore({ folder });
+    store = await openStore({ folder });
   }
 
   /** Flips one bit in the middle of a blob. */
@@ -237,7 +238,7 @@ describe('a damaged store', () => {
       writeFileSync(join(place, 'millrace.db'), bytes);
       const what = `bit in byte ${at}`;
       try {
-        const opened = await openSqliteStore({ folder: place });
+        const opened = await openStore({ folder: place });
         try {
           await expectNothingWrong(opened, right, what);
           const isDamaged = (await opened.log.size()).damage !== undefined;
@@ -253,7 +254,7 @@ describe('a damaged store', () => {
     }
     console.log(`25 flipped bits: ${JSON.stringify(seen)}`);
     expect(seen.damaged).toBeGreaterThan(10);
-    store = await openSqliteStore({ folder });
+    store = await openStore({ folder });
   });
 
   /** Every event read is the one stored at its position; every missing one is called damaged. */

@@ -19,8 +19,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { restoreBackup } from '../../src/adapters/sqlite/backup/backup.ts';
-import { openSqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { event, events, owedBatch } from '../conformance/batches.ts';
+import { openStore } from '../support/shared-writer.ts';
 
 const DB = 'millrace.db';
 const WAL = 'millrace.db-wal';
@@ -37,7 +37,7 @@ const inPlace = (...names: string[]) => join(place, ...names);
 /** A folder as a crash leaves it: twenty commits, the first ten in the file and all of them in the log. */
 async function crashed(name = 'data', commits = 20): Promise<string> {
   const folder = inPlace(`${name}-live`);
-  const store = await openSqliteStore({ folder });
+  const store = await openStore({ folder });
   for (let n = 0; n < commits; n++) {
     await store.log.append(owedBatch([event(`${name}-${n}`)], 'parked'));
     if (n === commits / 2) await store.regulations.scrub();
@@ -49,7 +49,7 @@ async function crashed(name = 'data', commits = 20): Promise<string> {
 
 async function stopped(name = 'data'): Promise<string> {
   const folder = inPlace(name);
-  const store = await openSqliteStore({ folder });
+  const store = await openStore({ folder });
   await store.log.append(owedBatch(events(20, name), 'parked'));
   await store.stop();
   return folder;
@@ -57,7 +57,7 @@ async function stopped(name = 'data'): Promise<string> {
 
 /** The number of events a start on the folder finds. */
 async function eventsIn(folder: string): Promise<number> {
-  const store = await openSqliteStore({ folder });
+  const store = await openStore({ folder });
   try {
     return (await store.log.size()).events;
   } finally {
@@ -80,7 +80,7 @@ function contentsOf(folder: string): Record<string, string> {
 
 async function expectRefused(folder: string, reason: RegExp): Promise<void> {
   const before = contentsOf(folder);
-  await expect(openSqliteStore({ folder })).rejects.toThrow(reason);
+  await expect(openStore({ folder })).rejects.toThrow(reason);
   // The rest must stay as it was, for an operator who brings back the missing file.
   expect(contentsOf(folder)).toEqual(before);
 }
@@ -134,7 +134,7 @@ describe('a data folder whose store has vanished', () => {
   it('is refused when its file is an older copy, or of another installation', async () => {
     const folder = await stopped();
     cpSync(join(folder, DB), inPlace('older'));
-    const store = await openSqliteStore({ folder });
+    const store = await openStore({ folder });
     await store.log.append(owedBatch(events(1, 'later'), 'parked'));
     await store.stop();
     cpSync(inPlace('older'), join(folder, DB));
@@ -208,7 +208,7 @@ describe('a data folder that is whole', () => {
   });
 
   it('opens when it is a copy of a backup, and restoring into an empty folder leaves one with its mark', async () => {
-    const store = await openSqliteStore({ folder: inPlace('live') });
+    const store = await openStore({ folder: inPlace('live') });
     await store.log.append(owedBatch(events(5, 'a'), 'parked'));
     await store.backup(inPlace('backup'));
     await store.log.append(owedBatch(events(5, 'b'), 'parked'));
@@ -248,7 +248,7 @@ describe.runIf(process.platform !== 'win32')('rights', () => {
     chmodSync(folder, 0o755);
     writeFileSync(join(folder, 'admin-token'), 'token', { mode: 0o644 });
     for (const name of readdirSync(folder)) chmodSync(join(folder, name), 0o644);
-    const store = await openSqliteStore({ folder });
+    const store = await openStore({ folder });
     try {
       expect(modeOf('data')).toBe(0o700);
       expect(readdirSync(folder)).toEqual(expect.arrayContaining([DB, WAL, MARK, 'admin-token', 'lock.db']));
@@ -265,7 +265,7 @@ describe.runIf(process.platform !== 'win32')('rights', () => {
     chmodSync(join(folder, DB), 0o644);
     const warnings: object[] = [];
     const logger = { info: () => {}, error: () => {}, warn: (facts: object) => warnings.push(facts) };
-    await (await openSqliteStore({ folder, logger })).stop();
+    await (await openStore({ folder, logger })).stop();
     expect([modeOf('data'), modeOf('data', 'diary'), modeOf('data', DB)]).toEqual([0o755, 0o644, 0o600]);
     expect(warnings).toEqual([{ path: folder, mode: '755', problem: expect.stringContaining('diary') }]);
   });
@@ -273,7 +273,7 @@ describe.runIf(process.platform !== 'win32')('rights', () => {
   it('of a backup and of what is restored are for their owner alone, whatever the umask', async () => {
     const before = process.umask(0);
     try {
-      const store = await openSqliteStore({ folder: inPlace('live') });
+      const store = await openStore({ folder: inPlace('live') });
       mkdirSync(inPlace('backup'), { mode: 0o777 });
       await store.backup(inPlace('backup'));
       await store.stop();

@@ -4,12 +4,13 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openLogReader } from '../../src/adapters/sqlite/log/log-reader.ts';
-import { openSqliteStore, type SqliteStore } from '../../src/adapters/sqlite/store.ts';
+import type { SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import type { Event, Position } from '../../src/model/event.ts';
 import { type LogReader, StorageError } from '../../src/ports/event-log.ts';
 import { batch, events } from '../conformance/batches.ts';
 import { START } from '../conformance/harness.ts';
 import { FOR_EVER } from '../conformance/upkeep.ts';
+import { openStore } from '../support/shared-writer.ts';
 
 /** What the SQLite reader of the log owes beyond the port: damage, checkpoints, files that are moved. */
 describe('a reader of the log', () => {
@@ -20,7 +21,7 @@ describe('a reader of the log', () => {
 
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), 'millrace-reader-'));
-    store = await openSqliteStore({ folder });
+    store = await openStore({ folder });
     reader = openLogReader(folder);
   });
   afterEach(async () => {
@@ -33,7 +34,7 @@ describe('a reader of the log', () => {
     await reader.stop();
     await store.stop();
     change();
-    store = await openSqliteStore({ folder });
+    store = await openStore({ folder });
     reader = openLogReader(folder);
   }
 
@@ -125,7 +126,7 @@ describe('a reader of the log', () => {
     await store.stop();
     cpSync(file(), `${file()}.copy`);
     renameSync(`${file()}.copy`, file());
-    store = await openSqliteStore({ folder });
+    store = await openStore({ folder });
     await append(4, 'b');
     expect([...(await idsFrom(0)).values()]).toEqual([...names('a', 4), ...names('b', 4)]);
   });

@@ -5,11 +5,12 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { restoreBackup } from '../../src/adapters/sqlite/backup/backup.ts';
 import { JOURNAL_FILE } from '../../src/adapters/sqlite/regulations/journal.ts';
 import { reapplyRegulations } from '../../src/adapters/sqlite/regulations/reapply.ts';
-import { openSqliteStore, type SqliteStore } from '../../src/adapters/sqlite/store.ts';
+import type { SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import type { RegulationType } from '../../src/model/regulation.ts';
 import { batch, event, owedBatch } from '../conformance/batches.ts';
 import { START } from '../conformance/harness.ts';
 import { findAll } from '../conformance/upkeep.ts';
+import { openStore } from '../support/shared-writer.ts';
 
 let root: string;
 let store: SqliteStore;
@@ -17,7 +18,7 @@ const data = () => join(root, 'data');
 
 beforeEach(async () => {
   root = mkdtempSync(join(tmpdir(), 'millrace-regulations-'));
-  store = await openSqliteStore({ folder: data() });
+  store = await openStore({ folder: data() });
   const of = ['gone', 'stays', 'gone', 'hushed'].map((userId, n) => event(`${userId}-${n}`, 1, { userId }));
   const anonymous = event('anonymous', 1, { userId: undefined as never, anonymousId: 'anon' });
   await store.log.append(owedBatch([...of, anonymous], 'parked'));
@@ -51,7 +52,7 @@ async function restored<Answer>(
   const folder = join(root, `restored-${++copies}`);
   restoreBackup(join(root, 'backup'), folder);
   const reapplied = await reapplyRegulations(join(root, 'backup'), folder, files);
-  const opened = await openSqliteStore({ folder });
+  const opened = await openStore({ folder });
   try {
     expect(reapplied).toMatchObject({ dropsProfiles: false });
     return await look(opened);
@@ -98,7 +99,7 @@ describe('a backup from before a regulation', () => {
     // The backup was elsewhere when the regulation was made.
     rmSync(join(data(), JOURNAL_FILE));
     await store.stop();
-    store = await openSqliteStore({ folder: data() });
+    store = await openStore({ folder: data() });
     await store.backup(join(root, 'other'));
     const journal = join(data(), JOURNAL_FILE);
     expect(readFileSync(journal, 'utf8')).toContain('DELETE_ONLY');

@@ -2,12 +2,13 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openSqliteStore, type SqliteStore } from '../../src/adapters/sqlite/store.ts';
+import type { SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import type { Position } from '../../src/model/event.ts';
 import { balanceOf } from '../../src/model/ledger.ts';
 import { DAY, HOUR, MINUTE } from '../../src/model/time.ts';
 import type { LogQuery, NewEvent } from '../../src/ports/event-log.ts';
 import { erase } from '../conformance/upkeep.ts';
+import { openStore } from '../support/shared-writer.ts';
 
 const START = Date.UTC(2026, 0, 1, 12);
 const RETENTION = { events: 7 * DAY, deadLetters: 30 * DAY };
@@ -21,7 +22,7 @@ describe('upkeep of the SQLite store', () => {
 
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), 'millrace-upkeep-'));
-    store = await openSqliteStore({ folder });
+    store = await openStore({ folder });
     const source = { writeKeys: ['k'], enabled: true, mode: 'standard', whenDisabled: 'refuse' } as const;
     await store.settings.apply({ sources: [{ name: 'website', ...source }], destinations: [] });
   });
@@ -108,7 +109,7 @@ describe('upkeep of the SQLite store', () => {
     const bytes = statSync(join(folder, 'millrace.db')).size - free;
     console.log(`${json} bytes of JSON in single calls take ${bytes} bytes: ${(bytes / json).toFixed(2)}`);
     expect(bytes).toBeLessThan(json * 0.6);
-    store = await openSqliteStore({ folder });
+    store = await openStore({ folder });
     expect((await append([event(5)], START + 2 * HOUR).catch(() => []))[0]).toBeUndefined();
   });
 
@@ -139,7 +140,7 @@ describe('upkeep of the SQLite store', () => {
     await upkeep(START + DAY);
     await look();
     await store.abandon();
-    store = await openSqliteStore({ folder });
+    store = await openStore({ folder });
     await look();
   });
 

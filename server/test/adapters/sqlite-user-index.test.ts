@@ -3,12 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openSqliteStore, type SqliteStore } from '../../src/adapters/sqlite/store.ts';
+import type { SqliteStore } from '../../src/adapters/sqlite/store.ts';
 import type { Position } from '../../src/model/event.ts';
 import { DAY, HOUR } from '../../src/model/time.ts';
 import { batch, positionsOf } from '../conformance/batches.ts';
 import { START } from '../conformance/harness.ts';
 import { erase, FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
+import { openStore } from '../support/shared-writer.ts';
 
 const BATCH = 500;
 /** The last 64 batches are left as they are; the batches before them make four blocks. */
@@ -23,7 +24,7 @@ describe('a user in a long log of the SQLite store', () => {
 
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), 'millrace-users-'));
-    store = await openSqliteStore({ folder });
+    store = await openStore({ folder });
     expected = new Map();
     await fill(0, BATCHES, START);
     await keepUp(store, START + HOUR, FOR_EVER);
@@ -79,7 +80,7 @@ describe('a user in a long log of the SQLite store', () => {
       expected.get('regular')!.filter((position) => position < one! - 50_000),
     );
     await store.abandon();
-    store = await openSqliteStore({ folder });
+    store = await openStore({ folder });
     await expectFound();
     expect(await erase(store, 'bursts')).toBe(expected.get('bursts')!.length);
     expected.delete('bursts');

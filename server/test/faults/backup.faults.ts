@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { openSqliteStore } from '../../src/adapters/sqlite/store.ts';
 import { chanceOf } from '../support/disk-faults/random.ts';
 import { makePlace, oneDestination, type Place, runProgram } from '../support/program.ts';
 import { freePort } from '../support/receiver.ts';
+import { openStore } from '../support/shared-writer.ts';
 import { audit, auditCopy, deadOf, lost, releaseAll } from './books.ts';
 import { Calls } from './calls.ts';
 import { Endpoint } from './endpoint.ts';
@@ -120,7 +120,7 @@ describe('a backup of a server at work', () => {
   /** Starts once, which makes the source, and stores incompressible events that are owed to no destination. */
   async function storeEarlierEvents({ data }: Place): Promise<void> {
     expect(await (await start(place)).stop()).toMatchObject({ code: 0 });
-    const store = await openSqliteStore({ folder: data });
+    const store = await openStore({ folder: data });
     try {
       const source = (await store.settings.load()).sources[0]!.id;
       for (let first = 0; first < EARLIER; first += 500) {

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect } from 'vitest';
-import { openSqliteStore } from '../../src/adapters/sqlite/store.ts';
 import type { Position } from '../../src/model/event.ts';
 import type { DestinationCounts, SourceCounts } from '../../src/model/ledger.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { expectBalanced } from '../conformance/harness.ts';
+import { openStore } from '../support/shared-writer.ts';
 
 /** Contents and sums of a data folder that no program uses. */
 export interface Books {
@@ -20,7 +20,7 @@ export interface Books {
 
 /** Opens the folder as the next start would, expects a balanced ledger and a sound file, and closes it. */
 export async function audit(folder: string): Promise<Books> {
-  const store = await openSqliteStore({ folder });
+  const store = await openStore({ folder });
   let books: Books;
   try {
     await expectBalanced(store);
@@ -50,7 +50,7 @@ export async function auditCopy(folder: string): Promise<Books> {
 
 /** Makes every waiting delivery due now; a test would otherwise wait half an hour. */
 export async function releaseAll(folder: string): Promise<void> {
-  const store = await openSqliteStore({ folder });
+  const store = await openStore({ folder });
   try {
     await store.queue.recoverOrphans();
     for (const { destination } of await store.queue.stats())

@@ -1,9 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
-import { type Place, ROOT } from '../support/program.ts';
-
-const MILLRACE = join(ROOT, 'cli/bin/millrace.js');
+import { COMPILE_CACHE, MILLRACE, type Place, ROOT } from '../support/program.ts';
 
 /** A start or a stop that takes longer than this has failed. */
 const LONGEST_START = 30_000;
@@ -65,7 +62,7 @@ export function launch(place: Place, { env = {}, instead }: InstanceOptions = {}
   const script = ['--input-type=module', '--eval', instead ?? ''];
   const child = spawn(process.execPath, instead === undefined ? [MILLRACE, ...args] : script, {
     cwd: ROOT,
-    env: { ...bareEnvironment(), NO_COLOR: '1', ...env },
+    env: { ...bareEnvironment(), ...COMPILE_CACHE, NO_COLOR: '1', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   running.add(child);

@@ -2,13 +2,13 @@ import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openLogReader } from '../../src/adapters/sqlite/log/log-reader.ts';
-import { openSqliteStore } from '../../src/adapters/sqlite/store.ts';
 import type { Event } from '../../src/model/event.ts';
 import { AUDIENCES_SOURCE } from '../../src/model/settings.ts';
 import { send } from '../support/calls.ts';
 import { type Chance, chanceOf } from '../support/disk-faults/random.ts';
 import { adminTokenOf, makePlace, oneDestination, type Place } from '../support/program.ts';
 import { freePort } from '../support/receiver.ts';
+import { openStore } from '../support/shared-writer.ts';
 import { Endpoint } from './endpoint.ts';
 import { endAll, launch, start } from './instance.ts';
 import { passed } from './passed.ts';
@@ -215,7 +215,7 @@ interface Told {
 
 /** What the log says that destinations were told, in its order. */
 async function toldBy(folder: string): Promise<Told[]> {
-  const store = await openSqliteStore({ folder });
+  const store = await openStore({ folder });
   const reader = openLogReader(folder);
   try {
     const { sources } = await store.settings.load();

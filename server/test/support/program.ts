@@ -6,7 +6,19 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const MILLRACE = join(ROOT, 'cli/bin/millrace.js');
+/** The bundle of the program, where the run has made one (program-bundle.ts). */
+const BUNDLE = process.env['MILLRACE_TEST_BUNDLE'];
+
+export const MILLRACE = join(BUNDLE ?? ROOT, 'cli/bin/millrace.js');
+
+/** The compiled code of a bundle is kept in it and goes with it. */
+export const COMPILE_CACHE: { readonly NODE_COMPILE_CACHE?: string } =
+  BUNDLE === undefined ? {} : { NODE_COMPILE_CACHE: join(BUNDLE, 'compile') };
+
+/** A file of the program or of its tests for Node to run, `path` without its extension. */
+export function runnable(path: string): string {
+  return BUNDLE === undefined ? join(ROOT, `${path}.ts`) : join(BUNDLE, `${path}.js`);
+}
 
 /** A server without this option executes itself again with it (cli/bin/millrace.js), a tenth of the cost of its start. */
 const LIMIT = '--max-semi-space-size=16';
@@ -61,7 +73,7 @@ function launch({ args, env, under = [] }: ProgramOptions) {
   const [command, ...rest] = [...under, process.execPath, LIMIT, MILLRACE, ...args];
   const child = spawn(command!, rest, {
     cwd: ROOT,
-    env: { ...cleanEnvironment(), NO_COLOR: '1', ...env },
+    env: { ...cleanEnvironment(), ...COMPILE_CACHE, NO_COLOR: '1', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const out = { stdout: '', stderr: '' };

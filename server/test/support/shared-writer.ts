@@ -1,6 +1,21 @@
 import { MessageChannel, Worker } from 'node:worker_threads';
-import type { WriterHandle } from '../../src/adapters/sqlite/store.ts';
+import {
+  openSqliteStore,
+  type SqliteStore,
+  type SqliteStoreOptions,
+  type WriterHandle,
+} from '../../src/adapters/sqlite/store.ts';
 import type { WriterOptions } from '../../src/adapters/sqlite/writer.ts';
+import { COMPILE_CACHE, runnable } from './program.ts';
+
+const env = { ...process.env, ...COMPILE_CACHE };
+
+/** Opens a store with a writer thread of its own, as in life; the thread runs from the bundle of the run. */
+export function openStore(options: SqliteStoreOptions): Promise<SqliteStore> {
+  const startWriter = (workerData: WriterOptions) =>
+    new Worker(runnable('server/src/adapters/sqlite/writer'), { workerData, env });
+  return openSqliteStore({ startWriter, ...options });
+}
 
 /**
  * One thread for the writers of many stores. The start of a thread costs four times as much as opening an empty store. Every store
@@ -12,7 +27,9 @@ export class SharedWriter {
   /** For `startWriter` of a store. */
   readonly start = (options: WriterOptions): WriterHandle => {
     // Each store listens for its errors.
-    this.#thread ??= new Worker(new URL('./shared-writer-thread.ts', import.meta.url)).setMaxListeners(0);
+    this.#thread ??= new Worker(runnable('server/test/support/shared-writer-thread'), {
+      env,
+    }).setMaxListeners(0);
     const thread = this.#thread;
     const { port1, port2 } = new MessageChannel();
     thread.postMessage({ port: port2, options }, [port2]);

@@ -109,10 +109,11 @@ describe('events', () => {
 
   it('are filtered by the server, with the filter in the address', async () => {
     await signIn(page, server, '/live');
-    const opened = page.waitForRequest((request) => request.url().includes('/api/v1/tail?failed=true'));
+    // The server listens from its answer on; what came before it would be missed.
+    const opened = page.waitForResponse((response) => response.url().includes('/api/v1/tail?failed=true'));
     await page.getByRole('button', { name: 'Only failures' }).click();
     await opened;
-    expect(new URL(page.url()).search).toBe('?failed=true');
+    await page.waitForURL((url) => url.search === '?failed=true');
     await page.getByText('following').waitFor();
     await server.call('track', { userId: 'u1', event: 'Half Refused' });
     const row = page.getByRole('row').filter({ hasText: 'Half Refused' });

@@ -310,7 +310,9 @@ describe('a client', () => {
       ...{ flushAt: 1, verbose: true, logger: (line: string) => log.push(line) },
     });
     client.track({ ...call, messageId: 'm1' });
-    await expect.poll(() => log[0]).toContain('1 calls, try 1: no answer: connect ECONNREFUSED');
+    await expect
+      .poll(() => log[0], { timeout: 60_000 })
+      .toContain('1 calls, try 1: no answer: connect ECONNREFUSED');
     client.track({ ...call, messageId: 'm2' });
     await client.close({ timeout: 1 });
     const message = expect.stringMatching(

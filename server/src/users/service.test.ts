@@ -29,6 +29,9 @@ interface Faults {
   open?: Error;
 }
 
+/** Milliseconds that a state may take to come on a machine that has much else to do. */
+const LONGEST = 60_000;
+
 describe('the service of the users thread', () => {
   let contents: MemoryContents;
   let log: Store;
@@ -100,8 +103,10 @@ describe('the service of the users thread', () => {
   const call = (name: 'profile' | 'rebuild' | 'configure' | 'progress', ...given: unknown[]) =>
     service.call({ kind: 'call', id: 1, name, arguments: given } as never);
   const applied = () =>
-    vi.waitFor(() =>
-      expect({ failure: 'none', ...reports.at(-1) }).toMatchObject({ failure: 'none', behind: 0, lag: 0 }),
+    vi.waitFor(
+      () =>
+        expect({ failure: 'none', ...reports.at(-1) }).toMatchObject({ failure: 'none', behind: 0, lag: 0 }),
+      LONGEST,
     );
 
   it('applies the log slice by slice until nothing is left, and tells how far it is', async () => {
@@ -135,7 +140,10 @@ describe('the service of the users thread', () => {
     faults.slice = new StorageError('the disk is full: free some space');
     await log.log.append(batch(events(5)));
     start();
-    await vi.waitFor(() => expect(reports.at(-1)?.failure).toBe('the disk is full: free some space'));
+    await vi.waitFor(
+      () => expect(reports.at(-1)?.failure).toBe('the disk is full: free some space'),
+      LONGEST,
+    );
     expect(reports.at(-1)!.behind).toBe(5);
     await call('profile', { userId: 'u1' });
     delete faults.slice;
@@ -146,14 +154,17 @@ describe('the service of the users thread', () => {
   it('calls a fault of its own by that name', async () => {
     faults.slice = new TypeError('x is not a function');
     start();
-    await vi.waitFor(() => expect(reports.at(-1)?.failure).toMatch(/fault in Millrace.*x is not a function/));
+    await vi.waitFor(
+      () => expect(reports.at(-1)?.failure).toMatch(/fault in Millrace.*x is not a function/),
+      LONGEST,
+    );
   });
 
   it('opens the file again and again until it can, with the settings of then', async () => {
     faults.open = new StorageError('users.db cannot be opened');
     await log.log.append(batch(events(5)));
     start();
-    await vi.waitFor(() => expect(reports.at(-1)?.failure).toBe('users.db cannot be opened'));
+    await vi.waitFor(() => expect(reports.at(-1)?.failure).toBe('users.db cannot be opened'), LONGEST);
     await expect(call('profile', { userId: 'u1' })).rejects.toThrow('users.db cannot be opened');
     await expect(call('configure', { ...SETTINGS, computations: [{}, {}] })).rejects.toThrow();
     delete faults.open;
@@ -176,7 +187,10 @@ describe('the service of the users thread', () => {
     await log.log.append(batch(events(5)));
     await openMemoryProfiles(profiles).commit(slice(100));
     start();
-    await vi.waitFor(() => expect(reports.at(-1)?.failure).toMatch(/has seen 94 events .* profiles rebuild/));
+    await vi.waitFor(
+      () => expect(reports.at(-1)?.failure).toMatch(/has seen 94 events .* profiles rebuild/),
+      LONGEST,
+    );
   });
 
   it('only answers calls while it is paused', async () => {

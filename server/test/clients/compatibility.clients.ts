@@ -178,7 +178,7 @@ describe('after all of them', () => {
       }
     }
     const settled = { destinations: { crm: { pending: 0 } }, balanced: true };
-    await expect.poll(ledger, { timeout: 10_000 }).toMatchObject(settled);
+    await expect.poll(ledger, { timeout: 60_000 }).toMatchObject(settled);
     const arrived = new Map<string, number>();
     for (const { headers } of receiver.arrivals) {
       const id = String(headers['webhook-id']);

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { runVerb } from '../../../cli/test/program.ts';
 import type { Overview } from '../../src/app.ts';
@@ -62,6 +63,7 @@ class Bench {
     for (;;) {
       const ledger = await this.read('ledger');
       if (isReached(ledger)) return ledger;
+      await sleep(20);
     }
   }
 

@@ -167,7 +167,7 @@ describe.skipIf(bin === undefined)('two processes on one database', () => {
         });
         expect(answer.status).toBe(200);
       },
-      { timeout: 10_000, interval: 50 },
+      { timeout: 60_000, interval: 50 },
     );
     const suppressed = await fetch(`${b.url}/api/v1/regulations`, {
       method: 'POST',
@@ -189,7 +189,7 @@ describe.skipIf(bin === undefined)('two processes on one database', () => {
         const { sources: after } = await overview(a);
         expect(after['website']!.discarded).toHaveProperty('suppressed');
       },
-      { timeout: 10_000, interval: 100 },
+      { timeout: 60_000, interval: 100 },
     );
   });
 

@@ -82,7 +82,8 @@ describe('profiles of the real program', () => {
   });
 
   it('"Traits come out the same whichever event arrives first"', async () => {
-    const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second));
+    // Minutes apart: where a request takes a second or more, the server takes the delay for a wrong clock and moves its times by it.
+    const at = (minute: number) => new Date(Date.UTC(2026, 0, 1, 0, minute));
     const orders = permutations([0, 1, 2, 3]);
     await send((client) => {
       for (const [nth, order] of orders.entries()) {
@@ -98,13 +99,16 @@ describe('profiles of the real program', () => {
       }
     });
     for (const nth of orders.keys()) {
-      const isWhole = ({ traits }: Shown) => Object.keys(traits as object).length === 3;
-      const { traits, anonymousIds, firstSeenAt } = await profile(`/user-${nth}`, isWhole);
-      expect({ nth, traits, anonymousIds, firstSeenAt }).toEqual({
+      // Each of the four calls shows in one of these.
+      const isWhole = ({ traits, firstSeenAt }: Shown) => {
+        const { plan, seats } = traits as Record<string, unknown>;
+        return plan === 'pro' && seats === 4 && String(firstSeenAt).startsWith('2026-01-01T00:01');
+      };
+      const shown = await profile(`/user-${nth}`, isWhole);
+      expect({ nth, traits: shown['traits'], anonymousIds: shown.anonymousIds }).toEqual({
         nth,
         traits: { plan: 'pro', seats: 4, seen: 2 },
         anonymousIds: [`device-${nth}`],
-        firstSeenAt: at(1).toISOString(),
       });
     }
   });

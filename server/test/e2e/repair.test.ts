@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runVerb } from '../../../cli/test/program.ts';
 import type { Overview, Trace } from '../../src/app.ts';
@@ -50,6 +51,7 @@ describe('a destination', () => {
       const { answer } = await ask('ledger');
       const counts = (answer as Overview).destinations['crm']!;
       if (isReached(counts)) return counts;
+      await sleep(20);
     }
   }
 
@@ -122,6 +124,7 @@ describe('a destination', () => {
     for (;;) {
       const { answer } = await ask(`replays/${id}`);
       if ((answer as { waiting?: string }).waiting === 'destination_paused') break;
+      await sleep(20);
     }
     await run('resume', 'crm');
     await receiver.count(3);

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runVerb } from '../../../cli/test/program.ts';
 import type { DeliverySummary, Overview, Trace } from '../../src/app.ts';
@@ -90,7 +91,7 @@ describe('a search', () => {
   }
 
   async function statusWhen(isReached: (overview: Overview) => boolean): Promise<void> {
-    for (;;) if (isReached((await (await ask('status')).json()) as Overview)) return;
+    while (!isReached((await (await ask('status')).json()) as Overview)) await sleep(20);
   }
 
   async function page<Entry>(list: string, query: Record<string, string>): Promise<Answer<Entry>> {

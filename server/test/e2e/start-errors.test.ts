@@ -69,7 +69,7 @@ describe('millrace start', () => {
   it('starts with an endpoint whose name does not resolve, and says so', async () => {
     writeFileSync(place.config, oneDestination(['http://nowhere.invalid/']));
     const program = await startProgram({ args: args('--port', '0') });
-    await vi.waitFor(() => expect(program.out.stderr).toContain('nowhere.invalid does not resolve'), 20_000);
+    await vi.waitFor(() => expect(program.out.stderr).toContain('nowhere.invalid does not resolve'), 60_000);
     await program.stop();
   });
 

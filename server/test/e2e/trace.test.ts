@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runVerb } from '../../../cli/test/program.ts';
 import type { Trace } from '../../src/app.ts';
@@ -60,6 +61,7 @@ describe('where an event is', () => {
       const { data } = await traced(id);
       const call = data[0] as Accepted;
       if (call.deliveries.every(({ attempts }) => attempts.length > 0)) return call;
+      await sleep(20);
     }
   }
 

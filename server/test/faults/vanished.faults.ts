@@ -198,7 +198,7 @@ describe('files removed under a running server', () => {
       await endpoint.drain(calls.acknowledged, 15_000);
       empty(place.data);
       const client = new Client(live.url, 1);
-      await expect.poll(async () => (await client.get('/readyz'))?.status, { timeout: 20_000 }).toBe(503);
+      await expect.poll(async () => (await client.get('/readyz'))?.status, { timeout: 60_000 }).toBe(503);
       expect((await client.send(calls.make(1)))?.status).toBe(503);
       client.close();
       await live.kill();
@@ -212,7 +212,7 @@ describe('files removed under a running server', () => {
     await everythingAccepted(live.url, calls);
     const mark = join(place.data, 'high-water-mark');
     rmSync(mark);
-    await expect.poll(() => existsSync(mark), { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => existsSync(mark), { timeout: 60_000 }).toBe(true);
     await everythingAccepted(live.url, calls);
     await live.kill();
     rmSync(wal(place.data));
@@ -367,7 +367,7 @@ describe.runIf(HAS_DISK_FAULTS)('a start on a disk that does not answer', () => 
     const disk = new DiskFaults(place.data);
     disk.delay('open', 3_600_000);
     const instance = launch(place, { env: disk.env });
-    await expect.poll(() => disk.calls('open'), { timeout: 20_000 }).toBeGreaterThan(0);
+    await expect.poll(() => disk.calls('open'), { timeout: 60_000 }).toBeGreaterThan(0);
     await instance.stop();
     expect(instance.said()).toContain('the start does not come to an end');
     disk.remove();

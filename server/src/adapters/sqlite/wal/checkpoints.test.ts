@@ -44,7 +44,7 @@ describe('the checkpointer', () => {
     commit(450_000);
     expect(checkpoints.isRunning).toBe(true);
     expect(pagesLeft()).toBeGreaterThan(100);
-    await expect.poll(pagesLeft, { timeout: 10_000 }).toBe(0);
+    await expect.poll(pagesLeft, { timeout: 60_000 }).toBe(0);
   });
 
   it('closes the file at every pause, however soon after a resume', () => {

@@ -77,10 +77,12 @@ export async function result<Value>(args: readonly string[]): Promise<Value> {
   return JSON.parse(text) as Value;
 }
 
-function cpuOf(pid: number): number {
+/** Seconds of processor time of a process; on request with those of its children that have ended. */
+export function cpuOf(pid: number, withEnded = false): number {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
-    return (Number(fields[11]) + Number(fields[12])) / 100;
+    const counted = fields.slice(11, withEnded ? 15 : 13);
+    return counted.reduce((sum, ticks) => sum + Number(ticks), 0) / 100;
   } catch {
     return Number.NaN;
   }

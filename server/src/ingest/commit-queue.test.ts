@@ -134,6 +134,19 @@ describe('a commit queue', () => {
     expect(asked[2]!.batch.received).toEqual([{ source: 1, calls: 3, discarded: {} }]);
   });
 
+  it('has answered everything only when both commits under way have ended, in whichever order', async () => {
+    commits.add(call('a', ['1']));
+    await new Promise(setImmediate);
+    const all = commits.answered().then(() => said.push('all'));
+    await new Promise(setImmediate);
+    asked[1]!.answer();
+    await new Promise(setImmediate);
+    expect(said).not.toContain('all');
+    asked[0]!.answer();
+    await all;
+    expect(said.at(-1)).toBe('all');
+  });
+
   it('makes one batch of everything that arrives in the same turn', async () => {
     for (const name of ['a', 'b', 'c']) commits.add(call(name, [name]));
     await settled();

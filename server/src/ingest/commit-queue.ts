@@ -68,7 +68,7 @@ export class CommitQueue {
   readonly #dependencies: CommitQueueDependencies;
   #waiting: QueuedRequest[] = [];
   #waitingBytes = 0;
-  #running = 0;
+  readonly #underWay = new Set<Promise<void>>();
   #isScheduled = false;
   #idle: (() => void)[] = [];
 
@@ -86,16 +86,18 @@ export class CommitQueue {
     return true;
   }
 
-  /** Resolves when every request taken before has its answer. Groups are committed in their order, so a request without events waits for them. */
-  answered(): Promise<void> {
-    return new Promise((resolve) => {
+  /** Resolves when every request taken before has its answer, those of commits under way included. */
+  async answered(): Promise<void> {
+    await new Promise<void>((resolve) => {
       this.add({ events: [], counts: [], receivedAt: 0, committed: () => resolve() });
     });
+    // Of two commits under way the later one may end first.
+    await Promise.all(this.#underWay);
   }
 
   /** Resolves when every request taken so far has its answer. */
   async stop(): Promise<void> {
-    while (this.#running > 0 || this.#waiting.length > 0)
+    while (this.#underWay.size > 0 || this.#waiting.length > 0)
       await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
@@ -110,12 +112,13 @@ export class CommitQueue {
   }
 
   #commit(): void {
-    while (this.#waiting.length > 0 && this.#running < MAX_CONCURRENT_COMMITS) {
-      this.#running++;
-      void this.#commitGroup(this.#takeGroup()).then(() => {
-        this.#running--;
+    while (this.#waiting.length > 0 && this.#underWay.size < MAX_CONCURRENT_COMMITS) {
+      const commit = this.#commitGroup(this.#takeGroup());
+      this.#underWay.add(commit);
+      void commit.then(() => {
+        this.#underWay.delete(commit);
         if (this.#waiting.length > 0) this.#scheduleCommit();
-        else if (this.#running === 0) for (const wake of this.#idle.splice(0)) wake();
+        else if (this.#underWay.size === 0) for (const wake of this.#idle.splice(0)) wake();
       });
     }
   }

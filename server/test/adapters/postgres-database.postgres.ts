@@ -63,6 +63,24 @@ describe.skipIf(bin === undefined)('the database of several processes', () => {
     await expect(database.session(migrate)).rejects.toThrow(/tables that Millrace did not write/);
   });
 
+  it('brings a database of the first format forward, in which nodes of that version still append', async () => {
+    const database = await open();
+    await database.session((session) =>
+      session.query(`drop function begin_append(text, bigint[], bigint, boolean);
+        update installation set value = '1' where name = 'format'`),
+    );
+    const { id } = await database.session(migrate);
+    expect(await database.session(migrate)).toMatchObject({ id });
+    const begin = (parameters: string) =>
+      database.session((session) =>
+        session.query<Record<string, unknown>>(
+          `select first_position, fresh from begin_append(${parameters})`,
+        ),
+      );
+    expect(await begin(`'old', '{1,2}', 0`)).toEqual([{ first_position: 0, fresh: null }]);
+    expect(await begin(`'new', '{2,3}', 0, false`)).toEqual([{ first_position: 2, fresh: [1] }]);
+  });
+
   it('says what to do when no server answers, and when the database does not exist', async () => {
     const nowhere = new Database({ url: 'postgres:///x?host=/nonexistent&user=x' });
     await expect(nowhere.session(migrate)).rejects.toThrow(/is the server running/);

@@ -2,9 +2,19 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { keyHash } from '../../src/adapters/encoding/hashes.ts';
+import { Database } from '../../src/adapters/postgres/database.ts';
 import { openPostgresStore, type PostgresStore } from '../../src/adapters/postgres/store.ts';
 import { DAY, HOUR } from '../../src/model/time.ts';
-import { batch, duplicatesOf, event, events, idsAt, positionsOf, SITE } from '../conformance/batches.ts';
+import {
+  batch,
+  duplicatesOf,
+  event,
+  events,
+  idsAt,
+  owedBatch,
+  positionsOf,
+  SITE,
+} from '../conformance/batches.ts';
 import { START } from '../conformance/harness.ts';
 import { FOR_EVER, keepUp } from '../conformance/upkeep.ts';
 import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
@@ -112,5 +122,102 @@ describe.skipIf(bin === undefined)('the log in the tables of PostgreSQL', () => 
       where slot >= (select max(id) from slot where from_position <= 5) and first >= 5 order by slot, first limit 8`);
     expect(JSON.stringify(chunks)).toContain('Index');
     expect(JSON.stringify(chunks)).not.toContain('"Seq Scan"');
+  });
+
+  describe('with several batches under way', () => {
+    const parked = (id: string, at = START) => owedBatch([event(id)], 'parked', { receivedAt: at });
+
+    /** Holds up all commits of this process in their last statements while `work` runs. */
+    async function whileCommitsWait(work: (release: () => Promise<void>) => Promise<void>): Promise<void> {
+      await again('makes the row of its counts');
+      const holder = new Database({ url });
+      await holder.session(async (session) => {
+        await session.query('begin; select from volume for update');
+        await work(async () => void (await session.query('commit')));
+      });
+      await holder.stop();
+    }
+
+    it('begins the next one while the one before commits, and keeps their order', async () => {
+      await whileCommitsWait(async (release) => {
+        const appending = ['a', 'b', 'c'].map((id) => store.log.append(batch([event(id)])));
+        await server.isBlocked(url, 3);
+        await release();
+        const [a, b, c] = (await Promise.all(appending)).map((appended) => positionsOf(appended)[0]!);
+        expect([a! < b!, b! < c!]).toEqual([true, true]);
+      });
+    });
+
+    it('finds a duplicate in a batch that has not committed yet', async () => {
+      await whileCommitsWait(async (release) => {
+        const first = store.log.append(batch([event('a'), event('b')]));
+        const second = store.log.append(batch([event('b'), event('c')]));
+        // The second one waits for the key of the first.
+        await server.isBlocked(url, 2);
+        await release();
+        expect(duplicatesOf(await first)).toEqual([]);
+        expect(duplicatesOf(await second)).toEqual([0]);
+      });
+    });
+
+    /** Ends the connections on which a batch waits for a lock. */
+    const cutWaiting = () =>
+      ask(`select pg_terminate_backend(pid) from pg_stat_activity
+        where wait_event_type = 'Lock' and datname = current_database() and backend_type = 'client backend'`);
+
+    it('stores a batch whose connection broke at its commit once, and those behind it', async () => {
+      // The commit itself takes long: nobody can tell from outside how far it has come.
+      await ask(`create function linger() returns trigger language plpgsql as $$
+        begin perform pg_advisory_lock_shared(77); perform pg_advisory_unlock_shared(77); return null; end $$;
+        create constraint trigger linger after insert on batch deferrable initially deferred
+          for each row execute function linger()`);
+      const ids = ['a', 'b', 'c', 'd'];
+      // Parked deliveries wait here for the batch before them, and a duplicate of it waits for it in the server.
+      const batches = [batch([event('a')]), parked('b'), parked('a'), batch(ids.map((id) => event(id)))];
+      const holder = new Database({ url });
+      const answers = await holder.session(async (session) => {
+        await session.query('select pg_advisory_lock(77)');
+        const appending = batches.map((one) => store.log.append(one));
+        await server.isBlocked(url);
+        await cutWaiting();
+        await session.query('select pg_advisory_unlock(77)');
+        return await Promise.all(appending);
+      });
+      await holder.stop();
+      const stored = answers.flatMap(({ positions }) => positions).filter((one) => one !== undefined);
+      expect((await idsAt(store, stored)).sort()).toEqual(ids);
+      const { sources } = await store.queue.ledger();
+      expect(sources.get(SITE)).toMatchObject({ accepted: ids.length, duplicates: 3 });
+      for (const [nth, one] of batches.entries()) expect(await store.log.append(one)).toEqual(answers[nth]);
+    });
+
+    it('stores nothing of a batch whose connection broke before its commit, and all of that behind it', async () => {
+      await whileCommitsWait(async (release) => {
+        const broken = store.log.append(batch([event('a')]));
+        const failed = expect(broken).rejects.toThrow(/57P01/);
+        const second = store.log.append(parked('b'));
+        await server.isBlocked(url);
+        await cutWaiting();
+        await failed;
+        await release();
+        expect(duplicatesOf(await second)).toEqual([]);
+        expect(await again('a')).toEqual([]);
+      });
+    });
+
+    it('lets parked deliveries of one second share a row', async () => {
+      await Promise.all(Array.from({ length: 20 }, (_, nth) => store.log.append(parked(`p${nth}`))));
+      expect(await ask('select n from pending')).toEqual([{ n: 20 }]);
+    });
+  });
+
+  it('stores a batch in which ids come twice, and one of known and new ids, when no duplicates are expected', async () => {
+    for (let nth = 0; nth < 10; nth++) await store.log.append(batch(events(3, `new${nth}-`)));
+    const twice = await store.log.append(batch([event('x'), event('y'), event('x')]));
+    expect(duplicatesOf(twice)).toEqual([2]);
+    for (let nth = 0; nth < 10; nth++) await store.log.append(batch(events(3, `newer${nth}-`)));
+    expect(duplicatesOf(await store.log.append(batch([event('z'), event('y')])))).toEqual([1]);
+    const [{ n }] = (await ask('select count(*)::int as n from key')) as [{ n: number }];
+    expect(n).toBe(63);
   });
 });

@@ -36,12 +36,24 @@ export interface Postgres {
   stop(): Promise<void>;
 }
 
+/** A connection of its own, beside those of what is tested. */
+export async function connectTo(url: string): Promise<pg.Client> {
+  const client = new pg.Client(url);
+  await client.connect();
+  return client;
+}
+
 export interface PostgresSettings {
   /** Off for tests that open hundreds of databases and never end the server in the middle. */
   readonly fsync?: 'on' | 'off';
+  /** Further settings of the server. */
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
-export async function startPostgres(bin: string, { fsync = 'on' }: PostgresSettings = {}): Promise<Postgres> {
+export async function startPostgres(
+  bin: string,
+  { fsync = 'on', settings = {} }: PostgresSettings = {},
+): Promise<Postgres> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-pg-'));
   const user = unprivileged(folder);
   const run = (name: string, args: readonly string[]) => {
@@ -70,6 +82,7 @@ export async function startPostgres(bin: string, { fsync = 'on' }: PostgresSetti
     unix_socket_directories: folder,
     fsync,
     synchronous_commit: 'on',
+    ...settings,
   };
   const flags = Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   const server = run('postgres', ['-D', data, ...flags]);
@@ -98,8 +111,7 @@ export async function startPostgres(bin: string, { fsync = 'on' }: PostgresSetti
     },
     dropDatabase: (url) => administrate(`drop database ${/millrace_\d+/.exec(url)![0]} with (force)`),
     isBlocked: async (url, statements = 1) => {
-      const client = new pg.Client(url);
-      await client.connect();
+      const client = await connectTo(url);
       const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
       while ((await client.query(waiting)).rows.length < statements)
         await new Promise((next) => setTimeout(next, 5));

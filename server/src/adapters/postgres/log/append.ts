@@ -20,7 +20,10 @@ import { type ChunkTable, putChunk } from './chunk-table.ts';
 import { type BatchKeys, findDuplicates } from './dedupe.ts';
 import type { PlanNumbers } from './plans.ts';
 
-const BEGIN: Statement = { name: 'append.begin', text: 'select * from begin_append($1, $2::bigint[], $3)' };
+const BEGIN: Statement = {
+  name: 'append.begin',
+  text: 'select * from begin_append($1, $2::bigint[], $3, $4)',
+};
 
 /** The number that the producer had come to, with its row locked. */
 const PRODUCED: Statement = {
@@ -54,6 +57,9 @@ interface BegunRow {
 /** Bytes of a key with its index entry. */
 const KEY_BYTES = 90;
 
+/** After a duplicate, so many batches are expected to have some: a client that sends again sends more than once. */
+const DUPLICATES_EXPECTED_FOR = 8;
+
 /** How long an append asks what became of a commit in doubt, in milliseconds; and how long it waits between two tries. */
 const ASK_FOR = 60_000;
 const ASK_EVERY = 250;
@@ -67,49 +73,102 @@ export interface AppenderDependencies {
   readonly dedupeWindow: Duration;
 }
 
+/** How far an append has come. The one after it waits for parts of that. */
+class Turn {
+  readonly #keys = Promise.withResolvers<void>();
+  readonly #try = Promise.withResolvers<void>();
+
+  /** Resolves when its first try needs no more keys, or has failed. */
+  get hasKeys(): Promise<void> {
+    return this.#keys.promise;
+  }
+
+  /** Resolves when its first try has ended. */
+  get isTried(): Promise<void> {
+    return this.#try.promise;
+  }
+
+  keysAreStored(): void {
+    this.#keys.resolve();
+  }
+
+  end(): void {
+    this.#keys.resolve();
+    this.#try.resolve();
+  }
+}
+
 /**
- * Stores batches, one after the other, so that positions rise in the order of the calls. Several processes append side by side. A
- * batch without duplicates takes two round trips: `begin_append`, which says where it goes, and everything else with the commit.
+ * Stores batches, each in a transaction of its own. A batch without duplicates takes two round trips: `begin_append`, which says where
+ * it goes, and everything else with the commit.
+ *
+ * ```
+ *   batch 1   begin_append ──▶ encode ──▶ chunks, sets, counts, commit
+ *   batch 2                    begin_append ──▶ encode ──▶ chunks, sets, (counts of batch 1) counts, commit
+ * ```
+ *
+ * The next batch begins when the one before has its keys, so that positions rise in the order of the calls, and the server works for
+ * one while this process encodes the other. A transaction waits for those before it and never for those behind it: in the server for
+ * the rows with the counts of this process, here where it adds to a parked row of the one before. A batch that is tried again has lost
+ * its turn, and nothing waits for it any more.
  */
 export class Appender {
   readonly #dependencies: AppenderDependencies;
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #appending = new Set<Promise<unknown>>();
+  #last = new Turn();
   #numbers = { ofEmpty: 0, ofOthers: 0 };
+  #sinceDuplicate = DUPLICATES_EXPECTED_FOR;
   #isStopped = false;
 
   constructor(dependencies: AppenderDependencies) {
     this.#dependencies = dependencies;
+    this.#last.end();
   }
 
   /** See `EventLog.append`. */
-  append(batch: Batch): Promise<AppendResult> {
-    const turn = this.#turn.then(() => this.#appendNow(batch));
-    this.#turn = turn.catch(() => undefined);
-    return turn;
+  async append(batch: Batch): Promise<AppendResult> {
+    const before = this.#last;
+    const turn = new Turn();
+    this.#last = turn;
+    const appending = this.#appendNow(batch, turn, before).finally(() => turn.end());
+    this.#appending.add(appending);
+    try {
+      return await appending;
+    } finally {
+      this.#appending.delete(appending);
+    }
   }
 
   /** Commits in doubt are not asked for any more. Resolves when all batches have their answers. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    await this.#turn;
+    await Promise.allSettled(this.#appending);
   }
 
   /** A commit in doubt is asked for by the id of the batch, and a batch that came twice at once gets one answer. */
-  async #appendNow(batch: Batch): Promise<AppendResult> {
+  async #appendNow(batch: Batch, turn: Turn, before: Turn): Promise<AppendResult> {
     const { database, plans, hash } = this.#dependencies;
     const { events } = batch;
     const lines = events.map((event) => event.line ?? lineOf(event.json));
     const ids = hashIds(hash, events, lines);
     const numbers = await plans.numbersOf(events.length, batch.owed, batch.skipped);
     const prepared = { lines, ids, numbers };
+    await before.hasKeys;
+    let tries = 0;
+    const work = (transaction: Transaction) => {
+      // Tried again, it may wait for keys of the batch behind it, which must then not wait for it.
+      if (tries++ > 0) turn.end();
+      return this.#store(transaction, batch, { ...prepared, turn, before });
+    };
     let doubt: StorageError | undefined;
     for (const until = Date.now() + ASK_FOR; ; ) {
       try {
-        return await database.write((transaction) => this.#store(transaction, batch, prepared));
+        return await database.write(work);
       } catch (error) {
         if (error instanceof UnknownCommitError) doubt = error;
         else if (!isSameKey(error) && doubt === undefined) throw error;
         if (this.#isStopped || Date.now() > until) throw doubt ?? error;
+        turn.end();
         if (doubt !== undefined) await delay(ASK_EVERY);
       }
     }
@@ -130,15 +189,21 @@ export class Appender {
       batch.id,
       arrayOf(keys.hashes.subarray(known)),
       since,
+      this.#sinceDuplicate < DUPLICATES_EXPECTED_FOR,
     ]);
     const { answer, open_slot: slot, oldest_slot: oldest, first_position: firstPosition, fresh } = begun!;
     if (answer !== null) return decodeAppended(answer);
     // Positions of the events from `known` on, as if all were new.
     const first = (firstPosition ?? 0) - known;
     const places = placesOf(events.length, { known, first, fresh });
-    if (fresh !== null)
+    if (fresh === null) this.#sinceDuplicate++;
+    else {
+      this.#sinceDuplicate = 0;
       await findDuplicates(transaction, this.#dependencies.chunks, { ...keys, slot, oldest, first, places });
+    }
+    prepared.turn.keysAreStored();
     const stored = this.#putChunks(transaction, { slot, first, places }, batch, prepared);
+    if (batch.owed.some(({ state }) => state === 'parked')) await prepared.before.isTried;
     const held = await this.#owe(transaction, batch, places);
     this.#remember(transaction, batch.id, { answer: encodeAppended(places, held), ...stored });
     count(transaction, countsOf(batch, places, known));
@@ -217,6 +282,9 @@ interface PreparedBatch {
   readonly lines: readonly JsonLine[];
   readonly ids: { readonly keys: Uint32Array; readonly users: Uint32Array };
   readonly numbers: Uint32Array;
+  readonly turn: Turn;
+  /** Of the batch before. */
+  readonly before: Turn;
 }
 
 const NOTHING: JsonLine = { bytes: Buffer.alloc(0), from: 0, to: 0 };

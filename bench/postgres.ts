@@ -1,0 +1,294 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openPostgresStore } from '../server/src/adapters/postgres/store.ts';
+import { connectTo, findPostgres, type Postgres, startPostgres } from '../server/test/support/postgres.ts';
+import { startReceiver } from './delivering.ts';
+import { CONNECTIONS, ROUNDS, rate, SECONDS, WARM_UP } from './figures.ts';
+import { destination } from './millrace.ts';
+import { type Bench, cpuOf, median, result, run } from './processes.ts';
+
+/**
+ * The store on PostgreSQL beside the embedded one: `node bench/postgres.ts`, with SECONDS (4), ROUNDS (3) and PARTS
+ * (`accept,deliver`). Both programs run all the time and are loaded by turns, in windows of SECONDS. The load generator, the
+ * programs and a PostgreSQL of the benchmark's own share the machine, so that costs per event and ratios say more than rates.
+ *
+ * NODES (1) programs share the database, each with a load of its own. WAITING deliveries wait for an endpoint that is down
+ * before anything is measured. EVENTS (`1,100`) are the events of a request. STATEMENTS (0) prints as many of the statements
+ * on which the server spent most of its time.
+ */
+const NODES = Number(process.env['NODES'] ?? 1);
+const WAITING = Number(process.env['WAITING'] ?? 0);
+const STATEMENTS = Number(process.env['STATEMENTS'] ?? 0);
+const EVENTS = (process.env['EVENTS'] ?? '100,1').split(',').map(Number);
+const PARTS = (process.env['PARTS'] ?? 'accept,deliver').split(',');
+
+/** Of a server that is meant for this: a checkpoint every few seconds would be measured otherwise. */
+const SETTINGS = {
+  shared_buffers: '1GB',
+  max_wal_size: '4GB',
+  ...(STATEMENTS === 0 ? {} : { shared_preload_libraries: 'pg_stat_statements' }),
+};
+
+type Client = Awaited<ReturnType<typeof connectTo>>;
+
+/** Milliseconds in which what a client sends counts as sent together. */
+const BURST = 2;
+
+interface Load {
+  readonly events: number;
+  readonly perSecond: number;
+  readonly refused: number;
+  readonly p50: number;
+  readonly p99: number;
+}
+
+/** One window of load. Costs are microseconds of processor time per event. */
+interface Window {
+  readonly perSecond: number;
+  readonly p50: number;
+  readonly p99: number;
+  readonly program: number;
+  readonly server: number;
+  /** Bytes of the write-ahead log per event. */
+  readonly wal: number;
+  /** Events per committed transaction of the database. */
+  readonly perCommit: number;
+}
+
+/** One or several programs on one store. */
+interface Side {
+  readonly programs: readonly Bench[];
+  readonly addresses: readonly string[];
+  readonly receiver?: Bench | undefined;
+}
+
+const bin = findPostgres();
+if (bin === undefined) throw new Error('PostgreSQL 15 or newer is not installed');
+const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-pg-'));
+const postgres = await startPostgres(bin, { settings: SETTINGS });
+try {
+  for (const part of PARTS) for (const events of EVENTS) await compare(part === 'deliver', events);
+} finally {
+  await postgres.stop();
+  rmSync(folder, { recursive: true, force: true });
+}
+
+async function compare(isDelivered: boolean, events: number): Promise<void> {
+  const url = await postgres.makeDatabase();
+  const admin = await connectTo(url);
+  if (STATEMENTS > 0) await admin.query('create extension pg_stat_statements');
+  const embedded = await startSide(isDelivered, [undefined]);
+  const database = await startSide(
+    isDelivered,
+    Array.from({ length: NODES }, () => url),
+  );
+  if (WAITING > 0) await writeWaiting(url);
+  const sides = [embedded, database];
+  for (const side of sides) await load(side, { events, seconds: WARM_UP });
+  if (STATEMENTS > 0) await admin.query('select pg_stat_statements_reset()');
+  const windows: Window[][] = [[], []];
+  for (let round = 0; round < ROUNDS; round++)
+    for (const [nth, side] of sides.entries()) windows[nth]!.push(await measure(side, events, admin));
+  const beside = WAITING === 0 ? '' : `, ${WAITING.toLocaleString('en')} waiting`;
+  const nodes = NODES === 1 ? '' : `, ${NODES} nodes`;
+  console.log(
+    `${isDelivered ? 'accepted and delivered' : 'accepted'}, ${events === 1 ? 'single calls' : `batches of ${events}`}${beside}${nodes}`,
+  );
+  console.log(lineOf('embedded', windows[0]!));
+  console.log(lineOf('PostgreSQL', windows[1]!));
+  const of = (nth: number) => median(windows[nth]!.map(({ perSecond }) => perSecond));
+  console.log(`  ratio ${(of(1) / of(0)).toFixed(2)}`);
+  await printStatements(admin);
+  for (const { programs, receiver } of sides) {
+    for (const program of programs) await program.stop();
+    await receiver?.stop();
+  }
+  if (!isDelivered) console.log(`  ${await roundTrips(url, events, admin)} round trips per transaction`);
+  console.log('');
+  await admin.end();
+  await postgres.dropDatabase(url);
+}
+
+/** Programs that are ready: one for each address of a database, or for `undefined` on a folder of its own. */
+async function startSide(isDelivered: boolean, urls: readonly (string | undefined)[]): Promise<Side> {
+  const [receiver, port] = isDelivered ? await startReceiver() : [];
+  const programs: Bench[] = [];
+  const addresses: string[] = [];
+  for (const [nth, url] of urls.entries()) {
+    const program = start(`node-${nth}`, url, port);
+    programs.push(program);
+    addresses.push((await program.saw(/ready on (\S+)/))[1]!);
+  }
+  return { programs, addresses, receiver };
+}
+
+function start(node: string, url: string | undefined, port: string | undefined): Bench {
+  const data = mkdtempSync(join(folder, 'data-'));
+  const config = join(data, 'millrace.yaml');
+  const destinations = port === undefined ? [] : [destination(port)];
+  const settings = {
+    egress: { allow: ['127.0.0.0/8'] },
+    sources: [{ name: 'bench', writeKeys: ['bench'] }],
+    destinations: WAITING === 0 ? destinations : [...destinations, { ...destination('9'), name: 'down' }],
+    ...(url === undefined ? {} : { database: url, node }),
+  };
+  writeFileSync(config, JSON.stringify(settings));
+  return run([
+    ...['cli/bin/millrace.js', 'start', '--config', config, '--data', data],
+    ...['--host', '127.0.0.1', '--port', '0'],
+  ]);
+}
+
+/** Deliveries to the destination that is down, in a row for every hundred of them. */
+async function writeWaiting(url: string): Promise<void> {
+  const store = await openPostgresStore({ url, node: 'filler' });
+  const { destinations } = await store.settings.load();
+  const { id } = destinations.find(({ name }) => name === 'down')!;
+  const indexes = Array.from({ length: 100 }, (_, index) => index);
+  const now = Date.now();
+  const rows = Math.ceil(WAITING / 100);
+  for (let row = 0; row < rows; row++) {
+    const events = indexes.map((index) => {
+      const messageId = `waiting-${row}-${index}`;
+      return { source: 1, messageId, json: JSON.stringify({ messageId, type: 'track', event: 'Waiting' }) };
+    });
+    // Times that are further apart than what shares a row.
+    const receivedAt = now + (row - rows) * 1001;
+    const owed = [{ destination: id, state: 'parked' as const, indexes }];
+    await store.log.append({ id: `w${row}`, receivedAt, events, owed, skipped: [], received: [] });
+  }
+  await store.stop();
+}
+
+async function measure(side: Side, events: number, admin: Client): Promise<Window> {
+  const before = await readings(side, admin);
+  const loaded = await load(side, { events, seconds: SECONDS });
+  const after = await readings(side, admin);
+  const per = (what: keyof typeof before, scale = 1) =>
+    ((after[what] - before[what]) * scale) / loaded.events;
+  return {
+    ...loaded,
+    // Until the last event has arrived: what is accepted faster than it is delivered counts as well.
+    perSecond: side.receiver === undefined ? loaded.perSecond : loaded.events / loaded.seconds,
+    program: per('program', 1e6),
+    server: per('server', 1e6),
+    wal: per('wal'),
+    perCommit: 1 / per('commits'),
+  };
+}
+
+async function readings({ programs }: Side, admin: Client) {
+  const { rows } = await admin.query<{ wal: string; commits: string }>(
+    `select pg_current_wal_lsn() - '0/0' as wal, (select xact_commit from pg_stat_database where datname = current_database()) as commits`,
+  );
+  return {
+    program: programs.reduce((sum, program) => sum + program.cpu(), 0),
+    server: postgresCpu(postgres),
+    wal: Number(rows[0]!.wal),
+    commits: Number(rows[0]!.commits),
+  };
+}
+
+/** Loads all programs of a side at once, and waits until every event has arrived where it is delivered. */
+async function load(side: Side, { events, seconds }: { readonly events: number; readonly seconds: number }) {
+  const { addresses, receiver } = side;
+  const earlier = receiver === undefined ? 0 : Number(await receiver.ask('count'));
+  const at = performance.now();
+  const loads = await Promise.all(
+    addresses.map((address) =>
+      result<Load>(['bench/load.ts', address, String(CONNECTIONS), String(seconds), String(events)]),
+    ),
+  );
+  const sum = (key: keyof Load) => loads.reduce((total, one) => total + one[key], 0);
+  if (sum('refused') > 0) throw new Error(`${sum('refused')} requests were refused`);
+  const total = sum('events');
+  while (receiver !== undefined && Number(await receiver.ask('count')) < earlier + total) await sleep(20);
+  return {
+    events: total,
+    perSecond: sum('perSecond'),
+    seconds: (performance.now() - at) / 1000,
+    p50: sum('p50') / loads.length,
+    p99: Math.max(...loads.map(({ p99 }) => p99)),
+  };
+}
+
+/** Seconds of processor time of all processes of a server, also of those that have ended. */
+function postgresCpu({ folder }: Postgres): number {
+  const main = Number(readFileSync(join(folder, 'data/postmaster.pid'), 'utf8').split('\n')[0]);
+  const children = readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && parentOf(pid) === main);
+  return children.reduce((sum, pid) => sum + (cpuOf(Number(pid)) || 0), cpuOf(main, true));
+}
+
+function parentOf(pid: string): number | undefined {
+  try {
+    return Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')[1]);
+  } catch {
+    return undefined;
+  }
+}
+
+function lineOf(who: string, windows: readonly Window[]): string {
+  const of = (key: keyof Window) => median(windows.map((window) => window[key]));
+  const rates = `  ${who.padEnd(11)}${rate(of('perSecond'))} events/s   p50 ${of('p50').toFixed(2)} ms   p99 ${of('p99').toFixed(2)} ms`;
+  const cost = `${of('program').toFixed(1)} µs per event in the program`;
+  if (who === 'embedded') return `${rates}   ${cost}`;
+  return `${rates}   ${cost}, ${of('server').toFixed(1)} µs in PostgreSQL   ${of('wal').toFixed(0)} bytes of WAL   ${of('perCommit').toFixed(0)} events per commit`;
+}
+
+async function printStatements(admin: Client): Promise<void> {
+  if (STATEMENTS === 0) return;
+  const { rows } = await admin.query<Record<string, string>>(
+    `select calls, round(total_exec_time) as total, round(mean_exec_time::numeric, 3) as mean, wal_bytes,
+      left(regexp_replace(query, '\\s+', ' ', 'g'), 90) as query
+    from pg_stat_statements order by total_exec_time desc limit ${STATEMENTS}`,
+  );
+  for (const { calls, total, mean, wal_bytes: wal, query } of rows)
+    console.log(`  ${total} ms in ${calls} calls of ${mean} ms, ${wal} bytes of WAL: ${query}`);
+}
+
+/** How often the program sends something and waits for the answer, by a relay between it and the database. */
+async function roundTrips(url: string, events: number, admin: Client): Promise<string> {
+  const socket = join(folder, 'relay');
+  mkdirSync(socket, { recursive: true });
+  const bursts = { n: 0 };
+  const target = join(postgres.folder, '.s.PGSQL.5432');
+  const relay = await startRelay(join(socket, '.s.PGSQL.5432'), target, bursts);
+  const address = url.replace(encodeURIComponent(postgres.folder), encodeURIComponent(socket));
+  const side = await startSide(false, [address]);
+  await load(side, { events, seconds: 1 });
+  const [before, from] = [await readings(side, admin), bursts.n];
+  await load(side, { events, seconds: 2 });
+  const [after, to] = [await readings(side, admin), bursts.n];
+  for (const program of side.programs) await program.stop();
+  relay.close();
+  return ((to - from) / (after.commits - before.commits)).toFixed(2);
+}
+
+/** Passes bytes on, and counts the bursts of the clients: each of them waits for an answer. */
+async function startRelay(path: string, target: string, bursts: { n: number }): Promise<Server> {
+  const relay = createServer((client) => {
+    const server = connect(target);
+    let burst: Buffer[] = [];
+    client.on('data', (data) => {
+      if (burst.push(data) > 1) return;
+      setTimeout(() => {
+        bursts.n++;
+        server.write(Buffer.concat(burst));
+        burst = [];
+      }, BURST);
+    });
+    server.on('data', (data) => client.write(data));
+    for (const [one, other] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      one.on('error', () => other.destroy());
+      one.on('close', () => other.end());
+    }
+  });
+  await new Promise<void>((ready) => relay.listen(path, ready));
+  return relay;
+}

@@ -37,6 +37,9 @@ type Client = Awaited<ReturnType<typeof connectTo>>;
 /** Milliseconds in which what a client sends counts as sent together. */
 const BURST = 2;
 
+/** What is measured is not owed to it. */
+const DOWN = { ...destination('9'), name: 'down', sources: ['idle'] };
+
 interface Load {
   readonly events: number;
   readonly perSecond: number;
@@ -131,8 +134,8 @@ function start(node: string, url: string | undefined, port: string | undefined):
   const destinations = port === undefined ? [] : [destination(port)];
   const settings = {
     egress: { allow: ['127.0.0.0/8'] },
-    sources: [{ name: 'bench', writeKeys: ['bench'] }],
-    destinations: WAITING === 0 ? destinations : [...destinations, { ...destination('9'), name: 'down' }],
+    sources: ['bench', 'idle'].map((name) => ({ name, writeKeys: [name] })),
+    destinations: [...destinations, ...(WAITING === 0 ? [] : [DOWN])],
     ...(url === undefined ? {} : { database: url, node }),
   };
   writeFileSync(config, JSON.stringify(settings));
@@ -142,14 +145,14 @@ function start(node: string, url: string | undefined, port: string | undefined):
   ]);
 }
 
-/** Deliveries to the destination that is down, in a row for every hundred of them. */
+/** Deliveries to the destination that is down, in a row for each five hundred of them. */
 async function writeWaiting(url: string): Promise<void> {
   const store = await openPostgresStore({ url, node: 'filler' });
   const { destinations } = await store.settings.load();
   const { id } = destinations.find(({ name }) => name === 'down')!;
-  const indexes = Array.from({ length: 100 }, (_, index) => index);
+  const indexes = Array.from({ length: 500 }, (_, index) => index);
   const now = Date.now();
-  const rows = Math.ceil(WAITING / 100);
+  const rows = Math.ceil(WAITING / 500);
   for (let row = 0; row < rows; row++) {
     const events = indexes.map((index) => {
       const messageId = `waiting-${row}-${index}`;

@@ -114,9 +114,8 @@ export class Dispatcher implements LiveDelivery {
    * seconds. Rejects with a `StorageError`.
    */
   async lookAtDisk(): Promise<void> {
-    for (const { destination, nextDueAt } of await this.#dependencies.deliveryQueue.stats()) {
-      if (nextDueAt !== undefined) this.#workerOf(destination)?.recoverFrom(nextDueAt);
-    }
+    for (const { destination, nextDueAt } of await this.#dependencies.deliveryQueue.nextDue())
+      this.#workerOf(destination)?.recoverFrom(nextDueAt);
   }
 
   /** The lease is lost: forgets every delivery that is not in flight. Resolves when no claim is under way. */

@@ -15,6 +15,9 @@ export interface DeliveryQueue {
   /** Resolves to one entry for each destination with pending deliveries, counted from the sets. */
   stats(): Promise<readonly QueueStats[]>;
 
+  /** Resolves to the destinations with deliveries on disk. Costs no more where many wait, so that it can be asked all the time. */
+  nextDue(): Promise<readonly NextDue[]>;
+
   /**
    * Claims up to `max` deliveries of a destination that are due at `now`, the longest due first. The caller then holds them, and no
    * delivery is claimed twice while held.
@@ -98,6 +101,13 @@ export interface QueueStats {
   readonly nextDueAt?: Monotonic;
   /** Arrival of the oldest event with a pending delivery, held or on disk. Absent when that event is gone. */
   readonly oldestAt?: Monotonic;
+}
+
+export interface NextDue {
+  /** Id of the destination. */
+  readonly destination: number;
+  /** When its first delivery on disk is due; may be in the past. */
+  readonly nextDueAt: Monotonic;
 }
 
 export interface Claim {

@@ -1,4 +1,8 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   Database,
   LostLeaseError,
@@ -11,6 +15,11 @@ import { StorageError } from '../../src/ports/event-log.ts';
 import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
 
 const bin = findPostgres();
+
+/** Debian installs it beside the programs of an administrator. */
+const pgbouncer = [...(process.env['PATH'] ?? '').split(':'), '/usr/sbin']
+  .map((folder) => path.join(folder, 'pgbouncer'))
+  .find((file) => existsSync(file));
 
 const PUT: Statement = { name: 'put', text: 'insert into producer(name, sequence) values ($1, $2)' };
 const ADD: Statement = { name: 'add', text: 'update producer set sequence = sequence + 1 where name = $1' };
@@ -88,6 +97,73 @@ describe.skipIf(bin === undefined)('the database of several processes', () => {
     await expect(missing.session(migrate)).rejects.toThrow(/does not exist: create it/);
     await Promise.all([nowhere.stop(), missing.stop()]);
   });
+
+  it('reads the password again for each connection, so that it can be changed while nodes run', async () => {
+    const file = path.join(server.folder, 'password');
+    vi.stubEnv('MILLRACE_DATABASE_PASSWORD_FILE', file);
+    const rules = path.join(server.folder, 'data/pg_hba.conf');
+    writeFileSync(rules, `local all rotating scram-sha-256\n${readFileSync(rules, 'utf8')}`);
+    const owner = await open();
+    const setPassword = (password: string) =>
+      owner.session((session) => session.query(`alter role rotating password '${password}'`));
+    await owner.session((session) =>
+      session.query(`create role rotating login superuser; select pg_reload_conf()`),
+    );
+    await setPassword('first');
+    writeFileSync(file, 'wrong');
+    const rotating = new Database({ url: url.replace('user=millrace', 'user=rotating') });
+    opened.push(rotating);
+    const user = () =>
+      rotating.session((session) => session.query<{ name: string }>('select current_user as name'));
+    await expect(user()).rejects.toThrow(/28P01.*refuses the user or the password/);
+    writeFileSync(file, 'first\n');
+    expect(await user()).toEqual([{ name: 'rotating' }]);
+    await setPassword('second');
+    writeFileSync(file, 'second\n');
+    await owner.session((session) =>
+      session.query(`select pg_terminate_backend(pid) from pg_stat_activity where usename = 'rotating'`),
+    );
+    await expect.poll(() => user().catch(() => []), { timeout: 60_000 }).toEqual([{ name: 'rotating' }]);
+    vi.unstubAllEnvs();
+  });
+
+  it.skipIf(pgbouncer === undefined)(
+    'is reached through pgbouncer in session mode, and refuses it in transaction mode',
+    async () => {
+      for (const mode of ['session', 'transaction']) {
+        const pooler = await startPooler(mode);
+        const pooled = new Database({ url: `${url}&port=6543` });
+        const looking = pooled.refuseSharedSessions();
+        if (mode === 'session') await looking;
+        else await expect(looking).rejects.toThrow(/set its pool_mode to session/);
+        await pooled.stop();
+        pooler.kill('SIGINT');
+        await once(pooler, 'exit');
+      }
+    },
+  );
+
+  /** A pgbouncer on a socket beside that of the server, for one database. */
+  async function startPooler(mode: string) {
+    const name = /millrace_\d+/.exec(url)![0];
+    const file = path.join(server.folder, 'pgbouncer.ini');
+    writeFileSync(
+      file,
+      `[databases]\n${name} = host=${server.folder} user=millrace\n[pgbouncer]\nlisten_addr =\nlisten_port = 6543
+unix_socket_dir = ${server.folder}\nauth_type = any\npool_mode = ${mode}\n`,
+    );
+    const { uid, gid } = statSync(server.folder);
+    const pooler = spawn(pgbouncer!, [file], { uid, gid, stdio: ['ignore', 'ignore', 'pipe'] });
+    await new Promise<void>((ready, fail) => {
+      let said = '';
+      pooler.stderr.setEncoding('utf8').on('data', (text: string) => {
+        said += text;
+        if (said.includes('process up')) ready();
+      });
+      pooler.once('exit', () => fail(new Error(`pgbouncer did not start: ${said}`)));
+    });
+    return pooler;
+  }
 
   it('keeps all of a transaction or nothing', async () => {
     const { database } = await join('a');

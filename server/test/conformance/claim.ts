@@ -263,6 +263,30 @@ function lanes(subject: Subject): void {
     );
   });
 
+  it('says when the first delivery on disk of each destination is due, and nothing of those without any', async () => {
+    const { log, queue } = subject.store;
+    const at = START + MINUTE;
+    expect(await queue.nextDue()).toEqual([]);
+    for (const [destination, state] of [
+      [3, 'parked'],
+      [900, 'held'],
+      [7, 'parked'],
+      [7, 'parked'],
+      [2, 'held'],
+    ] as const)
+      await log.append(
+        batch(events(3, `${destination}-${Math.random()}-`), { owed: [owed(destination, state, 3)] }),
+      );
+    const [one] = await hold(subject.store, 1);
+    await settle(subject.store, [retried(one!, at)]);
+    await queue.claim(3, ALL, START);
+    const found = [...(await queue.nextDue())].sort((a, b) => a.destination - b.destination);
+    expect(found.map(({ destination }) => destination)).toEqual([CRM, 7]);
+    expect(found[0]!.nextDueAt).toBeGreaterThanOrEqual(at);
+    expect(found[0]!.nextDueAt).toBeLessThanOrEqual(latest(at));
+    expect(found[1]!.nextDueAt).toBeLessThanOrEqual(START);
+  });
+
   it('counts those that were tried before, held and on disk, beside others and without them', async () => {
     const holdings = await hold(subject.store, 5);
     expect((await laneOf(subject.store)).retrying).toBe(0);

@@ -27,6 +27,10 @@ export function openDeliveryQueue(contents: MemoryContents, holder: Opening): De
     async stats() {
       return statsOf(contents);
     },
+    async nextDue() {
+      const onDisk = statsOf(contents).filter(({ nextDueAt }) => nextDueAt !== undefined);
+      return onDisk.map(({ destination, nextDueAt }) => ({ destination, nextDueAt: nextDueAt! }));
+    },
     async claim(destination, max, now) {
       assertOpen(contents, holder);
       return claim(contents, { holder, destination, max, now });

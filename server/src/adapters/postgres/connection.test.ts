@@ -16,8 +16,8 @@ describe('the address of a database', () => {
   });
 
   it('may name the folder of a socket', () => {
-    const options = connectionOptions('postgres:///db?host=%2Frun%2Fpostgresql&user=m', {});
-    expect(options).toMatchObject({ host: '/run/postgresql', user: 'm', database: 'db' });
+    const options = connectionOptions('postgres:///db?host=%2Frun%2Fpostgresql&port=6543&user=m', {});
+    expect(options).toMatchObject({ host: '/run/postgresql', port: 6543, user: 'm', database: 'db' });
   });
 
   it('that cannot be read is refused without being quoted', () => {

@@ -23,7 +23,7 @@ export function connectionOptions(address: string, env: NodeJS.ProcessEnv = proc
   const url = parse(address);
   const given = (name: string) => url.searchParams.get(name) ?? undefined;
   const host = given('host') ?? (decodeURIComponent(url.hostname) || undefined);
-  const port = url.port === '' ? undefined : Number(url.port);
+  const port = Number(given('port') ?? url.port) || undefined;
   const user = given('user') ?? (decodeURIComponent(url.username) || undefined);
   const database = decodeURIComponent(url.pathname.slice(1)) || undefined;
   const password = passwordOf(url, env);

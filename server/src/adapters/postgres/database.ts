@@ -55,6 +55,13 @@ const STUCK_AFTER = 30_000;
 /** Milliseconds to wait for a new connection. */
 const CONNECT_WITHIN = 10_000;
 
+/** How often two connections are compared. Between two looks, another client of the same pooler may have taken its connection. */
+const SESSION_LOOKS = 3;
+
+const SHARED_SESSIONS =
+  'the pooler in front of the database gives each transaction another connection, which loses prepared statements and locks: ' +
+  'set its pool_mode to session (pgbouncer), or name the address of the server itself in "database"';
+
 /** How often a transaction is done again after a deadlock. */
 const MOST_REPEATS = 20;
 
@@ -146,6 +153,22 @@ export class Database {
     } catch (error) {
       throw asStorageError(error);
     }
+  }
+
+  /**
+   * Rejects with a `StorageError` when a pooler between here and the server gives a connection's statements to whichever connection of
+   * its own is free. Settings, prepared statements and locks of a session are lost then.
+   */
+  async refuseSharedSessions(): Promise<void> {
+    const backend = 'select pg_backend_pid() as pid';
+    const pidOf = async ({ query }: Session) => (await query<{ pid: number }>(backend))[0]!.pid;
+    await this.session((one) =>
+      this.session(async (other) => {
+        // Such a pooler hands out first what was given back last: two connections get the same one by turns.
+        for (let turn = 0; turn < SESSION_LOOKS; turn++)
+          if ((await pidOf(one)) === (await pidOf(other))) throw new StorageError(SHARED_SESSIONS);
+      }),
+    );
   }
 
   /** Waits for the work under way, then closes all connections. */
@@ -399,6 +422,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/^28/, 'it refuses the user or the password in "database"'],
   [/^3D000$/, 'the database named in "database" does not exist: create it'],
   [/^42501$/, 'the user named in "database" may not do this: make it the owner of the database'],
+  [/^(26000|42P05)$/, SHARED_SESSIONS],
   [/^42P07$/, 'it holds tables that Millrace did not write: make a database for Millrace alone'],
   [/^(08|57P)/, 'it is stopping or starting: wait, or look after the server'],
   [/^(XX|58)/, 'the server reports damage or a failing disk: see its log'],

@@ -49,6 +49,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const { dedupeWindow = DAY } = options;
   const database = new Database(options);
   try {
+    await database.refuseSharedSessions();
     const { id, keySecret, clocks } = await database.session(migrate);
     const nodes = await PostgresNodes.join(database, options);
     const hash = keyHash(keySecret);

@@ -188,6 +188,7 @@ function decodeEvents({ lines, sources, times }: ReadAnswer, n: number): (Stored
 function deliveryQueueOf(thread: WriterThread): DeliveryQueue {
   return {
     stats: () => thread.request('stats'),
+    nextDue: () => thread.request('nextDue'),
     claim: async (destination, max, now) =>
       decodeClaim(await thread.request('claim', { destination, max, now })),
     settle: (results) => {

@@ -35,6 +35,7 @@ export const OPERATION_WORDS: Readonly<Record<keyof StoreHandlers, string>> = {
   size: 'the size of the log',
   rangeSize: 'previews of replays',
   stats: 'the state of deliveries',
+  nextDue: 'deliveries that wait on disk',
   claim: 'deliveries that wait on disk',
   settle: 'results of deliveries',
   makeDue: 'deliveries that wait on disk',

@@ -1,7 +1,7 @@
 import type { Delivery } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
-import type { Claim, HeldDelivery, PendingSetId } from '../../../ports/delivery-queue.ts';
+import type { Claim, HeldDelivery, NextDue, PendingSetId } from '../../../ports/delivery-queue.ts';
 import {
   decodeSet,
   earliestFailure,
@@ -71,6 +71,17 @@ const HOLD: Statement = {
 const NEXT_DUE: Statement = {
   name: 'pending.next_due',
   text: 'select min(due) as due from pending where destination = $1 and owner is null',
+};
+
+/** Looks at one row of each destination, the first of it in the index. */
+const ALL_NEXT_DUE: Statement = {
+  name: 'pending.all_next_due',
+  text: `with recursive next(destination, due) as (
+      (select destination, due from pending where owner is null order by destination, due limit 1)
+      union all
+      select p.* from next, lateral (select destination, due from pending
+        where owner is null and destination > next.destination order by destination, due limit 1) p
+    ) select destination, due as "nextDueAt" from next`,
 };
 
 const MINE: Statement = {
@@ -374,6 +385,11 @@ export function leave(
 /** The rows of these sets that this process holds, locked until the commit. */
 export function heldRows(transaction: Transaction, sets: readonly PendingSetId[]): Promise<PendingSetRow[]> {
   return transaction.rows(MINE, [sets, transaction.process]);
+}
+
+/** See `DeliveryQueue.nextDue`. */
+export function nextDue(read: Transaction): Promise<NextDue[]> {
+  return read.rows<NextDue>(ALL_NEXT_DUE);
 }
 
 /** See `DeliveryQueue.makeDue`. */

@@ -10,7 +10,7 @@ import { insertDeadLetters, StoredDeadLetters } from './dead-letters.ts';
 import { loadHealth } from './endpoint-health.ts';
 import { type LoggedFacts, StoredHistories } from './history.ts';
 import { count, readLedger } from './ledger.ts';
-import { makeDue, type PendingSets, takeExpired } from './pending.ts';
+import { makeDue, nextDue, type PendingSets, takeExpired } from './pending.ts';
 import { enqueue } from './replay-cursors.ts';
 import { countOf, ResultSettler } from './settle.ts';
 
@@ -36,6 +36,7 @@ export function queueOf({ database, nodes, log, pending }: QueueDependencies): Q
   const settler = new ResultSettler(database, pending);
   const queue: DeliveryQueue = {
     stats: () => history.stats(),
+    nextDue: () => database.read((read) => nextDue(read)),
     claim: (destination, max, now) => pending.claim(database, { destination, max, now }),
     settle: (results) => settler.settle(results),
     makeDue: (destination, now) => database.write((write) => makeDue(write, destination, now)),

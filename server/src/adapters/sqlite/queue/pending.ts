@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Delivery } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
-import type { HeldDelivery, PendingSetId } from '../../../ports/delivery-queue.ts';
+import type { HeldDelivery, NextDue, PendingSetId } from '../../../ports/delivery-queue.ts';
 import {
   decodeSet,
   earliestFailure,
@@ -94,6 +94,13 @@ export function statements(database: DatabaseSync) {
       'select destination, refs from pending indexed by pending_origin where origin is not null and first <= ?',
     ),
     nextDue: prepare('select min(due) as due from pending where destination = ? and state <> 0'),
+    /** Looks at one row of each destination, the first of it in the index. */
+    allNextDue: prepare(`with recursive lane(number) as (
+        select min(destination) from pending where state <> 0
+        union all
+        select (select min(destination) from pending where state <> 0 and destination > number) from lane where number is not null)
+      select number as destination, (select min(due) from pending where destination = number and state <> 0) as nextDueAt
+      from lane where number is not null`),
     sums: prepare('select destination, sum(n) as n from pending group by destination'),
   };
 }
@@ -279,6 +286,11 @@ export class PendingTable {
         this.#rewrite({ id, destination: held.destination }, left.length, encodeSet(left));
       }
     }
+  }
+
+  /** See `DeliveryQueue.nextDue`. */
+  nextDue(): NextDue[] {
+    return this.#sql.allNextDue.all() as unknown as NextDue[];
   }
 
   /** Makes all waiting deliveries of a destination due now. Returns how many. */

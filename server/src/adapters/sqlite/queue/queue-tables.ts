@@ -18,6 +18,7 @@ import { DeliverySettler, FailedAttempts, SuccessfulAttempts } from './settle.ts
 export function queueHandlers(queue: QueueTables) {
   return {
     stats: read(() => queue.pendingQueries.stats()),
+    nextDue: read(() => queue.pending.nextDue()),
     claim: write(({ destination, max, now }: ClaimMessage) => queue.pending.claim(destination, max, now)),
     settle: write(queue.settler.settle),
     makeDue: write(({ destination, now }: MakeDueMessage) => queue.pending.makeDue(destination, now)),

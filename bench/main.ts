@@ -15,6 +15,7 @@ import {
   WARM_UP,
 } from './figures.ts';
 import { destination, startMillrace } from './millrace.ts';
+import { compareOverload } from './overload.ts';
 import { type Bench, result, run } from './processes.ts';
 import { compareProfiles } from './users-load.ts';
 
@@ -22,7 +23,7 @@ import { compareProfiles } from './users-load.ts';
  * `npm run bench`: rates of the real program over real sockets and a real disk, each beside a bare reference of the same
  * run. Load generator, receiver and program share the machine, so compare ratios, not machines. `SECONDS` and `ROUNDS`
  * set how long each figure is measured and how often; `node bench/main.ts accept` measures only one of `accept`,
- * `deliver`, `through` and `users`.
+ * `deliver`, `through`, `overload` and `users`.
  */
 const WANTED = process.argv.slice(2);
 
@@ -57,6 +58,7 @@ try {
     const share = (middle(through, 'perCpuSecond') / parts).toFixed(2);
     console.log(`  parse, insert and send together ${rate(parts)} per CPU second, ratio ${share}\n`);
   }
+  if (wants('overload')) await compareOverload();
   if (wants('users')) await compareProfiles();
 } finally {
   rmSync(folder, { recursive: true, force: true });

@@ -17,7 +17,7 @@ import { byDestination } from './delivery/destination-totals.ts';
 import { Dispatcher } from './delivery/dispatcher.ts';
 import { sendTestDelivery } from './delivery/round.ts';
 import { webhooks } from './destinations/webhooks/destination.ts';
-import { SourceRateLimiter } from './http/admission.ts';
+import { SourceRateLimiter, TurnScheduler } from './http/admission.ts';
 import { indexWriteKeys } from './ingest/calls.ts';
 import { IngestService } from './ingest/service.ts';
 import { MaintenanceWorker } from './maintenance/worker.ts';
@@ -144,6 +144,7 @@ interface StorageDependencies extends Storage {
 /** From a received call to its delivery, and the parts that look at it. */
 interface Pipeline extends Storage {
   readonly httpClient: HttpClient;
+  readonly turns: TurnScheduler;
   readonly tail: LiveTail;
   readonly registry: MetricsRegistry;
   readonly dispatcher: Dispatcher;
@@ -165,6 +166,7 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
     registry: new MetricsRegistry(),
     traceparents: new RecentTraceparents(),
     sourceName: sourceNameLookup(settings),
+    turns: new TurnScheduler(),
   };
   const dispatcher = createDispatcher({ ...storage, ...observation, httpClient });
   void warnOfEndpoints(settings.now().destinations, config.egress, options.logger);
@@ -202,6 +204,7 @@ interface Observation {
   readonly registry: MetricsRegistry;
   readonly traceparents: RecentTraceparents;
   readonly sourceName: (id: number) => string;
+  readonly turns: TurnScheduler;
 }
 
 /** At the level `debug` every round of attempts gets a log line. */
@@ -222,7 +225,8 @@ interface DispatcherInputs extends StorageDependencies, Observation {
 }
 
 function createDispatcher(inputs: DispatcherInputs): Dispatcher {
-  const { store, clock, settings, options, httpClient, tail, registry, traceparents, sourceName } = inputs;
+  const { store, clock, settings, options, httpClient, tail, registry, traceparents, sourceName, turns } =
+    inputs;
   const dispatcher = new Dispatcher({
     log: store.log,
     deliveryQueue: store.queue,
@@ -235,6 +239,7 @@ function createDispatcher(inputs: DispatcherInputs): Dispatcher {
     measures: registry,
     traceparents,
     random: Math.random,
+    worked: turns.delivered,
     types: { webhooks },
     maySend: sendingGate(store, inputs.config),
   });
@@ -401,7 +406,7 @@ interface IngestInputs extends StorageDependencies, Observation {
 
 function createIngest(inputs: IngestInputs): IngestService {
   const { store, clock, settings, config, options, dispatcher, reports, users, suppression } = inputs;
-  const { tail, registry, traceparents, sourceName } = inputs;
+  const { tail, registry, traceparents, sourceName, turns } = inputs;
   const rateLimits = new SourceRateLimiter(clock);
   const current = {
     planner: routerFor({ destinations: [] }),
@@ -421,6 +426,7 @@ function createIngest(inputs: IngestInputs): IngestService {
     current,
     newBatchId: randomUUID,
     newMessageId: uuidv7,
+    worked: turns.accepted,
     clock,
     logger: options.logger,
     currentObserver: tail,
@@ -441,7 +447,8 @@ type InterfaceUrls = Omit<App, 'stop'>;
 
 /** Starts the servers: receiving API, control API and metrics page, on one port or two. */
 async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): Promise<InterfaceUrls> {
-  const { store, clock, settings, tail, registry, maintenance, ingest, users, config, options } = inputs;
+  const { store, clock, settings, tail, registry, turns, maintenance, ingest, users, config, options } =
+    inputs;
   const { logger } = options;
   const readiness = () => [...new Set([store, maintenance, ingest].flatMap((part) => part.problems()))];
   const metricsPage = createMetricsPage(inputs, readiness);
@@ -455,6 +462,7 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
     receiver: ingest.handle,
     discards: ingest.discardCounters,
     recorder: registry,
+    turns,
     clock,
     logger,
     readiness,

@@ -1,3 +1,4 @@
+import type { Position } from '../model/event.ts';
 import { type Duration, MINUTE, type Monotonic, SECOND } from '../model/time.ts';
 import { type Clock, InterruptibleSleep } from '../ports/clock.ts';
 import type { Claim, DeliveryQueue, HeldDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';
@@ -289,4 +290,50 @@ export function batchOf(
     else ready.push({ ...held, delivery, serialized, source });
   }
   return { ready, dead };
+}
+
+/** Sent entries are removed when there are this many, and at least as many as those left. */
+const MAX_SENT = 1024;
+
+/** The deliveries of one worker that can be sent now, first in, first out. */
+export class ReadyQueue {
+  #items: ReadyDelivery[] = [];
+  #head = 0;
+
+  get size(): number {
+    return this.#items.length - this.#head;
+  }
+
+  enqueue(deliveries: readonly ReadyDelivery[]): void {
+    for (const delivery of deliveries) this.#items.push(delivery);
+  }
+
+  dequeue(): ReadyDelivery | undefined {
+    const delivery = this.#items[this.#head];
+    if (delivery === undefined) return undefined;
+    this.#head++;
+    // Under load the queue is never empty, and sent entries would otherwise stay in memory.
+    if (this.#head === this.#items.length || (this.#head >= MAX_SENT && this.#head >= this.size)) {
+      this.#items.splice(0, this.#head);
+      this.#head = 0;
+    }
+    return delivery;
+  }
+
+  /** Removes the deliveries of these events; returns how many. */
+  remove(positions: ReadonlySet<Position>): number {
+    const left = this.#items.slice(this.#head).filter(({ delivery }) => !positions.has(delivery.position));
+    const removed = this.size - left.length;
+    this.#items = left;
+    this.#head = 0;
+    return removed;
+  }
+
+  /** Removes and returns everything. */
+  drain(): ReadyDelivery[] {
+    const deliveries = this.#items.splice(this.#head);
+    this.#items = [];
+    this.#head = 0;
+    return deliveries;
+  }
 }

@@ -25,6 +25,7 @@ import {
   type LoaderAction,
   type LoaderDependencies,
   nextAction,
+  ReadyQueue,
 } from './backlog.ts';
 import type { WorkerState } from './contract.ts';
 import type { DestinationEndpoints, EndpointTracker } from './endpoint-health.ts';
@@ -64,6 +65,8 @@ export interface WorkerDependencies extends LoaderDependencies, Pick<RoundDepend
   readonly share: () => NodeShare;
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
+  /** Told how long each piece of work kept the thread. */
+  readonly worked?: ((duration: Duration) => void) | undefined;
   /** Whether this process may hold deliveries and send them. Absent where it always may. */
   readonly maySend?: (() => boolean) | undefined;
 }
@@ -193,8 +196,10 @@ export class DestinationWorker {
       this.#addHeld(-deliveries.length);
       return;
     }
+    const startedAt = performance.now();
     this.#queue.enqueue(deliveries);
     this.#sendReady();
+    this.#dependencies.worked?.(performance.now() - startedAt);
   }
 
   /**
@@ -309,11 +314,13 @@ export class DestinationWorker {
     const ticket = this.#tracker.beginRound(isProbe);
     this.#inFlight++;
     sendRound(ready, destination, this.#roundDependencies, (round) => {
+      const startedAt = performance.now();
       this.#inFlight--;
       this.#finishRound(ready, round, { destination, ticket });
       if (this.#inFlight === 0) this.#onIdle?.();
       this.#sendReady();
       this.#load();
+      this.#dependencies.worked?.(performance.now() - startedAt);
     });
   }
 
@@ -511,7 +518,7 @@ const TOTAL_PREFETCH_LIMIT = 20_000;
 /** Each worker may claim this many even when the total is used up: ten workers that hang must not starve the others. */
 const GUARANTEED_CLAIM = 200;
 
-const MAX_CLAIM = 500;
+const MAX_CLAIM = 1000;
 
 /**
  * A worker that is behind prefetches what it sends in 16 round trips. At a high concurrency two round trips and one claim
@@ -550,50 +557,4 @@ function roomToClaim({ held, isBehind, limit }: PrefetchState, total: TotalInMem
   const limitNow = Math.min(useful, total.held < TOTAL_PREFETCH_LIMIT ? PREFETCH_LIMIT : GUARANTEED_CLAIM);
   const room = limitNow - held;
   return room >= limitNow / 4 ? Math.min(room, MAX_CLAIM) : 0;
-}
-
-/** Sent entries are removed when there are this many, and at least as many as those left. */
-const MAX_SENT = 1024;
-
-/** The deliveries of one worker that can be sent now, first in, first out. */
-class ReadyQueue {
-  #items: ReadyDelivery[] = [];
-  #head = 0;
-
-  get size(): number {
-    return this.#items.length - this.#head;
-  }
-
-  enqueue(deliveries: readonly ReadyDelivery[]): void {
-    for (const delivery of deliveries) this.#items.push(delivery);
-  }
-
-  dequeue(): ReadyDelivery | undefined {
-    const delivery = this.#items[this.#head];
-    if (delivery === undefined) return undefined;
-    this.#head++;
-    // Under load the queue is never empty, and sent entries would otherwise stay in memory.
-    if (this.#head === this.#items.length || (this.#head >= MAX_SENT && this.#head >= this.size)) {
-      this.#items.splice(0, this.#head);
-      this.#head = 0;
-    }
-    return delivery;
-  }
-
-  /** Removes the deliveries of these events; returns how many. */
-  remove(positions: ReadonlySet<Position>): number {
-    const left = this.#items.slice(this.#head).filter(({ delivery }) => !positions.has(delivery.position));
-    const removed = this.size - left.length;
-    this.#items = left;
-    this.#head = 0;
-    return removed;
-  }
-
-  /** Removes and returns everything. */
-  drain(): ReadyDelivery[] {
-    const deliveries = this.#items.splice(this.#head);
-    this.#items = [];
-    this.#head = 0;
-    return deliveries;
-  }
 }

@@ -105,6 +105,88 @@ export class AdmissionController {
   }
 }
 
+/** Acceptance may use this part of the time that deliveries have just used, and has its least slice in any case. */
+const ACCEPTANCE_SHARE = 0.25;
+const LEAST_SLICE: Duration = 0.5;
+
+/** The slice while no delivery uses the thread. It has an end, because an answer of a receiver may come any time. */
+const LONGEST_SLICE: Duration = 5;
+
+/** Done tasks at the head of the queue are removed when there are so many. */
+const MAX_DONE_TASKS = 1024;
+
+/**
+ * Divides the main thread between calls and deliveries. In one turn of the event loop calls are handled and answered for a slice
+ * of time; the rest waits, in its order, for the next turn, after the sockets of deliveries have been read. Without it a turn lasts
+ * as long as there are calls, and each delivery waits for a turn: with thousands of clients deliveries starve.
+ *
+ * ```
+ *   sockets are read ─▶ calls, as far as the slice goes ─▶ results of deliveries, next requests ─▶ end of turn: waiting calls ─┐
+ *          ▲                                                                                                                   │
+ *          └───────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+ * ```
+ * Nobody waits while there is time: a call alone runs at once, and a turn without deliveries has the longest slice. Clients
+ * that wait for answers send less by themselves; those that do not are turned away at the bounds of `AdmissionController`.
+ */
+export class TurnScheduler {
+  #tasks: (() => void)[] = [];
+  /** Index of the first task that has not run. */
+  #head = 0;
+  #slice: Duration = LONGEST_SLICE;
+  #used: Duration = 0;
+  #delivering: Duration = 0;
+  #isScheduled = false;
+
+  /** Runs a task now, or in a later turn when this turn's slice is used up. A task must not throw. */
+  run(task: () => void): void {
+    if (this.#head === this.#tasks.length && this.#used < this.#slice) this.#perform(task);
+    else this.#tasks.push(task);
+    this.#schedule();
+  }
+
+  /** Work for calls that is not a task, such as the commit of a group, has used the thread for so long. */
+  readonly accepted = (duration: Duration): void => {
+    this.#used += duration;
+  };
+
+  /** Deliveries have used the thread for so long. */
+  readonly delivered = (duration: Duration): void => {
+    this.#delivering += duration;
+  };
+
+  #perform(task: () => void): void {
+    const startedAt = performance.now();
+    task();
+    this.#used += performance.now() - startedAt;
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(this.#endTurn);
+  }
+
+  readonly #endTurn = (): void => {
+    this.#isScheduled = false;
+    const isShared = this.#delivering > 0;
+    // What a long task took beyond its slice comes off the next one, unless nobody else needed the thread.
+    this.#used = isShared ? Math.max(0, this.#used - this.#slice) : 0;
+    this.#slice = isShared ? Math.max(LEAST_SLICE, ACCEPTANCE_SHARE * this.#delivering) : LONGEST_SLICE;
+    this.#delivering = 0;
+    while (this.#head < this.#tasks.length && this.#used < this.#slice) this.#perform(this.#dequeue());
+    if (this.#head < this.#tasks.length) this.#schedule();
+  };
+
+  #dequeue(): () => void {
+    const task = this.#tasks[this.#head++]!;
+    if (this.#head === this.#tasks.length || this.#head >= MAX_DONE_TASKS) {
+      this.#tasks.splice(0, this.#head);
+      this.#head = 0;
+    }
+    return task;
+  }
+}
+
 /** A server that turns away ten thousand calls a second must not write ten thousand lines. */
 const LOG_INTERVAL: Duration = 10 * SECOND;
 

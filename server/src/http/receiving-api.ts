@@ -6,7 +6,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { IngestHandler, IngestRequest, IngestResult } from '../ports/ingest.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { DiscardCounters } from '../ports/telemetry.ts';
-import type { AdmissionController, InFlightRequest, OverloadLog } from './admission.ts';
+import type { AdmissionController, InFlightRequest, OverloadLog, TurnScheduler } from './admission.ts';
 import {
   type ErrorCode,
   errorResponse,
@@ -30,6 +30,7 @@ export interface RequestDependencies {
   readonly discards: DiscardCounters | undefined;
   readonly admission: AdmissionController;
   readonly overload: OverloadLog;
+  readonly turns: TurnScheduler;
   /** Absent when no proxy is trusted. */
   readonly proxies: TrustedProxies | undefined;
 }
@@ -156,21 +157,28 @@ export class IncomingCall implements InFlightRequest {
 
   #dispatch(body: Buffer): void {
     this.#state = 'waiting';
-    const { type } = this.#action;
-    try {
-      const call = buildIngestRequest(
-        this.#exchange,
-        { type, body, receivedAt: this.#receivedAt },
-        this.#dependencies,
+    this.#inTurn(() => {
+      const { type } = this.#action;
+      const { receiver } = this.#dependencies;
+      const given = { type, body, receivedAt: this.#receivedAt };
+      receiver(buildIngestRequest(this.#exchange, given, this.#dependencies), (result) =>
+        this.#inTurn(() => this.#onResult(result)),
       );
-      this.#dependencies.receiver(call, (result) => this.#onResult(result));
-    } catch (error) {
-      // A bug of ours. One request must not end the process.
-      this.#dependencies.logger.error({ error, type }, 'request.failed');
-      if (this.#isDone()) return;
-      this.#release();
-      this.#exchange.reply(errorResponse('internal_error'));
-    }
+    });
+  }
+
+  #inTurn(work: () => void): void {
+    this.#dependencies.turns.run(() => {
+      try {
+        work();
+      } catch (error) {
+        // A bug of ours. One request must not end the process.
+        this.#dependencies.logger.error({ error, type: this.#action.type }, 'request.failed');
+        if (this.#isDone()) return;
+        this.#release();
+        this.#exchange.reply(errorResponse('internal_error'));
+      }
+    });
   }
 
   #onResult(result: IngestResult): void {

@@ -7,7 +7,13 @@ import type { Clock } from '../ports/clock.ts';
 import type { IngestHandler } from '../ports/ingest.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { DiscardCounters, MetricsRecorder } from '../ports/telemetry.ts';
-import { AdmissionController, DEFAULT_SERVER_BOUNDS, OverloadLog, type ServerBounds } from './admission.ts';
+import {
+  AdmissionController,
+  DEFAULT_SERVER_BOUNDS,
+  OverloadLog,
+  type ServerBounds,
+  TurnScheduler,
+} from './admission.ts';
 import { ConnectionTracker, rejectUnreadable } from './connections.ts';
 import type { ConsoleFiles } from './console.ts';
 import { NodeHttpExchange, ServerShutdown } from './exchange.ts';
@@ -80,6 +86,8 @@ export interface HttpServerOptions {
   /** Address ranges in CIDR form of the proxies whose `X-Forwarded-For` is trusted; none by default. */
   readonly trustedProxies?: readonly string[];
   readonly bounds?: ServerBounds;
+  /** Divides the thread between calls and deliveries; a scheduler of its own when absent. */
+  readonly turns?: TurnScheduler;
   readonly timeouts?: Partial<ServerTimeouts>;
 }
 
@@ -166,7 +174,7 @@ function attachHandlers(
   shutdown: ServerShutdown,
 ): OpenServer {
   const { bounds = DEFAULT_SERVER_BOUNDS, clock, logger, discards, control, publicUrl, adminPort } = options;
-  const { receiver = noReceiver, recorder, limits, trustedProxies } = options;
+  const { receiver = noReceiver, recorder, limits, trustedProxies, turns = new TurnScheduler() } = options;
   const isTls = options.tls !== undefined;
   const connections = new ConnectionTracker(server, isTls);
   const admission = new AdmissionController(bounds, clock);
@@ -177,7 +185,7 @@ function attachHandlers(
   });
   const overload = new OverloadLog({ load, clock, logger });
   const proxies = trustedProxies === undefined ? undefined : new TrustedProxies(trustedProxies);
-  const dependencies = { receiver, clock, logger, discards, admission, overload, proxies };
+  const dependencies = { receiver, clock, logger, discards, admission, overload, turns, proxies };
   const isReceiving = receiver !== noReceiver;
   const router = new RequestRouter({
     ...options,

@@ -43,6 +43,8 @@ export interface CommitQueueDependencies {
   readonly traceContexts?: Pick<TraceContexts, 'set'>;
   /** Called at every commit, so that other small writes can share its sync. */
   readonly onCommit?: () => void;
+  /** Told how long each commit kept the thread before the store took it over. */
+  readonly worked?: ((duration: Duration) => void) | undefined;
 }
 
 /** The events of one request, and the callback for its answer. */
@@ -136,10 +138,13 @@ export class CommitQueue {
   }
 
   async #commitGroup(requests: readonly QueuedRequest[]): Promise<void> {
+    const startedAt = performance.now();
     const group = this.#assemble(requests);
     this.#dependencies.onCommit?.();
     try {
-      const appended = await this.#dependencies.log.append(group.batch);
+      const appending = this.#dependencies.log.append(group.batch);
+      this.#dependencies.worked?.(performance.now() - startedAt);
+      const appended = await appending;
       this.#rememberTraceContexts(requests, appended);
       this.#recordLatencies(requests);
       // Clients come first: every outbound request would keep them waiting, and the events are stored already.

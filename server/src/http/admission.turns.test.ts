@@ -1,0 +1,90 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { TurnScheduler } from './admission.ts';
+
+/** Keeps the thread for this many milliseconds. */
+function spend(ms: number): void {
+  for (const end = performance.now() + ms; performance.now() < end; );
+}
+
+describe('the turns of calls and deliveries', () => {
+  it('run a call at once while there is time', () => {
+    const turns = new TurnScheduler();
+    const done: string[] = [];
+    turns.run(() => done.push('first'));
+    turns.run(() => done.push('second'));
+    expect(done).toEqual(['first', 'second']);
+  });
+
+  it('let calls wait for the next turn when the slice is used up, in their order', async () => {
+    const turns = new TurnScheduler();
+    const done: number[] = [];
+    turns.run(() => spend(10));
+    for (let n = 0; n < 5000; n++) turns.run(() => done.push(n));
+    expect(done).toEqual([]);
+    for (let turn = 0; done.length < 5000 && turn < 5000; turn++) await nextTurn();
+    expect(done).toEqual(Array.from({ length: 5000 }, (_, n) => n));
+  });
+
+  it('give calls a quarter of what deliveries use, however many calls wait', async () => {
+    const turns = new TurnScheduler();
+    let done = 0;
+    const startedAt = performance.now();
+    for (let n = 0; n < 200; n++) {
+      turns.run(() => {
+        spend(1);
+        done++;
+      });
+    }
+    let delivering = 0;
+    for (let turn = 0; turn < 20; turn++) {
+      turns.delivered(8);
+      delivering += 8;
+      await nextTurn();
+    }
+    // The first turn had the longest slice; later ones may each begin a task with a moment left.
+    expect(done).toBeLessThanOrEqual(delivering * 0.25 + 10);
+    expect(done).toBeGreaterThan(0);
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(done);
+  });
+
+  it('take what a long task used beyond its slice off the next turns', async () => {
+    const turns = new TurnScheduler();
+    let done = 0;
+    turns.run(() => {});
+    turns.delivered(8);
+    await nextTurn();
+    turns.run(() => spend(40));
+    turns.run(() => done++);
+    for (let turn = 0; turn < 5; turn++) {
+      turns.delivered(8);
+      await nextTurn();
+    }
+    expect(done).toBe(0);
+  });
+
+  it('forgive it when no delivery needs the thread', async () => {
+    const turns = new TurnScheduler();
+    let done = 0;
+    turns.run(() => {});
+    turns.delivered(8);
+    await nextTurn();
+    turns.run(() => spend(40));
+    turns.run(() => done++);
+    await nextTurn();
+    expect(done).toBe(1);
+  });
+
+  it('charge calls for the commit of their group', async () => {
+    const turns = new TurnScheduler();
+    let done = 0;
+    turns.accepted(100);
+    turns.run(() => done++);
+    expect(done).toBe(0);
+    turns.delivered(1);
+    await nextTurn();
+    expect(done).toBe(0);
+    await nextTurn();
+    expect(done).toBe(1);
+  });
+});

@@ -22,8 +22,9 @@ audiences:
   - name: Big Spenders
     definition: event('Order Completed').count() >= 2
     destinations: [crm]
+  # A machine that has much else to do must see the visit within this time.
   - name: Active now
-    definition: event('Visited').within(3 seconds).count() >= 1
+    definition: event('Visited').within(8 seconds).count() >= 1
     destinations: [crm]
   - name: Watchers
     definition: event('Watched').count() >= 2

@@ -2,7 +2,8 @@ import { test } from 'vitest';
 import { diskPlace, memoryPlace } from './profile-places.ts';
 import { compareWithModel } from './profiles-model.ts';
 
-const runs = Number(process.env['MILLRACE_MODEL_RUNS'] ?? 300);
+/** The suite of faults makes 4000 runs. */
+const runs = Number(process.env['MILLRACE_MODEL_RUNS'] ?? 150);
 
 test('profiles, memberships and notifications are those of a naive model, whatever fails in between', () =>
   compareWithModel(memoryPlace, { numRuns: runs }));

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Bench, run } from './processes.ts';
 
 /** The real program in `folder`: with data of its own unless given, and with one destination when there is a port. */
-export function startMillrace(folder: string, { data, port }: { data?: string; port?: string } = {}): Bench {
+export function startMillrace(folder: string, { data, port, root }: Started = {}): Bench {
   const config = join(folder, 'millrace.yaml');
   writeFileSync(
     config,
@@ -14,10 +14,15 @@ export function startMillrace(folder: string, { data, port }: { data?: string; p
     }),
   );
   const fresh = mkdtempSync(join(folder, 'data-'));
-  return run([
-    ...['cli/bin/millrace.js', 'start', '--config', config, '--data', data ?? fresh],
-    ...['--host', '127.0.0.1', '--port', '0'],
-  ]);
+  const args = ['cli/bin/millrace.js', 'start', '--config', config, '--data', data ?? fresh];
+  return run([...args, '--host', '127.0.0.1', '--port', '0'], {}, root);
+}
+
+interface Started {
+  readonly data?: string;
+  readonly port?: string | undefined;
+  /** Another checkout, whose program is started instead. */
+  readonly root?: string;
 }
 
 export function destination(port: string) {

@@ -18,9 +18,10 @@ export interface Bench {
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-export function run(args: readonly string[], env: Record<string, string> = {}): Bench {
+/** `root`: the checkout whose program runs; by default this one. */
+export function run(args: readonly string[], env: Record<string, string> = {}, root = ROOT): Bench {
   const child = spawn(process.execPath, args, {
-    cwd: ROOT,
+    cwd: root,
     env: { ...process.env, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });

@@ -184,6 +184,8 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
   create table endpoint_health(destination integer primary key, endpoints text not null) strict;
   `,
   addRegulations,
+  // Format 6: a redo log stands beside the file (wal/redo-log.ts). An earlier version would pass over its commits.
+  '',
 ];
 
 /** The newest format that this version reads, and the one that it writes. */

@@ -174,10 +174,21 @@ export class PendingTable {
     }
   }
 
-  /** Inserts a set that this process holds. `positions` ascending, not empty. */
-  insertHeld(destination: number, positions: readonly Position[], now: Time): PendingSetId {
+  /** Keeps new sets from getting an id up to this one. */
+  reserveTo(id: PendingSetId): void {
+    this.#nextId = Math.max(this.#nextId, id + 1);
+  }
+
+  /** Inserts a set that this process holds. `positions` ascending, not empty. `known`: the id that it had before. */
+  insertHeld(
+    destination: number,
+    positions: readonly Position[],
+    now: Time,
+    known?: PendingSetId,
+  ): PendingSetId {
     const encoded = encodePositions(positions);
-    const id = this.#put({ destination, state: HELD, due: now, since: now, n: positions.length, encoded });
+    const row = { destination, state: HELD, due: now, since: now, n: positions.length, encoded } as const;
+    const id = this.#put(row, known);
     this.held.put(id, HeldSet.fromPositions(destination, positions));
     this.#newlyHeld.push(id);
     return id;
@@ -435,8 +446,10 @@ export class PendingTable {
     return n;
   }
 
-  #put({ destination, state, due, since, n, origin, encoded }: NewPendingRow): PendingSetId {
-    const id = this.#nextId++;
+  #put(
+    { destination, state, due, since, n, origin, encoded }: NewPendingRow,
+    id: PendingSetId = this.#nextId++,
+  ): PendingSetId {
     const { first, last, tried } = summaryOf(encoded);
     const stored = withSetChecksum(destination, encoded);
     this.#sql.insert.run(id, destination, state, this.#epoch, due, since, n, stored, first, last, tried);

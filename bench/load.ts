@@ -58,6 +58,8 @@ const template = Buffer.from(head + body);
 const idsAt = [...(head + body).matchAll(ID)].map((match) => match.index);
 
 let nextId = Date.now() * 1000;
+/** Tells the ids of two generators apart that started at the same moment. */
+const generator = process.pid.toString(16);
 let done = 0;
 let refused = 0;
 const latencies: number[] = [];
@@ -65,7 +67,8 @@ const end = performance.now() + Number(seconds) * 1000;
 
 function send(socket: Socket): void {
   const request = Buffer.from(template);
-  for (const at of idsAt) request.write((nextId++).toString(16).padStart(36, '0'), at, 'latin1');
+  for (const at of idsAt)
+    request.write(generator + (nextId++).toString(16).padStart(36 - generator.length, '0'), at, 'latin1');
   socket.write(request);
 }
 

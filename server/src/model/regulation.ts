@@ -93,6 +93,11 @@ export interface RegulationSubject {
   readonly sources: readonly number[];
 }
 
+/** A subject of which nothing is known but its id: before the survey, and where no profile is kept. */
+export function newSubject(userId: string): RegulationSubject {
+  return { userId, formerUserIds: [], anonymousIds: [], sources: [] };
+}
+
 /** A suppressed user. */
 export interface Suppression {
   /** Absent where only the keyed hash is kept. */

@@ -67,6 +67,26 @@ export interface StoredRegulation extends Regulation {
   readonly step: RegulationStep;
 }
 
+/** A regulation as a store keeps it: without its number, which is its key. */
+export type RegulationDocument = Omit<StoredRegulation, 'number'>;
+
+/** A regulation before its first step. An `UNSUPPRESS` is done with the commit that creates it. */
+export function newDocument({ id, type, createdAt, by, userIds }: NewRegulation): RegulationDocument {
+  const isAtOnce = type === 'UNSUPPRESS';
+  return {
+    id,
+    type,
+    overallStatus: isAtOnce ? 'FINISHED' : 'INITIALIZED',
+    step: isAtOnce ? 'done' : 'survey',
+    createdAt,
+    ...(isAtOnce ? { finishedAt: createdAt } : {}),
+    by,
+    subjects: userIds.length,
+    erased: { events: 0, deliveries: 0, deadLetters: 0 },
+    streamStatus: [],
+  };
+}
+
 /** Absent fields stay as they are. */
 export interface RegulationChange
   extends Partial<Pick<StoredRegulation, 'step' | 'overallStatus' | 'profiles' | 'streamStatus' | 'reason'>> {

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { newSubject } from '../model/regulation.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import { type EventLog, StorageError, VISIBLE_WITHIN } from '../ports/event-log.ts';
@@ -164,7 +165,7 @@ export class UsersClient implements Users {
 
   async joinedIds(userIds: readonly string[]) {
     if (this.#thread !== undefined) return this.#thread.call('joinedIds', userIds);
-    return userIds.map((userId) => ({ userId, formerUserIds: [], anonymousIds: [], sources: [] }));
+    return userIds.map(newSubject);
   }
 
   async erase(userIds: readonly string[]) {

@@ -1,6 +1,7 @@
 import type { Computation } from '../model/definition.ts';
 import type { Position } from '../model/event.ts';
 import type { Json } from '../model/json.ts';
+import { newSubject } from '../model/regulation.ts';
 import type { Time } from '../model/time.ts';
 import type { LogReader } from '../ports/event-log.ts';
 import type { ProfileId, ProfileStore } from '../ports/profile-store.ts';
@@ -55,7 +56,7 @@ export class ProfileView {
     const states = await this.#statesOf(userIds.map((userId) => [USER, userId] as const));
     return userIds.map((userId, nth) => {
       const state = states[nth];
-      if (state === undefined) return { userId, formerUserIds: [], anonymousIds: [], sources: [] };
+      if (state === undefined) return newSubject(userId);
       return {
         userId: state.userId ?? userId,
         formerUserIds: state.formerUserIds,

@@ -1,8 +1,29 @@
 import type { Decision, Delivery } from '../../model/delivery.ts';
 import type { Position } from '../../model/event.ts';
 import type { Time } from '../../model/time.ts';
-import type { DeadLetterQuery, DeliveryResult } from '../../ports/delivery-queue.ts';
+import type {
+  DeadLetterQuery,
+  DeliveryHistory,
+  DeliveryResult,
+  QueueStats,
+} from '../../ports/delivery-queue.ts';
 import { encodePositions, pushVarint, readVarint } from './pending-set.ts';
+
+/** Dead letters redelivered in one slice, and rows: a row may hold 20,000, or one. */
+export const REDELIVERED_LETTERS = 20_000;
+export const REDELIVERED_ROWS = 256;
+
+/** Rows of a destination whose heads one slice of a search for dead letters reads, without their sets. */
+export const SEARCHED_HEADS = 1024;
+
+/** Rows of dead letters that retention drops in one slice. */
+export const DROPPED_ROWS = 256;
+
+/**
+ * Positions that a set may span to be found by its last position alone. The few wider sets have an index of their own
+ * (`dead_letter_wide`), so that one of them does not make every search read all later rows.
+ */
+export const WIDE_SPAN = 65_536;
 
 /** Positions that one row may span, so that the search for one event reads few rows. */
 export const ROW_SPAN = 4096;
@@ -199,4 +220,45 @@ export function onlyPositions({ only }: DeadLetterQuery): PositionsByDestination
       return [destination, { sorted, set: new Set(sorted) }];
     }),
   );
+}
+
+/** A search for the highest pending positions of one destination. */
+export interface HighestQuery {
+  readonly tried: boolean | undefined;
+  readonly max: number;
+  readonly below: Position;
+}
+
+/** The pending sets of one destination, summed up by the database. */
+export interface StatsRow {
+  readonly destination: number;
+  readonly held: number;
+  readonly onDisk: number;
+  readonly retrying: number;
+  readonly nextDueAt: Time | null;
+  readonly oldest: Position;
+}
+
+/** `oldestAt`: when the event at `oldest` arrived; undefined when it is gone. */
+export function queueStats(
+  { destination, held, onDisk, retrying, nextDueAt }: StatsRow,
+  oldestAt: Time | undefined,
+): QueueStats {
+  return {
+    destination,
+    held,
+    onDisk,
+    retrying,
+    ...(nextDueAt === null ? {} : { nextDueAt }),
+    ...(oldestAt === undefined ? {} : { oldestAt }),
+  };
+}
+
+/** Whether a pending delivery was tried before, and when it is due unless it is held. */
+export function pendingState(
+  { rounds }: Delivery,
+  dueAt: Time | undefined,
+): Pick<DeliveryHistory, 'state' | 'nextAttemptAt'> {
+  const state = rounds > 0 ? 'retrying' : 'pending';
+  return dueAt === undefined ? { state } : { state, nextAttemptAt: dueAt };
 }

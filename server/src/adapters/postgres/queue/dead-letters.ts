@@ -18,33 +18,22 @@ import {
 } from '../../encoding/pending-set.ts';
 import {
   type DeadLetterSet,
+  DROPPED_ROWS,
   onlyPositions,
   type PositionsByDestination,
   parseCursor,
+  REDELIVERED_LETTERS,
+  REDELIVERED_ROWS,
+  SEARCHED_HEADS,
+  WIDE_SPAN,
 } from '../../encoding/results.ts';
 import type { Database, Statement, Transaction } from '../database.ts';
 import { count, type LedgerCount } from './ledger.ts';
 import type { PendingSets } from './pending.ts';
 import { countRedelivered } from './replay-cursors.ts';
 
-/** Deliveries redelivered in one slice, and rows: a row may hold 20,000, or one. */
-const SLICE = 20_000;
-const SLICE_ROWS = 256;
-
-/** Rows of a destination looked at in one slice, without their sets. */
-const SLICE_HEADERS = 1024;
-
 /** Rows whose sets are read at once. */
 const READ_ROWS = 64;
-
-/** Rows dropped in one slice. */
-const DROPPED_ROWS = 256;
-
-/**
- * Positions that a set may span to be found by its last position alone. The few wider sets have an index of their own
- * (`dead_letter_wide`), so that one of them does not make every search read all later rows.
- */
-const WIDE_SPAN = 65_536;
 
 const INSERT: Statement = {
   name: 'dead_letter.insert',
@@ -56,7 +45,7 @@ const INSERT: Statement = {
 const SLICE_END: Statement = {
   name: 'dead_letter.slice_end',
   text: `select coalesce(max(e.id), 0) as id from unnest($1::int[]) d(id), lateral (
-      select id from dead_letter where destination = d.id and id <= $2 order by id desc limit 1 offset ${SLICE_HEADERS - 1}
+      select id from dead_letter where destination = d.id and id <= $2 order by id desc limit 1 offset ${SEARCHED_HEADS - 1}
     ) e`,
 };
 
@@ -279,7 +268,7 @@ class RedeliveredSets {
   >();
 
   get isFull(): boolean {
-    return this.left.length >= SLICE_ROWS || this.count >= SLICE;
+    return this.left.length >= REDELIVERED_ROWS || this.count >= REDELIVERED_LETTERS;
   }
 
   add({ id, destination, reason }: DeadHeader, { positions, origin, encoded }: DeadContent): void {

@@ -10,7 +10,13 @@ import type {
   ReplayProgress,
 } from '../../../ports/delivery-queue.ts';
 import { deliveryIn, positionsBelow, setOrEmpty } from '../../encoding/pending-set.ts';
-import { ROW_SPAN } from '../../encoding/results.ts';
+import {
+  type HighestQuery,
+  pendingState,
+  queueStats,
+  ROW_SPAN,
+  type StatsRow,
+} from '../../encoding/results.ts';
 import type { Database, Statement, Transaction } from '../database.ts';
 import { attemptsOf, type LoggedAttempt } from './attempts.ts';
 import { deadLettersNear } from './dead-letters.ts';
@@ -120,17 +126,7 @@ export class StoredHistories implements DeliveryHistories {
         read,
         rows.map(({ oldest }) => oldest),
       );
-      return rows.map(({ destination, held, onDisk, retrying, nextDueAt }, nth) => {
-        const oldestAt = arrivals[nth];
-        return {
-          destination,
-          held,
-          onDisk,
-          retrying,
-          ...(nextDueAt === null ? {} : { nextDueAt }),
-          ...(oldestAt === undefined ? {} : { oldestAt }),
-        };
-      });
+      return rows.map((row, nth) => queueStats(row, arrivals[nth]));
     });
   }
 }
@@ -175,9 +171,7 @@ class DeliveryTraces {
   stateOf(destination: number, position: Position): Omit<DeliveryHistory, 'destination' | 'attempts'> {
     for (const set of [...this.#held, ...this.#onDisk]) {
       const delivery = set.destination === destination ? deliveryIn(set.encoded, position) : undefined;
-      if (delivery === undefined) continue;
-      const state = delivery.rounds > 0 ? 'retrying' : 'pending';
-      return set.due === undefined ? { state } : { state, nextAttemptAt: set.due };
+      if (delivery !== undefined) return pendingState(delivery, set.due);
     }
     const dead = this.#dead.find(
       (set) => set.destination === destination && deliveryIn(set.encoded, position) !== undefined,
@@ -277,19 +271,4 @@ interface Traces {
   readonly dead: readonly TraceSet[];
   readonly held: readonly TraceSet[];
   readonly requeued: readonly TraceSet[];
-}
-
-interface HighestQuery {
-  readonly tried: boolean | undefined;
-  readonly max: number;
-  readonly below: Position;
-}
-
-interface StatsRow {
-  readonly destination: number;
-  readonly held: number;
-  readonly onDisk: number;
-  readonly retrying: number;
-  readonly nextDueAt: Time | null;
-  readonly oldest: Position;
 }

@@ -2,16 +2,19 @@ import {
   type ErasedCounts,
   isDeleting,
   isSuppressing,
+  newSubject,
   type RegulationSubject,
   type Suppression,
 } from '../../../model/regulation.ts';
 import { StorageError } from '../../../ports/event-log.ts';
-import type {
-  IdHash,
-  NewRegulation,
-  RegulationChange,
-  Regulations,
-  StoredRegulation,
+import {
+  type IdHash,
+  type NewRegulation,
+  newDocument,
+  type RegulationChange,
+  type RegulationDocument,
+  type Regulations,
+  type StoredRegulation,
 } from '../../../ports/regulations.ts';
 import { type Database, rewriteTables, type Transaction } from '../database.ts';
 import { scrubLog } from '../log/maintenance.ts';
@@ -19,8 +22,6 @@ import { REGULATION_STATEMENTS as SQL } from './statements.ts';
 
 /** Hashes read in one slice. */
 const SLICE = 20_000;
-
-type RegulationDocument = Omit<StoredRegulation, 'number'>;
 
 interface RegulationRow {
   readonly number: number;
@@ -37,20 +38,10 @@ export class PostgresRegulations implements Regulations {
     this.hashId = hashId;
   }
 
-  create({ id, type, createdAt, by, userIds }: NewRegulation): Promise<StoredRegulation> {
-    const isAtOnce = type === 'UNSUPPRESS';
-    const document: RegulationDocument = {
-      id,
-      type,
-      overallStatus: isAtOnce ? 'FINISHED' : 'INITIALIZED',
-      step: isAtOnce ? 'done' : 'survey',
-      createdAt,
-      ...(isAtOnce ? { finishedAt: createdAt } : {}),
-      by,
-      subjects: userIds.length,
-      erased: { events: 0, deliveries: 0, deadLetters: 0 },
-      streamStatus: [],
-    };
+  create(regulation: NewRegulation): Promise<StoredRegulation> {
+    const { id, type, createdAt, userIds } = regulation;
+    const document = newDocument(regulation);
+    const isAtOnce = document.step === 'done';
     const hashes = userIds.map((userId) => this.#hash('user', userId));
     return this.#database.write(async (transaction) => {
       const values = [id, !isAtOnce, JSON.stringify(document), Buffer.concat(hashes)];
@@ -214,10 +205,6 @@ interface SuppressionRow {
 
 function suppressionOf({ id, since, regulation }: SuppressionRow): Suppression {
   return id === null ? { since, regulation } : { userId: id.toString(), since, regulation };
-}
-
-function newSubject(userId: string): RegulationSubject {
-  return { userId, formerUserIds: [], anonymousIds: [], sources: [] };
 }
 
 function stored({ number, document }: RegulationRow): StoredRegulation {

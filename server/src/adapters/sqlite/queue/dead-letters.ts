@@ -19,20 +19,18 @@ import {
 } from '../../encoding/pending-set.ts';
 import {
   type DeadLetterSet,
+  DROPPED_ROWS,
   onlyPositions,
   type PositionsByDestination,
   parseCursor,
+  REDELIVERED_LETTERS,
+  REDELIVERED_ROWS,
+  SEARCHED_HEADS,
+  WIDE_SPAN,
 } from '../../encoding/results.ts';
 import type { LedgerTable } from '../installation.ts';
 import type { PendingTable } from './pending.ts';
 import type { ReplayCursors } from './replay-cursors.ts';
-
-/** Deliveries redelivered in one slice, and rows: a row may hold 20,000, or one. */
-const SLICE = 20_000;
-const SLICE_ROWS = 256;
-
-/** Rows of a destination looked at in one slice, without their sets. */
-const SLICE_HEADERS = 1024;
 
 export interface DeadLetterListMessage {
   readonly query: DeadLetterQuery;
@@ -44,15 +42,6 @@ export interface DeadLetterCountMessage {
   readonly query: DeadLetterQuery;
   readonly from?: string;
 }
-
-/** Rows dropped in one slice. */
-const DROPPED_ROWS = 256;
-
-/**
- * Positions that a set may span to be found by its last position alone. The few wider sets have an index of their own
- * (`dead_letter_wide`), so that one of them does not make every search read all later rows.
- */
-const WIDE_SPAN = 65_536;
 
 interface DeadLetterDependencies {
   readonly pending: PendingTable;
@@ -169,7 +158,7 @@ export class DeadLetterTable {
     const going = new Map<string, RedeliveredSet>();
     let place = next;
     for (const row of rows) {
-      if (rowsTaken === SLICE_ROWS || count >= SLICE) {
+      if (rowsTaken === REDELIVERED_ROWS || count >= REDELIVERED_LETTERS) {
         place = String(row.id);
         break;
       }
@@ -305,7 +294,7 @@ function statements(database: DatabaseSync) {
     // The lowest id that a slice looks at for one destination; 0 when it looks at all its rows.
     end: prepare(
       `select coalesce((select id from dead_letter indexed by dead_letter_destination
-         where destination = ? and id <= ? order by id desc limit 1 offset ${SLICE_HEADERS - 1}), 0) as end`,
+         where destination = ? and id <= ? order by id desc limit 1 offset ${SEARCHED_HEADS - 1}), 0) as end`,
     ),
     rows: prepare(
       `select id, destination, at, reason, first, last, n from dead_letter indexed by dead_letter_destination

@@ -18,6 +18,7 @@ import {
   positionsBetween,
   setOrEmpty,
 } from '../../encoding/pending-set.ts';
+import { type HighestQuery, pendingState, queueStats, type StatsRow } from '../../encoding/results.ts';
 import type { Chunks, PlanTable } from '../log/chunks.ts';
 import type { DeadLetterTable } from './dead-letters.ts';
 import { type PendingStatements, statements } from './pending.ts';
@@ -82,10 +83,7 @@ export class EventHistories {
   #stateOf(destination: number, position: Position): Omit<DeliveryHistory, 'destination' | 'attempts'> {
     const { deadLetters, pending } = this.#dependencies;
     const owed = pending.of(destination, position);
-    if (owed !== undefined) {
-      const state = owed.delivery.rounds > 0 ? 'retrying' : 'pending';
-      return owed.dueAt === undefined ? { state } : { state, nextAttemptAt: owed.dueAt };
-    }
+    if (owed !== undefined) return pendingState(owed.delivery, owed.dueAt);
     const reason = deadLetters.reasonOf(destination, position);
     return reason === undefined ? { state: 'delivered' } : { state: 'dead', reason };
   }
@@ -194,35 +192,10 @@ export class PendingQueries {
 
   stats(): QueueStats[] {
     const rows = this.#sql.stats.all() as unknown as StatsRow[];
-    return rows.map(({ destination, held, onDisk, retrying, nextDueAt, oldest }) => {
-      const oldestAt = this.#chunks.arrivalOf(oldest);
-      return {
-        destination,
-        held,
-        onDisk,
-        retrying,
-        ...(nextDueAt === null ? {} : { nextDueAt }),
-        ...(oldestAt === undefined ? {} : { oldestAt }),
-      };
-    });
+    return rows.map((row) => queueStats(row, this.#chunks.arrivalOf(row.oldest)));
   }
 
   sums(): { destination: number; n: number }[] {
     return this.#sql.sums.all() as unknown as { destination: number; n: number }[];
   }
-}
-
-interface HighestQuery {
-  readonly tried: boolean | undefined;
-  readonly max: number;
-  readonly below: Position;
-}
-
-interface StatsRow {
-  readonly destination: number;
-  readonly held: number;
-  readonly onDisk: number;
-  readonly retrying: number;
-  readonly nextDueAt: Time | null;
-  readonly oldest: Position;
 }

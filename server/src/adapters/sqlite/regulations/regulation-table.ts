@@ -4,10 +4,17 @@ import {
   type ErasedCounts,
   isDeleting,
   isSuppressing,
+  newSubject,
   type RegulationSubject,
 } from '../../../model/regulation.ts';
 import { StorageError } from '../../../ports/event-log.ts';
-import type { NewRegulation, RegulationChange, StoredRegulation } from '../../../ports/regulations.ts';
+import {
+  type NewRegulation,
+  newDocument,
+  type RegulationChange,
+  type RegulationDocument,
+  type StoredRegulation,
+} from '../../../ports/regulations.ts';
 import { checksumOf } from '../../encoding/hashes.ts';
 import { read, write } from '../rpc.ts';
 import { decodeHashes, type JournalEntry } from './journal.ts';
@@ -62,34 +69,16 @@ export class RegulationTable {
     this.suppressions = suppressions;
   }
 
-  create({ id, type, createdAt, by, userIds }: NewRegulation): StoredRegulation {
-    const isAtOnce = type === 'UNSUPPRESS';
-    const document: RegulationDocument = {
-      id,
-      type,
-      overallStatus: isAtOnce ? 'FINISHED' : 'INITIALIZED',
-      step: isAtOnce ? 'done' : 'survey',
-      createdAt,
-      ...(isAtOnce ? { finishedAt: createdAt } : {}),
-      by,
-      subjects: userIds.length,
-      erased: { events: 0, deliveries: 0, deadLetters: 0 },
-      streamStatus: [],
-    };
+  create(regulation: NewRegulation): StoredRegulation {
+    const { id, type, createdAt, userIds } = regulation;
+    const document = newDocument(regulation);
+    const isAtOnce = document.step === 'done';
     const hashes = this.suppressions.hashesOf(userIds);
     const { lastInsertRowid } = this.#sql.insert.run(id, isAtOnce ? 0 : 1, '', bytesOf(hashes), 0);
     const number = Number(lastInsertRowid);
     this.#write(number, document);
     if (isAtOnce) this.suppressions.remove(userIds);
-    else {
-      const subjects = userIds.map((userId) => ({
-        userId,
-        formerUserIds: [],
-        anonymousIds: [],
-        sources: [],
-      }));
-      this.#putSubjects(number, subjects);
-    }
+    else this.#putSubjects(number, userIds.map(newSubject));
     if (isSuppressing(type)) {
       const keepsIds = type === 'SUPPRESS_ONLY';
       this.suppressions.add(userIds, { keepsIds, since: createdAt, regulation: id });
@@ -182,8 +171,6 @@ export class RegulationTable {
     this.#sql.update.run(document.step === 'done' ? 0 : 1, text, checksum(number, text), number);
   }
 }
-
-type RegulationDocument = Omit<StoredRegulation, 'number'>;
 
 interface RegulationRow {
   number: number;

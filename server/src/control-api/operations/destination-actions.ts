@@ -11,6 +11,7 @@ import { diffRecords } from '../changes.ts';
 import { type ApiOperation, defineOperation, type OperationInput } from '../operation.ts';
 import { destinationByName, maskSchema, type RecordDependencies } from '../records.ts';
 import { destinationView } from '../views.ts';
+import { attemptSchema } from './reports.ts';
 
 /** An event of a type as an ordinary client sends it, for the test of a destination. */
 function sampleEvent(type: CallType, messageId: string, now: Time): Event {
@@ -71,12 +72,8 @@ const testSchema = z.object({
         headers: z.record(z.string(), z.union([z.string(), maskSchema])),
         body: z.string(),
       }),
-      startedAt: z.string(),
-      latencyMs: z.number(),
-      outcome: z.enum(['accepted', 'retryable', 'refused']),
-      reason: z.string(),
-      status: z.int().exactOptional(),
-      answer: z.string().exactOptional(),
+      // The request names its URL, and the endpoint is no second time beside it.
+      ...attemptSchema.omit({ endpoint: true }).shape,
     }),
   ),
 });

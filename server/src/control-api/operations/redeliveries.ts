@@ -10,7 +10,7 @@ import { timeParameter } from '../pagination.ts';
 import { Problem } from '../problem.ts';
 import { destinationByName, type RecordDependencies } from '../records.ts';
 import { sourceFilter } from './events.ts';
-import { auditView, DEFAULT_RATE, MAX_RATE, surplusReplays } from './replays.ts';
+import { createdReplay, DEFAULT_RATE, MAX_RATE } from './replays.ts';
 
 export interface RedeliveryOperationDependencies extends Pick<RecordDependencies, 'settings' | 'clock'> {
   /** Gives ids in rising order. */
@@ -168,14 +168,7 @@ async function redeliverByFilter(
   };
   await settings.change((now: SettingsSnapshot) => {
     destinationByName(body.destination, now);
-    const after = auditView(made);
-    return {
-      sources: [],
-      destinations: [],
-      replays: [made],
-      removed: surplusReplays(now.replays),
-      audit: [{ at: createdAt, by, action: 'created', kind: 'replay', name: made.id, after }],
-    };
+    return createdReplay(made, now);
   });
   await dependencies.waitForEnd(made.id, WAIT_FOR_END);
   const state = settings.now().replays.find(({ id }) => id === made.id)?.state ?? 'running';

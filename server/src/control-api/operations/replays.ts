@@ -146,14 +146,7 @@ async function createReplay(
   await settings.change((now) => {
     // The destination may have been removed or disabled while the range was scanned.
     checkReplay(asked, now);
-    const after = auditView(made);
-    return {
-      sources: [],
-      destinations: [],
-      replays: [made],
-      removed: surplusReplays(now.replays),
-      audit: [{ at: createdAt, by, action: 'created', kind: 'replay', name: id, after }],
-    };
+    return createdReplay(made, now);
   });
   return await replayView(made, dependencies);
 }
@@ -171,8 +164,21 @@ function checkReplay({ destination: name, source, from, to }: ReplayRequest, now
   throw new Problem('unknown_name', { hint });
 }
 
+/** Stores a new replay, and forgets the oldest ended ones. */
+export function createdReplay(made: Replay, now: SettingsSnapshot): SettingsChanges {
+  const { id, createdAt, by } = made;
+  const after = auditView(made);
+  return {
+    sources: [],
+    destinations: [],
+    replays: [made],
+    removed: surplusReplays(now.replays),
+    audit: [{ at: createdAt, by, action: 'created', kind: 'replay', name: id, after }],
+  };
+}
+
 /** The oldest ended replays beyond the number that stays listed. */
-export function surplusReplays(replays: readonly Replay[]): { kind: 'replay'; name: string }[] {
+function surplusReplays(replays: readonly Replay[]): { kind: 'replay'; name: string }[] {
   const ended = replays.filter(({ state }) => state !== 'running').map(({ id }) => id);
   return ended
     .sort()

@@ -2,7 +2,6 @@ import * as z from 'zod';
 import { CALL_TYPES } from '../../model/event.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import type {
-  AttemptTrace,
   EventIdentity,
   OpenTail,
   TailCall,
@@ -14,6 +13,7 @@ import type {
 import { type ApiOperation, defineOperation, type Shape, StreamResult } from '../operation.ts';
 import { Problem } from '../problem.ts';
 import { destinationByName } from '../records.ts';
+import { attemptSchema } from './reports.ts';
 
 export interface TailOperationDependencies {
   readonly settings: { now(): SettingsSnapshot };
@@ -63,14 +63,7 @@ const eventSchema = z.looseObject({
   name: z.string().exactOptional(),
 } satisfies Shape<EventIdentity>);
 
-const tailAttemptSchema = z.object({
-  endpoint: z.string(),
-  startedAt: z.string(),
-  latencyMs: z.number(),
-  outcome: z.enum(['accepted', 'retryable', 'refused']),
-  reason: z.string(),
-  status: z.int().exactOptional(),
-} satisfies Shape<Omit<AttemptTrace, 'answer'>>);
+const tailAttemptSchema = attemptSchema.omit({ answer: true });
 
 const callSchema = z.object({
   at: z.string(),

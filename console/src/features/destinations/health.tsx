@@ -6,11 +6,12 @@ import { useMay } from '../../api/roles.ts';
 import { Button } from '../../ui/controls.tsx';
 import { Notice } from '../../ui/empty-state.tsx';
 import { duration, exactNumber, plural } from '../../ui/format.ts';
+import { LedgerSum } from '../../ui/ledger-sum.tsx';
 import { Section } from '../../ui/page.tsx';
 import { StateMark } from '../../ui/state-mark.tsx';
 import { Num, RelativeTime, useNow } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
-import { adviceFor } from './advice.ts';
+import { adviceFor } from '../events/reasons.ts';
 import type { Destination } from './form.ts';
 import { type Bar, endpointBarsQuery, failuresQuery } from './history.ts';
 import type { DestinationStatus } from './queries.ts';
@@ -27,7 +28,7 @@ interface HealthProps {
 export function Health({ destination, status }: HealthProps) {
   return (
     <div className="stack">
-      <LedgerSum name={destination.name} />
+      <DestinationSum name={destination.name} />
       <Waiting status={status} />
       <Endpoints destination={destination} status={status} />
       <WhatGoesWrong name={destination.name} status={status} />
@@ -65,38 +66,23 @@ function Waiting({ status }: { readonly status: DestinationStatus }) {
 }
 
 /** owed = delivered + pending + dead + erased, written as a sum. */
-function LedgerSum({ name }: { readonly name: string }) {
+function DestinationSum({ name }: { readonly name: string }) {
   const { data } = useQuery(statusQuery);
   const counts = own(data?.destinations, name);
   if (counts === undefined) return null;
   const { owed, delivered, pending, dead, erased, balance } = counts;
-  const terms = [
-    ['Delivered', 'ok', delivered],
-    ['Pending', 'warn', pending],
-    ['Dead', 'bad', sum(dead)],
-    ['Erased', '', erased],
-  ] as const;
   return (
-    <section className="box bleed sum" aria-label={`Ledger of ${name}`}>
-      <div>
-        <span>Owed</span>
-        <b title={exactNumber(owed)}>{exactNumber(owed)}</b>
-      </div>
-      {terms.map(([label, tone, value], nth) => (
-        <div key={label} className="rowx">
-          <span className="op" aria-hidden="true">
-            {nth === 0 ? '=' : '+'}
-          </span>
-          <div>
-            <span className={tone === '' ? undefined : tone}>{label}</span>
-            <b>{exactNumber(value)}</b>
-          </div>
-        </div>
-      ))}
-      <div className="sum-end">
-        <StateMark state={balance === 0 ? 'healthy' : 'failed'} label={`balance ${exactNumber(balance)}`} />
-      </div>
-    </section>
+    <LedgerSum
+      name={name}
+      total={{ label: 'Owed', value: owed }}
+      terms={[
+        ['Delivered', 'ok', delivered],
+        ['Pending', 'warn', pending],
+        ['Dead', 'bad', sum(dead)],
+        ['Erased', '', erased],
+      ]}
+      balance={balance}
+    />
   );
 }
 

@@ -7,7 +7,7 @@ import { duration } from '../../ui/format.ts';
 import { JsonView } from '../../ui/json-view.tsx';
 import { StateMark } from '../../ui/state-mark.tsx';
 import { visibleText } from '../../ui/visible-text.ts';
-import { adviceFor } from './advice.ts';
+import { adviceFor } from '../events/reasons.ts';
 import { CALL_TYPES, type CallType } from './form.ts';
 import { type TestResult, useTestDestination } from './queries.ts';
 

@@ -1,14 +1,36 @@
 import { describe, expect, it } from 'vitest';
-import { reasonSentence, resultWord } from './reasons.ts';
+import catalogue from '../../../../spec/errors.json' with { type: 'json' };
+import { adviceFor, reasonSentence, resultWord } from './reasons.ts';
 
 describe('a reason', () => {
-  it('is a sentence with something to do, also for a status nobody thought of', () => {
-    expect(reasonSentence('certificate_untrusted')).toContain('Renew it. Nothing was sent.');
-    expect(reasonSentence('status_401')).toContain('credentials');
-    expect(reasonSentence('status_502')).toContain('asked again');
-    expect(reasonSentence('status_301')).toContain('not followed');
-    expect(reasonSentence('status_418')).toContain('refuses');
-    expect(reasonSentence('something_new')).toBe('The reason is something_new.');
+  it.each(['outcome', 'dead', 'discard', 'skip'] as const)(
+    'of the part %s says what the catalogue says',
+    (part) => {
+      for (const [reason, { message, hint }] of Object.entries(catalogue[part]))
+        expect(adviceFor(reason)).toEqual({ cause: message, action: hint });
+    },
+  );
+
+  it('is not explained by two parts of the catalogue', () => {
+    const { outcome, dead, discard, skip } = catalogue;
+    const reasons = [outcome, dead, discard, skip].flatMap((part) => Object.keys(part));
+    expect(reasons).toEqual([...new Set(reasons)]);
+  });
+
+  it.each([
+    ['status_302', /redirects, which is not followed.*Set the URL/],
+    ['status_401', /key or signature.*redeliver/],
+    ['status_408', /tried again/],
+    ['status_418', /with this HTTP status/],
+    ['status_500', /fails inside.*tried again/],
+    ['status_504', /proxy.*tried again/],
+    ['retry_window_over', /4 hours.*redeliver/],
+  ])('%s is a sentence with something to do', (reason, sentence) => {
+    expect(reasonSentence(reason)).toMatch(sentence);
+  });
+
+  it('of a newer server is named', () => {
+    expect(adviceFor('constructor').cause).toMatch(/no words for the reason constructor/);
   });
 
   it('is a word beside its bar', () => {

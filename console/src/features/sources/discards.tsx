@@ -4,7 +4,8 @@ import { CodeBlock } from '../../ui/code-block.tsx';
 import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { exactNumber, plural } from '../../ui/format.ts';
 import { RelativeTime } from '../../ui/time.tsx';
-import { reasonText } from './discard-reasons.ts';
+import { own } from '../destinations/rows.ts';
+import { adviceFor } from '../events/reasons.ts';
 import { type DiscardSample, discardsQuery } from './queries.ts';
 
 /** Why calls of a source became no events, with the last ones of each reason. */
@@ -13,8 +14,7 @@ export function Discards({ name }: { readonly name: string }) {
   const discards = useQuery(discardsQuery);
   if (discards.isPending) return <SkeletonRows rows={3} />;
   if (discards.error !== null) return <Failure error={discards.error} />;
-  const counts =
-    (Object.hasOwn(status?.sources ?? {}, name) ? status?.sources[name]?.discarded : undefined) ?? {};
+  const counts = own(status?.sources, name)?.discarded ?? {};
   const reasons = Object.entries(counts).sort(([, one], [, other]) => other - one);
   if (reasons.length === 0) {
     return (
@@ -44,7 +44,7 @@ interface ReasonSectionProps {
 }
 
 function ReasonSection({ reason, count, samples }: ReasonSectionProps) {
-  const { cause, action } = reasonText(reason);
+  const { cause, action } = adviceFor(reason);
   return (
     <section className="stack-s">
       <div className="sec">

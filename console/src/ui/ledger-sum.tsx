@@ -1,0 +1,37 @@
+import { exactNumber } from './format.ts';
+import { StateMark } from './state-mark.tsx';
+
+interface LedgerSumProps {
+  /** What the sum is about: a source or a destination. */
+  readonly name: string;
+  readonly total: { readonly label: string; readonly value: number };
+  readonly terms: readonly (readonly [label: string, tone: 'ok' | 'warn' | 'bad' | '', value: number])[];
+  /** What is missing from the terms; 0 when the sum comes out. */
+  readonly balance: number;
+}
+
+/** One sum of the ledger, written as a sum: `owed = delivered + pending + dead + erased`. */
+export function LedgerSum({ name, total, terms, balance }: LedgerSumProps) {
+  return (
+    <section className="box bleed sum" aria-label={`Ledger of ${name}`}>
+      <div>
+        <span>{total.label}</span>
+        <b>{exactNumber(total.value)}</b>
+      </div>
+      {terms.map(([label, tone, value], nth) => (
+        <div key={label} className="rowx">
+          <span className="op" aria-hidden="true">
+            {nth === 0 ? '=' : '+'}
+          </span>
+          <div>
+            <span className={tone === '' ? undefined : tone}>{label}</span>
+            <b>{exactNumber(value)}</b>
+          </div>
+        </div>
+      ))}
+      <div className="sum-end">
+        <StateMark state={balance === 0 ? 'healthy' : 'failed'} label={`balance ${exactNumber(balance)}`} />
+      </div>
+    </section>
+  );
+}

@@ -1,11 +1,12 @@
-import { type ReactNode, useEffect } from 'react';
+import { ChevronRight } from 'lucide-react';
+import { Children, Fragment, type ReactNode, useEffect } from 'react';
 
 interface PageProps {
   readonly title: string;
   /** Beside the title: a state, a range. */
   readonly about?: ReactNode;
   readonly actions?: ReactNode;
-  /** Above the title: the way here. */
+  /** Above the title: the way here, as `Crumbs`. */
   readonly crumbs?: ReactNode;
   readonly children: ReactNode;
 }
@@ -17,11 +18,7 @@ export function Page({ title, about, actions, crumbs, children }: PageProps) {
   }, [title]);
   return (
     <div className="page">
-      {crumbs !== undefined && (
-        <nav className="crumb" aria-label="Where this is">
-          {crumbs}
-        </nav>
-      )}
+      {crumbs}
       <div className="head">
         <h1>{title}</h1>
         {about}
@@ -29,6 +26,20 @@ export function Page({ title, about, actions, crumbs, children }: PageProps) {
       </div>
       {children}
     </div>
+  );
+}
+
+/** The links to the pages above this one, and last what this page shows. */
+export function Crumbs({ children }: { readonly children: ReactNode }) {
+  return (
+    <nav className="crumb" aria-label="Where this is">
+      {Children.toArray(children).map((crumb, nth) => (
+        <Fragment key={typeof crumb === 'object' && 'key' in crumb ? crumb.key : String(crumb)}>
+          {nth > 0 && <ChevronRight className="i i-s" aria-hidden />}
+          {crumb}
+        </Fragment>
+      ))}
+    </nav>
   );
 }
 

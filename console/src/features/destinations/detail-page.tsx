@@ -1,10 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { ChevronRight } from 'lucide-react';
 import { useMay } from '../../api/roles.ts';
 import { Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { duration } from '../../ui/format.ts';
-import { Page } from '../../ui/page.tsx';
+import { Crumbs, Page } from '../../ui/page.tsx';
 import { RecordChanges } from '../../ui/record-changes.tsx';
 import { Badge } from '../../ui/state-mark.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
@@ -41,11 +40,10 @@ export function DestinationPage() {
     <Page
       title={visibleLine(name)}
       crumbs={
-        <>
+        <Crumbs>
           <Link to="/destinations">Destinations</Link>
-          <ChevronRight className="i i-s" aria-hidden />
           <span>{visibleLine(name)}</span>
-        </>
+        </Crumbs>
       }
       about={status.data !== undefined && <HeadState status={status.data} />}
       actions={

@@ -1,6 +1,5 @@
 import { Link, useNavigate } from '@tanstack/react-router';
-import { ChevronRight } from 'lucide-react';
-import { Page } from '../../ui/page.tsx';
+import { Crumbs, Page } from '../../ui/page.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { DestinationForm } from './destination-form.tsx';
 import { creationOf, NEW_DESTINATION } from './form.ts';
@@ -13,11 +12,10 @@ export function NewDestination() {
     <Page
       title="New destination"
       crumbs={
-        <>
+        <Crumbs>
           <Link to="/destinations">Destinations</Link>
-          <ChevronRight className="i i-s" aria-hidden />
           <span>new</span>
-        </>
+        </Crumbs>
       }
     >
       <DestinationForm

@@ -1,9 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { ChevronRight } from 'lucide-react';
 import { CodeBlock } from '../../ui/code-block.tsx';
 import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
-import { Page } from '../../ui/page.tsx';
+import { Crumbs, Page } from '../../ui/page.tsx';
 import { Badge } from '../../ui/state-mark.tsx';
 import { Clock, RelativeTime } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
@@ -28,11 +27,10 @@ export function EventPage() {
     <Page
       title={title}
       crumbs={
-        <>
+        <Crumbs>
           <Link to="/events">Events</Link>
-          <ChevronRight className="i i-s" aria-hidden />
           <span className="mono clip">{visibleLine(messageId, 80)}</span>
-        </>
+        </Crumbs>
       }
       about={accepted !== undefined && <Verdict entry={accepted} />}
       actions={accepted !== undefined && <EventActions entry={accepted} />}

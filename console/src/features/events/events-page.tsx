@@ -1,10 +1,8 @@
-import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { Search } from 'lucide-react';
 import { type FormEvent, useRef } from 'react';
-import { sourcesQuery } from '../../api/queries.ts';
-import { CodeBlock } from '../../ui/code-block.tsx';
-import { Button, Select, TextInput } from '../../ui/controls.tsx';
+import { Button, TextInput } from '../../ui/controls.tsx';
 import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { Page } from '../../ui/page.tsx';
 import { useShortcut } from '../../ui/shortcuts.ts';
@@ -12,13 +10,12 @@ import { StateMark } from '../../ui/state-mark.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
 import { RelativeTime } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
-import { callExample } from './curl.ts';
+import { CallFilters, SendExample } from './call-filters.tsx';
 import { nameable } from './event-inspector.tsx';
 import { eventTitle, whoOf } from './naming.ts';
 import { type AcceptedEvent, eventSearchQuery } from './queries.ts';
 
 const route = getRouteApi('/shell/events');
-const TYPES = ['identify', 'track', 'page', 'screen', 'group', 'alias'];
 
 /** Stored events, the newest first, by user, name, type and source. */
 export function EventsPage() {
@@ -121,7 +118,6 @@ function Deliveries({ entry: { deliveries } }: { readonly entry: AcceptedEvent }
 function Filters() {
   const filter = route.useSearch();
   const navigate = route.useNavigate();
-  const { data: sources = [] } = useQuery(sourcesQuery);
   const field = useRef<HTMLInputElement>(null);
   useShortcut('/', 'Search', () => field.current?.focus());
   const set = (change: Readonly<Record<string, string>>): void =>
@@ -131,10 +127,6 @@ function Filters() {
     const form = new FormData(event.currentTarget);
     set({ userId: String(form.get('userId')).trim(), event: String(form.get('event')).trim() });
   };
-  const named = (any: string, names: readonly string[]) => [
-    { value: '', label: any },
-    ...names.map((name) => ({ value: name, label: name })),
-  ];
   return (
     <form className="rowx" onSubmit={onSubmit} key={`${filter.userId} ${filter.event}`}>
       <TextInput
@@ -156,28 +148,13 @@ function Filters() {
         placeholder="Event, or Order*"
         defaultValue={filter.event}
       />
-      <Select
-        aria-label="Source"
-        value={filter.source ?? ''}
-        options={named(
-          'Any source',
-          sources.map(({ name }) => name),
-        )}
-        onChange={(source) => set({ source })}
-      />
-      <Select
-        aria-label="Type"
-        value={filter.type ?? ''}
-        options={named('Any type', TYPES)}
-        onChange={(type) => set({ type })}
-      />
+      <CallFilters filter={filter} set={set} />
       <Button type="submit">Search</Button>
     </form>
   );
 }
 
 function NothingFound({ isFiltered }: { readonly isFiltered: boolean }) {
-  const { data: sources = [] } = useQuery(sourcesQuery);
   if (isFiltered) {
     return (
       <div className="box">
@@ -188,13 +165,9 @@ function NothingFound({ isFiltered }: { readonly isFiltered: boolean }) {
       </div>
     );
   }
-  const key = sources.find(({ writeKeys }) => writeKeys.length > 0)?.writeKeys[0];
   return (
     <div className="box">
-      <EmptyState
-        title="No event is stored yet"
-        action={<CodeBlock code={callExample(key)} label="Command that sends an event" />}
-      >
+      <EmptyState title="No event is stored yet" action={<SendExample />}>
         Send one; it is here as soon as the command has its answer.
       </EmptyState>
     </div>

@@ -2,9 +2,8 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { Search } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
-import { destinationsQuery, sourcesQuery } from '../../api/queries.ts';
-import { CodeBlock } from '../../ui/code-block.tsx';
-import { Button, Select, TextInput } from '../../ui/controls.tsx';
+import { destinationsQuery } from '../../api/queries.ts';
+import { Button, TextInput } from '../../ui/controls.tsx';
 import { EmptyState, Notice } from '../../ui/empty-state.tsx';
 import { exactNumber } from '../../ui/format.ts';
 import { Icon } from '../../ui/icons.tsx';
@@ -12,14 +11,13 @@ import { Split } from '../../ui/inspector.tsx';
 import { Page } from '../../ui/page.tsx';
 import { useShortcut } from '../../ui/shortcuts.ts';
 import { Table } from '../../ui/table.tsx';
-import { callExample } from '../events/curl.ts';
+import { CallFilters, NameSelect, SendExample } from '../events/call-filters.tsx';
 import { EventInspector } from '../events/event-inspector.tsx';
 import { LIVE_COLUMNS, matches } from './columns.tsx';
 import type { LiveRow } from './live-ring.ts';
 import { type TailFilter, useTail } from './use-tail.ts';
 
 const route = getRouteApi('/shell/live');
-const TYPES = ['identify', 'track', 'page', 'screen', 'group', 'alias'];
 
 /** What happens now: calls as they are accepted, and their deliveries as they settle. */
 export function LivePage() {
@@ -92,17 +90,12 @@ export function LivePage() {
 }
 
 function Filters({ filter, q }: { readonly filter: TailFilter; readonly q: string }) {
-  const { data: sources = [] } = useQuery(sourcesQuery);
   const { data: destinations = [] } = useQuery(destinationsQuery);
   const navigate = route.useNavigate();
   const field = useRef<HTMLInputElement>(null);
   useShortcut('/', 'Search', () => field.current?.focus());
   const set = (change: Readonly<Record<string, string>>): void =>
     void navigate({ search: (before) => ({ ...before, ...change }), replace: true });
-  const named = (any: string, names: readonly string[]) => [
-    { value: '', label: any },
-    ...names.map((name) => ({ value: name, label: name })),
-  ];
   return (
     <search className="rowx" aria-label="Filters">
       <TextInput
@@ -116,28 +109,12 @@ function Filters({ filter, q }: { readonly filter: TailFilter; readonly q: strin
         value={q}
         onChange={(event) => set({ q: event.target.value })}
       />
-      <Select
-        aria-label="Source"
-        value={filter.source ?? ''}
-        options={named(
-          'Any source',
-          sources.map(({ name }) => name),
-        )}
-        onChange={(source) => set({ source })}
-      />
-      <Select
-        aria-label="Type"
-        value={filter.type ?? ''}
-        options={named('Any type', TYPES)}
-        onChange={(type) => set({ type })}
-      />
-      <Select
-        aria-label="Destination"
-        value={filter.destination ?? ''}
-        options={named(
-          'Any destination',
-          destinations.map(({ name }) => name),
-        )}
+      <CallFilters filter={filter} set={set} />
+      <NameSelect
+        label="Destination"
+        any="Any destination"
+        value={filter.destination}
+        names={destinations.map(({ name }) => name)}
         onChange={(destination) => set({ destination })}
       />
       <Button
@@ -184,14 +161,12 @@ function Shown({ flow: { shown, passed }, missed, isPaused }: ShownProps) {
 
 /** Nothing has come yet; the page notices by itself when it does. */
 function Quiet({ isFiltered }: { readonly isFiltered: boolean }) {
-  const { data: sources = [] } = useQuery(sourcesQuery);
-  const key = sources.find(({ writeKeys }) => writeKeys.length > 0)?.writeKeys[0];
   return (
     <div className="box bleed">
       <EmptyState
         isWaiting
         title={isFiltered ? 'Waiting for something that matches' : 'Waiting for the next event'}
-        action={!isFiltered && <CodeBlock code={callExample(key)} label="Command that sends an event" />}
+        action={!isFiltered && <SendExample />}
       >
         {isFiltered
           ? 'The filter is applied by the server to what happens from now on. Events of the past are found under Events.'

@@ -1,17 +1,17 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { ChevronRight } from 'lucide-react';
 import { statusQuery } from '../../api/queries.ts';
 import { Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { exactNumber } from '../../ui/format.ts';
-import { Page } from '../../ui/page.tsx';
+import { LedgerSum } from '../../ui/ledger-sum.tsx';
+import { Crumbs, Page } from '../../ui/page.tsx';
 import { RecordChanges } from '../../ui/record-changes.tsx';
 import { Badge, StateMark } from '../../ui/state-mark.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
+import { own, sum } from '../destinations/rows.ts';
 import { Discards } from './discards.tsx';
 import { type SourceRecord, sourceQuery } from './queries.ts';
-
 import { SendSteps } from './send-steps.tsx';
 import { SourceSettings } from './source-settings.tsx';
 import type { Tab } from './views.ts';
@@ -28,11 +28,10 @@ export function SourcePage() {
     <Page
       title={visibleLine(name)}
       crumbs={
-        <>
+        <Crumbs>
           <Link to="/sources">Sources</Link>
-          <ChevronRight className="i i-s" aria-hidden />
           <span>{visibleLine(name)}</span>
-        </>
+        </Crumbs>
       }
       about={source.data !== undefined && <SourceBadge source={source.data} />}
     >
@@ -51,7 +50,7 @@ export function SourcePage() {
 function SourceBadge({ source: { name, enabled } }: { readonly source: SourceRecord }) {
   const { data } = useQuery(statusQuery);
   if (!enabled) return <Badge state="disabled" />;
-  const received = countsOf(data?.sources, name)?.received ?? 0;
+  const received = own(data?.sources, name)?.received ?? 0;
   return received === 0 ? (
     <Badge state="pending" label="no events yet" />
   ) : (
@@ -62,45 +61,22 @@ function SourceBadge({ source: { name, enabled } }: { readonly source: SourceRec
 /** received = accepted + duplicates + discarded, written as a sum. */
 function SourceSum({ name }: { readonly name: string }) {
   const { data } = useQuery(statusQuery);
-  const counts = countsOf(data?.sources, name);
+  const counts = own(data?.sources, name);
   if (counts === undefined || counts.received === 0) return null;
   const { received, accepted, duplicates } = counts;
-  const discarded = Object.values(counts.discarded).reduce((total, count) => total + count, 0);
-  const balance = received - accepted - duplicates - discarded;
-  const terms = [
-    ['Accepted', 'ok', accepted],
-    ['Duplicates', '', duplicates],
-    ['Discarded', 'warn', discarded],
-  ] as const;
+  const discarded = sum(counts.discarded);
   return (
-    <section className="box bleed sum" aria-label={`Ledger of ${name}`}>
-      <div>
-        <span>Received</span>
-        <b>{exactNumber(received)}</b>
-      </div>
-      {terms.map(([label, tone, value], nth) => (
-        <div key={label} className="rowx">
-          <span className="op" aria-hidden="true">
-            {nth === 0 ? '=' : '+'}
-          </span>
-          <div>
-            <span className={tone === '' ? undefined : tone}>{label}</span>
-            <b>{exactNumber(value)}</b>
-          </div>
-        </div>
-      ))}
-      <div className="sum-end">
-        <StateMark state={balance === 0 ? 'healthy' : 'failed'} label={`balance ${exactNumber(balance)}`} />
-      </div>
-    </section>
+    <LedgerSum
+      name={name}
+      total={{ label: 'Received', value: received }}
+      terms={[
+        ['Accepted', 'ok', accepted],
+        ['Duplicates', '', duplicates],
+        ['Discarded', 'warn', discarded],
+      ]}
+      balance={received - accepted - duplicates - discarded}
+    />
   );
-}
-
-function countsOf<Counts>(
-  all: Readonly<Record<string, Counts>> | undefined,
-  name: string,
-): Counts | undefined {
-  return all !== undefined && Object.hasOwn(all, name) ? all[name] : undefined;
 }
 
 function SourceTabs({ source }: { readonly source: SourceRecord }) {

@@ -1,12 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
-import { ChevronRight } from 'lucide-react';
 import { type FormEvent, useEffect, useState } from 'react';
 import { ApiError } from '../../api/client.ts';
 import { destinationsQuery } from '../../api/queries.ts';
 import { Button, Field, TextInput } from '../../ui/controls.tsx';
 import { Failure } from '../../ui/empty-state.tsx';
-import { Page } from '../../ui/page.tsx';
+import { Crumbs, Page } from '../../ui/page.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { DefinitionEditor } from './definition-editor.tsx';
@@ -182,15 +181,13 @@ export function NewComputation({ kind, title }: { readonly kind: Kind; readonly 
     <Page
       title={title}
       crumbs={
-        <>
+        <Crumbs>
           <Link to="/users">Users</Link>
-          <ChevronRight className="i i-s" aria-hidden />
           <Link to={LISTS[kind]} search={{}}>
             {kind === 'audiences' ? 'Audiences' : 'Computed traits'}
           </Link>
-          <ChevronRight className="i i-s" aria-hidden />
           <span>new</span>
-        </>
+        </Crumbs>
       }
     >
       <ComputationForm

@@ -1,6 +1,5 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { ChevronRight } from 'lucide-react';
 import { useState } from 'react';
 import { sentence } from '../../api/client.ts';
 import { useMay } from '../../api/roles.ts';
@@ -8,7 +7,7 @@ import { Button } from '../../ui/controls.tsx';
 import { ConfirmDialog } from '../../ui/dialog.tsx';
 import { EmptyState, Failure, Notice, SkeletonRows } from '../../ui/empty-state.tsx';
 import { exactNumber, plural } from '../../ui/format.ts';
-import { Page, Section } from '../../ui/page.tsx';
+import { Crumbs, Page, Section } from '../../ui/page.tsx';
 import { RecordChanges } from '../../ui/record-changes.tsx';
 import { StateMark } from '../../ui/state-mark.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
@@ -55,15 +54,13 @@ function ComputationPage({ kind, name }: ComputationPageProps) {
     <Page
       title={visibleLine(name)}
       crumbs={
-        <>
+        <Crumbs>
           <Link to="/users">Users</Link>
-          <ChevronRight className="i i-s" aria-hidden />
           <Link to={LISTS[kind]} search={{}}>
             {TITLES[kind]}
           </Link>
-          <ChevronRight className="i i-s" aria-hidden />
           <span>{visibleLine(name)}</span>
-        </>
+        </Crumbs>
       }
       about={
         data !== undefined && (

@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { ChevronRight, Printer, ShieldCheck } from 'lucide-react';
+import { Printer, ShieldCheck } from 'lucide-react';
 import { Button, CopyButton } from '../../ui/controls.tsx';
 import { EmptyState, Failure, Notice, SkeletonRows } from '../../ui/empty-state.tsx';
 import { exactNumber } from '../../ui/format.ts';
 import { Icon } from '../../ui/icons.tsx';
-import { Page, Section } from '../../ui/page.tsx';
+import { Crumbs, Page, Section } from '../../ui/page.tsx';
 import { Clock, RelativeTime } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { regulationQuery } from './queries.ts';
@@ -23,13 +23,11 @@ export function DeletionPage() {
     <Page
       title={data === undefined ? 'Deletion' : titleOf(data)}
       crumbs={
-        <>
+        <Crumbs>
           <Link to="/users">Users</Link>
-          <ChevronRight className="i i-s" aria-hidden />
           <Link to="/users/deletions">Deletions</Link>
-          <ChevronRight className="i i-s" aria-hidden />
           <span className="mono">{visibleLine(id)}</span>
-        </>
+        </Crumbs>
       }
       about={data !== undefined && <RegulationState regulation={data} />}
       actions={

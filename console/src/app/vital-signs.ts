@@ -1,6 +1,6 @@
 import type { Status } from '../api/queries.ts';
 
-/** What a rate is computed from: counters and the server's clock when it read them. */
+/** Counters with the server's time at which they were read. Two of them give a rate. */
 export type Reading = Pick<Status, 'at' | 'sources'>;
 
 /** Calls a second that were received between the first and the last reading. 0 before there are two. */

@@ -41,7 +41,7 @@ const features = tableFeatures({
   sortFns,
 });
 
-/** Up to so many rows are all drawn; of more only those on the screen. */
+/** A table with more rows than this draws only those on the screen. */
 const DRAWN = 80;
 
 /** Rows of 32 px, moved through with `j` and `k` or the arrows; Enter opens. */

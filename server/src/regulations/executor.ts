@@ -96,7 +96,7 @@ export class RegulationExecutor {
   #isStopped = false;
   #isWoken = false;
   #running: Promise<void> = Promise.resolve();
-  /** Those that were not done at the last look, the oldest first. */
+  /** The regulations that were not done when the store was last read, the oldest first. */
   #open: readonly StoredRegulation[] = [];
   /** Why the last step failed; logged once for all repetitions. */
   #failure: string | undefined;

@@ -14,7 +14,7 @@ import type { ProfileState } from './profile-state.ts';
 import type { ReductionKind } from './reductions.ts';
 import { type SlotShape, slotValue } from './slots.ts';
 
-/** A definition as functions, and what its aggregates want to be kept. */
+/** A definition as functions, with the data that profiles must keep for its aggregates. */
 export interface CompiledComputation {
   readonly computation: Computation;
   /** True or false for an audience; the value of a trait, null when there is none. */
@@ -53,7 +53,7 @@ export interface CompiledAggregate {
   readonly test: ((count: number) => boolean) | undefined;
 }
 
-/** What the compiler has to know of the world. */
+/** Numbers that other parts assign, which the compiler puts into its functions. */
 export interface CompilerContext {
   /** Gives the number under which profiles keep the slot of an aggregate, the same one for the same key. */
   slotNumberOf(key: string): number;
@@ -64,7 +64,7 @@ export interface CompilerContext {
 type Test<S> = (scope: S) => boolean;
 type Read<S> = (scope: S) => Json | undefined;
 
-/** How the ends of a condition are read: of a user, or of an event. */
+/** Reads the operands of a condition, either from a user or from an event. */
 interface Leaves<S> {
   value(value: Value, use: Use): Read<S>;
   audience(name: string): Test<S>;

@@ -36,7 +36,7 @@ const JOBS = 'computation-jobs';
 /** The number of the first outbox entry of this file of profiles. */
 const LINEAGE = 'lineage';
 
-/** Events of one page of the log, events that one slice adds, and how long it looks for them. */
+/** Events read from the log at once; events that one slice adds to a new definition; the time it may take, in milliseconds. */
 const PAGE = 2000;
 const MAX_ADDED = 2000;
 const BUDGET: Duration = 50;

@@ -10,7 +10,7 @@ export const PRODUCER = 'users';
 export interface IdentitySettings {
   /** Names of traits that identify a user beside the userId, such as `email`. */
   readonly externalIds: readonly string[];
-  /** Values that stand for no one. The empty text and texts of zeros never do, whatever this says. */
+  /** Ids that identify no one, such as `unknown`. The empty text and texts of zeros identify no one in any case. */
   readonly blocked: readonly string[];
   /** Ids that one profile may have. */
   readonly limit: number;
@@ -37,7 +37,7 @@ export interface ProfilesPlace {
 export interface UsersSettings {
   readonly computations: readonly Computation[];
   readonly identities: IdentitySettings;
-  /** The id of the source whose events are made of profiles and do not count for them; absent while it does not exist. */
+  /** The id of the source `audiences`, whose events come from profiles and do not change them; absent while there is none. */
   readonly ownSource?: number;
 }
 

@@ -41,7 +41,7 @@ export interface IdentityCounts {
   unattributed: number;
   /** Ids that were not bound and profiles that were not merged, because the result would have too many ids. */
   overLimit: number;
-  /** External ids and previousIds that belong to another user. */
+  /** External ids and previousIds that were not bound, because they belong to another user. */
   conflicts: number;
   /** Ids whose key belongs to another id. */
   collisions: number;

@@ -47,7 +47,7 @@ function take(state: ProfileState, { id, trait, group, at, messageId, source }: 
   state.lastSeenAt = Math.max(state.lastSeenAt, at);
 }
 
-/** Everything but the number, in an order that does not tell what came first. */
+/** Everything but the number, sorted, so that the order of arrival makes no difference. */
 function content(state: ProfileState): unknown {
   const { id: _id, identities, traits, groups, sources, ...rest } = state;
   return {

@@ -53,9 +53,9 @@ export interface ComputedValue {
   /** True or false for an audience; the value of a trait, null when there is none. */
   value: Json;
   since: Time;
-  /** What destinations were told last; undefined means never. */
+  /** The value that destinations were told last; undefined before they were told any. */
   told: Json | undefined;
-  /** Number of the last change that was told; its events are numbered by it. */
+  /** Number of the last change that destinations were told of. The messageIds of its events contain it. */
   transition: number;
 }
 
@@ -163,7 +163,7 @@ export function mergeProfiles(winner: ProfileState, loser: ProfileState): Profil
     if (known !== undefined) known.transition = Math.max(known.transition, transition);
     else merged.computed.set(computation, { value: null, since: 0, told: undefined, transition });
   }
-  // A timer that the store keeps for the number that goes is not due for the one that stays.
+  // The store keeps timers by the number of a profile, so the timer of the number that is given up does not count.
   merged.timer = id === winner.id ? winner.timer : loser.timer;
   return merged;
 }

@@ -322,7 +322,7 @@ function placeOf(values: readonly Plain[], value: Plain): number {
 
 const HASH_RANGE = 2 ** 53;
 
-/** While there is room for all hashes they are counted; beyond, the greatest kept one says how densely they lie. */
+/** Counts the hashes while there is room for all of them. Afterwards estimates: the greatest kept hash shows how densely they lie. */
 function differentValues(hashes: readonly number[]): number {
   if (hashes.length < MAX_HASHES) return hashes.length;
   return Math.round((MAX_HASHES - 1) / ((hashes.at(-1)! + 1) / HASH_RANGE));

@@ -75,7 +75,10 @@ export class Slice {
   /** Keys without an owner. */
   readonly #free = new Set<IdentityKey>();
   readonly #changed = new Map<ProfileId, ProfileState>();
-  /** The computations that events may have changed, of profiles of which nothing else has changed; all of the others are evaluated. */
+  /**
+   * The computations that events may have changed, for profiles of which only events have changed something. Of every other changed
+   * profile, all computations are evaluated.
+   */
   readonly #touched = new Map<ProfileId, TouchedComputations>();
   readonly #notifications: Notification[] = [];
   readonly #firedTimers: Timer[] = [];
@@ -230,7 +233,7 @@ export class Slice {
     }
   }
 
-  /** Looks at a loaded profile because of a timer, which goes. */
+  /** Evaluates a loaded profile because its timer is due, and removes the timer. */
   fire(timer: Timer): void {
     this.#firedTimers.push(timer);
     const profile = this.state(timer.profile);

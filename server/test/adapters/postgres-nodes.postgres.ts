@@ -25,7 +25,7 @@ import { findPostgres, type Postgres, startPostgres } from '../support/postgres.
 
 const bin = findPostgres();
 
-/** Makes every commit of a batch wait for the lock 77, when all of it is done but the commit. */
+/** Makes the commit of each batch whose id begins with `slow` wait for the lock 77, after all its statements. */
 const LINGER = `
   create function linger() returns trigger language plpgsql as $$
   begin perform pg_advisory_lock(77); perform pg_advisory_unlock(77); return null; end $$;
@@ -76,7 +76,7 @@ describe.skipIf(bin === undefined)('several nodes on one database', () => {
     });
   }
 
-  /** The lease of a node runs out, as if it had not renewed it for long. */
+  /** Ends the lease of a node, as if the node had not renewed it in time. */
   const lapse = (store: PostgresStore) =>
     ask(`update process set expires = clock_timestamp() - interval '1 s' where id = ${store.nodes.process}`);
 
@@ -152,7 +152,7 @@ describe.skipIf(bin === undefined)('several nodes on one database', () => {
     const c = await open('c');
     const adopted = await Promise.all([b, c].map((store) => store.queue.recoverOrphans()));
     expect(adopted.toSorted((x, y) => x - y)).toEqual([0, 40]);
-    // Two at once never get the same. What one of them is just taking, the other passes over: it stays for the next claim.
+    // Two claims at the same time never get the same delivery. Each skips rows that the other has locked; the next claim gets them.
     const claim = (store: PostgresStore) => store.queue.claim(CRM, 25, START + HOUR);
     const claims = [...(await Promise.all([b, c].map(claim))), await claim(b)];
     const positions = claims.flatMap(({ deliveries }) => deliveries.map(({ delivery }) => delivery.position));

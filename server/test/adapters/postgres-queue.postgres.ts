@@ -77,7 +77,7 @@ describe.skipIf(bin === undefined)('the delivery queue of several nodes', () => 
   const claim = async (node: Node, now: number, max = ALL) =>
     held((await node.queue.claim(CRM, max, now)).deliveries);
   const sql = <Row>(text: string) => a.database.session((session) => session.query<Row>(text));
-  /** The lease of a node has run out, as if it had not renewed it for long. */
+  /** Ends the lease of a node, as if the node had not renewed it in time. */
   const lapse = (node: Node) =>
     sql(`update process set expires = clock_timestamp() - interval '1 s' where id = ${node.member.id}`);
   const crm = async () => (await b.queue.ledger()).destinations.get(CRM);

@@ -8,7 +8,7 @@ import { startReceiver, type TestReceiver } from '../support/receiver.ts';
 const bin = findPostgres();
 const TOKEN = 'token-of-the-tests';
 
-/** Milliseconds of the lease of a node, after which others deliver what it held, and of their asking. */
+/** Milliseconds within which others deliver what a dead node held: its lease runs out, and then they ask the database. */
 const ADOPTED_WITHIN = 20_000;
 
 describe.skipIf(bin === undefined)('two processes on one database', () => {
@@ -131,7 +131,7 @@ describe.skipIf(bin === undefined)('two processes on one database', () => {
     process.kill(a.pid, 'SIGSTOP');
     const before = arrived().length;
     for (const response of held.splice(0)) response.end();
-    // The other one delivers all that the first has not written down.
+    // `b` delivers everything whose result `a` has not stored.
     await vi.waitFor(
       () => {
         for (const response of held.splice(0)) response.end();

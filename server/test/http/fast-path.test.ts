@@ -337,7 +337,7 @@ describe('over TLS', () => {
     await connection.send(post('/v1/batch', body));
     expect((await connection.nextResponse()).status).toBe(200);
     expect(read).toEqual([true, true]);
-    // Several records, which are read in one turn: what was put back must come before what is read next.
+    // Several TLS records are read in one turn of the event loop. Bytes that were put back must come before those read next.
     const many = Array.from({ length: 50 }, (_, nth) =>
       post('/v1/batch', `${nth} ${body.subarray(0, 2000)}`),
     );

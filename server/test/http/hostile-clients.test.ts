@@ -66,7 +66,7 @@ const AUTHORIZATION = `Authorization: Basic ${Buffer.from('wk:').toString('base6
 let calls = 0;
 const goodRequest = () => post('/v1/track', JSON.stringify(track(`good-${++calls}`)), [AUTHORIZATION]);
 
-/** A call on a connection of its own. Resolves to the milliseconds it took, without those that the machine kept it waiting. */
+/** Makes a call on a connection of its own. Resolves to its milliseconds, without those spent waiting for a processor. */
 async function goodCall(): Promise<number> {
   const started = performance.now() - waitedForProcessor();
   const connection = new TestConnection(await open());
@@ -82,7 +82,7 @@ function waitedForProcessor(): number {
     try {
       return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]);
     } catch {
-      // A kernel without these figures: the whole time counts.
+      // This kernel does not count waiting for the processor, so the whole time counts.
       return 0;
     }
   });
@@ -113,7 +113,7 @@ describe('a good client has its answers, and memory is bounded, beside', () => {
     const idle = await openMany(10_000, (age) => agesAtEnd.push(age));
     await expectGoodService();
     expect(idle).toHaveLength(10_000);
-    // On a busy machine the first ones have had their time before the last ones come.
+    // On a busy machine the first connections reach their timeout before the last ones open, so only their ages are compared.
     expect(agesAtEnd.filter((age) => age < HEAD_TIMEOUT)).toEqual([]);
     expect(memoryOf(program.pid) - before).toBeLessThan(300);
   });

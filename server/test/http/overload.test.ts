@@ -120,7 +120,7 @@ describe('the bound on requests', () => {
       expectOverloaded(await ask());
       for (const connection of hanging) connection.destroy();
       await askUntil(200);
-      // All of them, not only one: twenty others find a place.
+      // All twenty places are free again: the next turn of the loop takes every one of them.
       while ((await ask()).status !== 200);
     }
     expect(running!.calls.length).toBeGreaterThanOrEqual(20);

@@ -12,7 +12,7 @@ import {
 import type { Json, JsonObject } from '../../src/model/json.ts';
 import { DAY, type Duration, HOUR, MINUTE, SECOND } from '../../src/model/time.ts';
 
-/** Few names and values, so that random events and random definitions meet. */
+/** There are few names and values, so that random definitions match random events. */
 const NAMES = ['Order', 'Visit'] as const;
 const TYPES = ['track', 'page'] as const;
 const PROPERTIES = ['total', 'plan', 'deep.plan'] as const;

@@ -194,7 +194,7 @@ class World {
     return this.#processor.configure({ computations, identities: IDENTITIES, ownSource: OWN_SOURCE });
   }
 
-  /** Profiles, values and what was told are those of the naive model once all is applied. */
+  /** Applies everything, and expects the profiles, values and notifications of the naive model. */
   async check(): Promise<void> {
     await this.#catchUp();
     await this.#compareAll();
@@ -232,7 +232,7 @@ class World {
     expect(values).toEqual(this.#computations.map(({ id }) => expected.get(id)));
   }
 
-  /** Whoever follows the events knows every member and every value, and is never told the same twice. */
+  /** Expects that the events tell every member and every value, and never the same one twice. */
   #compareHeard(): void {
     const last = new Map<string, Json>();
     for (const { who, computation, value } of this.#heard) {

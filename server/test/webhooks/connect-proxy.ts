@@ -6,7 +6,7 @@ import type { TlsOptions } from 'node:tls';
 export interface ConnectProxyOptions {
   /** Reached over TLS itself. */
   readonly tls?: TlsOptions;
-  /** For a target: the status it is turned away with. */
+  /** Gives the status with which a target is refused; undefined lets it through. */
   readonly refuse?: (target: string) => string | undefined;
   /** Resets a tunnel when the client has sent so many bytes through it. */
   readonly cutAfter?: number;

@@ -12,7 +12,7 @@ import type { HttpClient } from '../../src/ports/http-client.ts';
 import { openMemoryStore } from '../memory-store/store.ts';
 import { handClock } from '../support/clock.ts';
 
-/** What the clock of the schedule shows when the event arrives. */
+/** The time on the clock of the schedule when the event arrives. */
 export const START: Time = Date.UTC(2026, 0, 1, 12);
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };

@@ -41,7 +41,7 @@ async function ledgerOf({ url }: Program): Promise<Record<string, Counts>> {
   return destinations;
 }
 
-/** Asks the ledger until it says so; the deliveries are on their way. */
+/** Reads the ledger until `holds` is true of it, because deliveries take a while. */
 async function untilLedger(program: Program, holds: (ledger: Record<string, Counts>) => boolean) {
   for (;;) {
     const ledger = await ledgerOf(program);

@@ -16,7 +16,7 @@ interface ReplayDialogProps {
   readonly onClose: () => void;
 }
 
-/** Stored events of a range once more, as new deliveries, after a count of them. */
+/** Delivers the stored events of a range once more. It counts them first, and asks. */
 export function ReplayDialog({ name, isPaused, onClose }: ReplayDialogProps) {
   const [range, setRange] = useState(() => lastHour(Date.now()));
   const [types, setTypes] = useState<readonly CallType[]>([]);

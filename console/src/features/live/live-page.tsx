@@ -134,7 +134,7 @@ interface ShownProps {
   readonly isPaused: boolean;
 }
 
-/** How much of what happens is on the screen. */
+/** Says which part of the events that arrive is on the screen. */
 function Shown({ flow: { shown, passed }, missed, isPaused }: ShownProps) {
   if (isPaused) {
     return (
@@ -176,10 +176,10 @@ function Quiet({ isFiltered }: { readonly isFiltered: boolean }) {
   );
 }
 
-/** At most so often somebody who listens is told, in milliseconds. */
+/** Milliseconds between two announcements to a screen reader. */
 const SPOKEN = 5_000;
 
-/** Tells screen readers what has come, seldom enough to be heard. */
+/** Announces the newest event to screen readers, with pauses, so that an announcement is heard to its end. */
 function Announcer({ count, newest }: { readonly count: number; readonly newest: LiveRow | undefined }) {
   const [text, setText] = useState('');
   const latest = useRef({ count, newest });

@@ -17,7 +17,7 @@ import type { TextMistake, Token } from './lexer.ts';
 /** How tightly an operator between conditions binds; the higher one takes its neighbours first. */
 const POWER = { or: 1, and: 2 } as const;
 
-/** What `not` takes: one condition, up to the next `and` or `or`. */
+/** `not` binds more tightly than `and` and `or`: it negates one condition. */
 const POWER_OF_NOT = 3;
 
 const EVENT_TYPES = { event: 'track', page: 'page', screen: 'screen' } as const;
@@ -40,7 +40,7 @@ const METHODS = ['where', 'within', 'count', ...PROPERTY_REDUCERS];
 const START_OF_CONDITION = "event('Name'), trait('name'), audience('name') or another condition";
 const SCALAR = 'text in single quotes, a number, true or false';
 
-/** An aggregate of which the reducer may not be written yet. */
+/** An aggregate that is being parsed; its reducer may still follow. */
 interface Chain {
   where?: Condition;
   within?: Duration;

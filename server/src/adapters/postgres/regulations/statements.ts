@@ -40,7 +40,7 @@ on conflict (number) do update set subjects = excluded.subjects`,
     text: 'update suppression_version set version = version + 1 returning version',
   },
   suppressionVersion: { name: 'suppression.version', text: 'select version from suppression_version' },
-  /** $1 hashes, $2 ids or nulls, $3 since, $4 regulation. An id that is kept stays so only if this regulation keeps ids as well. */
+  /** $1 hashes, $2 ids or nulls, $3 since, $4 regulation. A null in $2 removes the id that an earlier regulation kept. */
   suppress: {
     name: 'suppression.put',
     text: `insert into suppression as s (hash, owner, id, since, regulation)

@@ -1,7 +1,7 @@
 import catalogue from '../../../../spec/errors.json' with { type: 'json' };
 
 /** A reason in words: its cause, and an action that helps. */
-export interface Advice {
+interface Advice {
   readonly cause: string;
   readonly action: string;
 }

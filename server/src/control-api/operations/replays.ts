@@ -239,7 +239,7 @@ function redeliveryView({ state, reason }: NonNullable<Replay['redelivers']>) {
 }
 
 /** A replay as the audit trail keeps it: the request and its state. */
-export function auditView(replay: Replay) {
+function auditView(replay: Replay) {
   const { id, destination, source, types, redelivers, from, to, rate, state, reason, endedAt } = replay;
   return {
     id,

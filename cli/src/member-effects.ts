@@ -14,11 +14,13 @@ export async function memberEffects({ changes }: Plan, address: ControlAddress):
   const lines: string[] = [];
   const concerned = changes.filter(
     ({ kind, action, before, after }) =>
-      (kind === 'audience' || kind === 'trait') &&
-      action !== 'removed' &&
-      whatCounts(before) !== whatCounts(after),
+      (kind === 'audience' || kind === 'trait') && whatCounts(before) !== whatCounts(after),
   );
   for (const { kind, name, action, after } of concerned.slice(0, MAX_PREVIEWS)) {
+    if (action === 'removed') {
+      lines.push(...(await removalEffect(kind as 'audience' | 'trait', name, address)));
+      continue;
+    }
     const { definition, includeAnonymous } = Object(after) as Readonly<Record<string, unknown>>;
     const reply = await askControl(address, `${kind}s/preview`, {
       method: 'POST',
@@ -32,6 +34,20 @@ export async function memberEffects({ changes }: Plan, address: ControlAddress):
     lines.push(`${kind} ${printable(name)} would have ${users}${moves}`);
   }
   return lines;
+}
+
+/** What becomes of those whom destinations know as members, or whose value they know. */
+async function removalEffect(
+  kind: 'audience' | 'trait',
+  name: string,
+  address: ControlAddress,
+): Promise<readonly string[]> {
+  const reply = await askControl(address, `${kind}s/${encodeURIComponent(name)}`, { method: 'GET' });
+  if (reply.kind === 'failed') return [];
+  const { members } = reply.value as { readonly members: number };
+  const users = `${count(members)} ${members === 1 ? 'user' : 'users'}`;
+  const known = kind === 'audience' ? 'as members' : 'with their last value';
+  return [`${kind} ${printable(name)} has ${users}: destinations are told nothing, and go on knowing them ${known}`];
 }
 
 /** Of a record: what its members depend on. */

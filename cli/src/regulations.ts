@@ -123,10 +123,10 @@ function linesOf({
   const { events, deliveries, deadLetters } = erased;
   const isErasing = type === 'DELETE_ONLY' || type === 'SUPPRESS_WITH_DELETE';
   return [
-    `${id}  ${type} of ${count(subjects)} ${subjects === 1 ? 'user' : 'users'}: ${overallStatus}${reason === undefined ? '' : ` (${reason})`}`,
+    `${id}  ${type} of ${counted(subjects, 'user')}: ${overallStatus}${reason === undefined ? '' : ` (${reason})`}`,
     ...(isErasing
       ? [
-          `  erased: ${count(events)} events, ${count(deliveries)} deliveries, ${count(deadLetters)} dead letters`,
+          `  erased: ${counted(events, 'event')}, ${deliveries === 1 ? '1 delivery' : `${count(deliveries)} deliveries`}, ${counted(deadLetters, 'dead letter')}`,
         ]
       : []),
     ...streamStatus.map(({ source, destination, endpoint, status, sent, confirmed, answer }) => {
@@ -135,6 +135,10 @@ function linesOf({
       return `  ${names}: ${status}, ${count(confirmed)} of ${count(sent)} confirmed${why}`;
     }),
   ];
+}
+
+function counted(n: number, noun: string): string {
+  return `${count(n)} ${noun}${n === 1 ? '' : 's'}`;
 }
 
 /** The lines of a file without the blanks around them, empty ones left out. Undefined when it cannot be read. */

@@ -23,7 +23,7 @@ export async function restore(
 ): Promise<ExitCode> {
   const folder = resolve(data ?? (place.env['MILLRACE_DATA'] || './data'));
   try {
-    const { bytes, damage } = restoreBackup(resolve(dir), folder, { acceptDamage });
+    const { bytes, damage } = restoreBackup(resolve(dir), folder, { acceptDamage, awaitsRegulations: true });
     const files = regulations === undefined ? [] : [resolve(regulations)];
     const reapplied = await reapplyRegulations(resolve(dir), folder, files);
     if (json) place.out.write(`${JSON.stringify({ folder, bytes, reapplied, ...(damage && { damage }) })}\n`);

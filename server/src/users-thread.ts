@@ -45,6 +45,10 @@ function run(port: MessagePort, options: UsersThreadOptions): void {
       return;
     }
     const { id } = message;
+    if (message.kind === 'cancel') {
+      service.cancel(id);
+      return;
+    }
     service.call(message).then(
       (answer) => post({ kind: 'done', id, answer }),
       (error: unknown) => post({ kind: 'failed', id, reason: reasonOf(error) }),

@@ -84,8 +84,8 @@ export function createPublisher(parts: PublisherParts): Publisher {
 export function erasableUsers(users: UsersClient, publisher: Publisher): Pick<Users, 'joinedIds' | 'erase'> {
   return {
     joinedIds: (userIds) => users.joinedIds(userIds),
-    erase: async (userIds) => {
-      const profiles = await users.erase(userIds);
+    erase: async (userIds, anonymousIds) => {
+      const profiles = await users.erase(userIds, anonymousIds);
       await publisher.readEntriesStored();
       return profiles;
     },

@@ -5577,7 +5577,7 @@ export interface operations {
                                 deliveries: number;
                                 deadLetters: number;
                             };
-                            /** @description Profiles erased; absent before. */
+                            /** @description Profiles erased; absent until they are counted. */
                             profiles?: number;
                             streamStatus: {
                                 source: string;
@@ -5677,7 +5677,7 @@ export interface operations {
                             deliveries: number;
                             deadLetters: number;
                         };
-                        /** @description Profiles erased; absent before. */
+                        /** @description Profiles erased; absent until they are counted. */
                         profiles?: number;
                         streamStatus: {
                             source: string;
@@ -5749,7 +5749,7 @@ export interface operations {
                             deliveries: number;
                             deadLetters: number;
                         };
-                        /** @description Profiles erased; absent before. */
+                        /** @description Profiles erased; absent until they are counted. */
                         profiles?: number;
                         streamStatus: {
                             source: string;

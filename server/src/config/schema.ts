@@ -118,7 +118,10 @@ const limits = () =>
         }),
         disk: size('500MB or 10GB')
           .exactOptional()
-          .meta({ description: 'How much the data folder may take; the oldest events go first.' }),
+          .meta({
+            description:
+              'How much the data folder may take, profiles included; the oldest events go first. Events keep at least half of it.',
+          }),
         dedupeMemory: size('64MB').prefault('64MB').meta({
           description: 'Memory for the filters of deduplication, two bytes an event of the window.',
         }),

@@ -77,6 +77,8 @@ export interface OperationClient {
   readonly caller?: Caller;
   /** Whether the token, and the session if there is one, are still good. For answers that go on. */
   readonly isSignedIn: () => boolean;
+  /** Aborted when the connection closes, or the answer is sent. */
+  readonly gone: AbortSignal;
 }
 
 /** An answer, or none (204), with a Set-Cookie header. */

@@ -132,10 +132,12 @@ function serveOperations(
       url: API_ROOT + one.path,
       onRequest: [
         refuseLargeBody,
-        async (request) => {
+        async (request, reply) => {
           const { address } = received.get(request.raw)!;
           const browser = browserRequest(request);
-          const client = { address, request: browser, isSignedIn: () => false };
+          const ended = new AbortController();
+          reply.raw.once('close', () => ended.abort());
+          const client = { address, request: browser, isSignedIn: () => false, gone: ended.signal };
           if (one.isSignIn === true) {
             clients.set(request, client);
             return;

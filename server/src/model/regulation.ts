@@ -32,7 +32,7 @@ export interface Regulation {
   /** Number of user ids. */
   readonly subjects: number;
   readonly erased: ErasedCounts;
-  /** Number of profiles that were erased; absent before. */
+  /** Number of profiles that are erased; absent until they are counted. */
   readonly profiles?: number;
   /** One entry per source, destination and endpoint that is notified. */
   readonly streamStatus: readonly NotificationStatus[];

@@ -10,14 +10,20 @@ export interface Users {
   /** Resolves to all ids that are joined to these users, with the sources that saw them, in their order. */
   joinedIds(userIds: readonly string[]): Promise<readonly JoinedIds[]>;
 
-  /** Erases the profiles of these users. Resolves when no file holds a byte of them. Resolves to the number of profiles. */
-  erase(userIds: readonly string[]): Promise<number>;
+  /**
+   * Erases the profiles of these users, and profiles without a userId that have one of the anonymous ids: profiles that lag may not know
+   * yet whose these are. Resolves when no file holds a byte of them, to the number of profiles.
+   */
+  erase(userIds: readonly string[], anonymousIds: readonly string[]): Promise<number>;
 
   /** Resolves to members of an audience, or users with a value of a trait, by profile, at most `limit`. */
   members(computation: number, limit: number, from?: string): Promise<MembersPage>;
 
-  /** Computes a definition over what is stored, without sending or keeping anything. */
-  preview(request: PreviewRequest): Promise<Preview>;
+  /**
+   * Computes a definition over what is stored, without sending or keeping anything. Rejects after two minutes, and when `signal` is
+   * aborted: profiles stand still meanwhile.
+   */
+  preview(request: PreviewRequest, signal?: AbortSignal): Promise<Preview>;
 
   /** Applies the whole log again. With `dryRun` only tells what would be lost. */
   rebuild(options: { readonly dryRun: boolean }): Promise<RebuildReport>;

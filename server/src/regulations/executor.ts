@@ -210,9 +210,15 @@ export class RegulationExecutor {
       subjects.map(({ userId }) => userId),
       { ...dependencies, checkStop: this.#checkStop },
     );
-    const found = surveyed.map((one) => ({ ...one, sources: one.sources.filter(this.#isAffected) }));
-    const step = isDeleting(type) ? 'erase' : 'clean';
-    await regulations.advance(id, { step, overallStatus: 'RUNNING', subjects: found });
+    const found = surveyed.subjects.map((one) => ({
+      ...one,
+      sources: one.sources.filter(this.#isAffected),
+    }));
+    // Counted now: after a crash the next step may find profiles gone that this regulation has erased.
+    const next = isDeleting(type)
+      ? ({ step: 'erase', profiles: surveyed.profiles } as const)
+      : ({ step: 'clean' } as const);
+    await regulations.advance(id, { ...next, overallStatus: 'RUNNING', subjects: found });
     if (isSuppressing(type)) suppressJoined(found);
   }
 
@@ -223,31 +229,50 @@ export class RegulationExecutor {
     return found !== undefined && this.#dependencies.plan(SAMPLE, found).owed.length > 0;
   };
 
-  async #erase({ id }: StoredRegulation, subjects: readonly RegulationSubject[]): Promise<void> {
-    const { regulations, log, users, delivery, forgetSamples } = this.#dependencies;
-    const userIds = subjects.flatMap(({ userId, formerUserIds }) => [userId, ...formerUserIds]);
-    const anonymousIds = subjects.flatMap((one) => one.anonymousIds);
-    const eraseEvents = async () => {
-      const { end } = await log.size();
-      await log.erase({
-        ...{ userIds, anonymousIds, below: end, regulation: id },
-        onErased: (positions) => {
-          delivery.drop(positions);
-          this.#checkStop();
-        },
-      });
+  async #erase(
+    { id, profiles: surveyed = 0 }: StoredRegulation,
+    subjects: readonly RegulationSubject[],
+  ): Promise<void> {
+    const { regulations, users, delivery, forgetSamples, logger } = this.#dependencies;
+    const begin = (part: string) => {
+      this.#checkStop();
+      logger.debug({ regulation: id, step: 'erase', part }, 'regulation.step');
     };
+    begin('events');
     // The log goes first: what it still has of the users would be applied to new profiles.
-    await eraseEvents();
-    const profiles = await users.erase(userIds);
+    await this.#eraseEvents(id, subjects);
+    begin('profiles');
+    const erased = await users.erase(
+      subjects.flatMap(({ userId, formerUserIds }) => [userId, ...formerUserIds]),
+      subjects.flatMap(({ anonymousIds }) => anonymousIds),
+    );
     // Until then the profiles may have told changes of audiences, which are events of these users.
-    if (profiles > 0) await eraseEvents();
+    if (erased > 0) await this.#eraseEvents(id, subjects);
+    begin('requests');
     await delivery.requestsEnded(REQUEST_LIMIT);
     const { mentions } = new IdRedactor(idsOfSubjects(subjects));
+    begin('samples');
     forgetSamples(mentions);
+    begin('answers');
     await delivery.redact(mentions);
+    begin('space');
     await regulations.scrub();
-    await regulations.advance(id, { step: 'notify', profiles });
+    await regulations.advance(id, { step: 'notify', profiles: Math.max(surveyed, erased) });
+  }
+
+  async #eraseEvents(regulation: string, subjects: readonly RegulationSubject[]): Promise<void> {
+    const { log, delivery } = this.#dependencies;
+    const { end } = await log.size();
+    await log.erase({
+      userIds: subjects.flatMap(({ userId, formerUserIds }) => [userId, ...formerUserIds]),
+      anonymousIds: subjects.flatMap((one) => one.anonymousIds),
+      below: end,
+      regulation,
+      onErased: (positions) => {
+        delivery.drop(positions);
+        this.#checkStop();
+      },
+    });
   }
 
   async #notify(regulation: StoredRegulation, subjects: readonly RegulationSubject[]): Promise<void> {

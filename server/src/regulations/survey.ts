@@ -21,6 +21,12 @@ interface Traces {
   readonly sources: Set<number>;
 }
 
+export interface Survey {
+  readonly subjects: readonly RegulationSubject[];
+  /** Number of their profiles. */
+  readonly profiles: number;
+}
+
 /**
  * Finds out everything that belongs to users: the ids that are joined to them and to nobody else, and the sources that saw them.
  * Profiles know of events that are gone, and stored events of those that profiles do not have yet, so both are asked.
@@ -28,12 +34,14 @@ interface Traces {
 export async function surveyUsers(
   userIds: readonly string[],
   dependencies: SurveyDependencies,
-): Promise<RegulationSubject[]> {
+): Promise<Survey> {
   const joined = await dependencies.users.joinedIds(userIds);
   const subjects: (Traces & { readonly userId: string; readonly formerUserIds: Set<string> })[] = [];
   for (const [nth, userId] of userIds.entries()) {
     const known = joined[nth];
-    const former = new Set(known?.formerUserIds ?? []);
+    // The id that was asked for may itself be a former one: deleting one of them means all.
+    const former = new Set(known === undefined ? [] : [known.userId, ...known.formerUserIds]);
+    former.delete(userId);
     const traces: Traces = {
       anonymousIds: new Set(known?.anonymousIds ?? []),
       previousIds: new Set(),
@@ -48,12 +56,15 @@ export async function surveyUsers(
     dependencies,
   );
   for (const subject of subjects) await sortIds(subject, shared, dependencies);
-  return subjects.map(({ userId, formerUserIds, anonymousIds, sources }) => ({
+  const found = subjects.map(({ userId, formerUserIds, anonymousIds, sources }) => ({
     userId,
     formerUserIds: [...formerUserIds].filter((id) => id !== userId),
     anonymousIds: [...anonymousIds],
     sources: [...sources].sort((a, b) => a - b),
   }));
+  // Every profile was seen by a source, and users of one profile have the same userId there.
+  const profiles = new Set(joined.filter(({ sources }) => sources.length > 0).map(({ userId }) => userId));
+  return { subjects: found, profiles: profiles.size };
 }
 
 /** Those ids that some other user has used too. Ids that a profile knows to be of one user alone are not looked for. */

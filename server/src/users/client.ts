@@ -5,7 +5,7 @@ import type { Clock } from '../ports/clock.ts';
 import { type EventLog, StorageError, VISIBLE_WITHIN } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { OutboxEntry } from '../ports/profile-store.ts';
-import type { UserIdentity, Users, UsersStatus } from '../ports/users.ts';
+import type { Preview, PreviewRequest, UserIdentity, Users, UsersStatus } from '../ports/users.ts';
 import { NO_COUNTS, type UsersHealth, type UsersProgress, type UsersSettings } from './contract.ts';
 import type {
   FromUsersThread,
@@ -168,14 +168,14 @@ export class UsersClient implements Users {
     return userIds.map(newSubject);
   }
 
-  async erase(userIds: readonly string[]) {
-    if (this.#thread !== undefined) return this.#thread.call('erase', userIds);
+  async erase(userIds: readonly string[], anonymousIds: readonly string[]) {
+    if (this.#thread !== undefined) return this.#thread.call('erase', userIds, anonymousIds);
     const { hasFile } = this.#dependencies;
     if (!hasFile() || this.#isStopped) return 0;
     // Profiles are off, and what was kept of a user goes all the same.
     const thread = this.#makeThread(true);
     try {
-      return await thread.call('erase', userIds);
+      return await thread.call('erase', userIds, anonymousIds);
     } finally {
       await thread.stop();
     }
@@ -189,8 +189,8 @@ export class UsersClient implements Users {
       : thread.call('members', computation, limit, from);
   }
 
-  async preview(request: Parameters<Users['preview']>[0]) {
-    return this.#demanded().call('preview', request);
+  async preview(request: PreviewRequest, signal?: AbortSignal) {
+    return this.#demanded().preview(request, signal);
   }
 
   async rebuild(options: { readonly dryRun: boolean }) {
@@ -365,8 +365,22 @@ class UsersThread {
     name: Name,
     ...given: UsersCallArguments<Name>
   ): Promise<UsersCallAnswer<Name>> {
-    if (this.#closed !== undefined) return Promise.reject(this.#closed);
+    return this.#ask(++this.#lastId, name, given);
+  }
+
+  preview(request: PreviewRequest, signal?: AbortSignal): Promise<Preview> {
     const id = ++this.#lastId;
+    const cancel = () => this.#worker.postMessage({ kind: 'cancel', id });
+    signal?.addEventListener('abort', cancel, { once: true });
+    return this.#ask(id, 'preview', [request]).finally(() => signal?.removeEventListener('abort', cancel));
+  }
+
+  #ask<Name extends UsersCallName>(
+    id: number,
+    name: Name,
+    given: UsersCallArguments<Name>,
+  ): Promise<UsersCallAnswer<Name>> {
+    if (this.#closed !== undefined) return Promise.reject(this.#closed);
     const { promise, resolve, reject } = Promise.withResolvers<UsersCallAnswer<Name>>();
     this.#waiting.set(id, { resolve: (answer) => resolve(answer as UsersCallAnswer<Name>), reject });
     this.#worker.postMessage({ kind: 'call', id, name, arguments: given });

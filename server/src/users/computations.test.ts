@@ -273,7 +273,7 @@ describe('an erased user', () => {
     for (const userId of ['ann', 'ann', 'bob', 'bob']) world.order(userId);
     await world.settle();
     await world.publish();
-    expect(await world.processor.erase(['ann', 'nobody'])).toBe(1);
+    expect(await world.processor.erase(['ann', 'nobody'], [])).toBe(1);
     await world.settle();
     expect(await world.status()).toMatchObject({ members: 1 });
     await world.restart();
@@ -395,6 +395,20 @@ describe('a preview', () => {
     await world.catchUp();
     expect(JSON.stringify([...world.profiles.states, ...world.profiles.documents])).toBe(before);
     expect(await world.told()).toEqual([]);
+  });
+
+  it('ends when nobody waits for it, and after two minutes', async () => {
+    const world = await new World().restart();
+    for (let n = 0; n < 3000; n++) world.order(`u${n % 10}`);
+    await world.settle();
+    const request = { definition: atLeast(5), includeAnonymous: false };
+    const cancelled = world.processor.preview(request);
+    setImmediate(() => world.processor.cancelPreview());
+    await expect(cancelled).rejects.toThrow('nobody waits');
+    expect(await world.processor.preview(request)).toMatchObject({ members: 10 });
+    const late = world.processor.preview(request);
+    setImmediate(() => world.clock.pass(3 * MINUTE));
+    await expect(late).rejects.toThrow(/two minutes .* enabled: false/);
   });
 });
 

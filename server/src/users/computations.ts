@@ -4,7 +4,7 @@ import type { Json } from '../model/json.ts';
 import type { Duration, Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { LogReader } from '../ports/event-log.ts';
-import type { ProfileId, ProfileStore } from '../ports/profile-store.ts';
+import type { OutboxEntry, ProfileId, ProfileStore } from '../ports/profile-store.ts';
 import type { ComputationStatus, Preview, PreviewRequest } from '../ports/users.ts';
 import { slotKeysOf } from './audience-compiler.ts';
 import { arrivalIn, StoredEventFinder } from './backfill.ts';
@@ -138,6 +138,10 @@ export class Computations implements ProfileComputations {
     return work;
   }
 
+  heard(events: readonly OutboxEntry[]): Record<string, Json> {
+    return this.#toldBefore?.heard(events) ?? {};
+  }
+
   statuses(): ComputationStatus[] {
     const members = this.#sync.members();
     const { eventsSince } = this.#record;
@@ -164,7 +168,11 @@ export class Computations implements ProfileComputations {
     return this.#everyDefinition().flatMap((one) => (isFailed(one) ? [one.name] : []));
   }
 
-  async preview(request: PreviewRequest, identityReader: IdentityReader): Promise<Preview> {
+  async preview(
+    request: PreviewRequest,
+    identityReader: IdentityReader,
+    check: () => void,
+  ): Promise<Preview> {
     const { reader, clock } = this.#dependencies;
     const { active, slots, jobs } = this.#record;
     const unfinished = new Set(jobs.flatMap((job) => job.slots));
@@ -172,7 +180,7 @@ export class Computations implements ProfileComputations {
     const { position } = await store.cursor();
     const whole = Object.entries(slots).filter(([, slot]) => !unfinished.has(slot));
     return previewComputation(request, {
-      ...{ store, reader, identityReader, active, position },
+      ...{ store, reader, identityReader, active, position, check },
       slots: Object.fromEntries(whole),
       now: clock.now(),
     });

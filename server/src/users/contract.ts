@@ -1,7 +1,7 @@
 import type { Computation } from '../model/definition.ts';
 import type { Duration, Time } from '../model/time.ts';
 import type { IdentityKey, OutboxEntry } from '../ports/profile-store.ts';
-import type { ComputationStatus, Users } from '../ports/users.ts';
+import type { ComputationStatus, Preview, PreviewRequest, Users } from '../ports/users.ts';
 
 /** The name under which the log numbers the events of audiences and computed traits. */
 export const PRODUCER = 'users';
@@ -43,9 +43,15 @@ export interface UsersSettings {
 
 /**
  * The work of the users thread, a slice at a time. Calls come one after the other, never while another is under way, except for
- * `stop`. Every method rejects with a `StorageError` when a file cannot be read or written; it may be called again then.
+ * `stop` and `cancelPreview`. Every method rejects with a `StorageError` when a file cannot be read or written; it may be called again then.
  */
-export interface UsersProcessor extends Omit<Users, 'status'> {
+export interface UsersProcessor extends Omit<Users, 'status' | 'preview'> {
+  /** As `Users.preview`. */
+  preview(request: PreviewRequest): Promise<Preview>;
+
+  /** Ends the preview under way, which rejects. */
+  cancelPreview(): void;
+
   /** Called before the first slice, and whenever the settings have changed. */
   configure(settings: UsersSettings): Promise<void>;
 

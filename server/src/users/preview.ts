@@ -22,6 +22,8 @@ export interface PreviewSources {
   /** The next position that live slices apply: later events do not count yet. */
   readonly position: Position;
   readonly now: Time;
+  /** Throws when the preview is to end. */
+  readonly check: () => void;
 }
 
 /** Names in a sample. */
@@ -110,7 +112,7 @@ interface Collection extends PreviewSources {
 /** The slots of the definition, from the stored events, of the profiles of a range. */
 async function collectSlots(
   only: ReadonlySet<number>,
-  { engine, draft, range, reader, identityReader, store, position }: Collection,
+  { engine, draft, range, reader, identityReader, store, position, check }: Collection,
 ): Promise<Map<ProfileId, ProfileState>> {
   const states = new Map<ProfileId, ProfileState>();
   if (only.size === 0) return states;
@@ -131,6 +133,7 @@ async function collectSlots(
     if (page.next <= next) break;
     next = page.next;
     await nextTurn();
+    check();
   }
   return states;
 }
@@ -143,7 +146,7 @@ interface Evaluation extends PreviewSources {
 
 async function evaluateAll(
   { after, to }: ProfileRange,
-  { store, states, engine, counts, now }: Evaluation,
+  { store, states, engine, counts, now, check }: Evaluation,
 ): Promise<void> {
   for (let last = after; ; ) {
     const page = await store.scan(last, SCAN);
@@ -158,6 +161,7 @@ async function evaluateAll(
     }
     if (page.length < SCAN) return;
     await nextTurn();
+    check();
   }
 }
 

@@ -391,11 +391,21 @@ describe('the processor', () => {
       { userId: 'ann', formerUserIds: [], anonymousIds: ['a'], sources: [SITE] },
       { userId: 'eve', formerUserIds: [], anonymousIds: [], sources: [] },
     ]);
-    expect(await world.processor.erase(['ann', 'eve'])).toBe(1);
+    expect(await world.processor.erase(['ann', 'eve'], [])).toBe(1);
     expect(await world.profile('ann')).toBeUndefined();
     world.store('track', { userId: 'ann', event: 'Order' });
     await world.catchUp();
     expect(await world.profile('ann')).toMatchObject({ traits: {}, anonymousIds: [] });
+    expect(await world.profile('bob')).toBeDefined();
+  });
+
+  test('erasing takes a profile that is not known to be the user\'s yet, and no other user\'s', async () => {
+    const world = await new World([BUYERS]).restart();
+    world.store('identify', { anonymousId: 'a', traits: { plan: 'pro' } });
+    world.store('track', { userId: 'bob', anonymousId: 'b', event: 'Order' });
+    await world.catchUp();
+    expect(await world.processor.erase(['ann'], ['a', 'b'])).toBe(1);
+    expect(await world.processor.profile({ anonymousId: 'a' })).toBeUndefined();
     expect(await world.profile('bob')).toBeDefined();
   });
 
@@ -432,7 +442,7 @@ describe('the processor', () => {
     // Bob's first order and all of Cid's and Eve's are gone from the log.
     for (const position of [3, 5, 6, 9, 10]) world.contents.events.delete(position);
     expect(await world.processor.rebuild({ dryRun: false })).toMatchObject({ profiles: 5 });
-    await world.processor.erase(['eve']);
+    await world.processor.erase(['eve'], []);
     for (let slices = 0; slices < 20; slices++) {
       if (slices === 1) world.store('track', { userId: 'fay', event: 'Order' });
       if (slices === 3) world.store('track', { userId: 'fay', event: 'Order' });
@@ -461,7 +471,7 @@ describe('the processor', () => {
     await world.catchUp();
     await world.processor.rebuild({ dryRun: false });
     expect([...world.profiles.documents.values()].join()).toContain('ann');
-    await world.processor.erase(['ann']);
+    await world.processor.erase(['ann'], []);
     expect([...world.profiles.documents.values()].join()).not.toContain('ann');
   });
 });

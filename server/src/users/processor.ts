@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Position } from '../model/event.ts';
 import { type Duration, MINUTE, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { LogReader } from '../ports/event-log.ts';
+import { type LogReader, StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { IdentityKey, ProfileId, ProfileStore, UsersCursor } from '../ports/profile-store.ts';
 import type { PreviewRequest, Profile, RebuildReport, UserIdentity } from '../ports/users.ts';
@@ -50,6 +50,12 @@ const SOON = 100_000;
 /** How long a question waits at most for the events that came before it. */
 const CATCH_UP_TIME: Duration = 2 * SECOND;
 
+/** How long a preview may take: profiles stand still meanwhile. */
+const PREVIEW_TIME: Duration = 2 * MINUTE;
+const PREVIEW_ADVICE =
+  'the preview took longer than two minutes and was given up, because it reads all stored events while profiles wait: save the ' +
+  'definition with enabled: false, which counts beside everything else and sends nothing, and look at its members';
+
 /** An event that throws so often is left out. */
 const TRIES = 3;
 
@@ -81,6 +87,7 @@ export class Processor implements UsersProcessor {
   #counts: ProcessorCounts = NO_COUNTS;
   /** The event that threw in the last slice, and how often so far. */
   #failing: { readonly position: Position; readonly tries: number } | undefined;
+  #isPreviewCancelled = false;
   /** Events that are left out; the cursor has not come to them yet. */
   readonly #skipped = new Set<Position>();
 
@@ -150,15 +157,29 @@ export class Processor implements UsersProcessor {
   async preview(request: PreviewRequest) {
     await this.#catchUp();
     await this.#current();
-    const reader = new IdentityReader(this.#options.hash, this.#settings.identities);
-    return this.#options.computations.preview(request, reader);
+    const { hash, clock, computations } = this.#options;
+    const reader = new IdentityReader(hash, this.#settings.identities);
+    const until = clock.monotonic() + PREVIEW_TIME;
+    this.#isPreviewCancelled = false;
+    return computations.preview(request, reader, () => {
+      if (this.#isPreviewCancelled) throw new StorageError('nobody waits for this preview any more');
+      if (clock.monotonic() > until) throw new StorageError(PREVIEW_ADVICE);
+    });
   }
 
-  async erase(userIds: readonly string[]): Promise<number> {
+  cancelPreview(): void {
+    this.#isPreviewCancelled = true;
+  }
+
+  async erase(userIds: readonly string[], anonymousIds: readonly string[]): Promise<number> {
     const { store } = this.#options;
-    const { profiles, texts } = await this.#view().everythingOf(userIds);
-    await this.#forgetTold(userIds);
-    if (profiles.length === 0) return 0;
+    const { profiles, texts } = await this.#view().everythingOf(userIds, anonymousIds);
+    await this.#forgetTold(texts);
+    if (profiles.length === 0) {
+      // What was told before a rebuild, or a process that died in the middle of this, may have left bytes.
+      await store.erase([], texts);
+      return 0;
+    }
     const cursor = await this.#current();
     const slice = this.#newSlice(cursor);
     await slice.load(profiles);
@@ -195,11 +216,11 @@ export class Processor implements UsersProcessor {
     }
   }
 
-  /** Removes what is remembered of users while all profiles are made anew. Resolves to whether there was something. */
-  async #forgetTold(userIds: readonly string[]): Promise<boolean> {
+  /** Removes what is remembered of ids while all profiles are made anew. */
+  async #forgetTold(ids: readonly string[]): Promise<void> {
     const { store } = this.#options;
-    const documents = (await ToldBefore.read(store))?.without(userIds);
-    if (documents === undefined) return false;
+    const documents = (await ToldBefore.read(store))?.without(ids);
+    if (documents === undefined) return;
     const none = {
       put: [],
       removed: [],
@@ -211,7 +232,6 @@ export class Processor implements UsersProcessor {
       merges: [],
     };
     await store.commit({ ...none, cursor: await store.cursor(), documents });
-    return true;
   }
 
   #view(): ProfileView {
@@ -251,7 +271,9 @@ export class Processor implements UsersProcessor {
     const fired = await this.#fireTimers(slice);
     const work = await computations.step(slice, gathered.position);
     const sentTo = this.#sentTo;
-    const result = slice.finish(gathered.position, sentTo);
+    const finished = slice.finish(gathered.position, sentTo);
+    const documents = { ...finished.changes.documents, ...computations.heard(finished.changes.outbox) };
+    const result = { ...finished, changes: { ...finished.changes, documents } };
     if (!isEmpty(result, cursor)) await store.commit(result.changes);
     this.#cursor = result.changes.cursor;
     if (this.#sentTo === sentTo) this.#sentTo = undefined;

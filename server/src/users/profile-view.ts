@@ -66,12 +66,22 @@ export class ProfileView {
     });
   }
 
-  /** The profiles of these users, and texts by which their bytes would be recognised. */
-  async everythingOf(userIds: readonly string[]): Promise<{ profiles: ProfileId[]; texts: string[] }> {
+  /**
+   * The profiles of these users, those without a userId that have one of the anonymous ids, and texts by which their bytes would be
+   * recognised.
+   */
+  async everythingOf(
+    userIds: readonly string[],
+    anonymousIds: readonly string[],
+  ): Promise<{ profiles: ProfileId[]; texts: string[] }> {
     const profiles = new Set<ProfileId>();
-    const texts = new Set(userIds);
-    for (const state of await this.#statesOf(userIds.map((userId) => [USER, userId] as const))) {
-      if (state === undefined) continue;
+    const texts = new Set([...userIds, ...anonymousIds]);
+    const states = await this.#statesOf([
+      ...userIds.map((userId) => [USER, userId] as const),
+      ...anonymousIds.map((id) => [ANONYMOUS, id] as const),
+    ]);
+    for (const [nth, state] of states.entries()) {
+      if (state === undefined || (nth >= userIds.length && state.userId !== undefined)) continue;
       profiles.add(state.id);
       for (const { value } of state.identities) texts.add(value);
     }

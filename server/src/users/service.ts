@@ -20,6 +20,12 @@ const IDLE_PAUSE: Duration = 1000;
 const FIRST_RETRY: Duration = 200;
 const LAST_RETRY: Duration = 30_000;
 
+interface WaitingCall {
+  readonly id: number;
+  readonly run: () => Promise<void>;
+  readonly reject: (error: Error) => void;
+}
+
 /** The file of profiles, and what works on it. */
 export interface OpenUsers {
   readonly store: ProfileStore;
@@ -49,7 +55,9 @@ const REBUILD = 'apply the log again with millrace profiles rebuild';
  */
 export class UsersService {
   readonly #dependencies: UsersServiceDependencies;
-  readonly #calls: (() => Promise<void>)[] = [];
+  readonly #calls: WaitingCall[] = [];
+  /** The id of the call at work. */
+  #atWork: number | undefined;
   #users: OpenUsers | undefined;
   #settings: UsersSettings;
   #wake: (() => void) | undefined;
@@ -73,11 +81,11 @@ export class UsersService {
   async run(): Promise<void> {
     const { reader } = this.#dependencies;
     while (!this.#isStopping) {
-      for (const call of this.#calls.splice(0)) await call();
+      await this.#answerAll();
       if (this.#isStopping) break;
       await this.#pause(await this.#step());
     }
-    for (const call of this.#calls.splice(0)) await call();
+    await this.#answerAll();
     await this.#users?.store.stop();
     await reader.stop();
   }
@@ -95,19 +103,37 @@ export class UsersService {
   }
 
   /** Runs a call between two slices. */
-  call({ name, arguments: given }: UsersCall): Promise<unknown> {
+  call({ id, name, arguments: given }: UsersCall): Promise<unknown> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    this.#calls.push(async () => {
+    const run = async () => {
       try {
         resolve(await this.#answer(name, given));
       } catch (error) {
         reject(error);
       }
-    });
+    };
+    this.#calls.push({ id, run, reject });
     // These may make work for the next slice.
     if (name === 'configure' || name === 'rebuild' || name === 'sent') this.#isDue = true;
     this.#wake?.();
     return promise;
+  }
+
+  /** Nobody waits for this answer any more: a preview under way ends, and a call that waits is not begun. */
+  cancel(id: number): void {
+    const place = this.#calls.findIndex((call) => call.id === id);
+    if (place >= 0) this.#calls.splice(place, 1)[0]!.reject(new StorageError('nobody waits for it any more'));
+    else if (this.#atWork === id) this.#users?.processor.cancelPreview();
+  }
+
+  /** Answers the calls that have come by now. */
+  async #answerAll(): Promise<void> {
+    for (let left = this.#calls.length; left > 0 && this.#calls.length > 0; left--) {
+      const { id, run } = this.#calls.shift()!;
+      this.#atWork = id;
+      await run();
+    }
+    this.#atWork = undefined;
   }
 
   async #answer(name: UsersCall['name'], given: readonly unknown[]): Promise<unknown> {

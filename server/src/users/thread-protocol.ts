@@ -16,7 +16,7 @@ export interface UsersThreadOptions extends ProfilesPlace {
 }
 
 /** The methods that the main thread can call. */
-export type UsersCallName = Exclude<keyof UsersProcessor, 'slice'> | 'progress' | 'stop';
+export type UsersCallName = Exclude<keyof UsersProcessor, 'slice' | 'cancelPreview'> | 'progress' | 'stop';
 
 /** What each method takes. */
 export type UsersCallArguments<Name extends UsersCallName> = Name extends keyof UsersProcessor
@@ -40,7 +40,8 @@ export type UsersCall = {
   };
 }[UsersCallName];
 
-export type ToUsersThread = UsersCall | { readonly kind: 'wake' };
+/** `cancel`: nobody waits for the answer of the call `id` any more. */
+export type ToUsersThread = UsersCall | { readonly kind: 'wake' } | { readonly kind: 'cancel'; readonly id: number };
 
 export type FromUsersThread =
   | { readonly kind: 'done'; readonly id: number; readonly answer: unknown }

@@ -1,6 +1,6 @@
 import type { Computation } from '../model/definition.ts';
-import type { Json } from '../model/json.ts';
-import type { ProfileStore } from '../ports/profile-store.ts';
+import type { Json, JsonObject } from '../model/json.ts';
+import type { OutboxEntry, ProfileStore } from '../ports/profile-store.ts';
 import type { Addressee } from './computation-event.ts';
 import type { EventIdentities } from './identity-graph.ts';
 import { addresseeOf, type MembershipSync } from './membership-sync.ts';
@@ -17,6 +17,16 @@ const SCAN = 500;
 interface Head {
   readonly computations: readonly number[];
   readonly parts: number;
+}
+
+/** The fields of an event of a computation that say who hears what. */
+interface ComputationEvent {
+  readonly userId?: string;
+  readonly anonymousId?: string;
+  readonly traits: JsonObject;
+  readonly context: {
+    readonly personas: { readonly computation_id: string; readonly computation_key: string };
+  };
 }
 
 /** What one addressee was told, by id of the computation. */
@@ -94,6 +104,27 @@ export class ToldBefore {
   }
 
   /**
+   * Forgets memberships whose end these events tell: after a merge nobody would be found for them, and they would be told once more.
+   * Returns the documents that are stored with the events.
+   */
+  heard(events: readonly OutboxEntry[]): Record<string, Json> {
+    const documents: Record<string, Json> = {};
+    for (const { json } of events) {
+      const { userId, anonymousId, traits, context } = JSON.parse(json) as ComputationEvent;
+      const { computation_id: id, computation_key: key } = context.personas;
+      if (traits[key] !== false) continue;
+      const addressee = userId === undefined ? { anonymousId: anonymousId! } : { userId };
+      const nth = this.#parts.findIndex((part) => part.has(keyOf(addressee)));
+      const part = this.#parts[nth];
+      if (part === undefined) continue;
+      const { [id.replace(/^\D+/, '')]: _, ...rest } = part.get(keyOf(addressee))!;
+      part.set(keyOf(addressee), rest);
+      documents[nameOf(nth)] = Object.fromEntries(part);
+    }
+    return documents;
+  }
+
+  /**
    * After the walk: tells those of one part of whom there is no profile any more. Resolves to whether there is more to do; then the
    * next slice calls it again.
    */
@@ -126,9 +157,9 @@ export class ToldBefore {
     return true;
   }
 
-  /** Documents without these users; undefined when they are not in them. */
-  without(userIds: readonly string[]): Record<string, Json> | undefined {
-    const gone = new Set(userIds.map((userId) => keyOf({ userId })));
+  /** Documents without these ids, of users or anonymous ones; undefined when they are not in them. */
+  without(ids: readonly string[]): Record<string, Json> | undefined {
+    const gone = new Set(ids.flatMap((id) => [keyOf({ userId: id }), keyOf({ anonymousId: id })]));
     const all = this.#parts.flatMap((part) => [...part]);
     const rest = all.filter(([key]) => !gone.has(key));
     if (rest.length === all.length) return undefined;

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -90,6 +90,24 @@ describe('a backup from before a regulation', () => {
     });
     // A second restore finds the regulations of the first in the journal, and the backup is as it was.
     await restored(async (copy) => expect(await findAll(copy, { userId: 'gone' })).toEqual([]));
+  });
+
+  it('leaves a folder that no start takes when the restore does not come to its end', async () => {
+    await store.backup(join(root, 'backup'));
+    await regulate('DELETE_ONLY', 'gone');
+    const folder = join(root, 'restored');
+    restoreBackup(join(root, 'backup'), folder, { awaitsRegulations: true });
+    const advice = /did not come to its end, .*: remove the folder, and restore again/;
+    // As after a crash.
+    await expect(openSqliteStore({ folder })).rejects.toThrow(advice);
+    const journal = join(root, 'no-journal');
+    writeFileSync(journal, '{}');
+    await expect(reapplyRegulations(join(root, 'backup'), folder, [journal])).rejects.toThrow('restore again');
+    await expect(openSqliteStore({ folder })).rejects.toThrow(advice);
+    await reapplyRegulations(join(root, 'backup'), folder);
+    const opened = await openSqliteStore({ folder });
+    expect(await findAll(opened, { userId: 'gone' })).toEqual([]);
+    await opened.stop();
   });
 
   it('takes the journal of the lost folder, and what a crash has kept from it', async () => {

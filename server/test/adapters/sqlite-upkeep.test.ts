@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -226,6 +226,27 @@ describe('upkeep of the SQLite store', () => {
     expect(read[0]).toBeUndefined();
     expect(read[1]).toBeDefined();
     expect((await store.log.size()).bytes).toBeLessThanOrEqual(disk * 1.2);
+  });
+
+  it('counts profiles, but keeps events on half of the space allowed at least', async () => {
+    for (let batch = 0; batch < 100; batch++) {
+      const numbers = Array.from({ length: 100 }, (_, n) => batch * 100 + n);
+      await append(
+        numbers.map((n) => ({ ...event(n), json: unlike(n) })),
+        START + batch * MINUTE,
+      );
+    }
+    const disk = (await store.log.size()).bytes;
+    for (const [profiles, log] of [
+      [disk / 4, 0.75],
+      [disk * 9, 0.5],
+    ] as const) {
+      writeFileSync(join(folder, 'users.db'), Buffer.alloc(Math.round(profiles)));
+      await upkeep(START + 3 * HOUR, { ...RETENTION, disk });
+      const { bytes } = await store.log.size();
+      expect(bytes).toBeLessThanOrEqual(disk * log);
+      expect(bytes).toBeGreaterThan(disk * (log - 0.15));
+    }
   });
 
   it('erases a user: events, what is owed, and every byte in the files', async () => {

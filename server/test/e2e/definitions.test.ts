@@ -110,8 +110,13 @@ it('definitions of a file are computed, shown, and exported as they were written
   const { answer: sources } = await ask('GET', 'sources/audiences');
   expect(sources).toMatchObject({ name: 'audiences', writeKeys: [], system: true });
 
-  const exported = fileOf('b.yaml', (await run('export')).out);
+  const text = (await run('export')).out;
+  const exported = fileOf('b.yaml', text);
   expect((await run('plan', '-f', exported, '--prune')).out).toContain('Nothing to change');
+  const without = fileOf('c.yaml', text.replace(/ {2}- name: Loyal\n(?: {4}.*\n)*/, ''));
+  expect((await run('plan', '-f', without, '--prune')).out).toContain(
+    'audience Loyal has 1 user: destinations are told nothing, and go on knowing them as members.',
+  );
 });
 
 it('only another definition is a change, not another way to write it', async () => {

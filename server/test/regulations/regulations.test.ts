@@ -5,6 +5,7 @@ import { HOUR, SECOND } from '../../src/model/time.ts';
 import type { DeliveryQueue, DeliveryResult } from '../../src/ports/delivery-queue.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
+import type { JoinedIds } from '../../src/ports/users.ts';
 import { RegulationService } from '../../src/regulations/service.ts';
 import { SuppressionFilter } from '../../src/regulations/suppression-filter.ts';
 import { Router } from '../../src/routing/router.ts';
@@ -36,6 +37,10 @@ class Lives {
   filter!: SuppressionFilter;
   /** Called while the profiles of deleted users are erased. */
   whileErasing: () => Promise<void> = async () => {};
+  /** How many profiles an erasure finds; as many as ids when absent. */
+  erasedProfiles: number | undefined;
+  /** What profiles know of ids. */
+  joined: Readonly<Record<string, JoinedIds>> = {};
   /** Calls of the store that are left before the process dies. */
   left = Number.POSITIVE_INFINITY;
 
@@ -60,10 +65,10 @@ class Lives {
       ...{ regulations: store.regulations, log: store.log, history: real.history },
       settings: () => settings,
       users: {
-        joinedIds: async (ids) => ids.map((userId) => ({ userId, ...NOTHING })),
+        joinedIds: async (ids) => ids.map((userId) => this.joined[userId] ?? { userId, ...NOTHING }),
         erase: async (ids) => {
           await this.whileErasing();
-          return ids.length;
+          return this.erasedProfiles ?? ids.length;
         },
       },
       blockedIds: ['null'],
@@ -189,6 +194,28 @@ describe('a regulation', () => {
     await lives.finish(id);
     expect(lives.contents.events.size).toBe(0);
     expect(await lives.store.regulations.get(id)).toMatchObject({ erased: { events: 2 } });
+    await expectBalanced(lives.store);
+    await lives.service.stop();
+  });
+
+  it('means all ids of a user, whichever of them it names, and counts profiles once although a crash comes between', async () => {
+    const lives = await Lives.begin();
+    const profile = { userId: 'new', formerUserIds: ['old'], anonymousIds: ['anon'], sources: [1] };
+    lives.joined = { new: profile, old: profile };
+    await lives.write(of('new', 'a'), event('b', 2, { userId: 'old' }), of('other', 'c'));
+    const crashes: (() => Promise<void>)[] = [
+      () => Promise.reject(new StorageError('the process dies when the profile is gone')),
+    ];
+    lives.whileErasing = async () => {
+      await crashes.pop()?.();
+      lives.erasedProfiles = 0;
+    };
+    const id = await lives.regulate('SUPPRESS_WITH_DELETE', 'old');
+    await lives.finish(id);
+    expect([...lives.contents.events.values()].map(({ messageId }) => messageId)).toEqual(['c']);
+    for (const userId of ['new', 'old']) expect(lives.filter.names({ userId })).toBe(true);
+    expect(await owed(lives)).toBe(4);
+    expect(await lives.store.regulations.get(id)).toMatchObject({ profiles: 1, erased: { events: 2 } });
     await expectBalanced(lives.store);
     await lives.service.stop();
   });

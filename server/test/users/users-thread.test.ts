@@ -105,7 +105,7 @@ describe('the users thread', () => {
     await append('u1', 3);
     expect(await users.status()).toMatchObject({ state: 'off' });
     expect(await users.joinedIds(['u1'])).toMatchObject([{ userId: 'u1', anonymousIds: [] }]);
-    expect(await users.erase(['u1'])).toBe(0);
+    expect(await users.erase(['u1'], [])).toBe(0);
     expect(existsSync(join(folder, 'users.db'))).toBe(false);
     users.configure({ ...NOTHING, computations: [PRO] });
     await untilLive();
@@ -128,7 +128,7 @@ describe('the users thread', () => {
     expect(await users.status()).toMatchObject({ state: 'off' });
     expect(await users.profile({ userId: 'u1' })).toBeUndefined();
     await expect(users.rebuild({ dryRun: true })).rejects.toThrow(/profiles are off/);
-    expect(await users.erase(['u1'])).toBe(1);
+    expect(await users.erase(['u1'], [])).toBe(1);
     await users.stop();
     start('on');
     expect(await users.profile({ userId: 'u1' })).toBeUndefined();

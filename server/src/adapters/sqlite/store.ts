@@ -30,7 +30,7 @@ import { ErasureCounts, eraseSlices, eraseUsers } from '../encoding/erasure-slic
 import { hashIds, idHash, type KeyHash, keyHash } from '../encoding/hashes.ts';
 import { ledgerOf } from '../encoding/ledger.ts';
 import { BackupRunner } from './backup/backup.ts';
-import { FolderStatus } from './data-folder/folder.ts';
+import { FolderStatus, refuseUnfinishedRestore } from './data-folder/folder.ts';
 import type { AppendMessage, ReadAnswer } from './log/log-tables.ts';
 import type { ClaimAnswer } from './queue/pending.ts';
 import { encodeResults } from './queue/settle.ts';
@@ -46,6 +46,8 @@ export interface SqliteStoreOptions {
   readonly dedupeWindow?: Duration;
   /** Bytes of memory for the filters of sorted runs, two a key. Default: 64 MB. Beyond it the disk is read. */
   readonly filterMemory?: number;
+  /** Also takes a folder whose restore has not come to its end: it is about to. */
+  readonly isRestoring?: boolean;
   /** Gets messages about the data folder that no request caused, such as files with loose rights. */
   readonly logger?: Pick<Logger, 'info' | 'warn' | 'error'>;
   /** Starts the writer. Default: a thread for each store. A process that opens hundreds of stores lets them share one. */
@@ -75,6 +77,7 @@ export interface SqliteStore extends Store {
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
   const { folder, dedupeWindow = DAY } = options;
+  if (options.isRestoring !== true) refuseUnfinishedRestore(folder);
   const status = new FolderStatus(folder, options.logger);
   const filterMemory = options.filterMemory ?? 64 * 1024 * 1024;
   const { startWriter = startThread } = options;

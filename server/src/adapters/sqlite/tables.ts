@@ -71,6 +71,8 @@ export const OPERATION_WORDS: Readonly<Record<keyof StoreHandlers, string>> = {
 export type StoreAnswer = RpcAnswer<StoreHandlers[keyof StoreHandlers]>;
 
 export interface TablesOptions {
+  /** The data folder, in which profiles may stand beside. */
+  readonly folder: string;
   readonly quarantine: Quarantine;
   /** Number of this start of the program. Sets that an earlier start held are orphans. */
   readonly epoch: number;
@@ -95,13 +97,13 @@ export class Tables {
   /** Parts are made in the order of their dependencies. No part knows one that is made after it. */
   constructor(
     database: DatabaseSync,
-    { quarantine, epoch, dedupeWindow, keySecret, filterMemory }: TablesOptions,
+    { folder, quarantine, epoch, dedupeWindow, keySecret, filterMemory }: TablesOptions,
   ) {
     const watermarks = new Watermarks(database);
     const ledger = new LedgerTable(database);
     const damage = new DamageTable(database, quarantine);
     const plans = new PlanTable(database);
-    const space = new FileSpace(database);
+    const space = new FileSpace(database, folder);
     const hash = keyHash(keySecret);
     const chunks = new Chunks(database, {
       sumsFrom: watermarks.checksumsFrom,

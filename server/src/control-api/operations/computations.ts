@@ -184,7 +184,7 @@ function previewOperation(variety: Variety, dependencies: ComputationOperationDe
     body: previewInput,
     answer: previewSchema,
     problems: ['profiles_unavailable'],
-    run: async ({ body }) => {
+    run: async ({ body, client }) => {
       const now = dependencies.settings.now();
       const replaces: Computation | undefined = now[variety.list].find(({ name }) => name === body.name);
       const anonymous =
@@ -201,11 +201,10 @@ function previewOperation(variety: Variety, dependencies: ComputationOperationDe
       );
       const { definition } = record;
       const preview = await fromUsers(() =>
-        dependencies.users.preview({
-          definition,
-          includeAnonymous: anonymous,
-          ...(replaces === undefined ? {} : { replaces }),
-        }),
+        dependencies.users.preview(
+          { definition, includeAnonymous: anonymous, ...(replaces === undefined ? {} : { replaces }) },
+          client.gone,
+        ),
       );
       const { members, sample, enters, leaves, eventsSince } = preview;
       return {

@@ -73,7 +73,7 @@ const regulationSchema = z.object({
   by: z.string(),
   subjects: z.int().meta({ description: 'Number of user ids.' }),
   erased: countsSchema,
-  profiles: z.int().exactOptional().meta({ description: 'Profiles erased; absent before.' }),
+  profiles: z.int().exactOptional().meta({ description: 'Profiles erased; absent until they are counted.' }),
   streamStatus: z.array(streamSchema),
   reason: z.string().exactOptional().meta({ description: 'Why it failed, with what to do.' }),
 });

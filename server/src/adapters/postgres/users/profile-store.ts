@@ -106,7 +106,7 @@ export class PostgresProfileStore implements ProfileStore {
       await transaction.rows(SQL.count, [-removed.length]);
     });
     // A deleted row stays in its file until the table is written anew.
-    await rewriteTables(this.#database, ['profile', 'profile_outbox', 'profile_merge']);
+    await rewriteTables(this.#database, ['profile', 'profile_outbox', 'profile_merge', 'profile_document']);
   }
 
   clear(documents: Readonly<Record<string, Json>> = {}): Promise<void> {

@@ -9,6 +9,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -16,7 +17,7 @@ import { Worker } from 'node:worker_threads';
 import { type Damage, StorageError } from '../../../ports/event-log.ts';
 import type { Backup, BackupProgress } from '../../../ports/store.ts';
 import { syncPath, USERS_FILE } from '../data-folder/files.ts';
-import { freeBytes, makeFolder, takeEmptyFolder } from '../data-folder/folder.ts';
+import { freeBytes, makeFolder, RESTORE_MARK, takeEmptyFolder } from '../data-folder/folder.ts';
 import { writeMark } from '../data-folder/high-water-mark.ts';
 import { type ObservedProgress, readProgress } from '../installation.ts';
 import { APPLICATION_ID, FORMAT } from '../schema.ts';
@@ -98,6 +99,8 @@ const MAGIC = 'SQLite format 3\0';
 export interface RestoreOptions {
   /** Takes a backup in which some events cannot be read; otherwise it is refused. */
   readonly acceptDamage?: boolean;
+  /** `reapplyRegulations` follows. Until it has come to its end no start takes the folder. */
+  readonly awaitsRegulations?: boolean;
 }
 
 /**
@@ -107,7 +110,7 @@ export interface RestoreOptions {
 export function restoreBackup(
   from: string,
   folder: string,
-  { acceptDamage = false }: RestoreOptions = {},
+  { acceptDamage = false, awaitsRegulations = false }: RestoreOptions = {},
 ): { readonly bytes: number; readonly damage?: Damage } {
   const file = join(from, 'millrace.db');
   const bytes = checkBackup(from, file);
@@ -128,6 +131,7 @@ export function restoreBackup(
     // Without its profiles a log makes them again; profiles without their log are of no use.
     const users = restoreUsers(from, folder, acceptDamage);
     syncPath(unfinished);
+    if (awaitsRegulations) writeFileSync(join(folder, RESTORE_MARK), '', { mode: 0o600, flush: true });
     renameSync(unfinished, join(folder, 'millrace.db'));
     syncPath(folder);
     // A backup of an earlier version has no id. Its first start writes the mark.
@@ -136,7 +140,7 @@ export function restoreBackup(
     return damage === undefined ? restored : { ...restored, damage };
   } catch (error) {
     for (const rest of ['', '-wal', '-shm']) rmSync(`${unfinished}${rest}`, { force: true });
-    rmSync(join(folder, USERS_FILE), { force: true });
+    for (const name of [USERS_FILE, RESTORE_MARK]) rmSync(join(folder, name), { force: true });
     if (isNew) rmSync(folder, { recursive: true, force: true });
     if (error instanceof StorageError) throw error;
     const { message } = error as Error;

@@ -1,5 +1,6 @@
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -20,7 +21,7 @@ const GROUP_AND_OTHERS = 0o077;
 
 /** Names of Millrace's files in a data folder, and of what file systems and orchestrators put into an empty one. */
 const OUR_NAMES =
-  /^(millrace\.db.*|users\.db.*|lock\.db.*|owner|high-water-mark.*|admin-token.*|timeline-.*|lost\+found)$/;
+  /^(millrace\.db.*|users\.db.*|lock\.db.*|owner|high-water-mark.*|admin-token.*|restore\.unfinished|timeline-.*|lost\+found)$/;
 
 /** Makes the data folder and the folders above it, if they are missing. Throws a `StorageError`. */
 export function makeFolder(folder: string): void {
@@ -73,6 +74,18 @@ export function takeEmptyFolder(
   if (names.length > 0) throw new StorageError(refusal(names));
   restrictToOwner(folder);
   return false;
+}
+
+/** Stands in a folder that is being restored, until the regulations that are newer than the backup are done again. */
+export const RESTORE_MARK = 'restore.unfinished';
+
+/** Throws a `StorageError` for a folder whose restore did not come to its end: deleted users may still be in it. */
+export function refuseUnfinishedRestore(folder: string): void {
+  if (!existsSync(join(folder, RESTORE_MARK))) return;
+  throw new StorageError(
+    `the restore into ${folder} did not come to its end, and users deleted since the backup may still be in it: remove the folder, ` +
+      'and restore again',
+  );
 }
 
 /** Rights that are too loose and could not be changed. */

@@ -2,6 +2,8 @@ import { copyFileSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeleting } from '../../../model/regulation.ts';
 import { StorageError } from '../../../ports/event-log.ts';
+import { syncPath } from '../data-folder/files.ts';
+import { RESTORE_MARK } from '../data-folder/folder.ts';
 import { openSqliteStore } from '../store.ts';
 import { JOURNAL_FILE, type JournalEntry, readJournal } from './journal.ts';
 
@@ -23,7 +25,10 @@ export async function reapplyRegulations(
   files: readonly string[] = [],
 ): Promise<ReappliedRegulations> {
   try {
-    return await reapplyJournals(backup, folder, files);
+    const reapplied = await reapplyJournals(backup, folder, files);
+    rmSync(join(folder, RESTORE_MARK), { force: true });
+    syncPath(folder);
+    return reapplied;
   } catch (error) {
     const reason = error instanceof StorageError ? error.reason : (error as Error).message;
     throw new StorageError(
@@ -45,7 +50,7 @@ async function reapplyJournals(
   const entries = new Map(journals.flatMap(readJournal).map((entry) => [entry.id, entry]));
   if (existsSync(own)) copyFileSync(own, join(folder, JOURNAL_FILE));
   if (entries.size === 0) return { regulations: 0, events: 0, dropsProfiles: false };
-  const store = await openSqliteStore({ folder });
+  const store = await openSqliteStore({ folder, isRestoring: true });
   try {
     const missing: JournalEntry[] = [];
     for (const entry of entries.values())

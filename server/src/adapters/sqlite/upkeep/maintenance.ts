@@ -48,7 +48,7 @@ export class Maintenance {
       { name: 'merging of chunks', run: (now) => compaction.step(now) },
       { name: 'filters of users', run: () => users.step() },
       ...new RetentionSweep(dependencies).steps(),
-      { name: 'giving space back', run: (_, { disk }) => space.vacuum(disk) },
+      { name: 'giving space back', run: (_, { disk }) => space.vacuum(disk && space.shareOfLog(disk)) },
     ];
     this.#verifier = new Verifier(dependencies);
   }

@@ -1,3 +1,5 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Position } from '../../../model/event.ts';
 import type { Duration, Monotonic } from '../../../model/time.ts';
@@ -6,6 +8,7 @@ import type { Chunk } from '../../encoding/chunk-codec.ts';
 import { IDS_ONLY, REMNANT, reduceToIds } from '../../encoding/chunk-lines.ts';
 import type { ChunkFacts } from '../../encoding/chunk-merge.ts';
 import type { DamageTable } from '../damage.ts';
+import { USERS_FILE } from '../data-folder/files.ts';
 import type { Watermarks } from '../installation.ts';
 import type { Chunks, RecentBatches } from '../log/chunks.ts';
 import type { KeyIndex } from '../log/key-index.ts';
@@ -110,8 +113,8 @@ export class RetentionSweep {
 
   /** Frees space: drops remnants first, then the oldest events, one chunk at a time. */
   #dropForSpace(now: Monotonic, disk: number | undefined, idsSince: Monotonic): boolean {
-    if (disk === undefined || this.#dependencies.space.usedBytes() <= disk) return false;
-    const { chunks, watermarks } = this.#dependencies;
+    const { chunks, watermarks, space } = this.#dependencies;
+    if (disk === undefined || space.usedBytes() <= space.shareOfLog(disk)) return false;
     return (
       this.#dropRemnants(now, Number.POSITIVE_INFINITY, idsSince) ||
       this.#dropChunks(chunks.factsFrom(watermarks.retainedFrom, 1), now, (chunk) =>
@@ -218,12 +221,14 @@ const KEEP_SHARE = 0.1;
 /** The pages of the file. Free pages stay in it until a few at a time are given back to the disk. */
 export class FileSpace {
   readonly #database: DatabaseSync;
+  readonly #folder: string;
   readonly #pageCount: StatementSync;
   readonly #freeCount: StatementSync;
   readonly #pageSize: number;
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, folder: string) {
     this.#database = database;
+    this.#folder = folder;
     this.#pageCount = database.prepare('select page_count as n from pragma_page_count');
     this.#freeCount = database.prepare('select freelist_count as n from pragma_freelist_count');
     this.#pageSize = (database.prepare('pragma page_size').get() as { page_size: number }).page_size;
@@ -232,6 +237,17 @@ export class FileSpace {
   /** Bytes of the pages in use. */
   usedBytes(): number {
     return (this.#count(this.#pageCount) - this.#count(this.#freeCount)) * this.#pageSize;
+  }
+
+  /**
+   * The part of `limits.disk` that the log may take: what profiles leave of it, and at least half of it. A large file of profiles must not
+   * cost every stored event, from which profiles are made again.
+   */
+  shareOfLog(disk: number): number {
+    const profiles = [USERS_FILE, `${USERS_FILE}-wal`].map(
+      (name) => statSync(join(this.#folder, name), { throwIfNoEntry: false })?.size ?? 0,
+    );
+    return Math.max(disk / 2, disk - profiles[0]! - profiles[1]!);
   }
 
   /** Bytes of the file. */

@@ -167,6 +167,8 @@ export class BacklogLoader {
   /** Name of the destination, for log lines. */
   readonly #name: string;
   readonly #pause: InterruptibleSleep;
+  /** Positions that were erased since the read at work began; undefined while there is none. */
+  #erased: Set<Position> | undefined;
   #isStopped = false;
 
   constructor(
@@ -203,15 +205,23 @@ export class BacklogLoader {
     return undefined;
   }
 
+  /** Events at these positions were erased: nothing that was read of them before is to be sent. */
+  drop(positions: ReadonlySet<Position>): void {
+    for (const position of positions) this.#erased?.add(position);
+  }
+
   async #readOnce(deliveries: readonly HeldDelivery[]): Promise<readonly LoadedEvent[]> {
     const { log } = this.#dependencies;
     const positions = deliveries.map(({ delivery }) => delivery.position);
+    const erased = new Set<Position>();
+    this.#erased = erased;
     const events = await log.read(positions);
     const missing = positions.filter((_, index) => events[index] === undefined);
     const damaged = new Set(missing.length === 0 ? missing : await log.damaged(missing));
-    return positions.map(
-      (position, index) => events[index] ?? (damaged.has(position) ? 'event_damaged' : 'event_gone'),
-    );
+    return positions.map((position, index) => {
+      if (erased.has(position)) return 'event_gone';
+      return events[index] ?? (damaged.has(position) ? 'event_damaged' : 'event_gone');
+    });
   }
 
   /** Makes everything due that waits for its next try. Rejects with a `StorageError`. */

@@ -215,6 +215,7 @@ export class DestinationWorker {
 
   /** Forgets deliveries whose events were erased. Requests in flight go on; their results change nothing. */
   drop(positions: ReadonlySet<Position>): void {
+    this.#loader.drop(positions);
     const dropped = this.#queue.remove(positions);
     if (dropped > 0) this.unreserve(dropped);
   }

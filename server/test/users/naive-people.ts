@@ -44,6 +44,14 @@ export class NaivePeople {
     }
   }
 
+  /** Removes a user, and people without a userId who have one of the anonymous ids. */
+  remove(userIds: readonly string[], anonymousIds: readonly string[]): void {
+    const isUser = ({ ids }: NaivePerson) => userIds.some((id) => ids.has(`user ${id}`));
+    const isNobody = ({ userId, ids }: NaivePerson) =>
+      userId === undefined && anonymousIds.some((id) => ids.has(`anonymous ${id}`));
+    this.people = this.people.filter((person) => !isUser(person) && !isNobody(person));
+  }
+
   #personOf({ userId, anonymousId, previousId, traits }: NaiveCall): NaivePerson | undefined {
     let person = userId === undefined ? undefined : this.#user(userId);
     if (person !== undefined && anonymousId !== undefined) {

@@ -3,16 +3,19 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import type { Computation } from '../../src/model/definition.ts';
+import type { Position } from '../../src/model/event.ts';
 import type { Json, JsonObject } from '../../src/model/json.ts';
 import { HOUR, isoTime, MINUTE, SECOND, type Time } from '../../src/model/time.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
 import type { ProfileStore } from '../../src/ports/profile-store.ts';
+import { surveyUsers } from '../../src/regulations/survey.ts';
 import { Computations } from '../../src/users/computations.ts';
 import { DEFAULT_IDENTITY_SETTINGS, type IdentityHash } from '../../src/users/contract.ts';
 import { createProcessor, type Processor } from '../../src/users/processor.ts';
 import { decodeProfile, type ProfileState } from '../../src/users/profile-state.ts';
 import { emptyContents } from '../memory-store/contents.ts';
 import { openMemoryLogReader } from '../memory-store/log-reader.ts';
+import { openMemoryStore } from '../memory-store/store.ts';
 import { handClock } from '../support/clock.ts';
 import { computableEvent, computations, json, properties } from './computations.ts';
 import { computeNaively } from './naive-computation.ts';
@@ -81,6 +84,9 @@ const step = fc.oneof(
     definitions: computations,
     kept: fc.array(fc.boolean(), { minLength: 7, maxLength: 7 }),
   }),
+  fc.record({ op: fc.constant('switch' as const), nth: fc.nat({ max: 6 }) }),
+  fc.record({ op: fc.constant('delete' as const), userId: fc.constantFrom('u1', 'u2', 'u3', 'p1') }),
+  fc.record({ op: fc.constant('rebuild' as const) }),
   fc.record({ op: fc.constant('crash' as const) }),
   { weight: 2, arbitrary: fc.record({ op: fc.constant('check' as const) }) },
 );
@@ -92,6 +98,9 @@ interface Heard {
   readonly computation: number;
   readonly value: Json;
 }
+
+/** What happens beside that: users are deleted, and a computation that was disabled begins anew with every member. */
+type Between = { readonly deleted: readonly string[] } | { readonly enabled: number };
 
 /** An event of a computation, as far as the model reads it. */
 interface Notification {
@@ -110,8 +119,9 @@ class World {
   readonly #clock = handClock(START);
   readonly #contents = emptyContents();
   readonly #place: ProfilesPlace;
-  readonly #naive = new NaivePeople();
-  readonly #heard: Heard[] = [];
+  #naive = new NaivePeople();
+  readonly #calls = new Map<Position, NaiveCall>();
+  readonly #heard: (Heard | Between)[] = [];
   #store: ProfileStore | undefined;
   #processor!: Processor;
   /** The highest number that the log has of the producer. */
@@ -147,6 +157,12 @@ class World {
       case 'define':
         this.define(step.definitions, step.kept);
         return this.#configure();
+      case 'switch':
+        return this.#switch(step.nth);
+      case 'delete':
+        return this.#delete(step.userId);
+      case 'rebuild':
+        return this.#rebuild();
       case 'crash':
         return this.start();
       case 'publish':
@@ -154,6 +170,55 @@ class World {
         return step.crashes ? this.start() : this.#processor.sent(this.#published);
       case 'check':
         return this.check();
+    }
+  }
+
+  /** Disables a computation, or enables it again. Profiles go on having its values. */
+  async #switch(nth: number): Promise<void> {
+    const computation = this.#computations[nth];
+    if (computation === undefined) return;
+    const { id, enabled } = computation;
+    this.#computations = this.#computations.with(nth, { ...computation, enabled: !enabled });
+    if (!enabled) this.#heard.push({ enabled: id });
+    await this.#configure();
+  }
+
+  /** Deletes a user as a regulation does. The user may come back with the next call. */
+  async #delete(userId: string): Promise<void> {
+    await this.#catchUp();
+    while ((await this.#publish(100)) > 0) await this.#processor.sent(this.#published);
+    const { log } = openMemoryStore({ contents: this.#contents });
+    const { subjects } = await surveyUsers([userId], {
+      log,
+      users: this.#processor,
+      blockedIds: IDENTITIES.blocked,
+      checkStop: () => {},
+    });
+    const { formerUserIds, anonymousIds } = subjects[0]!;
+    const userIds = [userId, ...formerUserIds];
+    const below = (await log.size()).end;
+    await log.erase({ userIds, anonymousIds, below });
+    await this.#retried(() => this.#processor.erase(userIds, anonymousIds));
+    this.#naive.remove(userIds, anonymousIds);
+    this.#heard.push({ deleted: [...userIds, ...anonymousIds] });
+    for (const position of this.#calls.keys())
+      if (!this.#contents.events.has(position)) this.#calls.delete(position);
+  }
+
+  /** Makes all profiles anew from the calls that are still stored. */
+  async #rebuild(): Promise<void> {
+    await this.#retried(() => this.#processor.rebuild({ dryRun: false }));
+    this.#naive = new NaivePeople();
+    for (const call of this.#calls.values()) this.#naive.take(call);
+  }
+
+  /** The next commit may fail; the caller of the processor then asks again. */
+  async #retried(run: () => Promise<unknown>): Promise<void> {
+    try {
+      await run();
+    } catch (error) {
+      expect(error).toBeInstanceOf(StorageError);
+      await run();
     }
   }
 
@@ -234,18 +299,13 @@ class World {
 
   /** Expects that the events tell every member and every value, and never the same one twice. */
   #compareHeard(): void {
-    const last = new Map<string, Json>();
-    for (const { who, computation, value } of this.#heard) {
-      const key = `${who} ${computation}`;
-      expect(last.get(key)).not.toEqual(value);
-      last.set(key, value);
-    }
+    const last = this.#lastHeard();
     const members = new Set<string>();
     for (const person of this.#naive.people) {
       // What has changed since the last look but one may still wait.
       const times = [this.#clock.now() - 2 * SECOND, this.#clock.now()];
       const [before, after] = times.map((time) => this.#valuesOf(person, time));
-      for (const { id, kind } of this.#computations) {
+      for (const { id, kind, enabled } of this.#computations) {
         const told = addresseesOf(person).map((who) => `${who} ${id}`);
         for (const key of told) members.add(key);
         const values = told.flatMap((key) => (last.has(key) ? [{ value: last.get(key)! }] : []));
@@ -254,15 +314,41 @@ class World {
         expect(heard.length).toBeLessThanOrEqual(1);
         const known = heard[0]?.value ?? (isAudience ? false : null);
         const isAddressed = person.userId !== undefined || (isAudience && after!.get(id) === true);
-        if (isAddressed && !isDeepStrictEqual(known, before!.get(id))) {
+        if (enabled && isAddressed && !isDeepStrictEqual(known, before!.get(id))) {
           expect([told, known]).toEqual([told, after!.get(id)]);
         }
       }
     }
     // Ids that belong to others by now are no members.
-    const isDefined = (key: string) => this.#computations.some(({ id }) => key.endsWith(` ${id}`));
+    const isDefined = (key: string) =>
+      this.#computations.some(({ id, enabled }) => enabled && key.endsWith(` ${id}`));
     for (const [key, value] of last)
       if (!members.has(key) && isDefined(key)) expect([key, value]).not.toEqual([key, true]);
+  }
+
+  /** What was heard last of whom, by id and computation. */
+  #lastHeard(): Map<string, Json> {
+    const last = new Map<string, Json>();
+    /** What may be heard once more, because the computation was enabled again. */
+    const repeated = new Map<string, number>();
+    for (const one of this.#heard) {
+      if ('enabled' in one) {
+        for (const key of last.keys())
+          if (key.endsWith(` ${one.enabled}`)) repeated.set(key, (repeated.get(key) ?? 0) + 1);
+      } else if ('deleted' in one) {
+        for (const key of last.keys())
+          if (one.deleted.some((who) => key.startsWith(`${who} `))) last.delete(key);
+      } else {
+        const { who, computation, value } = one;
+        const key = `${who} ${computation}`;
+        const left = repeated.get(key) ?? 0;
+        const isRepeated = isDeepStrictEqual(last.get(key), value);
+        if (isRepeated && left > 0 && value !== false && value !== null) repeated.set(key, left - 1);
+        else expect([key, value, isRepeated]).toEqual([key, value, false]);
+        last.set(key, value);
+      }
+    }
+    return last;
   }
 
   #valuesOf({ userId, events, traits, groups }: NaivePerson, now: Time): ReadonlyMap<number, Json> {
@@ -276,7 +362,9 @@ class World {
     const position = ++this.#contents.lastPosition;
     const now = this.#clock.now();
     const messageId = `m${(position * 7919) % 1000}`;
-    this.#naive.take({ ...rest, at: Math.min(now, now - age), messageId } as NaiveCall);
+    const taken = { ...rest, at: Math.min(now, now - age), messageId } as NaiveCall;
+    this.#naive.take(taken);
+    this.#calls.set(position, taken);
     const { name, ...fields } = { name: undefined, ...rest } as JsonObject;
     const named = rest.type === 'track' ? { event: name } : { name };
     const times = { timestamp: isoTime(now - age), receivedAt: isoTime(now) };
@@ -311,7 +399,8 @@ class World {
     const entries = await this.#processor.outbox(0, max);
     for (const { sequence, json } of entries) {
       if (sequence <= this.#published) continue;
-      expect(sequence).toBe(this.#published + 1);
+      // Entries of users who were deleted before are missing.
+      expect(sequence).toBeGreaterThan(this.#published);
       this.#published = sequence;
       const { userId, anonymousId, traits, context } = JSON.parse(json) as Notification;
       const computation = Number(context.personas.computation_id.replace(/^[a-z]+_/, ''));

@@ -13,7 +13,7 @@ const MAX_PREVIEWS = 20;
 export async function memberEffects({ changes }: Plan, address: ControlAddress): Promise<readonly string[]> {
   const lines: string[] = [];
   const concerned = changes.filter(
-    ({ kind, action, before, after }) =>
+    ({ kind, before, after }) =>
       (kind === 'audience' || kind === 'trait') && whatCounts(before) !== whatCounts(after),
   );
   for (const { kind, name, action, after } of concerned.slice(0, MAX_PREVIEWS)) {
@@ -47,7 +47,9 @@ async function removalEffect(
   const { members } = reply.value as { readonly members: number };
   const users = `${count(members)} ${members === 1 ? 'user' : 'users'}`;
   const known = kind === 'audience' ? 'as members' : 'with their last value';
-  return [`${kind} ${printable(name)} has ${users}: destinations are told nothing, and go on knowing them ${known}`];
+  return [
+    `${kind} ${printable(name)} has ${users}: destinations are told nothing, and go on knowing them ${known}`,
+  ];
 }
 
 /** Of a record: what its members depend on. */

@@ -116,12 +116,10 @@ const limits = () =>
           description:
             'Bodies of requests in memory, before and while they are stored; more are answered 429.',
         }),
-        disk: size('500MB or 10GB')
-          .exactOptional()
-          .meta({
-            description:
-              'How much the data folder may take, profiles included; the oldest events go first. Events keep at least half of it.',
-          }),
+        disk: size('500MB or 10GB').exactOptional().meta({
+          description:
+            'How much the data folder may take, profiles included; the oldest events go first. Events keep at least half of it.',
+        }),
         dedupeMemory: size('64MB').prefault('64MB').meta({
           description: 'Memory for the filters of deduplication, two bytes an event of the window.',
         }),

@@ -21,7 +21,7 @@ interface Traces {
   readonly sources: Set<number>;
 }
 
-export interface Survey {
+interface Survey {
   readonly subjects: readonly RegulationSubject[];
   /** Number of their profiles. */
   readonly profiles: number;

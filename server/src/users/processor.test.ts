@@ -399,7 +399,7 @@ describe('the processor', () => {
     expect(await world.profile('bob')).toBeDefined();
   });
 
-  test('erasing takes a profile that is not known to be the user\'s yet, and no other user\'s', async () => {
+  test("erasing takes a profile that is not known to be the user's yet, and no other user's", async () => {
     const world = await new World([BUYERS]).restart();
     world.store('identify', { anonymousId: 'a', traits: { plan: 'pro' } });
     world.store('track', { userId: 'bob', anonymousId: 'b', event: 'Order' });

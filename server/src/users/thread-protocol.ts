@@ -41,7 +41,10 @@ export type UsersCall = {
 }[UsersCallName];
 
 /** `cancel`: nobody waits for the answer of the call `id` any more. */
-export type ToUsersThread = UsersCall | { readonly kind: 'wake' } | { readonly kind: 'cancel'; readonly id: number };
+export type ToUsersThread =
+  | UsersCall
+  | { readonly kind: 'wake' }
+  | { readonly kind: 'cancel'; readonly id: number };
 
 export type FromUsersThread =
   | { readonly kind: 'done'; readonly id: number; readonly answer: unknown }

@@ -99,13 +99,15 @@ describe('a backup from before a regulation', () => {
     restoreBackup(join(root, 'backup'), folder, { awaitsRegulations: true });
     const advice = /did not come to its end, .*: remove the folder, and restore again/;
     // As after a crash.
-    await expect(openSqliteStore({ folder })).rejects.toThrow(advice);
+    await expect(openStore({ folder })).rejects.toThrow(advice);
     const journal = join(root, 'no-journal');
     writeFileSync(journal, '{}');
-    await expect(reapplyRegulations(join(root, 'backup'), folder, [journal])).rejects.toThrow('restore again');
-    await expect(openSqliteStore({ folder })).rejects.toThrow(advice);
+    await expect(reapplyRegulations(join(root, 'backup'), folder, [journal])).rejects.toThrow(
+      'restore again',
+    );
+    await expect(openStore({ folder })).rejects.toThrow(advice);
     await reapplyRegulations(join(root, 'backup'), folder);
-    const opened = await openSqliteStore({ folder });
+    const opened = await openStore({ folder });
     expect(await findAll(opened, { userId: 'gone' })).toEqual([]);
     await opened.stop();
   });

@@ -36,9 +36,18 @@ audiences:
   - name: Activated
     definition: event('Viewed').count() >= 2 and trait('plan') = 'pro' and group('acme')
     destinations: [crm]
+  - name: Content
+    definition: event('Weighed').count() >= 1 and event('Refunded').count() = 0 and not event('Refunded').sum(property('kg')) < 9
+    destinations: [crm]
 traits:
   - name: Total spent
     definition: event('Paid').sum(property('total'))
+    destinations: [crm]
+  - name: Last plan
+    definition: event('Chose').last(property('plan'))
+    destinations: [crm]
+  - name: Kilos
+    definition: event('Weighed').where(property('kg') >= 0.1 and trait('tier') = 'gold').sum(property('kg'))
     destinations: [crm]
 `;
 
@@ -210,6 +219,42 @@ describe('a computed trait', () => {
   });
 });
 
+describe('values of events', () => {
+  it('"late events count at their `timestamp`, and where times are equal the `messageId` decides"', async () => {
+    const ago = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString();
+    const [before, then] = [ago(2), ago(1)];
+    const chose = (plan: string, more: JsonObject): JsonObject => ({
+      ...{ type: 'track', userId: 'lea', event: 'Chose', properties: { plan }, ...more },
+    });
+    await call(chose('b', { timestamp: then, messageId: 'lea-5' }));
+    await untilHeard(['lea', 'last_plan', 'b']);
+    await call(chose('late', { timestamp: before, messageId: 'lea-9' }));
+    await call(chose('lower', { timestamp: then, messageId: 'lea-1' }));
+    await settle();
+    await call(chose('higher', { timestamp: then, messageId: 'lea-7' }));
+    await untilHeard(['lea', 'last_plan', 'higher']);
+    // "An event from the future counts as of its arrival."
+    await call(chose('future', { timestamp: ago(-24) }));
+    await untilHeard(['lea', 'last_plan', 'future']);
+    await call(chose('now', {}));
+    await untilHeard(['lea', 'last_plan', 'now']);
+    expect(heard('lea')).toHaveLength(4);
+  });
+
+  it('"Sums are exact decimals", and "while the latter is false no event counts"', async () => {
+    const weighed = (kg: Json): JsonObject => ({
+      ...{ type: 'track', userId: 'mia', event: 'Weighed', properties: { kg } },
+    });
+    await call(weighed(0.1), weighed(0.2), weighed(0.01), weighed('many'));
+    // "`count` and `unique_count` of no event are 0; any other value is absent." "Every comparison with a value that is absent is false."
+    await untilHeard(['mia', 'content', true]);
+    await call({ type: 'identify', userId: 'mia', traits: { tier: 'gold' } });
+    await untilHeard(['mia', 'kilos', 0.3]);
+    await settle();
+    expect(heard('mia')).toHaveLength(2);
+  });
+});
+
 describe('the specified order of calls', () => {
   it('anonymous actions, alias, identify, actions under the known id: one profile, one member', async () => {
     await call({ type: 'track', anonymousId: 'a7', event: 'Viewed' });
@@ -233,14 +278,36 @@ describe('a changed audience', () => {
 
   afterAll(() => erp.stop());
 
-  async function ask(method: string, path: string, body?: object): Promise<never> {
+  async function ask<Answer = never>(method: string, path: string, body?: object): Promise<Answer> {
     const response = await fetch(`${program.url}/api/v1/${path}`, {
       ...{ method, headers: { authorization: `Bearer ${adminTokenOf(place)}` } },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     expect(response.ok).toBe(true);
-    return (await response.json()) as never;
+    const text = await response.text();
+    return (text === '' ? undefined : JSON.parse(text)) as Answer;
   }
+
+  it('"A computed trait that becomes absent is `null`." "Disabled and removed audiences and traits send nothing."', async () => {
+    const paid = { type: 'track', userId: 'lou', event: 'Tipped', properties: { total: 5 } };
+    await call(paid);
+    const tips = (event: string) => `event('${event}').sum(property('total'))`;
+    await ask('POST', 'traits', { name: 'Tips', definition: tips('Tipped'), destinations: ['crm'] });
+    await untilHeard(['lou', 'tips', 5]);
+    await ask('PATCH', 'traits/Tips', { definition: tips('Never Done') });
+    await untilHeard(['lou', 'tips', null]);
+    await ask('PATCH', 'traits/Tips', { enabled: false });
+    await ask('PATCH', 'traits/Tips', { definition: tips('Tipped') });
+    await settle();
+    await ask('DELETE', 'traits/Tips');
+    await call(paid);
+    await settle();
+    expect(heard('lou')).toHaveLength(2);
+    // "The events belong to the source `audiences`, which no client can send to."
+    expect(await ask('GET', 'sources/audiences')).toMatchObject({ writeKeys: [] });
+    const { sources } = await ask<{ sources: Record<string, { accepted: number }> }>('GET', 'ledger');
+    expect(sources['audiences']!.accepted).toBeGreaterThan(0);
+  });
 
   const toldTo = (receiver: TestReceiver) =>
     receiver.arrivals

@@ -209,7 +209,61 @@ describe('deleting a user', () => {
   });
 });
 
+describe('delete notifications', () => {
+  it('"While a destination is paused or disabled they wait, and the regulation with them"', async () => {
+    const [one, two] = [await receiver(), await receiver()];
+    const scene = await Scene.open([one, two]);
+    await scene.call('track', track('m1', { userId: 'erase-me' }));
+    await Promise.all([one.count(1), two.count(1)]);
+    await scene.api('POST', 'destinations/d0/pause');
+    const id = await scene.regulate('DELETE_ONLY', 'erase-me');
+    await two.until(() => deletionsIn(two).length === 1);
+    expect((await scene.api('GET', `regulations/${id}`)).answer).toMatchObject({ overallStatus: 'RUNNING' });
+    expect(deletionsIn(one)).toEqual([]);
+    // "the deliveries to a removed destination are dead", and "a replay does not repeat them".
+    expect((await scene.api('DELETE', 'destinations/d0?confirm=true')).status).toBeLessThan(300);
+    const receipt = await scene.receipt(id);
+    expect(receipt.overallStatus).toBe('PARTIAL_SUCCESS');
+    expect(receipt.streamStatus).toContainEqual(
+      expect.objectContaining({ destination: 'd0', status: 'FAILED', sent: 1, confirmed: 0 }),
+    );
+    expect(deletionsIn(one)).toEqual([]);
+    expect(scene.filesHold('erase-me')).toBe(false);
+  });
+
+  it('go to "each userId" of a user: "Suppressing or deleting one of them means both."', async () => {
+    const one = await receiver();
+    const scene = await Scene.open([one], { profiles: 'on' });
+    await scene.call('track', track('m1', { userId: 'erase-old' }));
+    await scene.call('alias', { previousId: 'erase-old', userId: 'erase-new' });
+    await scene.call('track', track('m2', { userId: 'erase-new' }));
+    await one.count(3);
+    const receipt = await scene.receipt(await scene.regulate('SUPPRESS_WITH_DELETE', 'erase-old'));
+    expect(receipt).toMatchObject({ overallStatus: 'FINISHED', erased: { events: 3 }, profiles: 1 });
+    expect(
+      deletionsIn(one)
+        .map((body) => JSON.parse(body).userId)
+        .sort(),
+    ).toEqual(['erase-new', 'erase-old']);
+    for (const text of ['erase-old', 'erase-new']) expect(scene.filesHold(text)).toBe(false);
+    await scene.call('track', track('m3', { userId: 'erase-new' }));
+    // Counts of calls are stored a moment later.
+    while ((await scene.ledger()).sources['website']!.discarded['suppressed'] !== 1) await setTimeout(50);
+  });
+});
+
 describe('a suppressed user', () => {
+  it('"`SUPPRESS_ONLY` keeps the `userId` itself, which can be listed, until the user is deleted. A list shows no hashes."', async () => {
+    const scene = await Scene.open([await receiver()]);
+    await scene.receipt(await scene.regulate('SUPPRESS_ONLY', 'hush'));
+    const listed = async () => (await scene.api<{ data: object[] }>('GET', 'suppressions')).answer.data;
+    expect(await listed()).toMatchObject([{ userId: 'hush' }]);
+    await scene.receipt(await scene.regulate('DELETE_ONLY', 'hush'));
+    expect(await listed()).toEqual([]);
+    expect((await scene.api('GET', 'suppressions/hush')).status).toBe(200);
+    expect(scene.filesHold('hush')).toBe(false);
+  });
+
   it('is kept nowhere, from the answer on and over restarts, until the suppression ends', async () => {
     const one = await receiver();
     const scene = await Scene.open([one]);

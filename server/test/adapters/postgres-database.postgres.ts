@@ -133,12 +133,15 @@ describe.skipIf(bin === undefined)('the database of several processes', () => {
       for (const mode of ['session', 'transaction']) {
         const pooler = await startPooler(mode);
         const pooled = new Database({ url: `${url}&port=6543` });
-        const looking = pooled.refuseSharedSessions();
-        if (mode === 'session') await looking;
-        else await expect(looking).rejects.toThrow(/set its pool_mode to session/);
-        await pooled.stop();
-        pooler.kill('SIGINT');
-        await once(pooler, 'exit');
+        try {
+          const looking = pooled.refuseSharedSessions();
+          if (mode === 'session') await looking;
+          else await expect(looking).rejects.toThrow(/set its pool_mode to session/);
+        } finally {
+          await pooled.stop();
+          pooler.kill('SIGINT');
+          await once(pooler, 'exit');
+        }
       }
     },
   );

@@ -294,6 +294,7 @@ interface TimelineInputs extends StorageDependencies {
 }
 
 function createTimeline({
+  store,
   clock,
   settings,
   config,
@@ -305,7 +306,8 @@ function createTimeline({
     ledger: () => reports.ledger(),
     flows: registry,
     settings: settings.now,
-    store: new TimelineFiles(config.data),
+    // Problems of a database say nothing of the folder.
+    store: new TimelineFiles(config.data, () => config.database === undefined && store.problems().length > 0),
     clock,
     logger: options.logger,
   });

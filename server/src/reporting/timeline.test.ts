@@ -1,4 +1,4 @@
-import { appendFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -56,6 +56,7 @@ let clock: HandClock;
 let counts: Counts;
 let registry: MetricsRegistry;
 let recorder: TimelineRecorder;
+let isReplaced = false;
 const logged: string[] = [];
 
 function begin(): void {
@@ -65,7 +66,7 @@ function begin(): void {
     ledger: async () => counts.report(),
     flows: registry,
     settings: () => RECORDS as never,
-    store: new TimelineFiles(folder),
+    store: new TimelineFiles(folder, () => isReplaced),
     clock,
     logger: { debug: log, info: log, warn: log, error: log },
   });
@@ -77,6 +78,7 @@ beforeEach(async () => {
   clock = handClock(NOON);
   counts = new Counts();
   logged.length = 0;
+  isReplaced = false;
   begin();
   await clock.settle();
 });
@@ -103,6 +105,17 @@ function attempt(endpoint: string, kind: 'accepted' | 'retryable', reason: strin
 }
 
 const DELIVERED: Decision = { kind: 'delivered' };
+
+test('nothing is written into a folder that another program may have put in the place of this one', async () => {
+  counts.received = 10;
+  await clock.pass(2 * MINUTE);
+  const before = readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]);
+  isReplaced = true;
+  await clock.pass(20 * MINUTE);
+  await recorder.stop();
+  expect(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')])).toEqual(before);
+  expect(logged).toContain('timeline.not_written');
+});
 
 test('each step has what happened in it, over a restart in the middle of a minute', async () => {
   counts.received = 10;

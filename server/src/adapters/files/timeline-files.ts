@@ -14,14 +14,18 @@ const ROW_START = '{"at":';
  */
 export class TimelineFiles implements TimelineStore {
   readonly #folder: string;
+  readonly #isReplaced: () => boolean;
   /** Files that this process has written to: the first line of each goes behind what a crash may have left. */
   readonly #begun = new Set<string>();
 
-  constructor(folder: string) {
+  /** While `isReplaced`, the folder of this name may belong to another program, and nothing is written there. */
+  constructor(folder: string, isReplaced: () => boolean = () => false) {
     this.#folder = folder;
+    this.#isReplaced = isReplaced;
   }
 
   async append(level: TimelineLevel, row: TimelineRow): Promise<void> {
+    if (this.#isReplaced()) throw new Error('the data folder is not that of this process any more');
     const path = this.#path(level, row.at);
     const { at, sources, destinations } = row;
     // `at` comes first: see `timeOf`.

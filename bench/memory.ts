@@ -7,11 +7,12 @@ import { startMillrace } from './millrace.ts';
 import { result } from './processes.ts';
 
 /**
- * What memory a busy period leaves behind: `node bench/memory.ts`, with SECONDS (60) of batches of 100 to one destination, and then as
- * long without a call. Prints the resident memory before, at the end of the load, and after the pause; with
- * BASE=/path/to/another/checkout for both versions.
+ * What memory a busy period leaves behind: `node bench/memory.ts`, with SECONDS (60) of batches of 100 to one destination, then REST
+ * (60) seconds without a call after everything is delivered. Prints the resident memory before, at the end of the load, and after the
+ * rest; with BASE=/path/to/another/checkout for both versions.
  */
 const SECONDS = Number(process.env['SECONDS'] ?? 60);
+const REST = Number(process.env['REST'] ?? 60);
 const FOLDER = process.env['FOLDER'] ?? '/var/tmp';
 const BASE = process.env['BASE'];
 
@@ -37,10 +38,11 @@ async function measure(name: string, root?: string): Promise<void> {
       ...['bench/load.ts', url!, String(CONNECTIONS), String(SECONDS), '100'],
     ]);
     const busy = server.memory();
-    await sleep(SECONDS * 1000);
+    while (Number(await receiver.ask('count')) < events) await sleep(100);
+    await sleep(REST * 1000);
     console.log(
       `${name}: ${events} events; ${mb(idle)} idle, ${mb(busy)} after ${SECONDS} s of load, ` +
-        `${mb(server.memory())} after ${SECONDS} s of rest; ${detailsOf(server.child.pid!)}`,
+        `${mb(server.memory())} after ${REST} s of rest; ${detailsOf(server.child.pid!)}`,
     );
   } finally {
     await server.stop();

@@ -58,6 +58,18 @@ describe('the status of a server', () => {
     ]);
   });
 
+  it('shows the database, how far its standbys are, and what is wrong with it', () => {
+    const standby = { name: 's1', isSynchronous: true, behindBytes: 2048, behindMs: 3 };
+    const problems = [{ isSevere: true, found: 'fsync is off', advice: 'set fsync = on' }];
+    const lines = report({ database: { version: '15.6', standbys: [standby], problems } });
+    expect(lines).toContainEqual(
+      expect.stringMatching(
+        /^database {12}PostgreSQL 15\.6; standby s1 \(commits wait for it\): 2.* behind, confirmed in 3 ms$/,
+      ),
+    );
+    expect(lines).toContain('                    fsync is off: set fsync = on');
+  });
+
   it('fits on one screen: sources, destinations, what belongs to no source, disk, and the ledger', () => {
     const lines = report({
       sources: {

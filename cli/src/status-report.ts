@@ -157,6 +157,7 @@ function factLines(overview: Overview, now: number, paint: Paint): string[] {
   const facts: [string, string][] = [
     ['calls of no source', joined(stray) || 'none since the start'],
     ['store', `${size(log.bytes)}, ${counted(log.events, 'event')}${oldest}`],
+    ...databaseFacts(overview, paint),
     ...profileFacts(overview, paint),
     ...regulationFacts(overview, now, paint),
     ['ledger', balanced ? paint.green('balanced') : paint.red(paint.bold('NOT BALANCED'))],
@@ -190,6 +191,26 @@ function nodeLines({ nodes = [] }: Overview, now: number, paint: Paint): string[
   const headings = ['lease', 'started', 'version', 'roles', 'alone does'];
   const left = headings.map((title): Heading => ({ title, align: 'left' }));
   return [...table([{ title: 'node', ...NAME }, ...left], rows, paint), ''];
+}
+
+/** `PostgreSQL 15.6`, its standbys, and what is wrong with it; nothing with the embedded engine. */
+function databaseFacts({ database }: Overview, paint: Paint): [string, string][] {
+  if (database === undefined) return [];
+  const { version, standbys, problems } = database;
+  const copies = standbys.map(({ name, isSynchronous, behindBytes, behindMs }) => {
+    const lag =
+      behindBytes === undefined
+        ? 'lag unknown'
+        : `${size(behindBytes)} behind, confirmed in ${count(behindMs)} ms`;
+    return `standby ${printable(name)} (${isSynchronous ? 'commits wait for it' : 'not waited for'}): ${lag}`;
+  });
+  return [
+    ['database', [`PostgreSQL ${version}`, ...copies].join('; ')],
+    ...problems.map(({ isSevere, found, advice }): [string, string] => [
+      '',
+      (isSevere ? paint.red : paint.yellow)(`${printable(found)}: ${printable(advice)}`),
+    ]),
+  ];
 }
 
 /** `1,200, 3 s behind (45 events)`; nothing while nothing needs profiles. */

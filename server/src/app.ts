@@ -503,6 +503,7 @@ function createMetricsPage(inputs: InterfaceInputs, readiness: () => readonly st
     ledger: () => reports.ledger(),
     queue: byDestination(store.queue),
     log: store.log,
+    nodes: store.nodes,
     settings: settings.now,
     destinationStates: () => dispatcher.states(),
     callsOfNoSource: () => reports.discardCounters.read(),

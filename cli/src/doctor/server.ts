@@ -1,5 +1,5 @@
 import type { Overview } from '@millrace/server';
-import { count, counted, span } from '../column.ts';
+import { count, counted, size, span } from '../column.ts';
 import type { Finding } from './finding.ts';
 
 export interface ServerFacts {
@@ -63,6 +63,7 @@ export function server(facts: ServerFacts): Finding[] {
     ...profiles(overview),
     ...regulations(overview, askedAt),
     ...nodes(overview),
+    ...database(overview),
     ...destinations(overview, askedAt),
   ];
 }
@@ -137,6 +138,21 @@ function nodes({ nodes: all }: Overview): Finding[] {
     return [{ check, verdict: 'warn', found: `versions ${[...versions].join(', ')} (${names})`, advice }];
   }
   return [{ check, verdict: 'ok', found: names }];
+}
+
+/** The database that nodes share, as its server tells; nothing with the embedded engine. */
+function database({ database: at }: Overview): Finding[] {
+  if (at === undefined) return [];
+  const check = 'database';
+  const lags = at.standbys.map(({ name, isSynchronous, behindBytes = 0 }) => {
+    const waited = isSynchronous ? 'synchronous, ' : '';
+    return `, standby ${name} (${waited}${size(behindBytes)} behind)`;
+  });
+  const all: Finding = { check, verdict: 'ok', found: `PostgreSQL ${at.version}${lags.join('')}` };
+  const problems = at.problems.map(
+    ({ isSevere, found, advice }): Finding => ({ check, verdict: isSevere ? 'fail' : 'warn', found, advice }),
+  );
+  return problems.length > 0 ? problems : [all];
 }
 
 /** Damage of stored events: what a running server has found so far, or a full read of a folder that no server uses. */

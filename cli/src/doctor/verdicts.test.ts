@@ -303,4 +303,24 @@ describe('the doctor, of the server,', () => {
       expect.stringMatching(/^warn: versions 1, 2 \(a, b\) → finish the upgrade/),
     ]);
   });
+
+  it('looks at the database that they share', () => {
+    const standby = { name: 's1', isSynchronous: true, behindBytes: 0, behindMs: 1 };
+    const verdict = (database: NonNullable<Overview['database']>) =>
+      server({ ...good, overview: { ...overview, database } })
+        .filter(({ check }) => check === 'database')
+        .map(said);
+    expect(verdict({ version: '15.6', standbys: [standby], problems: [] })).toEqual([
+      expect.stringMatching(/^ok: PostgreSQL 15.6, standby s1 \(synchronous, 0 .*behind\)$/),
+    ]);
+    const problem = { found: 'autovacuum is off', advice: 'set autovacuum = on' };
+    const problems = [
+      { ...problem, isSevere: true },
+      { ...problem, isSevere: false },
+    ];
+    expect(verdict({ version: '15.6', standbys: [], problems })).toEqual([
+      'fail: autovacuum is off → set autovacuum = on',
+      'warn: autovacuum is off → set autovacuum = on',
+    ]);
+  });
 });

@@ -2637,6 +2637,27 @@ export interface operations {
                             leaseLeftMs: number;
                             jobs: string[];
                         }[];
+                        /** @description The database that they share. */
+                        database?: {
+                            /** @description Of PostgreSQL. */
+                            version: string;
+                            standbys: {
+                                name: string;
+                                /** @description Commits wait for it. */
+                                isSynchronous: boolean;
+                                /** @description Of the log, not on its disk yet; absent when the user of the database may not see it. */
+                                behindBytes?: number;
+                                /** @description How long a commit took to reach its disk. */
+                                behindMs: number;
+                            }[];
+                            problems: {
+                                /** @description Events are in danger, or nothing is stored. */
+                                isSevere: boolean;
+                                found: string;
+                                /** @description What to do. */
+                                advice: string;
+                            }[];
+                        };
                     };
                 };
             };

@@ -25,7 +25,10 @@ import { type NodeShare, WHOLE_SHARE } from './health.ts';
 import { DestinationWorker, type WorkerDependencies } from './worker.ts';
 
 export interface DispatcherDependencies
-  extends Omit<WorkerDependencies, 'type' | 'measures' | 'settle' | 'total' | 'endpoints' | 'share'> {
+  extends Omit<
+    WorkerDependencies,
+    'type' | 'measures' | 'settle' | 'total' | 'endpoints' | 'share' | 'areResultsWritten'
+  > {
   readonly types: Readonly<Record<Destination['type'], DestinationType>>;
   readonly measures?: Pick<MetricsRecorder, 'forDestination'> | undefined;
   readonly healths: EndpointHealthStore;
@@ -55,7 +58,10 @@ export class Dispatcher implements LiveDelivery {
       this.#endpoints.writeIfDue();
       return settled;
     };
-    const onWritten = (results: readonly DeliveryResult[]) => this.#scheduleRetries(results);
+    const onWritten = (results: readonly DeliveryResult[], wasLate: boolean) => {
+      this.#scheduleRetries(results);
+      if (wasLate) for (const worker of this.#workers.values()) worker.resume();
+    };
     this.#resultWriter = new ResultWriter({ settle, clock, logger, onWritten });
   }
 
@@ -88,6 +94,7 @@ export class Dispatcher implements LiveDelivery {
 
   #createWorker(settings: Destination): DestinationWorker {
     const destination = destinationOfLane(settings.id);
+    const { maySend } = this.#dependencies;
     return new DestinationWorker(settings, {
       ...this.#dependencies,
       type: this.#dependencies.types[settings.type],
@@ -96,6 +103,8 @@ export class Dispatcher implements LiveDelivery {
       total: this.#total,
       share: () => this.#share,
       endpoints: this.#endpoints.endpointsOf(destination),
+      // Only a process among others can lose what it holds while it runs.
+      ...(maySend === undefined ? {} : { areResultsWritten: () => !this.#resultWriter.isLate() }),
     });
   }
 
@@ -201,12 +210,15 @@ const GROUP_DELAY: Duration = 20;
 const GROUP_SIZE = 1000;
 const RETRY_DELAY: Duration = SECOND;
 
+/** A result that waits longer to be written is late. */
+const LATE_AFTER: Duration = SECOND;
+
 export interface ResultWriterDependencies {
   readonly settle: DeliveryQueue['settle'];
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Called with every group that is on stable storage. */
-  readonly onWritten: (results: readonly DeliveryResult[]) => void;
+  /** Called with every group that is on stable storage. `wasLate`: `isLate` was true before. */
+  readonly onWritten: (results: readonly DeliveryResult[], wasLate: boolean) => void;
 }
 
 /**
@@ -216,6 +228,9 @@ export interface ResultWriterDependencies {
 export class ResultWriter {
   readonly #dependencies: ResultWriterDependencies;
   #pending: DeliveryResult[] = [];
+  /** When the oldest result came that is not written, and the oldest of those that are not being written either. */
+  #oldestAt: Monotonic | undefined;
+  #pendingSince: Monotonic | undefined;
   #writing: Promise<void> | undefined;
   #cancelTimer: (() => void) | undefined;
   #stopped = false;
@@ -227,9 +242,16 @@ export class ResultWriter {
   add(result: DeliveryResult): void {
     if (this.#stopped) return;
     this.#pending.push(result);
+    this.#pendingSince ??= this.#dependencies.clock.monotonic();
+    this.#oldestAt ??= this.#pendingSince;
     if (this.#writing !== undefined) return;
     if (this.#pending.length >= GROUP_SIZE) this.#write();
     else this.#cancelTimer ??= this.#dependencies.clock.after(GROUP_DELAY, () => this.#write());
+  }
+
+  /** Whether a result has waited for more than a second. */
+  isLate(): boolean {
+    return this.#oldestAt !== undefined && this.#dependencies.clock.monotonic() - this.#oldestAt > LATE_AFTER;
   }
 
   /**
@@ -252,6 +274,7 @@ export class ResultWriter {
     if (this.#writing !== undefined || this.#pending.length === 0) return;
     const group = this.#pending;
     this.#pending = [];
+    this.#pendingSince = undefined;
     this.#writing = this.#writeGroup(group).then((delay) => {
       this.#writing = undefined;
       if (this.#pending.length > 0)
@@ -265,7 +288,9 @@ export class ResultWriter {
     try {
       const { ignored } = await settle(group);
       if (ignored > 0) logger.warn({ ignored }, 'delivery.settled_twice');
-      onWritten(group);
+      const wasLate = this.isLate();
+      this.#oldestAt = this.#pendingSince;
+      onWritten(group, wasLate);
       return this.#pending.length >= GROUP_SIZE ? 0 : GROUP_DELAY;
     } catch (error) {
       logger.error({ error, results: group.length }, 'delivery.settle_failed');

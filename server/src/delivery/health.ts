@@ -380,6 +380,11 @@ export interface NodeShare {
 
 export const WHOLE_SHARE: NodeShare = { nodes: 1, place: 0 };
 
+/** The share of this node in one destination: what cannot be divided falls to another node for each destination. */
+export function shareOf({ id }: { readonly id: number }, { nodes, place }: NodeShare): NodeShare {
+  return { nodes, place: (place + id) % nodes };
+}
+
 /**
  * The limits of one node, so that those of all nodes together are the limits of the settings. A concurrency below the number of
  * nodes leaves some without any: these have 0.

@@ -35,6 +35,7 @@ import {
   HealthTracker,
   type NodeShare,
   type RoundTicket,
+  shareOf,
 } from './health.ts';
 import {
   decide,
@@ -69,6 +70,8 @@ export interface WorkerDependencies extends LoaderDependencies, Pick<RoundDepend
   readonly worked?: ((duration: Duration) => void) | undefined;
   /** Whether this process may hold deliveries and send them. Absent where it always may. */
   readonly maySend?: (() => boolean) | undefined;
+  /** Whether results are written soon: others repeat what is not written when this process loses its lease. */
+  readonly areResultsWritten?: (() => boolean) | undefined;
 }
 
 /**
@@ -229,6 +232,9 @@ export class DestinationWorker {
     return this.#inFlight;
   }
 
+  /** Results are written again. */
+  readonly resume = (): void => this.#sendReady();
+
   /** Deliveries on disk are due at `at`. */
   noteDue(at: Monotonic): void {
     this.#backlog = afterParking(this.#backlog, at);
@@ -269,8 +275,7 @@ export class DestinationWorker {
   }
 
   #maySend(): boolean {
-    const { maySend } = this.#dependencies;
-    return maySend === undefined || maySend();
+    return this.#dependencies.maySend?.() !== false;
   }
 
   // Sending
@@ -281,10 +286,10 @@ export class DestinationWorker {
     while (
       this.#queue.size > 0 &&
       this.#inFlight < this.#tracker.limit &&
-      this.#rateLimiter.canBeginRound()
-    ) {
+      this.#rateLimiter.canBeginRound() &&
+      this.#dependencies.areResultsWritten?.() !== false
+    )
       this.#send(this.#queue.dequeue()!, false);
-    }
   }
 
   /**
@@ -495,11 +500,6 @@ function workerStateOf(
   if (!enabled) return 'disabled';
   if (paused === true) return 'paused';
   return failingSince === undefined ? 'healthy' : 'failing';
-}
-
-/** What cannot be divided falls to another node for each destination. */
-function shareOf({ id }: Destination, { nodes, place }: NodeShare): NodeShare {
-  return { nodes, place: (place + id) % nodes };
 }
 
 const NO_PAUSES: NonNullable<Destination['pauses']> = [];

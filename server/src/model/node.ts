@@ -28,3 +28,31 @@ export interface NodeStatus {
   /** What it alone does now. */
   readonly jobs: readonly SingleJob[];
 }
+
+/** The database that nodes share. */
+export interface DatabaseStatus {
+  /** Of PostgreSQL. */
+  readonly version: string;
+  readonly standbys: readonly StandbyStatus[];
+  /** What endangers events or slows all nodes down. */
+  readonly problems: readonly DatabaseProblem[];
+}
+
+/** A copy that follows the database. */
+export interface StandbyStatus {
+  readonly name: string;
+  /** Commits wait for it, so it has every event that was answered 200. */
+  readonly isSynchronous: boolean;
+  /** Bytes of the log that are not on its disk yet; absent when the user of the database may not see them. */
+  readonly behindBytes?: number;
+  /** How long a commit took to reach its disk; 0 while nothing is written. */
+  readonly behind: Duration;
+}
+
+export interface DatabaseProblem {
+  /** Events are in danger, or nothing is stored. */
+  readonly isSevere: boolean;
+  readonly found: string;
+  /** What to do. */
+  readonly advice: string;
+}

@@ -1,4 +1,4 @@
-import type { NodeStatus, SingleJob } from '../model/node.ts';
+import type { DatabaseStatus, NodeStatus, SingleJob } from '../model/node.ts';
 
 /**
  * This process among those that share a database. Each has a lease that it renews. A process whose lease is over holds nothing any more:
@@ -13,6 +13,9 @@ export interface Nodes {
 
   /** Resolves to all processes that have a lease or had one until now, by name. Rejects with a `StorageError`. */
   list(): Promise<readonly NodeStatus[]>;
+
+  /** Resolves to the state of the database, and what is wrong with it. Rejects with a `StorageError`. */
+  database(): Promise<DatabaseStatus>;
 
   /**
    * Asks for a job that only one process does. Resolves to whether this one has it from now on, or still has it; it keeps the job until

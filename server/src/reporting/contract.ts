@@ -2,6 +2,7 @@ import type { DestinationState } from '../delivery/contract.ts';
 import type { EndpointError, HealthChange } from '../model/delivery.ts';
 import type { CallType, Event, Position } from '../model/event.ts';
 import type { DestinationCounts, SourceCounts } from '../model/ledger.ts';
+import type { DatabaseStatus, StandbyStatus } from '../model/node.ts';
 import type { Duration, Time } from '../model/time.ts';
 import type { ResponseStream } from '../ports/control-api.ts';
 import type { DeliveryHistory } from '../ports/delivery-queue.ts';
@@ -82,6 +83,8 @@ export interface Overview extends LedgerReport {
   readonly regulations: RegulationsOverview;
   /** The nodes that share the database, by name; absent with the embedded engine. */
   readonly nodes?: readonly NodeOverview[];
+  /** The database that they share. */
+  readonly database?: DatabaseOverview;
 }
 
 /** How far the profiles of users are. */
@@ -127,6 +130,11 @@ export interface NodeOverview {
   readonly leaseLeftMs: number;
   /** What it alone does now: maintenance, replays, users. */
   readonly jobs: readonly string[];
+}
+
+/** The database that nodes share. */
+export interface DatabaseOverview extends Omit<DatabaseStatus, 'standbys'> {
+  readonly standbys: readonly (Omit<StandbyStatus, 'behind'> & { readonly behindMs: number })[];
 }
 
 export interface LogOverview {

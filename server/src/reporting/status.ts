@@ -1,6 +1,6 @@
 import type { DestinationState, EndpointState, LastError } from '../delivery/contract.ts';
 import type { Destination } from '../model/destination.ts';
-import type { NodeStatus } from '../model/node.ts';
+import type { DatabaseStatus, NodeStatus } from '../model/node.ts';
 import { type Duration, isoTime, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { DeliveryHistories, DeliveryQueue, QueueStats } from '../ports/delivery-queue.ts';
@@ -11,6 +11,7 @@ import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type { RegulationHealth } from '../regulations/contract.ts';
 import type { UsersHealth } from '../users/contract.ts';
 import type {
+  DatabaseOverview,
   DestinationErrorView,
   DestinationStatus,
   DiscardReport,
@@ -40,7 +41,7 @@ export interface ReportServiceDependencies {
   /** How long events are kept. */
   readonly retention: Duration;
   /** Absent with the embedded engine. */
-  readonly nodes?: Pick<Nodes, 'list'> | undefined;
+  readonly nodes?: Pick<Nodes, 'list' | 'database'> | undefined;
 }
 
 /** The parts that deal with users. They are made after the reports, and need them. */
@@ -105,11 +106,12 @@ export class ReportService {
   /** Only the ledger is of one moment; the rest is read right after it. Rejects with a `StorageError`. */
   async overview(): Promise<Overview> {
     const { queue, log, settings, clock, nodes } = this.#dependencies;
-    const [ledger, stats, size, all] = await Promise.all([
+    const [ledger, stats, size, all, database] = await Promise.all([
       this.ledger(),
       queue.stats(),
       log.size(),
       nodes?.list(),
+      nodes?.database(),
     ]);
     return {
       at: isoTime(clock.now()),
@@ -122,6 +124,7 @@ export class ReportService {
       ...profilesOverview(this.#reporters.users()),
       regulations: regulationsOverview(this.#reporters.regulations()),
       ...(all === undefined ? {} : { nodes: all.map(nodeOverview) }),
+      ...(database === undefined ? {} : { database: databaseOverview(database) }),
     };
   }
 
@@ -182,6 +185,13 @@ function regulationsOverview(health: RegulationHealth): Overview['regulations'] 
     ...(oldestOpenAt === undefined ? {} : { oldestAt: isoTime(oldestOpenAt) }),
     isFailing,
     suppressed,
+  };
+}
+
+function databaseOverview({ standbys, ...database }: DatabaseStatus): DatabaseOverview {
+  return {
+    ...database,
+    standbys: standbys.map(({ behind, ...one }) => ({ ...one, behindMs: Math.round(behind) })),
   };
 }
 

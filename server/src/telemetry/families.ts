@@ -1,5 +1,6 @@
 import catalogue from '../../../spec/errors.json' with { type: 'json' };
 import type { DestinationState } from '../delivery/contract.ts';
+import type { DatabaseStatus, NodeStatus } from '../model/node.ts';
 import { SECOND, type Time } from '../model/time.ts';
 import type { RegulationHealth } from '../regulations/contract.ts';
 import type { LedgerReport } from '../reporting/contract.ts';
@@ -236,6 +237,44 @@ export function deliveryMetrics(counts: readonly (readonly [string, DestinationM
       help: 'From the arrival of an event to the answer that accepts its delivery.',
       samples: counts.map(([destination, { deliveries }]) => deliveries.read({ destination })),
     },
+  ];
+}
+
+/** The nodes that share a database, and the database; no samples with the embedded engine. */
+export function nodeMetrics(
+  nodes: readonly NodeStatus[],
+  database: DatabaseStatus | undefined,
+): MetricFamily[] {
+  const { standbys = [], problems = [] } = database ?? {};
+  const severe = problems.filter(({ isSevere }) => isSevere).length;
+  return [
+    gauge(
+      'millrace_node_lease_seconds',
+      'How long the lease of a node is still valid; negative when it is over.',
+      nodes.map(({ name, leaseLeft }) => ({ labels: { node: name }, value: leaseLeft / SECOND })),
+    ),
+    gauge(
+      'millrace_database_standby_lag_bytes',
+      'Log of the database that is not on the disk of a standby yet.',
+      standbys.flatMap(({ name, behindBytes }) =>
+        behindBytes === undefined ? [] : [{ labels: { standby: name }, value: behindBytes }],
+      ),
+    ),
+    gauge(
+      'millrace_database_standby_lag_seconds',
+      'How long a commit took to reach the disk of a standby.',
+      standbys.map(({ name, behind }) => ({ labels: { standby: name }, value: behind / SECOND })),
+    ),
+    gauge(
+      'millrace_database_problems',
+      'What is wrong with the database; millrace doctor says what to do.',
+      database === undefined
+        ? []
+        : [
+            { labels: { severity: 'severe' }, value: severe },
+            { labels: { severity: 'warning' }, value: problems.length - severe },
+          ],
+    ),
   ];
 }
 

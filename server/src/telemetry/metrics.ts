@@ -6,6 +6,7 @@ import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.
 import { type Clock, elapsedSince } from '../ports/clock.ts';
 import type { DeliveryQueue, QueueStats } from '../ports/delivery-queue.ts';
 import type { EventLog, LogSize } from '../ports/event-log.ts';
+import type { Nodes } from '../ports/nodes.ts';
 import type { SettingsSnapshot } from '../ports/settings-store.ts';
 import type { RegulationHealth } from '../regulations/contract.ts';
 import type { LedgerReport, UnattributedCalls } from '../reporting/contract.ts';
@@ -17,6 +18,7 @@ import {
   endpointMetrics,
   gauge,
   ledgerMetrics,
+  nodeMetrics,
   regulationMetrics,
   userMetrics,
 } from './families.ts';
@@ -100,6 +102,8 @@ export interface MetricsPageDependencies {
   readonly ledger: () => Promise<LedgerReport>;
   readonly queue: Pick<DeliveryQueue, 'stats'>;
   readonly log: Pick<EventLog, 'size'>;
+  /** Absent with the embedded engine. */
+  readonly nodes?: Pick<Nodes, 'list' | 'database'> | undefined;
   readonly settings: () => SettingsSnapshot;
   readonly destinationStates: () => readonly DestinationState[];
   readonly callsOfNoSource: () => UnattributedCalls;
@@ -178,17 +182,23 @@ export class MetricsPage {
   }
 
   async #readStore(): Promise<StoreReading | undefined> {
-    const { ledger, queue, log } = this.#dependencies;
+    const { ledger, queue, log, nodes } = this.#dependencies;
     try {
-      const [report, stats, size] = await Promise.all([ledger(), queue.stats(), log.size()]);
-      return { report, stats, size };
+      const [report, stats, size, all, database] = await Promise.all([
+        ledger(),
+        queue.stats(),
+        log.size(),
+        nodes?.list(),
+        nodes?.database(),
+      ]);
+      return { report, stats, size, nodes: nodeMetrics(all ?? [], database) };
     } catch {
       // The parts that write to the store log the reason; the page only shows `millrace_store_readable 0`.
       return undefined;
     }
   }
 
-  #storeMetrics({ report, stats, size }: StoreReading): MetricFamily[] {
+  #storeMetrics({ report, stats, size, nodes }: StoreReading): MetricFamily[] {
     const now = this.#dependencies.clock.monotonic();
     const oldest = new Map(stats.map(({ destination, oldestAt = now }) => [destination, oldestAt]));
     const ages = this.#dependencies.settings().destinations.map(({ id, name }) => ({
@@ -197,6 +207,7 @@ export class MetricsPage {
     }));
     return [
       ...ledgerMetrics(report),
+      ...nodes,
       gauge(
         'millrace_oldest_pending_age_seconds',
         'Since the oldest pending event arrived; 0 without one.',
@@ -281,6 +292,7 @@ interface StoreReading {
   readonly report: LedgerReport;
   readonly stats: readonly QueueStats[];
   readonly size: LogSize;
+  readonly nodes: readonly MetricFamily[];
 }
 
 function requestMetrics(registry: MetricsRegistry, { discarded, clock }: UnattributedCalls): MetricFamily[] {

@@ -54,6 +54,14 @@ describe.skipIf(bin === undefined)('the database of several processes', () => {
     return { database, member };
   }
 
+  /** The lease of a node ends so many seconds from now. */
+  const lapse = (database: Database, node: string, seconds = 0) =>
+    database.session((session) =>
+      session.query(
+        `update process set expires = clock_timestamp() + interval '${seconds} s' where node = '${node}'`,
+      ),
+    );
+
   it('is made once by processes that start at the same time, and has one secret', async () => {
     const databases = [new Database({ url }), new Database({ url })];
     opened.push(...databases);
@@ -230,6 +238,7 @@ unix_socket_dir = ${server.folder}\nauth_type = any\npool_mode = ${mode}\n`,
   it('writes nothing for a process whose lease another one has taken', async () => {
     let lost = 0;
     const { database, member } = await join('a', () => lost++);
+    await lapse(database, 'a');
     const next = await join('a');
     expect(next.member.id).toBeGreaterThan(member.id);
     await expect(database.write(async (write) => write.later(PUT, ['late', 1]))).rejects.toThrow(
@@ -252,6 +261,7 @@ unix_socket_dir = ${server.folder}\nauth_type = any\npool_mode = ${mode}\n`,
       await goOn.promise;
     });
     await begun.promise;
+    await lapse(other, 'a');
     const joining = Member.join(other, { node: 'a' });
     await server.isBlocked(url);
     goOn.resolve();
@@ -259,5 +269,28 @@ unix_socket_dir = ${server.folder}\nauth_type = any\npool_mode = ${mode}\n`,
     const member = await joining;
     expect(await other.read((read) => read.rows(ALL))).toHaveLength(1);
     await member.stop(true);
+  });
+
+  it('has one living process of a name: a second one is told what to do, and waits for no dead one', async () => {
+    const first = await join('a');
+    // Two that start at the same time besides.
+    const both = await Promise.allSettled([join('b'), join('b')]);
+    expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+    await expect(join('a')).rejects.toThrow(/another process is the node "a".*MILLRACE_NODE/);
+    expect([first.member.isLost, await first.member.renew()]).toEqual([false, true]);
+    await first.member.stop(false);
+    await first.database.abandon();
+    const began = performance.now();
+    const second = await join('a');
+    // Its lease is valid for ten seconds.
+    expect(performance.now() - began).toBeLessThan(8000);
+    // One that stands still has its connections, and renews nothing.
+    await second.member.stop(false);
+    await lapse(second.database, 'a', 1);
+    const third = await join('a');
+    expect(third.member.id).toBeGreaterThan(second.member.id);
+    expect(await second.member.renew()).toBe(false);
+    await third.member.stop(true);
+    for (const one of both) if (one.status === 'fulfilled') await one.value.member.stop(true);
   });
 });

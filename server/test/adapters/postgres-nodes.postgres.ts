@@ -189,6 +189,32 @@ describe.skipIf(bin === undefined)('several nodes on one database', () => {
     await reader.stop();
   });
 
+  it('tells of the database, its standbys, and what is wrong with it', async () => {
+    const own = await startPostgres(bin!, { fsync: 'off' });
+    const address = await own.makeDatabase();
+    const store = await open('c', address);
+    const found = (status: { problems: readonly { found: string }[] }) =>
+      status.problems.map((one) => one.found);
+    const before = await store.nodes.database();
+    expect(before.version).toMatch(/^\d+/);
+    expect(before.standbys).toEqual([]);
+    expect(found(before)).toEqual(['fsync is off']);
+    const standby = await own.makeStandby();
+    const [one] = (await store.nodes.database()).standbys;
+    expect(one).toMatchObject({ name: 'walreceiver', isSynchronous: true });
+    expect(one!.behindBytes).toBeGreaterThanOrEqual(0);
+    await standby.stop();
+    expect(found(await store.nodes.database())).toEqual([
+      'fsync is off',
+      'commits wait for a standby (*), and none is connected',
+    ]);
+    await own.administrate(`alter system reset synchronous_standby_names`);
+    await own.administrate('select pg_reload_conf()');
+    opened.splice(opened.indexOf(store), 1);
+    await store.stop();
+    await own.stop();
+  });
+
   it('keeps up by one node at a time while both append, and loses no event', async () => {
     const appended = await Promise.all(
       [a, b].map(async (store, nth) => {

@@ -1,6 +1,6 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -8,8 +8,20 @@ import pg from 'pg';
 /** The oldest PostgreSQL that the store runs on. */
 const OLDEST = 15;
 
-/** The folder of `initdb` and `postgres`; undefined when no PostgreSQL is recent enough. */
+/**
+ * The folder of `initdb` and `postgres`: that of MILLRACE_TEST_POSTGRES, or the newest of Debian, or one in PATH; undefined when no
+ * PostgreSQL is recent enough.
+ */
 export function findPostgres(): string | undefined {
+  found ??= { bin: lookForPostgres() };
+  return found.bin;
+}
+
+let found: { readonly bin: string | undefined } | undefined;
+
+function lookForPostgres(): string | undefined {
+  const named = process.env['MILLRACE_TEST_POSTGRES'];
+  if (named) return named;
   const debian = '/usr/lib/postgresql';
   const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
   const folders = [
@@ -32,6 +44,16 @@ export interface Postgres {
   dropDatabase(url: string): Promise<void>;
   /** Resolves when so many statements in the database of this address wait for a lock; one, if nothing is said. */
   isBlocked(url: string, statements?: number): Promise<void>;
+  /** Runs statements as the owner of the server; resolves to the rows of the last one. */
+  administrate(sql: string): Promise<Record<string, unknown>[]>;
+  /** Kills all its processes with SIGKILL, as a crash of the machine does; its files stay. */
+  crash(): Promise<void>;
+  /** Starts it again after `crash`. */
+  restart(): Promise<void>;
+  /** Resolves to a copy that follows it and confirms each commit from now on. */
+  makeStandby(): Promise<Postgres>;
+  /** Makes a standby a primary. */
+  promote(): Promise<void>;
   /** Stops the server, disconnects all clients, and removes its folder. */
   stop(): Promise<void>;
 }
@@ -50,66 +72,90 @@ export interface PostgresSettings {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
+/** Where the commands of PostgreSQL are, and what runs them as a user who may. */
+interface Home {
+  readonly bin: string;
+  readonly folder: string;
+  readonly user: readonly string[];
+  readonly settings: Readonly<Record<string, string>>;
+}
+
 export async function startPostgres(
   bin: string,
   { fsync = 'on', settings = {} }: PostgresSettings = {},
 ): Promise<Postgres> {
+  const home = makeHome(bin, { fsync, ...settings });
+  const options = ['-U', 'millrace', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync'];
+  await runToEnd(home, 'initdb', ['-D', dataOf(home), ...options]);
+  return serverOf(home, await launchServer(home));
+}
+
+function makeHome(bin: string, settings: Home['settings']): Home {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-pg-'));
-  const user = unprivileged(folder);
-  const run = (name: string, args: readonly string[]) => {
-    const [command, ...rest] = [...user, join(bin, name), ...args];
-    return spawn(command!, rest, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
-  };
-  const data = join(folder, 'data');
-  const made = run('initdb', [
-    '-D',
-    data,
-    '-U',
-    'millrace',
-    '-A',
-    'trust',
-    '-E',
-    'UTF8',
-    '--no-locale',
-    '--no-sync',
-  ]);
+  return { bin, folder, user: unprivileged(folder), settings };
+}
+
+const dataOf = ({ folder }: Home) => join(folder, 'data');
+
+function run({ bin, folder, user }: Home, name: string, args: readonly string[]) {
+  const [command, ...rest] = [...user, join(bin, name), ...args];
+  return spawn(command!, rest, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
+}
+
+async function runToEnd(home: Home, name: string, args: readonly string[]): Promise<void> {
+  const command = run(home, name, args);
   const said: string[] = [];
-  made.stderr.setEncoding('utf8').on('data', (text: string) => said.push(text));
-  const [code] = (await once(made, 'close')) as [number | null];
-  if (code !== 0) throw new Error(`initdb ended with ${code}: ${said.join('')}`);
+  command.stderr.setEncoding('utf8').on('data', (text: string) => said.push(text));
+  const [code] = (await once(command, 'close')) as [number | null];
+  if (code !== 0) throw new Error(`${name} ended with ${code}: ${said.join('')}`);
+}
+
+async function launchServer(home: Home): Promise<ChildProcess> {
   const options = {
     listen_addresses: '',
-    unix_socket_directories: folder,
-    fsync,
+    unix_socket_directories: home.folder,
     synchronous_commit: 'on',
-    ...settings,
+    ...home.settings,
   };
   const flags = Object.entries(options).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const server = run('postgres', ['-D', data, ...flags]);
+  const server = run(home, 'postgres', ['-D', dataOf(home), ...flags]);
   await new Promise<void>((ready, fail) => {
     let log = '';
-    server.stderr.setEncoding('utf8').on('data', (text: string) => {
+    server.stderr!.setEncoding('utf8').on('data', (text: string) => {
       log += text;
-      if (log.includes('ready to accept connections')) ready();
+      if (/ready to accept (read-only )?connections/.test(log)) ready();
     });
     server.once('exit', () => fail(new Error(`postgres did not start: ${log}`)));
   });
+  return server;
+}
+
+function serverOf(home: Home, launched: ChildProcess): Postgres {
+  const { folder } = home;
+  let server = launched;
   let databases = 0;
   const administrate = async (sql: string) => {
     const client = new pg.Client({ host: folder, user: 'millrace', database: 'postgres' });
     await client.connect();
-    await client.query(sql);
-    await client.end();
+    try {
+      const { rows } = [await client.query(sql)].flat().at(-1) as { rows: Record<string, unknown>[] };
+      return rows;
+    } finally {
+      await client.end();
+    }
   };
   return {
     folder,
+    administrate,
     makeDatabase: async (template) => {
       const name = `millrace_${++databases}`;
       const copied = template === undefined ? '' : `template ${/millrace_\d+/.exec(template)![0]}`;
       await administrate(`create database ${name} ${copied} strategy wal_log`);
       return `postgres:///${name}?host=${encodeURIComponent(folder)}&user=millrace`;
     },
-    dropDatabase: (url) => administrate(`drop database ${/millrace_\d+/.exec(url)![0]} with (force)`),
+    dropDatabase: async (url) => {
+      await administrate(`drop database ${/millrace_\d+/.exec(url)![0]} with (force)`);
+    },
     isBlocked: async (url, statements = 1) => {
       const client = await connectTo(url);
       const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
@@ -117,14 +163,56 @@ export async function startPostgres(
         await new Promise((next) => setTimeout(next, 5));
       await client.end();
     },
-    stop: async () => {
+    crash: async () => {
       const ended = once(server, 'exit');
-      // A fast stop: clients are cut off, the files are left in order.
-      server.kill('SIGINT');
+      // Its children would outlive it for a moment, and the next start would find their memory in use.
+      for (const pid of [server.pid!, ...childrenOf(server.pid!)]) process.kill(pid, 'SIGKILL');
       await ended;
+    },
+    restart: async () => {
+      server = await launchServer(home);
+    },
+    makeStandby: async () => {
+      const copy = makeHome(home.bin, home.settings);
+      const from = [
+        '-h',
+        folder,
+        '-U',
+        'millrace',
+        '-D',
+        dataOf(copy),
+        '-R',
+        '--checkpoint=fast',
+        '--no-sync',
+      ];
+      await runToEnd(copy, 'pg_basebackup', from);
+      const standby = serverOf(copy, await launchServer(copy));
+      await administrate(`alter system set synchronous_standby_names = '*'`);
+      await administrate('select pg_reload_conf()');
+      const isFollowed = async () =>
+        (await administrate(`select from pg_stat_replication where sync_state = 'sync'`)).length > 0;
+      while (!(await isFollowed())) await new Promise((next) => setTimeout(next, 20));
+      return standby;
+    },
+    promote: async () => {
+      await administrate('select pg_promote(true)');
+    },
+    stop: async () => {
+      if (server.exitCode === null && server.signalCode === null) {
+        const ended = once(server, 'exit');
+        // A fast stop: clients are cut off, the files are left in order.
+        server.kill('SIGINT');
+        await ended;
+      }
       rmSync(folder, { recursive: true });
     },
   };
+}
+
+/** The processes that the main thread of a process has started and that have not ended. */
+function childrenOf(pid: number): number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
+  return children.split(' ').filter(Boolean).map(Number);
 }
 
 /** PostgreSQL refuses to run as root. The server ends with the test, however the test ends. */

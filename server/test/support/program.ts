@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { databaseOf } from './test-database.ts';
 
 export const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 /** The bundle of the program, where the run has made one (program-bundle.ts). */
@@ -73,7 +74,7 @@ function launch({ args, env, under = [] }: ProgramOptions) {
   const [command, ...rest] = [...under, process.execPath, LIMIT, MILLRACE, ...args];
   const child = spawn(command!, rest, {
     cwd: ROOT,
-    env: { ...cleanEnvironment(), ...COMPILE_CACHE, NO_COLOR: '1', ...env },
+    env: { ...cleanEnvironment(), ...COMPILE_CACHE, NO_COLOR: '1', ...databaseOf(args), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const out = { stdout: '', stderr: '' };

@@ -74,11 +74,20 @@ const SESSION_SETTINGS = `
   set enable_material = off; set jit = off; set plan_cache_mode = force_generic_plan; set client_min_messages = warning;
   set idle_in_transaction_session_timeout = '5s'; set synchronous_commit = on`;
 
+/** The first key of the advisory locks that connections hold for as long as they last. The second is the number of the process. */
+export const SIGN_OF_LIFE = 6;
+
+/** A process lives as long as one of its connections does: the system closes those of a dead one, whatever its lease says. */
+function signOfLife(process: number): string {
+  return process === 0 ? '' : `; select pg_advisory_lock_shared(${SIGN_OF_LIFE}, ${process})`;
+}
+
 /** The connections of one process to the database. */
 export class Database {
   readonly #pool: pg.Pool;
   readonly #clients = new Set<pg.Client>();
-  readonly #ready = new WeakSet<pg.ClientBase>();
+  /** Connections whose settings are made, and the process that they are a sign of. */
+  readonly #ready = new WeakMap<pg.ClientBase, number>();
   #process: number | undefined;
   #onLost: (() => void) | undefined;
   #ended: Promise<void> | undefined;
@@ -247,9 +256,10 @@ export class Database {
     let broken: boolean | undefined;
     const stuck = setTimeout(() => destroy(client as unknown as pg.Client), limit);
     try {
-      if (!this.#ready.has(client)) {
-        await client.query(SESSION_SETTINGS);
-        this.#ready.add(client);
+      const process = this.#process ?? 0;
+      if (this.#ready.get(client) !== process) {
+        await client.query(SESSION_SETTINGS + signOfLife(process));
+        this.#ready.set(client, process);
       }
       return await work(client);
     } catch (error) {

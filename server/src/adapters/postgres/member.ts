@@ -1,11 +1,16 @@
 import { performance } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Duration } from '../../model/time.ts';
+import { StorageError } from '../../ports/event-log.ts';
 import type { Logger } from '../../ports/logger.ts';
-import type { Database, Statement, Transaction } from './database.ts';
+import { type Database, SIGN_OF_LIFE, type Statement, type Transaction } from './database.ts';
 import { LOCKS } from './schema.ts';
 
 /** For how long a lease is valid from the moment it was renewed. */
 const LEASE_SECONDS = 10;
+
+/** The longest pause between two looks at the lease of an earlier process of the same name. */
+const LOOK_AGAIN: Duration = 250;
 
 /** How often it is renewed. */
 const RENEW_EVERY: Duration = 2000;
@@ -14,8 +19,8 @@ const RENEW_EVERY: Duration = 2000;
 const STOP_AFTER: Duration = 8000;
 
 /**
- * `$1` node, `$2` its roles, `$3` version of the program, `$4` how long the program has been running, in milliseconds. A restart takes
- * the place of what the same node was before.
+ * `$1` node, `$2` its roles, `$3` version of the program, `$4` how long the program has been running, in milliseconds, `$5` the number
+ * that the same program had before, or 0. No row: another process of this name has the lease and may be alive.
  */
 const TAKE: Statement = {
   name: 'lease.take',
@@ -23,7 +28,17 @@ const TAKE: Statement = {
     values (nextval('process_id'), $1, clock_timestamp() + interval '${LEASE_SECONDS} seconds', $2::text[], $3::text,
       clock_timestamp() - $4::float8 * interval '1 ms')
     on conflict (node) do update set id = excluded.id, expires = excluded.expires, roles = excluded.roles,
-      version = excluded.version, since = excluded.since returning id`,
+      version = excluded.version, since = excluded.since
+      where process.expires <= clock_timestamp() or process.id = $5::bigint
+        or not exists (select from pg_locks l where l.locktype = 'advisory' and l.objsubid = 2 and l.classid = ${SIGN_OF_LIFE}
+          and l.objid = process.id::int and l.database = (select oid from pg_database where datname = current_database()))
+    returning id, pg_advisory_lock_shared(${SIGN_OF_LIFE}, id::int)`,
+};
+
+/** `$1` node. */
+const OF_NODE: Statement = {
+  name: 'lease.of_node',
+  text: 'select id, extract(epoch from expires)::float8 as expires from process where node = $1',
 };
 
 /** `$1` process. No row: the lease is lost. Does not touch the key, so it waits for no fence. */
@@ -76,8 +91,17 @@ export async function parkOrphans(write: Transaction): Promise<number> {
   return parked!.n;
 }
 
+/** Two living processes have one name. */
+class NameTakenError extends StorageError {
+  constructor(node: string) {
+    super(
+      `another process is the node ${JSON.stringify(node)} in this database: stop it, or give this one another name with "node" or MILLRACE_NODE`,
+    );
+  }
+}
+
 export interface MemberOptions {
-  /** The name of the node. Another process of the same name takes its place. */
+  /** The name of the node, which no other living process has. */
   readonly node: string;
   readonly roles?: readonly string[];
   /** Of the program. */
@@ -119,13 +143,28 @@ export class Member {
     this.#schedule();
   }
 
-  /** Takes a lease. Rejects with a `StorageError`. */
-  static async join(database: Database, options: MemberOptions): Promise<Member> {
-    const begun = performance.now();
+  /**
+   * Takes a lease. An earlier process of this name is replaced when it has given its lease back, when its connections are gone, or when
+   * its lease is over, which this waits for. Rejects with a `NameTakenError` when that process renews its lease, with a `StorageError`
+   * otherwise. `previous`: the number of this process before it lost its lease.
+   */
+  static async join(database: Database, options: MemberOptions, previous = 0): Promise<Member> {
     const { node, roles = [], version = '' } = options;
-    const values = [node, roles, version, performance.now()];
-    const [lease] = await database.read((read) => read.rows<{ id: number }>(TAKE, values));
-    return new Member(database, { id: lease!.id, begun }, options);
+    let seen: { readonly id: number; readonly expires: number } | undefined;
+    for (let turn = 0; ; turn++) {
+      const begun = performance.now();
+      const values = [node, roles, version, begun, previous];
+      const [lease] = await database.read((read) => read.rows<{ id: number }>(TAKE, values));
+      if (lease !== undefined) return new Member(database, { id: lease.id, begun }, options);
+      const [other] = await database.read((read) =>
+        read.rows<{ id: number; expires: number }>(OF_NODE, [node]),
+      );
+      if (other !== undefined && other.id === seen?.id && other.expires > seen.expires)
+        throw new NameTakenError(node);
+      seen = other;
+      // The connections of a process that has just died may last a moment longer than it.
+      await delay(Math.min(LOOK_AGAIN, 20 * 2 ** turn));
+    }
   }
 
   /** Whether this process must not send any more. */

@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { NodeRole, NodeStatus, SingleJob } from '../../model/node.ts';
+import type { DatabaseStatus, NodeRole, NodeStatus, SingleJob } from '../../model/node.ts';
 import type { Duration } from '../../model/time.ts';
 import type { ClockMark } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { LeaseFollower, Nodes, SharedChanges } from '../../ports/nodes.ts';
 import type { Database, Statement } from './database.ts';
+import { inspectDatabase } from './inspection.ts';
 import { Member } from './member.ts';
 
 /** Pause before the next try to join again. */
@@ -112,6 +113,10 @@ export class PostgresNodes implements Nodes {
     }));
   }
 
+  database(): Promise<DatabaseStatus> {
+    return inspectDatabase(this.#database, Date.now);
+  }
+
   async take(job: SingleJob): Promise<boolean> {
     const rows = await this.#database.write((write) => write.rows(TAKE_JOB, [job, write.process]));
     return rows.length > 0;
@@ -146,7 +151,8 @@ export class PostgresNodes implements Nodes {
 
   async #join(): Promise<void> {
     this.#hasAdopted = false;
-    this.#member = await Member.join(this.#database, { ...this.#options, onLost: () => this.#lost() });
+    const options = { ...this.#options, onLost: () => this.#lost() };
+    this.#member = await Member.join(this.#database, options, this.#member?.id);
   }
 
   #lost(): void {

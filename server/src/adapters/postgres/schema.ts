@@ -7,7 +7,7 @@ const OLDEST_POSTGRES = 15;
 
 /**
  * Advisory locks of the database. Positions: held for the microseconds in which a block is taken. Slot: shared by every append, alone
- * for the opening of a slot. Adoption, upkeep and schema: alone.
+ * for the opening of a slot. Adoption, upkeep and schema: alone. See also `SIGN_OF_LIFE`.
  */
 export const LOCKS = { positions: 1, slot: 2, adoption: 3, upkeep: 4, schema: 5 } as const;
 

@@ -3,6 +3,7 @@ import type { DestinationCounts, SourceCounts } from '../../model/ledger.ts';
 import type {
   AttemptTrace,
   DamageTrace,
+  DatabaseOverview,
   DeliveryTrace,
   DestinationErrorView,
   DiscardReport,
@@ -162,6 +163,30 @@ const overviewSchema = z.object({
     )
     .exactOptional()
     .meta({ description: 'The nodes that share the database; absent with the embedded engine.' }),
+  database: z
+    .object({
+      version: z.string().meta({ description: 'Of PostgreSQL.' }),
+      standbys: z.array(
+        z.object({
+          name: z.string(),
+          isSynchronous: z.boolean().meta({ description: 'Commits wait for it.' }),
+          behindBytes: z.int().exactOptional().meta({
+            description:
+              'Of the log, not on its disk yet; absent when the user of the database may not see it.',
+          }),
+          behindMs: z.int().meta({ description: 'How long a commit took to reach its disk.' }),
+        } satisfies Shape<DatabaseOverview['standbys'][number]>),
+      ),
+      problems: z.array(
+        z.object({
+          isSevere: z.boolean().meta({ description: 'Events are in danger, or nothing is stored.' }),
+          found: z.string(),
+          advice: z.string().meta({ description: 'What to do.' }),
+        } satisfies Shape<DatabaseOverview['problems'][number]>),
+      ),
+    } satisfies Shape<DatabaseOverview>)
+    .exactOptional()
+    .meta({ description: 'The database that they share.' }),
 } satisfies Shape<Overview>);
 
 export const attemptSchema = z.object({

@@ -1,0 +1,19 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+/** The whole program on PostgreSQL, by the tests that it passes on the embedded engine (`npm run test:e2e:postgres`). */
+export default defineConfig({
+  test: {
+    include: ['server/test/e2e/**/*.test.ts'],
+    exclude: [
+      // They look into the files of the embedded engine, or damage them.
+      'server/test/e2e/{damage,ledger,regulations,start-errors}.test.ts',
+    ],
+    globalSetup: 'server/test/support/test-database.ts',
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    pool: 'forks',
+    fileParallelism: false,
+    env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('node_modules/.cache/compile', import.meta.url)) },
+  },
+});

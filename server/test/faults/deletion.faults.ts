@@ -4,9 +4,17 @@ import { DatabaseSync } from 'node:sqlite';
 import { zstdDecompressSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 import { send, track } from '../support/calls.ts';
+import {
+  type Death,
+  DiskFaults,
+  dyingAt,
+  HAS_DISK_FAULTS,
+  sayWhatIsLeftOut,
+} from '../support/disk-faults/faults.ts';
 import { adminTokenOf, makePlace, type Place } from '../support/program.ts';
-import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
-import { endAll, type Instance, start } from './instance.ts';
+import { type Arrival, freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
+import { endAll, type Instance, launch, start } from './instance.ts';
+import { passed } from './passed.ts';
 import { lasting } from './waiting.ts';
 
 /**
@@ -20,8 +28,7 @@ const ANONYMOUS = 'anon-erase-4be1';
 const MARK = 'mark-of-erased-55d0';
 const EVENTS = 10_000;
 
-/** Each is stored when it begins, and repeated after a crash. */
-const STEPS = ['survey', 'erase', 'notify', 'await', 'finish', 'clean'];
+const NOTIFICATION = '"type":"delete"';
 
 const ended: (() => unknown)[] = [];
 afterEach(async () => {
@@ -50,49 +57,53 @@ class Drill {
   readonly place: Place;
   readonly crm: TestReceiver;
   live!: Instance & { url: string };
+  /** Called with each request to `crm` before it is answered. */
+  onArrival: (arrival: Arrival) => void = () => {};
+  /** Events with this text are refused by `late`, and wait. */
+  refused = MARK;
 
   private constructor(place: Place, crm: TestReceiver) {
     this.place = place;
     this.crm = crm;
   }
 
-  /** `crm` accepts, `refusing` refuses and repeats what it got, `down` does not listen. */
-  static async open({ withDown = false, more = '' } = {}): Promise<Drill> {
-    const crm = await startReceiver();
+  /** `crm` accepts, `refusing` refuses and repeats what it got, `late` accepts nothing of one user but the notification, `down` does not listen. */
+  static async open({ withDown = false, withLate = false, more = '' } = {}): Promise<Drill> {
+    const crm = await startReceiver({
+      answer: (response, arrival) => {
+        drill.onArrival(arrival);
+        response.end();
+      },
+    });
     const refusing = await startReceiver({
       answer: (response, { body }) => response.writeHead(410).end(`no: ${body}`),
     });
+    const late = await startReceiver({
+      answer: (response, { body }) =>
+        response
+          .writeHead(body.includes(drill.refused) && !body.includes(NOTIFICATION) ? 500 : 200)
+          .end(`got ${body}`),
+    });
     const down = `http://127.0.0.1:${await freePort()}/in`;
-    const urls = { crm: crm.url, refusing: refusing.url, ...(withDown ? { down } : {}) };
+    const urls = {
+      ...{ crm: crm.url, refusing: refusing.url },
+      ...(withDown ? { down } : {}),
+      ...(withLate ? { late: late.url } : {}),
+    };
     const place = makePlace(yaml(urls, more));
     ended.push(
       () => place.remove(),
       () => crm.stop(),
       () => refusing.stop(),
+      () => late.stop(),
     );
     const drill = new Drill(place, crm);
     await drill.start();
     return drill;
   }
 
-  async start(): Promise<void> {
-    this.live = await start(this.place);
-  }
-
-  /** Resolves to the first step at this place or behind it that the program has begun since its start; to −1 when the deletion is done. */
-  async stepFrom(place: number, id: string): Promise<number> {
-    const begun = () =>
-      STEPS.findIndex((name, nth) => nth >= place && this.live.said().includes(`"step":"${name}"`));
-    for (;;) {
-      if (begun() >= 0) return begun();
-      const { finishedAt } = await this.api<Receipt>('GET', `regulations/${id}`);
-      if (finishedAt !== undefined) return begun();
-    }
-  }
-
-  async killAndStart(): Promise<void> {
-    await this.live.kill();
-    await this.start();
+  async start(env: Readonly<Record<string, string>> = {}): Promise<void> {
+    this.live = await start(this.place, { env });
   }
 
   /** Events of the user among as many of others, in batches and in single calls. */
@@ -145,22 +156,23 @@ class Drill {
     }
   }
 
-  notifications(): string[] {
-    const found = this.crm.arrivals.filter(({ body }) => body.includes('"type":"delete"'));
+  notifications(userId = USER): string[] {
+    const found = this.crm.arrivals.filter(
+      ({ body }) => body.includes(NOTIFICATION) && body.includes(userId),
+    );
     return found.map(({ headers }) => String(headers['webhook-id'])).sort();
   }
 
   async expectNothingLeft(): Promise<void> {
     await this.live.stop();
-    for (const text of [USER, ANONYMOUS, MARK])
-      expect([text, placesOf(text, this.place.data)]).toEqual([text, []]);
+    expect(placesOf([USER, ANONYMOUS, MARK], this.place.data)).toEqual([]);
   }
 }
 
 interface Receipt {
   readonly overallStatus: string;
   readonly finishedAt?: string;
-  readonly erased: { readonly events: number; readonly deadLetters: number };
+  readonly erased: { readonly events: number; readonly deliveries: number; readonly deadLetters: number };
   readonly profiles?: number;
   readonly streamStatus: readonly {
     source: string;
@@ -170,18 +182,18 @@ interface Receipt {
   }[];
 }
 
-/** Where a text stands in the files of a folder: in their bytes, or in anything compressed in them. */
-function placesOf(text: string, folder: string): string[] {
+/** Where texts stand in the files of a folder: in their bytes, used or not, or in anything compressed in them. */
+function placesOf(texts: readonly string[], folder: string): string[] {
   const places: string[] = [];
+  const look = (bytes: Buffer, place: string) => {
+    for (const text of texts) if (bytes.includes(text)) places.push(`${text} in ${place}`);
+  };
   for (const name of readdirSync(folder)) {
-    const path = join(folder, name);
-    const bytes = readFileSync(path);
-    if (bytes.includes(text)) places.push(`${name}: raw at ${bytes.indexOf(text)}`);
+    const bytes = readFileSync(join(folder, name));
+    look(bytes, name);
     // Frames of zstd wherever they begin: in rows, in the gaps between them, in free pages.
-    for (let at = bytes.indexOf(ZSTD); at >= 0; at = bytes.indexOf(ZSTD, at + 1)) {
-      if (beginning(bytes.subarray(at, at + 65_536)).includes(text))
-        places.push(`${name}: compressed at ${at}`);
-    }
+    for (let at = bytes.indexOf(ZSTD); at >= 0; at = bytes.indexOf(ZSTD, at + 1))
+      look(beginning(bytes.subarray(at, at + 65_536)), `${name}, compressed at ${at}`);
   }
   const file = join(folder, 'millrace.db');
   if (!existsSync(file)) return places;
@@ -189,7 +201,7 @@ function placesOf(text: string, folder: string): string[] {
   for (const { first, codec, body } of database
     .prepare('select first, codec, body from chunk')
     .all() as unknown as Row[])
-    if (codec % 16 === 1 && zstdDecompressSync(body).includes(text)) places.push(`chunk ${first}`);
+    if (codec % 16 === 1) look(zstdDecompressSync(body), `chunk ${first}`);
   database.close();
   return places;
 }
@@ -217,7 +229,7 @@ describe('the deletion of a user with 10,000 events', () => {
     await drill.fill();
     await drill.crm.count(1);
     await drill.live.stop();
-    for (const text of [USER, ANONYMOUS, MARK]) expect(placesOf(text, drill.place.data)).not.toEqual([]);
+    for (const text of [USER, ANONYMOUS, MARK]) expect(placesOf([text], drill.place.data)).not.toEqual([]);
     await drill.start();
     const id = await drill.delete(USER);
     // The endpoint that is down would be tried for hours.
@@ -236,28 +248,6 @@ describe('the deletion of a user with 10,000 events', () => {
     await drill.expectNothingLeft();
   });
 
-  it('comes to the same end when the program is killed at each of its steps', async () => {
-    const drill = await Drill.open({ more: 'log: debug' });
-    await drill.fill(4000);
-    await drill.crm.count(1);
-    const id = await drill.delete(USER);
-    const killed: string[] = [];
-    while (killed.at(-1) !== STEPS.at(-1)) {
-      const step = await drill.stepFrom(STEPS.indexOf(killed.at(-1) ?? '') + 1, id);
-      if (step < 0) break;
-      await drill.killAndStart();
-      killed.push(STEPS[step]!);
-    }
-    // A step that ends before the signal arrives is missing here.
-    console.log(`  deletion: killed in ${killed.join(', ')}`);
-    expect(killed[0]).toBe('survey');
-    const receipt = await drill.receipt(id);
-    expect(receipt.erased.events).toBe(4000 + 30);
-    // A notification may be sent twice when the program dies before its result is written; it then has the same id.
-    expect([...new Set(drill.notifications())]).toEqual([`del_${id}_app_1`, `del_${id}_website_1`]);
-    expect(await drill.api('GET', 'ledger')).toMatchObject({ balanced: true });
-    await drill.expectNothingLeft();
-  });
   it('takes the profile and the memberships with it, and tells who heard of them', async () => {
     const more = [
       'audiences:',
@@ -285,3 +275,190 @@ describe('the deletion of a user with 10,000 events', () => {
     await drill.expectNothingLeft();
   });
 });
+
+const LOG_WAL = 'millrace.db-wal';
+const PROFILES_WAL = 'users.db-wal';
+
+const begins = (step: string, part?: string) =>
+  part === undefined ? `"step":"${step}","event"` : `"part":"${part}"`;
+
+interface Killing extends Death {
+  /** What the program was doing. */
+  readonly name: string;
+  /** How the program that comes after it dies too. */
+  readonly again?: Death;
+  /** A notification may have been sent before, and is then sent once more with the same id. */
+  readonly mayRepeat?: boolean;
+}
+
+/** Before a storage call of a step; `text` names the step. */
+const before = (
+  name: string,
+  text: string,
+  [file, kind, nth]: readonly [string, 'write' | 'sync' | 'truncate', number],
+): Killing => ({ name, text, call: { file, kind, nth } });
+
+const KILLINGS: readonly Killing[] = [
+  { name: 'the record was made', text: '"regulation.made"' },
+  { name: 'the survey', text: begins('survey') },
+  before('the survey is stored', begins('survey'), [LOG_WAL, 'sync', 1]),
+  { name: 'the erasure begins', text: begins('erase', 'events') },
+  before('a slice of chunks, queue, dead letters and answers', begins('erase', 'events'), [
+    LOG_WAL,
+    'write',
+    3,
+  ]),
+  before('the first slice is synced', begins('erase', 'events'), [LOG_WAL, 'sync', 1]),
+  before('the second slice is synced', begins('erase', 'events'), [LOG_WAL, 'sync', 2]),
+  before('the third slice is synced', begins('erase', 'events'), [LOG_WAL, 'sync', 3]),
+  { name: 'profiles', text: begins('erase', 'profiles') },
+  before('the profile is deleted', begins('erase', 'profiles'), [PROFILES_WAL, 'write', 2]),
+  before('its deletion is synced', begins('erase', 'profiles'), [PROFILES_WAL, 'sync', 1]),
+  before('the file of profiles is overwritten', begins('erase', 'profiles'), ['users.db', 'write', 1]),
+  before('the file of profiles is synced', begins('erase', 'profiles'), ['users.db', 'sync', 1]),
+  before('the log of profiles is emptied', begins('erase', 'profiles'), [PROFILES_WAL, 'truncate', 1]),
+  before('it is emptied again', begins('erase', 'profiles'), [PROFILES_WAL, 'truncate', 2]),
+  {
+    ...before('the file of profiles is made anew', begins('erase', 'profiles'), [
+      PROFILES_WAL,
+      'truncate',
+      1,
+    ]),
+    again: { text: '"profiles.started"', call: { file: PROFILES_WAL, kind: 'write', nth: 20 } },
+  },
+  {
+    ...before('the new file of profiles takes its place', begins('erase', 'profiles'), [
+      PROFILES_WAL,
+      'truncate',
+      1,
+    ]),
+    again: { text: '"profiles.started"', call: { file: 'users.db', kind: 'write', nth: 5 } },
+  },
+  { name: 'requests in flight', text: begins('erase', 'requests') },
+  { name: 'samples of discarded calls', text: begins('erase', 'samples') },
+  { name: 'saved answers', text: begins('erase', 'answers') },
+  { name: 'free pages', text: begins('erase', 'space') },
+  before('the log is overwritten', begins('erase', 'space'), ['millrace.db', 'write', 1]),
+  before('the write-ahead log is emptied', begins('erase', 'space'), [LOG_WAL, 'truncate', 1]),
+  { name: 'notifications', text: begins('notify') },
+  before('notifications are stored', begins('notify'), [LOG_WAL, 'sync', 1]),
+  { name: 'the deliveries of notifications', text: begins('await'), mayRepeat: true },
+  { ...before('a result is stored', begins('await'), [LOG_WAL, 'sync', 1]), mayRepeat: true },
+  { name: 'a notification arrives', text: '', mayRepeat: true },
+  { name: 'notifications are erased', text: begins('finish'), mayRepeat: true },
+  { ...before('their erasure is synced', begins('finish'), [LOG_WAL, 'sync', 1]), mayRepeat: true },
+  { name: 'the last cleaning', text: begins('clean'), mayRepeat: true },
+  { ...before('its write-ahead log', begins('clean'), [LOG_WAL, 'truncate', 1]), mayRepeat: true },
+  { ...before('the receipt', begins('clean'), [LOG_WAL, 'sync', 1]), mayRepeat: true },
+  { name: 'the receipt was stored', text: '"regulation.done"', mayRepeat: true },
+];
+
+/** The texts of the nth user, which stand nowhere else. */
+const textsOf = (nth: number) => {
+  const own = String(nth).padStart(2, '0');
+  return { user: `erase-${own}-7f3a`, anonymous: `anon-${own}-4be1`, mark: `mark-${own}-55d0` };
+};
+
+/** Chunks that are too full to be merged: more than two slices of the erasure. */
+const BATCHES = 34;
+/** Each user's events of a batch. */
+const EACH = 14;
+
+/** Events that wait when their user is deleted. */
+const WAITING = 40;
+
+/** Every user has events in every chunk, delivered to one destination and dead for another; a profile, and two memberships. */
+async function fillWithAll(drill: Drill): Promise<void> {
+  const users = KILLINGS.map((_, nth) => textsOf(nth));
+  for (let nth = 0; nth < BATCHES; nth++) {
+    const batch = users.flatMap(({ user, anonymous, mark }) =>
+      Array.from({ length: EACH }, (_, n) =>
+        track(`${mark}-${nth}-${n}`, {
+          userId: n % 7 === 6 ? undefined : user,
+          anonymousId: n % 7 >= 5 ? anonymous : undefined,
+          event: 'Order Placed',
+          properties: { mark },
+        }),
+      ),
+    );
+    const writeKey = nth % 2 === 0 ? 'wk_app' : 'wk';
+    expect((await send(drill.live.url, '/v1/batch', { batch }, { writeKey })).status).toBe(200);
+  }
+}
+
+sayWhatIsLeftOut('a deletion killed in each of its steps');
+
+describe.runIf(HAS_DISK_FAULTS)('a deletion whose program is killed', () => {
+  it('comes to the same end, in whichever step it was', async () => {
+    const more = [
+      'log: debug',
+      'audiences:',
+      `  - { name: Buyers, definition: "event('Order Placed').count() >= 1", destinations: [crm] }`,
+      `  - { name: Regulars, definition: "event('Order Placed').within(7 days).count() >= 5", destinations: [crm] }`,
+    ].join('\n');
+    const drill = await Drill.open({ withLate: true, more });
+    const disk = new DiskFaults(drill.place.data);
+    ended.push(() => disk.remove());
+    await fillWithAll(drill);
+    for (const [nth] of KILLINGS.entries()) {
+      const { user } = textsOf(nth);
+      const isTold = ({ body }: Arrival) =>
+        body.includes('"computation_key":"regulars"') && body.includes(user);
+      await drill.crm.until(() => drill.crm.arrivals.some(isTold));
+    }
+    await drill.live.stop();
+    for (const [nth, killing] of KILLINGS.entries()) await killIn(drill, { nth, killing, disk });
+    passed('deletion', { kills: KILLINGS.length + KILLINGS.filter(({ again }) => again).length });
+  });
+});
+
+/** Deletes the nth user in a program that dies, lets the next one finish it, and looks at what is left. */
+async function killIn(
+  drill: Drill,
+  { nth, killing, disk }: { nth: number; killing: Killing; disk: DiskFaults },
+): Promise<void> {
+  const { name, again, mayRepeat = false } = killing;
+  const texts = textsOf(nth);
+  await drill.start({ ...disk.env, ...(killing.text === '' ? {} : dyingAt(killing)) });
+  drill.refused = texts.user;
+  await send(drill.live.url, '/v1/track', { userId: texts.user, properties: { mark: texts.mark } });
+  const batch = Array.from({ length: WAITING }, (_, n) =>
+    track(`${texts.mark}-waiting-${n}`, { userId: texts.user, properties: { mark: texts.mark } }),
+  );
+  await send(drill.live.url, '/v1/batch', { batch });
+  if (killing.text === '') {
+    drill.onArrival = ({ body }) => {
+      if (body.includes(NOTIFICATION) && body.includes(texts.user)) process.kill(drill.live.pid, 'SIGKILL');
+    };
+  }
+  // The program may die before it answers.
+  await drill.delete(texts.user).catch(() => {});
+  expect([name, await within(drill.live.ended, 30_000)]).toEqual([name, null]);
+  drill.onArrival = () => {};
+  if (again !== undefined) {
+    const next = launch(drill.place, { env: { ...disk.env, ...dyingAt(again) } });
+    expect([name, await within(next.ended, 30_000)]).toEqual([name, null]);
+  }
+  await drill.start();
+  const { data } = await drill.api<{ data: readonly { id: string }[] }>('GET', 'regulations?limit=1');
+  const { id } = data[0]!;
+  // It would be tried again in some seconds.
+  await drill.api('POST', 'destinations/late/pause');
+  await drill.api('POST', 'destinations/late/resume');
+  const receipt = await drill.receipt(id);
+  expect([name, receipt]).toMatchObject([name, { profiles: 1, overallStatus: 'PARTIAL_SUCCESS' }]);
+  expect([name, receipt.erased.deliveries > 0]).toEqual([name, true]);
+  expect([name, receipt.erased.events]).toEqual([name, BATCHES * EACH + WAITING + 2]);
+  const told = drill.notifications(texts.user);
+  const all = ['app', 'audiences', 'website'].map((source) => `del_${id}_${source}_1`);
+  expect([name, [...new Set(told)]]).toEqual([name, all]);
+  if (!mayRepeat) expect([name, told.length]).toEqual([name, all.length]);
+  expect([name, await drill.api('GET', 'ledger')]).toMatchObject([name, { balanced: true }]);
+  await drill.live.stop();
+  expect([name, placesOf(Object.values(texts), drill.place.data)]).toEqual([name, []]);
+}
+
+/** Undefined when it takes longer. */
+function within<Value>(promise: Promise<Value>, ms: number): Promise<Value | undefined> {
+  return Promise.race([promise, lasting(ms).then(() => undefined)]);
+}

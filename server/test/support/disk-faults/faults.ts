@@ -49,6 +49,24 @@ const [CALLS, FAILED, FAIL_FROM, FAIL_TIMES, FAIL_WITH, DELAY_US, ON_MAIN_THREAD
 const PAGE = 4096;
 const FOR_EVER = 0xffff_ffff;
 
+/** A moment at which the program is to die: when it says `text` on stderr, or before a storage call after that. */
+export interface Death {
+  readonly text: string;
+  readonly call?: {
+    /** Name in the data folder. */
+    readonly file: string;
+    readonly kind: 'write' | 'sync' | 'truncate';
+    /** 1 is the first call after the text. */
+    readonly nth: number;
+  };
+}
+
+/** The variable that makes a program die there, besides those of `DiskFaults`. */
+export function dyingAt({ text, call }: Death): Readonly<Record<string, string>> {
+  const place = call === undefined ? [] : [call.file, KINDS.indexOf(call.kind), call.nth];
+  return { MILLRACE_FAULT_KILL: [text, ...place].join('|') };
+}
+
 /**
  * The disk under one data folder, as the programs started with `env` see it. Changes take effect at the next storage call
  * of the running programs.

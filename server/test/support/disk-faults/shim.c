@@ -4,7 +4,9 @@
  * For the files of one folder (MILLRACE_FAULT_DIR, absolute, without links) it
  *   - counts the calls of each kind, and fails the n-th, or all from the n-th on, with an error number;
  *   - delays them;
- *   - writes down what happened, in order, so that the disk of any moment can be made again (recording.ts, image.ts).
+ *   - writes down what happened, in order, so that the disk of any moment can be made again (recording.ts, image.ts);
+ *   - kills the program in a step that it names on stderr: MILLRACE_FAULT_KILL is "TEXT", or "TEXT|FILE|KIND|N" for the moment
+ *     before the n-th call of a kind on one of the files after the text.
  *
  * The control file (MILLRACE_FAULT_CONTROL) is one page of 32-bit words, mapped and shared with whoever steers: a word
  * changed there is in force at once, and the counts can be read there. faults.ts knows the same layout.
@@ -16,8 +18,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -52,7 +56,7 @@ static uint64_t last_number = FOLDER;
 static uint64_t last_sync;
 
 /* What an open descriptor stands for; number 0: not ours. Every descriptor is told once of every failed sync of its file. */
-static struct { uint64_t number; dev_t dev; ino_t ino; struct file *file; uint32_t told; } fds[MOST_FDS];
+static struct { uint64_t number; dev_t dev; ino_t ino; struct file *file; uint32_t told; int is_target; } fds[MOST_FDS];
 static struct file the_folder = {.number = FOLDER};
 
 static const char *folder;
@@ -62,7 +66,34 @@ static int recording = -1;
 /* Around a call and its record, so that the recording has the order of what happened. */
 static pthread_mutex_t order = PTHREAD_MUTEX_INITIALIZER;
 
+/* Where the program is to die. `calls_left` counts from the moment at which the text was written; -1 before. */
+static char kill_text[256], kill_file[64];
+static unsigned kill_kind, kill_nth;
+static int calls_left = -1;
+
+static void die(void) { syscall(SYS_kill, getpid(), SIGKILL); }
+
+static void choose_death(const char *wish) {
+  if (wish == NULL || wish[0] == '\0') return;
+  sscanf(wish, "%255[^|]|%63[^|]|%u|%u", kill_text, kill_file, &kill_kind, &kill_nth);
+}
+
+/* Looks for the text in what the program says; a line is written at once. */
+static void hear(int fd, const void *bytes, size_t length) {
+  if (fd != STDERR_FILENO || kill_text[0] == '\0') return;
+  if (memmem(bytes, length, kill_text, strlen(kill_text)) == NULL) return;
+  if (kill_file[0] == '\0') die();
+  int unheard = -1;
+  __atomic_compare_exchange_n(&calls_left, &unheard, (int)kill_nth, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+static void meet_death(int fd, enum kind kind) {
+  if (!fds[fd].is_target || kind != kill_kind || __atomic_load_n(&calls_left, __ATOMIC_SEQ_CST) < 0) return;
+  if (__atomic_sub_fetch(&calls_left, 1, __ATOMIC_SEQ_CST) == 0) die();
+}
+
 __attribute__((constructor)) static void attach(void) {
+  choose_death(getenv("MILLRACE_FAULT_KILL"));
   const char *dir = getenv("MILLRACE_FAULT_DIR");
   const char *page = getenv("MILLRACE_FAULT_CONTROL");
   const char *log = getenv("MILLRACE_FAULT_RECORDING");
@@ -149,6 +180,7 @@ static void track(int fd, const char *name, int made, int flags) {
   fds[fd].ino = facts.st_ino;
   fds[fd].file = file;
   fds[fd].told = file->failures;
+  fds[fd].is_target = kill_file[0] != '\0' && strcmp(name, kill_file) == 0;
   if (file == &the_folder) return;
   record(NAMED, number, made, name, strlen(name));
   if (flags & O_TRUNC) record(CUT, number, 0, NULL, 0);
@@ -204,8 +236,11 @@ int close(int fd) {
 static ssize_t put(int fd, const void *bytes, size_t length, off_t at) {
   uint64_t number = tracked(fd);
   if (number == 0) {
-    return at < 0 ? syscall(SYS_write, fd, bytes, length) : syscall(SYS_pwrite64, fd, bytes, length, at);
+    ssize_t said = at < 0 ? syscall(SYS_write, fd, bytes, length) : syscall(SYS_pwrite64, fd, bytes, length, at);
+    hear(fd, bytes, length);
+    return said;
   }
+  meet_death(fd, WRITE);
   int error = meet(WRITE);
   pthread_mutex_lock(&order);
   off_t where = at >= 0                                  ? at
@@ -235,7 +270,8 @@ static ssize_t put_parts(int fd, const struct iovec *parts, int count, off_t at)
 }
 
 ssize_t writev(int fd, const struct iovec *parts, int count) {
-  return tracked(fd) ? put_parts(fd, parts, count, -1) : syscall(SYS_writev, fd, parts, count);
+  if (tracked(fd) || fd == STDERR_FILENO) return put_parts(fd, parts, count, -1);
+  return syscall(SYS_writev, fd, parts, count);
 }
 ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t at) { return put_parts(fd, parts, count, at); }
 ssize_t pwritev64(int fd, const struct iovec *parts, int count, off64_t at) { return put_parts(fd, parts, count, at); }
@@ -264,6 +300,7 @@ static int sync_with(long call, int fd) {
   uint64_t nth = ++last_sync;
   record(SYNC_BEGAN, number, nth, NULL, 0);
   pthread_mutex_unlock(&order);
+  meet_death(fd, SYNC);
   int error = meet(SYNC);
   int result = error ? -1 : (int)syscall(call, fd);
   pthread_mutex_lock(&order);
@@ -282,6 +319,7 @@ int fdatasync(int fd) { return sync_with(SYS_fdatasync, fd); }
 int ftruncate64(int fd, off64_t size) {
   uint64_t number = tracked(fd);
   if (number == 0) return syscall(SYS_ftruncate, fd, size);
+  meet_death(fd, TRUNCATE);
   int error = meet(TRUNCATE);
   if (error) return fail(TRUNCATE, error);
   pthread_mutex_lock(&order);

@@ -1,17 +1,41 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { databaseUri } from '../../src/adapters/sqlite/data-folder/files.ts';
 import { clearProfiles, openProfileStore } from '../../src/adapters/sqlite/users/profile-store.ts';
-import { hasRemnants } from '../../src/adapters/sqlite/users/remnants.ts';
+import { hasRemnants, SlackWiper } from '../../src/adapters/sqlite/users/remnants.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
 import type { ProfileStore } from '../../src/ports/profile-store.ts';
 import { slice, state, textIn } from '../conformance/profile-store.ts';
 import { seeded } from '../support/seeded.ts';
+
+/** Writes a text into the unused space of a leaf of a table, where there is room. */
+function plant(path: string, text: Buffer): void {
+  const bytes = readFileSync(path);
+  for (let page = 4096; page < bytes.length; page += 4096) {
+    const gap = page + 8 + 2 * bytes.readUInt16BE(page + 3);
+    const content = page + bytes.readUInt16BE(page + 5);
+    if (bytes[page] !== 13 || content - gap < 2 * text.length) continue;
+    const handle = openSync(path, 'r+');
+    writeSync(handle, text, 0, text.length, gap + 4);
+    closeSync(handle);
+    return;
+  }
+  throw new Error('no page has room');
+}
 
 /** What the SQLite store of profiles owes beyond the port: its file, damage, deleted bytes, crashes. */
 describe('users.db', () => {
@@ -216,6 +240,39 @@ describe('users.db', () => {
     writeFileSync(file(), bytes);
     expect(hasRemnants(file(), [Buffer.from('a-dead-text')])).toBe(true);
     store = open();
+  });
+
+  it('overwrites the unused space of pages without touching a row', async () => {
+    const path = join(folder, 'other.db');
+    const database = new DatabaseSync(path);
+    database.exec('pragma auto_vacuum = incremental; pragma journal_mode = wal; pragma secure_delete = fast');
+    database.exec(
+      'create table row(owner integer not null, body text not null); create index row_owner on row(owner)',
+    );
+    const insert = database.prepare('insert into row(owner, body) values (?, ?)');
+    const random = seeded(7);
+    const body = (owner: number) => `owner-${owner}-here ${'x'.repeat(Math.floor(random() * 300))}`;
+    for (let nth = 0; nth < 4000; nth++) insert.run(nth % 10, body(nth % 10));
+    const wiper = new SlackWiper(path);
+    const gone: Buffer[] = [];
+    for (let owner = 0; owner < 9; owner++) {
+      database.prepare('delete from row where owner = ?').run(owner);
+      gone.push(Buffer.from(`owner-${owner}-here`));
+      database.exec('pragma incremental_vacuum; pragma wal_checkpoint(truncate)');
+      // As SQLite leaves it there when it moves rows from page to page.
+      plant(path, Buffer.from(`owner-${owner}-here`));
+      expect(hasRemnants(path, gone)).toBe(true);
+      const rows = database.prepare('select rowid, * from row').all();
+      wiper.restart();
+      while (!wiper.wipe().isDone);
+      database.exec('pragma shrink_memory');
+      expect([owner, hasRemnants(path, gone)]).toEqual([owner, false]);
+      expect(database.prepare('pragma integrity_check').all()).toEqual([{ integrity_check: 'ok' }]);
+      expect(database.prepare('select rowid, * from row').all()).toEqual(rows);
+      // What is written next does not bring the bytes back.
+      for (let nth = 0; nth < 50; nth++) insert.run(9, body(9));
+    }
+    database.close();
   });
 
   it('agrees with its cursor wherever its process is killed', async () => {

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Duration } from '../../model/time.ts';
@@ -5,6 +6,7 @@ import type { ClockMark } from '../../ports/clock.ts';
 import type { PendingSetId } from '../../ports/delivery-queue.ts';
 import { canBeAvoided, isDamageError, Quarantine, rebuildIndexes } from './damage.ts';
 import { FileWatcher } from './data-folder/file-watcher.ts';
+import { DATABASE_FILE } from './data-folder/files.ts';
 import { lockFolder, makeFolder } from './data-folder/folder.ts';
 import {
   HighWaterMark,
@@ -25,6 +27,7 @@ import {
 import type { SettleMessage } from './queue/settle.ts';
 import type { RpcReply, RpcRequest } from './rpc.ts';
 import { OPERATION_WORDS, type StoreAnswer, type StoreHandlers, Tables } from './tables.ts';
+import { SlackWiper } from './users/remnants.ts';
 import { Checkpoints } from './wal/checkpoints.ts';
 import {
   decodeRecord,
@@ -124,6 +127,9 @@ class Writer {
   #openTimer: NodeJS.Timeout | undefined;
   /** Replies to erasures whose bytes still stand in the files. */
   readonly #scrubbing: WriterReply[] = [];
+  #wiper: SlackWiper | undefined;
+  /** The newest reply that waits for the pages from the first one on. */
+  #wipedFor: WriterReply | undefined;
   #checkpoints: Checkpoints;
   /** Rows and steps that are left alone because of damage. */
   readonly #quarantine = new Quarantine();
@@ -386,7 +392,7 @@ class Writer {
 
   /**
    * Removes the bytes of erased events from the files, then replies. Free pages, which may hold such bytes, are given back a
-   * slice at a time; then the write-ahead log is emptied.
+   * slice at a time; then the write-ahead log is emptied, and the unused space in pages is overwritten, also a slice at a time.
    */
   #scrub(): void {
     if (this.#scrubbing.length === 0) return;
@@ -407,6 +413,10 @@ class Writer {
         setTimeout(() => this.#scrub(), BUSY_RETRY);
         return;
       }
+      if (!this.#wipeSome()) {
+        setImmediate(() => this.#scrub());
+        return;
+      }
       for (const reply of this.#scrubbing.splice(0)) this.#reply(reply);
     } catch (error) {
       const { reason } = asStorageError(error, this.#options.folder);
@@ -415,6 +425,19 @@ class Writer {
         if (reply.kind === 'done') this.#reply({ kind: 'failed', id: reply.id, reason });
       }
     }
+  }
+
+  /** Overwrites a slice of unused space, while the write-ahead log is empty. True after the last one. */
+  #wipeSome(): boolean {
+    const path = join(this.#options.folder, DATABASE_FILE);
+    if (this.#wiper?.isOf(path) !== true) this.#wiper = new SlackWiper(path);
+    if (this.#wipedFor !== this.#scrubbing.at(-1)) this.#wiper.restart();
+    this.#wipedFor = this.#scrubbing.at(-1);
+    const { isDone, wiped } = this.#wiper.wipe();
+    // The pages in memory still have the old bytes, and would be written with them.
+    if (wiped > 0) this.#database.exec('pragma shrink_memory');
+    if (isDone) this.#wipedFor = undefined;
+    return isDone;
   }
 
   #answerRead(request: TableRequest): void {

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, fsyncSync, openSync, readSync, statSync, writeSync } from 'node:fs';
 
 /**
  * Looks for deleted bytes in an SQLite file whose write-ahead log is empty. SQLite overwrites what it deletes, but when it moves
@@ -78,4 +78,111 @@ function slackHas(page: Buffer, header: number, texts: readonly Buffer[]): boole
 
 function has(bytes: Buffer, texts: readonly Buffer[]): boolean {
   return texts.some((text) => bytes.includes(text));
+}
+
+/** Pages of pointers that one call of `wipe` looks at: with pages of 4 KB some 13 MB of the file. */
+const GROUPS_AT_ONCE = 4;
+
+/**
+ * Overwrites deleted bytes in an SQLite file that is too large for a VACUUM, a slice at a time: the unused space of every page of a tree.
+ *
+ * Call `wipe` only while the write-ahead log is empty and nothing else writes the file. Afterwards every connection that writes must
+ * forget its pages (`pragma shrink_memory`): they would bring the old bytes back. A crash between two writes does no harm, because
+ * nobody reads unused space. The file stays open for the life of the process: closing it would drop SQLite's locks on it.
+ */
+export class SlackWiper {
+  readonly #handle: number;
+  readonly #head = Buffer.alloc(FILE_HEADER);
+  #at = 0;
+
+  constructor(path: string) {
+    this.#handle = openSync(path, 'r+');
+  }
+
+  /** Whether the path still leads to the file that was opened. */
+  isOf(path: string): boolean {
+    const [open, now] = [fstatSync(this.#handle), statSync(path, { throwIfNoEntry: false })];
+    return open.ino === now?.ino && open.dev === now.dev;
+  }
+
+  /** Begins again with the first page. */
+  restart(): void {
+    this.#at = 0;
+  }
+
+  /** Looks at the next pages. `isDone`: these were the last ones; `wiped`: number of pages that were written. */
+  wipe(): { readonly isDone: boolean; readonly wiped: number } {
+    readSync(this.#handle, this.#head, 0, FILE_HEADER, 0);
+    const size = this.#head.readUInt16BE(16) === 1 ? 65_536 : this.#head.readUInt16BE(16);
+    const usable = size - this.#head[20]!;
+    const described = Math.floor(usable / ENTRY);
+    const { size: end } = fstatSync(this.#handle);
+    if (this.#at === 0) this.#at = size;
+    let wiped = 0;
+    for (let groups = 0; groups < GROUPS_AT_ONCE && this.#at < end; groups++) {
+      wiped += this.#wipeGroup({ size, usable, described, end });
+      this.#at += (described + 1) * size;
+    }
+    if (wiped > 0) fsyncSync(this.#handle);
+    return { isDone: this.#at >= end, wiped };
+  }
+
+  /** The pages behind one page of pointers. */
+  #wipeGroup({ size, usable, described, end }: FileShape): number {
+    const from = this.#at === LOCK_PAGE ? this.#at + size : this.#at;
+    const pointers = Buffer.alloc(size);
+    if (readSync(this.#handle, pointers, 0, size, from) < size) return 0;
+    const page = Buffer.alloc(size);
+    let wiped = 0;
+    for (let nth = 0; nth < described; nth++) {
+      const type = pointers[nth * ENTRY]!;
+      const place = from + (nth + 1) * size;
+      if (place >= end) break;
+      if ((type !== ROOT && type !== TREE) || readSync(this.#handle, page, 0, size, place) < size) continue;
+      const unused = unusedIn(page.subarray(0, usable));
+      const dirty = unused.filter(([start, stop]) => page.subarray(start, stop).some((byte) => byte !== 0));
+      for (const [start, stop] of dirty) {
+        page.fill(0, start, stop);
+        writeSync(this.#handle, page, start, stop - start, place + start);
+      }
+      if (dirty.length > 0) wiped++;
+    }
+    return wiped;
+  }
+}
+
+interface FileShape {
+  readonly size: number;
+  readonly usable: number;
+  /** Pages that one page of pointers describes. */
+  readonly described: number;
+  readonly end: number;
+}
+
+/** Types of pages of a tree: inner and leaf pages of indexes and of tables. */
+const INNER = [2, 5];
+const LEAF = [10, 13];
+
+/** The ranges of a page that hold nothing. None of a page that is not as it should be: it may be damaged. */
+function unusedIn(page: Buffer): [from: number, to: number][] {
+  const type = page[0]!;
+  if (!INNER.includes(type) && !LEAF.includes(type)) return [];
+  const cells = page.readUInt16BE(3);
+  const content = page.readUInt16BE(5) || 65_536;
+  const first = INNER.includes(type) ? 12 : 8;
+  const gap = first + 2 * cells;
+  if (gap > content || content > page.length) return [];
+  for (let at = first; at < gap; at += 2) {
+    const cell = page.readUInt16BE(at);
+    if (cell < content || cell >= page.length) return [];
+  }
+  const ranges: [number, number][] = [[gap, content]];
+  for (let block = page.readUInt16BE(1); block !== 0; ) {
+    if (block < content || block + 4 > page.length) return [];
+    const [next, length] = [page.readUInt16BE(block), page.readUInt16BE(block + 2)];
+    if (length < 4 || block + length > page.length || (next !== 0 && next < block + length)) return [];
+    ranges.push([block + 4, block + length]);
+    block = next;
+  }
+  return ranges;
 }

@@ -107,19 +107,21 @@ function withReferences(schema: unknown): unknown {
   return typeof pattern === 'string' ? { ...rest, pattern: `(${pattern})|${REFERENCE}` } : inner;
 }
 
-/** JSON as the formatter of this repository writes it. `indent` is where the value's first line starts. */
-function print(value: unknown, indent = '', before = 0): string {
+/** JSON as the formatter of this repository writes it. `indent` is where the value's first line starts; `beside`: characters of that line before and after. */
+function print(value: unknown, indent = '', beside = 1): string {
   const deeper = `${indent}  `;
   if (Array.isArray(value)) {
     const line = `[${value.map((item) => print(item, deeper)).join(', ')}]`;
     const flat = value.every((item) => typeof item !== 'object' || item === null);
-    if (flat && indent.length + before + line.length < WIDTH) return line;
+    if (flat && indent.length + beside + line.length <= WIDTH) return line;
     return `[\n${value.map((item) => deeper + print(item, deeper)).join(',\n')}\n${indent}]`;
   }
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  const lines = Object.entries(value).map(([key, item]) => {
+  const entries = Object.entries(value);
+  const lines = entries.map(([key, item], nth) => {
     const start = `${JSON.stringify(key)}: `;
-    return deeper + start + print(item, deeper, start.length);
+    const comma = nth < entries.length - 1 ? 1 : 0;
+    return deeper + start + print(item, deeper, start.length + comma);
   });
   return lines.length === 0 ? '{}' : `{\n${lines.join(',\n')}\n${indent}}`;
 }

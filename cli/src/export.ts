@@ -35,8 +35,8 @@ export async function exportRecords(options: ExportOptions, place: Surroundings)
     place.err.write(`millrace: ${options.output} cannot be written (${code}).\n`);
     return 1;
   }
-  const { sources, destinations, audiences = [], traits = [] } = reply.value;
-  const counts = { sources, destinations, audiences, traits };
+  const { sources, destinations, audiences = [], traits = [], alerts = [] } = reply.value;
+  const counts = { sources, destinations, audiences, traits, alerts };
   const listed = Object.entries(counts).map(([kind, records]) => `${kind} ${records.length}`);
   place.err.write(
     `millrace: wrote ${options.output}: ${listed.join(', ')}. ` +

@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import type { NamedAlertOptions } from './alerts.ts';
 import type { ControlFlags } from './control-api.ts';
 import type { RedeliverOptions } from './control-verbs.ts';
 import { addControlOptions, type Run } from './grammar-options.ts';
@@ -83,5 +84,28 @@ export function addRepairVerbs(program: Command, run: Run): void {
     .addOption(new Option('--type <type>', 'type of the example').choices(TYPES).default('track'))
     .action((destination: string, options: Omit<TestOptions, 'destination'>) =>
       run(async () => (await import('./test-destination.ts')).testDestination)({ ...options, destination }),
+    );
+}
+
+/** The verb `alert`. */
+export function addAlerts(program: Command, run: Run): void {
+  const load = () => import('./alerts.ts');
+  const parent = program
+    .command('alert')
+    .description('who is told when a destination fails or deliveries die');
+  addControlOptions(
+    parent.command('list').description('each alert with its receiver and how its last message fared'),
+  )
+    .addHelpText('after', '\nExample:\n  millrace alert list')
+    .action(run(async () => (await load()).listAlerts));
+  addControlOptions(
+    parent
+      .command('test')
+      .description('sends a message that says that it is a test, and shows what the receiver answered')
+      .argument('<name>', 'its name'),
+  )
+    .addHelpText('after', '\nExample:\n  millrace alert test oncall')
+    .action((name: string, options: Omit<NamedAlertOptions, 'name'>) =>
+      run(async () => (await load()).testAlert)({ ...options, name }),
     );
 }

@@ -3,7 +3,7 @@ import { addBackup } from './grammar-backup.ts';
 import { addCompletion } from './grammar-completion.ts';
 import { addComputations } from './grammar-computations.ts';
 import { addConfiguration, addToken } from './grammar-configuration.ts';
-import { addReadingVerbs, addRepairVerbs } from './grammar-control.ts';
+import { addAlerts, addReadingVerbs, addRepairVerbs } from './grammar-control.ts';
 import { addDoctor } from './grammar-doctor.ts';
 import type { Run } from './grammar-options.ts';
 import { addProfiles } from './grammar-profiles.ts';
@@ -40,6 +40,7 @@ export function grammar(run: Run, programVersion: string, output: OutputConfigur
   addRepairVerbs(program, run);
   addReplay(program, run);
   addRegulations(program, run);
+  addAlerts(program, run);
   addBackup(program, run);
   addConfiguration(program, run);
   addToken(program, run);

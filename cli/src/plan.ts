@@ -151,6 +151,7 @@ async function put(
       destinations: file.destinations,
       audiences: file.audiences,
       traits: file.traits,
+      alerts: file.alerts,
     },
   });
   if (reply.kind === 'failed') {

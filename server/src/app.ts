@@ -3,9 +3,13 @@ import { uuidv7 } from 'uuidv7';
 import manifest from '../package.json' with { type: 'json' };
 import { TimelineFiles } from './adapters/files/timeline-files.ts';
 import { createHttpClient } from './adapters/http-client/client.ts';
-import { readAuthorities } from './adapters/http-client/connector.ts';
+import { createSocketOpener, readAuthorities } from './adapters/http-client/connector.ts';
 import { egressRules } from './adapters/http-client/egress.ts';
 import { endpointProblems, judgeEndpoints } from './adapters/http-client/egress-report.ts';
+import { parseProxyUrl } from './adapters/http-client/proxy-tunnel.ts';
+import { createMailer } from './adapters/smtp/mailer.ts';
+import type { AlertService } from './alerts/service.ts';
+import { createAlerts } from './alerts-wiring.ts';
 import { SettingsError } from './config/apply.ts';
 import type { ProblemFormatter } from './config/errors.ts';
 import type { Config } from './config/load.ts';
@@ -26,6 +30,7 @@ import { DAY } from './model/time.ts';
 import { callsStored, createSingleJobs, joinNodes, rolesOf, sendingGate } from './nodes-wiring.ts';
 import type { HttpClient } from './ports/http-client.ts';
 import type { Logger } from './ports/logger.ts';
+import type { Mailer } from './ports/mailer.ts';
 import type { SettingsSnapshot } from './ports/settings-store.ts';
 import type { Observer } from './ports/telemetry.ts';
 import { RegulationService } from './regulations/service.ts';
@@ -155,6 +160,7 @@ interface Pipeline extends Storage {
   readonly ingest: IngestService;
   readonly users: UsersClient;
   readonly regulations: RegulationService;
+  readonly alerts: AlertService;
 }
 
 /** Starts everything between the store and the ports, deliveries first. */
@@ -194,8 +200,12 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
   const regulations = createRegulations({ ...receiving, ingest, publisher });
   await jobs.add('users', regulations);
   reports.include({ users: users.health, regulations: regulations.health });
+  const mailer = createEgressMailer(config.egress);
+  const { version } = manifest;
+  const alerts = createAlerts({ ...storage, reports, httpClient, mailer, version });
+  await jobs.add('alerts', alerts);
   started.add(joinNodes({ ...receiving, ingest, regulations, jobs }));
-  const parts = { dispatcher, reports, timeline, maintenance, replayer, ingest, users, regulations };
+  const parts = { dispatcher, reports, timeline, maintenance, replayer, ingest, users, regulations, alerts };
   return { ...storage, ...observation, httpClient, ...parts };
 }
 
@@ -218,6 +228,16 @@ function createEgressClient({ allow, proxy, ca }: Config['egress']): HttpClient 
     ...(proxy === undefined ? {} : { proxy }),
     ...(ca === undefined ? {} : { ca: readAuthorities(ca) }),
   });
+}
+
+function createEgressMailer({ allow, proxy, ca }: Config['egress']): Mailer {
+  return createMailer(
+    createSocketOpener({
+      egress: egressRules(allow),
+      ...(proxy === undefined ? {} : { proxy: parseProxyUrl(proxy) }),
+      ...(ca === undefined ? {} : { ca: readAuthorities(ca) }),
+    }),
+  );
 }
 
 interface DispatcherInputs extends StorageDependencies, Observation {
@@ -509,6 +529,7 @@ function createMetricsPage(inputs: InterfaceInputs, readiness: () => readonly st
     callsOfNoSource: () => reports.discardCounters.read(),
     users: users.health,
     regulations: regulations.health,
+    alerts: inputs.alerts.health,
     readiness,
     clock,
     retention: config.retention.events,
@@ -532,6 +553,7 @@ function controlDependencies(inputs: InterfaceInputs): Omit<ControlOperationDepe
     replays: replayer,
     tryOut: (event, destination) =>
       sendTestDelivery(event, destination, { type: webhooks, transport: httpClient, clock }),
+    alerts: inputs.alerts,
     judgeEndpoints: (urls) => judgeEndpoints(urls, config.egress),
     retention: config.retention.events,
     clock,

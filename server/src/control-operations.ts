@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
+import { alertSchema } from './config/alert-schema.ts';
 import { audienceSchema, traitSchema } from './config/computation-schema.ts';
 import { mentionsOf } from './config/computations.ts';
 import { checkRecords } from './config/load.ts';
 import { destinationSchema, sourceSchema } from './config/schema.ts';
 import type { ApiOperation } from './control-api/operation.ts';
+import { type AlertOperationDependencies, alertOperations } from './control-api/operations/alerts.ts';
 import { auditOperations } from './control-api/operations/audit.ts';
 import { backupOperations } from './control-api/operations/backups.ts';
 import { computationOperations } from './control-api/operations/computations.ts';
@@ -61,6 +63,7 @@ export interface ControlOperationDependencies {
   readonly replays: Pick<Replayer, 'preview' | 'status' | 'waitForEnd'>;
   readonly tryOut: DestinationActionDependencies['tryOut'];
   readonly judgeEndpoints: EndpointCheckDependencies['judgeEndpoints'];
+  readonly alerts: AlertOperationDependencies['alerts'];
   /** Absent: profiles are off. */
   readonly users?: ControlledUsers;
   /** How long events are kept. */
@@ -75,6 +78,7 @@ const schemas = {
   destination: destinationSchema,
   audience: audienceSchema,
   trait: traitSchema,
+  alert: alertSchema,
 };
 
 const NO_USERS: ControlledUsers = {
@@ -103,6 +107,7 @@ export function controlOperations({
   replays,
   tryOut,
   judgeEndpoints,
+  alerts,
   users = NO_USERS,
   retention,
   clock,
@@ -136,13 +141,7 @@ export function controlOperations({
     ...tailOperations({ settings, open: (wish) => tail.open(wish) }),
     ...sourceOperations(records),
     ...destinationOperations(records),
-    ...destinationActionOperations({
-      settings,
-      clock,
-      tryOut,
-      newMessageId: uuidv7,
-      statusOf: reports.statusOf,
-    }),
+    ...destinationActionOperations({ ...records, tryOut, newMessageId: uuidv7 }),
     ...eventOperations({ settings, search }),
     ...deliveryOperations({ settings, search }),
     ...profileOperations({ users, settings }),
@@ -165,6 +164,7 @@ export function controlOperations({
     }),
     ...replayOperations({ settings, clock, newId: uuidv7, ...replays }),
     ...regulationOperations({ settings, clock, regulations }),
+    ...alertOperations({ ...records, alerts }),
     ...configOperations(records),
     ...tokenOperations(records),
     ...auditOperations(records),

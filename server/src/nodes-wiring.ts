@@ -3,7 +3,7 @@ import type { Config } from './config/load.ts';
 import type { Dispatcher } from './delivery/dispatcher.ts';
 import { type NodeShare, WHOLE_SHARE } from './delivery/health.ts';
 import type { IngestService } from './ingest/service.ts';
-import { NODE_ROLES, type NodeRole, type NodeStatus } from './model/node.ts';
+import { NODE_ROLES, type NodeRole, type NodeStatus, type SingleJob } from './model/node.ts';
 import { type Duration, SECOND } from './model/time.ts';
 import { SharedState } from './nodes/shared-state.ts';
 import { SingleJobs } from './nodes/single-jobs.ts';
@@ -38,10 +38,16 @@ interface JobParts {
 export function createSingleJobs({ store, clock, config, options }: JobParts): SingleJobs {
   return new SingleJobs({
     nodes: store.nodes,
-    mayDo: (job) => job !== 'users' || rolesOf(config).includes('users'),
+    mayDo: (job) => mayDo(job, rolesOf(config)),
     clock,
     logger: options.logger,
   });
+}
+
+/** A node that sends to destinations knows how they do, and has a way out to the receivers of alerts. */
+function mayDo(job: SingleJob, roles: readonly NodeRole[]): boolean {
+  if (job === 'users') return roles.includes('users');
+  return job !== 'alerts' || roles.includes('deliver');
 }
 
 interface NodeParts extends JobParts {

@@ -4,7 +4,7 @@ import type { SettingsChanges, SettingsSnapshot, SettingsStore } from './ports/s
 import { SettingsService } from './settings-service.ts';
 
 const EMPTY: SettingsSnapshot = {
-  ...{ sources: [], destinations: [], audiences: [], traits: [], tokens: [], replays: [] },
+  ...{ sources: [], destinations: [], audiences: [], traits: [], alerts: [], tokens: [], replays: [] },
   gone: { sources: [], destinations: [], audiences: [], traits: [] },
 };
 const source = (name: string): SourceRecord => ({

@@ -81,10 +81,11 @@ function isEmpty({
   destinations,
   audiences = [],
   traits = [],
+  alerts = [],
   tokens = [],
   replays = [],
   removed = [],
 }: SettingsChanges): boolean {
-  const all = [sources, destinations, audiences, traits, tokens, replays, removed];
+  const all = [sources, destinations, audiences, traits, alerts, tokens, replays, removed];
   return all.every((records) => records.length === 0);
 }

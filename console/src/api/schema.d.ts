@@ -1220,6 +1220,78 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/alerts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the alerts by name, with what they have told and how the last message fared.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getAlerts"];
+        put?: never;
+        /**
+         * Creates an alert.
+         * @description Needs the role `editor`.
+         */
+        post: operations["postAlerts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/alerts/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows an alert.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getAlertsName"];
+        put?: never;
+        post?: never;
+        /**
+         * Removes an alert.
+         * @description Needs the role `editor`.
+         */
+        delete: operations["deleteAlertsName"];
+        options?: never;
+        head?: never;
+        /**
+         * Changes an alert by a JSON merge patch.
+         * @description Needs the role `editor`.
+         */
+        patch: operations["patchAlertsName"];
+        trace?: never;
+    };
+    "/api/v1/alerts/{name}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sends a message that says that it is a test, once, and shows what the receiver answered.
+         * @description Needs the role `editor`.
+         */
+        post: operations["postAlertsNameTest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/config": {
         parameters: {
             query?: never;
@@ -5883,6 +5955,548 @@ export interface operations {
             503: components["responses"]["store_unreadable"];
         };
     };
+    getAlerts: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page at most. */
+                limit?: number;
+                /** @description `next` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            name: string;
+                            /** @enum {string} */
+                            type: "webhook" | "email";
+                            enabled: boolean;
+                            on: ("destination_failing" | "deliveries_dying" | "ledger_unbalanced" | "disk_filling" | "profiles_stopped")[];
+                            destinations?: string[];
+                            after: string;
+                            remindEvery: string;
+                            settings: {
+                                url: string;
+                                headers: {
+                                    [key: string]: string | {
+                                        /** @constant */
+                                        set: true;
+                                        hint?: string;
+                                    };
+                                };
+                                signingSecrets?: {
+                                    /** @constant */
+                                    set: true;
+                                    hint?: string;
+                                }[];
+                            } | {
+                                server: string;
+                                user?: string;
+                                /** @description A secret: that there is one, and its last characters where it is long enough. */
+                                password?: {
+                                    /** @constant */
+                                    set: true;
+                                    hint?: string;
+                                };
+                                from: string;
+                                to: string[];
+                            };
+                            /** @description What its receivers were told of and is not over. */
+                            open: {
+                                /** @enum {string} */
+                                condition: "destination_failing" | "deliveries_dying" | "ledger_unbalanced" | "disk_filling" | "profiles_stopped";
+                                destination?: string;
+                                since: string;
+                            }[];
+                            /** @description A message was not taken yet and is sent again. */
+                            isWaiting: boolean;
+                            /** @description The last message since the start of the server. */
+                            last?: {
+                                at: string;
+                                /** @enum {string} */
+                                outcome: "taken" | "failed";
+                                receiver: string;
+                                status?: number;
+                                answer: string;
+                                latencyMs: number;
+                            };
+                        }[];
+                        next: string | null;
+                    };
+                };
+            };
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    postAlerts: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description Unique among the alerts. */
+                    name: string;
+                    /**
+                     * @description While false nothing is sent. What has changed is told when it is enabled again.
+                     * @default true
+                     */
+                    enabled?: boolean;
+                    /**
+                     * @description What it is about. Default: everything.
+                     * @default [
+                     *       "destination_failing",
+                     *       "deliveries_dying",
+                     *       "ledger_unbalanced",
+                     *       "disk_filling",
+                     *       "profiles_stopped"
+                     *     ]
+                     */
+                    on?: ("destination_failing" | "deliveries_dying" | "ledger_unbalanced" | "disk_filling" | "profiles_stopped")[];
+                    /** @description Only these destinations. Default: all of them. */
+                    destinations?: string[];
+                    /**
+                     * @description A change that lasts less is not told, so that a short hiccup wakes nobody.
+                     * @default 1m
+                     */
+                    after?: string;
+                    /**
+                     * @description The pause between two messages about a trouble that goes on.
+                     * @default 4h
+                     */
+                    remindEvery?: string;
+                    /** @constant */
+                    type: "webhook";
+                    /** @description A URL that gets messages as JSON, signed by the Standard Webhooks scheme. */
+                    settings: {
+                        /** @description Where the requests go: an absolute http or https URL without credentials or fragment. */
+                        url: string;
+                        /**
+                         * @description Static headers of every request to this URL, at most 5. Reserved names are refused.
+                         * @default {}
+                         * @example {
+                         *       "X-Team": "growth"
+                         *     }
+                         */
+                        headers?: {
+                            [key: string]: string;
+                        };
+                        /** @description Secrets of the Standard Webhooks scheme (webhook-timestamp, webhook-signature), beside sharedSecret. Two while one replaces the other: every request then carries a signature of each. */
+                        signingSecrets?: string[];
+                    };
+                } | {
+                    /** @description Unique among the alerts. */
+                    name: string;
+                    /**
+                     * @description While false nothing is sent. What has changed is told when it is enabled again.
+                     * @default true
+                     */
+                    enabled?: boolean;
+                    /**
+                     * @description What it is about. Default: everything.
+                     * @default [
+                     *       "destination_failing",
+                     *       "deliveries_dying",
+                     *       "ledger_unbalanced",
+                     *       "disk_filling",
+                     *       "profiles_stopped"
+                     *     ]
+                     */
+                    on?: ("destination_failing" | "deliveries_dying" | "ledger_unbalanced" | "disk_filling" | "profiles_stopped")[];
+                    /** @description Only these destinations. Default: all of them. */
+                    destinations?: string[];
+                    /**
+                     * @description A change that lasts less is not told, so that a short hiccup wakes nobody.
+                     * @default 1m
+                     */
+                    after?: string;
+                    /**
+                     * @description The pause between two messages about a trouble that goes on.
+                     * @default 4h
+                     */
+                    remindEvery?: string;
+                    /** @constant */
+                    type: "email";
+                    /** @description People who get messages as mail, and the server that takes it. */
+                    settings: {
+                        /** @description smtps:// uses TLS from the start (port 465), smtp:// as soon as the server offers it (port 587). */
+                        server: string;
+                        /** @description Signs in to the server. */
+                        user?: string;
+                        /** @description Of the user. It is sent over TLS only. */
+                        password?: string;
+                        /** @description The sender. */
+                        from: string;
+                        /** @description The recipients. */
+                        to: string[];
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    /** @description Of the record, for If-Match. */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                        /** @enum {string} */
+                        type: "webhook" | "email";
+                        enabled: boolean;
+                        on: ("destination_failing" | "deliveries_dying" | "ledger_unbalanced" | "disk_filling" | "profiles_stopped")[];
+                        destinations?: string[];
+                        after: string;
+                        remindEvery: string;
+                        settings: {
+                            url: string;
+                            headers: {
+                                [key: string]: string | {
+                                    /** @constant */
+                                    set: true;
+                                    hint?: string;
+                                };
+                            };
+                            signingSecrets?: {
+                                /** @constant */
+                                set: true;
+                                hint?: string;
+                            }[];
+                        } | {
+                            server: string;
+                            user?: string;
+                            /** @description A secret: that there is one, and its last characters where it is long enough. */
+                            password?: {
+                                /** @constant */
+                                set: true;
+                                hint?: string;
+                            };
+                            from: string;
+                            to: string[];
+                        };
+                        /** @description What its receivers were told of and is not over. */
+                        open: {
+                            /** @enum {string} */
+                            condition: "destination_failing" | "deliveries_dying" | "ledger_unbalanced" | "disk_filling" | "profiles_stopped";
+                            destination?: string;
+                            since: string;
+                        }[];
+                        /** @description A message was not taken yet and is sent again. */
+                        isWaiting: boolean;
+                        /** @description The last message since the start of the server. */
+                        last?: {
+                            at: string;
+                            /** @enum {string} */
+                            outcome: "taken" | "failed";
+                            receiver: string;
+                            status?: number;
+                            answer: string;
+                            latencyMs: number;
+                        };
+                        /** @description What was done all the same, such as a name of an endpoint that does not resolve yet. */
+                        warnings?: {
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
+            409: components["responses"]["name_taken"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    getAlertsName: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Of the record, for If-Match. */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                        /** @enum {string} */
+                        type: "webhook" | "email";
+                        enabled: boolean;
+                        on: ("destination_failing" | "deliveries_dying" | "ledger_unbalanced" | "disk_filling" | "profiles_stopped")[];
+                        destinations?: string[];
+                        after: string;
+                        remindEvery: string;
+                        settings: {
+                            url: string;
+                            headers: {
+                                [key: string]: string | {
+                                    /** @constant */
+                                    set: true;
+                                    hint?: string;
+                                };
+                            };
+                            signingSecrets?: {
+                                /** @constant */
+                                set: true;
+                                hint?: string;
+                            }[];
+                        } | {
+                            server: string;
+                            user?: string;
+                            /** @description A secret: that there is one, and its last characters where it is long enough. */
+                            password?: {
+                                /** @constant */
+                                set: true;
+                                hint?: string;
+                            };
+                            from: string;
+                            to: string[];
+                        };
+                        /** @description What its receivers were told of and is not over. */
+                        open: {
+                            /** @enum {string} */
+                            condition: "destination_failing" | "deliveries_dying" | "ledger_unbalanced" | "disk_filling" | "profiles_stopped";
+                            destination?: string;
+                            since: string;
+                        }[];
+                        /** @description A message was not taken yet and is sent again. */
+                        isWaiting: boolean;
+                        /** @description The last message since the start of the server. */
+                        last?: {
+                            at: string;
+                            /** @enum {string} */
+                            outcome: "taken" | "failed";
+                            receiver: string;
+                            status?: number;
+                            answer: string;
+                            latencyMs: number;
+                        };
+                    };
+                };
+            };
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+        };
+    };
+    deleteAlertsName: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that the record was read with: when it has changed since, nothing is done (412). */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
+            404: components["responses"]["unknown_name"];
+            412: components["responses"]["changed_meanwhile"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    patchAlertsName: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag that the record was read with: when it has changed since, nothing is done (412). */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Of the record, for If-Match. */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                        /** @enum {string} */
+                        type: "webhook" | "email";
+                        enabled: boolean;
+                        on: ("destination_failing" | "deliveries_dying" | "ledger_unbalanced" | "disk_filling" | "profiles_stopped")[];
+                        destinations?: string[];
+                        after: string;
+                        remindEvery: string;
+                        settings: {
+                            url: string;
+                            headers: {
+                                [key: string]: string | {
+                                    /** @constant */
+                                    set: true;
+                                    hint?: string;
+                                };
+                            };
+                            signingSecrets?: {
+                                /** @constant */
+                                set: true;
+                                hint?: string;
+                            }[];
+                        } | {
+                            server: string;
+                            user?: string;
+                            /** @description A secret: that there is one, and its last characters where it is long enough. */
+                            password?: {
+                                /** @constant */
+                                set: true;
+                                hint?: string;
+                            };
+                            from: string;
+                            to: string[];
+                        };
+                        /** @description What its receivers were told of and is not over. */
+                        open: {
+                            /** @enum {string} */
+                            condition: "destination_failing" | "deliveries_dying" | "ledger_unbalanced" | "disk_filling" | "profiles_stopped";
+                            destination?: string;
+                            since: string;
+                        }[];
+                        /** @description A message was not taken yet and is sent again. */
+                        isWaiting: boolean;
+                        /** @description The last message since the start of the server. */
+                        last?: {
+                            at: string;
+                            /** @enum {string} */
+                            outcome: "taken" | "failed";
+                            receiver: string;
+                            status?: number;
+                            answer: string;
+                            latencyMs: number;
+                        };
+                        /** @description What was done all the same, such as a name of an endpoint that does not resolve yet. */
+                        warnings?: {
+                            path: string;
+                            message: string;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
+            404: components["responses"]["unknown_name"];
+            412: components["responses"]["changed_meanwhile"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unwritable"];
+        };
+    };
+    postAlertsNameTest: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        outcome: "taken" | "failed";
+                        receiver: string;
+                        status?: number;
+                        answer: string;
+                        latencyMs: number;
+                    };
+                };
+            };
+            400: components["responses"]["body_not_json"];
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            403: components["responses"]["cross_site_request.role_too_low"];
+            404: components["responses"]["unknown_name"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["idempotency_key_reused.invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+        };
+    };
     getConfig: {
         parameters: {
             query?: never;
@@ -5909,6 +6523,9 @@ export interface operations {
                             [key: string]: unknown;
                         }[];
                         traits: {
+                            [key: string]: unknown;
+                        }[];
+                        alerts: {
                             [key: string]: unknown;
                         }[];
                     };
@@ -5950,6 +6567,9 @@ export interface operations {
                     traits?: {
                         [key: string]: unknown;
                     }[];
+                    alerts?: {
+                        [key: string]: unknown;
+                    }[];
                 };
             };
         };
@@ -5966,7 +6586,7 @@ export interface operations {
                             /** @enum {string} */
                             action: "created" | "changed" | "removed";
                             /** @enum {string} */
-                            kind: "source" | "destination" | "audience" | "trait" | "token";
+                            kind: "source" | "destination" | "audience" | "trait" | "alert" | "token";
                             name: string;
                             before?: {
                                 [key: string]: unknown;
@@ -6121,7 +6741,7 @@ export interface operations {
                 limit?: number;
                 /** @description `next` of the page before. */
                 cursor?: string;
-                kind?: "source" | "destination" | "audience" | "trait" | "token" | "replay" | "regulation";
+                kind?: "source" | "destination" | "audience" | "trait" | "alert" | "token" | "replay" | "regulation";
                 name?: string;
             };
             header?: never;
@@ -6143,7 +6763,7 @@ export interface operations {
                             /** @enum {string} */
                             action: "created" | "changed" | "removed";
                             /** @enum {string} */
-                            kind: "source" | "destination" | "audience" | "trait" | "token" | "replay" | "regulation";
+                            kind: "source" | "destination" | "audience" | "trait" | "alert" | "token" | "replay" | "regulation";
                             name: string;
                             before?: {
                                 [key: string]: unknown;

@@ -1,4 +1,5 @@
 import { diffRecords } from '../control-api/changes.ts';
+import { addressOfAlert } from '../model/alert.ts';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
 import { isoTime } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -35,7 +36,7 @@ interface ApplyDependencies {
  * source that neither the file nor the store has, or when an audience or computed trait does not suit what is stored.
  */
 export async function applyConfigFile(
-  config: Pick<Config, 'sources' | 'destinations' | 'audiences' | 'traits'>,
+  config: Pick<Config, 'sources' | 'destinations' | 'audiences' | 'traits' | 'alerts'>,
   settings: SettingsStore,
   { logger, lineAt = (path, message) => `${path}  ${message}`, clock, refusalOf }: ApplyDependencies,
 ): Promise<SettingsSnapshot> {
@@ -69,16 +70,23 @@ export async function applyConfigFile(
 
 /** Host names are not resolved: a server must start without DNS, and their addresses may change. */
 function refusedEndpoints(
-  { destinations }: Pick<Config, 'destinations'>,
+  { destinations, alerts }: Pick<Config, 'destinations' | 'alerts'>,
   refusalOf: (url: string) => string | undefined,
 ): { readonly path: string; readonly message: string }[] {
-  return destinations.flatMap(({ settings }, index) =>
-    settings.endpoints.flatMap(({ url }, place) => {
-      const message = refusalOf(url);
-      const path = `destinations[${index}].settings.endpoints[${place}].url`;
-      return message === undefined ? [] : [{ path, message }];
-    }),
+  const ofDestinations = destinations.flatMap(({ settings }, index) =>
+    settings.endpoints.map(({ url }, place) => ({
+      path: `destinations[${index}].settings.endpoints[${place}].url`,
+      url,
+    })),
   );
+  const ofAlerts = alerts.map((alert, index) => ({
+    path: `alerts[${index}].settings.${alert.type === 'webhook' ? 'url' : 'server'}`,
+    url: addressOfAlert(alert),
+  }));
+  return [...ofDestinations, ...ofAlerts].flatMap(({ path, url }) => {
+    const message = refusalOf(url);
+    return message === undefined ? [] : [{ path, message }];
+  });
 }
 
 /** Sources that a destination has named since an earlier start and that no longer exist. */

@@ -17,7 +17,7 @@ type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
 /** Values under these keys are credentials, or may be: problems are logged, so they are never quoted. */
-const SECRET_PATHS = /(^|\.)(token|database|sharedSecret|signingSecrets|writeKeys|headers)([.[]|$)/;
+const SECRET_PATHS = /(^|\.)(token|database|password|sharedSecret|signingSecrets|writeKeys|headers)([.[]|$)/;
 
 /**
  * The problems of a configuration, at most the first `MAX_PROBLEMS`. The message has one line per problem, in file order,
@@ -193,10 +193,16 @@ function knownKeysAt(path: Path): string[] {
   configJsonSchema ??= z.toJSONSchema(configFileSchema, { io: 'input' });
   let schema: z.core.JSONSchema.BaseSchema | undefined = configJsonSchema;
   for (const segment of path) {
-    const next: unknown = typeof segment === 'number' ? schema?.items : schema?.properties?.[String(segment)];
+    const next: unknown = typeof segment === 'number' ? schema?.items : propertiesOf(schema)[String(segment)];
     schema = isObject(next) ? (next as z.core.JSONSchema.BaseSchema) : undefined;
   }
-  return Object.keys(schema?.properties ?? {});
+  return Object.keys(propertiesOf(schema));
+}
+
+/** Those of every variant where there are several. */
+function propertiesOf(schema: z.core.JSONSchema.BaseSchema | undefined): Readonly<Record<string, unknown>> {
+  const variants = (schema?.oneOf ?? schema?.anyOf ?? []) as readonly z.core.JSONSchema.BaseSchema[];
+  return Object.assign({}, schema?.properties, ...variants.map(({ properties }) => properties));
 }
 
 /** The place of a value, or of the innermost value around it that the file has. */

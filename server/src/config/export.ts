@@ -4,12 +4,15 @@ import { hasMaskedValue, mapQueryValues } from '../model/secrets.ts';
 import { visibleJson } from '../model/visible-text.ts';
 import { pathText } from './yaml-source.ts';
 
-/** A secret that needs a variable name: its destination, and its place in the destination. */
+/** A secret that needs a variable name: its destination or alert, and its place there. */
 export interface SecretLocation {
   readonly destination: string;
+  /** Absent for a destination. */
+  readonly kind?: 'alert';
   /**
    * `settings.sharedSecret`, `settings.signingSecrets[0]`, `settings.endpoints[0].headers.Authorization`, and for a value in
-   * a query `settings.endpoints[0].url`, the name of the value, and its number among those of the name.
+   * a query `settings.endpoints[0].url`, the name of the value, and its number among those of the name. In an alert
+   * `settings.password`, `settings.headers.Authorization` and `settings.url`, with the same behind it.
    */
   readonly path: readonly (string | number)[];
 }
@@ -38,14 +41,17 @@ function variableNames(places: readonly SecretLocation[]): string[] {
   });
 }
 
-function plainName({ destination, path }: SecretLocation): string {
-  const prefix = wordOf(destination) || 'DESTINATION';
+function plainName({ destination, kind, path }: SecretLocation): string {
+  const prefix = kind === 'alert' ? `ALERT_${wordOf(destination)}` : wordOf(destination) || 'DESTINATION';
   const name = `${prefix}_${partName(path)}`;
   return /^[0-9]/.test(name) ? `_${name}` : name;
 }
 
 function partName([, part, nth, field, name]: SecretLocation['path']): string {
   if (part === 'sharedSecret') return 'SECRET';
+  if (part === 'password') return 'PASSWORD';
+  if (part === 'headers') return `HEADER_${wordOf(String(nth)) || 'VALUE'}`;
+  if (part === 'url') return `QUERY_${wordOf(String(nth)) || 'VALUE'}`;
   if (part === 'signingSecrets') return `SIGNING_SECRET_${Number(nth) + 1}`;
   return `${field === 'url' ? 'QUERY' : 'HEADER'}_${Number(nth) + 1}_${wordOf(String(name)) || 'VALUE'}`;
 }
@@ -67,6 +73,7 @@ export interface ExportedRecords {
   /** Absent from servers that have none. */
   readonly audiences?: readonly JsonObject[];
   readonly traits?: readonly JsonObject[];
+  readonly alerts?: readonly JsonObject[];
 }
 
 /** A list of short texts is written on one line up to this length. */
@@ -90,16 +97,18 @@ export function formatConfig({
   destinations,
   audiences = [],
   traits = [],
+  alerts = [],
 }: ExportedRecords): string {
   // In this copy no two masks are the same object: each can be told from the others.
-  const own = JSON.parse(JSON.stringify({ sources, destinations })) as ExportedRecords;
+  const own = JSON.parse(JSON.stringify({ sources, destinations, alerts })) as Required<ExportedRecords>;
   const sorted = {
     sources: byName(own.sources),
     destinations: byName(own.destinations),
     ...(audiences.length === 0 ? {} : { audiences: byName(audiences) }),
     ...(traits.length === 0 ? {} : { traits: byName(traits) }),
+    ...(alerts.length === 0 ? {} : { alerts: byName(own.alerts) }),
   };
-  const { variables, references } = secretVariables(sorted.destinations);
+  const { variables, references } = secretVariables(sorted.destinations, sorted.alerts);
   const body = Object.entries(sorted).flatMap(([key, records]) =>
     yamlEntry(`${key}:`, records, '', references),
   );
@@ -125,14 +134,22 @@ function byName(records: readonly JsonObject[]): JsonObject[] {
   return [...records].sort((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));
 }
 
-function secretVariables(destinations: readonly JsonObject[]): {
+function secretVariables(
+  destinations: readonly JsonObject[],
+  alerts: readonly JsonObject[] = [],
+): {
   readonly variables: readonly SecretVariable[];
   readonly references: SecretReferences;
 } {
-  const hidden = destinations.flatMap((record) =>
-    findHiddenSecrets(record, []).map((one) => ({ ...one, destination: String(record['name']) })),
-  );
-  const places = hidden.flatMap(({ destination, paths }) => paths.map((path) => ({ destination, path })));
+  const hiddenOf = (records: readonly JsonObject[], kind: Pick<SecretLocation, 'kind'>) =>
+    records.flatMap((record) =>
+      findHiddenSecrets(record, []).map((one) => ({
+        ...one,
+        whose: { destination: String(record['name']), ...kind },
+      })),
+    );
+  const hidden = [...hiddenOf(destinations, {}), ...hiddenOf(alerts, { kind: 'alert' })];
+  const places = hidden.flatMap(({ whose, paths }) => paths.map((path) => ({ ...whose, path })));
   const names = variableNames(places);
   const left = [...names];
   return {
@@ -189,14 +206,15 @@ function headerComment(listed: readonly SecretVariable[]): string[] {
     ...lines,
     '# Secrets are not in it. They are read from these variables of the environment:',
     ...listed.map(
-      ({ name, destination, path }) =>
-        `#   ${name.padEnd(width)}  ${describeLocation(path.slice(1))} of ${quoted(destination)}`,
+      ({ name, destination, kind, path }) =>
+        `#   ${name.padEnd(width)}  ${describeLocation(path.slice(1))} of ${kind === 'alert' ? 'the alert ' : ''}${quoted(destination)}`,
     ),
   ];
 }
 
 /** `endpoints[0].headers.Authorization`; of a value in a query `token in endpoints[0].url`. */
 function describeLocation(path: SecretLocation['path']): string {
+  if (path[0] === 'url') return `${path[1] === '' ? 'a value' : quoted(String(path[1]))} in url`;
   const [endpoints = '', place = 0, field, name] = path;
   if (field !== 'url') return pathText(path);
   return `${name === '' ? 'a value' : quoted(String(name))} in ${pathText([endpoints, place, field])}`;

@@ -30,6 +30,7 @@ function refusal(text?: string, rest: Partial<ConfigInputs> = {}): string[] {
 
 const MB = 1024 ** 2;
 const USERS = {
+  alerts: [],
   audiences: [],
   traits: [],
   profiles: 'auto',
@@ -273,7 +274,12 @@ describe('millrace.example.yaml', () => {
   it('loads with everything switched on', () => {
     const everything = text.replace(/^( *)#((?: {2})*[a-zA-Z]+:)/gm, '$1$2');
     const { config, warnings } = load(everything, {
-      env: { ...env, MILLRACE_ADMIN_TOKEN: 'a-token-of-the-admin' },
+      env: {
+        ...env,
+        MILLRACE_ADMIN_TOKEN: 'a-token-of-the-admin',
+        ALERT_SECRET: `whsec_${'c2VjcmV0'.repeat(4)}`,
+        SMTP_PASSWORD: 'password of the mail server',
+      },
     });
     expect(warnings).toEqual([]);
     expect(config).toMatchObject({

@@ -212,9 +212,10 @@ export interface WrittenRecords {
   readonly destinations: readonly object[];
   readonly audiences?: readonly object[];
   readonly traits?: readonly object[];
+  readonly alerts?: readonly object[];
 }
 
-type CheckedRecords = Pick<Config, 'sources' | 'destinations' | 'audiences' | 'traits'>;
+type CheckedRecords = Pick<Config, 'sources' | 'destinations' | 'audiences' | 'traits' | 'alerts'>;
 
 /**
  * Checks records by the rules of the configuration file, beside the records that a server has and keeps, if any.
@@ -225,8 +226,8 @@ export function checkRecords(
 ): CheckedRecords | RecordProblems {
   const checked = validateDocument(document, known);
   if (!('issues' in checked)) {
-    const { sources, destinations, audiences, traits } = checked.data;
-    return { sources, destinations, audiences, traits };
+    const { sources, destinations, audiences, traits, alerts } = checked.data;
+    return { sources, destinations, audiences, traits, alerts };
   }
   const nowhere = { value: document, places: new Map(), unread: new Set<string>(), problems: [], path: '' };
   const problems = problemsOfIssues(checked.issues, nowhere);

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { DAY, type Duration, HOUR, MINUTE, SECOND } from '../model/time.ts';
 
 /** Control characters, for a character class. Ranges, because the JSON Schema must work where `\p{Cc}` does not. */
 export const CONTROL = '\\u0000-\\u001f\\u007f-\\u009f';
@@ -20,3 +21,21 @@ export const recordName = () =>
     })
     // The store would replace half a surrogate pair, and the record could not be found by its name.
     .refine((value) => value.isWellFormed(), { error: 'must be whole Unicode characters' });
+
+const DURATIONS: Readonly<Record<string, Duration>> = { ms: 1, s: SECOND, m: MINUTE, h: HOUR, d: DAY };
+const SIZES: Readonly<Record<string, number>> = { B: 1, KB: 2 ** 10, MB: 2 ** 20, GB: 2 ** 30, TB: 2 ** 40 };
+
+/** `7d`, `250ms` → milliseconds; `10GB` → bytes. Seven digits keep the product exact. */
+function amount(units: Readonly<Record<string, number>>, rule: string) {
+  return textMatching(new RegExp(`^[1-9][0-9]{0,6}(${Object.keys(units).join('|')})$`), rule).transform(
+    (written) => {
+      const unit = written.replace(/^\d+/, '');
+      return Number.parseInt(written, 10) * units[unit]!;
+    },
+  );
+}
+
+export const duration = () => amount(DURATIONS, 'must be a duration such as 250ms, 5s, 10m, 4h or 7d');
+
+/** `example`: a value that makes sense for the key. */
+export const size = (example: string) => amount(SIZES, `must be a size such as ${example}`);

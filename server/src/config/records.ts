@@ -10,6 +10,7 @@ export interface FileRecords {
   readonly destinations: readonly JsonObject[];
   readonly audiences: readonly JsonObject[];
   readonly traits: readonly JsonObject[];
+  readonly alerts: readonly JsonObject[];
   /** The file's other keys, such as `port`: they are read only at a start. */
   readonly otherKeys: readonly string[];
   /** One line for the operator about a value, with its place in the file: `f.yaml:12:9  sources[0].name  …`. */
@@ -38,13 +39,14 @@ export function readRecords(
     destinations: recordList(value, 'destinations'),
     audiences: recordList(value, 'audiences'),
     traits: recordList(value, 'traits'),
+    alerts: recordList(value, 'alerts'),
     otherKeys: Object.keys(value).filter((key) => !isRecordPath(key)),
     lineAt: (path, message, inText) => formatProblemAt(path, message, { ...read, path: file.path }, inText),
   };
 }
 
 function isRecordPath(path: string): boolean {
-  return /^(sources|destinations|audiences|traits)([.[]|$)/.test(path);
+  return /^(sources|destinations|audiences|traits|alerts)([.[]|$)/.test(path);
 }
 
 /** Checked before. */

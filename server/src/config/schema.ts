@@ -5,28 +5,10 @@ import { DEFAULT_SERVER_BOUNDS } from '../http/admission.ts';
 import { MAX_ENTRIES } from '../model/input-limits.ts';
 import { NODE_ROLES } from '../model/node.ts';
 import { AUDIENCES_SOURCE, type DestinationRecord, type SourceRecord } from '../model/settings.ts';
-import { DAY, type Duration, HOUR, MINUTE, SECOND } from '../model/time.ts';
 import { MAX_COMPUTATIONS } from '../users/language/checks.ts';
+import { alertSchema } from './alert-schema.ts';
 import { audienceSchema, traitSchema } from './computation-schema.ts';
-import { CONTROL, recordName, textMatching } from './names.ts';
-
-const DURATIONS: Readonly<Record<string, Duration>> = { ms: 1, s: SECOND, m: MINUTE, h: HOUR, d: DAY };
-const SIZES: Readonly<Record<string, number>> = { B: 1, KB: 2 ** 10, MB: 2 ** 20, GB: 2 ** 30, TB: 2 ** 40 };
-
-/** `7d`, `250ms` → milliseconds; `10GB` → bytes. Seven digits keep the product exact. */
-function amount(units: Readonly<Record<string, number>>, rule: string) {
-  return textMatching(new RegExp(`^[1-9][0-9]{0,6}(${Object.keys(units).join('|')})$`), rule).transform(
-    (written) => {
-      const unit = written.replace(/^\d+/, '');
-      return Number.parseInt(written, 10) * units[unit]!;
-    },
-  );
-}
-
-export const duration = () => amount(DURATIONS, 'must be a duration such as 250ms, 5s, 10m, 4h or 7d');
-
-/** `example`: a value that makes sense for the key. */
-const size = (example: string) => amount(SIZES, `must be a size such as ${example}`);
+import { CONTROL, duration, recordName, size, textMatching } from './names.ts';
 
 const PORT_RULE = 'must be a whole number from 0 to 65535';
 const port = () => z.int(PORT_RULE).min(0, PORT_RULE).max(65_535, PORT_RULE);
@@ -198,6 +180,9 @@ export const destinationSchema = z.strictObject(
   },
   'must be a mapping with name, type, sources and settings',
 ) satisfies z.ZodType<DestinationRecord>;
+
+/** Alerts that a server has at most. Each is decided about at every look. */
+const MAX_ALERTS = 100;
 
 /** Values that many clients send for "nobody". Texts of zeros and the empty text are always among them. */
 const BLOCKED_IDS = ['null', 'undefined', 'anonymous', '-1', '0'];
@@ -387,6 +372,11 @@ export const configFileSchema = z.strictObject(
     traits: z.array(traitSchema, 'must be a list of computed traits').default([]).meta({
       description: 'Values made of events, which destinations are told.',
       maxItems: MAX_COMPUTATIONS,
+    }),
+    alerts: z.array(alertSchema, 'must be a list of alerts').default([]).meta({
+      description:
+        'Who is told, by webhook or mail, when a destination fails, deliveries die or the server needs a person.',
+      maxItems: MAX_ALERTS,
     }),
   },
   'must be a mapping of settings',

@@ -4,6 +4,7 @@ import { closestWord } from '../model/closest-word.ts';
 import { findLimitViolation, MAX_PROBLEMS } from '../model/input-limits.ts';
 import { isObject } from '../model/json.ts';
 import { AUDIENCES_SOURCE, type DestinationRecord, type SourceRecord } from '../model/settings.ts';
+import { alertSchema } from './alert-schema.ts';
 import { audienceSchema, traitSchema } from './computation-schema.ts';
 import { type ComputationIssue, type ComputationSurroundings, computationIssues } from './computations.ts';
 import { configFileSchema, destinationSchema, sourceSchema } from './schema.ts';
@@ -38,12 +39,20 @@ export function validateDocument(value: unknown, known?: KnownRecords): ValidDoc
   if (!isObject(value)) return validateWhole(configFileSchema.safeParse(value), []);
   const issues: Issue[] = [];
   const rest = collectIssues(
-    configFileSchema.safeParse({ ...value, sources: [], destinations: [], audiences: [], traits: [] }),
+    configFileSchema.safeParse({
+      ...value,
+      sources: [],
+      destinations: [],
+      audiences: [],
+      traits: [],
+      alerts: [],
+    }),
     [],
     issues,
   );
   const sources = validateRecords('sources', sourceSchema, value, issues);
   const destinations = validateRecords('destinations', destinationSchema, value, issues);
+  const alerts = validateRecords('alerts', alertSchema, value, issues);
   const before = issues.length;
   const audiences = validateRecords('audiences', audienceSchema, value, issues);
   const traits = validateRecords('traits', traitSchema, value, issues);
@@ -68,7 +77,9 @@ export function validateDocument(value: unknown, known?: KnownRecords): ValidDoc
       issues.push(issueOfComputation(one));
     }
   }
-  return issues.length > 0 ? { issues } : { data: { ...rest!, sources, destinations, audiences, traits } };
+  return issues.length > 0
+    ? { issues }
+    : { data: { ...rest!, sources, destinations, audiences, traits, alerts } };
 }
 
 /** The place in a definition's text goes with it: see `problemsOfIssues`. */
@@ -78,7 +89,7 @@ function issueOfComputation({ path, message, line, column }: ComputationIssue): 
 
 type Result<Of> = z.ZodSafeParseResult<Of>;
 
-type RecordList = 'sources' | 'destinations' | 'audiences' | 'traits';
+type RecordList = 'sources' | 'destinations' | 'audiences' | 'traits' | 'alerts';
 
 function validateWhole(
   result: Result<ValidDocument['data']>,
@@ -148,6 +159,8 @@ function* duplicateIssues(
     new Map(),
     (at) => `is also the name of ${at}`,
   );
+  const alerts = occurrences(asList(document['alerts']), ['alerts'], 'name');
+  yield* repeatedTexts(alerts, new Map(), (at) => `is also the name of ${at}`);
   const names = occurrences(destinations, ['destinations'], 'name');
   yield* repeatedTexts(names, new Map(), (at) => `is also the name of ${at}`);
   const taken = new Map<string, string>();

@@ -29,6 +29,7 @@ const TOKEN: TokenRecord = { name: 'ci', role: 'editor', digest: 'd1g3st', hint:
 const NOW: SettingsSnapshot = {
   sources: [{ ...SOURCE, id: 1 }],
   destinations: [{ ...DESTINATION, id: 1, version: 3 }],
+  alerts: [],
   tokens: [TOKEN],
   replays: [],
   audiences: [],
@@ -40,6 +41,7 @@ const NOTHING = {
   destinations: [],
   audiences: [],
   traits: [],
+  alerts: [],
   tokens: [],
   removed: [],
   audit: [],

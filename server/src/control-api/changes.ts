@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { AlertRecord } from '../model/alert.ts';
 import { RETRY_WINDOW } from '../model/delivery.ts';
 import { isDelivering, recordSwitch } from '../model/destination.ts';
 import type { JsonObject } from '../model/json.ts';
@@ -16,11 +17,13 @@ import type { Monotonic } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { AuditEntry, SettingsChanges, SettingsSnapshot } from '../ports/settings-store.ts';
 import {
+  alertView,
   computationView,
   destinationView,
   sourceView,
   toJson,
   tokenView,
+  unmaskedAlert,
   unmaskedDestination,
 } from './views.ts';
 
@@ -31,6 +34,8 @@ export interface DesiredRecords {
   readonly destinations?: readonly DestinationRecord[];
   readonly audiences?: readonly AudienceRecord[];
   readonly traits?: readonly TraitRecord[];
+  /** What an alert remembers comes from the stored record only. */
+  readonly alerts?: readonly AlertRecord[];
   readonly tokens?: readonly TokenRecord[];
   readonly removed?: readonly RecordName[];
 }
@@ -59,6 +64,7 @@ export function diffRecords(
   const destinations = changedRecords(DESTINATION, now.destinations, wanted);
   const audiences = changedRecords(AUDIENCE, now.audiences, withKeys(wish.audiences, now.audiences));
   const traits = changedRecords(TRAIT, now.traits, withKeys(wish.traits, now.traits));
+  const alerts = changedRecords(ALERT, now.alerts, withMemories(wish.alerts, now.alerts));
   const tokens = changedRecords(TOKEN, now.tokens, wish.tokens);
   const gone = (kind: RecordKind) =>
     new Set((wish.removed ?? []).flatMap((one) => (one.kind === kind ? [one.name] : [])));
@@ -67,14 +73,17 @@ export function diffRecords(
     ...removedRecords(DESTINATION, now.destinations, gone('destination')),
     ...removedRecords(AUDIENCE, now.audiences, gone('audience')),
     ...removedRecords(TRAIT, now.traits, gone('trait')),
+    ...removedRecords(ALERT, now.alerts, gone('alert')),
     ...removedRecords(TOKEN, now.tokens, gone('token')),
   ];
-  const differences = [...sources, ...destinations, ...audiences, ...traits, ...tokens, ...removed];
+  const definitions = [...audiences, ...traits];
+  const differences = [...sources, ...destinations, ...definitions, ...alerts, ...tokens, ...removed];
   return {
     sources: sources.map(({ record }) => record),
     destinations: destinations.map(({ record }) => record),
     audiences: audiences.map(({ record }) => record),
     traits: traits.map(({ record }) => record),
+    alerts: alerts.map(({ record }) => record),
     tokens: tokens.map(({ record }) => record),
     removed: removed.map(({ entry: { kind, name } }) => ({ kind, name })),
     audit: differences.map(({ entry }) => ({ ...entry, by, at })),
@@ -92,6 +101,17 @@ function withKeys<Of extends AudienceRecord | TraitRecord>(
 ): readonly Of[] | undefined {
   const keys = new Map(stored.map(({ name, key }) => [name, key]));
   return wanted?.map((record) => ({ ...record, key: keys.get(record.name) ?? record.key }));
+}
+
+function withMemories(
+  wanted: readonly AlertRecord[] | undefined,
+  stored: readonly AlertRecord[],
+): readonly AlertRecord[] | undefined {
+  const memories = new Map(stored.map(({ name, memory }) => [name, memory]));
+  return wanted?.map(({ memory: _, ...record }): AlertRecord => {
+    const memory = memories.get(record.name);
+    return memory === undefined ? record : { ...record, memory };
+  });
 }
 
 /** The record with its state of pausing, and with the time in which nothing is sent to it noted down. */
@@ -149,6 +169,11 @@ const TRAIT: RecordComparison<TraitRecord> = {
   kind: 'trait',
   shown: (record) => toJson(computationView(record)),
   whole: wholeComputation,
+};
+const ALERT: RecordComparison<AlertRecord> = {
+  kind: 'alert',
+  shown: (record) => toJson(alertView(record)),
+  whole: unmaskedAlert,
 };
 const TOKEN: RecordComparison<TokenRecord> = {
   kind: 'token',

@@ -180,6 +180,7 @@ describe('one record among the others', () => {
       { ...source('app'), id: 2 },
     ],
     destinations: [],
+    alerts: [],
     tokens: [],
     replays: [],
     audiences: [],

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
+import { type AlertRecord, addressOfAlert } from '../model/alert.ts';
 import type { Destination } from '../model/destination.ts';
 import { MAX_PROBLEMS } from '../model/input-limits.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
@@ -62,6 +63,7 @@ export interface RecordDependencies {
     readonly destination: z.ZodType;
     readonly audience: z.ZodType;
     readonly trait: z.ZodType;
+    readonly alert: z.ZodType;
   };
   readonly clock: Clock;
 }
@@ -75,6 +77,7 @@ export interface RecordDocument {
   readonly destinations: readonly object[];
   readonly audiences?: readonly object[];
   readonly traits?: readonly object[];
+  readonly alerts?: readonly object[];
 }
 
 interface CheckedRecords {
@@ -82,6 +85,7 @@ interface CheckedRecords {
   readonly destinations: readonly DestinationRecord[];
   readonly audiences: readonly AudienceRecord[];
   readonly traits: readonly TraitRecord[];
+  readonly alerts: readonly AlertRecord[];
 }
 
 export type RecordCheck =
@@ -173,6 +177,12 @@ export interface EndpointCheckDependencies {
   readonly judgeEndpoints: (urls: readonly string[]) => Promise<ReadonlyMap<string, EgressVerdict>>;
 }
 
+/** An alert from a request, with its path in the body. */
+export interface AlertAtPath {
+  readonly path: string;
+  readonly record: AlertRecord;
+}
+
 /** A destination from a request, with its path in the body. */
 export interface DestinationAtPath {
   readonly path: string;
@@ -191,16 +201,17 @@ export const warningsSchema = z.array(z.object({ path: z.string(), message: z.st
  */
 export async function checkEndpoints(
   wanted: readonly DestinationAtPath[],
-  now: Pick<SettingsSnapshot, 'destinations'>,
-  { judgeEndpoints }: EndpointCheckDependencies,
+  now: Pick<SettingsSnapshot, 'destinations' | 'alerts'>,
+  { judgeEndpoints, alerts = [] }: EndpointCheckDependencies & { readonly alerts?: readonly AlertAtPath[] },
 ): Promise<Fault[]> {
   const stored = new Map(now.destinations.map((one) => [one.name, one]));
-  const added = wanted.flatMap(({ path, record: { name, settings } }) => {
+  const ofDestinations = wanted.flatMap(({ path, record: { name, settings } }) => {
     const known = new Set(stored.get(name)?.settings.endpoints.map(({ url }) => url));
     return settings.endpoints.flatMap(({ url }, place) =>
       known.has(url) ? [] : [{ path: `${path}.settings.endpoints[${place}].url`, url }],
     );
   });
+  const added = [...ofDestinations, ...newAddresses(alerts, now)];
   const verdicts = added.length === 0 ? new Map() : await judgeEndpoints(added.map(({ url }) => url));
   const errors: Fault[] = [];
   const found: Fault[] = [];
@@ -215,6 +226,15 @@ export async function checkEndpoints(
   if (found.length <= MAX_PROBLEMS) return found;
   const message = `has ${found.length - MAX_PROBLEMS} more warnings`;
   return [...found.slice(0, MAX_PROBLEMS), { path: 'body', message }];
+}
+
+function newAddresses(wanted: readonly AlertAtPath[], now: Pick<SettingsSnapshot, 'alerts'>) {
+  const known = new Set(now.alerts.map(addressOfAlert));
+  return wanted.flatMap(({ path, record }) => {
+    const url = addressOfAlert(record);
+    const key = record.type === 'webhook' ? 'url' : 'server';
+    return known.has(url) ? [] : [{ path: `${path}.settings.${key}`, url }];
+  });
 }
 
 function weakSecrets(

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { duration } from '../config/schema.ts';
+import { duration } from '../config/names.ts';
 import type { JsonObject } from '../model/json.ts';
 import type { DestinationRecord } from '../model/settings.ts';
 import { destinationView, formatDuration, toJson, unmaskedDestination, unmaskSecrets } from './views.ts';

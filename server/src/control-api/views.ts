@@ -1,4 +1,5 @@
-import type { Endpoint } from '../model/destination.ts';
+import type { AlertRecord, AlertWebhook } from '../model/alert.ts';
+import type { Endpoint, WebhookSettings } from '../model/destination.ts';
 import { isObject, type Json, type JsonObject } from '../model/json.ts';
 import {
   type MaskedSettings,
@@ -106,8 +107,113 @@ export function computationView(record: AudienceRecord | TraitRecord): Computati
   return { name, definition, destinations, ...anonymous, enabled };
 }
 
+/** An alert as the configuration file has it, with a mask in the place of each secret. */
+export interface AlertView<Secret = SecretMask> {
+  readonly name: string;
+  readonly type: AlertRecord['type'];
+  readonly enabled: boolean;
+  readonly on: AlertRecord['on'];
+  readonly destinations?: readonly string[];
+  readonly after: string;
+  readonly remindEvery: string;
+  readonly settings: AlertWebhookView<Secret> | AlertMailboxView<Secret>;
+}
+
+interface AlertWebhookView<Secret> {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string | Secret>>;
+  readonly signingSecrets?: readonly Secret[];
+}
+
+interface AlertMailboxView<Secret> {
+  readonly server: string;
+  readonly user?: string;
+  readonly password?: Secret;
+  readonly from: string;
+  readonly to: readonly string[];
+}
+
+export function alertView(alert: AlertRecord): AlertView {
+  return alertViewWith(alert, maskSecret, maskUrl);
+}
+
+/** An alert with its secrets, for checks only. It must never be shown. */
+export function unmaskedAlert(alert: AlertRecord): AlertView<string> {
+  const asItIs = (text: string) => text;
+  return alertViewWith(alert, asItIs, asItIs);
+}
+
+function alertViewWith<Secret>(
+  alert: AlertRecord,
+  instead: (secret: string) => Secret,
+  urlOf: (url: string) => string,
+): AlertView<Secret> {
+  const { name, type, enabled, on, destinations, after, remindEvery } = alert;
+  const settings =
+    alert.type === 'webhook'
+      ? webhookView(alert.settings, instead, urlOf)
+      : {
+          ...alert.settings,
+          ...(alert.settings.password === undefined ? {} : { password: instead(alert.settings.password) }),
+        };
+  return {
+    name,
+    type,
+    enabled,
+    on,
+    ...(destinations === undefined ? {} : { destinations }),
+    after: formatDuration(after),
+    remindEvery: formatDuration(remindEvery),
+    settings: settings as AlertView<Secret>['settings'],
+  };
+}
+
+/** The same secrets are masked as in a destination with this endpoint. */
+function webhookView<Secret>(
+  { signingSecrets, ...endpoint }: AlertWebhook,
+  instead: (secret: string) => Secret,
+  urlOf: (url: string) => string,
+): AlertWebhookView<Secret> {
+  const { endpoints, signingSecrets: masked } = replaceSecrets(
+    destinationSettings({ ...endpoint, ...(signingSecrets === undefined ? {} : { signingSecrets }) }),
+    instead,
+    urlOf,
+  );
+  return { ...endpoints[0]!, ...(masked === undefined ? {} : { signingSecrets: masked }) };
+}
+
+function destinationSettings({ url, headers, signingSecrets }: AlertWebhook): WebhookSettings {
+  const secrets = signingSecrets === undefined ? {} : { signingSecrets };
+  return { endpoints: [{ url, headers }], ...secrets, format: 'documented', success: 'any' };
+}
+
+/** An alert from a request, with stored secrets in the place of their masks, as `unmaskSecrets` does it for destinations. */
+export function unmaskAlert(wanted: JsonObject, stored: AlertRecord | undefined): JsonObject {
+  const { settings } = wanted;
+  if (stored === undefined || !isObject(settings) || wanted['type'] !== stored.type) return wanted;
+  if (stored.type === 'email') {
+    const { server, user, password } = stored.settings;
+    // A foreign server must never be sent a stored password.
+    if (settings['server'] !== server || settings['user'] !== user) return wanted;
+    return {
+      ...wanted,
+      settings: { ...settings, ...mapKey(settings, 'password', (value) => unmaskSecret(value, password)) },
+    };
+  }
+  const { url, headers, ...rest } = settings;
+  const endpoint = {
+    ...(url === undefined ? {} : { url }),
+    ...(headers === undefined ? {} : { headers }),
+  };
+  const known = destinationSettings(stored.settings);
+  const { endpoints, ...others } = unmaskSettings({ ...rest, endpoints: [endpoint] }, known);
+  return { ...wanted, settings: { ...others, ...((endpoints as Json[])[0] as JsonObject) } };
+}
+
 /** A view as plain JSON, without undefined values. */
-export function toJson(shown: SourceView | DestinationView | TokenView | ComputationView): JsonObject {
+export function toJson(
+  shown: SourceView | DestinationView | TokenView | ComputationView | AlertView,
+): JsonObject {
   return JSON.parse(JSON.stringify(shown)) as Json as JsonObject;
 }
 
@@ -126,23 +232,24 @@ const MAX_ENDPOINTS = 20;
 export function unmaskSecrets(wanted: JsonObject, stored: DestinationRecord | undefined): JsonObject {
   const { settings } = wanted;
   if (stored === undefined || !isObject(settings)) return wanted;
-  const { endpoints, sharedSecret, signingSecrets } = stored.settings;
+  return { ...wanted, settings: unmaskSettings(settings, stored.settings) };
+}
+
+function unmaskSettings(settings: JsonObject, stored: WebhookSettings): JsonObject {
+  const { endpoints, sharedSecret, signingSecrets } = stored;
   return {
-    ...wanted,
-    settings: {
-      ...settings,
-      ...mapKey(settings, 'sharedSecret', (value) => unmaskSecret(value, sharedSecret)),
-      ...mapKey(settings, 'signingSecrets', (list) =>
-        Array.isArray(list)
-          ? list.map((value: Json, nth) => unmaskSigningSecret(value, nth, signingSecrets ?? []))
-          : list,
-      ),
-      ...mapKey(settings, 'endpoints', (list) =>
-        Array.isArray(list) && list.length <= MAX_ENDPOINTS
-          ? list.map((endpoint: Json, place) => unmaskEndpoint(endpoint, place, endpoints))
-          : list,
-      ),
-    },
+    ...settings,
+    ...mapKey(settings, 'sharedSecret', (value) => unmaskSecret(value, sharedSecret)),
+    ...mapKey(settings, 'signingSecrets', (list) =>
+      Array.isArray(list)
+        ? list.map((value: Json, nth) => unmaskSigningSecret(value, nth, signingSecrets ?? []))
+        : list,
+    ),
+    ...mapKey(settings, 'endpoints', (list) =>
+      Array.isArray(list) && list.length <= MAX_ENDPOINTS
+        ? list.map((endpoint: Json, place) => unmaskEndpoint(endpoint, place, endpoints))
+        : list,
+    ),
   };
 }
 

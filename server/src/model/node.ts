@@ -9,7 +9,7 @@ export const NODE_ROLES = ['ingest', 'deliver', 'users', 'control'] as const;
 export type NodeRole = (typeof NODE_ROLES)[number];
 
 /** Work that only one node does at a time. Another takes it over when that one stops or dies. */
-export const SINGLE_JOBS = ['maintenance', 'replays', 'users'] as const;
+export const SINGLE_JOBS = ['maintenance', 'replays', 'users', 'alerts'] as const;
 
 export type SingleJob = (typeof SINGLE_JOBS)[number];
 

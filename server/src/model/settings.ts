@@ -34,7 +34,9 @@ export const AUDIENCES_SOURCE: SourceRecord = {
 };
 
 /** The kinds of records that operators write. */
-export type RecordKind = 'source' | 'destination' | 'audience' | 'trait' | 'token' | 'replay' | 'regulation';
+export type RecordKind =
+  | ('source' | 'destination' | 'audience' | 'trait')
+  | ('alert' | 'token' | 'replay' | 'regulation');
 
 export interface RecordName {
   readonly kind: RecordKind;

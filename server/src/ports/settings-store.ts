@@ -1,3 +1,4 @@
+import type { AlertRecord } from '../model/alert.ts';
 import type { AudienceDefinition, TraitDefinition } from '../model/definition.ts';
 import type { Destination } from '../model/destination.ts';
 import type { Json } from '../model/json.ts';
@@ -49,6 +50,7 @@ export interface SettingsChanges {
   readonly destinations: readonly DestinationRecord[];
   readonly audiences?: readonly AudienceRecord[];
   readonly traits?: readonly TraitRecord[];
+  readonly alerts?: readonly AlertRecord[];
   readonly tokens?: readonly TokenRecord[];
   /** Replays, whose names are their ids. */
   readonly replays?: readonly Replay[];
@@ -62,6 +64,7 @@ export interface SettingsSnapshot {
   readonly destinations: readonly Destination[];
   readonly audiences: readonly AudienceDefinition[];
   readonly traits: readonly TraitDefinition[];
+  readonly alerts: readonly AlertRecord[];
   readonly tokens: readonly TokenRecord[];
   /** The running replays, and the last ones that have ended. */
   readonly replays: readonly Replay[];

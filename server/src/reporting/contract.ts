@@ -128,7 +128,7 @@ export interface NodeOverview {
   readonly since: string;
   /** How long its lease is still valid, in milliseconds; negative when it is over and nobody has adopted its deliveries yet. */
   readonly leaseLeftMs: number;
-  /** What it alone does now: maintenance, replays, users. */
+  /** What it alone does now: maintenance, replays, users, alerts. */
   readonly jobs: readonly string[];
 }
 

@@ -4,7 +4,7 @@ import type { FailureGroup, TimelineReport } from './contract.ts';
 const OUTCOMES: Readonly<Record<string, Pick<FailureGroup, 'message' | 'hint'>>> = catalogue.outcome;
 
 /** A cause and what to do about it, for the reason of a failed request: of its status, else of the class of its status. */
-function explainFailure(reason: string): Pick<FailureGroup, 'message' | 'hint'> {
+export function explainFailure(reason: string): Pick<FailureGroup, 'message' | 'hint'> {
   const ofClass = reason.replace(/^(status_\d)\d\d$/, '$1xx');
   const { message, hint } = OUTCOMES[reason] ?? OUTCOMES[ofClass] ?? catalogue.outcome.status_nnn;
   return { message, hint };

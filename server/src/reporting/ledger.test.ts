@@ -33,6 +33,7 @@ const settings = (sources: readonly string[], destinations: readonly string[]): 
     settings: { endpoints: [], format: 'documented', success: 'any' },
     version: 1,
   })),
+  alerts: [],
   tokens: [],
   replays: [],
   audiences: [],

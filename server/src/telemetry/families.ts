@@ -1,4 +1,5 @@
 import catalogue from '../../../spec/errors.json' with { type: 'json' };
+import type { AlertHealth } from '../alerts/contract.ts';
 import type { DestinationState } from '../delivery/contract.ts';
 import type { DatabaseStatus, NodeStatus } from '../model/node.ts';
 import { SECOND, type Time } from '../model/time.ts';
@@ -372,5 +373,32 @@ export function regulationMetrics(
       one(isFailing ? 1 : 0),
     ),
     gauge('millrace_suppressed_ids', 'Ids whose calls are not taken, joined ones included.', one(suppressed)),
+  ];
+}
+
+export function alertMetrics(alerts: readonly AlertHealth[]): MetricFamily[] {
+  const each = (read: (health: AlertHealth) => number): MetricSample[] =>
+    alerts.map((health) => ({ labels: { alert: health.alert }, value: read(health) }));
+  return [
+    counter(
+      'millrace_alert_messages_sent_total',
+      'Messages that the receiver of the alert took.',
+      each(({ sent }) => sent),
+    ),
+    counter(
+      'millrace_alert_messages_failed_total',
+      'Tries to send a message that its receiver did not take.',
+      each(({ failed }) => failed),
+    ),
+    gauge(
+      'millrace_alert_message_waiting',
+      '1 while a message was not taken yet and is sent again.',
+      each(({ isWaiting }) => (isWaiting ? 1 : 0)),
+    ),
+    gauge(
+      'millrace_alert_troubles',
+      'Troubles that the receivers of the alert were told of and that are not over.',
+      each(({ open }) => open),
+    ),
   ];
 }

@@ -1,6 +1,7 @@
 import { readdir, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import type { AlertHealth } from '../alerts/contract.ts';
 import type { DestinationState } from '../delivery/contract.ts';
 import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import { type Clock, elapsedSince } from '../ports/clock.ts';
@@ -12,6 +13,7 @@ import type { RegulationHealth } from '../regulations/contract.ts';
 import type { LedgerReport, UnattributedCalls } from '../reporting/contract.ts';
 import type { UsersHealth } from '../users/contract.ts';
 import {
+  alertMetrics,
   counter,
   deliveryMetrics,
   destinationMetrics,
@@ -109,6 +111,7 @@ export interface MetricsPageDependencies {
   readonly callsOfNoSource: () => UnattributedCalls;
   readonly users: () => UsersHealth;
   readonly regulations?: () => RegulationHealth;
+  readonly alerts?: () => readonly AlertHealth[];
   /** Why calls cannot be accepted now; empty when they can. */
   readonly readiness: () => readonly string[];
   readonly clock: Clock;
@@ -154,6 +157,7 @@ export class MetricsPage {
 
   async #make(): Promise<string> {
     const { registry, readiness, folder, callsOfNoSource, users, regulations, clock } = this.#dependencies;
+    const { alerts = () => [] } = this.#dependencies;
     const [stored, disk] = await Promise.all([this.#readStore(), diskUse(folder).catch(() => undefined)]);
     const destinations = this.#named(this.#correctedStates());
     const now = clock.now();
@@ -165,6 +169,7 @@ export class MetricsPage {
       ...requestMetrics(registry, callsOfNoSource()),
       ...userMetrics(users()),
       ...(regulations === undefined ? [] : regulationMetrics(regulations(), clock.now())),
+      ...alertMetrics(alerts()),
       singleGauge('millrace_store_readable', '1 when the store could be read for this page.', stored ? 1 : 0),
       singleGauge(
         'millrace_ready',

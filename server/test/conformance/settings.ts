@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { AlertRecord } from '../../src/model/alert.ts';
 import type { Destination, WebhookSettings } from '../../src/model/destination.ts';
 import type { Replay } from '../../src/model/replay.ts';
 import type {
@@ -28,6 +29,7 @@ export function settingsConformance(subject: Subject): void {
     records(subject);
     removals(subject);
     computations(subject);
+    alerts(subject);
     tokens(subject);
     replays(subject);
     versions(subject);
@@ -58,7 +60,7 @@ function sorted({ sources, destinations, ...rest }: SettingsSnapshot): SettingsS
 function records(subject: Subject): void {
   it('are empty in a new store', async () => {
     expect(await subject.store.settings.load()).toEqual({
-      ...{ sources: [], destinations: [], audiences: [], traits: [], tokens: [], replays: [] },
+      ...{ sources: [], destinations: [], audiences: [], traits: [], alerts: [], tokens: [], replays: [] },
       gone: { sources: [], destinations: [], audiences: [], traits: [] },
     });
   });
@@ -392,6 +394,40 @@ function auditTrail(subject: Subject): void {
     ]);
     expect((await settings.audit({ kind: 'destination', name: 'd0' }, 1)).entries).toEqual([entry(4)]);
     expect(await settings.audit({ kind: 'token' }, 10)).toEqual({ entries: [] });
+  });
+}
+
+function alerts(subject: Subject): void {
+  const alert: AlertRecord = {
+    name: 'on call',
+    type: 'email',
+    enabled: true,
+    on: ['deliveries_dying'],
+    after: 60_000,
+    remindEvery: 3_600_000,
+    settings: { server: 'smtp://mail.example', from: 'a@b.example', to: ['c@d.example'] },
+  };
+
+  it('keep an alert with what it remembers over a crash, and forget one that is removed', async () => {
+    const { settings } = subject.store;
+    const nothing = { sources: [], destinations: [] };
+    await settings.apply({ ...nothing, alerts: [alert, { ...alert, name: 'other' }] });
+    const memory = {
+      told: [{ condition: 'destination_failing', destination: '__proto__', since: 1, toldAt: 2 } as const],
+      dead: [{ destination: 'crm', count: 3 }],
+      deathsToldAt: [],
+    };
+    await settings.apply({ ...nothing, alerts: [{ ...alert, memory }] });
+    await subject.crash();
+    const kept = await subject.store.settings.load();
+    expect(kept.alerts).toHaveLength(2);
+    expect(byName(kept.alerts, 'on call')).toEqual({ ...alert, memory });
+    expect(byName(kept.alerts, 'other')).toEqual({ ...alert, name: 'other' });
+    const { alerts: left } = await subject.store.settings.apply({
+      ...nothing,
+      removed: [{ kind: 'alert', name: 'on call' }],
+    });
+    expect(left.map(({ name }) => name)).toEqual(['other']);
   });
 }
 

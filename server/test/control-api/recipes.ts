@@ -61,6 +61,20 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
     still_mentioned: () => ({ names: { name: 'orders' } }),
   },
   postTraitsPreview: { done: () => ({ body: { definition: "event('Order Placed').count()" } }) },
+  postAlerts: {
+    done: (world) => ({
+      body: { name: world.fresh('alert'), type: 'webhook', settings: { url: world.receiver.url } },
+    }),
+    name_taken: async (world) => ({
+      body: { name: await world.alert(), type: 'webhook', settings: { url: world.receiver.url } },
+    }),
+  },
+  getAlertsName: { done: async (world) => ({ names: { name: await world.alert() } }) },
+  patchAlertsName: {
+    done: async (world) => ({ names: { name: await world.alert() }, body: { after: '5m' } }),
+  },
+  deleteAlertsName: { done: async (world) => ({ names: { name: await world.alert() } }) },
+  postAlertsNameTest: { done: async (world) => ({ names: { name: await world.alert() } }) },
   postDestinations: {
     done: (world) => ({
       body: { name: world.fresh('destination'), type: TYPE, sources: [], settings: settings(world) },

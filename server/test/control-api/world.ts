@@ -157,6 +157,12 @@ export class World {
     return name;
   }
 
+  async alert(): Promise<string> {
+    const name = this.fresh('alert');
+    await this.api('POST', 'alerts', { name, type: 'webhook', settings: { url: this.receiver.url } });
+    return name;
+  }
+
   async token(): Promise<string> {
     const name = this.fresh('token');
     await this.api('POST', 'tokens', { name, role: 'viewer' });

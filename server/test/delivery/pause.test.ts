@@ -15,6 +15,7 @@ async function switchable(options: WorldOptions = {}) {
       destinations: [current],
       audiences: [],
       traits: [],
+      alerts: [],
       tokens: [],
       replays: [],
     };

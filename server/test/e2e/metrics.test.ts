@@ -32,6 +32,8 @@ destinations:
         - { url: "${receiver.url}/twice" }
         - { url: "${receiver.url}/own", headers: { TraceParent: its-own } }
       success: each
+alerts:
+  - { name: ops, type: webhook, after: 4h, settings: { url: "${receiver.url}/alert" } }
 `;
 
 describe('a server with metrics', () => {

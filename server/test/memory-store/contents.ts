@@ -1,3 +1,4 @@
+import type { AlertRecord } from '../../src/model/alert.ts';
 import type { AudienceDefinition, TraitDefinition } from '../../src/model/definition.ts';
 import type { Attempt, Delivery } from '../../src/model/delivery.ts';
 import type { Destination } from '../../src/model/destination.ts';
@@ -61,6 +62,7 @@ export interface MemoryContents {
   readonly destinationRecords: Map<string, RecordEntry<Destination>>;
   readonly audienceRecords: Map<string, RecordEntry<AudienceDefinition>>;
   readonly traitRecords: Map<string, RecordEntry<TraitDefinition>>;
+  readonly alertRecords: Map<string, AlertRecord>;
   readonly tokenRecords: Map<string, TokenRecord>;
   readonly replayRecords: Map<string, Replay>;
   /** In the order of writing. */
@@ -162,6 +164,7 @@ export function emptyContents(): MemoryContents {
     destinationRecords: new Map(),
     audienceRecords: new Map(),
     traitRecords: new Map(),
+    alertRecords: new Map(),
     tokenRecords: new Map(),
     replayRecords: new Map(),
     audit: [],

@@ -33,6 +33,7 @@ function change(
     destinations,
     audiences = [],
     traits = [],
+    alerts = [],
     tokens = [],
     replays = [],
     removed = [],
@@ -44,6 +45,7 @@ function change(
   for (const record of destinations) putDestination(contents, record);
   for (const record of audiences) putComputation(contents, contents.audienceRecords, record);
   for (const record of traits) putComputation(contents, contents.traitRecords, record);
+  for (const alert of alerts) contents.alertRecords.set(alert.name, alert);
   for (const token of tokens) contents.tokenRecords.set(token.name, token);
   for (const replay of replays) contents.replayRecords.set(replay.id, replay);
   contents.audit.push(...audit);
@@ -51,12 +53,13 @@ function change(
 
 function snapshotOf(contents: MemoryContents): SettingsSnapshot {
   const { sourceRecords, destinationRecords, audienceRecords, traitRecords } = contents;
-  const { tokenRecords, replayRecords } = contents;
+  const { alertRecords, tokenRecords, replayRecords } = contents;
   return copyOf({
     sources: recordsOf(sourceRecords, false),
     destinations: recordsOf(destinationRecords, false),
     audiences: recordsOf(audienceRecords, false),
     traits: recordsOf(traitRecords, false),
+    alerts: [...alertRecords.values()],
     tokens: [...tokenRecords.values()],
     replays: [...replayRecords.values()],
     gone: {
@@ -78,9 +81,10 @@ function copyOf<T>(value: T): T {
 }
 
 function remove(contents: MemoryContents, { kind, name }: RecordName): void {
-  const { sourceRecords, tokenRecords, replayRecords } = contents;
+  const { sourceRecords, alertRecords, tokenRecords, replayRecords } = contents;
   const source = sourceRecords.get(name);
-  if (kind === 'token') tokenRecords.delete(name);
+  if (kind === 'alert') alertRecords.delete(name);
+  else if (kind === 'token') tokenRecords.delete(name);
   else if (kind === 'replay') replayRecords.delete(name);
   else if (kind === 'source' && source !== undefined) sourceRecords.set(name, { ...source, isGone: true });
   else if (kind === 'destination') removeVersioned(contents.destinationRecords, name);

@@ -105,6 +105,55 @@ export function createConnector({ egress, lookup = systemLookup, ca, proxy }: Co
   };
 }
 
+/** Opens connections for protocols other than HTTP. */
+export interface SocketOpener {
+  /** Connects to a checked address, through the proxy if there is one. Rejects with the reason; destroys what comes after `limit`. */
+  open(hostname: string, port: number, limit: number): Promise<Socket>;
+  /** The authorities that a TLS connection trusts. */
+  trust(): SecureContext;
+}
+
+/** As `createConnector`, by the same rules, but the sockets are read as streams. */
+export function createSocketOpener({
+  egress,
+  lookup = systemLookup,
+  ca,
+  proxy,
+}: ConnectorOptions): SocketOpener {
+  let trustStore: SecureContext | undefined;
+  const trust = (): SecureContext => {
+    trustStore ??= createTrustStore(ca);
+    return trustStore;
+  };
+  return {
+    trust,
+    async open(hostname, port, limit) {
+      const resolution = await resolveAllowed(hostname, egress, lookup);
+      if (resolution.kind !== 'allowed') throw new Error(resolution.message);
+      const { addresses } = resolution;
+      const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+      const connected: ConnectCallback = (error, opened) =>
+        error === null ? resolve(opened) : reject(explained(error));
+      const socket =
+        proxy === undefined
+          ? tcpConnect({ host: hostname, port, lookup: fixedLookup(addresses), autoSelectFamily: true })
+          : openTunnel({ proxy, to: addresses[0]!, port, trust: trust() }, connected);
+      if (proxy === undefined) reportConnection(socket, 'connect', connected, (error) => error);
+      const timer = setTimeout(() => {
+        socket.destroy();
+        reject(new Error(`no connection to ${hostname}:${port} within ${limit / 1000} seconds`));
+      }, limit);
+      return await promise.finally(() => clearTimeout(timer));
+    },
+  };
+}
+
+/** An error of several addresses says nothing itself. */
+function explained(error: Error): Error {
+  const last: unknown = error instanceof AggregateError ? error.errors.at(-1) : undefined;
+  return last instanceof Error ? last : error;
+}
+
 /** A target with its checked addresses and the trusted certificates. */
 interface ConnectRoute {
   readonly target: ConnectTarget;
@@ -211,16 +260,19 @@ function reportConnection(
   });
 }
 
-/** `lookup` returns the checked addresses: the name is not looked up again between the check and the connection. */
-function socketOptions({ target: { hostname }, addresses, read, buffer }: ConnectRoute) {
-  const lookup: LookupFunction = (_hostname, options, done) => {
+/** Returns the checked addresses: the name is not looked up again between the check and the connection. */
+function fixedLookup(addresses: readonly CheckedAddress[]): LookupFunction {
+  return (_hostname, options, done) => {
     const [first] = addresses;
     if (options.all) done(null, [...addresses]);
     else done(null, first!.address, first!.family);
   };
+}
+
+function socketOptions({ target: { hostname }, addresses, read, buffer }: ConnectRoute) {
   return {
     host: hostname,
-    lookup,
+    lookup: fixedLookup(addresses),
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_TIMEOUT,
     noDelay: true,

@@ -6,7 +6,16 @@ import { type ApiOperation, defineOperation } from '../operation.ts';
 import { pageQuery, pageSchema, parseNumberCursor } from '../pagination.ts';
 import type { RecordDependencies } from '../records.ts';
 
-const KINDS = ['source', 'destination', 'audience', 'trait', 'token', 'replay', 'regulation'] as const;
+const KINDS = [
+  'source',
+  'destination',
+  'audience',
+  'trait',
+  'alert',
+  'token',
+  'replay',
+  'regulation',
+] as const;
 
 const entrySchema = z.object({
   at: z.string(),

@@ -6,8 +6,21 @@ import type { AuditEntry, SettingsSnapshot } from '../../ports/settings-store.ts
 import { type DesiredRecords, diffRecords } from '../changes.ts';
 import { type ApiOperation, defineOperation } from '../operation.ts';
 import { type Fault, Problem } from '../problem.ts';
-import { checkEndpoints, type DestinationAtPath, recordInput, warningsSchema } from '../records.ts';
-import { computationView, destinationView, sourceView, unmaskSecrets } from '../views.ts';
+import {
+  type AlertAtPath,
+  checkEndpoints,
+  type DestinationAtPath,
+  recordInput,
+  warningsSchema,
+} from '../records.ts';
+import {
+  alertView,
+  computationView,
+  destinationView,
+  sourceView,
+  unmaskAlert,
+  unmaskSecrets,
+} from '../views.ts';
 import { type DestinationOperationDependencies, flagParameter, refuseDisconnecting } from './destinations.ts';
 
 const documentInput = z
@@ -16,12 +29,13 @@ const documentInput = z
     destinations: z.array(recordInput).default([]),
     audiences: z.array(recordInput).default([]),
     traits: z.array(recordInput).default([]),
+    alerts: z.array(recordInput).default([]),
   })
   .meta({ description: 'The records of a configuration file: spec/config.schema.json.' });
 
 const changeSchema = z.object({
   action: z.enum(['created', 'changed', 'removed']),
-  kind: z.enum(['source', 'destination', 'audience', 'trait', 'token']),
+  kind: z.enum(['source', 'destination', 'audience', 'trait', 'alert', 'token']),
   name: z.string(),
   before: z.looseObject({}).exactOptional(),
   after: z.looseObject({}).exactOptional(),
@@ -42,6 +56,7 @@ export function configOperations(dependencies: DestinationOperationDependencies)
         destinations: z.array(z.looseObject({})),
         audiences: z.array(z.looseObject({})),
         traits: z.array(z.looseObject({})),
+        alerts: z.array(z.looseObject({})),
       }),
       run: async () => exportRecords(settings.now()),
     }),
@@ -70,7 +85,10 @@ export function configOperations(dependencies: DestinationOperationDependencies)
         let planned: PlannedChanges = { changes: [], kept: [], disconnects: [] };
         const first = desiredRecords(body, settings.now(), { ...dependencies, prune: query.prune });
         // Before the change, because other changes would wait while names are looked up.
-        const found = await checkEndpoints(destinationsWithPaths(first), settings.now(), dependencies);
+        const found = await checkEndpoints(destinationsWithPaths(first), settings.now(), {
+          ...dependencies,
+          alerts: alertsWithPaths(first),
+        });
         await settings.change(async (now) => {
           const wish = desiredRecords(body, now, { ...dependencies, prune: query.prune });
           const changes = diffRecords(wish, now, { by, clock });
@@ -97,12 +115,13 @@ interface PlannedChanges {
 }
 
 /** Records are sorted by name, so that two servers with the same records give the same answer. */
-function exportRecords({ sources, destinations, audiences, traits }: SettingsSnapshot) {
+function exportRecords({ sources, destinations, audiences, traits, alerts }: SettingsSnapshot) {
   return {
     sources: sortByName(sources.filter(({ system }) => !system).map(sourceView)),
     destinations: sortByName(destinations.map(destinationView)),
     audiences: sortByName(audiences.map(computationView)),
     traits: sortByName(traits.map(computationView)),
+    alerts: sortByName(alerts.map(alertView)),
   };
 }
 
@@ -120,7 +139,13 @@ function desiredRecords(
   const destinations = document.destinations.map((one) =>
     unmaskSecrets(one, stored.get(String(one['name']))),
   );
-  const checked = check({ ...document, destinations }, prune ? keptByPruning(document, now) : now);
+  const alerts = document.alerts.map((one) =>
+    unmaskAlert(
+      one,
+      now.alerts.find(({ name }) => name === one['name']),
+    ),
+  );
+  const checked = check({ ...document, destinations, alerts }, prune ? keptByPruning(document, now) : now);
   if ('faults' in checked) {
     throw new Problem('invalid_parameters', { errors: checked.faults.map(bodyFault), isCut: checked.isCut });
   }
@@ -143,6 +168,10 @@ function destinationsWithPaths({ destinations = [] }: DesiredRecords): Destinati
   return destinations.map((record, place) => ({ path: `body.destinations[${place}]`, record }));
 }
 
+function alertsWithPaths({ alerts = [] }: DesiredRecords): AlertAtPath[] {
+  return alerts.map((record, place) => ({ path: `body.alerts[${place}]`, record }));
+}
+
 /** A fault of the file with its path in the body. */
 function bodyFault({ path, message, ...place }: Fault): Fault {
   return {
@@ -154,7 +183,7 @@ function bodyFault({ path, message, ...place }: Fault): Fault {
 
 /** The source of audiences is none that a file could name. */
 function unnamedRecords(
-  { sources, destinations, audiences, traits }: z.output<typeof documentInput>,
+  { sources, destinations, audiences, traits, alerts }: z.output<typeof documentInput>,
   now: SettingsSnapshot,
 ): RecordName[] {
   const unnamed = (
@@ -171,6 +200,7 @@ function unnamedRecords(
     ...unnamed('destination', now.destinations, destinations),
     ...unnamed('audience', now.audiences, audiences),
     ...unnamed('trait', now.traits, traits),
+    ...unnamed('alert', now.alerts, alerts),
   ];
 }
 

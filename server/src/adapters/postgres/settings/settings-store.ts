@@ -194,7 +194,8 @@ interface NamedRecord {
 }
 
 function recordsOf(changes: SettingsChanges): NamedRecord[] {
-  const { sources, destinations, audiences = [], traits = [], tokens = [], replays = [] } = changes;
+  const { sources, destinations, audiences = [], traits = [] } = changes;
+  const { alerts = [], tokens = [], replays = [] } = changes;
   const named = (kind: RecordKind, records: readonly { readonly name: string }[]): NamedRecord[] =>
     records.map((record) => ({ kind, name: record.name, record }));
   return [
@@ -202,6 +203,7 @@ function recordsOf(changes: SettingsChanges): NamedRecord[] {
     ...named('destination', destinations),
     ...named('audience', audiences),
     ...named('trait', traits),
+    ...named('alert', alerts),
     ...named('token', tokens),
     ...replays.map((replay) => ({ kind: 'replay' as const, name: replay.id, record: replay })),
   ];
@@ -225,6 +227,7 @@ function snapshotOf(rows: readonly RecordRow[]): SettingsSnapshot {
     destinations: destinations(false),
     audiences: audiences(false),
     traits: traits(false),
+    alerts: of('alert', false).map(({ document }) => document),
     tokens: of('token', false).map(({ document }) => document),
     replays: of('replay', false).map(({ document }) => document),
     gone: {

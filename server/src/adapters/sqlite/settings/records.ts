@@ -70,6 +70,7 @@ export class RecordTable {
       destinations: destinations(0),
       audiences: audiences(0),
       traits: traits(0),
+      alerts: of('alert', 0).map(({ document }) => document),
       tokens: of('token', 0).map(({ document }) => document),
       replays: of('replay', 0).map(({ document }) => document),
       gone: {
@@ -82,13 +83,14 @@ export class RecordTable {
   }
 
   apply(changes: SettingsChanges): SettingsSnapshot {
-    const { sources, destinations, audiences = [], traits = [], tokens = [], replays = [] } = changes;
-    const { removed = [], audit = [] } = changes;
+    const { sources, destinations, audiences = [], traits = [] } = changes;
+    const { alerts = [], tokens = [], replays = [], removed = [], audit = [] } = changes;
     for (const { kind, name } of removed) this.#drop({ kind, name });
     for (const source of sources) this.#put('source', source.name, source);
     for (const destination of destinations) this.#put('destination', destination.name, destination);
     for (const audience of audiences) this.#put('audience', audience.name, audience);
     for (const trait of traits) this.#put('trait', trait.name, trait);
+    for (const alert of alerts) this.#put('alert', alert.name, alert);
     for (const token of tokens) this.#put('token', token.name, token);
     for (const replay of replays) this.#put('replay', replay.id, replay);
     for (const entry of audit) this.audit.add(entry);

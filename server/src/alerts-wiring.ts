@@ -1,0 +1,76 @@
+import { statfs } from 'node:fs/promises';
+import { uuidv7 } from 'uuidv7';
+import { AlertSender } from './alerts/sender.ts';
+import { AlertService } from './alerts/service.ts';
+import type { Config } from './config/load.ts';
+import { requestHeaders, standardWebhooksHeaders } from './destinations/webhooks/destination.ts';
+import type { AlertWebhook } from './model/alert.ts';
+import type { Time } from './model/time.ts';
+import type { Clock } from './ports/clock.ts';
+import type { HttpClient } from './ports/http-client.ts';
+import type { Logger } from './ports/logger.ts';
+import type { Mailer } from './ports/mailer.ts';
+import { explainFailure } from './reporting/failures.ts';
+import type { ReportService } from './reporting/status.ts';
+import type { SettingsService } from './settings-service.ts';
+
+interface AlertParts {
+  readonly settings: SettingsService;
+  readonly reports: Pick<ReportService, 'overview'>;
+  readonly httpClient: HttpClient;
+  readonly mailer: Mailer;
+  readonly config: Config;
+  readonly version: string;
+  readonly clock: Clock;
+  readonly options: { readonly logger: Logger };
+}
+
+/** Alerts look at the same reports as people do. */
+export function createAlerts(parts: AlertParts): AlertService {
+  const { settings, reports, httpClient, mailer, config, version, clock, options } = parts;
+  const { limits, data, node } = config;
+  const sender = new AlertSender({
+    transport: httpClient,
+    mailer,
+    headersFor: alertHeaders,
+    speaker: { node, version },
+    clock,
+  });
+  return new AlertService({
+    settings,
+    facts: async () => {
+      const [overview, disk] = await Promise.all([reports.overview(), diskOf(data)]);
+      const limit = limits.disk === undefined ? {} : { limit: limits.disk };
+      return {
+        at: clock.now(),
+        overview,
+        disk: { used: overview.log.bytes, ...limit, ...(disk === undefined ? {} : { disk }) },
+        explain: explainFailure,
+      };
+    },
+    sender,
+    newId: uuidv7,
+    clock,
+    logger: options.logger,
+  });
+}
+
+/** The headers of a delivery: a receiver verifies alerts with the code that verifies events. */
+function alertHeaders(
+  { url, headers, signingSecrets = [] }: AlertWebhook,
+  message: { readonly id: string; readonly at: Time; readonly bytes: Buffer },
+): Readonly<Record<string, string>> {
+  const signed =
+    signingSecrets.length === 0 ? {} : { standardWebhooks: standardWebhooksHeaders(message, signingSecrets) };
+  return requestHeaders({ url, headers }, message.id, signed);
+}
+
+/** Undefined where the disk of a folder cannot be asked. */
+async function diskOf(folder: string): Promise<{ free: number; size: number } | undefined> {
+  try {
+    const { bsize, blocks, bavail } = await statfs(folder);
+    return { free: bavail * bsize, size: blocks * bsize };
+  } catch {
+    return undefined;
+  }
+}

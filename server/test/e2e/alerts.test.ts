@@ -1,0 +1,167 @@
+import { createHmac } from 'node:crypto';
+import { afterEach, describe, expect, it } from 'vitest';
+import { runVerb } from '../../../cli/test/program.ts';
+import { send, track } from '../support/calls.ts';
+import {
+  adminTokenOf,
+  makePlace,
+  oneDestination,
+  type Place,
+  type Program,
+  startServer,
+} from '../support/program.ts';
+import { type Arrival, startReceiver, type TestReceiver } from '../support/receiver.ts';
+import { type SmtpServer, startSmtpServer } from '../support/smtp-server.ts';
+
+const KEY = 'bWlsbHJhY2UtYWxlcnRzLW9mLXRoZS10ZXN0cy0xMjM0';
+
+interface Message {
+  readonly type: string;
+  readonly data: {
+    readonly alert: string;
+    readonly summary: string;
+    readonly changes: readonly { change: string; condition: string; destination?: string; hint?: string }[];
+  };
+}
+
+const messageOf = ({ body }: Arrival) => JSON.parse(body.toString()) as Message;
+
+/** As the Standard Webhooks specification says. */
+function expectedSignature({ headers, body }: Arrival): string {
+  const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`;
+  return `v1,${createHmac('sha256', Buffer.from(KEY, 'base64')).update(signed).digest('base64')}`;
+}
+
+describe('alerts of the real program', () => {
+  let place: Place;
+  let program: Program;
+  let mail: SmtpServer;
+  const receivers: TestReceiver[] = [];
+
+  afterEach(async () => {
+    await program.kill();
+    await mail.stop();
+    for (const receiver of receivers.splice(0)) await receiver.stop();
+    place.remove();
+  });
+
+  async function receiver(...options: Parameters<typeof startReceiver>): Promise<TestReceiver> {
+    const started = await startReceiver(...options);
+    receivers.push(started);
+    return started;
+  }
+
+  async function api(method: string, path: string, body?: object) {
+    const headers = { authorization: `Bearer ${adminTokenOf(place)}` };
+    const init = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
+    return (await (await fetch(`${program.url}/api/v1/${path}`, init)).json()) as Record<string, unknown>;
+  }
+
+  it('tell a signed webhook and a mailbox of a failing destination and of dead letters, once', async () => {
+    mail = await startSmtpServer();
+    const oncall = await receiver();
+    const down = await receiver({
+      answer: (response, { body }) =>
+        void response.writeHead(body.includes('dies') ? 410 : 503, { 'retry-after': '1' }).end(),
+    });
+    place = makePlace(`${oneDestination([`${down.url}/in?token=s3cret`])}
+alerts:
+  - name: oncall
+    type: webhook
+    after: 1s
+    settings: { url: "${oncall.url}/alerts?key=s3cret", signingSecrets: [whsec_${KEY}] }
+  - name: ops
+    type: email
+    after: 1s
+    on: [destination_failing]
+    settings: { server: "smtp://127.0.0.1:${mail.port}", from: millrace@example.com, to: [ops@example.com] }
+`);
+    program = await startServer(place);
+    await api('POST', 'alerts/oncall/test', {});
+    await send(program.url, '/v1/track', track('waits'));
+    await mail.count(1);
+    expect(mail.mails[0]!.data).toContain('Subject: =?UTF-8?Q?Millrace=3A_crm_is_failing');
+    expect(mail.mails[0]!.data).not.toContain('s3cret');
+    await oncall.count(2);
+    const [test, failing] = oncall.arrivals;
+    expect(messageOf(test!).data.summary).toContain('this is a test');
+    expect(failing!.headers['webhook-signature']).toBe(expectedSignature(failing!));
+    expect(messageOf(failing!)).toMatchObject({
+      type: 'millrace.alert',
+      data: {
+        alert: 'oncall',
+        changes: [{ change: 'started', condition: 'destination_failing', destination: 'crm' }],
+      },
+    });
+    expect(failing!.body.toString()).not.toContain('s3cret');
+
+    // What was told survives a kill, and the next message has only what is new.
+    await program.kill();
+    program = await startServer(place);
+    await send(program.url, '/v1/track', track('dies'));
+    await oncall.count(3);
+    expect(messageOf(oncall.arrivals[2]!).data.changes).toMatchObject([
+      { change: 'happened', condition: 'deliveries_dying', destination: 'crm' },
+    ]);
+    expect(mail.mails).toHaveLength(1);
+    const { data } = (await api('GET', 'alerts')) as { data: readonly Record<string, unknown>[] };
+    expect(data).toMatchObject([
+      {
+        name: 'oncall',
+        settings: { url: `${oncall.url}/alerts?key=…`, signingSecrets: [{ set: true, hint: KEY.slice(-4) }] },
+        open: [{ condition: 'destination_failing', destination: 'crm' }],
+        last: { outcome: 'taken', status: 200 },
+      },
+      { name: 'ops', type: 'email', open: [{ destination: 'crm' }] },
+    ]);
+    const flags = ['--url', program.url, '--data', place.data];
+    const list = await runVerb(['alert', 'list', ...flags]);
+    expect(list.out).toMatch(/oncall +webhook +http:.*key=… +1 open, sent/);
+    const exported = await runVerb(['export', ...flags]);
+    expect(exported.out).toContain('ALERT_ONCALL_SIGNING_SECRET_1');
+    expect(exported.out).toContain('ALERT_ONCALL_QUERY_KEY');
+    expect(exported.out).not.toContain('s3cret');
+  }, 180_000);
+
+  it('show what a receiver answers to a test, and keep to the egress rules', async () => {
+    mail = await startSmtpServer({ verdict: '554 not today' });
+    const busy = await receiver({ answer: (response) => void response.writeHead(503).end('busy') });
+    place = makePlace('egress: { allow: [127.0.0.0/8] }\n');
+    program = await startServer(place);
+    const refused = { name: 'a', type: 'webhook', settings: { url: 'http://169.254.169.254/' } };
+    expect(await api('POST', 'alerts', refused)).toMatchObject({
+      code: 'invalid_parameters',
+      errors: [{ path: 'body.settings.url', message: expect.stringContaining('link-local') }],
+    });
+    const inside = { server: 'smtp://10.1.2.3', from: 'a@b.example', to: ['c@d.example'] };
+    expect(await api('POST', 'alerts', { name: 'a', type: 'email', settings: inside })).toMatchObject({
+      errors: [{ path: 'body.settings.server', message: expect.stringContaining('egress.allow') }],
+    });
+    const login = { user: 'millrace', password: 'p4ssword-of-the-server' };
+    const mailbox = { ...inside, server: `smtp://127.0.0.1:${mail.port}` };
+    await api('POST', 'alerts', { name: 'mail', type: 'email', settings: { ...mailbox, ...login } });
+    await api('POST', 'alerts', { name: 'hook', type: 'webhook', settings: { url: busy.url } });
+    expect(await api('POST', 'alerts/hook/test', {})).toMatchObject({
+      ...{ outcome: 'failed', status: 503, answer: 'busy' },
+    });
+    // No TLS there: the password stays here, and no answer shows it.
+    const unsafe = await api('POST', 'alerts/mail/test', {});
+    expect(unsafe).toMatchObject({ outcome: 'failed', receiver: mailbox.server });
+    expect(mail.lines.some(({ text }) => text.startsWith('AUTH'))).toBe(false);
+    // A mask stands for the password only for the server that it belongs to.
+    const shown = await api('GET', 'alerts/mail');
+    expect(JSON.stringify(shown)).not.toContain('p4ssword');
+    expect(await api('PATCH', 'alerts/mail', { settings: { from: 'x@b.example' } })).toMatchObject({
+      settings: { from: 'x@b.example', password: { set: true, hint: 'rver' } },
+    });
+    expect(await api('PATCH', 'alerts/mail', { settings: { server: 'smtps://evil.example' } })).toMatchObject(
+      {
+        code: 'invalid_parameters',
+      },
+    );
+    await api('PATCH', 'alerts/mail', { settings: { user: null, password: null } });
+    const tested = await runVerb(['alert', 'test', 'mail', '--url', program.url, '--data', place.data]);
+    expect(tested.out).toMatch(/failed: .*554 not today/);
+    expect(tested.code).toBe(1);
+  }, 60_000);
+});

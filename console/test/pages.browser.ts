@@ -291,6 +291,7 @@ const PAGES = [
   '/users/deletions',
   '/users/suppressions',
   '/settings',
+  '/settings/alerts',
   '/settings/audit',
   '/settings/configuration',
   '/settings/system',

@@ -28,6 +28,10 @@ const SCREENS = [
   '/sources/website',
   '/users',
   '/settings',
+  '/settings/alerts',
+  '/settings/audit',
+  '/settings/configuration',
+  '/settings/system',
   '/components',
   // Last: by then there is something to draw.
   '/?range=15m',

@@ -5,6 +5,8 @@ import type { RecordKind } from './record-kinds.ts';
 
 export type Token = Answer<'/api/v1/tokens', 'get'>['data'][number];
 export type NewToken = Answer<'/api/v1/tokens', 'post'>;
+export type Alert = Answer<'/api/v1/alerts', 'get'>['data'][number];
+type AlertBody = NonNullable<paths['/api/v1/alerts']['post']['requestBody']>['content']['application/json'];
 export type AuditEntry = Answer<'/api/v1/audit', 'get'>['data'][number];
 export type Plan = Answer<'/api/v1/config', 'put'>;
 
@@ -29,6 +31,46 @@ export function useRevokeToken() {
     mutationFn: async (name: string) =>
       await answer(api.DELETE('/api/v1/tokens/{name}', { params: { path: { name } } })),
     onSuccess: () => client.invalidateQueries({ queryKey: ['tokens'] }),
+  });
+}
+
+export const alertsQuery = queryOptions({
+  queryKey: ['alerts'],
+  queryFn: async ({ signal }): Promise<Alert[]> =>
+    (await answer(api.GET('/api/v1/alerts', { params: { query: { limit: 500 } }, signal }))).data,
+  refetchInterval: 5_000,
+});
+
+interface AlertSaving {
+  /** Of the alert to change; absent for a new one. */
+  readonly name?: string;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+export function useSaveAlert() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async ({ name, body }: AlertSaving): Promise<unknown> =>
+      name === undefined
+        ? await answer(api.POST('/api/v1/alerts', { body: body as unknown as AlertBody }))
+        : await answer(api.PATCH('/api/v1/alerts/{name}', { params: { path: { name } }, body })),
+    onSuccess: () => client.invalidateQueries({ queryKey: ['alerts'] }),
+  });
+}
+
+export function useRemoveAlert() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async (name: string) =>
+      await answer(api.DELETE('/api/v1/alerts/{name}', { params: { path: { name } } })),
+    onSuccess: () => client.invalidateQueries({ queryKey: ['alerts'] }),
+  });
+}
+
+export function useTestAlert(name: string) {
+  return useMutation({
+    mutationFn: async () =>
+      await answer(api.POST('/api/v1/alerts/{name}/test', { params: { path: { name } }, body: {} })),
   });
 }
 

@@ -1,3 +1,12 @@
 /** Kinds of records that the audit trail has. */
-export const KINDS = ['source', 'destination', 'audience', 'trait', 'token', 'replay', 'regulation'] as const;
+export const KINDS = [
+  'source',
+  'destination',
+  'audience',
+  'trait',
+  'alert',
+  'token',
+  'replay',
+  'regulation',
+] as const;
 export type RecordKind = (typeof KINDS)[number];

@@ -15,6 +15,12 @@ const tokensRoute = createRoute({
   component: lazyRouteComponent(() => import('./tokens-page.tsx'), 'TokensPage'),
 });
 
+const alertsRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/settings/alerts',
+  component: lazyRouteComponent(() => import('./alerts-page.tsx'), 'AlertsPage'),
+});
+
 const auditRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/settings/audit',
@@ -41,4 +47,4 @@ const systemRoute = createRoute({
   component: lazyRouteComponent(() => import('./system-page.tsx'), 'SystemPage'),
 });
 
-export const settingRoutes = [tokensRoute, auditRoute, configurationRoute, systemRoute] as const;
+export const settingRoutes = [tokensRoute, alertsRoute, auditRoute, configurationRoute, systemRoute] as const;

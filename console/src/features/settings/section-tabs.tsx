@@ -2,6 +2,7 @@ import { Link } from '@tanstack/react-router';
 
 const SECTIONS = [
   { to: '/settings', label: 'Access' },
+  { to: '/settings/alerts', label: 'Alerts' },
   { to: '/settings/audit', label: 'Changes' },
   { to: '/settings/configuration', label: 'Configuration' },
   { to: '/settings/system', label: 'System' },

@@ -1,0 +1,222 @@
+import { type FormEvent, useState } from 'react';
+import { ApiError, sentence } from '../../api/client.ts';
+import { Button, Field, Segmented, TextInput } from '../../ui/controls.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { toast } from '../../ui/toast.tsx';
+import { type AlertDraft, bodyOf, CONDITIONS, draftOf, NEW_ALERT } from './alert-form.ts';
+import { type Alert, useSaveAlert } from './queries.ts';
+
+/** Makes an alert, or changes `alert`. */
+export function AlertDialog({ alert, onClose }: { readonly alert?: Alert; readonly onClose: () => void }) {
+  const [draft, setDraft] = useState(() => (alert === undefined ? NEW_ALERT : draftOf(alert)));
+  const save = useSaveAlert();
+  const change = (part: Partial<AlertDraft>) => setDraft((before) => ({ ...before, ...part }));
+  const submit = async (event: FormEvent): Promise<void> => {
+    event.preventDefault();
+    await save.mutateAsync({
+      ...(alert === undefined ? {} : { name: alert.name }),
+      body: bodyOf(draft, alert),
+    });
+    toast(alert === undefined ? `The alert ${draft.name} is made.` : `The alert ${draft.name} is changed.`);
+    onClose();
+  };
+  const fields = save.error instanceof ApiError ? save.error.fields : [];
+  const errorAt = (path: string) => fields.find((fault) => fault.path.startsWith(`body.${path}`))?.message;
+  return (
+    <Dialog
+      title={alert === undefined ? 'New alert' : `Change the alert ${alert.name}`}
+      className="dlg wide"
+      onClose={onClose}
+      foot={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button
+            kind="primary"
+            type="submit"
+            form="alert"
+            disabled={save.isPending || draft.name.trim() === ''}
+          >
+            {alert === undefined ? 'Make alert' : 'Save'}
+          </Button>
+        </>
+      }
+    >
+      <form id="alert" className="stack-s" onSubmit={(event) => void submit(event).catch(() => {})}>
+        <TextField
+          {...{ label: 'Name', value: draft.name, error: errorAt('name'), disabled: alert !== undefined }}
+          onChange={(name) => change({ name })}
+        />
+        <Segmented
+          label="Sent by"
+          value={draft.type}
+          options={[
+            { value: 'webhook', label: 'webhook' },
+            { value: 'email', label: 'e-mail' },
+          ]}
+          onChange={(type) => change({ type })}
+        />
+        {draft.type === 'webhook' ? (
+          <WebhookFields {...{ draft, change, errorAt, alert }} />
+        ) : (
+          <MailFields {...{ draft, change, errorAt, alert }} />
+        )}
+        <Conditions draft={draft} change={change} />
+        <Timing {...{ draft, change, errorAt }} />
+        {save.error !== null && fields.length === 0 && (
+          <p className="bad" role="alert">
+            {sentence(save.error)}
+          </p>
+        )}
+      </form>
+    </Dialog>
+  );
+}
+
+interface FieldsProps {
+  readonly draft: AlertDraft;
+  readonly change: (part: Partial<AlertDraft>) => void;
+  readonly errorAt: (path: string) => string | undefined;
+  readonly alert?: Alert | undefined;
+}
+
+function WebhookFields({ draft, change, errorAt, alert }: FieldsProps) {
+  const isSigned =
+    alert !== undefined && 'url' in alert.settings && alert.settings.signingSecrets !== undefined;
+  return (
+    <>
+      <TextField
+        {...{ label: 'URL', value: draft.url, error: errorAt('settings.url') }}
+        onChange={(url) => change({ url })}
+      />
+      <TextField
+        {...{
+          label: 'Signing secret',
+          value: draft.signingSecret,
+          error: errorAt('settings.signingSecrets'),
+        }}
+        hint={
+          isSigned
+            ? 'One is set. Leave this empty to keep it.'
+            : 'whsec_ and base64, as the Standard Webhooks scheme has it. Empty: not signed.'
+        }
+        onChange={(signingSecret) => change({ signingSecret })}
+      />
+    </>
+  );
+}
+
+function MailFields({ draft, change, errorAt, alert }: FieldsProps) {
+  const hasPassword =
+    alert !== undefined && 'server' in alert.settings && alert.settings.password !== undefined;
+  return (
+    <>
+      <TextField
+        {...{ label: 'Mail server', value: draft.server, error: errorAt('settings.server') }}
+        hint="smtps://smtp.example.com, or smtp:// with STARTTLS."
+        onChange={(server) => change({ server })}
+      />
+      <div className="two">
+        <TextField
+          {...{ label: 'User', value: draft.user, error: errorAt('settings.user') }}
+          onChange={(user) => change({ user })}
+        />
+        <TextField
+          {...{
+            label: 'Password',
+            value: draft.password,
+            error: errorAt('settings.password'),
+            isSecret: true,
+          }}
+          hint={hasPassword ? 'One is set. Leave this empty to keep it.' : 'Sent over TLS only.'}
+          onChange={(password) => change({ password })}
+        />
+      </div>
+      <TextField
+        {...{ label: 'From', value: draft.from, error: errorAt('settings.from') }}
+        onChange={(from) => change({ from })}
+      />
+      <TextField
+        {...{
+          label: 'To',
+          value: draft.to,
+          error: errorAt('settings.to'),
+          hint: 'Addresses with commas between them.',
+        }}
+        onChange={(to) => change({ to })}
+      />
+    </>
+  );
+}
+
+function Conditions({ draft, change }: Pick<FieldsProps, 'draft' | 'change'>) {
+  const names = Object.keys(CONDITIONS) as (keyof typeof CONDITIONS)[];
+  return (
+    <fieldset className="stack-s">
+      <legend className="med">Tells when</legend>
+      {names.map((name) => (
+        <label key={name} className="check">
+          <input
+            type="checkbox"
+            checked={draft.on.includes(name)}
+            onChange={({ target }) =>
+              change({ on: names.filter((one) => (one === name ? target.checked : draft.on.includes(one))) })
+            }
+          />
+          {CONDITIONS[name]}
+        </label>
+      ))}
+      <label className="check">
+        <input
+          type="checkbox"
+          checked={draft.enabled}
+          onChange={({ target }) => change({ enabled: target.checked })}
+        />
+        Enabled
+      </label>
+    </fieldset>
+  );
+}
+
+function Timing({ draft, change, errorAt }: FieldsProps) {
+  return (
+    <div className="two">
+      <TextField
+        {...{ label: 'After', value: draft.after, error: errorAt('after') }}
+        hint="A change that lasts less is not told."
+        onChange={(after) => change({ after })}
+      />
+      <TextField
+        {...{ label: 'Remind every', value: draft.remindEvery, error: errorAt('remindEvery') }}
+        hint="While it goes on."
+        onChange={(remindEvery) => change({ remindEvery })}
+      />
+    </div>
+  );
+}
+
+interface TextFieldProps {
+  readonly label: string;
+  readonly value: string;
+  readonly error: string | undefined;
+  readonly hint?: string;
+  readonly disabled?: boolean;
+  readonly isSecret?: boolean;
+  readonly onChange: (value: string) => void;
+}
+
+function TextField({ label, value, error, hint, disabled, isSecret = false, onChange }: TextFieldProps) {
+  return (
+    <Field label={label} hint={hint} error={error}>
+      {(control) => (
+        <TextInput
+          {...control}
+          value={value}
+          disabled={disabled}
+          type={isSecret ? 'password' : 'text'}
+          {...(isSecret ? { autoComplete: 'new-password' } : {})}
+          onChange={({ target }) => onChange(target.value)}
+        />
+      )}
+    </Field>
+  );
+}

@@ -72,12 +72,14 @@ async function park(store: SqliteStore, destination: number): Promise<void> {
   });
   arrived += CHUNK;
   const owed = [{ destination, state: 'parked' as const, indexes: batch.map((_, index) => index) }];
+  const plans = [{ owed: [{ id: destination }], skipped: [] }];
   await store.log.append({
     id: `park-${round}`,
     receivedAt: now(),
     events: batch,
+    plans,
+    planIndexes: batch.map(() => 0),
     owed,
-    skipped: [],
     received: [],
   });
   // As the program does all the time: keys are sealed, their filters brought together.
@@ -99,7 +101,8 @@ async function appendLatencies(store: SqliteStore, commits: number): Promise<str
       receivedAt: now(),
       events: batch,
       owed: [],
-      skipped: [],
+      plans: [],
+      planIndexes: [],
       received: [],
     });
     latencies.push(performance.now() - at);

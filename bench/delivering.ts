@@ -38,8 +38,9 @@ export async function writeBacklog(
       id: `b${n}`,
       receivedAt: Date.now(),
       events: batch,
+      plans: [{ owed: [{ id }], skipped: [] }],
+      planIndexes: indexes.map(() => 0),
       owed,
-      skipped: [],
       received: [],
     });
   }

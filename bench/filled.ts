@@ -68,7 +68,9 @@ async function append(
   const indexes = [...events.keys()];
   const isPending = (index: number) => (first + index) % PENDING_EVERY === PENDING_EVERY - 1;
   const batch: Batch = {
-    ...{ id: `fill-${first}`, receivedAt: at, events, skipped: [] },
+    ...{ id: `fill-${first}`, receivedAt: at, events },
+    plans: [{ owed: [{ id: destination }], skipped: [] }],
+    planIndexes: indexes.map(() => 0),
     owed: [
       { destination, state: 'held', indexes: indexes.filter((index) => !isPending(index)) },
       { destination, state: 'parked', indexes: indexes.filter(isPending) },

@@ -161,7 +161,9 @@ async function writeWaiting(url: string): Promise<void> {
     // Times that are further apart than what shares a row.
     const receivedAt = now + (row - rows) * 1001;
     const owed = [{ destination: id, state: 'parked' as const, indexes }];
-    await store.log.append({ id: `w${row}`, receivedAt, events, owed, skipped: [], received: [] });
+    const plans = [{ owed: owed.map(({ destination: of }) => ({ id: of })), skipped: [] }];
+    const planned = { plans, planIndexes: events.map(() => 0), owed };
+    await store.log.append({ id: `w${row}`, receivedAt, events, ...planned, received: [] });
   }
   await store.stop();
 }

@@ -61,7 +61,8 @@ try {
 
 async function append(store: SqliteStore, n: number, receivedAt: number): Promise<void> {
   const id = `batch-${batches++}`;
-  await store.log.append({ id, receivedAt, events: take(source, n), owed: [], skipped: [], received: [] });
+  const events = take(source, n);
+  await store.log.append({ id, receivedAt, events, plans: [], planIndexes: [], owed: [], received: [] });
 }
 
 /** New events at the rate until the time is over or `done`, which is asked once a second. */

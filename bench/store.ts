@@ -89,7 +89,9 @@ async function ours(size: number): Promise<Figure> {
     while (performance.now() < end) {
       const events = prepared[next++] ?? take(source, size);
       const batch: Batch = {
-        ...{ id: `${run}-${next}`, receivedAt: Date.now(), events, skipped: [] },
+        ...{ id: `${run}-${next}`, receivedAt: Date.now(), events },
+        plans: [{ owed: [{ id: 1 }], skipped: [] }],
+        planIndexes: indexes.map(() => 0),
         owed: [{ destination: 1, state: 'held', indexes }],
         received: [{ source: 1, calls: size, discarded: {} }],
       };
@@ -122,7 +124,8 @@ async function load(): Promise<string> {
       left -= 500;
       const batch = take(source, 500);
       await store.log.append({
-        ...{ id, receivedAt: Date.now(), events: batch, owed: [], skipped: [], received: [] },
+        ...{ id, receivedAt: Date.now(), events: batch },
+        ...{ plans: [], planIndexes: [], owed: [], received: [] },
       });
       while (await store.log.maintain(Date.now(), FOR_EVER, 20));
     }

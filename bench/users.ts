@@ -64,7 +64,8 @@ async function fillLog(store: Awaited<ReturnType<typeof openSqliteStore>>): Prom
       receivedAt: start + first,
       events,
       owed: [],
-      skipped: [],
+      plans: [],
+      planIndexes: [],
       received: [{ source: 1, calls: 500, discarded: {} }],
     });
   }

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { handClock } from '../../test/support/clock.ts';
 import { sourceWith } from '../../test/support/sources.ts';
-import type { Destination } from '../model/destination.ts';
+import type { Destination, Plan } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import type { LiveDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';
 import { type AppendResult, type Batch, type EventLog, StorageError } from '../ports/event-log.ts';
@@ -20,7 +20,7 @@ const crm: Destination = {
   version: 1,
   settings,
 };
-const off: Destination = { ...crm, id: 8, name: 'off', enabled: false };
+const PLAN: Plan = { owed: [crm], skipped: [{ destination: 8, reason: 'destination_disabled' }] };
 
 describe('a commit queue', () => {
   /** Appends the log was asked for and has not answered yet. */
@@ -64,7 +64,7 @@ describe('a commit queue', () => {
       liveDelivery: deliverer,
       current: {
         planner: {
-          plan: () => ({ owed: [crm], skipped: [{ destination: off, reason: 'destination_disabled' }] }),
+          plan: () => PLAN,
         },
       },
       clock: handClock(NOW + 5000),
@@ -159,9 +159,8 @@ describe('a commit queue', () => {
     commits.add(call('a', ['1', '2']));
     await settled();
     expect(asked[0]!.batch.owed).toEqual([{ destination: 7, state: 'held', indexes: [0, 1] }]);
-    expect(asked[0]!.batch.skipped).toEqual([
-      { destination: 8, reason: 'destination_disabled', indexes: [0, 1] },
-    ]);
+    expect(asked[0]!.batch.plans).toEqual([PLAN]);
+    expect(asked[0]!.batch.planIndexes).toEqual([0, 0]);
   });
 
   it('hands held deliveries over after the commit and gives back the room of duplicates', async () => {

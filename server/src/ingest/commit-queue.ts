@@ -1,17 +1,10 @@
-import type { Destination, Plan } from '../model/destination.ts';
+import { EMPTY_PLAN, type GroupedPlans, groupByPlan, type Plan } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import type { Source } from '../model/settings.ts';
 import type { Duration, Monotonic, Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { LiveDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';
-import type {
-  AppendResult,
-  Batch,
-  CallCounts,
-  EventLog,
-  OwedEvents,
-  SkippedEvents,
-} from '../ports/event-log.ts';
+import type { AppendResult, Batch, CallCounts, EventLog, OwedEvents } from '../ports/event-log.ts';
 import type { AcceptanceRecorder, TraceContexts } from '../ports/telemetry.ts';
 import type { AcceptedEvent } from './calls.ts';
 
@@ -188,15 +181,16 @@ export class CommitQueue {
   /** Plans every event, and asks each destination for room in memory. */
   #assemble(requests: readonly QueuedRequest[]): CommitGroup {
     const events = requests.length === 1 ? requests[0]!.events : requests.flatMap((one) => one.events);
-    const { owed, skipped } = planBatch(events, this.#dependencies.current.planner);
+    const { owed, plans, planIndexes } = planBatch(events, this.#dependencies.current.planner);
     const received = new CallCountSums();
     for (const { counts } of requests) received.add(counts);
     const batch: Batch = {
       id: this.#dependencies.newBatchId(),
       receivedAt: this.#arrivalOf(requests),
       events,
+      plans,
+      planIndexes,
       owed: [...owed].flatMap(([destination, indexes]) => this.#splitByRoom(destination, indexes)),
-      skipped,
       received: received.take(),
     };
     return { batch, events };
@@ -289,53 +283,18 @@ export interface Planner {
   hasDestinations?(source: Source): boolean;
 }
 
-/** The plans of a batch, by destination. */
-interface BatchPlan {
-  /** Indexes of events by id of the destination. */
-  readonly owed: ReadonlyMap<number, readonly number[]>;
-  readonly skipped: readonly SkippedEvents[];
-}
-
-function planBatch(events: readonly AcceptedEvent[], planner: Planner): BatchPlan {
-  const owed = new Map<number, number[]>();
-  const skipped = new Map<string, { destination: number; reason: string; indexes: number[] }>();
-  events.forEach((event, index) => {
-    if (planner.hasDestinations?.(event.sender) === false) return;
-    const plan = planOf(event, planner);
-    for (const destination of plan.owed) owedIndexes(owed, destination.id).push(index);
-    for (const { destination, reason } of plan.skipped)
-      skippedIndexes(skipped, destination, reason).push(index);
-  });
-  return { owed, skipped: [...skipped.values()] };
+function planBatch(events: readonly AcceptedEvent[], planner: Planner): GroupedPlans {
+  return groupByPlan(
+    events.map((event) =>
+      planner.hasDestinations?.(event.sender) === false ? EMPTY_PLAN : planOf(event, planner),
+    ),
+  );
 }
 
 /** Plans most events without parsing them. */
 function planOf(event: AcceptedEvent, planner: Planner): Plan {
   const common = event.line.hasNoIntegrations ? planner.commonPlan?.(event.sender) : undefined;
   return common ?? planner.plan(event.event, event.sender);
-}
-
-function owedIndexes(lists: Map<number, number[]>, destination: number): number[] {
-  let list = lists.get(destination);
-  if (list === undefined) {
-    list = [];
-    lists.set(destination, list);
-  }
-  return list;
-}
-
-function skippedIndexes(
-  lists: Map<string, { destination: number; reason: string; indexes: number[] }>,
-  destination: Destination,
-  reason: string,
-): number[] {
-  const key = `${destination.id}/${reason}`;
-  let entry = lists.get(key);
-  if (entry === undefined) {
-    entry = { destination: destination.id, reason, indexes: [] };
-    lists.set(key, entry);
-  }
-  return entry.indexes;
 }
 
 /** Sums of calls and discards by source, which wait to be written to the ledger. */

@@ -352,8 +352,9 @@ export class LedgerCounter {
       id: this.#dependencies.newBatchId(),
       receivedAt: 0,
       events: [],
+      plans: [],
+      planIndexes: [],
       owed: [],
-      skipped: [],
       received,
     };
   }

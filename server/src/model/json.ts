@@ -9,6 +9,11 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Reads own properties only: a name may be `constructor`, which every object inherits. */
+export function ownValue(object: JsonObject, key: string): Json | undefined {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
 /** Bytes of JSON that are looked for in text and in UTF-8 alike. */
 export const LINE_FEED = 0x0a;
 export const QUOTE = 0x22;

@@ -1,3 +1,4 @@
+import type { EventPlan } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
 import type { ErasedCounts } from '../model/regulation.ts';
 import type { JsonLine, SerializedEvent } from '../model/serialized-event.ts';
@@ -193,8 +194,12 @@ export interface Batch {
   /** Arrival of the batch. All retention and dedupe windows of its events begin here. */
   readonly receivedAt: Monotonic;
   readonly events: readonly NewEvent[];
+  /** The different plans of its events. */
+  readonly plans: readonly EventPlan[];
+  /** For each event the index of its plan in `plans`. An event without an index has the empty plan. */
+  readonly planIndexes: readonly number[];
+  /** What the plans owe, by destination: each event is in one entry of each destination that its plan owes. */
   readonly owed: readonly OwedEvents[];
-  readonly skipped: readonly SkippedEvents[];
   /** Counts of the parser since the last batch. */
   readonly received: readonly CallCounts[];
   /**
@@ -250,13 +255,6 @@ export interface OwedEvents {
   /** `held`: the caller delivers them from memory now. `parked`: they wait on disk until claimed. */
   readonly state: 'held' | 'parked';
   /** Indexes into `events`, ascending. */
-  readonly indexes: readonly number[];
-}
-
-/** Events of the batch that a destination of their source does not get, with the reason. */
-export interface SkippedEvents {
-  readonly destination: number;
-  readonly reason: string;
   readonly indexes: readonly number[];
 }
 

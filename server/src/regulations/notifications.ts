@@ -1,9 +1,9 @@
-import type { Plan } from '../model/destination.ts';
+import { EMPTY_PLAN, groupByPlan, type Plan } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import type { RegulationSubject } from '../model/regulation.ts';
 import type { Source } from '../model/settings.ts';
 import { isoTime, type Monotonic } from '../model/time.ts';
-import type { Batch, NewEvent, OwedEvents, SkippedEvents } from '../ports/event-log.ts';
+import type { Batch, NewEvent, OwedEvents } from '../ports/event-log.ts';
 import type { StoredRegulation } from '../ports/regulations.ts';
 
 /** One delete notification. */
@@ -60,34 +60,26 @@ export function batchOf({
   plan,
   now,
 }: DeleteNotificationBatch): Batch {
-  const owed = new Map<number, number[]>();
-  const skipped = new Map<string, SkippedEvents & { indexes: number[] }>();
-  const events = notifications.map((notification, index): NewEvent => {
+  const eventPlans: Plan[] = [];
+  const events = notifications.map((notification): NewEvent => {
     const event = eventOf(notification, regulation);
     const source = sources.get(notification.source);
-    const planned = source === undefined ? NO_PLAN : plan(event, source);
-    for (const { id } of planned.owed) owed.set(id, [...(owed.get(id) ?? []), index]);
-    for (const { destination, reason } of planned.skipped) {
-      const key = `${destination.id}/${reason}`;
-      const entry = skipped.get(key) ?? { destination: destination.id, reason, indexes: [] };
-      skipped.set(key, entry);
-      entry.indexes.push(index);
-    }
+    eventPlans.push(source === undefined ? EMPTY_PLAN : plan(event, source));
     const { messageId, userId } = notification;
     return { source: notification.source, messageId, userId, json: JSON.stringify(event) };
   });
+  const { plans, planIndexes, owed } = groupByPlan(eventPlans);
   return {
     id: `${regulation.id}-${first}`,
     receivedAt: now,
     events,
+    plans,
+    planIndexes,
     owed: [...owed].map(([destination, indexes]): OwedEvents => ({ destination, state: 'parked', indexes })),
-    skipped: [...skipped.values()],
     received: [],
     producer: { name: PRODUCER, sequence: regulation.number * NUMBERS + first + 1 },
   };
 }
-
-const NO_PLAN: Plan = { owed: [], skipped: [] };
 
 /** The stored event. Receivers get its type, userId and timestamp only. spec/specification.md, "Delete notification". */
 function eventOf({ messageId, userId }: DeleteNotification, { createdAt }: StoredRegulation): Event {

@@ -80,7 +80,8 @@ async function write(count: number, source: number, parts: object = {}): Promise
     return { source, messageId, json: JSON.stringify({ messageId, type: 'track', receivedAt, ...parts }) };
   });
   await store.log.append({
-    ...{ id: `${source}-${JSON.stringify(parts)}`, receivedAt: START, events, owed: [], skipped: [] },
+    ...{ id: `${source}-${JSON.stringify(parts)}`, receivedAt: START, events },
+    ...{ plans: [], planIndexes: [], owed: [] },
     received: [{ source, calls: count, discarded: {} }],
   });
 }

@@ -14,7 +14,8 @@ async function logOf(count: number): Promise<EventLog> {
     const receivedAt = new Date(START + n).toISOString();
     const json = JSON.stringify({ messageId: `m${n}`, type: n % 2 === 0 ? 'track' : 'page', receivedAt });
     const events = [{ source: 1, messageId: `m${n}`, json }];
-    await log.append({ id: `b${n}`, receivedAt: START + n, events, owed: [], skipped: [], received: [] });
+    const parts = { plans: [], planIndexes: [], owed: [], received: [] };
+    await log.append({ id: `b${n}`, receivedAt: START + n, events, ...parts });
   }
   return log;
 }

@@ -275,8 +275,9 @@ function call(): Batch {
     id: randomUUID(),
     receivedAt: 1000,
     events: [{ source: WEB, messageId, json: `{"messageId":"${messageId}"}` }],
+    plans: [{ owed: [{ id: CRM }], skipped: [] }],
+    planIndexes: [0],
     owed: [{ destination: CRM, state: 'held', indexes: [0] }],
-    skipped: [],
     received: [{ source: WEB, calls: 2, discarded: { no_user_anon_id: 1 } }],
   };
 }

@@ -1,17 +1,26 @@
 import { describe, expect, it } from 'vitest';
 import { sourceWith } from '../../test/support/sources.ts';
 import type { AudienceDefinition } from '../model/definition.ts';
-import { type Destination, destinationOfLane, type EventFilter, lanesOf } from '../model/destination.ts';
+import {
+  type Destination,
+  destinationOfLane,
+  type EventFilter,
+  lanesOf,
+  skipsOf,
+} from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import type { JsonObject } from '../model/json.ts';
 import type { Source } from '../model/settings.ts';
-import { isEnabledBy, Router } from './router.ts';
+import { isEnabledBy } from './route-index.ts';
+import { Router } from './router.ts';
 
 const website = sourceWith({ writeKeys: ['k'] });
 
+let nextId = 1;
+
 function destination(name: string, over: Partial<Destination> = {}): Destination {
   return {
-    id: name.length,
+    id: nextId++,
     name,
     type: 'webhooks',
     sources: ['website'],
@@ -31,6 +40,26 @@ function event(integrations: JsonObject, context: JsonObject = {}): Event {
     integrations,
     timestamp: '',
     receivedAt: '',
+  };
+}
+
+/** The rules of spec/specification.md, "Settings" and "Integrations object", one after the other. */
+function reasonsOf({ enabled, name, settings: { filter } }: Destination, of: Event): string[] {
+  if (!enabled) return ['destination_disabled'];
+  if (!isEnabledBy(of.integrations, name, 'Webhooks')) return ['integrations'];
+  const isOfType = filter?.types?.some((type) => type === of.type) ?? true;
+  const isNamed = filter?.events?.some((pattern) =>
+    pattern.endsWith('*') ? of.event!.startsWith(pattern.slice(0, -1)) : of.event === pattern,
+  );
+  return isOfType && (of.type !== 'track' || (isNamed ?? true)) ? [] : ['filtered'];
+}
+
+/** Numbers below `n`, always the same. */
+function seeded(seed: number): (n: number) => number {
+  let state = seed;
+  return (n) => {
+    state = (state * 1103515245 + 12345) % 2 ** 31;
+    return Math.floor((state / 2 ** 31) * n);
   };
 }
 
@@ -58,8 +87,10 @@ describe('isEnabledBy', () => {
 });
 
 describe('a router', () => {
-  const plan = (destinations: readonly Destination[], of: Event) =>
-    new Router(destinations, { webhooks: 'Webhooks' }).plan(of, website);
+  const plan = (destinations: readonly Destination[], of: Event) => {
+    const planned = new Router(destinations, { webhooks: 'Webhooks' }).plan(of, website);
+    return { owed: planned.owed, skipped: skipsOf(planned) };
+  };
 
   it('sends a delete notification past filters and integrations, and not to a disabled destination', () => {
     const settings = {
@@ -71,7 +102,7 @@ describe('a router', () => {
     const [filtered, disabled] = [destination('crm', { settings }), destination('other', { enabled: false })];
     const { owed, skipped } = plan([filtered, disabled], { ...event({ All: false }), type: 'delete' });
     expect(owed).toEqual([filtered]);
-    expect(skipped).toEqual([{ destination: disabled, reason: 'destination_disabled' }]);
+    expect(skipped).toEqual([{ destination: disabled.id, reason: 'destination_disabled' }]);
   });
 
   it('sends an event to every enabled destination of its source', () => {
@@ -89,8 +120,8 @@ describe('a router', () => {
     expect(plan([off, crm], event({ crm: false }))).toEqual({
       owed: [],
       skipped: [
-        { destination: off, reason: 'destination_disabled' },
-        { destination: crm, reason: 'integrations' },
+        { destination: off.id, reason: 'destination_disabled' },
+        { destination: crm.id, reason: 'integrations' },
       ],
     });
   });
@@ -135,7 +166,7 @@ describe('a router', () => {
     expect(owed.map(({ id }) => destinationOfLane(id))).toEqual([fan.id, fan.id, fan.id]);
     // Skipped is said of the destination, once.
     expect(plan([fan], event({ fan: false })).skipped).toEqual([
-      { destination: fan, reason: 'integrations' },
+      { destination: fan.id, reason: 'integrations' },
     ]);
   });
 
@@ -156,8 +187,81 @@ describe('a router', () => {
     expect(plan([picky], { ...event({}), ...of })).toEqual(
       owed
         ? { owed: [picky], skipped: [] }
-        : { owed: [], skipped: [{ destination: picky, reason: 'filtered' }] },
+        : { owed: [], skipped: [{ destination: picky.id, reason: 'filtered' }] },
     );
+  });
+
+  describe('with a thousand filters', () => {
+    const settingsOf = (filter: EventFilter) =>
+      ({ endpoints: [], format: 'documented', success: 'any', filter }) as const;
+    const many = Array.from({ length: 1000 }, (_, n) =>
+      destination(`d${n}`, { settings: settingsOf({ events: [`Event ${n}`] }) }),
+    );
+    const routes = new Router(many, { webhooks: 'Webhooks' });
+    const named = (name: string, integrations: JsonObject = {}) =>
+      routes.plan({ ...event(integrations), event: name }, website);
+
+    it('plans events with the same takers once, and all of them share what the others skip', () => {
+      const plans = Array.from({ length: 2000 }, (_, n) => named(`Event ${n}`));
+      expect(new Set(plans).size).toBe(1001);
+      expect(new Set(plans.map(({ skipSet }) => skipSet)).size).toBe(1);
+      expect(plans[17]!.owed).toEqual([many[17]]);
+      expect(skipsOf(plans[17]!)).toHaveLength(999);
+      expect(named('Event 17')).toBe(plans[17]);
+      expect(skipsOf(plans[1500]!)).toHaveLength(1000);
+    });
+
+    it('makes no plan for a name of its own, nor for an integrations object that names nobody', () => {
+      const [first, ...others] = Array.from({ length: 1000 }, (_, n) =>
+        named(`__proto__ ${n}`, { [`elsewhere ${n}`]: false, All: true }),
+      );
+      expect(others.every((one) => one === first)).toBe(true);
+    });
+
+    it('lets an integrations object switch single destinations off and on', () => {
+      const off = named('Event 17', { d17: false, d18: false });
+      expect(off.owed).toEqual([]);
+      expect(skipsOf(off).filter(({ reason }) => reason === 'integrations')).toEqual(
+        [17, 18].map((n) => ({ destination: many[n]!.id, reason: 'integrations' })),
+      );
+      expect(named('Event 17', { d18: false, d17: false })).toBe(off);
+      const on = named('Event 17', { All: false, d17: true, d18: true });
+      expect(on.owed).toEqual([many[17]]);
+      expect(skipsOf(on).filter(({ reason }) => reason === 'filtered')).toEqual([
+        { destination: many[18]!.id, reason: 'filtered' },
+      ]);
+      expect(skipsOf(on)).toHaveLength(999);
+    });
+
+    it('agrees with each filter and integrations object taken by itself', () => {
+      const pieces = ['', '__proto__', 'constructor', 'A', 'AB', 'ABC', 'B', 'A*', 'AB*', '*', 'A*B'];
+      const pick = seeded(7);
+      const some = <Value>(values: readonly Value[]) => values.filter(() => pick(3) === 0);
+      for (let round = 0; round < 300; round++) {
+        const picky = Array.from({ length: 5 }, (_, n) => {
+          const events = pick(3) > 0 ? { events: some(pieces) } : {};
+          const types = pick(2) > 0 ? { types: some(['track', 'page'] as const) } : {};
+          const filter = pick(4) > 0 ? { ...events, ...types } : undefined;
+          const name = ['a', '__proto__', 'All', 'Webhooks', 'e'][n]!;
+          const { settings } = destination(name);
+          const all = { ...settings, ...(filter === undefined ? {} : { filter }) };
+          return destination(name, { settings: all, enabled: pick(5) > 0 });
+        });
+        const integrations = JSON.parse(
+          `{${some(['a', '__proto__', 'All', 'Webhooks', 'all', 'x'])
+            .map((name) => `"${name}":${[true, false, null, '{}'][pick(4)]}`)
+            .join()}}`,
+        ) as JsonObject;
+        const type = pick(3) > 0 ? 'track' : 'page';
+        const of = { ...event(integrations), type, event: pieces[pick(pieces.length)]! } as const;
+        const together = plan(picky, of);
+        const alone = picky.map((one) => plan([one], of));
+        expect(together.owed).toEqual(alone.flatMap(({ owed }) => owed));
+        expect(together.skipped).toEqual(alone.flatMap(({ skipped }) => skipped));
+        for (const [n, one] of picky.entries())
+          expect(alone[n]!.skipped.map(({ reason }) => reason)).toEqual(reasonsOf(one, of));
+      }
+    });
   });
 
   it('plans nothing for a source without destinations', () => {
@@ -185,11 +289,11 @@ describe('an event of an audience', () => {
     }: { destinations?: Destination[]; computation?: AudienceDefinition },
     of = entered,
   ) => {
-    const { owed, skipped } = new Router(destinations, { webhooks: 'Webhooks' }, [computation]).plan(
-      of,
-      audiences,
-    );
-    return [owed.map(({ name }) => name), skipped.map(({ destination: { name }, reason }) => [name, reason])];
+    const routes = new Router(destinations, { webhooks: 'Webhooks' }, [computation]);
+    const planned = routes.plan(of, audiences);
+    const nameOf = (id: number) => destinations.find((one) => one.id === id)!.name;
+    const skips = skipsOf(planned).map(({ destination: id, reason }) => [nameOf(id), reason]);
+    return [planned.owed.map(({ name }) => name), skips];
   };
 
   it('goes to the destinations of the audience and to no other', () => {

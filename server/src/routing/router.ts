@@ -1,22 +1,9 @@
 import { type Computation, computationIdIn, computationIdOf } from '../model/definition.ts';
-import {
-  type Destination,
-  type EventFilter,
-  lanesOf,
-  type Plan,
-  type SkipReason,
-} from '../model/destination.ts';
+import { type Destination, EMPTY_PLAN, type Plan } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
-import { isObject, type Json, type JsonObject } from '../model/json.ts';
+import { isObject, type JsonObject, ownValue } from '../model/json.ts';
 import { AUDIENCES_SOURCE, type Source } from '../model/settings.ts';
-
-/** A destination with everything about it that plans need, made once per version of the settings. */
-interface RoutedDestination {
-  readonly destination: Destination;
-  readonly lanes: readonly Destination[];
-  readonly passes: (event: Event) => boolean;
-  readonly isFiltered: boolean;
-}
+import { RouteIndex, type TypeNames } from './route-index.ts';
 
 /**
  * Plans which destinations get an event. Plans are made before the commit and stored with it: a restart never plans again with
@@ -26,39 +13,35 @@ interface RoutedDestination {
  * spec/specification.md, "Computation events".
  */
 export class Router {
-  readonly #bySource = new Map<string, readonly RoutedDestination[]>();
-  readonly #byComputation = new Map<string, readonly RoutedDestination[]>();
+  readonly #bySource = new Map<string, Destination[]>();
+  readonly #byComputation = new Map<string, readonly Destination[]>();
   /** Destinations of any audience or computed trait, also of one that is disabled now. */
-  readonly #ofAnyComputation: readonly RoutedDestination[];
+  readonly #ofAnyComputation: readonly Destination[];
+  readonly #typeNames: TypeNames;
+  /** Made when the first event needs them. Sources with the same destinations share one. */
+  readonly #indexes = new Map<readonly Destination[], RouteIndex>();
+  readonly #indexesByIds = new Map<string, RouteIndex>();
   /** The plans of events without integrations, by name of their source. */
   readonly #common = new Map<string, Plan | undefined>();
-  readonly #typeNames: Readonly<Record<Destination['type'], string>>;
 
-  /** `typeNames`: the name of each type in an integrations object, such as `Webhooks`. */
   constructor(
     destinations: readonly Destination[],
-    typeNames: Readonly<Record<Destination['type'], string>>,
+    typeNames: TypeNames,
     computations: readonly Computation[] = [],
   ) {
     this.#typeNames = typeNames;
-    const routes = destinations.map((destination) => ({
-      destination,
-      lanes: lanesOf(destination),
-      passes: compileFilter(destination.settings.filter),
-      isFiltered: destination.settings.filter !== undefined,
-    }));
     for (const computation of computations.filter(({ enabled }) => enabled)) {
-      const connected = routes.filter(({ destination }) =>
-        computation.destinations.includes(destination.name),
-      );
+      const names = new Set(computation.destinations);
+      const connected = destinations.filter(({ name }) => names.has(name));
       this.#byComputation.set(computationIdOf(computation), connected);
     }
-    const connected = new Set(computations.flatMap(({ destinations }) => destinations));
-    this.#ofAnyComputation = routes.filter(({ destination }) => connected.has(destination.name));
-    for (const route of routes) {
-      const { destination } = route;
+    const connected = new Set(computations.flatMap(({ destinations: names }) => names));
+    this.#ofAnyComputation = destinations.filter(({ name }) => connected.has(name));
+    for (const destination of destinations) {
       for (const source of destination.sources) {
-        this.#bySource.set(source, [...(this.#bySource.get(source) ?? []), route]);
+        const list = this.#bySource.get(source);
+        if (list === undefined) this.#bySource.set(source, [destination]);
+        else list.push(destination);
       }
     }
   }
@@ -75,11 +58,8 @@ export class Router {
   commonPlan(source: Source): Plan | undefined {
     const { name } = source;
     if (!this.#common.has(name)) {
-      const isFiltered = this.#bySource.get(name)?.some((route) => route.isFiltered) ?? false;
-      this.#common.set(
-        name,
-        isFiltered ? undefined : this.#planOf(this.#bySource.get(name) ?? [], {}, () => true),
-      );
+      const index = this.#indexOf(this.#bySource.get(name) ?? NOBODY);
+      this.#common.set(name, index.isFiltered ? undefined : index.plan('track', '', {}));
     }
     return this.#common.get(name);
   }
@@ -90,84 +70,35 @@ export class Router {
    */
   plan(event: Event, source: Source): Plan {
     const connected = this.#connectedTo(event, source);
-    if (event.type === 'delete') return this.#planOf(connected, {}, () => true);
-    return this.#planOf(connected, integrationsOf(event), (route) => route.passes(event));
+    if (connected.length === 0) return EMPTY_PLAN;
+    const index = this.#indexOf(connected);
+    if (event.type === 'delete') return index.deletePlan();
+    return index.plan(event.type, event.event ?? '', integrationsOf(event));
   }
 
-  #connectedTo({ type, context }: Event, { name }: Source): readonly RoutedDestination[] {
-    if (name !== AUDIENCES_SOURCE.name) return this.#bySource.get(name) ?? [];
+  #connectedTo({ type, context }: Event, { name }: Source): readonly Destination[] {
+    if (name !== AUDIENCES_SOURCE.name) return this.#bySource.get(name) ?? NOBODY;
     if (type === 'delete') return this.#ofAnyComputation;
     const id = computationIdIn(context);
-    return typeof id === 'string' ? (this.#byComputation.get(id) ?? []) : [];
+    return typeof id === 'string' ? (this.#byComputation.get(id) ?? NOBODY) : NOBODY;
   }
 
-  #planOf(
-    connected: readonly RoutedDestination[],
-    integrations: Event['integrations'],
-    passes: (route: RoutedDestination) => boolean,
-  ): Plan {
-    const owed: Destination[] = [];
-    const skipped: { destination: Destination; reason: SkipReason }[] = [];
-    for (const route of connected) {
-      const reason = this.#reasonToSkip(route, integrations, passes);
-      if (reason !== undefined) skipped.push({ destination: route.destination, reason });
-      else for (const lane of route.lanes) owed.push(lane);
+  #indexOf(connected: readonly Destination[]): RouteIndex {
+    let index = this.#indexes.get(connected);
+    if (index === undefined) {
+      const ids = connected.map(({ id }) => id).join();
+      index = this.#indexesByIds.get(ids) ?? new RouteIndex(connected, this.#typeNames);
+      this.#indexesByIds.set(ids, index);
+      this.#indexes.set(connected, index);
     }
-    return { owed, skipped };
-  }
-
-  /** The first reason that applies: an event is skipped for one reason. */
-  #reasonToSkip(
-    route: RoutedDestination,
-    integrations: Event['integrations'],
-    passes: (route: RoutedDestination) => boolean,
-  ): SkipReason | undefined {
-    const { enabled, name, type } = route.destination;
-    if (!enabled) return 'destination_disabled';
-    if (!isEnabledBy(integrations, name, this.#typeNames[type])) return 'integrations';
-    return passes(route) ? undefined : 'filtered';
+    return index;
   }
 }
 
-/**
- * Whether an integrations object lets an event through to a destination.
- *
- * The destination's own name decides first, then the name of its type, then `All` (or `all`, as one client spells it). Every
- * value but `false` enables, because objects are options. Names are case-sensitive. A destination without a key is enabled.
- * spec/specification.md, "Integrations object".
- */
-export function isEnabledBy(integrations: JsonObject, name: string, typeName: string): boolean {
-  for (const key of [name, typeName, 'All', 'all']) {
-    const value = ownValue(integrations, key);
-    if (value !== undefined && value !== null) return value !== false;
-  }
-  return true;
-}
+const NOBODY: readonly Destination[] = [];
 
 /** Merges the event's integrations over those that some clients put into the context. */
 function integrationsOf(event: Event): JsonObject {
   const inContext = ownValue(event.context, 'integrations');
   return isObject(inContext) ? { ...inContext, ...event.integrations } : event.integrations;
-}
-
-/** Reads own properties only: a name may be `constructor`, which every object inherits. */
-function ownValue(object: JsonObject, key: string): Json | undefined {
-  return Object.hasOwn(object, key) ? object[key] : undefined;
-}
-
-/**
- * Compiles a destination's filter, which runs for every event. Exact names are looked up in a set; only names with a `*` are
- * compared one after the other.
- */
-function compileFilter(filter: EventFilter | undefined): (event: Event) => boolean {
-  if (filter === undefined) return () => true;
-  const { types, events } = filter;
-  const exact = new Set(events?.filter((name) => !name.endsWith('*')));
-  const beginnings = (events ?? []).filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1));
-  return ({ type, event: name = '' }) => {
-    if (types !== undefined && (type === 'delete' || !types.includes(type))) return false;
-    // Only track calls have such a name. A filter of names lets other calls pass.
-    if (events === undefined || type !== 'track') return true;
-    return exact.has(name) || beginnings.some((beginning) => name.startsWith(beginning));
-  };
 }

@@ -1,10 +1,10 @@
-import type { Destination, Plan } from '../model/destination.ts';
+import { groupByPlan, type Plan } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import type { Source } from '../model/settings.ts';
 import { type Duration, SECOND } from '../model/time.ts';
 import { type Clock, InterruptibleSleep } from '../ports/clock.ts';
 import type { LiveDelivery } from '../ports/delivery-queue.ts';
-import type { Batch, EventLog, SkippedEvents } from '../ports/event-log.ts';
+import type { Batch, EventLog } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { OutboxEntry } from '../ports/profile-store.ts';
 import type { CurrentObserver } from '../ports/telemetry.ts';
@@ -217,26 +217,12 @@ function consecutive(entries: readonly OutboxEntry[]): OutboxEntry[][] {
   return runs;
 }
 
-/** The plans of a batch by destination; every delivery is parked. */
-function planned(plans: readonly Plan[]): Pick<Batch, 'owed' | 'skipped'> {
-  const owed = new Map<number, number[]>();
-  const skipped = new Map<string, SkippedEvents & { indexes: number[] }>();
-  const listOf = ({ id }: Destination): number[] => {
-    const list = owed.get(id) ?? [];
-    owed.set(id, list);
-    return list;
-  };
-  plans.forEach((plan, index) => {
-    for (const destination of plan.owed) listOf(destination).push(index);
-    for (const { destination, reason } of plan.skipped) {
-      const key = `${destination.id}/${reason}`;
-      const entry = skipped.get(key) ?? { destination: destination.id, reason, indexes: [] };
-      skipped.set(key, entry);
-      entry.indexes.push(index);
-    }
-  });
+/** The plans of a batch; every delivery is parked. */
+function planned(eventPlans: readonly Plan[]): Pick<Batch, 'owed' | 'plans' | 'planIndexes'> {
+  const { plans, planIndexes, owed } = groupByPlan(eventPlans);
   return {
+    plans,
+    planIndexes,
     owed: [...owed].map(([destination, indexes]) => ({ destination, state: 'parked', indexes })),
-    skipped: [...skipped.values()],
   };
 }

@@ -29,6 +29,7 @@ async function join(url: string, node: string) {
   const log = {
     plansAt: async (_: unknown, positions: readonly Position[]) =>
       positions.map(() => ({ owed: [CRM], skipped: [] })),
+    skipSets: async () => new Map(),
     arrivalsAt: async (_: unknown, positions: readonly Position[]) => [...positions],
   };
   const ports = queueOf({ database, nodes: { adopt: () => member.adopt() }, log, pending });

@@ -54,7 +54,9 @@ describe('upkeep of the SQLite store', () => {
   ): Promise<Position[]> {
     const indexes = events.map((_, index) => index);
     const owed = owe ? [{ destination: CRM, state: owe, indexes }] : [];
-    const batch = { id: `batch-${batches++}`, receivedAt: at, events, owed, skipped: [], received: [] };
+    const plans = [{ owed: owe ? [{ id: CRM }] : [], skipped: [] }];
+    const planned = { plans, planIndexes: indexes.map(() => 0), owed };
+    const batch = { id: `batch-${batches++}`, receivedAt: at, events, ...planned, received: [] };
     const { positions } = await store.log.append(batch);
     return positions.map((position) => position!);
   }
@@ -152,7 +154,8 @@ describe('upkeep of the SQLite store', () => {
       receivedAt: START + HOUR,
       events: [event(3), event(1000)],
       owed: [],
-      skipped: [],
+      plans: [],
+      planIndexes: [],
       received: [],
     };
     const { positions } = await store.log.append(batch);

@@ -1,15 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
+import { destinationOfLane, type EventPlan, groupByPlan } from '../../src/model/destination.ts';
 import type { Event, Position } from '../../src/model/event.ts';
 import type { JsonObject } from '../../src/model/json.ts';
-import type {
-  AppendResult,
-  Batch,
-  CallCounts,
-  NewEvent,
-  OwedEvents,
-  SkippedEvents,
-} from '../../src/ports/event-log.ts';
+import type { AppendResult, Batch, CallCounts, NewEvent, OwedEvents } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { START } from './harness.ts';
 
@@ -50,23 +44,53 @@ export function events(count: number, prefix = 'm', source = SITE): NewEvent[] {
 }
 
 /** A batch of these events, received at `START` and owed to no destination unless `parts` says otherwise. */
-export function batch(of: readonly NewEvent[], parts: Partial<Omit<Batch, 'events'>> = {}): Batch {
+export function batch(of: readonly NewEvent[], { skipped: skips = [], ...parts }: BatchParts = {}): Batch {
   return {
     id: randomUUID(),
     receivedAt: START,
     events: of,
     owed: [],
-    skipped: [],
+    ...plansOf(of.length, parts.owed ?? [], skips),
     received: callsOf(of),
     ...parts,
   };
+}
+
+/** Parts of a batch. Its plans follow from what is owed and skipped unless they are given. */
+type BatchParts = Partial<Omit<Batch, 'events'>> & { readonly skipped?: readonly SkippedEvents[] };
+
+/** Events of a batch that a destination of their source does not get, with the reason. */
+interface SkippedEvents {
+  readonly destination: number;
+  readonly reason: string;
+  readonly indexes: readonly number[];
+}
+
+/** A plan for each event. The same skips are told in three ways by turns: alone, by a set, and by a set and exceptions to it. */
+function plansOf(
+  count: number,
+  owing: readonly OwedEvents[],
+  skipping: readonly SkippedEvents[],
+): Pick<Batch, 'plans' | 'planIndexes'> {
+  const isOf = (index: number) => (one: OwedEvents | SkippedEvents) => one.indexes.includes(index);
+  const eventPlans = firstIndexes(count).map((index): EventPlan => {
+    const owes = owing.filter(isOf(index)).map(({ destination }) => ({ id: destination }));
+    const skips = skipping.filter(isOf(index)).map(({ destination, reason }) => ({ destination, reason }));
+    if (index % 3 === 0) return { owed: owes, skipped: skips };
+    const skipSet = new Map(owes.map(({ id }) => [destinationOfLane(id), 'filtered']));
+    for (const { destination, reason } of skips)
+      skipSet.set(destination, index % 3 === 1 ? reason : `not_${reason}`);
+    return { owed: owes, skipped: index % 3 === 1 ? [] : skips, skipSet };
+  });
+  const { plans, planIndexes } = groupByPlan(eventPlans);
+  return { plans, planIndexes };
 }
 
 /** A batch that is owed whole to one destination. */
 export function owedBatch(
   of: readonly NewEvent[],
   state: OwedEvents['state'],
-  parts: Partial<Omit<Batch, 'events'>> = {},
+  parts: BatchParts = {},
 ): Batch {
   return batch(of, { owed: [owed(CRM, state, of.length)], ...parts });
 }

@@ -1,10 +1,21 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE } from '../../src/model/time.ts';
-import type { DeliveryHistory, EventHistory } from '../../src/ports/delivery-queue.ts';
+import type { DeliveryHistory, DeliveryResult, EventHistory } from '../../src/ports/delivery-queue.ts';
 import { batch, CRM, event, events, owed, positionsOf, skipped, WAREHOUSE } from './batches.ts';
 import type { Subject } from './harness.ts';
 import { START } from './harness.ts';
-import { claim, dead, delivered, type Holding, hold, latest, park, retried, settle } from './holdings.ts';
+import {
+  claim,
+  dead,
+  delivered,
+  type Holding,
+  heldFrom,
+  hold,
+  latest,
+  park,
+  retried,
+  settle,
+} from './holdings.ts';
 import { erase, FOR_EVER, keepUp } from './upkeep.ts';
 
 const ACCEPTED = { kind: 'accepted', reason: 'status_204', status: 204 };
@@ -94,6 +105,60 @@ export function historyConformance(subject: Subject): void {
         ['delivered', 1],
         ['pending', 0],
       ]);
+    });
+
+    it('tells apart requests to many destinations, settled together, and finds them', async () => {
+      const { log, queue } = subject.store;
+      // Lanes have high ids, and one destination gets many events where the others get one.
+      const ids = [...Array.from({ length: 40 }, (_, n) => 100 + n), 7 + 4 * 2 ** 24];
+      const of = batch(events(ids.length + 20), {
+        owed: [
+          ...ids.map((id, n) => owed(id, 'held', [n])),
+          owed(
+            CRM,
+            'held',
+            Array.from({ length: 20 }, (_, n) => ids.length + n),
+          ),
+        ],
+      });
+      const answer = await log.append(of);
+      const [first] = positionsOf(answer);
+      await queue.enqueue({
+        origin: 'r',
+        destinations: [WAREHOUSE],
+        positions: [first!],
+        from: 0,
+        to: 9,
+        now: START,
+      });
+      const replayed = await queue.claim(WAREHOUSE, 10, START);
+      const holdings = [
+        ...heldFrom(of, answer),
+        ...replayed.deliveries.map((held) => ({ ...held, destination: WAREHOUSE })),
+      ];
+      const attemptTo = (destination: number) => ({
+        endpoint: `https://d${destination}.example/in`,
+        startedAt: START + (destination % 1000) * 10,
+        latencyMs: destination % 100,
+        outcome: ACCEPTED,
+      });
+      const results = holdings.map((held) => ({
+        ...delivered(held),
+        attempts: [attemptTo(held.destination)] as DeliveryResult['attempts'],
+      }));
+      await settle(subject.store, results);
+      const expectAll = async () => {
+        for (const held of holdings) {
+          const { state, attempts } = await delivery(held);
+          expect([state, attempts]).toEqual(['delivered', [attemptTo(held.destination)]]);
+        }
+        const range = { from: START - HOUR, to: START + HOUR };
+        const like = { owedTo: [WAREHOUSE], isDelivered: true } as const;
+        expect((await subject.store.log.find({ ...range, like })).positions).toContain(first);
+      };
+      await expectAll();
+      await subject.restart();
+      await expectAll();
     });
 
     it('keeps the times and the latency of thousands settled together', async () => {

@@ -1,6 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR } from '../../src/model/time.ts';
-import { batch, CRM, countsOfDestination, countsOfSource, event, events, owed, skipped } from './batches.ts';
+import {
+  batch,
+  CRM,
+  countsOfDestination,
+  countsOfSource,
+  event,
+  events,
+  owed,
+  positionsOf,
+  skipped,
+} from './batches.ts';
 import type { Subject } from './harness.ts';
 import { expectBalanced, START } from './harness.ts';
 import { claim, dead, delivered, hold, park, retried, settle } from './holdings.ts';
@@ -88,6 +98,76 @@ export function ledgerConformance(subject: Subject): void {
       await settle(subject.store, (await claim(subject.store, START + HOUR)).map(delivered));
       const after = { ...before, delivered: 12, pending: 0 };
       expect(await countsOfDestination(subject.store, CRM)).toEqual(after);
+    });
+
+    it('counts the skips of a set for each of its destinations, but where a plan says something else', async () => {
+      const skipSet = new Map([
+        [1, 'filtered'],
+        [2, 'filtered'],
+        [3, 'destination_disabled'],
+      ]);
+      const plans = [
+        { owed: [{ id: 1 }], skipped: [], skipSet },
+        { owed: [], skipped: [{ destination: 2, reason: 'integrations' }], skipSet },
+        // A lane of destination 2, and a destination that the set does not name.
+        { owed: [{ id: 2 + 2 ** 24 }], skipped: [{ destination: 4, reason: 'integrations' }], skipSet },
+        { owed: [], skipped: [], skipSet: new Map([[1, 'filtered']]) },
+        { owed: [], skipped: [], skipSet: new Map() },
+      ];
+      // The last but one is a duplicate, and the last has no plan.
+      const of = [...events(6), event('m0'), event('m9')];
+      const { positions } = await subject.store.log.append(
+        batch(of, {
+          plans,
+          planIndexes: [0, 0, 1, 2, 3, 4, 0],
+          owed: [owed(1, 'parked', [0, 1]), owed(2 + 2 ** 24, 'parked', [3])],
+        }),
+      );
+      const skips = async (destination: number) =>
+        (await countsOfDestination(subject.store, destination)).skipped;
+      const expectCounts = async () => {
+        expect(await skips(1)).toEqual({ filtered: 3 });
+        expect(await skips(2)).toEqual({ filtered: 2, integrations: 1 });
+        expect(await skips(3)).toEqual({ destination_disabled: 4 });
+        expect(await skips(4)).toEqual({ integrations: 1 });
+      };
+      await expectCounts();
+      await subject.restart();
+      await expectCounts();
+      const stored = positions.filter((position) => position !== undefined);
+      const histories = await subject.store.history.read(stored);
+      const told = histories.map((history) =>
+        history?.skipped.map(({ destination, reason }) => `${destination} ${reason}`),
+      );
+      const set = ['2 filtered', '3 destination_disabled'];
+      expect(told).toEqual([
+        set,
+        set,
+        ['1 filtered', '2 integrations', '3 destination_disabled'],
+        ['1 filtered', '3 destination_disabled', '4 integrations'],
+        ['1 filtered'],
+        [],
+        [],
+      ]);
+      await subject.store.log.eraseAt(stored);
+      await expectCounts();
+    });
+
+    it('stores a plan that ten thousand destinations skip, beside one for hundreds', async () => {
+      const ids = Array.from({ length: 10_000 }, (_, n) => n + 1);
+      const skipSet = new Map(ids.map((id) => [id, 'filtered']));
+      const plans = [
+        { owed: ids.slice(0, 300).map((id) => ({ id })), skipped: [] },
+        { owed: [], skipped: [], skipSet },
+      ];
+      const appended = batch(events(2), { plans, planIndexes: [0, 1], owed: [owed(1, 'parked', [0])] });
+      const [all, none] = positionsOf(await subject.store.log.append(appended));
+      expect((await countsOfDestination(subject.store, 10_000)).skipped).toEqual({ filtered: 1 });
+      const histories = await subject.store.history.read([all!, none!]);
+      expect(histories.map((history) => [history?.deliveries.length, history?.skipped.length])).toEqual([
+        [300, 0],
+        [0, 10_000],
+      ]);
     });
 
     it('is the same after a crash', async () => {

@@ -132,7 +132,8 @@ describe('a backup of a server at work', () => {
         });
         const received = [{ source, calls: events.length, discarded: {} }];
         await store.log.append({
-          ...{ id: `earlier-${first}`, receivedAt: Date.now(), events, owed: [], skipped: [], received },
+          ...{ id: `earlier-${first}`, receivedAt: Date.now(), events },
+          ...{ plans: [], planIndexes: [], owed: [], received },
         });
       }
     } finally {

@@ -1,3 +1,4 @@
+import { EMPTY_PLAN, type EventPlan, skipsOf } from '../../src/model/destination.ts';
 import type { Event, Position } from '../../src/model/event.ts';
 import type { ErasedCounts } from '../../src/model/regulation.ts';
 import type { Duration, Time } from '../../src/model/time.ts';
@@ -13,7 +14,6 @@ import type {
   Producer,
   RangeSize,
   Retention,
-  SkippedEvents,
   StoredEvent,
 } from '../../src/ports/event-log.ts';
 import {
@@ -121,7 +121,8 @@ function append(contents: MemoryContents, batch: Batch, context: AppendContext):
   const held = batch.owed.map((owed) =>
     addOwed(contents, owed, { positions, batch, holder: context.holder }),
   );
-  for (const skipped of batch.skipped) countSkipped(contents, skipped, positions);
+  for (const [index, plan] of batch.planIndexes.entries())
+    if (positions[index] !== undefined) countSkips(contents, batch.plans[plan]!);
   for (const received of batch.received) addReceived(contents, received);
   const answer = { positions, held };
   const isEmpty = positions.every((position) => position === undefined);
@@ -167,11 +168,12 @@ function isKnown(
 /** Only a stored event renews the dedupe window; a duplicate does not. */
 function storeEvent(
   contents: MemoryContents,
-  { events, owed, skipped, receivedAt }: Batch,
+  { events, plans, planIndexes, receivedAt }: Batch,
   index: number,
 ): Position {
   const event = events[index]!;
   const { source, messageId, json } = event;
+  const plan = plans[planIndexes[index] ?? -1] ?? EMPTY_PLAN;
   const position = ++contents.lastPosition;
   contents.events.set(position, {
     source,
@@ -179,10 +181,8 @@ function storeEvent(
     userId: event.userId,
     receivedAt,
     json,
-    owed: owed.filter(({ indexes }) => indexes.includes(index)).map(({ destination }) => destination),
-    skipped: skipped
-      .filter(({ indexes }) => indexes.includes(index))
-      .map(({ destination, reason }) => ({ destination, reason })),
+    owed: plan.owed.map(({ id }) => id),
+    skipped: skipsOf(plan),
   });
   contents.names.set(nameKey(event), position);
   return position;
@@ -215,13 +215,9 @@ function addOwed(
 }
 
 /** Duplicates are not skipped: they were planned when they came first. */
-function countSkipped(
-  contents: MemoryContents,
-  skipped: SkippedEvents,
-  positions: readonly (Position | undefined)[],
-): void {
-  const count = skipped.indexes.filter((index) => positions[index] !== undefined).length;
-  addCount(countersOfDestination(contents, skipped.destination).skipped, skipped.reason, count);
+function countSkips(contents: MemoryContents, plan: EventPlan): void {
+  for (const { destination, reason } of skipsOf(plan))
+    addCount(countersOfDestination(contents, destination).skipped, reason, 1);
 }
 
 /** Batches remembered with their answers; `EventLog.append` promises this many. */

@@ -120,7 +120,8 @@ async function accept(
     receivedAt: START,
     events: [{ source: 1, messageId: event.messageId, json: JSON.stringify(event) }],
     owed: owed.map(({ id }) => ({ destination: id, state: 'held', indexes: [0] })),
-    skipped: [],
+    plans: [{ owed, skipped: [] }],
+    planIndexes: [0],
     received: [{ source: 1, calls: 1, discarded: {} }],
   });
   for (const [place, { id }] of owed.entries()) {

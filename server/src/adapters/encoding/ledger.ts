@@ -1,6 +1,15 @@
 import type { DestinationCounts, Ledger, SourceCounts } from '../../model/ledger.ts';
 
-export type LedgerScope = 'source' | 'destination';
+/** What a counter counts: `id` is that of a source, of a destination, or the number of a skip set (plans.ts). */
+export type LedgerScope = 'source' | 'destination' | 'skip_set';
+
+/** A change of one counter. `name` is a counter of model/ledger.ts; counters by reason are written `discarded:<reason>`. */
+export interface LedgerCount {
+  readonly scope: LedgerScope;
+  readonly id: number;
+  readonly name: string;
+  readonly n: number;
+}
 
 /** Rows of the ledger, and the number of pending deliveries by destination. */
 export interface LedgerAnswer {
@@ -8,7 +17,7 @@ export interface LedgerAnswer {
   readonly pending: readonly { destination: number; n: number }[];
 }
 
-/** The ledger of model/ledger.ts from its rows. `pending` is counted from the pending sets; it has no counter. */
+/** The ledger of model/ledger.ts from its rows; counts by reason may come in several. `pending` is counted from the pending sets; it has no counter. */
 export function ledgerOf({ counters, pending }: LedgerAnswer): Ledger {
   const sources = new Map<number, Writable<SourceCounts>>();
   const destinations = new Map<number, Writable<DestinationCounts>>();
@@ -17,10 +26,11 @@ export function ledgerOf({ counters, pending }: LedgerAnswer): Ledger {
       scope === 'source' ? getOrCreate(sources, id, noSource) : getOrCreate(destinations, id, noDestination);
     const [counter, reason] = splitCounterName(name);
     const field = (counts as Record<string, number | Record<string, number>>)[counter];
-    // A count by reason falls to zero when its dead letters are redelivered.
-    if (typeof field === 'object' && value === 0) continue;
-    if (typeof field === 'object') field[reason] = value;
-    else (counts as Record<string, number | Record<string, number>>)[counter] = value;
+    if (typeof field === 'object') {
+      field[reason] = (field[reason] ?? 0) + value;
+      // It falls to zero when its dead letters are redelivered, or when every event of a skip set is owed after all.
+      if (field[reason] === 0) delete field[reason];
+    } else (counts as Record<string, number | Record<string, number>>)[counter] = value;
   }
   for (const { destination, n } of pending) getOrCreate(destinations, destination, noDestination).pending = n;
   return { sources, destinations };

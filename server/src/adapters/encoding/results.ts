@@ -60,46 +60,128 @@ export class SuccessfulAttemptRows {
   /** `first` and `last` are positions, `at` is the beginning of the first request, in whole milliseconds. */
   *rows() {
     for (const { destination, endpoint, accepted } of this.#groups.values()) {
-      accepted.sort((a, b) => a.position - b.position);
-      for (let from = 0; from < accepted.length; ) {
-        let to = from + 1;
-        while (to < accepted.length && accepted[to]!.position < accepted[from]!.position + ROW_SPAN) to++;
-        const row = accepted.slice(from, to);
-        const at = row.reduce(
-          (earliest, { startedAt }) => Math.min(earliest, Math.floor(startedAt)),
-          Infinity,
-        );
-        const [first, last] = [row[0]!.position, row.at(-1)!.position];
-        yield { destination, endpoint, first, last, at, facts: encodeAttempts(row, at) };
-        from = to;
-      }
+      for (const { row, ...span } of spansOf(accepted))
+        yield { destination, endpoint, ...span, facts: encodeAttempts(row, span.at) };
     }
   }
+
+  /** The same with endpoints by number, and with one row for the requests of all small groups. */
+  *sharedRows(numberOf: (endpoint: string) => number) {
+    const shared: SharedAttempt[] = [];
+    for (const { destination, endpoint: url, accepted } of this.#groups.values()) {
+      const endpoint = numberOf(url);
+      if (accepted.length < SHARED_BELOW && this.#groups.size > 1)
+        for (const attempt of accepted) shared.push({ ...attempt, destination, endpoint });
+      else {
+        for (const { row, ...span } of spansOf(accepted))
+          yield { destination, endpoint, ...span, facts: encodeAttempts(row, span.at) };
+      }
+    }
+    for (const { row, ...span } of spansOf(shared))
+      yield { destination: SHARED, endpoint: SHARED, ...span, facts: encodeShared(row, span.at) };
+  }
+}
+
+/** Requests in rows, by position. */
+function* spansOf<Accepted extends SuccessfulAttempt>(accepted: Accepted[]) {
+  accepted.sort((a, b) => a.position - b.position);
+  for (let from = 0; from < accepted.length; ) {
+    let to = from + 1;
+    while (to < accepted.length && accepted[to]!.position < accepted[from]!.position + ROW_SPAN) to++;
+    const row = accepted.slice(from, to);
+    const at = row.reduce((earliest, { startedAt }) => Math.min(earliest, Math.floor(startedAt)), Infinity);
+    yield { row, first: row[0]!.position, last: row.at(-1)!.position, at };
+    from = to;
+  }
+}
+
+/** The destination and endpoint of a row that several share: the facts of each request name its own. */
+export const SHARED = 0;
+
+/** Groups with fewer requests share rows: of a thousand destinations each has one request in a settle. */
+const SHARED_BELOW = 4;
+
+/** A request in a row that destinations share. The endpoint is a number. */
+export interface SharedAttempt extends SuccessfulAttempt {
+  readonly destination: number;
+  readonly endpoint: number;
+}
+
+/** Requests as a row of their own needs some fifty bytes more than one in a row that is there. */
+function encodeShared(row: readonly SharedAttempt[], at: number): Uint8Array {
+  const bytes: number[] = [];
+  let before = row[0]!.position;
+  for (const attempt of row) {
+    pushVarint(bytes, attempt.destination);
+    pushVarint(bytes, attempt.endpoint);
+    pushAttempt(bytes, attempt, { before, at });
+    before = attempt.position;
+  }
+  return Uint8Array.from(bytes);
+}
+
+/** The requests of a row whose destination is `SHARED`. */
+export function decodeShared(encoded: Uint8Array, first: Position, at: number): SharedAttempt[] {
+  const accepted: SharedAttempt[] = [];
+  const cursor = { at: 0 };
+  let before = first;
+  while (cursor.at < encoded.length) {
+    const destination = readVarint(encoded, cursor);
+    const endpoint = readVarint(encoded, cursor);
+    const attempt = readAttempt(encoded, cursor, { before, at });
+    before = attempt.position;
+    accepted.push({ destination, endpoint, ...attempt });
+  }
+  return accepted;
 }
 
 function encodeAttempts(row: readonly SuccessfulAttempt[], at: number): Uint8Array {
   const bytes: number[] = [];
   let before = row[0]!.position;
-  for (const { position, startedAt, latencyMs, status } of row) {
-    pushVarint(bytes, position - before);
-    pushVarint(bytes, Math.floor(startedAt) - at);
-    pushVarint(bytes, Math.round(latencyMs * LATENCY_UNITS));
-    pushVarint(bytes, status);
-    before = position;
+  for (const attempt of row) {
+    pushAttempt(bytes, attempt, { before, at });
+    before = attempt.position;
   }
   return Uint8Array.from(bytes);
+}
+
+/** What a request is told against: the position of the one before it, and the beginning of the row's first. */
+interface AttemptBase {
+  readonly before: Position;
+  readonly at: number;
+}
+
+function pushAttempt(
+  bytes: number[],
+  { position, startedAt, latencyMs, status }: SuccessfulAttempt,
+  { before, at }: AttemptBase,
+): void {
+  pushVarint(bytes, position - before);
+  pushVarint(bytes, Math.floor(startedAt) - at);
+  pushVarint(bytes, Math.round(latencyMs * LATENCY_UNITS));
+  pushVarint(bytes, status);
+}
+
+function readAttempt(
+  encoded: Uint8Array,
+  cursor: { at: number },
+  { before, at }: AttemptBase,
+): SuccessfulAttempt {
+  const position = before + readVarint(encoded, cursor);
+  const startedAt = at + readVarint(encoded, cursor);
+  const latencyMs = readVarint(encoded, cursor) / LATENCY_UNITS;
+  return { position, startedAt, latencyMs, status: readVarint(encoded, cursor) };
 }
 
 /** The requests of a row. `first` and `at` stand beside them in it. */
 export function decodeAttempts(encoded: Uint8Array, first: Position, at: number): SuccessfulAttempt[] {
   const accepted: SuccessfulAttempt[] = [];
   const cursor = { at: 0 };
-  let position = first;
+  let before = first;
   while (cursor.at < encoded.length) {
-    position += readVarint(encoded, cursor);
-    const startedAt = at + readVarint(encoded, cursor);
-    const latencyMs = readVarint(encoded, cursor) / LATENCY_UNITS;
-    accepted.push({ position, startedAt, latencyMs, status: readVarint(encoded, cursor) });
+    const attempt = readAttempt(encoded, cursor, { before, at });
+    before = attempt.position;
+    accepted.push(attempt);
   }
   return accepted;
 }

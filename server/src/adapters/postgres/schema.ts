@@ -238,6 +238,11 @@ const MIGRATIONS: readonly string[] = [
     return next;
   end $$;
   `,
+  `
+  -- Why destinations skip events, as sets that many plans share: see adapters/encoding/plans.ts. Documents are found by their digest:
+  -- those of a thousand destinations are longer than an entry of an index may be.
+  create table skip_set(id int generated always as identity primary key, digest bytea not null unique, document text not null);
+  `,
 ];
 
 /** The newest format that this version reads, and the one that it writes. */

@@ -29,6 +29,7 @@ import { StoredLine } from '../encoding/chunk-lines.ts';
 import { ErasureCounts, eraseSlices, eraseUsers } from '../encoding/erasure-slices.ts';
 import { hashIds, idHash, type KeyHash, keyHash } from '../encoding/hashes.ts';
 import { ledgerOf } from '../encoding/ledger.ts';
+import { encodePlans } from '../encoding/plans.ts';
 import { BackupRunner } from './backup/backup.ts';
 import { FolderStatus, refuseUnfinishedRestore } from './data-folder/folder.ts';
 import type { AppendMessage, ReadAnswer } from './log/log-tables.ts';
@@ -167,12 +168,13 @@ function encodeBatch(batch: Batch, hash: KeyHash, dedupeWindow: Duration): Appen
     keys,
     users,
     ...windows,
+    plans: encodePlans(batch.plans),
+    planIndexes: Uint32Array.from(batch.planIndexes),
     owed: batch.owed.map(({ destination, state, indexes }) => ({
       destination,
       held: state === 'held',
       indexes: Uint32Array.from(indexes),
     })),
-    skipped: batch.skipped.map((skipped) => ({ ...skipped, indexes: Uint32Array.from(skipped.indexes) })),
     received: batch.received,
     ...(batch.producer === undefined ? {} : { producer: batch.producer }),
   };

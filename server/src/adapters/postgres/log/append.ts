@@ -4,9 +4,17 @@ import { type JsonLine, lineOf } from '../../../model/serialized-event.ts';
 import type { Duration } from '../../../model/time.ts';
 import type { PendingSetId } from '../../../ports/delivery-queue.ts';
 import type { AppendResult, Batch, StorageError } from '../../../ports/event-log.ts';
-import { type ChunkEvents, decodeAppended, encodeAppended, joinLines } from '../../encoding/chunk-codec.ts';
+import {
+  type ChunkEvents,
+  decodeAppended,
+  encodeAppended,
+  joinLines,
+  NO_PLAN,
+} from '../../encoding/chunk-codec.ts';
 import { FRESH, MAX_CHUNK_EVENTS } from '../../encoding/chunk-lines.ts';
 import { hashIds, type KeyHash } from '../../encoding/hashes.ts';
+import type { LedgerCount } from '../../encoding/ledger.ts';
+import { encodePlans, type NumberedPlan, skipCountsOf } from '../../encoding/plans.ts';
 import {
   type Database,
   isSameKey,
@@ -14,7 +22,7 @@ import {
   type Transaction,
   UnknownCommitError,
 } from '../database.ts';
-import { count, type LedgerCount } from '../queue/ledger.ts';
+import { count } from '../queue/ledger.ts';
 import type { PendingSets } from '../queue/pending.ts';
 import { type ChunkTable, putChunk } from './chunk-table.ts';
 import { type BatchKeys, findDuplicates } from './dedupe.ts';
@@ -151,8 +159,7 @@ export class Appender {
     const { events } = batch;
     const lines = events.map((event) => event.line ?? lineOf(event.json));
     const ids = hashIds(hash, events, lines);
-    const numbers = await plans.numbersOf(events.length, batch.owed, batch.skipped);
-    const prepared = { lines, ids, numbers };
+    const prepared = { lines, ids, plans: await plans.store(encodePlans(batch.plans)) };
     await before.hasKeys;
     let tries = 0;
     const work = (transaction: Transaction) => {
@@ -206,7 +213,10 @@ export class Appender {
     if (batch.owed.some(({ state }) => state === 'parked')) await prepared.before.isTried;
     const held = await this.#owe(transaction, batch, places);
     this.#remember(transaction, batch.id, { answer: encodeAppended(places, held), ...stored });
-    count(transaction, countsOf(batch, places, known));
+    count(transaction, [
+      ...countsOf(batch, places, known),
+      ...skipCountsOf(prepared.plans, batch.planIndexes, places),
+    ]);
     return { positions: Array.from(places, (place) => (place < 0 ? undefined : place)), held };
   }
 
@@ -219,8 +229,12 @@ export class Appender {
       places,
     }: { readonly slot: number; readonly first: Position; readonly places: Float64Array },
     batch: Batch,
-    { lines, ids, numbers }: PreparedBatch,
+    { lines, ids, plans: numbered }: PreparedBatch,
   ): { readonly events: number; readonly bytes: number } {
+    const numbers = Uint32Array.from(
+      batch.events,
+      (_, index) => numbered[batch.planIndexes[index]!]?.number ?? NO_PLAN,
+    );
     let [events, bytes] = [0, 0];
     for (let from = 0; from < places.length; from += MAX_CHUNK_EVENTS) {
       const to = Math.min(from + MAX_CHUNK_EVENTS, places.length);
@@ -281,7 +295,7 @@ export class Appender {
 interface PreparedBatch {
   readonly lines: readonly JsonLine[];
   readonly ids: { readonly keys: Uint32Array; readonly users: Uint32Array };
-  readonly numbers: Uint32Array;
+  readonly plans: readonly NumberedPlan[];
   readonly turn: Turn;
   /** Of the batch before. */
   readonly before: Turn;
@@ -359,7 +373,5 @@ function countsOf(batch: Batch, places: Float64Array, known: number): LedgerCoun
     if (n > 0) counts.push({ scope: 'destination', id, name, n });
   };
   for (const { destination, indexes } of batch.owed) ofDestination(destination, 'owed', indexes);
-  for (const { destination, reason, indexes } of batch.skipped)
-    ofDestination(destination, `skipped:${reason}`, indexes);
   return counts;
 }

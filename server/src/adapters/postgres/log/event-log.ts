@@ -1,3 +1,4 @@
+import type { SkipSet } from '../../../model/destination.ts';
 import type { Position } from '../../../model/event.ts';
 import type { Duration, Monotonic } from '../../../model/time.ts';
 import type { ClockMark } from '../../../ports/clock.ts';
@@ -15,6 +16,7 @@ import type {
 import { eventLine, StoredLine } from '../../encoding/chunk-lines.ts';
 import { type EraseMessage, ErasureCounts, eraseSlices, eraseUsers } from '../../encoding/erasure-slices.ts';
 import type { KeyHash } from '../../encoding/hashes.ts';
+import type { StoredPlan } from '../../encoding/plans.ts';
 import type { Database, Transaction } from '../database.ts';
 import type { PendingSets } from '../queue/pending.ts';
 import { Appender } from './append.ts';
@@ -23,7 +25,7 @@ import { eraseSlice } from './eraser.ts';
 import { Horizon } from './horizon.ts';
 import { producedTo, retainedFrom } from './log-reader.ts';
 import { LogMaintenance, volumeOf } from './maintenance.ts';
-import { type EventPlan, PlanNumbers } from './plans.ts';
+import { PlanNumbers } from './plans.ts';
 import { EventSearch } from './search.ts';
 
 export interface EventLogDependencies {
@@ -133,7 +135,7 @@ export class PostgresEventLog implements EventLog {
   }
 
   /** The plans of events, in the order of their positions; undefined for an event that is gone. */
-  async plansAt(read: Transaction, positions: readonly Position[]): Promise<(EventPlan | undefined)[]> {
+  async plansAt(read: Transaction, positions: readonly Position[]): Promise<(StoredPlan | undefined)[]> {
     const find = finderIn(await this.#chunks.holding(read, positions));
     const damaged = new Set(
       await this.#chunks.damaged(
@@ -151,6 +153,11 @@ export class PostgresEventLog implements EventLog {
       numbers.filter((number) => number !== undefined),
     );
     return numbers.map((number) => (number === undefined ? undefined : plans.get(number)));
+  }
+
+  /** The skip sets with these numbers. */
+  skipSets(read: Transaction, numbers: Iterable<number>): Promise<ReadonlyMap<number, SkipSet>> {
+    return this.#plans.skipSets(read, numbers);
   }
 
   /** When events arrived, in the order of their positions; undefined for one that is gone. */

@@ -8,6 +8,7 @@ import type {
   DeadLetterQueue,
   RedeliverySlice,
 } from '../../../ports/delivery-queue.ts';
+import type { LedgerCount } from '../../encoding/ledger.ts';
 import {
   decodeSet,
   encodeSet,
@@ -28,7 +29,7 @@ import {
   WIDE_SPAN,
 } from '../../encoding/results.ts';
 import type { Database, Statement, Transaction } from '../database.ts';
-import { count, type LedgerCount } from './ledger.ts';
+import { count } from './ledger.ts';
 import type { PendingSets } from './pending.ts';
 import { countRedelivered } from './replay-cursors.ts';
 

@@ -1,3 +1,4 @@
+import type { SkipSet } from '../../../model/destination.ts';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import type {
@@ -10,6 +11,7 @@ import type {
   ReplayProgress,
 } from '../../../ports/delivery-queue.ts';
 import { deliveryIn, positionsBelow, setOrEmpty } from '../../encoding/pending-set.ts';
+import type { StoredPlan } from '../../encoding/plans.ts';
 import {
   type HighestQuery,
   pendingState,
@@ -61,16 +63,12 @@ const STATS: Statement = {
     from pending group by destination order by destination`,
 };
 
-/** The plan of an event: who gets it, and who does not and why. */
-interface LoggedPlan {
-  readonly owed: readonly number[];
-  readonly skipped: readonly { readonly destination: number; readonly reason: string }[];
-}
-
 /** Facts about events that the log knows. */
 export interface LoggedFacts {
   /** The plans of events, in the order of their positions; undefined for an event that is gone. The plan of a damaged one is empty. */
-  plansAt(read: Transaction, positions: readonly Position[]): Promise<(LoggedPlan | undefined)[]>;
+  plansAt(read: Transaction, positions: readonly Position[]): Promise<(StoredPlan | undefined)[]>;
+  /** The skip sets with these numbers. */
+  skipSets(read: Transaction, numbers: Iterable<number>): Promise<ReadonlyMap<number, SkipSet>>;
   /** When events arrived, in the order of their positions; undefined for one that is gone. */
   arrivalsAt(read: Transaction, positions: readonly Position[]): Promise<(Time | undefined)[]>;
 }
@@ -211,7 +209,7 @@ function neighbours(positions: readonly Position[]): Position[][] {
   return groups;
 }
 
-function historyOf(position: Position, { owed, skipped }: LoggedPlan, traces: DeliveryTraces): EventHistory {
+function historyOf(position: Position, { owed, skipped }: StoredPlan, traces: DeliveryTraces): EventHistory {
   const ids = [...new Set([...owed, ...traces.destinationsOf(position)])].sort((a, b) => a - b);
   const deliveries = ids.map((destination): DeliveryHistory => {
     const own = traces.attemptsOf(position).filter((one) => one.destination === destination);

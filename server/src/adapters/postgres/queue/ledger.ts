@@ -1,14 +1,8 @@
 import type { Ledger } from '../../../model/ledger.ts';
-import { type LedgerAnswer, type LedgerScope, ledgerOf } from '../../encoding/ledger.ts';
+import { type LedgerAnswer, type LedgerCount, ledgerOf } from '../../encoding/ledger.ts';
+import { countedSets, spreadSkipSets } from '../../encoding/plans.ts';
 import type { Database, Statement, Transaction } from '../database.ts';
-
-/** A change of one counter. `name` is a counter of model/ledger.ts; counters by reason are written `discarded:<reason>`. */
-export interface LedgerCount {
-  readonly scope: LedgerScope;
-  readonly id: number;
-  readonly name: string;
-  readonly n: number;
-}
+import type { PlanNumbers } from '../log/plans.ts';
 
 /** Each process counts in rows of its own, because a row is locked until the commit is on stable storage. */
 const COUNT: Statement = {
@@ -48,11 +42,15 @@ export function count(transaction: Transaction, counts: readonly LedgerCount[]):
 }
 
 /** All counters of all processes. */
-export async function readLedger(database: Database): Promise<Ledger> {
-  const rows = await database.read((read) => read.rows<LedgerAnswer['counters'][number]>(ALL));
-  const pending = rows.filter(({ scope }) => scope === 'pending');
-  return ledgerOf({
-    counters: rows.filter(({ scope }) => scope !== 'pending'),
-    pending: pending.map(({ id, value }) => ({ destination: id, n: value })),
+export async function readLedger(database: Database, log: Pick<PlanNumbers, 'skipSets'>): Promise<Ledger> {
+  return await database.read(async (read) => {
+    const rows = await read.rows<LedgerAnswer['counters'][number]>(ALL);
+    const counters = rows.filter(({ scope }) => scope !== 'pending');
+    const pending = rows.filter(({ scope }) => scope === 'pending');
+    const sets = await log.skipSets(read, countedSets(counters));
+    return ledgerOf({
+      counters: spreadSkipSets(counters, (set) => sets.get(set)),
+      pending: pending.map(({ id, value }) => ({ destination: id, n: value })),
+    });
   });
 }

@@ -2,6 +2,7 @@ import type { Delivery } from '../../../model/delivery.ts';
 import type { Position } from '../../../model/event.ts';
 import type { Time } from '../../../model/time.ts';
 import type { Claim, HeldDelivery, NextDue, PendingSetId } from '../../../ports/delivery-queue.ts';
+import type { LedgerCount } from '../../encoding/ledger.ts';
 import {
   decodeSet,
   earliestFailure,
@@ -16,7 +17,7 @@ import {
 } from '../../encoding/pending-set.ts';
 import type { DeadDeliveries, RetryGroup } from '../../encoding/results.ts';
 import type { Database, Statement, Transaction } from '../database.ts';
-import { count, type LedgerCount } from './ledger.ts';
+import { count } from './ledger.ts';
 
 /**
  * ```

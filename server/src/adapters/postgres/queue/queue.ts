@@ -50,7 +50,7 @@ export function queueOf({ database, nodes, log, pending }: QueueDependencies): Q
       }),
     enqueue: (slice) => enqueue(database, pending, slice),
     recoverOrphans: () => nodes.adopt(),
-    ledger: () => readLedger(database),
+    ledger: () => readLedger(database, log),
   };
   return {
     queue,

@@ -1,6 +1,7 @@
 import type { ReplayProgress, ReplaySlice } from '../../../ports/delivery-queue.ts';
+import type { LedgerCount } from '../../encoding/ledger.ts';
 import type { Database, Statement, Transaction } from '../database.ts';
-import { count, type LedgerCount } from './ledger.ts';
+import { count } from './ledger.ts';
 import type { PendingSets } from './pending.ts';
 
 const BEGIN: Statement = {

@@ -5,13 +5,14 @@ import type {
   PendingSetId,
   SettleResult,
 } from '../../../ports/delivery-queue.ts';
+import type { LedgerCount } from '../../encoding/ledger.ts';
 import { decodeSet, HeldSet } from '../../encoding/pending-set.ts';
 import { type DeadLetterSet, ResultGroups, SuccessfulAttemptRows } from '../../encoding/results.ts';
 import { type Database, type Statement, type Transaction, UnknownCommitError } from '../database.ts';
 import { EndpointNumbers, insertAccepted, insertFailed } from './attempts.ts';
 import { insertDeadLetters } from './dead-letters.ts';
 import { saveHealth } from './endpoint-health.ts';
-import { count, type LedgerCount } from './ledger.ts';
+import { count } from './ledger.ts';
 import { heldRows, leave, type PendingSetRow, type PendingSets, readSet } from './pending.ts';
 
 /** When the newest event arrived: the best estimate of the present time. */

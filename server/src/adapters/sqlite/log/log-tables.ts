@@ -10,19 +10,21 @@ import type {
   Producer,
   SharedIdsQuery,
 } from '../../../ports/event-log.ts';
-import { type ChunkEvents, concatLines, encodeAppended } from '../../encoding/chunk-codec.ts';
+import { type ChunkEvents, concatLines, encodeAppended, NO_PLAN } from '../../encoding/chunk-codec.ts';
 import { eventLine, eventLines, messageIdOf, REMNANT, storedLine } from '../../encoding/chunk-lines.ts';
 import type { EraseMessage } from '../../encoding/erasure-slices.ts';
 import type { KeyHash } from '../../encoding/hashes.ts';
+import { type EncodedPlans, type NumberedPlan, skipCountsOf } from '../../encoding/plans.ts';
 import type { DamageTable, Quarantine } from '../damage.ts';
 import { type LedgerTable, ProducerSequences, type Watermarks } from '../installation.ts';
 import type { QueueTables } from '../queue/queue-tables.ts';
 import { read, write } from '../rpc.ts';
 import type { MaintainMessage, Maintenance } from '../upkeep/maintenance.ts';
 import type { FileSpace } from '../upkeep/retention.ts';
-import { type Chunks, type PlannedBatch, type PlanTable, RecentBatches } from './chunks.ts';
+import { type Chunks, RecentBatches } from './chunks.ts';
 import { EventEraser, type EventEraserDependencies } from './event-eraser.ts';
 import type { KeyIndex } from './key-index.ts';
+import type { PlanTable } from './plans.ts';
 import { LogSearch } from './search.ts';
 import { UserIndex } from './user-index.ts';
 
@@ -55,9 +57,14 @@ export function logHandlers(log: LogTables, maintenance: Maintenance) {
 }
 
 /** A batch as it crosses to the writer thread; `lines` is moved, not copied. */
-export interface AppendMessage extends PlannedBatch {
+export interface AppendMessage {
   readonly batch: string;
   readonly receivedAt: Monotonic;
+  /** The number of events in the batch. */
+  readonly events: number;
+  readonly plans: EncodedPlans;
+  /** For each event the index of its plan. */
+  readonly planIndexes: Uint32Array;
   /** The events as compact JSON, one a line. */
   readonly lines: Uint8Array;
   /** See `findLineOffsets`. */
@@ -160,12 +167,11 @@ export class LogTables {
     const places = this.#dedupe.assignPositions(message, chunks.next, known);
     const held = message.owed.map((owed) => this.#enqueue(owed, places, message.receivedAt));
     const answer = encodeAppended(places, held);
-    for (const { destination, reason, indexes } of message.skipped) {
-      const n = positionsAt(indexes, places).length;
-      ledger.add('destination', destination, `skipped:${reason}`, n);
-    }
+    const numbered = plans.store(message.plans);
+    for (const { scope, id, name, n } of skipCountsOf(numbered, message.planIndexes, places))
+      ledger.add(scope, id, name, n);
     this.#count(message, places, known);
-    const events = dropDuplicates(message, places, plans.numbersOf(message));
+    const events = dropDuplicates(message, places, numbered);
     if (events.n > 0) chunks.append(events, { batch: message.batch, answer });
     this.batches.remember(message.batch, answer, events.n > 0);
     return answer;
@@ -318,8 +324,13 @@ function positionsAt(indexes: Uint32Array, places: Float64Array): Position[] {
 }
 
 /** The batch without its duplicates. A batch without any is not copied. */
-function dropDuplicates(message: AppendMessage, places: Float64Array, plans: Uint32Array): ChunkEvents {
-  const { receivedAt, events: n, lines, starts, sources, keys, users } = message;
+function dropDuplicates(
+  message: AppendMessage,
+  places: Float64Array,
+  numbered: readonly NumberedPlan[],
+): ChunkEvents {
+  const { receivedAt, events: n, lines, starts, sources, planIndexes, keys, users } = message;
+  const plans = planNumbersOf(n, planIndexes, numbered);
   if (!places.includes(-1)) {
     const times = new Float64Array(n).fill(receivedAt);
     return { n, lines, starts, sources, times, plans, keys, users };
@@ -369,3 +380,15 @@ function readLines(chunks: Chunks, positions: Float64Array): ReadAnswer {
 }
 
 const NOTHING = new Uint8Array();
+
+/** The plan number of each event. */
+function planNumbersOf(
+  events: number,
+  planIndexes: Uint32Array,
+  numbered: readonly NumberedPlan[],
+): Uint32Array {
+  const numbers = new Uint32Array(events);
+  for (let index = 0; index < events; index++)
+    numbers[index] = numbered[planIndexes[index]!]?.number ?? NO_PLAN;
+  return numbers;
+}

@@ -16,8 +16,9 @@ import type { Watermarks } from '../installation.ts';
 import type { DeadLetterTable } from '../queue/dead-letters.ts';
 import type { PendingQueries } from '../queue/history.ts';
 import type { FailedAttempts, SuccessfulAttempts } from '../queue/settle.ts';
-import type { Chunks, PlanTable } from './chunks.ts';
+import type { Chunks } from './chunks.ts';
 import type { KeyIndex } from './key-index.ts';
+import type { PlanTable } from './plans.ts';
 import { UserIndex } from './user-index.ts';
 
 /** Chunks that one slice passes, so that commits wait a few milliseconds at most. */

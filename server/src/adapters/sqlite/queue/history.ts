@@ -19,7 +19,8 @@ import {
   setOrEmpty,
 } from '../../encoding/pending-set.ts';
 import { type HighestQuery, pendingState, queueStats, type StatsRow } from '../../encoding/results.ts';
-import type { Chunks, PlanTable } from '../log/chunks.ts';
+import type { Chunks } from '../log/chunks.ts';
+import type { PlanTable } from '../log/plans.ts';
 import type { DeadLetterTable } from './dead-letters.ts';
 import { type PendingStatements, statements } from './pending.ts';
 import type { DestinationAttempt, FailedAttempts, SuccessfulAttempts } from './settle.ts';

@@ -2,10 +2,12 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Time } from '../../../model/time.ts';
 import type { DestinationHealth, RedeliverySlice, ReplaySlice } from '../../../ports/delivery-queue.ts';
 import type { LedgerAnswer } from '../../encoding/ledger.ts';
+import { spreadSkipSets } from '../../encoding/plans.ts';
 import type { DamageTable } from '../damage.ts';
 import type { LedgerTable } from '../installation.ts';
-import type { Chunks, PlanTable } from '../log/chunks.ts';
+import type { Chunks } from '../log/chunks.ts';
 import type { KeyIndex } from '../log/key-index.ts';
+import type { PlanTable } from '../log/plans.ts';
 import { read, write } from '../rpc.ts';
 import { type DeadLetterCountMessage, type DeadLetterListMessage, DeadLetterTable } from './dead-letters.ts';
 import { EndpointHealthTable } from './endpoint-health.ts';
@@ -80,12 +82,14 @@ export class QueueTables {
   readonly settler: DeliverySettler;
   readonly endpointHealth: EndpointHealthTable;
   readonly #ledger: LedgerTable;
+  readonly #plans: PlanTable;
 
   constructor(
     database: DatabaseSync,
     { epoch, chunks, keys, plans, ledger, damage }: QueueTablesDependencies,
   ) {
     this.#ledger = ledger;
+    this.#plans = plans;
     this.pending = new PendingTable(database, { epoch, ledger, damage });
     this.pendingQueries = new PendingQueries(database, this.pending.held, chunks);
     this.successfulAttempts = new SuccessfulAttempts(database);
@@ -125,6 +129,7 @@ export class QueueTables {
   }
 
   ledger(): LedgerAnswer {
-    return { counters: this.#ledger.all(), pending: this.pendingQueries.sums() };
+    const counters = spreadSkipSets(this.#ledger.all(), (set) => this.#plans.set(set));
+    return { counters, pending: this.pendingQueries.sums() };
   }
 }

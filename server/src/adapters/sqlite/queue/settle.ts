@@ -6,8 +6,11 @@ import type { DeliveryResult, PendingSetId, SettleResult } from '../../../ports/
 import {
   type DeadLetterSet,
   decodeAttempts,
+  decodeShared,
   ResultGroups,
   ROW_SPAN,
+  SHARED,
+  type SharedAttempt,
   type SuccessfulAttempt,
   SuccessfulAttemptRows,
 } from '../../encoding/results.ts';
@@ -25,13 +28,14 @@ export interface DestinationAttempt {
   readonly attempt: Attempt;
 }
 
-/** Requests that were accepted: one row holds those of one settle to one endpoint. */
+/** Requests that were accepted: one row holds those of one settle to one endpoint, or the few to each of many endpoints. */
 export class SuccessfulAttempts {
   readonly #insert: StatementSync;
   readonly #withEndpoint: StatementSync;
   readonly #between: StatementSync;
   readonly #drop: StatementSync;
   readonly #intern: StatementSync;
+  readonly #url: StatementSync;
   readonly #endpoints = new Map<string, number>();
   #unwritten = new SuccessfulAttemptRows();
 
@@ -40,8 +44,7 @@ export class SuccessfulAttempts {
       'insert into accepted_attempt(destination, endpoint, first, last, at, facts) values (?, ?, ?, ?, ?, ?)',
     );
     this.#withEndpoint = database.prepare(
-      `select a.destination, e.url, a.first, a.at, a.facts from accepted_attempt a join endpoint e on e.id = a.endpoint
-       where a.first > ? and a.first <= ? and a.last >= ?`,
+      'select destination, endpoint, first, at, facts from accepted_attempt where first > ? and first <= ? and last >= ?',
     );
     this.#between = database.prepare(
       'select destination, first, at, facts from accepted_attempt where first > ? and first <= ? and last >= ?',
@@ -50,6 +53,7 @@ export class SuccessfulAttempts {
       `delete from accepted_attempt where id in
          (select id from accepted_attempt where first < ? order by first limit ${SLICE})`,
     );
+    this.#url = database.prepare('select url from endpoint where id = ?');
     this.#intern = database.prepare(
       'insert into endpoint(url) values (?) on conflict(url) do update set url = url returning id',
     );
@@ -61,8 +65,8 @@ export class SuccessfulAttempts {
   }
 
   write(): void {
-    for (const { destination, endpoint, first, last, at, facts } of this.#unwritten.rows())
-      this.#insert.run(destination, this.#idOf(endpoint), first, last, at, facts);
+    for (const row of this.#unwritten.sharedRows((url) => this.#idOf(url)))
+      this.#insert.run(row.destination, row.endpoint, row.first, row.last, row.at, row.facts);
     this.#unwritten = new SuccessfulAttemptRows();
   }
 
@@ -75,10 +79,10 @@ export class SuccessfulAttempts {
   ): void {
     if (destinations.size === 0) return;
     for (const each of this.#between.iterate(from - ROW_SPAN, below - 1, from) as Iterable<unknown>) {
-      const { destination, facts, first, at } = each as SuccessfulAttemptRow;
-      if (!destinations.has(destination)) continue;
-      for (const { position } of decodeAttempts(facts, first, at))
-        if (position >= from && position < below) visit(destination, position);
+      const { destination } = each as SuccessfulAttemptRow;
+      if (destination !== SHARED && !destinations.has(destination)) continue;
+      for (const { position, destination: own } of attemptsIn(each as SuccessfulAttemptRow))
+        if (position >= from && position < below && destinations.has(own)) visit(own, position);
     }
   }
 
@@ -98,11 +102,13 @@ export class SuccessfulAttempts {
 
   #collect(first: Position, last: Position, found: ReadonlyMap<Position, DestinationAttempt[]>): void {
     for (const each of this.#withEndpoint.iterate(first - ROW_SPAN, last, first) as Iterable<unknown>) {
-      const row = each as SuccessfulAttemptRow;
-      for (const { position, startedAt, latencyMs, status } of decodeAttempts(row.facts, row.first, row.at)) {
+      for (const one of attemptsIn(each as SuccessfulAttemptRow)) {
+        const { position, destination, endpoint, startedAt, latencyMs, status } = one;
         const outcome = { kind: 'accepted', reason: `status_${status}`, status } as const;
-        const attempt = { endpoint: row.url, startedAt, latencyMs, outcome };
-        found.get(position)?.push({ destination: row.destination, attempt });
+        const of = found.get(position);
+        if (of === undefined) continue;
+        const attempt = { endpoint: this.#urlOf(endpoint), startedAt, latencyMs, outcome };
+        of.push({ destination, attempt });
       }
     }
   }
@@ -110,6 +116,10 @@ export class SuccessfulAttempts {
   /** Drops a slice of the rows that are all below a position. False when there are none. */
   dropBelow(position: Position): boolean {
     return Number(this.#drop.run(position - ROW_SPAN).changes) > 0;
+  }
+
+  #urlOf(id: number): string {
+    return (this.#url.get(id) as { url: string }).url;
   }
 
   #idOf(url: string): number {
@@ -121,9 +131,15 @@ export class SuccessfulAttempts {
   }
 }
 
+/** The requests of a row, each with its destination and endpoint. */
+function attemptsIn({ destination, endpoint, facts, first, at }: SuccessfulAttemptRow): SharedAttempt[] {
+  if (destination === SHARED) return decodeShared(facts, first, at);
+  return decodeAttempts(facts, first, at).map((attempt) => ({ ...attempt, destination, endpoint }));
+}
+
 interface SuccessfulAttemptRow {
   destination: number;
-  url: string;
+  endpoint: number;
   first: number;
   at: number;
   facts: Uint8Array;

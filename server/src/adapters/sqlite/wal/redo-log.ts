@@ -11,9 +11,11 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
+import type { Skip } from '../../../model/destination.ts';
 import { findLineOffsets } from '../../../model/serialized-event.ts';
 import type { PendingSetId } from '../../../ports/delivery-queue.ts';
 import { decodeAppended } from '../../encoding/chunk-codec.ts';
+import { encodePlans } from '../../encoding/plans.ts';
 import { redoPath, syncPath } from '../data-folder/files.ts';
 import type { AppendMessage } from '../log/log-tables.ts';
 import type { SettleMessage } from '../queue/settle.ts';
@@ -251,9 +253,11 @@ export function redoable(
   return bytes > LARGEST_COMMIT ? undefined : (writes as readonly RedoRequest[]);
 }
 
-function sizeOfAppend({ lines, events, producer }: AppendMessage): number {
+function sizeOfAppend({ lines, events, plans, producer }: AppendMessage): number {
   // A producer looks up in the database itself how far it has come.
-  return producer === undefined ? lines.length + events * 50 + 100 : Number.POSITIVE_INFINITY;
+  if (producer !== undefined) return Number.POSITIVE_INFINITY;
+  const texts = [...plans.documents, ...plans.skipSets];
+  return texts.reduce((sum, { length }) => sum + length, lines.length + events * 50 + 100);
 }
 
 /** Failed attempts have answers of some hundred bytes. */
@@ -272,7 +276,7 @@ export function encodeRecord(requests: readonly RedoRequest[], answers: readonly
       const { delivered, ...rest } = request.message;
       return { name: 'settle', ...rest, delivered: Array.from(delivered) };
     }
-    const { lines, starts, sources, keys, users, windows, owed, skipped, ...rest } = request.message;
+    const { lines, starts, sources, keys, users, windows, owed, planIndexes, ...rest } = request.message;
     bodies.push(lines);
     return {
       name: 'append',
@@ -283,7 +287,7 @@ export function encodeRecord(requests: readonly RedoRequest[], answers: readonly
       users: Array.from(users),
       ...(windows === undefined ? {} : { windows: Array.from(windows) }),
       owed: owed.map(withPlainIndexes),
-      skipped: skipped.map(withPlainIndexes),
+      planIndexes: Array.from(planIndexes),
       answer: answers[index] as string,
     };
   });
@@ -302,7 +306,8 @@ export function decodeRecord(record: Buffer): readonly RedoRequest[] {
       const { name, delivered, ...rest } = request;
       return { name, message: { ...rest, delivered: Float64Array.from(delivered) } };
     }
-    const { name, bytes, sources, keys, users, windows, owed, skipped, answer, ...rest } = request;
+    const { name, bytes, sources, keys, users, windows, owed, answer, skipped, plans, planIndexes, ...rest } =
+      request;
     const lines = Uint8Array.from(record.subarray(at, at + bytes));
     at += bytes;
     const { held } = decodeAppended(answer);
@@ -318,10 +323,33 @@ export function decodeRecord(record: Buffer): readonly RedoRequest[] {
         const set = held[nth];
         return { ...one, indexes: Uint32Array.from(indexes), ...(set === undefined ? {} : { set }) };
       }),
-      skipped: skipped.map((one) => ({ ...one, indexes: Uint32Array.from(one.indexes) })),
+      ...(skipped === undefined
+        ? { plans, planIndexes: Uint32Array.from(planIndexes) }
+        : plansOfFormat6(rest.events, owed, skipped)),
     };
     return { name, message };
   });
+}
+
+/** Format 6 named the skips of each event, and no plans. */
+function plansOfFormat6(
+  events: number,
+  owed: readonly { readonly destination: number; readonly indexes: readonly number[] }[],
+  skipped: readonly SkippedOfFormat6[],
+): Pick<AppendMessage, 'plans' | 'planIndexes'> {
+  const plans = Array.from({ length: events }, () => ({
+    owed: [] as { id: number }[],
+    skipped: [] as Skip[],
+  }));
+  for (const { destination, indexes } of owed)
+    for (const index of indexes) plans[index]!.owed.push({ id: destination });
+  for (const { destination, reason, indexes } of skipped)
+    for (const index of indexes) plans[index]!.skipped.push({ destination, reason });
+  return { plans: encodePlans(plans), planIndexes: Uint32Array.from(plans.keys()) };
+}
+
+interface SkippedOfFormat6 extends Skip {
+  readonly indexes: readonly number[];
 }
 
 /** A value as JSON has it. */
@@ -335,7 +363,7 @@ type PlainRequest =
   | ({ readonly name: 'settle'; readonly delivered: number[] } & Omit<SettleMessage, 'delivered'>)
   | ({ readonly name: 'append'; readonly bytes: number; readonly answer: string } & Plain<
       Omit<AppendMessage, 'lines' | 'starts'>
-    >);
+    > & { readonly skipped?: readonly SkippedOfFormat6[] });
 
 /** The highest id of a set that these requests name; −1 when they name none. */
 export function highestSetOf(requests: readonly RedoRequest[]): PendingSetId {

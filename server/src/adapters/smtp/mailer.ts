@@ -76,7 +76,7 @@ export function createMailer({ open, trust, stepLimit = STEP_LIMIT }: MailerOpti
 }
 
 /** The parts of `smtp://host:port`, checked before. 587 and 465 are the ports for handing mail in (RFC 8314). */
-export function serverOf(server: string): { hostname: string; port: number; isSecure: boolean } {
+function serverOf(server: string): { hostname: string; port: number; isSecure: boolean } {
   const { protocol, hostname, port } = new URL(server);
   const isSecure = protocol === 'smtps:';
   return { hostname, port: Number(port || (isSecure ? 465 : 587)), isSecure };

@@ -287,12 +287,9 @@ export class StorageError extends Error {
   }
 }
 
-/** A store may gather small commits for so long before its readers see them. */
-export const VISIBLE_WITHIN: Duration = 300;
-
 /**
  * Reads the log from a position on, in the order of the positions. A reader has its own connection to the store: it neither waits for
- * commits nor makes them wait. It sees an event within 300 ms (`VISIBLE_WITHIN`) of the answer to its append.
+ * commits nor makes them wait.
  */
 export interface LogReader {
   /**

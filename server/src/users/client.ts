@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { newSubject } from '../model/regulation.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
-import { type EventLog, StorageError, VISIBLE_WITHIN } from '../ports/event-log.ts';
+import { type EventLog, StorageError } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { OutboxEntry } from '../ports/profile-store.ts';
 import type { Preview, PreviewRequest, UserIdentity, Users, UsersStatus } from '../ports/users.ts';
@@ -58,7 +58,6 @@ export class UsersClient implements Users {
   #cancelRestart: (() => void) | undefined;
   #cancelWake: (() => void) | undefined;
   #wokenAt: Monotonic = Number.NEGATIVE_INFINITY;
-  #committedAt: Monotonic = Number.NEGATIVE_INFINITY;
   #callsAt: Monotonic = Number.NEGATIVE_INFINITY;
   #isStopped = false;
   #isLeading: boolean;
@@ -126,22 +125,17 @@ export class UsersClient implements Users {
 
   /** Call after every other commit of events. */
   readonly committed = (): void => {
-    const { clock } = this.#dependencies;
-    this.#committedAt = clock.monotonic();
     if (this.#thread === undefined || this.#cancelWake !== undefined) return;
+    const { clock } = this.#dependencies;
     const wait = this.#wokenAt + WAKE_PAUSE - clock.monotonic();
     if (wait <= 0) this.#wake();
     else this.#cancelWake = clock.after(wait, () => this.#wake());
   };
 
   #wake(): void {
-    const { clock } = this.#dependencies;
     this.#cancelWake = undefined;
-    this.#wokenAt = clock.monotonic();
+    this.#wokenAt = this.#dependencies.clock.monotonic();
     this.#thread?.wake();
-    // The reader of the thread may not see the last commit yet.
-    if (this.#wokenAt < this.#committedAt + VISIBLE_WITHIN)
-      this.#cancelWake = clock.after(WAKE_PAUSE, () => this.#wake());
   }
 
   /** `listener` is called with the number of the newest entry for the log, after every change of it. */

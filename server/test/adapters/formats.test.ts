@@ -1,4 +1,4 @@
-import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -159,58 +159,4 @@ describe('a data folder of', () => {
       rmSync(folder, { recursive: true });
     }
   });
-
-  it('a crash with small commits opens with all of them', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'millrace-format-'));
-    try {
-      if (process.env['MILLRACE_WRITE_FORMAT'] === '1') await keepCrash(folder);
-      cpSync(join(FOLDER, 'redo-1'), folder, { recursive: true });
-      const store = await openStore({ folder });
-      await expectBalanced(store);
-      const { destinations } = await store.queue.ledger();
-      expect(destinations.get(CRM)).toMatchObject({
-        owed: 8,
-        delivered: 1,
-        dead: { status_400: 1 },
-        pending: 6,
-      });
-      expect(destinations.get(WAREHOUSE)).toMatchObject({ skipped: { disabled: 1 } });
-      const again = batch([event('held4'), event('skipped0'), event('parked1')]);
-      expect(duplicatesOf(await store.log.append(again))).toEqual([0, 1, 2]);
-      expect(await store.queue.recoverOrphans()).toBe(3);
-      const { deliveries } = await store.queue.claim(CRM, ALL, START + 2 * HOUR);
-      expect(deliveries.filter(({ delivery }) => delivery.rounds === 1)).toHaveLength(1);
-      expect((await idsOf(store, deliveries)).sort()).toEqual([
-        ...['held2', 'held3', 'held4', 'held5', 'parked0', 'parked1'],
-      ]);
-      await store.stop();
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
-  });
 });
-
-/** Keeps the files of a store in the middle of small commits, as a killed process leaves them. */
-async function keepCrash(folder: string): Promise<void> {
-  const live = join(folder, 'live');
-  const kept = join(FOLDER, 'redo-1');
-  const store = await openStore({ folder: live });
-  // Upkeep ends the open transaction: from here on, everything is in the redo log.
-  await store.log.maintain(START, FOR_EVER, 5);
-  const held = await hold(store, 6, 'held');
-  await settle(store, [delivered(held[0]!), dead(held[1]!, 'status_400'), retried(held[2]!, START + HOUR)]);
-  await park(store, 2, 'parked');
-  await store.log.append(
-    batch([event('skipped0')], {
-      skipped: [{ destination: WAREHOUSE, reason: 'disabled', indexes: [0] }],
-    }),
-  );
-  mkdirSync(kept, { recursive: true });
-  for (const name of ['millrace.db', 'millrace.db-wal', 'millrace.db-redo'])
-    copyFileSync(join(live, name), join(kept, name));
-  await store.stop();
-  rmSync(live, { recursive: true });
-  const database = new DatabaseSync(join(kept, 'millrace.db'));
-  database.exec('pragma wal_checkpoint(truncate)');
-  database.close();
-}

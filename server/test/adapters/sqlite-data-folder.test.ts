@@ -24,10 +24,7 @@ import { openStore } from '../support/shared-writer.ts';
 
 const DB = 'millrace.db';
 const WAL = 'millrace.db-wal';
-const REDO = 'millrace.db-redo';
 const MARK = 'high-water-mark';
-/** Too large for the redo log: such a commit goes into the database at once. */
-const LARGE = { properties: { pad: 'p'.repeat(20_000) } };
 
 let place: string;
 beforeEach(() => {
@@ -42,23 +39,12 @@ async function crashed(name = 'data', commits = 20): Promise<string> {
   const folder = inPlace(`${name}-live`);
   const store = await openStore({ folder });
   for (let n = 0; n < commits; n++) {
-    await store.log.append(owedBatch([event(`${name}-${n}`, undefined, LARGE)], 'parked'));
+    await store.log.append(owedBatch([event(`${name}-${n}`)], 'parked'));
     if (n === commits / 2) await store.regulations.scrub();
   }
   cpSync(folder, inPlace(name), { recursive: true });
   await store.stop();
   return inPlace(name);
-}
-
-/** A folder as a crash leaves it: ten small commits in the redo log alone. */
-async function crashedAfterSmallCommits(): Promise<string> {
-  const folder = inPlace('small-live');
-  const store = await openStore({ folder });
-  await store.log.append(owedBatch([event('large', undefined, LARGE)], 'parked'));
-  for (let n = 0; n < 10; n++) await store.log.append(owedBatch([event(`small-${n}`)], 'held'));
-  cpSync(folder, inPlace('small'), { recursive: true });
-  await store.stop();
-  return inPlace('small');
 }
 
 async function stopped(name = 'data'): Promise<string> {
@@ -145,18 +131,6 @@ describe('a data folder whose store has vanished', () => {
     expect(await eventsIn(folder)).toBe(20);
   });
 
-  it.each<[string, (log: string) => void]>([
-    ['is missing', (log) => rmSync(log)],
-    ['is empty', (log) => truncateSync(log)],
-    ['has a flipped bit in its first record', (log) => flip(log, 100)],
-    ['has a flipped bit in its middle', (log) => flip(log, 5 * 4096 + 100)],
-    ['is cut off in its middle', (log) => truncateSync(log, 5 * 4096 + 50)],
-  ])('is refused after a crash when the redo log %s, and is left as it is', async (_, damage) => {
-    const folder = await crashedAfterSmallCommits();
-    damage(join(folder, REDO));
-    await expectRefused(folder, /has lost its last \d+ commits.*millrace\.db-redo.*restore a backup/s);
-  });
-
   it('is refused when its file is an older copy, or of another installation', async () => {
     const folder = await stopped();
     cpSync(join(folder, DB), inPlace('older'));
@@ -186,16 +160,6 @@ describe('a data folder that is whole', () => {
     expect(existsSync(join(folder, WAL))).toBe(false);
     expect(await eventsIn(folder)).toBe(20);
     expect(await eventsIn(folder)).toBe(20);
-  });
-
-  it('opens after a crash with all small commits, any number of times', async () => {
-    const folder = await crashedAfterSmallCommits();
-    const log = readFileSync(join(folder, REDO));
-    expect(await eventsIn(folder)).toBe(11);
-    // Its records belong to an earlier state now.
-    writeFileSync(join(folder, REDO), log);
-    expect(await eventsIn(folder)).toBe(11);
-    expect(existsSync(join(folder, REDO))).toBe(false);
   });
 
   it('opens after a crash when its file is reached by a symbolic link, and is judged by the log beside the file', async () => {

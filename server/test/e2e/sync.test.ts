@@ -9,9 +9,8 @@ import { makePlace, startServer } from '../support/program.ts';
 /** No destination, so that the only commits are those of the calls. */
 const CONFIGURATION = 'sources: [{ name: website, writeKeys: [wk] }]';
 
-/** The write-ahead log, and the redo log of small commits. */
-const WRITTEN = /pwrite64\(\d+<[^>]*millrace\.db-(wal|redo)>/;
-const SYNCED = /(f(data)?sync\(\d+<[^>]*millrace\.db-(wal|redo)>\)|<\.\.\. f(data)?sync resumed>\)) += 0/;
+const WRITTEN = /pwrite64\(\d+<[^>]*millrace\.db-wal>/;
+const SYNCED = /(f(data)?sync\(\d+<[^>]*millrace\.db-wal>\)|<\.\.\. f(data)?sync resumed>\)) += 0/;
 const ANSWERED = /HTTP\/1\.1 200 OK.*\{\\"success\\":true\}/;
 
 const hasStrace = spawnSync('strace', ['-V']).status === 0;

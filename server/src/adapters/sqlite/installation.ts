@@ -76,16 +76,11 @@ export function startEpoch(database: DatabaseSync): InstallationIdentity {
   // A damaged id may be replaced: only the high-water mark refers to it, and it is written anew.
   const id = found === undefined || found === 'damaged' ? randomBytes(16) : found;
   if (id !== found) facts.put('id', id);
-  const epoch = lastEpoch(database) + 1;
+  const last = facts.number('epoch') ?? 0;
+  const epoch = (last === 'damaged' ? highestOwner(database) : last) + 1;
   facts.put('epoch', epoch);
   database.exec('commit');
   return { epoch, keySecret, id: toHex(id) };
-}
-
-/** Number of the last start; 0 before the first. */
-export function lastEpoch(database: DatabaseSync): number {
-  const last = new InstallationFacts(database).number('epoch') ?? 0;
-  return last === 'damaged' ? highestOwner(database) : last;
 }
 
 /** Which store a file holds, where it says so, and how far it has come. */
@@ -159,13 +154,8 @@ export class Watermarks {
     if (aheadIn(mark) !== aheadIn(this.#clocksWritten)) this.writeClocks();
   }
 
-  /** The next commit of the database must write the clocks. */
-  get hasUnwrittenClocks(): boolean {
-    return this.#clocks !== this.#clocksWritten;
-  }
-
   writeClocks(): void {
-    if (this.#clocks === undefined || !this.hasUnwrittenClocks) return;
+    if (this.#clocks === undefined || this.#clocks === this.#clocksWritten) return;
     this.#facts.put(CLOCKS_FACT, Buffer.from(JSON.stringify(this.#clocks)));
     this.#clocksWritten = this.#clocks;
   }
@@ -297,26 +287,20 @@ export class LedgerTable {
     else this.#deltas.set(key, { scope, id, name, n });
   }
 
-  /** Number of acknowledged commits in the file, without the open transaction. */
+  /** Number of transactions before the open one. */
   get commits(): number {
     return this.#commits;
   }
 
-  /** The last step of a transaction that holds this many commits. */
-  write(commits: number): void {
-    this.#add.run(...COMMITS, commits);
-    this.#commits += commits;
-    this.#writeDeltas();
-  }
-
-  #writeDeltas(): void {
+  write(): void {
+    this.#add.run(...COMMITS, 1);
+    this.#commits++;
     for (const { scope, id, name, n } of this.#deltas.values()) this.#add.run(scope, id, name, n);
     this.#deltas.clear();
   }
 
   /** Ids of all sources that ever sent an event, also of removed ones. */
   sources(): number[] {
-    this.#writeDeltas();
     return this.#sources.all().map((row) => (row as { id: number }).id);
   }
 
@@ -328,9 +312,7 @@ export class LedgerTable {
     );
   }
 
-  /** With those of the open transaction. */
   all(): LedgerAnswer['counters'] {
-    this.#writeDeltas();
     return this.#all.all() as unknown as LedgerAnswer['counters'];
   }
 }

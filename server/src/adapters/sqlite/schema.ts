@@ -184,8 +184,6 @@ const MIGRATIONS: readonly (string | ((database: DatabaseSync) => void))[] = [
   create table endpoint_health(destination integer primary key, endpoints text not null) strict;
   `,
   addRegulations,
-  // Format 6: a redo log stands beside the file (wal/redo-log.ts). An earlier version would pass over its commits.
-  '',
   `
   -- Why destinations skip events, as sets that many plans share: see adapters/encoding/plans.ts. Plans of earlier formats have none,
   -- and stay as they are.

@@ -102,7 +102,6 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
     reapply: (entry) => reapply(thread, entry),
     ...(lastMark === undefined ? {} : { lastClockMark: lastMark }),
     backup: async (folder, progress) => {
-      await thread.flush();
       const made = await backups.make(folder, progress);
       await journal.follow(folder);
       return made;
@@ -421,11 +420,6 @@ class WriterThread {
   /** Resolves when the files hold no byte of earlier erasures. */
   async scrub(): Promise<void> {
     await this.#post('scrub');
-  }
-
-  /** Resolves when other connections see every earlier request. */
-  async flush(): Promise<void> {
-    await this.#post('flush');
   }
 
   #post(name: string, message?: unknown, moved: readonly ArrayBuffer[] = []): Promise<unknown> {

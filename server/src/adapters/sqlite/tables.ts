@@ -163,11 +163,6 @@ export class Tables {
     this.#queue.pending.park(sets);
   }
 
-  /** Keeps new sets from getting an id up to this one. */
-  reserveSetsTo(id: PendingSetId): void {
-    this.#queue.pending.reserveTo(id);
-  }
-
   /** Free pages, which may still hold what was deleted. */
   freePages(): number {
     return this.#space.freePages();
@@ -177,18 +172,13 @@ export class Tables {
     this.#space.vacuumMore();
   }
 
-  /** The last step of a transaction: writes the clocks, the ledger's deltas and the number of commits that it holds. */
-  beforeCommit(commits: number): void {
+  /** The last step of a transaction: writes the clocks, the ledger's deltas and the number of the transaction. */
+  beforeCommit(): void {
     this.#watermarks.writeClocks();
-    this.#ledger.write(commits);
+    this.#ledger.write();
   }
 
-  /** Whether something waits for the next commit of the database that no request writes. */
-  get hasUnwrittenClocks(): boolean {
-    return this.#watermarks.hasUnwrittenClocks;
-  }
-
-  /** Number of acknowledged commits in this file. After a failed commit it tells whether the commit happened. */
+  /** Number of transactions in this file. After a failed commit it tells whether the commit happened. */
   get commits(): number {
     return this.#ledger.commits;
   }

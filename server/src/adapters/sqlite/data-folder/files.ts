@@ -17,11 +17,6 @@ export function walPath(folder: string, file = DATABASE_FILE): string {
   }
 }
 
-/** The path of the redo log (wal/redo-log.ts), beside the write-ahead log. */
-export function redoPath(folder: string): string {
-  return walPath(folder).replace(/-wal$/, '-redo');
-}
-
 /**
  * The URI of the database file, for every connection of the server. Only the mode `rwc` creates a missing file, so that a
  * store that has vanished is not replaced by an empty one.

@@ -18,13 +18,12 @@ import { StorageError } from '../../../ports/event-log.ts';
 import { asStorageError } from '../database.ts';
 import { type ObservedProgress, readProgress } from '../installation.ts';
 import { refuseForeign } from '../schema.ts';
-import { readRedoLog } from '../wal/redo-log.ts';
-import { DATABASE_FILE, readOnlyUri, redoPath, startsWithTransaction, syncPath, walPath } from './files.ts';
+import { DATABASE_FILE, readOnlyUri, startsWithTransaction, syncPath, walPath } from './files.ts';
 
 /** The name of the file in the data folder. */
 export const MARK_FILE = 'high-water-mark';
 
-/** The identity of a store and its number of commits, those in the redo log among them. */
+/** The identity of a store and its number of commits. */
 export interface StoreProgress {
   /** As in the table `installation`. */
   readonly id: string;
@@ -252,9 +251,7 @@ function readStored(folder: string): ObservedProgress {
     // The index of the log stays in memory.
     database.exec('pragma locking_mode = exclusive');
     refuseForeign(database);
-    const { id, commits } = readProgress(database);
-    if (id === undefined) return { commits };
-    return { id, commits: commits + readRedoLog(folder, { id, commits }).length };
+    return readProgress(database);
   } catch (error) {
     if (!/not a database/i.test(String(error))) throw error;
     throw goneError(folder, 'no database', readMark(folder));
@@ -285,10 +282,9 @@ function lostError(folder: string, { commits }: StoreProgress, found: number): S
       : size === 0
         ? 'its write-ahead log, millrace.db-wal, is empty'
         : 'its write-ahead log, millrace.db-wal, is damaged, or millrace.db is an older copy';
-  const redo = `or its redo log, millrace.db-redo, is ${fileSize(redoPath(folder)) ? 'damaged' : 'missing'}`;
   const aside = size ? `move ${log} away, and ` : '';
   return new StorageError(
-    `the store of the data folder ${folder} has lost its last ${commitsText(commits - found)} of ${commits}: ${why}, ${redo}. ` +
+    `the store of the data folder ${folder} has lost its last ${commitsText(commits - found)} of ${commits}: ${why}. ` +
       `Bring back what was there, or ${ADVICE}; to go on without them, ${aside}check and copy the rest: ` +
       `millrace restore ${folder} --data NEW`,
   );

@@ -28,14 +28,6 @@ import type { PlanTable } from './plans.ts';
 import { LogSearch } from './search.ts';
 import { UserIndex } from './user-index.ts';
 
-export interface OwedMessage {
-  readonly destination: number;
-  readonly held: boolean;
-  readonly indexes: Uint32Array;
-  /** The id that the held set got when the batch was first stored: set where it is stored again from the redo log. */
-  readonly set?: PendingSetId;
-}
-
 /** The operations of the event log (ports/event-log.ts). */
 export function logHandlers(log: LogTables, maintenance: Maintenance) {
   return {
@@ -77,7 +69,7 @@ export interface AppendMessage {
   readonly windows?: Float64Array;
   /** Hash of the userId of each event in the same form, or without one of the anonymousId; two zeros where it has neither. */
   readonly users: Uint32Array;
-  readonly owed: readonly OwedMessage[];
+  readonly owed: readonly { destination: number; held: boolean; indexes: Uint32Array }[];
   readonly received: readonly CallCounts[];
   readonly producer?: Producer;
 }
@@ -179,7 +171,7 @@ export class LogTables {
 
   /** Makes the pending set of one destination; its id when the caller holds the set. */
   #enqueue(
-    { destination, held, indexes, set }: AppendMessage['owed'][number],
+    { destination, held, indexes }: AppendMessage['owed'][number],
     places: Float64Array,
     receivedAt: Monotonic,
   ): PendingSetId | undefined {
@@ -187,7 +179,7 @@ export class LogTables {
     const positions = positionsAt(indexes, places);
     if (positions.length === 0) return undefined;
     ledger.add('destination', destination, 'owed', positions.length);
-    if (held) return queue.pending.insertHeld(destination, positions, receivedAt, set);
+    if (held) return queue.pending.insertHeld(destination, positions, receivedAt);
     queue.pending.insertParked(destination, positions, receivedAt);
     return undefined;
   }

@@ -174,21 +174,10 @@ export class PendingTable {
     }
   }
 
-  /** Keeps new sets from getting an id up to this one. */
-  reserveTo(id: PendingSetId): void {
-    this.#nextId = Math.max(this.#nextId, id + 1);
-  }
-
-  /** Inserts a set that this process holds. `positions` ascending, not empty. `known`: the id that it had before. */
-  insertHeld(
-    destination: number,
-    positions: readonly Position[],
-    now: Time,
-    known?: PendingSetId,
-  ): PendingSetId {
+  /** Inserts a set that this process holds. `positions` ascending, not empty. */
+  insertHeld(destination: number, positions: readonly Position[], now: Time): PendingSetId {
     const encoded = encodePositions(positions);
-    const row = { destination, state: HELD, due: now, since: now, n: positions.length, encoded } as const;
-    const id = this.#put(row, known);
+    const id = this.#put({ destination, state: HELD, due: now, since: now, n: positions.length, encoded });
     this.held.put(id, HeldSet.fromPositions(destination, positions));
     this.#newlyHeld.push(id);
     return id;
@@ -446,10 +435,8 @@ export class PendingTable {
     return n;
   }
 
-  #put(
-    { destination, state, due, since, n, origin, encoded }: NewPendingRow,
-    id: PendingSetId = this.#nextId++,
-  ): PendingSetId {
+  #put({ destination, state, due, since, n, origin, encoded }: NewPendingRow): PendingSetId {
+    const id = this.#nextId++;
     const { first, last, tried } = summaryOf(encoded);
     const stored = withSetChecksum(destination, encoded);
     this.#sql.insert.run(id, destination, state, this.#epoch, due, since, n, stored, first, last, tried);

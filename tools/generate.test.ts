@@ -37,6 +37,8 @@ const KEYWORDS: Readonly<Record<string, (rule: never, value: unknown, schema: Sc
   minItems: (rule: number, value) => !Array.isArray(value) || value.length >= rule,
   maxItems: (rule: number, value) => !Array.isArray(value) || value.length <= rule,
   maxProperties: (rule: number, value) => !isRecord(value) || Object.keys(value).length <= rule,
+  uniqueItems: (rule: boolean, value) =>
+    !rule || !Array.isArray(value) || new Set(value).size === value.length,
   items: (rule: Schema, value) => !Array.isArray(value) || value.every((item) => fits(rule, item)),
   required: (rule: string[], value) => !isRecord(value) || rule.every((key) => key in value),
   propertyNames: (rule: Schema, value) =>
@@ -52,6 +54,7 @@ const KEYWORDS: Readonly<Record<string, (rule: never, value: unknown, schema: Sc
   },
   not: (rule: Schema, value) => !fits(rule, value),
   anyOf: (rule: Schema[], value) => rule.some((inner) => fits(inner, value)),
+  oneOf: (rule: Schema[], value) => rule.filter((inner) => fits(inner, value)).length === 1,
 };
 
 function isOfType(type: string, value: unknown): boolean {
@@ -88,7 +91,7 @@ describe('the JSON schemas', () => {
       expect(sections(schema).map((section) => section['additionalProperties'])).not.toContain(undefined);
       expect(sections(schema).every((section) => section['additionalProperties'] === false)).toBe(true);
     }
-    expect(sections(configSchema)).toHaveLength(15);
+    expect(sections(configSchema)).toHaveLength(19);
     expect(sections(settingsSchema)).toHaveLength(3);
   });
 

@@ -6085,7 +6085,10 @@ export interface operations {
                      * @default 4h
                      */
                     remindEvery?: string;
-                    /** @constant */
+                    /**
+                     * @description Told by a signed webhook.
+                     * @constant
+                     */
                     type: "webhook";
                     /** @description A URL that gets messages as JSON, signed by the Standard Webhooks scheme. */
                     settings: {
@@ -6135,7 +6138,10 @@ export interface operations {
                      * @default 4h
                      */
                     remindEvery?: string;
-                    /** @constant */
+                    /**
+                     * @description Told by mail.
+                     * @constant
+                     */
                     type: "email";
                     /** @description People who get messages as mail, and the server that takes it. */
                     settings: {

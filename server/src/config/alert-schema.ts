@@ -82,8 +82,16 @@ const shared = {
 export const alertSchema = z.discriminatedUnion(
   'type',
   [
-    z.strictObject({ ...shared, type: z.literal('webhook'), settings: webhook }),
-    z.strictObject({ ...shared, type: z.literal('email'), settings: mailbox }),
+    z.strictObject({
+      ...shared,
+      type: z.literal('webhook').meta({ description: 'Told by a signed webhook.' }),
+      settings: webhook,
+    }),
+    z.strictObject({
+      ...shared,
+      type: z.literal('email').meta({ description: 'Told by mail.' }),
+      settings: mailbox,
+    }),
   ],
   'must be a mapping with name, settings and the type webhook or email',
 ) satisfies z.ZodType<AlertRecord>;

@@ -109,9 +109,6 @@ export class AdmissionController {
 const ACCEPTANCE_SHARE = 0.25;
 const LEAST_SLICE: Duration = 0.5;
 
-/** The slice while no delivery uses the thread. It has an end, because an answer of a receiver may come any time. */
-const LONGEST_SLICE: Duration = 5;
-
 /** Done tasks at the head of the queue are removed when there are so many. */
 const MAX_DONE_TASKS = 1024;
 
@@ -125,14 +122,14 @@ const MAX_DONE_TASKS = 1024;
  *          ▲                                                                                                                   │
  *          └───────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
  * ```
- * Nobody waits while there is time: a call alone runs at once, and a turn without deliveries has the longest slice. Clients
+ * Nobody waits while there is time: a call alone runs at once, and without deliveries a slice has no end. Clients
  * that wait for answers send less by themselves; those that do not are turned away at the bounds of `AdmissionController`.
  */
 export class TurnScheduler {
   #tasks: (() => void)[] = [];
   /** Index of the first task that has not run. */
   #head = 0;
-  #slice: Duration = LONGEST_SLICE;
+  #slice: Duration = Number.POSITIVE_INFINITY;
   #used: Duration = 0;
   #delivering: Duration = 0;
   #isScheduled = false;
@@ -171,7 +168,9 @@ export class TurnScheduler {
     const isShared = this.#delivering > 0;
     // What a long task took beyond its slice comes off the next one, unless nobody else needed the thread.
     this.#used = isShared ? Math.max(0, this.#used - this.#slice) : 0;
-    this.#slice = isShared ? Math.max(LEAST_SLICE, ACCEPTANCE_SHARE * this.#delivering) : LONGEST_SLICE;
+    this.#slice = isShared
+      ? Math.max(LEAST_SLICE, ACCEPTANCE_SHARE * this.#delivering)
+      : Number.POSITIVE_INFINITY;
     this.#delivering = 0;
     while (this.#head < this.#tasks.length && this.#used < this.#slice) this.#perform(this.#dequeue());
     if (this.#head < this.#tasks.length) this.#schedule();

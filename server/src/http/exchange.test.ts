@@ -124,7 +124,7 @@ test('every code stands in one group only, in snake case, with a message and a h
     for (const [code, { message, hint }] of Object.entries(group)) {
       expect(seen.has(code), code).toBe(false);
       seen.add(code);
-      expect(code).toMatch(/^[a-z]+(_[a-z]+)*$/);
+      expect(code).toMatch(/^[a-z]+(_[a-z0-9]+)*$/);
       expect(message, code).toMatch(/^[A-Z].*\.$/);
       expect(hint, code).toMatch(/^[A-Z0-9].*\.$/);
     }

@@ -1,7 +1,7 @@
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type HandClock, handClock } from '../../test/support/clock.ts';
 import { TimelineFiles } from '../adapters/files/timeline-files.ts';
 import type { Attempt, Decision } from '../model/delivery.ts';
@@ -109,11 +109,13 @@ const DELIVERED: Decision = { kind: 'delivered' };
 test('nothing is written into a folder that another program may have put in the place of this one', async () => {
   counts.received = 10;
   await clock.pass(2 * MINUTE);
-  const before = readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]);
+  const contents = () => readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]);
+  await vi.waitFor(() => expect(contents()).toEqual([[expect.anything(), expect.stringMatching(/\n$/)]]));
+  const before = contents();
   isReplaced = true;
   await clock.pass(20 * MINUTE);
   await recorder.stop();
-  expect(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')])).toEqual(before);
+  expect(contents()).toEqual(before);
   expect(logged).toContain('timeline.not_written');
 });
 

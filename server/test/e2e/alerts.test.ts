@@ -103,7 +103,9 @@ alerts:
     expect(messageOf(oncall.arrivals[2]!).data.changes).toMatchObject([
       { change: 'happened', condition: 'deliveries_dying', destination: 'crm' },
     ]);
-    expect(mail.mails).toHaveLength(1);
+    // A mail that was under way when the program died may come again, and is recognised by its number.
+    const numbers = mail.mails.map(({ data }) => /^message-id: (.+)$/im.exec(data)?.[1]);
+    expect(new Set(numbers).size).toBe(1);
     const { data } = (await api('GET', 'alerts')) as { data: readonly Record<string, unknown>[] };
     expect(data).toMatchObject([
       {

@@ -84,6 +84,7 @@ describe.skipIf(bin === undefined)('the database of several processes', () => {
     const database = await open();
     await database.session((session) =>
       session.query(`drop function begin_append(text, bigint[], bigint, boolean);
+        drop table skip_set;
         update installation set value = '1' where name = 'format'`),
     );
     const { id } = await database.session(migrate);

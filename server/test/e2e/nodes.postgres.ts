@@ -84,7 +84,7 @@ describe.skipIf(bin === undefined)('two processes on one database', () => {
         ['a', undefined],
         ['b', true],
       ]);
-      expect(nodes.flatMap(({ jobs }) => jobs).sort()).toEqual(['maintenance', 'replays', 'users']);
+      expect(nodes.flatMap(({ jobs }) => jobs).sort()).toEqual(['alerts', 'maintenance', 'replays', 'users']);
       for (const { leaseLeftMs } of nodes) expect(leaseLeftMs).toBeGreaterThan(0);
     }, ADOPTED_WITHIN);
   });
@@ -115,7 +115,7 @@ describe.skipIf(bin === undefined)('two processes on one database', () => {
     await vi.waitFor(async () => {
       const { nodes = [] } = await overview(b);
       expect(nodes.map(({ name }) => name)).toEqual(['b']);
-      expect(nodes[0]!.jobs).toEqual(['maintenance', 'replays', 'users']);
+      expect(nodes[0]!.jobs).toEqual(['alerts', 'maintenance', 'replays', 'users']);
     }, ADOPTED_WITHIN);
   });
 
@@ -201,7 +201,7 @@ describe.skipIf(bin === undefined)('two processes on one database', () => {
       async () => {
         const { nodes = [] } = await overview(b);
         expect(nodes.map(({ name, jobs }) => [name, jobs])).toEqual([
-          ['b', ['maintenance', 'replays', 'users']],
+          ['b', ['alerts', 'maintenance', 'replays', 'users']],
         ]);
       },
       { timeout: 8000, interval: 100 },

@@ -130,7 +130,7 @@ describe('events', () => {
     await page.getByRole('option', { name: /event with this messageId/ }).click();
     await page.getByRole('heading', { level: 1, name: 'Order Placed' }).waitFor();
     await page.getByText('delivered to 1 of 2').waitFor();
-    await page.getByText('The endpoint wants other credentials.').waitFor();
+    await page.getByText('The endpoint does not accept the key or signature of the request.').waitFor();
   });
 
   it('are sent once more after a question', async () => {

@@ -206,11 +206,15 @@ class World {
       if (!this.#contents.events.has(position)) this.#calls.delete(position);
   }
 
-  /** Makes all profiles anew from the calls that are still stored. */
+  /**
+   * Makes all profiles anew from the calls that are still stored. New calls come when it has ended: a user who is merged while it
+   * runs may be told the same membership once more (docs/operations/profiles.md).
+   */
   async #rebuild(): Promise<void> {
     await this.#retried(() => this.#processor.rebuild({ dryRun: false }));
     this.#naive = new NaivePeople();
     for (const call of this.#calls.values()) this.#naive.take(call);
+    await this.#catchUp();
   }
 
   /** The next commit may fail; the caller of the processor then asks again. */

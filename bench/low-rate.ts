@@ -7,7 +7,7 @@ import { startMillrace } from './millrace.ts';
 import type { Bench } from './processes.ts';
 
 /**
- * What one event costs when there are few: `node bench/low-rate.ts`, with SECONDS (30) of single calls at RATE (200) a second
+ * Measures what one event costs at a low rate: `node bench/low-rate.ts`, with SECONDS (30) of single calls at RATE (200) a second
  * to one destination. Prints the bytes that the program wrote to its disk, the processor time by thread, and how long
  * a call took. With BASE=/path/to/another/checkout both versions run by turns, a second or two each, and the one that waits
  * is stopped, so that other load on the machine weighs on both alike.

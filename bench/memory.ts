@@ -7,7 +7,7 @@ import { startMillrace } from './millrace.ts';
 import { result } from './processes.ts';
 
 /**
- * What memory a busy period leaves behind: `node bench/memory.ts`, with SECONDS (60) of batches of 100 to one destination, then REST
+ * Measures the memory that a busy period leaves behind: `node bench/memory.ts`, with SECONDS (60) of batches of 100 to one destination, then REST
  * (60) seconds without a call after everything is delivered. Prints the resident memory before, at the end of the load, and after the
  * rest; with BASE=/path/to/another/checkout for both versions.
  */

@@ -37,7 +37,7 @@ type Client = Awaited<ReturnType<typeof connectTo>>;
 /** Milliseconds in which what a client sends counts as sent together. */
 const BURST = 2;
 
-/** What is measured is not owed to it. */
+/** A destination that is down and takes another source: the measured events are not owed to it. */
 const DOWN = { ...destination('9'), name: 'down', sources: ['idle'] };
 
 interface Load {

@@ -36,7 +36,7 @@ export async function memberEffects({ changes }: Plan, address: ControlAddress):
   return lines;
 }
 
-/** What becomes of those whom destinations know as members, or whose value they know. */
+/** Says what destinations hear of the members of an audience, or of the values of a trait, when it is removed. */
 async function removalEffect(
   kind: 'audience' | 'trait',
   name: string,

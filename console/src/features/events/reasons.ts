@@ -17,7 +17,7 @@ const ENTRIES: ReadonlyMap<string, CatalogueEntry> = new Map(
 );
 
 /**
- * What the catalogue of errors says about the reason of an attempt, a dead letter, a discard or a skip. A status without an entry
+ * Looks up what the catalogue of errors says about the reason of an attempt, a dead letter, a discard or a skip. A status without an entry
  * has that of its class, such as `status_5xx`.
  */
 export function adviceFor(reason: string): Advice {

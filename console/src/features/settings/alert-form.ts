@@ -8,7 +8,7 @@ export const CONDITIONS = {
   profiles_stopped: 'Profiles stop',
 } as const satisfies Readonly<Record<Alert['on'][number], string>>;
 
-/** What the form shows. Secrets are empty until somebody types new ones. */
+/** The fields of the form. Secrets are empty until somebody types new ones. */
 export interface AlertDraft {
   readonly name: string;
   readonly type: Alert['type'];

@@ -17,7 +17,7 @@ import { type Alert, alertsQuery, useRemoveAlert } from './queries.ts';
 import { SettingSections } from './section-tabs.tsx';
 import '../../ui/form.css';
 
-/** What is open above the list. */
+/** The dialog that is open above the list. */
 type Opened = { readonly kind: 'new' } | { readonly kind: 'edit' | 'test' | 'remove'; readonly alert: Alert };
 
 /** Who is told, by webhook or mail, when something needs a person. */

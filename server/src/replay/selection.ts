@@ -199,10 +199,17 @@ export class LogCursor {
     let scanned = 0;
     for (; scanned < batch.length && events.length < max; scanned++) {
       const event = stored[scanned];
-      if (event !== undefined && isWanted(event)) events.push({ position: batch[scanned]!, stored: event });
+      if (event !== undefined && this.#isInRange(event) && isWanted(event))
+        events.push({ position: batch[scanned]!, stored: event });
     }
     this.#taken += scanned;
     this.#cursor = this.#positions[this.#taken] ?? this.#nextSearch;
     return { events, to: this.#cursor };
+  }
+
+  /** The log also finds events that arrived just outside: it keeps the time of a commit, not of each event. */
+  #isInRange({ event }: StoredEvent): boolean {
+    const receivedAt = Date.parse(event.receivedAt);
+    return receivedAt >= this.#range.from && receivedAt < this.#range.to;
   }
 }

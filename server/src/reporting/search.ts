@@ -6,7 +6,7 @@ import {
 } from '../model/destination.ts';
 import type { Event, Position } from '../model/event.ts';
 import { maskUrl } from '../model/secrets.ts';
-import { type Duration, isoTime, MINUTE, type Monotonic, SECOND, type Time } from '../model/time.ts';
+import { type Duration, isoTime, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type {
   DeadLetter,
@@ -119,9 +119,6 @@ class DeliveryViews {
 
 /** The time one request searches. The page holds what was found by then, and `next` continues. */
 const TIME_LIMIT: Duration = SECOND;
-
-/** The longest time between events of one commit; the log finds them by the last one (`Batch.receivedAt`). */
-const COMMIT_SPAN: Duration = MINUTE;
 
 /** Concurrent searches, because they share the store's thread with commits. Others wait. */
 const MAX_CONCURRENT = 2;
@@ -312,11 +309,7 @@ export class SearchService {
       ];
       return mergedLister(queries.map((query) => (below) => log.find(query, below)));
     }
-    const range = {
-      from: from ?? 0,
-      to: to === undefined ? Number.MAX_SAFE_INTEGER : to + COMMIT_SPAN,
-      like,
-    };
+    const range = { from: from ?? 0, to: to ?? Number.MAX_SAFE_INTEGER, like };
     return (below) => log.find(range, below);
   }
 

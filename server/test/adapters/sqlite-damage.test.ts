@@ -23,6 +23,9 @@ import { ALL, claim, delivered, idsOf, MUCH_LATER, retried, settle } from '../co
 import { erase, FOR_EVER, findAll, keepUp } from '../conformance/upkeep.ts';
 import { openStore } from '../support/shared-writer.ts';
 
+/** Bytes of a page of the store's file. */
+const PAGE = 4096;
+
 /** Damaged bytes of the file are found, contained, and never taken for what was stored. */
 describe('a damaged store', () => {
   let folder: string;
@@ -109,6 +112,37 @@ describe('a damaged store', () => {
       expect((await store.log.size()).damage).toBeUndefined();
     },
   );
+
+  it('reads what it accepts after any page of the log was zeroed', async () => {
+    for (let nth = 0; nth < 30; nth++) await store.log.append(owedBatch(events(40, `${nth}-`), 'parked'));
+    // So many keys and users that they stand on pages of their own.
+    await store.log.append(owedBatch(events(1000, 'many-'), 'parked'));
+    await store.stop();
+    const database = new DatabaseSync(file(), { readOnly: true });
+    const pages = database.prepare(`select pageno from dbstat where name = 'chunk'`).all();
+    database.close();
+    let accepted = 0;
+    for (const { pageno } of pages as { pageno: number }[]) {
+      const place = mkdtempSync(join(tmpdir(), 'millrace-page-'));
+      cpSync(folder, place, { recursive: true });
+      const bytes = readFileSync(file()).fill(0, (pageno - 1) * PAGE, pageno * PAGE);
+      writeFileSync(join(place, 'millrace.db'), bytes);
+      const opened = await openStore({ folder: place });
+      await claim(opened, MUCH_LATER);
+      const answer = await opened.log.append(owedBatch([event('new')], 'parked')).catch(() => undefined);
+      if (answer !== undefined) {
+        accepted++;
+        // Damage is not believed the first time.
+        const upkeep = () => keepUp(opened, START + HOUR, FOR_EVER);
+        await upkeep().catch(upkeep);
+        expect(await idsAt(opened, answer.positions as Position[]), `page ${pageno}`).toEqual(['new']);
+      }
+      await opened.abandon();
+      rmSync(place, { recursive: true });
+    }
+    expect(accepted).toBeGreaterThan(pages.length / 2);
+    store = await openStore({ folder });
+  });
 
   it('accepts a call whose messageId lies in a damaged chunk, with everything that shares its commit', async () => {
     await threeChunks();

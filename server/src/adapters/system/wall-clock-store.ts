@@ -1,4 +1,4 @@
-import { HOUR, type Monotonic, SECOND, type Time } from '../../model/time.ts';
+import { type Duration, HOUR, MINUTE, SECOND, type Time } from '../../model/time.ts';
 import { attemptOnWallClock, type Clock, type ClockStep, wallTimeOf } from '../../ports/clock.ts';
 import type {
   DeadLetterQuery,
@@ -6,7 +6,7 @@ import type {
   EventHistory,
   QueueStats,
 } from '../../ports/delivery-queue.ts';
-import type { EventLog, LogQuery, LogSize, PositionPage } from '../../ports/event-log.ts';
+import type { LogSize } from '../../ports/event-log.ts';
 import type { Store } from '../../ports/store.ts';
 
 /**
@@ -18,14 +18,13 @@ export function wallClockStore(store: Store, clock: Clock): Store {
   return withReplaced(store, {
     log: withReplaced(log, {
       find: async (query, below) => {
-        const found = await ('from' in query
-          ? findInRange(log, { query, below, clock })
-          : log.find(query, below));
+        const range = 'from' in query ? arrivalRange(query, clock.steps()) : {};
+        const found = await log.find({ ...query, ...range }, below);
         const { reachedAt } = found;
         return reachedAt === undefined ? found : { ...found, reachedAt: wallTimeOf(reachedAt, clock) };
       },
       size: async () => sizeOnWallClock(await log.size(), clock),
-      rangeSize: (range, from) => log.rangeSize(monotonicRange(range, clock.steps()).bounds, from),
+      rangeSize: (range, from) => log.rangeSize(arrivalRange(range, clock.steps()), from),
     }),
     queue: withReplaced(backlog, {
       stats: async () => (await backlog.stats()).map((lane) => laneOnWallClock(lane, clock)),
@@ -85,7 +84,7 @@ function historyOnWallClock(known: EventHistory, clock: Clock): EventHistory {
  */
 function deadLettersOnWallClock(deadLetters: DeadLetterQueue, clock: Clock): DeadLetterQueue {
   const within = ({ from = 0, to = Number.MAX_SAFE_INTEGER, ...query }: DeadLetterQuery): DeadLetterQuery => {
-    return { ...query, ...monotonicRange({ from, to }, clock.steps()).bounds };
+    return { ...query, ...monotonicRange({ from, to }, clock.steps()) };
   };
   return withReplaced(deadLetters, {
     list: async (query, limit, begin) => {
@@ -97,58 +96,50 @@ function deadLettersOnWallClock(deadLetters: DeadLetterQueue, clock: Clock): Dea
   });
 }
 
-type RangeQuery = Extract<LogQuery, { from: Time }>;
+/**
+ * How far apart the time that an event shows and the time that a store keeps for it may lie where the wall clock was not set:
+ * the clock may be slewed by less than a second, and two clocks read in turn differ by a millisecond.
+ */
+const SLEW: Duration = SECOND;
 
-interface RangeSearch {
-  readonly query: RangeQuery;
-  readonly below: number | undefined;
-  readonly clock: Clock;
-}
-
-/** Events by the arrival time that they show. Where the wall clock was set near that time, each event is checked. */
-async function findInRange(log: EventLog, { query, below, clock }: RangeSearch): Promise<PositionPage> {
-  const range = monotonicRange(query, clock.steps());
-  const found = await log.find({ ...query, ...range.bounds }, below);
-  if (range.isExact || found.positions.length === 0) return found;
-  const events = await log.read(found.positions);
-  const positions = found.positions.filter((_, nth) => {
-    const receivedAt = Date.parse(events[nth]?.event.receivedAt ?? '');
-    return receivedAt >= query.from && receivedAt < query.to;
-  });
-  return { ...found, positions };
-}
+/** The longest time between events of one commit: the store keeps the arrival of the last one. See `Batch.receivedAt`. */
+const COMMIT_SPAN: Duration = MINUTE;
 
 /** Tolerance around a step: it is noticed up to this much later, and an event may have been in flight at the time. */
 const STEP_MARGIN = HOUR;
 
+interface WallRange {
+  /** Inclusive. */
+  readonly from: Time;
+  /** Exclusive. */
+  readonly to: Time;
+}
+
 /**
- * The monotonic range of the events that show an arrival time in this range. Where the clock was set, there may be several
- * such ranges with others between them: the result then spans them all and is not exact.
+ * The monotonic range that has every event that shows an arrival time in this range. It has others near its ends too, and
+ * between them where the wall clock was set: callers compare the time that each event shows.
  */
-export function monotonicRange(
-  { from, to }: { readonly from: Time; readonly to: Time },
-  steps: readonly ClockStep[],
-): { readonly bounds: { readonly from: Monotonic; readonly to: Monotonic }; readonly isExact: boolean } {
-  if (from <= 0 && to >= Number.MAX_SAFE_INTEGER) return { bounds: { from, to }, isExact: true };
+export function arrivalRange(range: WallRange, steps: readonly ClockStep[]): WallRange {
+  const { from, to } = monotonicRange(range, steps);
+  if (from >= to) return { from, to };
+  return { from: from - SLEW, to: Math.min(to + COMMIT_SPAN + SLEW, Number.MAX_SAFE_INTEGER) };
+}
+
+/**
+ * The monotonic range of what `wallTimeOf` shows within this range. Where the clock was set, there may be several such ranges
+ * with others between them: the result then spans them all.
+ */
+export function monotonicRange({ from, to }: WallRange, steps: readonly ClockStep[]): WallRange {
+  if (from <= 0 && to >= Number.MAX_SAFE_INTEGER) return { from, to };
   const parts = steps.flatMap(({ at, ahead }, nth) => {
-    const begin = nth === 0 ? Number.NEGATIVE_INFINITY : at;
-    const end = steps[nth + 1]?.at ?? Number.POSITIVE_INFINITY;
-    const [first, last] = [
-      Math.max(from - ahead, begin - STEP_MARGIN),
-      Math.min(to - ahead, end + STEP_MARGIN, Number.MAX_SAFE_INTEGER),
-    ];
-    if (first >= last) return [];
-    const isInside = first >= begin + STEP_MARGIN && last <= end - STEP_MARGIN;
-    return [{ from: first, to: last, isInside }];
+    const begin = nth === 0 ? Number.NEGATIVE_INFINITY : at - STEP_MARGIN;
+    const end = (steps[nth + 1]?.at ?? Number.MAX_SAFE_INTEGER) + STEP_MARGIN;
+    const part = { from: Math.max(from - ahead, begin), to: Math.min(to - ahead, end) };
+    return part.from < part.to ? [part] : [];
   });
-  const [only] = parts;
-  if (only === undefined) return { bounds: { from: 0, to: 0 }, isExact: true };
-  if (parts.length === 1 && (only.isInside || steps.length === 1)) {
-    return { bounds: { from: only.from, to: only.to }, isExact: true };
-  }
-  const bounds = {
-    from: Math.min(...parts.map((part) => part.from)) - SECOND,
-    to: Math.max(...parts.map((part) => part.to)) + SECOND,
+  if (parts.length === 0) return { from: 0, to: 0 };
+  return {
+    from: Math.min(...parts.map((part) => part.from)),
+    to: Math.min(Math.max(...parts.map((part) => part.to)), Number.MAX_SAFE_INTEGER),
   };
-  return { bounds, isExact: false };
 }

@@ -36,13 +36,14 @@ export class ChunkRows {
     this.#sql = statements(database);
     this.#options = options;
     // If the last rows are unreadable, their positions must not be used again: deliveries may refer to them.
+    this.#next = options.stored;
     this.#next = Math.max(this.#endOfLog(), options.stored);
   }
 
   /** The end of the last row. Retention never drops the newest row, so the log goes on where it ended. */
   #endOfLog(): Position {
     let unreadable = 0;
-    for (const row of this.#rowsBelow(this.#sql.factsBelow, Number.MAX_SAFE_INTEGER)) {
+    for (const row of this.#descending(this.#sql.factsBelow, Number.MAX_SAFE_INTEGER)) {
       // Each unreadable row after the last trusted one may have held this many events.
       if (this.isTrusted(row)) return row.first + row.n + unreadable * MAX_CHUNK_EVENTS;
       unreadable++;
@@ -251,7 +252,13 @@ export class ChunkRows {
   }
 
   #rowsBelow<Row extends NumbersRow>(sql: StatementSync, start: Position): Generator<Row> {
-    return this.#rows(sql, { start, end: 0, direction: -1, nextKey: ({ first }: Row) => first });
+    // A range of unreadable keys ends where the log does, so a scan from beyond would read its pages again.
+    return this.#descending(sql, Math.min(start, this.#next));
+  }
+
+  #descending<Row extends NumbersRow>(sql: StatementSync, start: Position): Generator<Row> {
+    // The keys are exclusive: the last one is 1, for the row that begins at 0.
+    return this.#rows(sql, { start, end: 1, direction: -1, nextKey: ({ first }: Row) => first });
   }
 
   #rows<Row extends NumbersRow>(
@@ -263,7 +270,9 @@ export class ChunkRows {
       // A readable chunk may begin below the range and reach into it.
       const row = quarantine.unlessDamaged(() => this.#sql.factsBelow.get(from) as NumbersRow | undefined);
       const reachesIn = row !== undefined && row.first < from && this.isTrusted(row);
-      quarantine.addRange(reachesIn ? Math.max(from, row.first + row.n) : from, to, this.#database);
+      const first = reachesIn ? Math.max(from, row.first + row.n) : from;
+      // A scan may search beyond the end of the log. The events that will be stored there are not damaged.
+      quarantine.addRange(first, Math.min(to, this.#next), this.#database);
     };
     const unreadable = { skip: quarantine.skip.bind(quarantine), add };
     const rowsFrom = (key: number) => sql.iterate(key) as Iterable<unknown> as Iterable<Row>;

@@ -81,9 +81,13 @@ export function createPublisher(parts: PublisherParts): Publisher {
 }
 
 /** What deletions need of profiles. Events of an erased profile that were on their way into the log are in it afterwards. */
-export function erasableUsers(users: UsersClient, publisher: Publisher): Pick<Users, 'joinedIds' | 'erase'> {
+export function erasableUsers(
+  users: UsersClient,
+  publisher: Publisher,
+): Pick<Users, 'joinedIds' | 'usersOf' | 'erase'> {
   return {
     joinedIds: (userIds) => users.joinedIds(userIds),
+    usersOf: (anonymousIds) => users.usersOf(anonymousIds),
     erase: async (userIds, anonymousIds) => {
       const profiles = await users.erase(userIds, anonymousIds);
       await publisher.readEntriesStored();

@@ -10,6 +10,9 @@ export interface Users {
   /** Resolves to all ids that are joined to these users, with the sources that saw them, in their order. */
   joinedIds(userIds: readonly string[]): Promise<readonly JoinedIds[]>;
 
+  /** Resolves to the user to whom each of these anonymous ids is joined, in their order; undefined where it is nobody. */
+  usersOf(anonymousIds: readonly string[]): Promise<readonly (string | undefined)[]>;
+
   /**
    * Erases the profiles of these users, and profiles without a userId that have one of the anonymous ids: profiles that lag may not know
    * yet whose these are. Resolves when no file holds a byte of them, to the number of profiles.

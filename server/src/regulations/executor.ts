@@ -27,7 +27,7 @@ export interface RegulationExecutorDependencies {
   readonly log: Pick<EventLog, 'find' | 'read' | 'erase' | 'eraseAt' | 'sharedIds' | 'append' | 'size'>;
   readonly history: Pick<DeliveryHistories, 'read'>;
   readonly settings: () => SettingsSnapshot;
-  readonly users: Pick<Users, 'joinedIds' | 'erase'>;
+  readonly users: Pick<Users, 'joinedIds' | 'usersOf' | 'erase'>;
   /** As `SurveyDependencies.blockedIds`. */
   readonly blockedIds: readonly string[];
   readonly plan: (event: Event, source: Source) => Plan;

@@ -7,7 +7,7 @@ import type { Users } from '../ports/users.ts';
 export interface SurveyDependencies {
   readonly log: Pick<EventLog, 'find' | 'read' | 'sharedIds'>;
   /** Knows nothing while no profiles are kept: stored events are then all that is known. */
-  readonly users: Pick<Users, 'joinedIds'>;
+  readonly users: Pick<Users, 'joinedIds' | 'usersOf'>;
   /** Values that stand for no one and join nothing; the empty text and texts of zeros never do. */
   readonly blockedIds: readonly string[];
   /** Throws when the program is being stopped. */
@@ -67,11 +67,14 @@ export async function surveyUsers(
   return { subjects: found, profiles: profiles.size };
 }
 
-/** Those ids that some other user has used too. Ids that a profile knows to be of one user alone are not looked for. */
+/**
+ * Those ids that some other user has used too, or to whom they are joined, as an external id may do. Ids that a profile knows to be of
+ * one user alone are not looked for.
+ */
 async function sharedAmong(
   subjects: readonly (Traces & { readonly userId: string; readonly formerUserIds: ReadonlySet<string> })[],
   trusted: readonly string[],
-  { log, checkStop }: SurveyDependencies,
+  { log, users, checkStop }: SurveyDependencies,
 ): Promise<ReadonlySet<string>> {
   const certain = new Set(trusted);
   const ids = [
@@ -80,6 +83,8 @@ async function sharedAmong(
   const shared = new Set<string>();
   if (ids.length === 0) return shared;
   const owners = subjects.flatMap(({ userId, formerUserIds }) => [userId, ...formerUserIds]);
+  for (const [nth, user] of (await users.usersOf(ids)).entries())
+    if (user !== undefined && !owners.includes(user)) shared.add(ids[nth]!);
   for (let from: number | undefined = 0; from !== undefined; ) {
     checkStop();
     const found = await log.sharedIds({ ids, owners }, from);

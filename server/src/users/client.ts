@@ -162,6 +162,11 @@ export class UsersClient implements Users {
     return userIds.map(newSubject);
   }
 
+  async usersOf(anonymousIds: readonly string[]) {
+    if (this.#thread !== undefined) return this.#thread.call('usersOf', anonymousIds);
+    return anonymousIds.map(() => undefined);
+  }
+
   async erase(userIds: readonly string[], anonymousIds: readonly string[]) {
     if (this.#thread !== undefined) return this.#thread.call('erase', userIds, anonymousIds);
     const { hasFile } = this.#dependencies;

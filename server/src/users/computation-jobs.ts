@@ -244,6 +244,14 @@ export function isSynced({ jobs }: ComputationRecord, id: number, profile: Profi
   return true;
 }
 
+/** Whether the walk of a rebuild, if there is one, has come to a profile. */
+export function isRecalled({ jobs }: ComputationRecord, id: number, profile: ProfileId): boolean {
+  return jobs.every(({ targets, walkedTo }) => {
+    const isWaiting = walkedTo === NOT_WALKED || profile > walkedTo;
+    return !isWaiting || !targets.some((one) => one.id === id && one.kind === 'rebuilt');
+  });
+}
+
 /** How far the work for a computation is: a share of the stored events and then of the profiles; undefined when there is none. */
 export function progressOf(
   { jobs }: ComputationRecord,

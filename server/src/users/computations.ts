@@ -4,7 +4,7 @@ import type { Json } from '../model/json.ts';
 import type { Duration, Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { LogReader } from '../ports/event-log.ts';
-import type { OutboxEntry, ProfileId, ProfileStore } from '../ports/profile-store.ts';
+import type { ProfileId, ProfileStore } from '../ports/profile-store.ts';
 import type { ComputationStatus, Preview, PreviewRequest } from '../ports/users.ts';
 import { slotKeysOf } from './audience-compiler.ts';
 import { arrivalIn, StoredEventFinder } from './backfill.ts';
@@ -14,6 +14,7 @@ import {
   afterWalk,
   type ComputationJob,
   type ComputationRecord,
+  isRecalled,
   isSynced,
   NO_COMPUTATIONS,
   nextPass,
@@ -26,6 +27,7 @@ import type { LogEvent } from './log-events.ts';
 import { HELD_DOCUMENT, MEMBERS_DOCUMENT, MembershipSync } from './membership-sync.ts';
 import { previewComputation } from './preview.ts';
 import type { ProfileComputations, RestoreTerms } from './profile-computations.ts';
+import type { ProfileState } from './profile-state.ts';
 import type { Slice } from './slice.ts';
 import { ToldBefore } from './told-before.ts';
 import { createTraitEngine, type TraitEngine } from './trait-engine.ts';
@@ -105,6 +107,7 @@ export class Computations implements ProfileComputations {
     this.#sync = new MembershipSync({
       lineage: typeof lineage === 'string' ? lineage : String(nextOutbox),
       isSynced: (id, profile) => isSynced(this.#record, id, profile),
+      recall: (profile) => this.#recall(profile),
       ...(members === undefined ? {} : { members }),
       ...(held === undefined ? {} : { held }),
       previous: this.#sync,
@@ -138,8 +141,8 @@ export class Computations implements ProfileComputations {
     return work;
   }
 
-  heard(events: readonly OutboxEntry[]): Record<string, Json> {
-    return this.#toldBefore?.heard(events) ?? {};
+  documents(): Record<string, Json> {
+    return this.#toldBefore?.documents() ?? {};
   }
 
   statuses(): ComputationStatus[] {
@@ -250,19 +253,21 @@ export class Computations implements ProfileComputations {
     if (oldest !== undefined && slice.cursor.nextOutbox - oldest.sequence > MAX_UNSENT) return IDLE;
     const profiles = await store.scan(job.walkedTo, WALK);
     await slice.load(profiles.map(({ id }) => id));
-    const isRebuilt = ({ id }: Computation) =>
-      job.targets.some((one) => one.id === id && one.kind === 'rebuilt');
-    const rebuilt = this.#record.active.filter(isRebuilt);
     for (const { id } of profiles) {
       const profile = slice.state(id);
       if (profile === undefined) continue;
       slice.change(profile);
-      this.#toldBefore?.recall(profile, rebuilt);
       this.#sync.visit(profile.id, job.targets);
     }
     const last: ProfileId | undefined = profiles.length < WALK ? undefined : profiles.at(-1)!.id;
     this.#record = afterWalk(this.#record, last);
     return { done: profiles.length + 1, hasMore: true };
+  }
+
+  #recall(profile: ProfileState): void {
+    if (this.#toldBefore === undefined) return;
+    const walked = this.#record.active.filter(({ id }) => isRecalled(this.#record, id, profile.id));
+    this.#toldBefore.recall(profile, walked);
   }
 
   /** The end of a rebuild: tells those whom destinations know as members and of whom there is no profile any more. */

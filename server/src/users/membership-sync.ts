@@ -31,6 +31,8 @@ export interface MembershipSyncOptions {
    * and while the computation is computed from stored events.
    */
   readonly isSynced: (computation: number, profile: ProfileId) => boolean;
+  /** Adds to a profile what destinations were told of it before all profiles were made anew. Called before they are told more. */
+  readonly recall?: (state: ProfileState) => void;
   /** Members by computation, as the last commit left them. */
   readonly members?: Readonly<Record<string, number>>;
   /** Profiles with changes that waited at the last commit. */
@@ -126,6 +128,7 @@ export class MembershipSync {
    */
   notify(state: ProfileState, now: Time): Notification[] {
     const notifications: Notification[] = [];
+    this.#options.recall?.(state);
     this.#count(state, 1);
     const targets = this.#visits.get(state.id) ?? NO_TARGETS;
     this.#visits.delete(state.id);
@@ -253,9 +256,8 @@ export class MembershipSync {
     const computation = this.#computations.get(id);
     if (computation === undefined || !computation.enabled || computation.destinations.length === 0)
       return undefined;
-    // An audience that no longer has anonymous members says so to those it had.
-    const isTold = computation.kind === 'audience' && state.computed.get(id)?.told === true;
-    return addresseeOf(state, isTold ? { ...computation, includeAnonymous: true } : computation);
+    const isTold = state.computed.get(id)?.told === true;
+    return isTold ? hearerOf(state, computation) : addresseeOf(state, computation);
   }
 
   #tell(
@@ -301,6 +303,15 @@ export function addresseeOf(
     .filter(({ kind }) => kind === ANONYMOUS)
     .sort((a, b) => a.at - b.at || (a.value < b.value ? -1 : 1));
   return first === undefined ? undefined : { anonymousId: first.value };
+}
+
+/** Who was told what is told of a profile: an audience that no longer has anonymous members says so to those it had. */
+export function hearerOf(
+  profile: Pick<ProfileState, 'userId' | 'identities'>,
+  computation: Computation,
+): Addressee | undefined {
+  const isAudience = computation.kind === 'audience';
+  return addresseeOf(profile, isAudience ? { ...computation, includeAnonymous: true } : computation);
 }
 
 /** Whether a value is worth a first event: a membership, or a computed trait that has a value. */

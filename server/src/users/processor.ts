@@ -149,6 +149,11 @@ export class Processor implements UsersProcessor {
     return this.#view().joinedIds(userIds);
   }
 
+  async usersOf(anonymousIds: readonly string[]) {
+    await this.#catchUp();
+    return this.#view().usersOf(anonymousIds);
+  }
+
   async members(computation: number, limit: number, from?: string) {
     await this.#catchUp();
     return this.#view().members(computation, limit, from);
@@ -272,7 +277,7 @@ export class Processor implements UsersProcessor {
     const work = await computations.step(slice, gathered.position);
     const sentTo = this.#sentTo;
     const finished = slice.finish(gathered.position, sentTo);
-    const documents = { ...finished.changes.documents, ...computations.heard(finished.changes.outbox) };
+    const documents = { ...finished.changes.documents, ...computations.documents() };
     const result = { ...finished, changes: { ...finished.changes, documents } };
     if (!isEmpty(result, cursor)) await store.commit(result.changes);
     this.#cursor = result.changes.cursor;

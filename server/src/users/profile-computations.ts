@@ -1,7 +1,7 @@
 import type { Computation } from '../model/definition.ts';
 import type { Position } from '../model/event.ts';
 import type { Json } from '../model/json.ts';
-import type { OutboxEntry, ProfileStore } from '../ports/profile-store.ts';
+import type { ProfileStore } from '../ports/profile-store.ts';
 import type { ComputationStatus, Preview, PreviewRequest } from '../ports/users.ts';
 import type { IdentityReader } from './identity-graph.ts';
 import type { MembershipSync } from './membership-sync.ts';
@@ -31,8 +31,8 @@ export interface ProfileComputations {
   /** Names of those that cannot be computed. */
   failed(): readonly string[];
 
-  /** Takes note of what destinations will hear, and returns the documents that are to be stored with it. */
-  heard(events: readonly OutboxEntry[]): Record<string, Json>;
+  /** Documents that are to be stored with the slice at work, when it is finished. */
+  documents(): Record<string, Json>;
 
   /** Between slices. `identityReader` reads ids as the next slice will. `check` is called after every step, and throws when the preview is to end. */
   preview(request: PreviewRequest, identityReader: IdentityReader, check: () => void): Promise<Preview>;

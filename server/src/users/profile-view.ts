@@ -66,6 +66,12 @@ export class ProfileView {
     });
   }
 
+  /** The user to whom each anonymous id is joined. */
+  async usersOf(anonymousIds: readonly string[]): Promise<(string | undefined)[]> {
+    const states = await this.#statesOf(anonymousIds.map((id) => [ANONYMOUS, id] as const));
+    return states.map((state) => state?.userId);
+  }
+
   /**
    * The profiles of these users, those without a userId that have one of the anonymous ids, and texts by which their bytes would be
    * recognised.

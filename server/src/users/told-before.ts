@@ -1,9 +1,9 @@
 import type { Computation } from '../model/definition.ts';
-import type { Json, JsonObject } from '../model/json.ts';
-import type { OutboxEntry, ProfileStore } from '../ports/profile-store.ts';
+import type { Json } from '../model/json.ts';
+import type { ProfileStore } from '../ports/profile-store.ts';
 import type { Addressee } from './computation-event.ts';
 import type { EventIdentities } from './identity-graph.ts';
-import { addresseeOf, type MembershipSync } from './membership-sync.ts';
+import { hearerOf, type MembershipSync } from './membership-sync.ts';
 import { ANONYMOUS, decodeProfile, newProfile, type ProfileState, USER } from './profile-state.ts';
 import type { Slice } from './slice.ts';
 
@@ -19,16 +19,6 @@ interface Head {
   readonly parts: number;
 }
 
-/** The fields of an event of a computation that say who hears what. */
-interface ComputationEvent {
-  readonly userId?: string;
-  readonly anonymousId?: string;
-  readonly traits: JsonObject;
-  readonly context: {
-    readonly personas: { readonly computation_id: string; readonly computation_key: string };
-  };
-}
-
 /** What one addressee was told, by id of the computation. */
 type Told = Readonly<Record<string, Json>>;
 
@@ -37,16 +27,22 @@ type Told = Readonly<Record<string, Json>>;
  * again hears nothing, one who is no member any more, or whom no stored event names, hears `false`.
  *
  * It is kept in documents of the store, a thousand users each, until the rebuild has come to its end, and in memory meanwhile: some
- * hundred bytes a user who was told something.
+ * hundred bytes a user who was told something. What was told stands in one place at any time, here or in the profile (`told`): it
+ * moves there when the walk comes to the profile, and is stored there with the same slice.
  */
 export class ToldBefore {
   /** Ids of computations that were in force before. */
   readonly computations: readonly number[];
   readonly #parts: Map<string, Told>[];
+  /** The number of the part of each addressee. */
+  readonly #partOf = new Map<string, number>();
+  /** Parts that are to be stored with the slice at work. */
+  readonly #changed = new Set<number>();
 
   private constructor(computations: readonly number[], parts: Map<string, Told>[]) {
     this.computations = computations;
     this.#parts = parts;
+    for (const [nth, part] of parts.entries()) for (const key of part.keys()) this.#partOf.set(key, nth);
   }
 
   /** Undefined while no rebuild is under way. */
@@ -76,7 +72,7 @@ export class ToldBefore {
         const profile = decodeProfile(id, state);
         for (const computation of computations) {
           const told = profile.computed.get(computation.id)?.told;
-          const addressee = addresseeOf(profile, computation);
+          const addressee = hearerOf(profile, computation);
           if (told === undefined || addressee === undefined) continue;
           const key = keyOf(addressee);
           all.set(key, { ...all.get(key), [computation.id]: told });
@@ -87,40 +83,34 @@ export class ToldBefore {
     return documentsOf({ computations: computations.map(({ id }) => id) }, [...all]);
   }
 
-  /** A walk has come to a profile, which the slice stores: what it was told before counts from now on. */
-  recall(profile: ProfileState, computations: readonly Computation[]): void {
+  /**
+   * Moves what was told of a profile into it, and tells whether there was something. To be called whenever a slice has changed a profile to
+   * which the walk has come, or which was made behind it.
+   */
+  recall(profile: ProfileState, computations: readonly Computation[]): boolean {
+    let isRecalled = false;
     for (const computation of computations) {
-      const addressee = addresseeOf(profile, computation);
-      const told = addressee === undefined ? undefined : this.#toldOf(keyOf(addressee))?.[computation.id];
+      const addressee = hearerOf(profile, computation);
+      const told = addressee && this.#take(keyOf(addressee), computation.id);
       if (told === undefined) continue;
-      const known = profile.computed.get(computation.id);
-      if (known !== undefined) {
-        known.told ??= told;
-        continue;
-      }
+      isRecalled = true;
       const value = computation.kind === 'audience' ? false : null;
-      profile.computed.set(computation.id, { value, since: profile.lastSeenAt, told, transition: 0 });
+      const known = profile.computed.get(computation.id);
+      if (known === undefined)
+        profile.computed.set(computation.id, { value, since: profile.lastSeenAt, told, transition: 0 });
+      else if (known.told === undefined) known.told = told;
     }
+    return isRecalled;
   }
 
-  /**
-   * Forgets memberships whose end these events tell: after a merge nobody would be found for them, and they would be told once more.
-   * Returns the documents that are stored with the events.
-   */
-  heard(events: readonly OutboxEntry[]): Record<string, Json> {
+  /** What has changed, to be stored with the slice at work. */
+  documents(): Record<string, Json> {
     const documents: Record<string, Json> = {};
-    for (const { json } of events) {
-      const { userId, anonymousId, traits, context } = JSON.parse(json) as ComputationEvent;
-      const { computation_id: id, computation_key: key } = context.personas;
-      if (traits[key] !== false) continue;
-      const addressee = userId === undefined ? { anonymousId: anonymousId! } : { userId };
-      const nth = this.#parts.findIndex((part) => part.has(keyOf(addressee)));
+    for (const nth of this.#changed) {
       const part = this.#parts[nth];
-      if (part === undefined) continue;
-      const { [id.replace(/^\D+/, '')]: _, ...rest } = part.get(keyOf(addressee))!;
-      part.set(keyOf(addressee), rest);
-      documents[nameOf(nth)] = Object.fromEntries(part);
+      if (part !== undefined) documents[nameOf(nth)] = Object.fromEntries(part);
     }
+    this.#changed.clear();
     return documents;
   }
 
@@ -133,17 +123,20 @@ export class ToldBefore {
     { sync, computations }: { readonly sync: MembershipSync; readonly computations: readonly Computation[] },
   ): Promise<boolean> {
     const nth = this.#parts.length - 1;
-    const part = this.#parts.pop();
+    const part = this.#parts.at(-1);
     if (part === undefined) {
       slice.document(HEAD, null);
       return false;
     }
     const addressees = [...part.keys()].map(addresseeIn);
     await slice.loadOwners(addressees.map((one) => idsOf(one, slice)));
-    for (const [place, told] of [...part.values()].entries()) {
-      const addressee = addressees[place]!;
+    for (const [place, addressee] of addressees.entries()) {
+      const owner = slice.ownerOf(idsOf(addressee, slice));
+      // This slice may have made it.
+      if (owner !== undefined && this.recall(owner, computations)) slice.change(owner);
+      const told = part.get(keyOf(addressee)) ?? {};
       for (const computation of computations) {
-        if (told[computation.id] !== true || isFound(slice, addressee, computation)) continue;
+        if (told[computation.id] !== true) continue;
         // No profile has this number, and no event of it the number of the place.
         const nobody = profileOf(addressee);
         const transition = nth * PART + place;
@@ -151,6 +144,7 @@ export class ToldBefore {
         slice.notify(sync.renaming(nobody, slice.now));
       }
     }
+    this.#parts.pop();
     slice.document(nameOf(nth), null);
     const head: Head = { computations: this.computations, parts: nth };
     slice.document(HEAD, head as unknown as Json);
@@ -168,12 +162,19 @@ export class ToldBefore {
     return documents;
   }
 
-  #toldOf(key: string): Told | undefined {
-    for (const part of this.#parts) {
-      const told = part.get(key);
-      if (told !== undefined) return told;
+  /** Removes what one addressee was told of one computation. */
+  #take(key: string, computation: number): Json | undefined {
+    const nth = this.#partOf.get(key);
+    const part = nth === undefined ? undefined : this.#parts[nth];
+    const { [computation]: told, ...rest } = part?.get(key) ?? {};
+    if (nth === undefined || part === undefined || told === undefined) return undefined;
+    this.#changed.add(nth);
+    if (Object.keys(rest).length > 0) part.set(key, rest);
+    else {
+      part.delete(key);
+      this.#partOf.delete(key);
     }
-    return undefined;
+    return told;
   }
 }
 
@@ -191,13 +192,6 @@ function documentsOf(
 
 function nameOf(part: number): string {
   return `${HEAD} ${part}`;
-}
-
-/** Whether the events of a computation still go to this addressee. */
-function isFound(slice: Slice, addressee: Addressee, computation: Computation): boolean {
-  const owner = slice.ownerOf(idsOf(addressee, slice));
-  const now = owner === undefined ? undefined : addresseeOf(owner, computation);
-  return now !== undefined && keyOf(now) === keyOf(addressee);
 }
 
 function idsOf(addressee: Addressee, { identityReader }: Slice): EventIdentities {

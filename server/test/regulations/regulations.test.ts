@@ -66,6 +66,7 @@ class Lives {
       settings: () => settings,
       users: {
         joinedIds: async (ids) => ids.map((userId) => this.joined[userId] ?? { userId, ...NOTHING }),
+        usersOf: async (ids) => ids.map(() => undefined),
         erase: async (ids) => {
           await this.whileErasing();
           return this.erasedProfiles ?? ids.length;

@@ -1,6 +1,8 @@
-import { test } from 'vitest';
+import { describe, test } from 'vitest';
+import type { Computation, EventAggregate } from '../../src/model/definition.ts';
+import { DAY } from '../../src/model/time.ts';
 import { diskPlace, memoryPlace } from './profile-places.ts';
-import { compareWithModel } from './profiles-model.ts';
+import { compareSteps, compareWithModel, type Step } from './profiles-model.ts';
 
 /** The suite of faults makes 4000 runs. */
 const runs = Number(process.env['MILLRACE_MODEL_RUNS'] ?? 150);
@@ -9,3 +11,76 @@ test('profiles, memberships and notifications are those of a naive model, whatev
   compareWithModel(memoryPlace, { numRuns: runs }));
 
 test('so are those in users.db', () => compareWithModel(diskPlace, { numRuns: runs / 3 }));
+
+const BASE = { id: 1, version: 1, text: '', destinations: [], enabled: true } as const;
+const ORDERS: EventAggregate = { op: 'event', type: 'track', name: 'Order', reduce: { op: 'count' } };
+const COUNTED: Computation = { ...BASE, kind: 'trait', name: 'c0', key: 'c0', definition: ORDERS };
+const RECENT: Computation = { ...COUNTED, definition: { ...ORDERS, within: DAY } };
+/** Nobody who has ordered is a member of the second one, nor is anybody who has no userId. */
+const ANYBODY = audience({ op: '>=', value: ORDERS, to: 0 }, true);
+const NOBODY = audience({ op: '<', value: ORDERS, to: 0 }, false);
+
+const A1 = { anonymousId: 'a1' } as const;
+const U1 = { userId: 'u1' } as const;
+const U2 = { userId: 'u2' } as const;
+
+describe('as in the naive model', () => {
+  test('an anonymous id that an email joined to a user stays with it when another user who has it is deleted', () =>
+    compareSteps(memoryPlace(), {
+      definitions: [COUNTED],
+      steps: [
+        order(A1),
+        identify('e1', A1),
+        identify('e1', U2),
+        identify('e2', { ...U1, ...A1 }),
+        { op: 'delete', userId: 'u1' },
+        define(RECENT),
+      ],
+    }));
+
+  test('an anonymous member of an audience that has no anonymous ones any more is told so by a rebuild', () =>
+    compareSteps(memoryPlace(), {
+      definitions: [COUNTED, ANYBODY],
+      steps: [
+        order(A1),
+        { op: 'check' },
+        define(COUNTED, NOBODY),
+        { op: 'rebuild' },
+        order({ ...U1, ...A1 }),
+      ],
+    }));
+
+  // However far the rebuild is when the users become one.
+  test.each([0, 1, 2, 3])('users who merge %i slices after a rebuild began are told once', (slices) =>
+    compareSteps(memoryPlace(), {
+      definitions: [COUNTED, ANYBODY],
+      steps: [
+        order(U2),
+        order(U1),
+        { op: 'check' },
+        { op: 'rebuild' },
+        ...Array.from({ length: slices }, () => ({ op: 'slice' }) as const),
+        { op: 'call', type: 'alias', previousId: 'u2', age: 0, ...U1 },
+      ],
+    }),
+  );
+});
+
+function order(who: Partial<typeof U1 | typeof U2 | typeof A1>): Step {
+  return { op: 'call', type: 'track', name: 'Order', properties: {}, age: 0, ...who };
+}
+
+function identify(email: 'e1' | 'e2', who: Partial<typeof U1 | typeof U2 | typeof A1>): Step {
+  return { op: 'call', type: 'identify', traits: { email }, age: 0, ...who };
+}
+
+function define(...definitions: readonly Computation[]): Step {
+  return { op: 'define', definitions, kept: definitions.map(() => false) };
+}
+
+function audience(
+  definition: Extract<Computation, { kind: 'audience' }>['definition'],
+  includeAnonymous: boolean,
+): Computation {
+  return { ...BASE, id: 2, kind: 'audience', name: 'c1', key: 'c1', definition, includeAnonymous };
+}

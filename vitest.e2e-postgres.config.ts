@@ -5,11 +5,9 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['server/test/e2e/**/*.test.ts'],
-    exclude: [
-      // They look into the files of the embedded engine, or damage them.
-      'server/test/e2e/{damage,ledger,regulations,start-errors}.test.ts',
-    ],
-    globalSetup: 'server/test/support/test-database.ts',
+    // Of the embedded engine: they damage its files, or take them away.
+    exclude: ['server/test/e2e/{damage,data-folder}.test.ts'],
+    globalSetup: ['server/test/support/program-bundle.ts', 'server/test/support/test-database.ts'],
     testTimeout: 300_000,
     hookTimeout: 300_000,
     pool: 'forks',

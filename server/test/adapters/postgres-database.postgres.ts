@@ -12,7 +12,7 @@ import {
 import { Member } from '../../src/adapters/postgres/member.ts';
 import { migrate } from '../../src/adapters/postgres/schema.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
-import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
+import { filesWith, findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
 
 const bin = findPostgres();
 
@@ -85,10 +85,15 @@ describe.skipIf(bin === undefined)('the database of several processes', () => {
     await database.session((session) =>
       session.query(`drop function begin_append(text, bigint[], bigint, boolean);
         drop table skip_set;
+        alter table regulation_subject alter subjects set statistics -1;
+        insert into regulation_subject select n, 'nobody-must-find-this ' || n from generate_series(1, 3) n;
+        analyze regulation_subject; truncate regulation_subject;
         update installation set value = '1' where name = 'format'`),
     );
     const { id } = await database.session(migrate);
     expect(await database.session(migrate)).toMatchObject({ id });
+    // What the server had sampled of columns that hold what people sent.
+    expect(await filesWith(url, 'nobody-must-find-this')).toEqual([]);
     const begin = (parameters: string) =>
       database.session((session) =>
         session.query<Record<string, unknown>>(

@@ -1,6 +1,5 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { runVerb } from '../../../cli/test/program.ts';
@@ -8,6 +7,7 @@ import type { Overview } from '../../src/app.ts';
 import { send, track } from '../support/calls.ts';
 import { adminTokenOf, makePlace, type Place, type Program, ROOT, startServer } from '../support/program.ts';
 import { freePort, startReceiver, type TestReceiver } from '../support/receiver.ts';
+import { alterStore } from '../support/test-database.ts';
 
 type Ledger = Pick<Overview, 'sources' | 'destinations' | 'balanced' | 'differences'>;
 
@@ -218,9 +218,7 @@ describe('the ledger', () => {
     await bench.until(({ destinations }) => destinations['crm']!.delivered === 1);
     expect(await first.stop()).toBe(0);
 
-    const database = new DatabaseSync(join(bench.place.data, 'millrace.db'));
-    database.exec(`update ledger set value = 0 where name = 'delivered'`);
-    database.close();
+    await alterStore(bench.place.data, `update ledger set value = 0 where name = 'delivered'`);
     const second = await bench.start();
     const [line] = await second.saw(/.*ledger\.unbalanced.*/);
     expect(JSON.parse(line)).toMatchObject({

@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { send, track } from '../support/calls.ts';
 import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
+import { storedIn } from '../support/test-database.ts';
 
 const ended: (() => unknown)[] = [];
 afterEach(async () => {
@@ -97,10 +97,8 @@ class Scene {
     return answer;
   }
 
-  filesHold(text: string): boolean {
-    return ['millrace.db', 'millrace.db-wal'].some((name) =>
-      readFileSync(`${this.place.data}/${name}`).includes(text),
-    );
+  filesWith(text: string): Promise<readonly string[]> {
+    return storedIn(this.place.data, text);
   }
 }
 
@@ -144,8 +142,8 @@ describe('deleting a user', () => {
     expect(deletionsIn(one)).toEqual([expect.stringMatching(body)]);
     expect(deletionsIn(two)).toEqual([expect.stringMatching(body), expect.stringMatching(body)]);
     for (const text of ['erase-me', 'anon-of-mine'])
-      expect([text, scene.filesHold(text)]).toEqual([text, false]);
-    expect(scene.filesHold('shared-one')).toBe(true);
+      expect([text, ...(await scene.filesWith(text))]).toEqual([text]);
+    expect(await scene.filesWith('shared-one')).not.toEqual([]);
     expect((await scene.ledger()).balanced).toBe(true);
     // The user may come back.
     await scene.call('track', track('m7', { userId: 'erase-me' }));
@@ -181,7 +179,7 @@ describe('deleting a user', () => {
     const { destinations, balanced } = await scene.ledger();
     expect(balanced).toBe(true);
     expect(destinations['d0']).toMatchObject({ erased: 100 });
-    expect(scene.filesHold('erase-me')).toBe(false);
+    expect(await scene.filesWith('erase-me')).toEqual([]);
   });
 
   it('says which endpoint did not confirm, without the id that it echoes', async () => {
@@ -202,7 +200,7 @@ describe('deleting a user', () => {
         },
       ],
     });
-    expect(scene.filesHold('erase-me')).toBe(false);
+    expect(await scene.filesWith('erase-me')).toEqual([]);
     const { destinations, balanced } = await scene.ledger();
     expect(destinations['d0']).toMatchObject({ owed: 2, dead: {}, erased: 2 });
     expect(balanced).toBe(true);
@@ -228,7 +226,7 @@ describe('delete notifications', () => {
       expect.objectContaining({ destination: 'd0', status: 'FAILED', sent: 1, confirmed: 0 }),
     );
     expect(deletionsIn(one)).toEqual([]);
-    expect(scene.filesHold('erase-me')).toBe(false);
+    expect(await scene.filesWith('erase-me')).toEqual([]);
   });
 
   it('go to "each userId" of a user: "Suppressing or deleting one of them means both."', async () => {
@@ -245,7 +243,7 @@ describe('delete notifications', () => {
         .map((body) => JSON.parse(body).userId)
         .sort(),
     ).toEqual(['erase-new', 'erase-old']);
-    for (const text of ['erase-old', 'erase-new']) expect(scene.filesHold(text)).toBe(false);
+    for (const text of ['erase-old', 'erase-new']) expect(await scene.filesWith(text)).toEqual([]);
     await scene.call('track', track('m3', { userId: 'erase-new' }));
     // Counts of calls are stored a moment later.
     while ((await scene.ledger()).sources['website']!.discarded['suppressed'] !== 1) await setTimeout(50);
@@ -261,7 +259,7 @@ describe('a suppressed user', () => {
     await scene.receipt(await scene.regulate('DELETE_ONLY', 'hush'));
     expect(await listed()).toEqual([]);
     expect((await scene.api('GET', 'suppressions/hush')).status).toBe(200);
-    expect(scene.filesHold('hush')).toBe(false);
+    expect(await scene.filesWith('hush')).toEqual([]);
   });
 
   it('is kept nowhere, from the answer on and over restarts, until the suppression ends', async () => {
@@ -287,7 +285,7 @@ describe('a suppressed user', () => {
     await scene.call('track', track('s5', { userId: undefined, anonymousId: 'anon-of-mine' }));
     const { data } = (await scene.api<{ data: object[] }>('GET', 'discards')).answer;
     expect(data).toEqual([]);
-    expect(scene.filesHold('hush')).toBe(false);
+    expect(await scene.filesWith('hush')).toEqual([]);
     for (;;) {
       const { sources } = await scene.ledger();
       if (sources['website']?.discarded['suppressed'] === 8) break;

@@ -65,6 +65,25 @@ export async function connectTo(url: string): Promise<pg.Client> {
   return client;
 }
 
+/** The tables and indexes of a database in whose files a text stands, when its server has written everything out. */
+export async function filesWith(url: string, text: string): Promise<string[]> {
+  const client = await connectTo(url);
+  await client.query('checkpoint');
+  const { rows } = await client.query<{ folder: string }>(
+    `select current_setting('data_directory') || '/base/' || oid as folder from pg_database where datname = current_database()`,
+  );
+  const { folder } = rows[0]!;
+  const files = readdirSync(folder).filter((name) => readFileSync(join(folder, name)).includes(text));
+  const nameOf = `select coalesce(pg_filenode_relation(0, nullif($1, '')::oid)::regclass::text, $2) as name`;
+  const names: string[] = [];
+  for (const file of files) {
+    const node = /^\d+/.exec(file)?.[0] ?? '';
+    names.push((await client.query<{ name: string }>(nameOf, [node, file])).rows[0]!.name);
+  }
+  await client.end();
+  return names;
+}
+
 export interface PostgresSettings {
   /** Off for tests that open hundreds of databases and never end the server in the middle. */
   readonly fsync?: 'on' | 'off';

@@ -16,10 +16,13 @@ export function partitionsOf(slot: number): string {
   return `
   create table chunk_${slot} (like chunk including all);
   create table key_${slot} (like key including all);
-  alter table chunk_${slot} alter body set storage external, alter users set storage external;
+  alter table chunk_${slot} alter body set storage external, alter users set storage external, alter body set statistics 0;
   alter table chunk attach partition chunk_${slot} for values in (${slot});
   alter table key attach partition key_${slot} for values in (${slot});`;
 }
+
+/** The format since which statistics hold no samples of what people sent. Its migration leaves the old ones as deleted rows. */
+const WITHOUT_SAMPLES = 4;
 
 /**
  * Numbered, never edited after release: an older database is brought forward one step at a time, in one transaction. The number of
@@ -243,6 +246,20 @@ const MIGRATIONS: readonly string[] = [
   -- those of a thousand destinations are longer than an entry of an index may be.
   create table skip_set(id int generated always as identity primary key, digest bytea not null unique, document text not null);
   `,
+  `
+  -- Columns with what people sent: samples of them in the server's statistics would outlive the rows. A column that is given a
+  -- type, even its own, loses the samples it has.
+  alter table chunk alter body type bytea, alter body set statistics 0;
+  alter table failed_attempt alter answer type bytea, alter answer set statistics 0;
+  alter table endpoint_health alter endpoints type text, alter endpoints set statistics 0;
+  alter table regulation_subject alter subjects type text, alter subjects set statistics 0;
+  alter table suppression alter owner type bytea, alter owner set statistics 0;
+  alter table suppression alter id type bytea, alter id set statistics 0;
+  alter table profile alter state type bytea, alter state set statistics 0;
+  alter table profile_outbox alter json type text, alter json set statistics 0;
+  alter table profile_merge alter body type text, alter body set statistics 0;
+  alter table profile_document alter body type text, alter body set statistics 0;
+  `,
 ];
 
 /** The newest format that this version reads, and the one that it writes. */
@@ -287,6 +304,8 @@ export async function migrate(session: Session): Promise<Installation> {
   }
   const facts = await session.query<{ name: string; value: string }>('select name, value from installation');
   await session.query('commit');
+  // Deleted rows stay in their file until it is written anew.
+  if (version > 0 && version < WITHOUT_SAMPLES) await session.query('vacuum full pg_statistic');
   const of = new Map(facts.map(({ name, value }) => [name, value]));
   const clocks = of.get('clocks');
   return {

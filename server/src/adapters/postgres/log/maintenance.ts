@@ -359,7 +359,11 @@ export async function scrubLog(database: Database): Promise<void> {
     if (erased.some(({ slot }) => slot === open!.id)) await openSlot(write, open!.id + 1);
     return erased;
   });
-  await rewriteTables(database, [...slots.map(({ slot }) => `chunk_${slot}`), 'failed_attempt']);
+  await rewriteTables(database, [
+    ...slots.map(({ slot }) => `chunk_${slot}`),
+    'failed_attempt',
+    'endpoint_health',
+  ]);
   await database.write(async (write) =>
     write.later(SCRUBBED, [slots.map(({ slot }) => slot), slots.map(({ erasures }) => erasures)]),
   );

@@ -1,0 +1,74 @@
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { makePlace, oneDestination, type Place, runProgram, startProgram } from '../support/program.ts';
+
+/** What only the embedded engine keeps in its data folder can be missing or in use there. */
+describe('millrace start on a data folder', () => {
+  let place: Place;
+  const args = (...more: string[]) => [
+    ...['start', '--config', place.config, '--data', place.data, '--host', '127.0.0.1'],
+    ...more,
+  ];
+  const start = (...more: string[]) => runProgram({ args: args(...more) });
+  const lines = (text: string) => text.split('\n').filter((line) => line.startsWith('millrace:'));
+
+  beforeEach(() => {
+    place = makePlace(oneDestination(['http://127.0.0.1:9/in']));
+  });
+  afterEach(() => place.remove());
+
+  it('says in one line what to do when the data folder cannot be made', async () => {
+    writeFileSync(place.data, 'a file, not a folder');
+    const { code, stderr } = await start('--port', '0');
+    expect(code).toBe(1);
+    expect(lines(stderr)).toEqual([expect.stringMatching(/data folder .*data.*--data/)]);
+  });
+
+  it.runIf(process.platform === 'linux').each(['start', 'dev'])(
+    'ends at once when the system makes no folder there (%s)',
+    async (verb) => {
+      const { code, stderr } = await runProgram({
+        args: [verb, '--data', '/proc/millrace/data', '--port', '0'],
+      });
+      expect(code).toBe(1);
+      expect(lines(stderr)).toEqual(
+        expect.arrayContaining([expect.stringMatching(/cannot make the data folder .*--data/)]),
+      );
+    },
+  );
+
+  it('says in one line what to do when its store has vanished, and leaves the folder as it is', async () => {
+    const first = await startProgram({ args: args('--port', '0') });
+    await first.stop();
+    rmSync(join(place.data, 'millrace.db'));
+    const { code, stderr } = await start('--port', '0');
+    expect(code).toBe(1);
+    expect(lines(stderr)).toEqual([expect.stringMatching(/millrace\.db is missing.*restore a backup/)]);
+    expect(existsSync(join(place.data, 'millrace.db'))).toBe(false);
+  });
+
+  it('says in one line what to do when the data folder belongs to another running instance', async () => {
+    const first = await startProgram({ args: args('--port', '0') });
+    const { code, stderr } = await start('--port', '0');
+    expect(code).toBe(1);
+    expect(lines(stderr)).toEqual([
+      expect.stringMatching(
+        new RegExp(`in use by another running Millrace \\(process ${first.pid}\\).*--data`),
+      ),
+    ]);
+    expect(await first.stop()).toBe(0);
+  });
+
+  it('says in one line what to do when the folder holds a newer format', async () => {
+    const first = await startProgram({ args: args('--port', '0') });
+    await first.stop();
+    const database = new DatabaseSync(join(place.data, 'millrace.db'));
+    database.exec('pragma user_version = 999');
+    database.close();
+    const { code, stderr } = await start('--port', '0');
+    expect(code).toBe(1);
+    expect(lines(stderr)).toEqual([expect.stringMatching(/newer Millrace \(format 999.*newer version/)]);
+  });
+});

@@ -241,6 +241,39 @@ unix_socket_dir = ${server.folder}\nauth_type = any\npool_mode = ${mode}\n`,
     await database.write(async (write) => write.later(PUT, ['after', 1]));
   });
 
+  it('resolves when a commit outlives the server, also where many share a sync', async () => {
+    // Nothing else writes out what was committed: a crash takes everything that no sync has waited for.
+    const own = await startPostgres(bin!, { settings: { wal_writer_delay: '10s' } });
+    const ownUrl = await own.makeDatabase();
+    const database = new Database({ url: ownUrl });
+    opened.push(database);
+    await database.session(migrate);
+    const member = await Member.join(database, { node: 'a' });
+    const resolved: string[] = [];
+    let isCrashed = false;
+    const writer = async (nth: number) => {
+      for (let turn = 0; !isCrashed; turn++) {
+        const name = `${nth}/${turn}`;
+        await database.write(async (write) => write.later(PUT, [name, turn]));
+        // Told before the crash: what is answered later was not promised to anybody.
+        if (!isCrashed) resolved.push(name);
+      }
+    };
+    const writers = Array.from({ length: 6 }, (_, nth) => writer(nth).catch(() => undefined));
+    await expect.poll(() => resolved.length, { timeout: 60_000, interval: 1 }).toBeGreaterThan(300);
+    isCrashed = true;
+    await own.crash();
+    await Promise.all(writers);
+    await member.stop(false);
+    await own.restart();
+    const there = new Set(
+      (await database.read((read) => read.rows<{ name: string }>(ALL))).map(({ name }) => name),
+    );
+    expect(resolved.filter((name) => !there.has(name))).toEqual([]);
+    await database.stop();
+    await own.stop();
+  });
+
   it('writes nothing for a process whose lease another one has taken', async () => {
     let lost = 0;
     const { database, member } = await join('a', () => lost++);

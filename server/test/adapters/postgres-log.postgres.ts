@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { keyHash } from '../../src/adapters/encoding/hashes.ts';
 import { Database } from '../../src/adapters/postgres/database.ts';
@@ -15,7 +16,7 @@ import {
 } from '../conformance/batches.ts';
 import { START } from '../conformance/harness.ts';
 import { FOR_EVER, keepUp } from '../conformance/upkeep.ts';
-import { filesWith, findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
+import { connectTo, filesWith, findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
 
 const bin = findPostgres();
 
@@ -105,6 +106,22 @@ describe.skipIf(bin === undefined)('the log in the tables of PostgreSQL', () => 
     await store.regulations.scrub();
     expect(await filesWith(url, gone)).toEqual([]);
     expect(await again('b')).toEqual([0]);
+  });
+
+  it('leaves none either while a transaction is open that still sees the event', async () => {
+    const gone = 'nobody-must-find-this';
+    await store.log.append(batch([event('a', SITE, { userId: gone }), event('b')]));
+    const reader = await connectTo(url);
+    await reader.query('begin isolation level repeatable read; select count(*) from chunk');
+    await store.log.erase({ userIds: [gone] });
+    let isOpen = true;
+    const scrubbed = store.regulations.scrub().then(() => isOpen);
+    await sleep(300);
+    isOpen = false;
+    await reader.query('commit');
+    expect(await scrubbed).toBe(false);
+    expect(await filesWith(url, gone)).toEqual([]);
+    await reader.end();
   });
 
   it('finds chunks and keys by their indexes, however many there are', async () => {

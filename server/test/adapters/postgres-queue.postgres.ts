@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { Database, LostLeaseError } from '../../src/adapters/postgres/database.ts';
+import { Database, LostLeaseError, UnknownCommitError } from '../../src/adapters/postgres/database.ts';
 import { Member } from '../../src/adapters/postgres/member.ts';
 import { deadPositionsBetween, eraseDeadLetters } from '../../src/adapters/postgres/queue/dead-letters.ts';
 import { count } from '../../src/adapters/postgres/queue/ledger.ts';
@@ -82,6 +82,24 @@ describe.skipIf(bin === undefined)('the delivery queue of several nodes', () => 
   const lapse = (node: Node) =>
     sql(`update process set expires = clock_timestamp() - interval '1 s' where id = ${node.member.id}`);
   const crm = async () => (await b.queue.ledger()).destinations.get(CRM);
+
+  it('claims again what a claim took whose commit is in doubt', async () => {
+    await a.owe('parked', [1, 2, 3]);
+    await server.administrate(`alter system set synchronous_standby_names = 'nobody'`);
+    await server.administrate('select pg_reload_conf()');
+    const inDoubt = expect(a.queue.claim(CRM, 2, START)).rejects.toThrow(UnknownCommitError);
+    const waiting = `select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'`;
+    await expect.poll(() => server.administrate(waiting), { timeout: 60_000 }).not.toEqual([]);
+    await inDoubt;
+    await server.administrate('alter system reset synchronous_standby_names');
+    await server.administrate('select pg_reload_conf()');
+    // The claim has happened, and nobody holds what it took.
+    const { deliveries } = await a.queue.claim(CRM, 9, START);
+    expect(deliveries.map(({ delivery }) => delivery.position).sort()).toEqual([1, 2, 3]);
+    expect(
+      (await a.queue.settle(deliveries.map((held) => delivered({ destination: CRM, ...held })))).ignored,
+    ).toBe(0);
+  });
 
   it('hands out each delivery once, however many nodes claim at once', async () => {
     for (let n = 0; n < 60; n++) await a.owe('parked', range(n * 10, 10), START + n * 2 * SECOND);

@@ -2,6 +2,7 @@ import pg from 'pg';
 import { StorageError } from '../../ports/event-log.ts';
 import type { Logger } from '../../ports/logger.ts';
 import { connectionOptions } from './connection.ts';
+import { SharedSync } from './shared-sync.ts';
 
 /** A statement that is prepared once per connection, under its name. */
 export interface Statement {
@@ -82,27 +83,40 @@ function signOfLife(process: number): string {
   return process === 0 ? '' : `; select pg_advisory_lock_shared(${SIGN_OF_LIFE}, ${process})`;
 }
 
+/** Writes a few bytes to the write-ahead log. Its commit waits for them, and for everything before them. */
+const SYNC = `select pg_logical_emit_message(true, 'millrace', '')`;
+
 /** The connections of one process to the database. */
 export class Database {
   readonly #pool: pg.Pool;
+  /** One connection that syncs for the others, and waits for none of them. */
+  readonly #syncPool: pg.Pool;
+  readonly #sync = new SharedSync(() => this.#syncNow());
+  /** Transactions that write and have not committed yet. */
+  #writing = 0;
   readonly #clients = new Set<pg.Client>();
   /** Connections whose settings are made, and the process that they are a sign of. */
   readonly #ready = new WeakMap<pg.ClientBase, number>();
   #process: number | undefined;
   #onLost: (() => void) | undefined;
-  #ended: Promise<void> | undefined;
+  #ended: Promise<unknown> | undefined;
   #isAbandoned = false;
   readonly #working = new Set<Promise<unknown>>();
 
-  constructor({ url, connections = CONNECTIONS, logger }: DatabaseOptions) {
-    this.#pool = new pg.Pool({
+  constructor(options: DatabaseOptions) {
+    this.#pool = this.#openPool(options, options.connections ?? CONNECTIONS);
+    this.#syncPool = this.#openPool(options, 1);
+  }
+
+  #openPool({ url, logger }: DatabaseOptions, connections: number): pg.Pool {
+    const pool = new pg.Pool({
       ...connectionOptions(url),
       max: connections,
       connectionTimeoutMillis: CONNECT_WITHIN,
       pipeline: true,
       types: { getTypeParser },
     });
-    this.#pool.on('connect', (client) => {
+    pool.on('connect', (client) => {
       const whole = client as unknown as pg.Client;
       this.#clients.add(whole);
       if (this.#isAbandoned) destroy(whole);
@@ -111,7 +125,8 @@ export class Database {
       client.on('error', () => undefined);
     });
     // An idle connection that breaks is replaced by the next work.
-    this.#pool.on('error', (error) => logger?.warn({ reason: error.message }, 'database.connection_lost'));
+    pool.on('error', (error) => logger?.warn({ reason: error.message }, 'database.connection_lost'));
+    return pool;
   }
 
   /** From now on every write is guarded by the lease of this process. `onLost` is called when a write finds it gone. */
@@ -124,6 +139,9 @@ export class Database {
    * Runs work in one transaction, in which each statement sees what was committed before it began. The first statement is the fence:
    * it keeps the lease of this process from being taken until the commit. The whole work is done again after a deadlock, so it must
    * not change anything outside of the transaction before it resolves.
+   *
+   * When it resolves, the commit is on stable storage. One that comes alone is synced by itself. Where others are under way it lets go
+   * of its locks at once, and shares a sync with them.
    *
    * Rejects with a `StorageError` when nothing was written, with an `UnknownCommitError` when nobody knows.
    */
@@ -156,9 +174,9 @@ export class Database {
   }
 
   /** Runs statements given as text on one connection. `limit`: milliseconds after which they count as stuck. */
-  async session<Answer>(work: (session: Session) => Promise<Answer>, limit?: number): Promise<Answer> {
+  async session<Answer>(work: (session: Session) => Promise<Answer>, limit = STUCK_AFTER): Promise<Answer> {
     try {
-      return await this.#withClient((client) => work(sessionOf(client)), limit);
+      return await this.#withClient((client) => work(sessionOf(client)), { limit });
     } catch (error) {
       throw asStorageError(error);
     }
@@ -183,17 +201,20 @@ export class Database {
   /** Waits for the work under way, then closes all connections. */
   async stop(): Promise<void> {
     while (this.#working.size > 0) await Promise.allSettled(this.#working);
-    this.#ended ??= this.#pool.end();
-    await this.#ended;
+    await this.#end();
   }
 
   /** Cuts all connections at once, as the end of the process would. */
   async abandon(): Promise<void> {
     this.#isAbandoned = true;
     // The pool says goodbye on connections that are cut, and would wait for answers.
-    this.#ended ??= this.#pool.end();
-    this.#ended.catch(() => undefined);
+    this.#end().catch(() => undefined);
     for (const client of this.#clients) destroy(client);
+  }
+
+  #end(): Promise<unknown> {
+    this.#ended ??= Promise.all([this.#pool.end(), this.#syncPool.end()]);
+    return this.#ended;
   }
 
   async #snapshot<Answer>(
@@ -216,30 +237,52 @@ export class Database {
   async #transaction<Answer>(work: (transaction: Transaction) => Promise<Answer>): Promise<Answer> {
     const process = this.#process;
     if (process === undefined) throw new StorageError('this node has not joined the database yet');
-    return await this.#withClient(async (client) => {
-      const sent = new SentStatements(client, process);
-      try {
-        sent.begin();
-        const answer = await work(sent);
-        await sent.commit();
-        return answer;
-      } catch (error) {
-        const first = await sent.firstError(error);
-        if (!isBroken(first)) await client.query('rollback');
-        if (stateOf(first) !== LEASE_LOST) throw first;
-        this.#onLost?.();
-        throw new LostLeaseError();
-      }
-    });
+    this.#writing++;
+    let isSynced = false;
+    let answer: Answer;
+    try {
+      answer = await this.#withClient(async (client) => {
+        const sent = new SentStatements(client, process);
+        try {
+          sent.begin();
+          const done = await work(sent);
+          isSynced = this.#writing === 1;
+          await sent.commit(isSynced);
+          return done;
+        } catch (error) {
+          const first = await sent.firstError(error);
+          if (!isBroken(first)) await client.query('rollback');
+          if (stateOf(first) !== LEASE_LOST) throw first;
+          this.#onLost?.();
+          throw new LostLeaseError();
+        }
+      });
+    } finally {
+      this.#writing--;
+    }
+    if (!isSynced) await this.#sync.wait();
+    return answer;
+  }
+
+  /** Resolves when everything that was committed before is on stable storage, and with the standbys that commits wait for. */
+  async #syncNow(): Promise<void> {
+    try {
+      await this.#withClient((client) => watchingStandbys(client, () => client.query(SYNC)), {
+        pool: this.#syncPool,
+      });
+    } catch (error) {
+      if (error instanceof UnknownCommitError) throw error;
+      throw new UnknownCommitError(BROKEN_COMMIT, { cause: error });
+    }
   }
 
   /** Gives work a connection, and destroys the connection when it is broken or stuck. */
   async #withClient<Answer>(
     work: (client: pg.PoolClient) => Promise<Answer>,
-    limit = STUCK_AFTER,
+    { limit = STUCK_AFTER, pool = this.#pool }: { readonly limit?: number; readonly pool?: pg.Pool } = {},
   ): Promise<Answer> {
     if (this.#ended !== undefined) throw new StorageError('the store is stopped');
-    const working = this.#workWithClient(work, limit);
+    const working = this.#workWithClient(work, { limit, pool });
     this.#working.add(working);
     try {
       return await working;
@@ -250,9 +293,9 @@ export class Database {
 
   async #workWithClient<Answer>(
     work: (client: pg.PoolClient) => Promise<Answer>,
-    limit: number,
+    { limit, pool }: { readonly limit: number; readonly pool: pg.Pool },
   ): Promise<Answer> {
-    const client = await this.#pool.connect();
+    const client = await pool.connect();
     let broken: boolean | undefined;
     const stuck = setTimeout(() => destroy(client as unknown as pg.Client), limit);
     try {
@@ -270,15 +313,6 @@ export class Database {
       client.release(broken);
     }
   }
-}
-
-/** Milliseconds in which a table of some gigabytes is written anew. */
-const REWRITE_WITHIN = 600_000;
-
-/** Writes tables anew, each by itself: until then a deleted row stays in its file. Nobody can use a table meanwhile. */
-export async function rewriteTables(database: Database, tables: readonly string[]): Promise<void> {
-  for (const table of tables)
-    await database.session((session) => session.query(`vacuum full ${table}`), REWRITE_WITHIN);
 }
 
 /** SQLSTATE that the function `fence` of the schema raises. */
@@ -341,30 +375,41 @@ class SentStatements implements Transaction {
     return this.#firstError ?? otherwise;
   }
 
-  async commit(): Promise<void> {
-    const notices: string[] = [];
-    const note = ({ message }: { message?: string | undefined }) => notices.push(message ?? '');
-    this.#client.on('notice', note);
-    try {
-      const committed = this.#client.query('commit');
+  /** `isSynced`: resolves when the commit is on stable storage; otherwise a sync after it must say so. */
+  async commit(isSynced: boolean): Promise<void> {
+    await watchingStandbys(this.#client, async () => {
+      const text = isSynced ? 'commit' : 'set local synchronous_commit = off; commit';
+      const committed = this.#client.query(text) as Promise<unknown> as Promise<Committed | Committed[]>;
       const [failed] = await Promise.allSettled([committed, this.firstError(undefined)]);
       if (failed.status === 'rejected') {
         if (!isBroken(failed.reason)) throw failed.reason;
-        const reason =
-          'the connection to the database broke during a commit: the next try finds out what happened';
-        throw new UnknownCommitError(reason, { cause: failed.reason });
+        throw new UnknownCommitError(BROKEN_COMMIT, { cause: failed.reason });
       }
-      if (failed.value.command !== 'COMMIT')
+      if ([failed.value].flat().at(-1)!.command !== 'COMMIT')
         throw this.#firstError ?? new StorageError('the database rolled a transaction back at its commit');
-    } finally {
-      this.#client.off('notice', note);
-    }
-    // With a synchronous standby, a cancelled wait answers success with a warning: the commit is on one machine only.
-    if (notices.some((text) => text.includes('synchronous replication')))
-      throw new UnknownCommitError(
-        'the standby did not confirm a commit: look after synchronous_standby_names and the standby',
-      );
+    });
   }
+}
+
+type Committed = Pick<pg.QueryResult, 'command'>;
+
+const BROKEN_COMMIT =
+  'the connection to the database broke during a commit: the next try finds out what happened';
+
+/** With a synchronous standby, a cancelled wait answers success with a warning: the commit is on one machine only. */
+async function watchingStandbys(client: pg.PoolClient, commit: () => Promise<unknown>): Promise<void> {
+  const notices: string[] = [];
+  const note = ({ message }: { message?: string | undefined }) => notices.push(message ?? '');
+  client.on('notice', note);
+  try {
+    await commit();
+  } finally {
+    client.off('notice', note);
+  }
+  if (notices.some((text) => text.includes('synchronous replication')))
+    throw new UnknownCommitError(
+      'the standby did not confirm a commit: look after synchronous_standby_names and the standby',
+    );
 }
 
 function sessionOf(client: pg.PoolClient): Session {

@@ -4,13 +4,14 @@ import type { ClockMark } from '../../../ports/clock.ts';
 import { type Retention, StorageError } from '../../../ports/event-log.ts';
 import { COMPACTED, IDS_ONLY, REMNANT, reduceToIds } from '../../encoding/chunk-lines.ts';
 import { mergeableChunks, mergeEvents, nextMerge } from '../../encoding/chunk-merge.ts';
-import { type Database, rewriteTables, type Statement, type Transaction } from '../database.ts';
+import type { Database, Statement, Transaction } from '../database.ts';
 import { parkOrphans } from '../member.ts';
 import { dropAcceptedBelow, dropFailedBefore } from '../queue/attempts.ts';
 import { deadPositionsBetween, dropDeadLettersBefore, insertDeadLetters } from '../queue/dead-letters.ts';
 import { count } from '../queue/ledger.ts';
 import { lowestPending, takeBetween } from '../queue/pending.ts';
 import { countOf } from '../queue/settle.ts';
+import { rewriteTables } from '../rewriting.ts';
 import { LOCKS, partitionsOf } from '../schema.ts';
 import {
   bytesOf,

@@ -16,7 +16,7 @@ import {
   withSetChecksum,
 } from '../../encoding/pending-set.ts';
 import type { DeadDeliveries, RetryGroup } from '../../encoding/results.ts';
-import type { Database, Statement, Transaction } from '../database.ts';
+import { type Database, type Statement, type Transaction, UnknownCommitError } from '../database.ts';
 import { count } from './ledger.ts';
 
 /**
@@ -67,6 +67,12 @@ const DUE: Statement = {
 const HOLD: Statement = {
   name: 'pending.hold',
   text: 'update pending set owner = $1 where id = any($2::bigint[])',
+};
+
+/** Rows that another process has adopted meanwhile have another owner. */
+const PUT_BACK: Statement = {
+  name: 'pending.put_back',
+  text: 'update pending set owner = null where owner = $1 and id = any($2::bigint[])',
 };
 
 const NEXT_DUE: Statement = {
@@ -177,6 +183,8 @@ export class PendingSets {
   readonly #growing = new Map<number, { readonly id: PendingSetId; readonly since: Time }>();
   /** Ends with the claim of a destination that is under way: two would take each other's rows for taken by another node. */
   readonly #claims = new Map<number, Promise<unknown>>();
+  /** What claims took whose commit is in doubt, by destination: if it has happened, nobody else knows that this process holds them. */
+  readonly #inDoubt = new Map<number, readonly PendingSetId[]>();
 
   /**
    * Owes new events inside the transaction that stores them. Resolves to one entry for each set: its id if it is held, undefined if
@@ -271,10 +279,24 @@ export class PendingSets {
     const earlier = this.#claims.get(destination);
     const claiming = (async () => {
       await earlier;
-      const work = (transaction: Transaction) => this.#claim(transaction, request);
-      const { deliveries, next } = await database.write(work);
-      const [row] = await next;
-      return row!.due === null ? { deliveries } : { deliveries, nextDueAt: row!.due };
+      const inDoubt = this.#inDoubt.get(destination) ?? [];
+      let taken: readonly HeldDelivery[] = [];
+      const work = async (transaction: Transaction) => {
+        if (inDoubt.length > 0) transaction.later(PUT_BACK, [transaction.process, inDoubt]);
+        const claimed = await this.#claim(transaction, request);
+        taken = claimed.deliveries;
+        return claimed;
+      };
+      try {
+        const { deliveries, next } = await database.write(work);
+        this.#inDoubt.delete(destination);
+        const [row] = await next;
+        return row!.due === null ? { deliveries } : { deliveries, nextDueAt: row!.due };
+      } catch (error) {
+        const sets = new Set(taken.map(({ set }) => set));
+        if (error instanceof UnknownCommitError) this.#inDoubt.set(destination, [...inDoubt, ...sets]);
+        throw error;
+      }
     })();
     const ended = claiming.catch(() => undefined);
     this.#claims.set(destination, ended);

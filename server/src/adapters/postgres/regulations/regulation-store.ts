@@ -16,8 +16,9 @@ import {
   type Regulations,
   type StoredRegulation,
 } from '../../../ports/regulations.ts';
-import { type Database, rewriteTables, type Transaction } from '../database.ts';
+import type { Database, Transaction } from '../database.ts';
 import { scrubLog } from '../log/maintenance.ts';
+import { rewriteTables } from '../rewriting.ts';
 import { REGULATION_STATEMENTS as SQL } from './statements.ts';
 
 /** Hashes read in one slice. */

@@ -11,7 +11,8 @@ import type {
   Timer,
   UsersCursor,
 } from '../../../ports/profile-store.ts';
-import { type Database, rewriteTables, type Statement, type Transaction } from '../database.ts';
+import type { Database, Statement, Transaction } from '../database.ts';
+import { rewriteTables } from '../rewriting.ts';
 import { PROFILE_STATEMENTS as SQL } from './statements.ts';
 
 /** Whether profiles were ever kept in this database, as of now. */

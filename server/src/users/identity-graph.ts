@@ -3,7 +3,15 @@ import type { JsonObject } from '../model/json.ts';
 import type { Time } from '../model/time.ts';
 import type { IdentityKey, MergeRecord, ProfileId } from '../ports/profile-store.ts';
 import type { IdentityHash, IdentitySettings } from './contract.ts';
-import { ANONYMOUS, mergeProfiles, newProfile, type ProfileState, USER } from './profile-state.ts';
+import {
+  ANONYMOUS,
+  firstAnonymousId,
+  isBefore,
+  mergeProfiles,
+  newProfile,
+  type ProfileState,
+  USER,
+} from './profile-state.ts';
 
 /** An id with the key by which the store finds it. */
 export interface KeyedIdentity {
@@ -115,7 +123,7 @@ export interface IdentityHooks {
   readonly merging?: (winner: ProfileState, loser: ProfileState) => void;
   /** They are one, and this number is gone. */
   readonly merged?: (profile: ProfileState, gone: ProfileId) => void;
-  /** A profile will get its userId. */
+  /** A profile will get its userId, or another anonymous id that stands for it. */
   readonly renaming?: (profile: ProfileState) => void;
 }
 
@@ -305,6 +313,9 @@ export class IdentityGraph {
       this.counts.overLimit++;
       return false;
     }
+    const first = kind === ANONYMOUS && profile.userId === undefined ? firstAnonymousId(profile) : undefined;
+    // An alias that arrived late may be of an earlier time than the id that stands for the profile until now.
+    if (first !== undefined && isBefore({ value, at }, first)) this.#hooks.renaming?.(profile);
     profile.identities.push({ kind, value, at });
     this.#assign(key, profile.id);
     return true;

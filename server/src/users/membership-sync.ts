@@ -4,7 +4,7 @@ import { type Duration, SECOND, type Time } from '../model/time.ts';
 import type { ProfileId } from '../ports/profile-store.ts';
 import { type Addressee, computationEvent } from './computation-event.ts';
 import type { SyncTarget } from './computation-jobs.ts';
-import { ANONYMOUS, type ComputedValue, type ProfileState } from './profile-state.ts';
+import { type ComputedValue, firstAnonymousId, type ProfileState } from './profile-state.ts';
 
 /** A change waits so long for others of the same user and computation: at most one event a second. */
 const HOLD: Duration = SECOND;
@@ -294,14 +294,12 @@ const NO_TARGETS: readonly SyncTarget[] = [];
 
 /** Who hears of a profile: its user, or the anonymous id that it had first where anonymous profiles are members. */
 export function addresseeOf(
-  { userId, identities }: Pick<ProfileState, 'userId' | 'identities'>,
+  profile: Pick<ProfileState, 'userId' | 'identities'>,
   computation: Computation,
 ): Addressee | undefined {
-  if (userId !== undefined) return { userId };
+  if (profile.userId !== undefined) return { userId: profile.userId };
   if (computation.kind !== 'audience' || !computation.includeAnonymous) return undefined;
-  const [first] = identities
-    .filter(({ kind }) => kind === ANONYMOUS)
-    .sort((a, b) => a.at - b.at || (a.value < b.value ? -1 : 1));
+  const first = firstAnonymousId(profile);
   return first === undefined ? undefined : { anonymousId: first.value };
 }
 

@@ -179,6 +179,21 @@ function joinIdentities(a: readonly ProfileIdentity[], b: readonly ProfileIdenti
   return joined;
 }
 
+/** The anonymous id that a profile had first; it stands for a profile without a userId. */
+export function firstAnonymousId({
+  identities,
+}: Pick<ProfileState, 'identities'>): ProfileIdentity | undefined {
+  let first: ProfileIdentity | undefined;
+  for (const identity of identities)
+    if (identity.kind === ANONYMOUS && (first === undefined || isBefore(identity, first))) first = identity;
+  return first;
+}
+
+/** Tells which of two anonymous ids a profile had first. */
+export function isBefore(a: Pick<ProfileIdentity, 'value' | 'at'>, b: ProfileIdentity): boolean {
+  return a.at < b.at || (a.at === b.at && a.value < b.value);
+}
+
 const writer = new ByteWriter();
 
 /** The bytes of a profile, padded to a multiple of 128. */

@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest';
 import type { Computation, EventAggregate } from '../../src/model/definition.ts';
-import { DAY } from '../../src/model/time.ts';
+import { DAY, HOUR } from '../../src/model/time.ts';
 import { diskPlace, memoryPlace } from './profile-places.ts';
 import { compareSteps, compareWithModel, type Step } from './profiles-model.ts';
 
@@ -50,6 +50,17 @@ describe('as in the naive model', () => {
       ],
     }));
 
+  test('an anonymous member to whom a late alias gives an earlier id leaves under the id that was told', () =>
+    compareSteps(memoryPlace(), {
+      definitions: [COUNTED, ANYBODY],
+      steps: [
+        order({ anonymousId: 'a2' }),
+        { op: 'check' },
+        { op: 'call', type: 'alias', anonymousId: 'a2', previousId: 'a1', age: HOUR },
+        order({ ...U1, anonymousId: 'a2' }),
+      ],
+    }));
+
   // However far the rebuild is when the users become one.
   test.each([0, 1, 2, 3])('users who merge %i slices after a rebuild began are told once', (slices) =>
     compareSteps(memoryPlace(), {
@@ -66,7 +77,7 @@ describe('as in the naive model', () => {
   );
 });
 
-function order(who: Partial<typeof U1 | typeof U2 | typeof A1>): Step {
+function order(who: Pick<Extract<Step, { op: 'call' }>, 'userId' | 'anonymousId'>): Step {
   return { op: 'call', type: 'track', name: 'Order', properties: {}, age: 0, ...who };
 }
 

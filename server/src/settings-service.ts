@@ -85,7 +85,8 @@ function isEmpty({
   tokens = [],
   replays = [],
   removed = [],
+  audit = [],
 }: SettingsChanges): boolean {
-  const all = [sources, destinations, audiences, traits, alerts, tokens, replays, removed];
+  const all = [sources, destinations, audiences, traits, alerts, tokens, replays, removed, audit];
   return all.every((records) => records.length === 0);
 }

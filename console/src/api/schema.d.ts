@@ -923,7 +923,7 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Removes an audience that no other definition mentions.
+         * Removes an audience that no other definition mentions, and says what becomes of its members.
          * @description Needs the role `editor`.
          */
         delete: operations["deleteAudiencesName"];
@@ -1015,7 +1015,7 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Removes a computed trait that no other definition mentions.
+         * Removes a computed trait that no other definition mentions, and says what becomes of its members.
          * @description Needs the role `editor`.
          */
         delete: operations["deleteTraitsName"];
@@ -4659,7 +4659,10 @@ export interface operations {
     };
     deleteAudiencesName: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Only says what would become of its members. */
+                dryRun?: "true" | "false" | "";
+            };
             header?: {
                 /** @description The ETag that the record was read with: when it has changed since, nothing is done (412). */
                 "If-Match"?: string;
@@ -4671,12 +4674,21 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description No Content */
-            204: {
+            /** @description OK */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": {
+                        /** @description Users who are members, or who have a value. */
+                        members: number;
+                        /** @description Those that go on knowing them. */
+                        destinations: string[];
+                        /** @description What becomes of them, and what to do when that is not wanted. */
+                        message: string;
+                    };
+                };
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             403: components["responses"]["cross_site_request.role_too_low"];
@@ -5069,7 +5081,10 @@ export interface operations {
     };
     deleteTraitsName: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Only says what would become of its members. */
+                dryRun?: "true" | "false" | "";
+            };
             header?: {
                 /** @description The ETag that the record was read with: when it has changed since, nothing is done (412). */
                 "If-Match"?: string;
@@ -5081,12 +5096,21 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description No Content */
-            204: {
+            /** @description OK */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": {
+                        /** @description Users who are members, or who have a value. */
+                        members: number;
+                        /** @description Those that go on knowing them. */
+                        destinations: string[];
+                        /** @description What becomes of them, and what to do when that is not wanted. */
+                        message: string;
+                    };
+                };
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             403: components["responses"]["cross_site_request.role_too_low"];

@@ -175,7 +175,7 @@ const IDEMPOTENCY_KEY =
   'A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart.';
 
 function successResponse({ answer, dryRun, status = 200, ...rest }: ApiOperation): JsonObject {
-  const { isTagged, isStream, setsCookie } = rest;
+  const { method, isTagged, isStream, setsCookie } = rest;
   const cookie = { 'Set-Cookie': { required: true, schema: { type: 'string' } } };
   if (answer === undefined)
     return { '204': { description: STATUS_TEXT[204]!, ...(setsCookie === true ? { headers: cookie } : {}) } };
@@ -186,7 +186,8 @@ function successResponse({ answer, dryRun, status = 200, ...rest }: ApiOperation
   return {
     [status]: {
       description: STATUS_TEXT[status]!,
-      ...(isTagged === true ? { headers } : {}),
+      // Nothing has the ETag of what was removed.
+      ...(isTagged === true && method !== 'DELETE' ? { headers } : {}),
       ...(setsCookie === true ? { headers: cookie } : {}),
       content: { 'application/json': { schema: toJsonSchema(answer, 'output') } },
     },

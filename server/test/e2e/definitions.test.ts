@@ -172,7 +172,29 @@ it('what others mention is not removed, and the source of audiences not at all',
   expect([status, answer.code]).toEqual([409, 'still_mentioned']);
   expect(answer.errors).toEqual([{ path: 'audiences "Loyal"', message: 'mentions it in its definition' }]);
   expect((await ask('DELETE', 'sources/audiences')).answer.code).toBe('system_record');
-  expect((await ask('DELETE', 'audiences/Loyal')).status).toBe(204);
-  expect((await ask('DELETE', 'traits/Total%20Spent')).status).toBe(204);
+});
+
+it('a removal says what becomes of the members, before it is done and when it is', async () => {
+  expect((await ask('DELETE', 'audiences/Repeat%20Buyers?dryRun=true')).answer.code).toBe('still_mentioned');
+  expect((await ask('DELETE', 'audiences/Loyal')).answer).toMatchObject({ destinations: [] });
+  const dryRun = await ask('DELETE', 'audiences/Repeat%20Buyers?dryRun=true');
+  expect(dryRun).toMatchObject({ status: 200, tag: null });
+  expect(dryRun.answer).toEqual({
+    members: 1,
+    destinations: ['crm'],
+    message: expect.stringMatching(
+      /^its destinations are told nothing, and go on knowing 1 user as members: /,
+    ),
+  });
+  expect(
+    (await ask('DELETE', 'audiences/Repeat%20Buyers?dryRun=true', undefined, { 'if-match': '"older"' }))
+      .status,
+  ).toBe(412);
+  const audits = async () => (await ask('GET', 'audit')).answer.data.length;
+  const before = await audits();
+  expect((await ask('GET', 'audiences/Repeat%20Buyers')).status).toBe(200);
+  expect((await ask('DELETE', 'audiences/Repeat%20Buyers')).answer).toEqual(dryRun.answer);
+  expect((await ask('DELETE', 'traits/Total%20Spent')).answer).toMatchObject({ members: 2 });
+  expect(await audits()).toBe(before + 2);
   expect((await ask('GET', 'traits')).answer.data).toEqual([]);
 });

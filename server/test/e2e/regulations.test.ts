@@ -262,6 +262,23 @@ describe('a suppressed user', () => {
     expect(await scene.filesWith('hush')).toEqual([]);
   });
 
+  it('"The receipt and the audit trail never have them": the trail says who asked for what, and for how many users', async () => {
+    const scene = await Scene.open([await receiver()]);
+    const types = ['SUPPRESS_ONLY', 'DELETE_ONLY', 'SUPPRESS_WITH_DELETE', 'UNSUPPRESS'];
+    const ids: string[] = [];
+    for (const type of types) ids.push(await scene.regulate(type, 'hush', 'hush', 'quiet'));
+    const receipts = await Promise.all(ids.map((id) => scene.receipt(id)));
+    await scene.api('POST', 'regulations', { type: 'DELETE_ONLY', subjectIds: ['hush'], dryRun: true });
+    await scene.api('POST', 'regulations', { type: 'DELETE_ONLY', subjectIds: [] });
+    const { answer } = await scene.api<{ data: object[] }>('GET', 'audit?kind=regulation');
+    const entries = ids.map((id, nth) => ({
+      ...{ at: expect.any(String), by: 'admin', action: 'created', kind: 'regulation', name: id },
+      after: { id, type: types[nth], subjects: 2 },
+    }));
+    expect(answer.data).toEqual(entries.reverse());
+    for (const id of ['hush', 'quiet']) expect(JSON.stringify([answer, receipts])).not.toContain(id);
+  });
+
   it('is kept nowhere, from the answer on and over restarts, until the suppression ends', async () => {
     const one = await receiver();
     const scene = await Scene.open([one]);

@@ -26,6 +26,7 @@ import {
   warningsSchema,
 } from '../records.ts';
 import { computationView, toJson } from '../views.ts';
+import { flagParameter } from './destinations.ts';
 import { refuseRenaming } from './sources.ts';
 
 export interface ComputationOperationDependencies extends RecordDependencies {
@@ -80,6 +81,12 @@ const memberSchema = z.object({
   userId: z.string().exactOptional().meta({ description: 'Absent for a profile with anonymous ids alone.' }),
   since: z.string(),
   value: z.unknown().meta({ description: 'true for a member of an audience, or the value of the trait.' }),
+});
+
+const removalSchema = z.object({
+  members: z.int().meta({ description: 'Users who are members, or who have a value.' }),
+  destinations: z.array(z.string()).meta({ description: 'Those that go on knowing them.' }),
+  message: z.string().meta({ description: 'What becomes of them, and what to do when that is not wanted.' }),
 });
 
 const previewInput = z.strictObject({
@@ -167,7 +174,9 @@ function recordOperations(variety: Variety, dependencies: ComputationOperationDe
       path: `${list}/:name`,
       role: 'editor',
       isTagged: true,
-      summary: `Removes ${one} that no other definition mentions`,
+      summary: `Removes ${one} that no other definition mentions, and says what becomes of its members`,
+      query: z.object({ dryRun: flagParameter.describe('Only says what would become of its members.') }),
+      answer: removalSchema,
       problems: ['unknown_name', 'still_mentioned'],
       run: (asked) => removeComputation(variety, asked, dependencies),
     }),
@@ -290,12 +299,18 @@ async function patchComputation(
 
 async function removeComputation(
   variety: Variety,
-  { names, by, ifMatch }: Pick<OperationInput, 'names' | 'by' | 'ifMatch'>,
+  {
+    names,
+    by,
+    ifMatch,
+    query,
+  }: Pick<OperationInput, 'names' | 'by' | 'ifMatch'> & { readonly query: { readonly dryRun: boolean } },
   dependencies: ComputationOperationDependencies,
-): Promise<undefined> {
-  const { settings, clock, mentionsOf } = dependencies;
+): Promise<Described<z.output<typeof removalSchema>>> {
+  const { settings, clock, mentionsOf, users } = dependencies;
   const { kind } = variety;
   const name = names['name'] ?? '';
+  const effect = removalEffect(computationByName(variety, name, settings.now()), await statusOf(users));
   await settings.change(async (now) => {
     const stored = computationByName(variety, name, now);
     await refuseStale({ ifMatch, tag: tagOf(stored) }, { kind, name }, dependencies);
@@ -304,8 +319,28 @@ async function removeComputation(
       message: 'mentions it in its definition',
     }));
     if (errors.length > 0) throw new Problem('still_mentioned', { errors });
-    return diffRecords({ removed: [{ kind, name }] }, now, { by, clock });
+    return diffRecords({ removed: query.dryRun ? [] : [{ kind, name }] }, now, { by, clock });
   });
+  return effect;
+}
+
+/** What the removal of an audience or a computed trait means for those who have it. */
+function removalEffect(
+  { id, kind, destinations }: Computation,
+  { computations }: UsersStatus,
+): Described<z.output<typeof removalSchema>> {
+  const members = computations.find((one) => one.id === id)?.members ?? 0;
+  const users = members === 1 ? '1 user' : `${members} users`;
+  const [known, way] =
+    kind === 'audience'
+      ? ['as members', 'a condition that nobody meets']
+      : ['with the last value', 'a definition that has no value'];
+  const message =
+    destinations.length === 0 || members === 0
+      ? 'no destination knows anybody by it'
+      : `its destinations are told nothing, and go on knowing ${users} ${known}: to tell them otherwise, give it ${way} before, and ` +
+        'remove it when it is live and nothing is pending';
+  return { members, destinations: [...destinations], message };
 }
 
 /** Drops what only answers have, so that an answer can be sent back as it came. */

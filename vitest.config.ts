@@ -1,6 +1,12 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
+
+/** The suite of the whole program (`npm run test:e2e`, vitest.e2e.config.ts), which costs a third of all the rest. */
+export const END_TO_END = [
+  'server/test/e2e/**/*.test.ts',
+  'clients/typescript/test/{browser,package}.test.ts',
+];
 
 export default defineConfig({
   test: {
@@ -11,6 +17,7 @@ export default defineConfig({
       'console/src/**/*.test.ts',
       'tools/**/*.test.ts',
     ],
+    exclude: [...configDefaults.exclude, ...END_TO_END],
     // Ends a test that hangs, and measures nothing: beside 30 busy programs a server takes a minute to start.
     testTimeout: 300_000,
     hookTimeout: 300_000,

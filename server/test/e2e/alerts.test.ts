@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { runVerb } from '../../../cli/test/program.ts';
 import { send, track } from '../support/calls.ts';
 import {
@@ -117,8 +117,14 @@ alerts:
       { name: 'ops', type: 'email', open: [{ destination: 'crm' }] },
     ]);
     const flags = ['--url', program.url, '--data', place.data];
-    const list = await runVerb(['alert', 'list', ...flags]);
-    expect(list.out).toMatch(/oncall +webhook +http:.*key=… +1 open, sent/);
+    // Another change may wait a moment, to be told with others.
+    await vi.waitFor(
+      async () => {
+        const list = await runVerb(['alert', 'list', ...flags]);
+        expect(list.out).toMatch(/oncall +webhook +http:.*key=… +1 open, sent/);
+      },
+      { timeout: 60_000, interval: 200 },
+    );
     const exported = await runVerb(['export', ...flags]);
     expect(exported.out).toContain('ALERT_ONCALL_SIGNING_SECRET_1');
     expect(exported.out).toContain('ALERT_ONCALL_QUERY_KEY');

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
 import manifest from '../package.json' with { type: 'json' };
 import { TimelineFiles } from './adapters/files/timeline-files.ts';
+import { TokenUseFile } from './adapters/files/token-use-file.ts';
 import { createHttpClient } from './adapters/http-client/client.ts';
 import { createSocketOpener, readAuthorities } from './adapters/http-client/connector.ts';
 import { egressRules } from './adapters/http-client/egress.ts';
@@ -16,6 +17,7 @@ import type { Config } from './config/load.ts';
 import { Authenticator, adminToken } from './control-api/auth.ts';
 import { createControlApi } from './control-api/server.ts';
 import { SessionStore } from './control-api/sessions.ts';
+import { TokenUseRecorder } from './control-api/token-uses.ts';
 import { type ControlOperationDependencies, controlOperations } from './control-operations.ts';
 import { byDestination } from './delivery/destination-totals.ts';
 import { Dispatcher } from './delivery/dispatcher.ts';
@@ -479,7 +481,10 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
   const { token, file } = adminToken(config.admin.token, config.data);
   const sessions = new SessionStore(clock);
   const tokens = () => settings.now().tokens;
-  const authenticator = new Authenticator({ adminToken: token, tokens, sessions, clock });
+  const tokenUses = started.add(createTokenUses(inputs));
+  await tokenUses.start();
+  const tokenUsed = tokenUses.note;
+  const authenticator = new Authenticator({ adminToken: token, tokens, sessions, clock, tokenUsed });
   const servers = await startServers(config, {
     receiver: ingest.handle,
     discards: ingest.discardCounters,
@@ -500,7 +505,11 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
         text: metricsPage.text,
       },
       operations: rolesOf(config).includes('control')
-        ? controlOperations({ ...controlDependencies(inputs), signIn: { sessions, authenticator } })
+        ? controlOperations({
+            ...controlDependencies(inputs),
+            signIn: { sessions, authenticator },
+            lastUse: tokenUses.lastUse,
+          })
         : [],
     }),
   });
@@ -514,6 +523,16 @@ async function startInterfaces(inputs: InterfaceInputs, started: StartedParts): 
     ...(file === undefined ? {} : { adminTokenFile: file }),
     createSignInLink: () => `${adminUrl ?? url}/sign-in#code=${sessions.createCode()}`,
   };
+}
+
+function createTokenUses({ store, clock, settings, config, options }: InterfaceInputs): TokenUseRecorder {
+  const isReplaced = () => config.database === undefined && store.problems().length > 0;
+  return new TokenUseRecorder({
+    store: new TokenUseFile(config.data, isReplaced),
+    tokens: () => settings.now().tokens,
+    clock,
+    logger: options.logger,
+  });
 }
 
 function createMetricsPage(inputs: InterfaceInputs, readiness: () => readonly string[]): MetricsPage {
@@ -538,7 +557,9 @@ function createMetricsPage(inputs: InterfaceInputs, readiness: () => readonly st
   });
 }
 
-function controlDependencies(inputs: InterfaceInputs): Omit<ControlOperationDependencies, 'signIn'> {
+function controlDependencies(
+  inputs: InterfaceInputs,
+): Omit<ControlOperationDependencies, 'signIn' | 'lastUse'> {
   const { storeView, clock, settings, httpClient, tail, dispatcher, reports, timeline } = inputs;
   const { replayer, regulations, config, options } = inputs;
   return {
@@ -551,6 +572,7 @@ function controlDependencies(inputs: InterfaceInputs): Omit<ControlOperationDepe
     tail,
     regulations,
     replays: replayer,
+    destinationType: webhooks,
     tryOut: (event, destination) =>
       sendTestDelivery(event, destination, { type: webhooks, transport: httpClient, clock }),
     alerts: inputs.alerts,

@@ -12,6 +12,7 @@ import { backupOperations } from './control-api/operations/backups.ts';
 import { computationOperations } from './control-api/operations/computations.ts';
 import { configOperations } from './control-api/operations/config.ts';
 import { deliveryOperations } from './control-api/operations/deliveries.ts';
+import { deliveryRequestOperations } from './control-api/operations/delivery-requests.ts';
 import {
   type DestinationActionDependencies,
   destinationActionOperations,
@@ -27,12 +28,13 @@ import { type SessionOperationDependencies, sessionOperations } from './control-
 import { sourceOperations } from './control-api/operations/sources.ts';
 import { tailOperations } from './control-api/operations/tail.ts';
 import { timelineOperations } from './control-api/operations/timeline.ts';
-import { tokenOperations } from './control-api/operations/tokens.ts';
+import { type TokenOperationDependencies, tokenOperations } from './control-api/operations/tokens.ts';
 import type { EndpointCheckDependencies } from './control-api/records.ts';
 import type { Dispatcher } from './delivery/dispatcher.ts';
 import type { Destination } from './model/destination.ts';
 import type { Duration } from './model/time.ts';
 import type { Clock } from './ports/clock.ts';
+import type { DestinationType } from './ports/destination-type.ts';
 import { StorageError } from './ports/event-log.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Store } from './ports/store.ts';
@@ -58,10 +60,12 @@ export interface ControlOperationDependencies {
   readonly reports: ReportService;
   readonly tail: Pick<LiveTail, 'open'>;
   readonly signIn: SessionOperationDependencies;
+  readonly lastUse: TokenOperationDependencies['lastUse'];
   readonly timeline: (query: TimelineQuery) => Promise<TimelineReport>;
   readonly regulations: RegulationRequests;
   readonly replays: Pick<Replayer, 'preview' | 'status' | 'waitForEnd'>;
   readonly tryOut: DestinationActionDependencies['tryOut'];
+  readonly destinationType: DestinationType;
   readonly judgeEndpoints: EndpointCheckDependencies['judgeEndpoints'];
   readonly alerts: AlertOperationDependencies['alerts'];
   /** Absent: profiles are off. */
@@ -102,10 +106,12 @@ export function controlOperations({
   reports,
   tail,
   signIn,
+  lastUse,
   timeline,
   regulations,
   replays,
   tryOut,
+  destinationType,
   judgeEndpoints,
   alerts,
   users = NO_USERS,
@@ -144,6 +150,7 @@ export function controlOperations({
     ...destinationActionOperations({ ...records, tryOut, newMessageId: uuidv7 }),
     ...eventOperations({ settings, search }),
     ...deliveryOperations({ settings, search }),
+    ...deliveryRequestOperations({ settings, log, destinationType, clock }),
     ...profileOperations({ users, settings }),
     ...computationOperations({ ...records, ...DEFINITIONS, users, retention }),
     ...redeliveryOperations({
@@ -166,7 +173,7 @@ export function controlOperations({
     ...regulationOperations({ settings, clock, regulations }),
     ...alertOperations({ ...records, alerts }),
     ...configOperations(records),
-    ...tokenOperations(records),
+    ...tokenOperations({ ...records, lastUse }),
     ...auditOperations(records),
     ...backupOperations({
       clock,

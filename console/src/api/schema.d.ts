@@ -824,6 +824,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/deliveries/{id}/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows the requests of a delivery, one for each endpoint: made anew from the stored event, with the settings as they are now, so with the same bytes and signature unless those were changed.
+         * @description Needs the role `viewer`.
+         */
+        get: operations["getDeliveriesIdRequests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/profiles/{userId}": {
         parameters: {
             query?: never;
@@ -1928,6 +1948,20 @@ export interface components {
                     status?: 409;
                     /** @enum {unknown} */
                     code?: "confirmation_needed";
+                };
+            };
+        };
+        /** @description Not Found: `unknown_delivery` */
+        unknown_delivery: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] & {
+                    /** @constant */
+                    status?: 404;
+                    /** @enum {unknown} */
+                    code?: "unknown_delivery";
                 };
             };
         };
@@ -4259,6 +4293,54 @@ export interface operations {
             503: components["responses"]["store_unreadable"];
         };
     };
+    getDeliveriesIdRequests: {
+        parameters: {
+            query?: {
+                /** @description The time that Webhook-Timestamp says, such as `startedAt` of an attempt. Default: now. */
+                at?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            /** @constant */
+                            method: "POST";
+                            url: string;
+                            headers: {
+                                [key: string]: string | {
+                                    /** @constant */
+                                    set: true;
+                                    hint?: string;
+                                };
+                            };
+                            body: string;
+                        }[];
+                        /** @description When the destination was changed last: a request before that may have been another. */
+                        settingsChangedAt?: string;
+                    };
+                };
+            };
+            401: components["responses"]["session_over.token_invalid.token_missing"];
+            404: components["responses"]["unknown_delivery"];
+            413: components["responses"]["body_too_large"];
+            422: components["responses"]["invalid_parameters"];
+            429: components["responses"]["too_many_failed_sign_ins"];
+            500: components["responses"]["internal_error"];
+            503: components["responses"]["store_unreadable"];
+        };
+    };
     getProfilesUserId: {
         parameters: {
             query?: never;
@@ -4805,6 +4887,12 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /** @description The text form of what was computed. */
+                        definition: string;
+                        /** @description The same as JSON. */
+                        json: {
+                            [key: string]: unknown;
+                        };
                         members: number;
                         /** @description A few userIds. */
                         sample: string[];
@@ -5227,6 +5315,12 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /** @description The text form of what was computed. */
+                        definition: string;
+                        /** @description The same as JSON. */
+                        json: {
+                            [key: string]: unknown;
+                        };
                         members: number;
                         /** @description A few userIds. */
                         sample: string[];
@@ -6676,6 +6770,8 @@ export interface operations {
                             role: "viewer" | "editor" | "admin";
                             hint: string;
                             createdAt: string;
+                            /** @description When a request or a session of it was last answered by this node; absent when never. */
+                            lastUsedAt?: string;
                         }[];
                         next: string | null;
                     };

@@ -109,6 +109,8 @@ export interface AuthenticatorDependencies {
   readonly tokens: () => readonly TokenRecord[];
   readonly sessions: SessionStore;
   readonly clock: Clock;
+  /** Hears the name of each token that is used. */
+  readonly tokenUsed?: (name: string) => void;
 }
 
 /** The name of the configured token. No other token may have it. */
@@ -148,6 +150,7 @@ export class Authenticator {
       const hint = `This one has the role ${caller.role} and ${least} is needed; an admin can make another token.`;
       throw new Problem('role_too_low', { hint });
     }
+    this.#dependencies.tokenUsed?.(caller.name);
     return caller;
   }
 

@@ -76,6 +76,7 @@ export function unmaskedDestination(destination: DestinationRecord): Destination
   return destinationViewWith(destination, asItIs, asItIs);
 }
 
+/** Without its last use, which is no part of the record. */
 export function tokenView({ name, role, hint, createdAt }: TokenRecord): TokenView {
   return { name, role, hint, createdAt: new Date(createdAt).toISOString() };
 }

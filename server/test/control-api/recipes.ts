@@ -128,6 +128,10 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
     done: () => ({ query: { destination: 'crm', state: 'dead' } }),
     unknown_name: () => ({ query: { destination: 'nobody', state: 'dead' } }),
   },
+  getDeliveriesIdRequests: {
+    done: async (world) => ({ names: { id: await world.delivery() } }),
+    unknown_delivery: () => ({ names: { id: '999-1' } }),
+  },
   postRedeliveries: {
     done: () => ({ body: { destination: 'refusing' } }),
     unknown_name: () => ({ body: { destination: 'nobody' } }),

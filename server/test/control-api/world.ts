@@ -190,6 +190,16 @@ export class World {
     return messageId;
   }
 
+  /** The id of a delivery of a new event. */
+  async delivery(): Promise<string> {
+    const path = `events/${await this.event()}`;
+    for (;;) {
+      const { data } = await this.api<{ data: { deliveries: { id: string }[] }[] }>('GET', path);
+      const id = data[0]?.deliveries[0]?.id;
+      if (id !== undefined) return id;
+    }
+  }
+
   /** The userId of a user with a profile, whose first event is older than all stored ones and whose anonymousId is `a-profile`. */
   async profile(): Promise<string> {
     const headers = { authorization: basic('wk') };

@@ -98,6 +98,8 @@ const previewInput = z.strictObject({
 });
 
 const previewSchema = z.object({
+  definition: z.string().meta({ description: 'The text form of what was computed.' }),
+  json: z.looseObject({}).meta({ description: 'The same as JSON.' }),
   members: z.int(),
   sample: z.array(z.string()).meta({ description: 'A few userIds.' }),
   enters: z.int().meta({ description: 'Users who would enter, compared with the one it replaces.' }),
@@ -208,7 +210,7 @@ function previewOperation(variety: Variety, dependencies: ComputationOperationDe
         },
         { now, check: dependencies.check },
       );
-      const { definition } = record;
+      const { definition, text } = record;
       const preview = await fromUsers(() =>
         dependencies.users.preview(
           { definition, includeAnonymous: anonymous, ...(replaces === undefined ? {} : { replaces }) },
@@ -217,7 +219,7 @@ function previewOperation(variety: Variety, dependencies: ComputationOperationDe
       );
       const { members, sample, enters, leaves, eventsSince } = preview;
       return {
-        ...{ members, sample, enters, leaves },
+        ...{ definition: text, json: definition, members, sample, enters, leaves },
         ...(eventsSince === undefined ? {} : { eventsSince: isoTime(eventsSince) }),
         warnings: windowWarnings(definition, dependencies),
       };

@@ -3,13 +3,14 @@ import type { Attempt } from '../../model/delivery.ts';
 import type { Destination } from '../../model/destination.ts';
 import type { Event } from '../../model/event.ts';
 import { CALL_TYPES, type CallType } from '../../model/event.ts';
-import { maskUrl, type SecretMask } from '../../model/secrets.ts';
+import type { SecretMask } from '../../model/secrets.ts';
 import type { Time } from '../../model/time.ts';
 import type { OutboundRequest } from '../../ports/http-client.ts';
 import type { DestinationStatus } from '../../reporting/contract.ts';
 import { diffRecords } from '../changes.ts';
 import { type ApiOperation, defineOperation, type OperationInput } from '../operation.ts';
-import { destinationByName, maskSchema, type RecordDependencies } from '../records.ts';
+import { destinationByName, type RecordDependencies } from '../records.ts';
+import { requestSchema, requestView } from '../request-view.ts';
 import { destinationView } from '../views.ts';
 import { attemptSchema } from './reports.ts';
 
@@ -66,12 +67,7 @@ const switchSchema = z.object({
 const testSchema = z.object({
   data: z.array(
     z.object({
-      request: z.object({
-        method: z.literal('POST'),
-        url: z.string(),
-        headers: z.record(z.string(), z.union([z.string(), maskSchema])),
-        body: z.string(),
-      }),
+      request: requestSchema,
       // The request names its URL, and the endpoint is no second time beside it.
       ...attemptSchema.omit({ endpoint: true }).shape,
     }),
@@ -162,19 +158,14 @@ async function switchTo(
   };
 }
 
-/**
- * The request as it was sent, and the answer. The body is text, because the signature is over its exact bytes. `configured` has
- * the masked headers of the endpoint, which replace the secrets here; those in the URL are masked as well.
- */
+/** The request as it was sent, and the answer. `configured` has the masked headers of the endpoint. */
 function testResultView(
   { request, attempt }: TestRequestResult,
   configured: Readonly<Record<string, string | SecretMask>>,
 ) {
-  const masks = Object.entries(configured).filter(([, value]) => typeof value !== 'string');
-  const headers = { ...request.headers, ...Object.fromEntries(masks) };
   const { startedAt, latencyMs, outcome, answer } = attempt;
   return {
-    request: { method: 'POST' as const, url: maskUrl(request.url), headers, body: request.body.toString() },
+    request: requestView(request, configured),
     startedAt: new Date(startedAt).toISOString(),
     latencyMs,
     outcome: outcome.kind,

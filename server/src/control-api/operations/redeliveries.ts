@@ -5,6 +5,7 @@ import type { Replay, ReplayPreview, ReplayRequest, ReplayStatus } from '../../m
 import { type Duration, type Monotonic, SECOND, type Time } from '../../model/time.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import type { NamedRedelivery, NamedRedeliveryResult } from '../../replay/contract.ts';
+import { deliveryIdSchema, parseDeliveryId } from '../delivery-id.ts';
 import { type ApiOperation, type Described, defineOperation } from '../operation.ts';
 import { timeParameter } from '../pagination.ts';
 import { Problem } from '../problem.ts';
@@ -27,18 +28,9 @@ const MAX_IDS = 500;
 /** Most redeliveries end within this time, and their answer has the result. */
 const WAIT_FOR_END: Duration = SECOND;
 
-/** As `trace` prints it: the event's position and the lane. */
-const DELIVERY_ID = /^(\d{1,15})-(\d{1,15})$/;
-const deliveryId = z
-  .string()
-  .regex(
-    DELIVERY_ID,
-    'must be the id of a delivery, as GET /api/v1/deliveries and millrace trace --json give it',
-  );
-
 const redeliveryInput = z.strictObject({
   destination: z.string(),
-  ids: z.array(deliveryId).min(1).max(MAX_IDS).exactOptional().meta({ description: 'Of deliveries.' }),
+  ids: z.array(deliveryIdSchema).min(1).max(MAX_IDS).exactOptional().meta({ description: 'Of deliveries.' }),
   messageIds: z
     .array(z.string().min(1))
     .min(1)
@@ -102,7 +94,7 @@ export function redeliveryOperations(dependencies: RedeliveryOperationDependenci
         checkFilter(body);
         if (body.ids === undefined && body.messageIds === undefined)
           return await redeliverByFilter(body, by, dependencies);
-        const ids = (body.ids ?? []).map((id) => parseDeliveryId(id, destination));
+        const ids = (body.ids ?? []).map((id) => ownDelivery(id, destination));
         return await redeliverByName({ ...body, destination, ids, sourceId }, dependencies);
       },
     }),
@@ -121,13 +113,13 @@ function checkFilter({ state, reason, from, to }: RedeliveryInput): void {
   }
 }
 
-function parseDeliveryId(id: string, { id: destination, name }: Destination) {
-  const [, position, lane] = DELIVERY_ID.exec(id)!;
-  if (destinationOfLane(Number(lane)) !== destination) {
+function ownDelivery(id: string, { id: destination, name }: Destination) {
+  const { position, lane } = parseDeliveryId(id)!;
+  if (destinationOfLane(lane) !== destination) {
     const message = `is a delivery of another destination than ${JSON.stringify(name)}`;
     throw new Problem('invalid_parameters', { errors: [{ path: `body.ids ${id}`, message }] });
   }
-  return { id, destination: Number(lane), position: Number(position) };
+  return { id, destination: lane, position };
 }
 
 async function redeliverByName(

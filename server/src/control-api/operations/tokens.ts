@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import * as z from 'zod';
 import { ROLES, type TokenRecord } from '../../model/settings.ts';
+import { isoTime, type Time } from '../../model/time.ts';
 import { ADMIN_NAME, tokenDigest } from '../auth.ts';
 import { diffRecords } from '../changes.ts';
 import { type ApiOperation, defineOperation } from '../operation.ts';
@@ -16,6 +17,12 @@ const tokenSchema = z.object({
   createdAt: z.string(),
 });
 
+const usedTokenSchema = tokenSchema.extend({
+  lastUsedAt: z.string().exactOptional().meta({
+    description: 'When a request or a session of it was last answered by this node; absent when never.',
+  }),
+});
+
 /** Names that the audit trail uses for authors without a token. They are compared in lower case. */
 const RESERVED_NAMES: readonly string[] = [ADMIN_NAME, 'file'];
 
@@ -23,8 +30,17 @@ const RESERVED_NAMES: readonly string[] = [ADMIN_NAME, 'file'];
 const NAME_RULE = 'must be 1 to 100 letters, digits, dots, dashes and underscores, and not begin with a dot';
 const HINT_LENGTH = 4;
 
+export interface TokenOperationDependencies extends Pick<RecordDependencies, 'settings' | 'clock'> {
+  /** The last use of a token that was made at a time. */
+  readonly lastUse: (name: string, madeAt: Time) => Time | undefined;
+}
+
 /** spec/contract.md, "Tokens". */
-export function tokenOperations({ settings, clock }: RecordDependencies): ApiOperation[] {
+export function tokenOperations({ settings, clock, lastUse }: TokenOperationDependencies): ApiOperation[] {
+  const usedView = (token: TokenRecord) => {
+    const at = lastUse(token.name, token.createdAt);
+    return { ...tokenView(token), ...(at === undefined ? {} : { lastUsedAt: isoTime(at) }) };
+  };
   return [
     defineOperation({
       method: 'GET',
@@ -33,8 +49,8 @@ export function tokenOperations({ settings, clock }: RecordDependencies): ApiOpe
       summary: 'Lists the tokens of the control API',
       isInMemory: true,
       query: z.object(pageQuery),
-      answer: pageSchema(tokenSchema),
-      run: async ({ query }) => pageByName(settings.now().tokens.map(tokenView), query),
+      answer: pageSchema(usedTokenSchema),
+      run: async ({ query }) => pageByName(settings.now().tokens.map(usedView), query),
     }),
     defineOperation({
       method: 'POST',

@@ -1,0 +1,87 @@
+import * as z from 'zod';
+import { type Destination, destinationOfLane, endpointIndexOfLane, laneAt } from '../../model/destination.ts';
+import { isoTime, type Time } from '../../model/time.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { DestinationType } from '../../ports/destination-type.ts';
+import type { EventLog, StoredEvent } from '../../ports/event-log.ts';
+import type { AuditPage, AuditQuery, SettingsSnapshot } from '../../ports/settings-store.ts';
+import { parseDeliveryId } from '../delivery-id.ts';
+import { type ApiOperation, defineOperation } from '../operation.ts';
+import { timeParameter } from '../pagination.ts';
+import { Problem } from '../problem.ts';
+import { requestSchema, requestView } from '../request-view.ts';
+import { destinationView } from '../views.ts';
+
+export interface DeliveryRequestDependencies {
+  readonly settings: {
+    now(): SettingsSnapshot;
+    audit(query: AuditQuery, limit: number): Promise<AuditPage>;
+  };
+  readonly log: Pick<EventLog, 'read'>;
+  readonly destinationType: DestinationType;
+  readonly clock: Clock;
+}
+
+/** spec/contract.md, "Operations on deliveries". */
+export function deliveryRequestOperations(dependencies: DeliveryRequestDependencies): ApiOperation[] {
+  const { settings, log, clock } = dependencies;
+  return [
+    defineOperation({
+      method: 'GET',
+      path: 'deliveries/:id/requests',
+      role: 'viewer',
+      summary:
+        'Shows the requests of a delivery, one for each endpoint: made anew from the stored event, with the settings as they are ' +
+        'now, so with the same bytes and signature unless those were changed',
+      query: z.object({
+        at: timeParameter.exactOptional().meta({
+          description:
+            'The time that Webhook-Timestamp says, such as `startedAt` of an attempt. Default: now.',
+        }),
+      }),
+      answer: z.object({
+        data: z.array(requestSchema),
+        settingsChangedAt: z.string().exactOptional().meta({
+          description: 'When the destination was changed last: a request before that may have been another.',
+        }),
+      }),
+      problems: ['unknown_delivery'],
+      run: async ({ names, query }) => {
+        const id = parseDeliveryId(names['id'] ?? '');
+        const destination = settings
+          .now()
+          .destinations.find((one) => id !== undefined && one.id === destinationOfLane(id.lane));
+        if (id === undefined || destination === undefined) throw new Problem('unknown_delivery');
+        const [[event], { entries }] = await Promise.all([
+          log.read([id.position]),
+          settings.audit({ kind: 'destination', name: destination.name }, 1),
+        ]);
+        if (event === undefined) throw new Problem('unknown_delivery');
+        const at = query.at ?? clock.now();
+        return {
+          data: requestViews(event, { destination, lane: id.lane, at }, dependencies.destinationType),
+          ...(entries[0] === undefined ? {} : { settingsChangedAt: isoTime(entries[0].at) }),
+        };
+      },
+    }),
+  ];
+}
+
+interface Sending {
+  readonly destination: Destination;
+  readonly lane: number;
+  readonly at: Time;
+}
+
+function requestViews(event: StoredEvent, { destination, lane, at }: Sending, type: DestinationType) {
+  const place = endpointIndexOfLane(lane);
+  const { settings } = destination;
+  // The lane itself, or the destination where it has lost its lanes since.
+  const sender = settings.success === 'each' ? laneAt(destination, place) : destination;
+  const first = settings.success === 'each' ? place : 0;
+  const all = (1 << sender.settings.endpoints.length) - 1;
+  const masked = destinationView(destination).settings.endpoints;
+  return type
+    .requests(event, sender, { endpoints: all, now: at })
+    .map(({ endpoint, request }) => requestView(request, masked[first + endpoint]?.headers ?? {}));
+}

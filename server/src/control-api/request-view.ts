@@ -1,0 +1,29 @@
+import * as z from 'zod';
+import { maskUrl, type SecretMask } from '../model/secrets.ts';
+import type { OutboundRequest } from '../ports/http-client.ts';
+import { maskSchema } from './records.ts';
+
+/** A request to an endpoint as it is shown. */
+export const requestSchema = z.object({
+  method: z.literal('POST'),
+  url: z.string(),
+  headers: z.record(z.string(), z.union([z.string(), maskSchema])),
+  body: z.string(),
+});
+
+/**
+ * A request without its secrets. The body is text, because the signature is over its exact bytes. `configured` has the masked headers of
+ * the endpoint, which replace the secrets here; those in the URL are masked as well.
+ */
+export function requestView(
+  { url, headers, body }: Pick<OutboundRequest, 'url' | 'headers' | 'body'>,
+  configured: Readonly<Record<string, string | SecretMask>>,
+): z.output<typeof requestSchema> {
+  const masks = Object.entries(configured).filter(([, value]) => typeof value !== 'string');
+  return {
+    method: 'POST',
+    url: maskUrl(url),
+    headers: { ...headers, ...Object.fromEntries(masks) },
+    body: body.toString(),
+  };
+}

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { createHmac } from 'node:crypto';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { axeViolations } from './support/axe.ts';
@@ -131,6 +132,29 @@ describe('events', () => {
     await page.getByRole('heading', { level: 1, name: 'Order Placed' }).waitFor();
     await page.getByText('delivered to 1 of 2').waitFor();
     await page.getByText('The endpoint does not accept the key or signature of the request.').waitFor();
+  });
+
+  it('show each request as it was sent, with the signature of its exact bytes', async () => {
+    await signIn(page, server, '/events/order-1?tab=sent');
+    const choice = page.getByRole('combobox', { name: 'Which try' });
+    const crm = await choice.getByRole('option', { name: /^crm/ }).getAttribute('value');
+    await choice.selectOption(crm);
+    await page.getByText('headers, signature and bytes are as sent').waitFor();
+    const sent = page.getByRole('tabpanel');
+    await sent.getByRole('button', { name: 'Bytes' }).click();
+    const body =
+      (await sent.getByRole('group', { name: 'the body that was sent', exact: true }).textContent()) ?? '';
+    const signature = createHmac('sha1', 'one-secret').update(body).digest('hex');
+    await sent.getByText(signature).first().waitFor();
+  });
+
+  it('are opened over the list on a phone', async () => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    await signIn(page, server, '/live?open=order-1');
+    const inspector = page.getByRole('complementary', { name: 'The event that is open' });
+    await inspector.getByText('crm').waitFor();
+    await inspector.getByRole('button', { name: 'Close' }).click();
+    await inspector.waitFor({ state: 'detached' });
   });
 
   it('are sent once more after a question', async () => {

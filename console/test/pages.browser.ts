@@ -187,7 +187,8 @@ describe('sources', () => {
 describe('users', () => {
   it('an audience is built, its mistake is pointed at, and its members are seen', async () => {
     await signIn(page, server, '/users/audiences?new=true');
-    await page.getByRole('textbox', { name: 'Name' }).fill('Repeat Buyers');
+    await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Repeat Buyers');
+    await button('Text').click();
     const definition = page.getByRole('textbox', { name: 'Who belongs' });
     await definition.fill("event('Order Completed').cuont() >= 2");
     await page.getByText('did you mean count?').waitFor();
@@ -205,6 +206,40 @@ describe('users', () => {
     await page.getByRole('link', { name: 'Repeat Buyers' }).waitFor();
     await page.getByText('⟨U+202E⟩<img src=x onerror=alert(1)>').waitFor();
     await page.getByText('anon-ann').first().waitFor();
+  });
+
+  it('an audience is built of rows, which write the same text', async () => {
+    await signIn(page, server, '/users/audiences?new=true');
+    const rows = page.getByRole('group', { name: 'Who belongs' });
+    await page.getByText('Fill in every field').waitFor();
+    await rows.getByRole('combobox', { name: 'Name of the event' }).fill('Order Completed');
+    await rows.getByRole('textbox', { name: 'Value' }).fill('2');
+    await button('where').click();
+    await rows.getByRole('textbox', { name: 'Property of the event' }).fill('total');
+    await rows.getByRole('textbox', { name: 'Value' }).last().fill('15.5');
+    await page.getByRole('region', { name: 'Preview' }).getByRole('link', { name: 'ann' }).waitFor();
+    expect(await axeViolations(page)).toEqual([]);
+    await button('Text').click();
+    const text = page.getByRole('textbox', { name: 'Who belongs' });
+    expect(await text.inputValue()).toBe(
+      "event('Order Completed').where(property('total') >= 15.5).within(30 days).count() >= 2",
+    );
+    await text.fill("not (group('acme') or trait('plan') = 'pro')");
+    await page.getByText('The builder cannot show a not around several conditions').waitFor();
+    await button('Builder').click();
+    expect(await text.isVisible()).toBe(true);
+    await text.fill("group('acme') or trait('plan') = 'pro'");
+    await page.getByText('The builder cannot show').waitFor({ state: 'detached' });
+    await page.locator('[aria-label="Preview"][aria-busy="false"]').waitFor();
+    await button('Builder').click();
+    expect(await rows.getByRole('combobox', { name: 'Joined by' }).inputValue()).toBe('or');
+    await button('Remove condition 1').click();
+    await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Professionals');
+    await button('Save and sync').click();
+    await heading('Professionals');
+    expect(await api('GET', 'audiences/Professionals')).toMatchObject({
+      definition: "trait('plan') = 'pro'",
+    });
   });
 
   it('a user is deleted when its id is typed, and leaves a receipt', async () => {
@@ -240,6 +275,26 @@ describe('settings', () => {
     await page.getByRole('textbox', { name: 'Type jonas to go on' }).fill('jonas');
     await button('Revoke token').click();
     await page.getByText('The token of jonas is revoked').waitFor();
+  });
+
+  it('an alert is made, tested and removed', async () => {
+    await signIn(page, server, '/settings/alerts');
+    await button('New alert').click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('on-call');
+    await page.getByRole('textbox', { name: 'URL' }).fill(`${server.receiver}/alerts`);
+    await page.getByRole('checkbox', { name: 'The disk fills' }).uncheck();
+    expect(await axeViolations(page)).toEqual([]);
+    await button('Make alert').click();
+    await page.getByText('The alert on-call is made').waitFor();
+    await button('Test on-call…').click();
+    await button('Send a test').click();
+    await page.getByRole('dialog').getByText('taken').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+    await page.setViewportSize({ width: 390, height: 844 });
+    await button('More about on-call').click();
+    await page.getByRole('menuitem', { name: 'Remove…' }).click();
+    await button('Remove alert').click();
+    await page.getByText('Nobody is told yet').waitFor();
   });
 
   it('a change is opened by keyboard beside the list, and stands in the address', async () => {

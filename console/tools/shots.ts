@@ -1,78 +1,102 @@
 /**
  * Pictures of every screen in both themes and three widths, over a server with some traffic: for the person who changes them.
  *
- *   npm run console:shots -- [FOLDER] [PATH …]     default: docs/images/console, every screen
+ *   npm run console:shots -- [FOLDER] [NAME …]     default: every screen, in a folder below the temporary one
  */
 import { mkdirSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Browser, Page } from 'playwright-core';
 import { launchBrowser, signIn } from '../test/support/browser.ts';
 import { type RunningServer, startServer } from '../test/support/running-server.ts';
+import { beginStory, endStory, ORDER_ID, PEOPLE, STORY, tellMore } from './story.ts';
 
-const CONFIG = `
-sources:
-  - { name: website, writeKeys: [wk] }
-  - { name: backend, writeKeys: [wk2] }
-destinations:
-  - { name: crm, type: webhooks, sources: [website], settings: { endpoints: [{ url: RECEIVER/crm }], sharedSecret: secret-of-crm } }
-  - { name: warehouse, type: webhooks, sources: [website], settings: { endpoints: [{ url: RECEIVER/warehouse }], sharedSecret: secret-two } }
-  - { name: newsletter, type: webhooks, sources: [website], settings: { endpoints: [{ url: RECEIVER/newsletter }], sharedSecret: secret-three } }
-`;
-const SCREENS = [
-  '/live',
-  '/live?open=order-1',
-  '/events',
-  '/events/order-1',
-  '/destinations',
-  '/destinations/crm',
-  '/sources',
-  '/sources/website',
-  '/users',
-  '/settings',
-  '/settings/alerts',
-  '/settings/audit',
-  '/settings/configuration',
-  '/settings/system',
-  '/components',
-  // Last: by then there is something to draw.
-  '/?range=15m',
+interface Screen {
+  readonly name: string;
+  readonly path: string;
+  /** What is pressed before the picture is taken. */
+  readonly act?: (page: Page) => Promise<unknown>;
+}
+
+const press = (name: string | RegExp) => (page: Page) => page.getByRole('button', { name }).first().click();
+const NEW_AUDIENCE = "event('Order Completed').within(30 days).count() >= 2";
+
+const SCREENS: readonly Screen[] = [
+  { name: 'overview', path: '/?range=15m' },
+  { name: 'live', path: '/live' },
+  { name: 'live-open', path: `/live?open=${ORDER_ID}` },
+  { name: 'events', path: '/events' },
+  { name: 'event', path: `/events/${ORDER_ID}` },
+  { name: 'event-sent', path: `/events/${ORDER_ID}?tab=sent` },
+  { name: 'event-answered', path: `/events/${ORDER_ID}?tab=answered` },
+  { name: 'event-resend', path: `/events/${ORDER_ID}`, act: press(/^Resend/) },
+  { name: 'destinations', path: '/destinations' },
+  { name: 'destination-new', path: '/destinations?new=true' },
+  { name: 'destination', path: '/destinations/crm' },
+  { name: 'destination-deliveries', path: '/destinations/support-desk?tab=deliveries' },
+  { name: 'destination-settings', path: '/destinations/warehouse?tab=settings' },
+  { name: 'destination-replays', path: '/destinations/warehouse?tab=replays' },
+  { name: 'destination-changes', path: '/destinations/ads?tab=changes' },
+  { name: 'destination-replay', path: '/destinations/crm', act: press('Replay…') },
+  { name: 'destination-test', path: '/destinations/support-desk', act: press('Send test') },
+  { name: 'sources', path: '/sources' },
+  { name: 'source', path: '/sources/website' },
+  { name: 'source-waiting', path: '/sources/kiosk' },
+  { name: 'source-discards', path: '/sources/website?tab=discards' },
+  { name: 'source-settings', path: '/sources/website?tab=settings' },
+  { name: 'users', path: '/users' },
+  { name: 'user', path: `/users?userId=${PEOPLE.buyer}` },
+  { name: 'audiences', path: '/users/audiences' },
+  {
+    name: 'audience-new',
+    path: '/users/audiences?new=true',
+    act: (page) => page.getByRole('textbox', { name: 'Who belongs' }).fill(NEW_AUDIENCE),
+  },
+  { name: 'audience', path: '/users/audiences/Repeat Buyers' },
+  { name: 'traits', path: '/users/traits' },
+  { name: 'trait', path: '/users/traits/Total Spent' },
+  { name: 'deletions', path: '/users/deletions' },
+  {
+    name: 'deletion',
+    path: '/users/deletions',
+    act: (page) => page.locator('main tbody a, main tbody tr').first().click(),
+  },
+  { name: 'suppressions', path: '/users/suppressions' },
+  { name: 'tokens', path: '/settings' },
+  { name: 'alerts', path: '/settings/alerts' },
+  { name: 'alert-new', path: '/settings/alerts', act: press('New alert') },
+  { name: 'alert-test', path: '/settings/alerts', act: press(/test/i) },
+  { name: 'audit', path: '/settings/audit' },
+  { name: 'configuration', path: '/settings/configuration' },
+  { name: 'system', path: '/settings/system' },
+  { name: 'components', path: '/components' },
+  { name: 'palette', path: '/destinations', act: (page) => page.keyboard.press('Control+k') },
+  { name: 'keys', path: '/live', act: (page) => page.keyboard.press('?') },
 ];
-const WIDTHS = [1440, 1024, 390];
+const SIZES = [
+  { width: 1440, height: 900 },
+  { width: 1024, height: 900 },
+  { width: 390, height: 844 },
+];
 const THEMES = ['light', 'dark'] as const;
+/** Until profiles have followed, charts have points and numbers were read twice, in milliseconds. */
+const WARM_UP = 40_000;
+const SETTLED = 1_500;
 
 async function main(): Promise<void> {
-  const [folder = 'docs/images/console', ...wanted] = process.argv.slice(2);
+  const [folder = join(tmpdir(), 'millrace-shots'), ...wanted] = process.argv.slice(2);
+  const screens = SCREENS.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
   mkdirSync(resolve(folder), { recursive: true });
-  const server = await startServer(CONFIG);
-  server.answerAt('/crm', 503);
-  server.answerAt('/newsletter', 401);
+  const server = await startServer(STORY);
   const browser = await launchBrowser();
-  const traffic = setInterval(() => void send(server), 100);
+  await beginStory(server);
+  const traffic = setInterval(() => void tellMore(server), 250);
   try {
-    await server.call('track', {
-      messageId: 'order-1',
-      userId: 'u1',
-      event: 'Order Completed',
-      properties: ORDER,
-    });
-    for (const theme of THEMES) {
-      const context = await browser.newContext({ colorScheme: theme, reducedMotion: 'reduce' });
-      const page = await context.newPage();
-      await signIn(page, server);
-      for (const path of wanted.length > 0 ? wanted : SCREENS) {
-        for (const width of WIDTHS) {
-          await page.setViewportSize({ width, height: width === 390 ? 844 : 900 });
-          await page.goto(server.url + path);
-          await page.getByRole('heading', { level: 1 }).waitFor();
-          await page.waitForTimeout(SETTLED);
-          const name = path
-            .replaceAll(/[^a-z0-9]+/gi, '-')
-            .replaceAll(/^-|-$/g, '')
-            .replace('range-15m', 'overview');
-          await page.screenshot({ path: resolve(folder, `${name}-${theme}-${width}.png`) });
-        }
-      }
-      await context.close();
-    }
+    await sleep(wanted.length === 0 ? WARM_UP : WARM_UP / 4);
+    await endStory(server);
+    await Promise.all(THEMES.map((theme) => takeAll(browser, server, { theme, screens, folder })));
+    console.log(`${screens.length} screens are in ${resolve(folder)}`);
   } finally {
     clearInterval(traffic);
     await browser.close();
@@ -80,21 +104,35 @@ async function main(): Promise<void> {
   }
 }
 
-/** Until numbers have been read twice, in milliseconds. */
-const SETTLED = 2_500;
-const ORDER = {
-  order_id: '118842',
-  total: 64.5,
-  currency: 'EUR',
-  products: [{ sku: 'SID-250', price: 14.5 }],
-};
-const EVENTS = ['Product Viewed', 'Product Added', 'Checkout Started', 'Order Completed'];
+interface Shooting {
+  readonly theme: (typeof THEMES)[number];
+  readonly screens: readonly Screen[];
+  readonly folder: string;
+}
 
-async function send(server: RunningServer): Promise<void> {
-  const at = Math.floor(Math.random() * EVENTS.length);
-  const userId = `cus_${10_000 + Math.floor(Math.random() * 80_000)}`;
-  const integrations = Math.random() < 0.2 ? { newsletter: false } : {};
-  await server.call('track', { userId, event: EVENTS[at], properties: ORDER, integrations });
+async function takeAll(browser: Browser, server: RunningServer, shooting: Shooting): Promise<void> {
+  const { theme, screens, folder } = shooting;
+  const context = await browser.newContext({ colorScheme: theme, reducedMotion: 'reduce' });
+  const page = await context.newPage();
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.goto(server.url);
+  await page.getByRole('textbox', { name: 'Token' }).waitFor();
+  await page.screenshot({ path: resolve(folder, `sign-in-${theme}-390.png`) });
+  await signIn(page, server);
+  for (const { name, path, act } of screens) {
+    for (const size of SIZES) {
+      await page.setViewportSize(size);
+      await page.goto(server.url + path);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      // The page of components shows a skeleton, and stays busy.
+      if (name !== 'components')
+        await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
+      await act?.(page).catch((error: unknown) => console.log(`${name}: ${String(error)}`));
+      await sleep(SETTLED);
+      await page.screenshot({ path: resolve(folder, `${name}-${theme}-${size.width}.png`) });
+    }
+  }
+  await context.close();
 }
 
 await main();

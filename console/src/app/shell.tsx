@@ -157,9 +157,9 @@ function VitalSigns() {
       <Link
         to="/live"
         className="pulse num top-live"
-        title={`${exactNumber(perSecond)} calls a second received`}
+        title={perSecond === undefined ? undefined : `${exactNumber(perSecond)} calls a second received`}
       >
-        live {rate(perSecond)}
+        live {perSecond === undefined ? '' : rate(perSecond)}
       </Link>
       <Link to="/" hash="ledger" className={`ledger ${isGood ? '' : 'is-bad'}`} title={title}>
         <Icon name={isGood ? 'ok' : 'bad'} className="i-s" />

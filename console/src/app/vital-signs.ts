@@ -3,13 +3,13 @@ import type { Status } from '../api/queries.ts';
 /** Counters with the server's time at which they were read. Two of them give a rate. */
 export type Reading = Pick<Status, 'at' | 'sources'>;
 
-/** Calls a second that were received between the first and the last reading. 0 before there are two. */
-export function receivedRate(readings: readonly Reading[]): number {
+/** Calls a second that were received between the first and the last reading. Undefined before there are two. */
+export function receivedRate(readings: readonly Reading[]): number | undefined {
   const [first, last] = [readings[0], readings.at(-1)];
-  if (first === undefined || last === undefined) return 0;
+  if (first === undefined || last === undefined) return undefined;
   const seconds = (Date.parse(last.at) - Date.parse(first.at)) / 1000;
   // A restart reads the same counters; a removed source takes its own away.
-  return seconds <= 0 ? 0 : Math.max(0, received(last) - received(first)) / seconds;
+  return seconds <= 0 ? undefined : Math.max(0, received(last) - received(first)) / seconds;
 }
 
 function received({ sources }: Reading): number {

@@ -125,9 +125,12 @@ interface CopyButtonProps {
   readonly kind?: ButtonProps['kind'];
   /** Only the icon; the label is for screen readers. */
   readonly isIcon?: boolean;
+  /** As high as the buttons beside it in the head of a page. */
+  readonly isTall?: boolean;
 }
 
-export function CopyButton({ text, label = 'Copy', kind = 'quiet', isIcon = false }: CopyButtonProps) {
+export function CopyButton(props: CopyButtonProps) {
+  const { text, label = 'Copy', kind = 'quiet', isIcon = false, isTall = false } = props;
   const [isCopied, setIsCopied] = useState(false);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const copy = async (): Promise<void> => {
@@ -140,7 +143,7 @@ export function CopyButton({ text, label = 'Copy', kind = 'quiet', isIcon = fals
   return (
     <Button
       kind={kind}
-      isSmall
+      isSmall={!isTall}
       isIcon={isIcon}
       aria-label={isIcon ? label : undefined}
       onClick={() => void copy()}

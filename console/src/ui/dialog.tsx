@@ -1,4 +1,4 @@
-import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
+import { type FormEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { sentence } from '../api/client.ts';
 import { Button, Field, TextInput } from './controls.tsx';
 
@@ -41,6 +41,44 @@ export function Dialog({ title, onClose, children, foot, className = 'dlg' }: Di
         {foot !== undefined && <div className="dlg-f">{foot}</div>}
       </div>
     </dialog>
+  );
+}
+
+interface FormDialogProps {
+  readonly title: string;
+  /** The word on the button: a verb and its object. */
+  readonly action: string;
+  readonly isReady: boolean;
+  readonly children: ReactNode;
+  /** A failure is for the caller to show at its field; the dialog stays open. */
+  readonly onSubmit: () => Promise<unknown>;
+  readonly onClose: () => void;
+}
+
+/** A dialog that is a form: Enter in a field submits it. */
+export function FormDialog({ title, action, isReady, children, onSubmit, onClose }: FormDialogProps) {
+  const id = useId();
+  const [isBusy, setIsBusy] = useState(false);
+  const submit = async (event: FormEvent): Promise<void> => {
+    event.preventDefault();
+    setIsBusy(true);
+    await onSubmit().catch(() => undefined);
+    setIsBusy(false);
+  };
+  const foot = (
+    <>
+      <Button onClick={onClose}>Cancel</Button>
+      <Button kind="primary" type="submit" form={id} disabled={!isReady || isBusy}>
+        {action}
+      </Button>
+    </>
+  );
+  return (
+    <Dialog title={title} onClose={onClose} foot={foot}>
+      <form id={id} className="stack-s" onSubmit={(event) => void submit(event)}>
+        {children}
+      </form>
+    </Dialog>
   );
 }
 

@@ -52,6 +52,7 @@ describe('times', () => {
     expect(plain(relative(1_000, 39_000))).toBe('38 s ago');
     expect(plain(relative(39_000, 1_000))).toBe('in 38 s');
     expect(relative(1_000, 1_400)).toBe('now');
+    expect(plain(relative(1_000, 2_900))).toBe('1 s ago');
   });
 
   it('writes the milliseconds of a time', () => {

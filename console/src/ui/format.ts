@@ -56,8 +56,9 @@ export function duration(milliseconds: number): string {
 export function relative(time: number, now: number): string {
   const difference = now - time;
   if (Math.abs(difference) < 1000) return 'now';
-  const seconds = Math.trunc(Math.abs(difference) / 1000) * 1000;
-  return difference > 0 ? `${duration(seconds)} ago` : `in ${duration(seconds)}`;
+  const seconds = Math.trunc(Math.abs(difference) / 1000);
+  const length = seconds < 10 ? `${seconds}${SPACE}s` : duration(seconds * 1000);
+  return difference > 0 ? `${length} ago` : `in ${length}`;
 }
 
 export function bytes(count: number): string {

@@ -9,6 +9,8 @@ interface JsonViewProps {
   /** The exact text where it is known, such as the bytes that were sent. */
   readonly text?: string;
   readonly label: string;
+  /** At the left of the head. */
+  readonly title?: string;
 }
 
 const CLASSES = { key: 'k', text: 's', number: 'n', word: 'n', mark: 'p', cut: 'c' };
@@ -16,11 +18,12 @@ const CLASSES = { key: 'k', text: 's', number: 'n', word: 'n', mark: 'p', cut: '
 const MOST = 64_000;
 
 /** JSON, pretty or as its bytes are. */
-export function JsonView({ value, text = JSON.stringify(value), label }: JsonViewProps) {
+export function JsonView({ value, text = JSON.stringify(value), label, title }: JsonViewProps) {
   const [view, setView] = useState<'pretty' | 'bytes'>('pretty');
   return (
     <div className="code">
       <div className="code-h">
+        {title !== undefined && <span className="clip">{title}</span>}
         <Segmented
           label={`View of ${label}`}
           value={view}

@@ -133,16 +133,18 @@ const COLUMNS: readonly Column<DestinationRow>[] = [
     header: 'Destination',
     className: 'w',
     sort: ({ name }) => name,
-    cell: ({ name, host, more, state }) => (
+    cell: (row) => (
       <>
-        <Link to="/destinations/$name" params={{ name }} className="med">
-          {visibleLine(name)}
+        <Link to="/destinations/$name" params={{ name: row.name }} className="med">
+          {visibleLine(row.name)}
         </Link>{' '}
         <span className="mono dim c-lo">
-          {visibleLine(host)}
-          {more > 0 && ` +${more}`}
+          {visibleLine(row.host)}
+          {row.more > 0 && ` +${row.more}`}
         </span>
-        <span className="sub">{state}</span>
+        <span className="sub">
+          <RowState row={row} />
+        </span>
       </>
     ),
   },

@@ -21,11 +21,11 @@ export function EventActions({ entry }: { readonly entry: AcceptedEvent }) {
     <>
       <CopyButton
         kind="plain"
+        isTall
         label="Copy as curl"
         text={() => asCurl(entry.event as { type?: unknown }, key)}
       />
       <Button
-        isSmall
         kind="primary"
         disabled={!mayChange}
         title={mayChange ? 'Sends the event to a destination once more' : 'Needs the role editor'}

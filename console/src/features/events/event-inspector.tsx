@@ -7,10 +7,11 @@ import { duration } from '../../ui/format.ts';
 import { Inspector } from '../../ui/inspector.tsx';
 import { JsonView } from '../../ui/json-view.tsx';
 import { StateMark } from '../../ui/state-mark.tsx';
-import { Clock, RelativeTime, useNow } from '../../ui/time.tsx';
+import { Clock } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { EventActions } from './event-actions.tsx';
 import { eventTitle, whoOf } from './naming.ts';
+import { NextTry } from './next-try.tsx';
 import { type AcceptedEvent, type DeliveryTrace, traceQuery } from './queries.ts';
 import { resultWord } from './reasons.ts';
 
@@ -115,24 +116,15 @@ function Contents({ entry }: { readonly entry: AcceptedEvent }) {
 function DeliveryLine({ delivery }: { readonly delivery: DeliveryTrace }) {
   const { destination, state, attempts, nextAttemptAt } = delivery;
   const last = attempts.at(-1);
+  const isOwed = state === 'pending' || state === 'retrying';
   return (
     <li>
       <StateMark state={state} label={visibleLine(destination, 60)} />
       <span className="soft num">
         {last !== undefined && `${resultWord(last.reason, last.status)} in ${duration(last.latencyMs)}`}
-        {nextAttemptAt !== undefined && <NextTry at={nextAttemptAt} />}
-        {last === undefined && nextAttemptAt === undefined && state}
+        {last !== undefined && isOwed && ', '}
+        {isOwed && <NextTry destination={destination} at={nextAttemptAt} />}
       </span>
     </li>
-  );
-}
-
-function NextTry({ at }: { readonly at: string }) {
-  const now = useNow();
-  if (Date.parse(at) <= now) return ', waits for a probe';
-  return (
-    <>
-      , next <RelativeTime at={at} />
-    </>
   );
 }

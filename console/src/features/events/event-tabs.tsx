@@ -4,10 +4,9 @@ import { EmptyState, Notice } from '../../ui/empty-state.tsx';
 import { duration } from '../../ui/format.ts';
 import { JsonView } from '../../ui/json-view.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
-import { Clock } from '../../ui/time.tsx';
-import { visibleText } from '../../ui/visible-text.ts';
 import type { AcceptedEvent, Attempt } from './queries.ts';
 import { reasonSentence, resultWord } from './reasons.ts';
+import { SentRequest } from './sent-request.tsx';
 
 interface EventTabsProps {
   readonly entry: AcceptedEvent;
@@ -19,15 +18,17 @@ interface EventTabsProps {
 
 interface Try {
   readonly label: string;
+  readonly deliveryId: string;
   readonly destination: string;
   readonly attempt: Attempt;
 }
 
 /** What was received, what was sent, what was answered. */
 export function EventTabs({ entry, tab, attempt, onChange }: EventTabsProps) {
-  const tries = entry.deliveries.flatMap(({ destination, attempts }) =>
+  const tries = entry.deliveries.flatMap(({ id, destination, attempts }): Try[] =>
     attempts.map((one, index) => ({
       label: `${destination} · try ${index + 1} of ${attempts.length}`,
+      deliveryId: id,
       destination,
       attempt: one,
     })),
@@ -56,50 +57,15 @@ export function EventTabs({ entry, tab, attempt, onChange }: EventTabsProps) {
           label: 'Received',
           content: <JsonView label="the event as it is stored" value={entry.event} />,
         },
-        { value: 'sent', label: 'Sent', content: <Sent entry={entry} shown={shown} /> },
+        {
+          value: 'sent',
+          label: 'Sent',
+          content: shown === undefined ? <NothingYet /> : <SentRequest {...shown} />,
+        },
         { value: 'answered', label: 'Answered', content: <Answered shown={shown} /> },
       ]}
     />
   );
-}
-
-function Sent({ entry, shown }: { readonly entry: AcceptedEvent; readonly shown: Try | undefined }) {
-  if (shown === undefined) return <NothingYet />;
-  const { attempt, destination } = shown;
-  return (
-    <>
-      <div className="box">
-        <dl className="kv mono pad">
-          <dt>POST</dt>
-          <dd>{visibleText(attempt.endpoint)}</dd>
-          <dt>At</dt>
-          <dd>
-            <Clock at={attempt.startedAt} />
-          </dd>
-          <dt>User-Agent</dt>
-          <dd>Millrace/1.0</dd>
-          <dt>Content-Type</dt>
-          <dd>application/json</dd>
-          <dt>Webhook-Id</dt>
-          <dd>{visibleText(webhookId(entry.event.messageId))}</dd>
-        </dl>
-      </div>
-      <p className="soft">
-        The body is the stored event with the fields of its type, the same bytes on every try. X-Signature is
-        the HMAC-SHA1 of exactly these bytes with the shared secret of {destination}. Verify it yourself, with
-        the body as the endpoint got it:
-      </p>
-      <CodeBlock
-        code={'printf %s "$BODY" | openssl dgst -sha1 -hmac "$SECRET"'}
-        label="Command that computes a signature"
-      />
-    </>
-  );
-}
-
-/** As the header has it: every byte outside visible ASCII, and %, percent-encoded. */
-function webhookId(messageId: string): string {
-  return messageId.replace(/[^\x21-\x7e]|%/gu, (character) => encodeURIComponent(character));
 }
 
 function Answered({ shown }: { readonly shown: Try | undefined }) {
@@ -118,11 +84,13 @@ function Answered({ shown }: { readonly shown: Try | undefined }) {
           <dd>{duration(latencyMs)}</dd>
         </dl>
       </div>
-      {answer === undefined ? (
-        <p className="dim">No body is kept of this answer.</p>
-      ) : (
-        <CodeBlock code={answer} title="Start of the body" label="What the endpoint answered" />
+      {answer !== undefined && (
+        <CodeBlock code={answer} title="Beginning of the body" label="What the endpoint answered" />
       )}
+      <p className="hint">
+        {answer === undefined && 'No body is kept of this answer. '}Kept of an answer: its status, the time it
+        took, and the beginning of the body of one that was not accepted; no headers.
+      </p>
     </>
   );
 }

@@ -1,8 +1,9 @@
 import type { ReactNode } from 'react';
 import { duration } from '../../ui/format.ts';
 import { Icon, type IconName } from '../../ui/icons.tsx';
-import { Clock, RelativeTime, useNow } from '../../ui/time.tsx';
+import { Clock } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
+import { NextTry } from './next-try.tsx';
 import type { AcceptedEvent, DeliveryTrace } from './queries.ts';
 import { reasonSentence, resultWord } from './reasons.ts';
 import { type WayBar, wayOf } from './way.ts';
@@ -137,7 +138,7 @@ function BarStep({ bar, name }: { readonly bar: WayBar; readonly name: string })
 
 /** What happens next, or why nothing does. */
 function NextStep({ delivery, name }: { readonly delivery: DeliveryTrace; readonly name: string }) {
-  const { state, reason, nextAttemptAt } = delivery;
+  const { destination, state, reason, nextAttemptAt } = delivery;
   if (state === 'dead') {
     return (
       <Step icon="bad" tone="bad" what={name}>
@@ -147,19 +148,8 @@ function NextStep({ delivery, name }: { readonly delivery: DeliveryTrace; readon
   }
   return (
     <Step time="now" icon="pending" tone="water" what={name}>
-      {nextAttemptAt === undefined ? 'in memory: on its way, or about to be' : <NextTry at={nextAttemptAt} />}
+      <NextTry destination={destination} at={nextAttemptAt} />
     </Step>
-  );
-}
-
-/** A delivery that is due waits for its endpoint: the circuit breaker sends one probe at a time. */
-function NextTry({ at }: { readonly at: string }) {
-  const now = useNow();
-  if (Date.parse(at) <= now) return 'waits on disk; goes out as soon as the endpoint answers a probe';
-  return (
-    <>
-      waits on disk, next try <RelativeTime at={at} />
-    </>
   );
 }
 

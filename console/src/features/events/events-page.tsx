@@ -6,11 +6,11 @@ import { Button, TextInput } from '../../ui/controls.tsx';
 import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { Page } from '../../ui/page.tsx';
 import { useShortcut } from '../../ui/shortcuts.ts';
-import { StateMark } from '../../ui/state-mark.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
 import { RelativeTime } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { CallFilters, SendExample } from './call-filters.tsx';
+import { DeliveryMarks } from './delivery-marks.tsx';
 import { nameable } from './event-inspector.tsx';
 import { eventTitle, whoOf } from './naming.ts';
 import { type AcceptedEvent, eventSearchQuery } from './queries.ts';
@@ -99,21 +99,12 @@ const COLUMNS: readonly Column<AcceptedEvent>[] = [
     cell: (entry) => visibleLine(whoOf(nameable(entry)), 40),
   },
   { id: 'source', header: 'Source', className: 'c-lo', cell: ({ source }) => visibleLine(source, 40) },
-  { id: 'deliveries', header: 'Deliveries', cell: (entry) => <Deliveries entry={entry} /> },
+  {
+    id: 'deliveries',
+    header: 'Deliveries',
+    cell: ({ deliveries }) => <DeliveryMarks deliveries={deliveries} />,
+  },
 ];
-
-/** Success is a bare mark; what is not a success is named. */
-function Deliveries({ entry: { deliveries } }: { readonly entry: AcceptedEvent }) {
-  return (
-    <span className="dls">
-      {deliveries.map(({ id, destination, state }) => (
-        <span key={id} title={`${destination}: ${state}`}>
-          <StateMark state={state} label={state === 'delivered' ? null : visibleLine(destination, 24)} />
-        </span>
-      ))}
-    </span>
-  );
-}
 
 function Filters() {
   const filter = route.useSearch();

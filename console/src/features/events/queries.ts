@@ -29,6 +29,20 @@ function isUnsettled(entry: TraceEntry): boolean {
   );
 }
 
+export type SentRequest = Answer<'/api/v1/deliveries/{id}/requests', 'get'>['data'][number];
+
+/** The requests of a delivery as they were made at a time, as far as the settings are still the same. */
+export function deliveryRequestsQuery(id: string, at: string) {
+  return queryOptions({
+    queryKey: ['events', 'requests', id, at],
+    queryFn: async ({ signal }) =>
+      await answer(
+        api.GET('/api/v1/deliveries/{id}/requests', { params: { path: { id }, query: { at } }, signal }),
+      ),
+    retry: false,
+  });
+}
+
 export interface EventFilter {
   readonly source?: string;
   readonly type?: string;

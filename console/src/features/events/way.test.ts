@@ -25,6 +25,18 @@ describe("an event's way", () => {
     expect(ticks).toEqual([0, 2_000, 4_000, 6_000, 8_000]);
   });
 
+  it('has marks that are whole minutes where it takes minutes, and whole hours where it takes hours', () => {
+    const wayOver = (length: number) =>
+      wayOf({
+        receivedAt,
+        deliveries: [
+          { id: '1-1', destination: 'crm', state: 'dead', attempts: [attempt(receivedAt, length)] },
+        ],
+      }).ticks;
+    expect(wayOver(120_000)).toEqual([0, 60_000, 120_000]);
+    expect(wayOver(14_400_000)).toEqual([0, 3_600_000, 7_200_000, 10_800_000, 14_400_000]);
+  });
+
   it('stands before anything was tried, and when the clock was set back', () => {
     expect(wayOf({ receivedAt, deliveries: [] })).toMatchObject({ lanes: [], span: 25 });
     const { lanes } = wayOf({

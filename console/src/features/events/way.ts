@@ -61,7 +61,9 @@ function endOf({ startedAt, latencyMs }: Attempt): number {
 /** Five or six round numbers from 0 on, of which the last still has room for its words. */
 function ticksOf(span: number): number[] {
   const rough = span / 6;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = ([1, 2, 5, 10].find((factor) => factor * power >= rough) ?? 10) * power;
+  // From a minute on the marks are whole minutes, and from an hour on whole hours: their words have no smaller parts.
+  const unit = rough > 900_000 ? 3_600_000 : rough > 15_000 ? 60_000 : 1;
+  const power = 10 ** Math.max(unit === 1 ? -3 : 0, Math.floor(Math.log10(rough / unit)));
+  const step = ([1, 2, 5, 10].find((factor) => factor * power * unit >= rough) ?? 10) * power * unit;
   return Array.from({ length: Math.ceil((span * 0.96) / step) }, (_, index) => index * step);
 }

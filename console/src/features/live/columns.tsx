@@ -3,8 +3,9 @@ import { StateMark } from '../../ui/state-mark.tsx';
 import type { Column } from '../../ui/table.tsx';
 import { Clock } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
+import { DeliveryMarks } from '../events/delivery-marks.tsx';
 import { eventTitle, whoOf } from '../events/naming.ts';
-import type { LiveDelivery, LiveRow } from './live-ring.ts';
+import type { LiveRow } from './live-ring.ts';
 
 export const LIVE_COLUMNS: readonly Column<LiveRow>[] = [
   { id: 'time', header: 'Time', className: 'c-lo dim', cell: ({ at }) => <Clock at={at} /> },
@@ -42,38 +43,10 @@ function EventCell({ row }: { readonly row: LiveRow }): ReactNode {
   );
 }
 
-/** Success is a bare mark; what is not a success is named. */
 function Deliveries({ row: { verdict, reason, deliveries } }: { readonly row: LiveRow }): ReactNode {
   if (verdict === 'discarded') return <StateMark state="discarded" label={reason ?? 'discarded'} />;
   if (verdict === 'duplicate') return <StateMark state="duplicate" />;
-  const good = deliveries.filter(({ state }) => state === 'delivered');
-  const others = deliveries.filter(({ state }) => state !== 'delivered');
-  return (
-    <span className="dls">
-      <span className="oks">
-        {good.map(({ destination }) => (
-          <span key={destination} title={`${destination}: delivered`}>
-            <StateMark state="delivered" label={null} />
-          </span>
-        ))}
-      </span>
-      {others.map((delivery) => (
-        <Exception key={delivery.destination} delivery={delivery} />
-      ))}
-    </span>
-  );
-}
-
-function Exception({
-  delivery: { destination, state, reason },
-}: {
-  readonly delivery: LiveDelivery;
-}): ReactNode {
-  return (
-    <span title={`${destination}: ${state}${reason === undefined ? '' : `, ${reason}`}`}>
-      <StateMark state={state} label={destination} />
-    </span>
-  );
+  return <DeliveryMarks deliveries={deliveries} />;
 }
 
 /** Whether a row has a text in its id, user, name, source or reason; `text` in small letters. */

@@ -30,15 +30,6 @@ export function LivePage() {
   const show = (row: LiveRow): void => {
     if (row.event === undefined) return;
     const { messageId } = row.event;
-    // A phone has no room beside the list.
-    if (matchMedia('(max-width: 720px)').matches) {
-      void navigate({
-        to: '/events/$messageId',
-        params: { messageId },
-        search: row.source ? { source: row.source } : {},
-      });
-      return;
-    }
     void navigate({
       search: (before) => ({ ...before, open: messageId, ...(row.source ? { from: row.source } : {}) }),
     });

@@ -1,6 +1,6 @@
 import { getRouteApi } from '@tanstack/react-router';
 import { Chart } from '../../ui/chart.tsx';
-import { shortNumber } from '../../ui/format.ts';
+import { duration, shortNumber } from '../../ui/format.ts';
 import { type Numbers, perSecond } from './queries.ts';
 
 const route = getRouteApi('/shell/');
@@ -34,10 +34,11 @@ export function Charts({ numbers: { times, step, series } }: ChartsProps) {
       />
       <Chart
         title="Latency, received to delivered"
-        unit="ms"
+        unit="log scale"
         group="overview"
+        isLog
         times={times}
-        format={(value) => shortNumber(Number(value.toPrecision(3)))}
+        format={(value) => (value < 0.1 ? '0' : duration(value))}
         onZoom={zoom}
         series={[
           { label: 'p50', tone: 'water', values: series['deliveryP50'] ?? [], isFilled: true },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ledgerTerms } from './ledger-terms.ts';
+import { ledgerTerms, rangeTerms } from './ledger-terms.ts';
 
 describe('the sums under the race', () => {
   it('add up sources, destinations and reasons', () => {
@@ -21,6 +21,18 @@ describe('the sums under the race', () => {
     ).toEqual({
       calls: { received: 20, terms: { accepted: 12, duplicate: 2, discarded: 6 } },
       deliveries: { owed: 12, terms: { delivered: 6, pending: 2, dead: 2, erased: 2 } },
+    });
+  });
+
+  it('come out in a range too: what is not settled waits, and what waited may be settled', () => {
+    const calls = { received: 5, accepted: 4, duplicates: 1, discarded: 0 };
+    expect(rangeTerms({ ...calls, owed: 8, delivered: 5, dead: 1, erased: null }).deliveries).toEqual({
+      owed: 8,
+      terms: { delivered: 5, dead: 1, erased: 0, 'more pending': 2 },
+    });
+    expect(rangeTerms({ ...calls, owed: 1, delivered: 3, dead: 0, erased: 0 }).deliveries.terms).toEqual({
+      ...{ delivered: 3, dead: 0, erased: 0 },
+      'fewer pending': -2,
     });
   });
 });

@@ -1,7 +1,33 @@
 import type { Status } from '../../api/queries.ts';
 
-/** The terms of both sums over all sources, and over all destinations. */
-export function ledgerTerms({ sources, destinations }: Pick<Status, 'sources' | 'destinations'>) {
+/** Both sums of the ledger: the calls, and the deliveries. */
+export interface Terms {
+  readonly calls: { readonly received: number; readonly terms: Readonly<Record<string, number>> };
+  readonly deliveries: { readonly owed: number; readonly terms: Readonly<Record<string, number>> };
+}
+
+/** Sums of a range by the name of their series; null where nothing is known. */
+export type RangeTotals = Readonly<Record<string, number | null>>;
+
+/** The terms of both sums in a range of time. What was owed before may be delivered in it: then fewer wait than before. */
+export function rangeTerms(totals: RangeTotals): Terms {
+  const of = (name: string): number => totals[name] ?? 0;
+  const [owed, delivered, dead, erased] = [of('owed'), of('delivered'), of('dead'), of('erased')];
+  const waiting = owed - delivered - dead - erased;
+  return {
+    calls: {
+      received: of('received'),
+      terms: { accepted: of('accepted'), duplicate: of('duplicates'), discarded: of('discarded') },
+    },
+    deliveries: {
+      owed,
+      terms: { delivered, dead, erased, [waiting < 0 ? 'fewer pending' : 'more pending']: waiting },
+    },
+  };
+}
+
+/** The terms of both sums since the beginning, over all sources and over all destinations. */
+export function ledgerTerms({ sources, destinations }: Pick<Status, 'sources' | 'destinations'>): Terms {
   const calls = Object.values(sources);
   const deliveries = Object.values(destinations);
   return {

@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import type { CSSProperties } from 'react';
 import type { Status } from '../../api/queries.ts';
-import { exactNumber, plural, rate, shortNumber } from '../../ui/format.ts';
+import { duration, exactNumber, plural, rate, shortNumber } from '../../ui/format.ts';
 import { Icon } from '../../ui/icons.tsx';
 import { Sparkline } from '../../ui/sparkline.tsx';
 import type { Place } from './place.ts';
@@ -47,7 +47,7 @@ export function Race({ numbers, status }: RaceProps) {
         <Took numbers={numbers} />
       </div>
       <RacePhone stations={stations} sides={sides} rates={rates} />
-      <LedgerSums status={status} />
+      <LedgerSums status={status} totals={numbers.totals} />
     </section>
   );
 }
@@ -88,8 +88,7 @@ function Took({ numbers: { totals } }: { readonly numbers: Numbers }) {
 }
 
 function milliseconds(value: number | null | undefined): string {
-  if (value === null || value === undefined) return '–';
-  return value >= 10_000 ? `${shortNumber(value / 1000)} s` : `${Number(value.toPrecision(3))} ms`;
+  return value === null || value === undefined ? '–' : duration(value);
 }
 
 /** Lengths of strokes and gaps of the flow's lines: no two alike, so that it never looks like a pattern. */

@@ -2,21 +2,25 @@ import { Fragment } from 'react';
 import type { Status } from '../../api/queries.ts';
 import { exactNumber } from '../../ui/format.ts';
 import { StateMark } from '../../ui/state-mark.tsx';
-import { ledgerTerms } from './ledger-terms.ts';
+import { ledgerTerms, type RangeTotals, rangeTerms, type Terms } from './ledger-terms.ts';
 
-/** Both sums of the ledger since the beginning, written as sums. One that does not come out says where. */
-export function LedgerSums({ status }: { readonly status: Status }) {
-  const { calls, deliveries } = ledgerTerms(status);
+interface LedgerSumsProps {
+  readonly status: Status;
+  /** Sums of the time that the page shows. */
+  readonly totals: RangeTotals;
+}
+
+/** Both sums of the ledger, since the beginning and in the range, written as sums. One that does not come out says where. */
+export function LedgerSums({ status, totals }: LedgerSumsProps) {
+  const mark = status.balanced ? (
+    <StateMark state="delivered" label="Both sums come out" />
+  ) : (
+    <StateMark state="dead" label="A sum does not come out" />
+  );
   return (
     <div className="race-sum" id="ledger">
-      {status.balanced ? (
-        <StateMark state="delivered" label="Both sums come out" />
-      ) : (
-        <StateMark state="dead" label="A sum does not come out" />
-      )}
-      <Sum label="received" total={calls.received} terms={calls.terms} />
-      <Sum label="owed" total={deliveries.owed} terms={deliveries.terms} />
-      <span>since the beginning</span>
+      <SumRow label={mark} terms={ledgerTerms(status)} />
+      <SumRow label="in this range" terms={rangeTerms(totals)} />
       {status.differences.map((difference) => (
         <span key={JSON.stringify(difference)} className="bad">
           {String(difference['source'] ?? difference['destination'])}: {exactNumber(difference.difference)}{' '}
@@ -24,6 +28,17 @@ export function LedgerSums({ status }: { readonly status: Status }) {
         </span>
       ))}
     </div>
+  );
+}
+
+function SumRow({ label, terms }: { readonly label: React.ReactNode; readonly terms: Terms }) {
+  const { calls, deliveries } = terms;
+  return (
+    <>
+      <span>{label}</span>
+      <Sum label="received" total={calls.received} terms={calls.terms} />
+      <Sum label="owed" total={deliveries.owed} terms={deliveries.terms} />
+    </>
   );
 }
 
@@ -39,8 +54,8 @@ function Sum({ label, total, terms }: SumProps) {
       {label} <b>{exactNumber(total)}</b> ={' '}
       {Object.entries(terms).map(([name, value], index) => (
         <Fragment key={name}>
-          {index > 0 && ' + '}
-          {name} <b>{exactNumber(value)}</b>
+          {index > 0 && (value < 0 ? ' − ' : ' + ')}
+          {name} <b>{exactNumber(index > 0 ? Math.abs(value) : value)}</b>
         </Fragment>
       ))}
     </span>

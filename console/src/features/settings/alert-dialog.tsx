@@ -1,7 +1,7 @@
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { ApiError, sentence } from '../../api/client.ts';
-import { Button, Field, Segmented, TextInput } from '../../ui/controls.tsx';
-import { Dialog } from '../../ui/dialog.tsx';
+import { Field, Segmented, TextInput } from '../../ui/controls.tsx';
+import { FormDialog } from '../../ui/dialog.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { type AlertDraft, bodyOf, CONDITIONS, draftOf, NEW_ALERT } from './alert-form.ts';
 import { type Alert, useSaveAlert } from './queries.ts';
@@ -11,8 +11,7 @@ export function AlertDialog({ alert, onClose }: { readonly alert?: Alert; readon
   const [draft, setDraft] = useState(() => (alert === undefined ? NEW_ALERT : draftOf(alert)));
   const save = useSaveAlert();
   const change = (part: Partial<AlertDraft>) => setDraft((before) => ({ ...before, ...part }));
-  const submit = async (event: FormEvent): Promise<void> => {
-    event.preventDefault();
+  const submit = async (): Promise<void> => {
     await save.mutateAsync({
       ...(alert === undefined ? {} : { name: alert.name }),
       body: bodyOf(draft, alert),
@@ -23,29 +22,19 @@ export function AlertDialog({ alert, onClose }: { readonly alert?: Alert; readon
   const fields = save.error instanceof ApiError ? save.error.fields : [];
   const errorAt = (path: string) => fields.find((fault) => fault.path.startsWith(`body.${path}`))?.message;
   return (
-    <Dialog
+    <FormDialog
       title={alert === undefined ? 'New alert' : `Change the alert ${alert.name}`}
-      className="dlg wide"
+      action={alert === undefined ? 'Make alert' : 'Save'}
+      isReady={draft.name.trim() !== ''}
+      onSubmit={submit}
       onClose={onClose}
-      foot={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button
-            kind="primary"
-            type="submit"
-            form="alert"
-            disabled={save.isPending || draft.name.trim() === ''}
-          >
-            {alert === undefined ? 'Make alert' : 'Save'}
-          </Button>
-        </>
-      }
     >
-      <form id="alert" className="stack-s" onSubmit={(event) => void submit(event).catch(() => {})}>
-        <TextField
-          {...{ label: 'Name', value: draft.name, error: errorAt('name'), disabled: alert !== undefined }}
-          onChange={(name) => change({ name })}
-        />
+      <TextField
+        {...{ label: 'Name', value: draft.name, error: errorAt('name'), disabled: alert !== undefined }}
+        onChange={(name) => change({ name })}
+      />
+      <div className="field">
+        <span className="lbl">Sent by</span>
         <Segmented
           label="Sent by"
           value={draft.type}
@@ -55,20 +44,28 @@ export function AlertDialog({ alert, onClose }: { readonly alert?: Alert; readon
           ]}
           onChange={(type) => change({ type })}
         />
-        {draft.type === 'webhook' ? (
-          <WebhookFields {...{ draft, change, errorAt, alert }} />
-        ) : (
-          <MailFields {...{ draft, change, errorAt, alert }} />
-        )}
-        <Conditions draft={draft} change={change} />
-        <Timing {...{ draft, change, errorAt }} />
-        {save.error !== null && fields.length === 0 && (
-          <p className="bad" role="alert">
-            {sentence(save.error)}
-          </p>
-        )}
-      </form>
-    </Dialog>
+      </div>
+      {draft.type === 'webhook' ? (
+        <WebhookFields {...{ draft, change, errorAt, alert }} />
+      ) : (
+        <MailFields {...{ draft, change, errorAt, alert }} />
+      )}
+      <Conditions draft={draft} change={change} />
+      <Timing {...{ draft, change, errorAt }} />
+      <label className="check">
+        <input
+          type="checkbox"
+          checked={draft.enabled}
+          onChange={({ target }) => change({ enabled: target.checked })}
+        />
+        Enabled: what happens is told
+      </label>
+      {save.error !== null && fields.length === 0 && (
+        <p className="bad" role="alert">
+          {sentence(save.error)}
+        </p>
+      )}
+    </FormDialog>
   );
 }
 
@@ -85,7 +82,12 @@ function WebhookFields({ draft, change, errorAt, alert }: FieldsProps) {
   return (
     <>
       <TextField
-        {...{ label: 'URL', value: draft.url, error: errorAt('settings.url') }}
+        {...{
+          label: 'URL',
+          value: draft.url,
+          error: errorAt('settings.url'),
+          placeholder: 'https://example.com/alerts',
+        }}
         onChange={(url) => change({ url })}
       />
       <TextField
@@ -151,28 +153,24 @@ function MailFields({ draft, change, errorAt, alert }: FieldsProps) {
 function Conditions({ draft, change }: Pick<FieldsProps, 'draft' | 'change'>) {
   const names = Object.keys(CONDITIONS) as (keyof typeof CONDITIONS)[];
   return (
-    <fieldset className="stack-s">
-      <legend className="med">Tells when</legend>
-      {names.map((name) => (
-        <label key={name} className="check">
-          <input
-            type="checkbox"
-            checked={draft.on.includes(name)}
-            onChange={({ target }) =>
-              change({ on: names.filter((one) => (one === name ? target.checked : draft.on.includes(one))) })
-            }
-          />
-          {CONDITIONS[name]}
-        </label>
-      ))}
-      <label className="check">
-        <input
-          type="checkbox"
-          checked={draft.enabled}
-          onChange={({ target }) => change({ enabled: target.checked })}
-        />
-        Enabled
-      </label>
+    <fieldset className="plain">
+      <legend className="lbl">Tells when</legend>
+      <div className="check-list">
+        {names.map((name) => (
+          <label key={name} className="check">
+            <input
+              type="checkbox"
+              checked={draft.on.includes(name)}
+              onChange={({ target }) =>
+                change({
+                  on: names.filter((one) => (one === name ? target.checked : draft.on.includes(one))),
+                })
+              }
+            />
+            {CONDITIONS[name]}
+          </label>
+        ))}
+      </div>
     </fieldset>
   );
 }
@@ -200,11 +198,13 @@ interface TextFieldProps {
   readonly error: string | undefined;
   readonly hint?: string;
   readonly disabled?: boolean;
+  readonly placeholder?: string;
   readonly isSecret?: boolean;
   readonly onChange: (value: string) => void;
 }
 
-function TextField({ label, value, error, hint, disabled, isSecret = false, onChange }: TextFieldProps) {
+function TextField(props: TextFieldProps) {
+  const { label, value, error, hint, disabled, placeholder, isSecret = false, onChange } = props;
   return (
     <Field label={label} hint={hint} error={error}>
       {(control) => (
@@ -212,6 +212,7 @@ function TextField({ label, value, error, hint, disabled, isSecret = false, onCh
           {...control}
           value={value}
           disabled={disabled}
+          placeholder={placeholder}
           type={isSecret ? 'password' : 'text'}
           {...(isSecret ? { autoComplete: 'new-password' } : {})}
           onChange={({ target }) => onChange(target.value)}

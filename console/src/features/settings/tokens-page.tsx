@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { Plus } from 'lucide-react';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { ApiError, sentence } from '../../api/client.ts';
 import { useMay } from '../../api/roles.ts';
 import { sessionQuery } from '../../api/session.ts';
 import { Button, CopyButton, Field, Segmented, TextInput } from '../../ui/controls.tsx';
-import { ConfirmDialog, Dialog } from '../../ui/dialog.tsx';
+import { ConfirmDialog, Dialog, FormDialog } from '../../ui/dialog.tsx';
 import { EmptyState, Failure, Notice, SkeletonRows } from '../../ui/empty-state.tsx';
 import { Page, Section } from '../../ui/page.tsx';
 import { RelativeTime } from '../../ui/time.tsx';
@@ -91,6 +91,7 @@ function TokenTable({ tokens, onRevoke }: TokenTableProps) {
               <th>Role</th>
               <th className="c-lo">Ends in</th>
               <th className="c-lo">Made</th>
+              <th>Last used</th>
               <th aria-label="Actions" />
             </tr>
           </thead>
@@ -102,6 +103,13 @@ function TokenTable({ tokens, onRevoke }: TokenTableProps) {
                 <td className="mono dim c-lo">…{token.hint}</td>
                 <td className="soft c-lo">
                   <RelativeTime at={token.createdAt} />
+                </td>
+                <td className="soft">
+                  {token.lastUsedAt === undefined ? (
+                    <span className="dim">never</span>
+                  ) : (
+                    <RelativeTime at={token.lastUsedAt} />
+                  )}
                 </td>
                 <td className="r">
                   <Button
@@ -127,52 +135,36 @@ function NewTokenDialog({ onClose }: { readonly onClose: () => void }) {
   const [role, setRole] = useState<Token['role']>('viewer');
   const create = useCreateToken();
   if (create.data !== undefined) return <MadeToken made={create.data} onClose={onClose} />;
-  const make = (event: FormEvent) => {
-    event.preventDefault();
-    create.mutate({ name: name.trim(), role });
-  };
   const fault = create.error instanceof ApiError ? create.error.fields[0]?.message : undefined;
   return (
-    <Dialog
+    <FormDialog
       title="New token"
+      action="Make token"
+      isReady={name.trim() !== ''}
+      onSubmit={() => create.mutateAsync({ name: name.trim(), role })}
       onClose={onClose}
-      foot={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button
-            kind="primary"
-            type="submit"
-            form="new-token"
-            disabled={name.trim() === '' || create.isPending}
-          >
-            Make token
-          </Button>
-        </>
-      }
     >
-      <form id="new-token" className="stack-s" onSubmit={make}>
-        <Field
-          label="Name"
-          hint="Of the person or the program; the trail of changes names it."
-          error={create.error === null ? undefined : (fault ?? sentence(create.error))}
-        >
-          {(control) => (
-            <TextInput {...control} value={name} onChange={({ target }) => setName(target.value)} />
-          )}
-        </Field>
-        <Segmented
-          label="Role"
-          value={role}
-          options={[
-            { value: 'viewer', label: 'viewer' },
-            { value: 'editor', label: 'editor' },
-            { value: 'admin', label: 'admin' },
-          ]}
-          onChange={setRole}
-        />
-        <p className="hint">{ROLES}</p>
-      </form>
-    </Dialog>
+      <Field
+        label="Name"
+        hint="Of the person or the program; the trail of changes names it."
+        error={create.error === null ? undefined : (fault ?? sentence(create.error))}
+      >
+        {(control) => (
+          <TextInput {...control} value={name} onChange={({ target }) => setName(target.value)} />
+        )}
+      </Field>
+      <Segmented
+        label="Role"
+        value={role}
+        options={[
+          { value: 'viewer', label: 'viewer' },
+          { value: 'editor', label: 'editor' },
+          { value: 'admin', label: 'admin' },
+        ]}
+        onChange={setRole}
+      />
+      <p className="hint">{ROLES}</p>
+    </FormDialog>
   );
 }
 

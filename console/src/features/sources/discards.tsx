@@ -54,19 +54,18 @@ function ReasonSection({ reason, count, samples }: ReasonSectionProps) {
       <p>
         {cause} <span className="soft">{action}</span>
       </p>
-      {samples.map((sample) => (
+      {samples.length > 0 && (
         <CodeBlock
-          key={`${sample.at} ${sample.call}`}
-          code={sample.call}
-          label={`A discarded call, ${reason}`}
+          code={samples.map(({ call, cut }) => (cut ? `${call} …` : call)).join('\n')}
+          label={`Discarded calls, ${reason}`}
           title={
             <span>
-              <RelativeTime at={sample.at} />
-              {sample.cut && ', its beginning'}
+              {samples.length === 1 ? 'The last one, ' : `The last ${samples.length}, the latest `}
+              <RelativeTime at={samples[0]?.at ?? 0} />
             </span>
           }
         />
-      ))}
+      )}
       {samples.length === 0 && (
         <p className="dim">
           None of the {exactNumber(count)} is kept: samples last until the server restarts.

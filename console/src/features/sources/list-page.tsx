@@ -1,19 +1,21 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { Plus } from 'lucide-react';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { ApiError, sentence } from '../../api/client.ts';
 import { type Source, type Status, sourcesQuery, statusQuery } from '../../api/queries.ts';
 import { useMay } from '../../api/roles.ts';
 import { Button, Field, TextInput } from '../../ui/controls.tsx';
-import { Dialog } from '../../ui/dialog.tsx';
+import { FormDialog } from '../../ui/dialog.tsx';
 import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
+import { rate } from '../../ui/format.ts';
 import { Page } from '../../ui/page.tsx';
+import { Sparkline } from '../../ui/sparkline.tsx';
 import { StateMark } from '../../ui/state-mark.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
 import { Num } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
-import { useCreateSource } from './queries.ts';
+import { sourceDaysQuery, useCreateSource } from './queries.ts';
 import '../../ui/form.css';
 
 interface SourceRow {
@@ -83,18 +85,21 @@ const COLUMNS: readonly Column<SourceRow>[] = [
     header: 'Source',
     className: 'w',
     sort: ({ source }) => source.name,
-    cell: ({ source: { name, system } }) => (
+    cell: ({ source: { name, system, enabled } }) => (
       <>
         <Link to="/sources/$name" params={{ name }} className="med">
           {visibleLine(name)}
         </Link>{' '}
         {system === true && (
-          <span className="dim">made by the server, for audiences and computed traits</span>
+          <span className="dim c-lo">made by the server, for audiences and computed traits</span>
         )}
+        <span className="sub">{system === true ? 'made by the server' : enabled ? '' : 'disabled'}</span>
       </>
     ),
   },
   { id: 'state', header: 'State', className: 'c-lo', cell: (row) => <SourceState row={row} /> },
+  { id: 'day', header: 'Last 24 h', className: 'c-md', cell: ({ source }) => <Day name={source.name} /> },
+  { id: 'rate', header: 'Now', className: 'r soft c-lo', cell: ({ source }) => <Rate name={source.name} /> },
   {
     id: 'received',
     header: 'Received',
@@ -129,6 +134,18 @@ const COLUMNS: readonly Column<SourceRow>[] = [
   },
 ];
 
+/** Calls in each half hour. */
+function Day({ name }: { readonly name: string }) {
+  const { data } = useQuery(sourceDaysQuery);
+  return <Sparkline values={data?.get(name)?.received ?? []} />;
+}
+
+function Rate({ name }: { readonly name: string }) {
+  const { data } = useQuery(sourceDaysQuery);
+  const day = data?.get(name);
+  return day === undefined ? '—' : <span className="num">{rate(day.rate)}</span>;
+}
+
 function SourceState({ row: { source, received } }: { readonly row: SourceRow }) {
   if (!source.enabled) return <StateMark state="disabled" />;
   return received === 0 ? (
@@ -143,41 +160,28 @@ function NewSourceDialog({ onClose }: { readonly onClose: () => void }) {
   const [name, setName] = useState('');
   const create = useCreateSource();
   const navigate = useNavigate();
-  const make = async (event: FormEvent) => {
-    event.preventDefault();
+  const make = async () => {
     await create.mutateAsync({ name: name.trim() });
     await navigate({ to: '/sources/$name', params: { name: name.trim() } });
   };
   return (
-    <Dialog
+    <FormDialog
       title="New source"
+      action="Create source"
+      isReady={name.trim() !== ''}
+      onSubmit={make}
       onClose={onClose}
-      foot={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button
-            kind="primary"
-            type="submit"
-            form="new-source"
-            disabled={name.trim() === '' || create.isPending}
-          >
-            Create source
-          </Button>
-        </>
-      }
     >
-      <form id="new-source" onSubmit={(event) => void make(event).catch(() => undefined)}>
-        <Field
-          label="Name"
-          hint="Such as website or ios-app; it cannot be changed later."
-          error={create.error === null ? undefined : nameFault(create.error)}
-        >
-          {(control) => (
-            <TextInput {...control} value={name} onChange={({ target }) => setName(target.value)} />
-          )}
-        </Field>
-      </form>
-    </Dialog>
+      <Field
+        label="Name"
+        hint="Such as website or ios-app; it cannot be changed later."
+        error={create.error === null ? undefined : nameFault(create.error)}
+      >
+        {(control) => (
+          <TextInput {...control} value={name} onChange={({ target }) => setName(target.value)} />
+        )}
+      </Field>
+    </FormDialog>
   );
 }
 

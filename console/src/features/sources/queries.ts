@@ -13,6 +13,38 @@ export const sourceQuery = (name: string) =>
       await answer(api.GET('/api/v1/sources/{name}', { params: { path: { name } }, signal })),
   });
 
+/** What a source has received in the last 24 hours. */
+export interface SourceDay {
+  /** Calls, one number for each half hour. */
+  readonly received: readonly number[];
+  /** Calls a second, now. */
+  readonly rate: number;
+}
+
+const DAY = 86_400_000;
+/** Seconds of a point. */
+const HALF_HOUR = 1800;
+
+/** The last 24 hours of every source, by name. */
+export const sourceDaysQuery = queryOptions({
+  queryKey: ['timeline', 'sources'],
+  queryFn: async ({ signal }): Promise<ReadonlyMap<string, SourceDay>> => {
+    const from = new Date(Date.now() - DAY).toISOString();
+    const query = { from, step: HALF_HOUR, series: 'received', by: 'source' } as const;
+    const { groups } = await answer(api.GET('/api/v1/timeline', { params: { query }, signal }));
+    return new Map(
+      groups.map(({ source = '', series, now }) => [
+        source,
+        {
+          received: (series['received'] ?? []).map((count) => count ?? 0),
+          rate: now['received'] ?? 0,
+        },
+      ]),
+    );
+  },
+  refetchInterval: 10_000,
+});
+
 /** The last discarded calls of every source and reason, and of no source. */
 export const discardsQuery = queryOptions({
   queryKey: ['discards'],

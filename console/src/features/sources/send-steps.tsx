@@ -5,6 +5,7 @@ import { destinationsQuery, statusQuery } from '../../api/queries.ts';
 import { CodeBlock } from '../../ui/code-block.tsx';
 import { exactNumber } from '../../ui/format.ts';
 import { Icon } from '../../ui/icons.tsx';
+import { StateMark } from '../../ui/state-mark.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import type { SourceRecord } from './queries.ts';
@@ -41,6 +42,11 @@ export function SendSteps({ source }: { readonly source: SourceRecord }) {
                 <Icon name="ok" />
                 {exactNumber(accepted)} {accepted === 1 ? 'event has' : 'events have'} arrived
               </span>
+            ) : !source.enabled ? (
+              <StateMark
+                state="disabled"
+                label={`Disabled: calls are ${source.whenDisabled === 'discard' ? 'answered 200 and discarded' : 'refused with 401'}. Enable it under Settings.`}
+              />
             ) : (
               <>
                 <span className="wait water">Waiting for the first event</span>

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
-import { type FormEvent, useEffect, useState } from 'react';
+import { type FormEvent, useEffect, useMemo, useState } from 'react';
 import { ApiError } from '../../api/client.ts';
 import { destinationsQuery } from '../../api/queries.ts';
 import { Button, Field, TextInput } from '../../ui/controls.tsx';
@@ -8,7 +8,7 @@ import { Failure } from '../../ui/empty-state.tsx';
 import { Crumbs, Page } from '../../ui/page.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
-import { DefinitionEditor } from './definition-editor.tsx';
+import { DefinitionField, type Draft, definitionOf, draftOf } from './definition-field.tsx';
 import { mistakeOf } from './mistakes.ts';
 import { consequence, PreviewBox } from './preview.tsx';
 import { type Computation, type Kind, previewQuery, useSaveComputation } from './queries.ts';
@@ -39,14 +39,16 @@ interface ComputationFormProps {
 /** Name, definition with a live preview, and who is told. */
 export function ComputationForm({ kind, stored, onSaved }: ComputationFormProps) {
   const [name, setName] = useState(stored?.name ?? '');
-  const [definition, setDefinition] = useState(stored?.definition ?? '');
+  const hasBuilder = kind === 'audiences';
+  const [draft, setDraft] = useState(() => draftOf(stored, hasBuilder));
+  const definition = useMemo(() => definitionOf(draft), [draft]);
   const [destinations, setDestinations] = useState<readonly string[]>(stored?.destinations ?? []);
   const [includeAnonymous, setIncludeAnonymous] = useState(stored?.includeAnonymous ?? false);
   const save = useSaveComputation(kind);
   const settled = useSettled(definition);
   const preview = useQuery(
     previewQuery(kind, {
-      definition: settled,
+      definition: settled ?? '',
       ...(stored === undefined ? {} : { name: stored.name }),
       ...(kind === 'audiences' ? { includeAnonymous } : {}),
     }),
@@ -62,10 +64,11 @@ export function ComputationForm({ kind, stored, onSaved }: ComputationFormProps)
     toast('Saved. It counts the stored events now.');
     onSaved(saved.name);
   };
-  const change = (text: string) => {
+  const change = (next: Draft) => {
     save.reset();
-    setDefinition(text);
+    setDraft(next);
   };
+  const isSettled = settled === definition && !preview.isPlaceholderData;
   return (
     <form className="side" onSubmit={(event) => void submit(event).catch(() => undefined)}>
       <div className="stack">
@@ -80,19 +83,24 @@ export function ComputationForm({ kind, stored, onSaved }: ComputationFormProps)
             )}
           </Field>
         )}
-        <DefinitionEditor
-          value={definition}
+        <DefinitionField
+          draft={draft}
+          hasBuilder={hasBuilder}
+          label={hasBuilder ? 'Who belongs' : 'Value'}
           mistake={settled === definition ? mistake : undefined}
+          understood={isSettled && preview.error === null ? preview.data : undefined}
           onChange={change}
         />
-        <div className="rowx">
-          <span className="hint">Such as</span>
-          {EXAMPLES[kind].map((example) => (
-            <button key={example} type="button" className="tok" onClick={() => change(example)}>
-              {example}
-            </button>
-          ))}
-        </div>
+        {draft.form === 'text' && (
+          <div className="rowx">
+            <span className="hint">Such as</span>
+            {EXAMPLES[kind].map((text) => (
+              <button key={text} type="button" className="tok" onClick={() => change({ form: 'text', text })}>
+                {text}
+              </button>
+            ))}
+          </div>
+        )}
         {kind === 'audiences' && (
           <label className="check">
             <input
@@ -109,7 +117,9 @@ export function ComputationForm({ kind, stored, onSaved }: ComputationFormProps)
           <Button
             kind="primary"
             type="submit"
-            disabled={save.isPending || name.trim() === '' || definition.trim() === ''}
+            disabled={
+              save.isPending || definition === undefined || (stored === undefined && name.trim() === '')
+            }
           >
             Save and sync
           </Button>
@@ -134,7 +144,7 @@ function faultOf(error: unknown, path: string): string | undefined {
 }
 
 /** A value once it has stayed the same for a while. */
-function useSettled(value: string): string {
+function useSettled<Value>(value: Value): Value {
   const [settled, setSettled] = useState(value);
   useEffect(() => {
     const timer = setTimeout(() => setSettled(value), PAUSE);

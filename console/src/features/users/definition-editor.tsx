@@ -1,17 +1,18 @@
 import { useRef } from 'react';
-import { Button, Field } from '../../ui/controls.tsx';
+import { Button, CopyButton, Field } from '../../ui/controls.tsx';
 import { visibleText } from '../../ui/visible-text.ts';
 import { offsetOf, pointAt, tokensOf } from './definition.ts';
 import type { Mistake } from './mistakes.ts';
 
 interface DefinitionEditorProps {
+  readonly label: string;
   readonly value: string;
   readonly mistake: Mistake | undefined;
   readonly onChange: (value: string) => void;
 }
 
 /** The text of a definition, with a pointer at its first mistake. */
-export function DefinitionEditor({ value, mistake, onChange }: DefinitionEditorProps) {
+export function DefinitionEditor({ label, value, mistake, onChange }: DefinitionEditorProps) {
   const area = useRef<HTMLTextAreaElement>(null);
   const goTo = (): void => {
     if (mistake?.place === undefined) return;
@@ -22,7 +23,7 @@ export function DefinitionEditor({ value, mistake, onChange }: DefinitionEditorP
   return (
     <div className="stack-s">
       <Field
-        label="Who belongs"
+        label={label}
         error={mistake?.message}
         hint="Conditions on events, traits and other audiences, joined by and, or, not."
       >
@@ -64,10 +65,22 @@ function Pointer({ text, place }: { readonly text: string; readonly place: NonNu
 const CLASSES = { text: 's', number: 'n', word: 'k', other: undefined } as const;
 
 /** A definition to be read. */
-export function DefinitionText({ definition }: { readonly definition: string }) {
+export function DefinitionText({
+  definition,
+  title,
+}: {
+  readonly definition: string;
+  readonly title?: string;
+}) {
   return (
     <div className="code">
-      <pre>
+      {title !== undefined && (
+        <div className="code-h">
+          {title}
+          <CopyButton text={definition} />
+        </div>
+      )}
+      <pre className="wraps">
         {tokensOf(definition).map(({ kind, text }, nth) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: tokens never move.
           <span key={nth} className={CLASSES[kind]}>

@@ -33,7 +33,7 @@ export function DeletionPage() {
       actions={
         data !== undefined && (
           <>
-            <CopyButton text={() => receiptText(data)} label="Copy receipt" kind="plain" />
+            <CopyButton text={() => receiptText(data)} label="Copy receipt" kind="plain" isTall />
             <Button kind="primary" onClick={() => window.print()}>
               <Printer className="i" aria-hidden />
               Print receipt

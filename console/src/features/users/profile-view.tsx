@@ -9,6 +9,8 @@ import { Section } from '../../ui/page.tsx';
 import { StateMark } from '../../ui/state-mark.tsx';
 import { Clock, RelativeTime } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
+import { nameable } from '../events/event-inspector.tsx';
+import { eventTitle } from '../events/naming.ts';
 import {
   computationsQuery,
   type Profile,
@@ -234,23 +236,15 @@ function UserEvents({ id }: { readonly id: ProfileId }) {
 }
 
 function EventRow({ row: { source, receivedAt, event, deliveries } }: { readonly row: StoredEvent }) {
-  const {
-    type,
-    event: action,
-    name,
-  } = event as {
-    readonly type?: string;
-    readonly event?: string;
-    readonly name?: string;
-  };
+  const named = nameable({ event });
   const worst = ['dead', 'retrying', 'pending'] as const;
   const state = worst.find((one) => deliveries.some((delivery) => delivery.state === one));
   return (
     <tr>
-      <td className="type">{type}</td>
+      <td className="type c-lo">{named.type}</td>
       <td className="w">
         <Link to="/events/$messageId" params={{ messageId: event.messageId }} className="med">
-          {visibleLine(action ?? name ?? event.messageId)}
+          {visibleLine(eventTitle(named), 80)}
         </Link>
       </td>
       <td className="soft c-md">{visibleLine(source)}</td>

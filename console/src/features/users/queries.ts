@@ -69,7 +69,8 @@ function pageOf(cursor: string, limit: number): { readonly limit: number; readon
 }
 
 export interface PreviewRequest {
-  readonly definition: string;
+  /** Text, or the same as JSON; empty: nothing is computed. */
+  readonly definition: string | Readonly<Record<string, unknown>>;
   /** The stored one that it would replace. */
   readonly name?: string;
   readonly includeAnonymous?: boolean;
@@ -80,10 +81,32 @@ export const previewQuery = (kind: Kind, request: PreviewRequest) =>
   queryOptions({
     queryKey: [kind, 'preview', request],
     queryFn: async (): Promise<Preview> => await answer(api.POST(PREVIEWS[kind], { body: request })),
-    enabled: request.definition.trim() !== '',
+    enabled: request.definition !== '',
     retry: false,
     placeholderData: keepPreviousData,
   });
+
+/** How many of the newest events are looked at for names. */
+const NAMED = 100;
+
+/** Names of events that came lately, to choose from. */
+export const eventNamesQuery = queryOptions({
+  queryKey: ['events', 'names'],
+  queryFn: async ({ signal }): Promise<readonly string[]> => {
+    const { data } = await answer(api.GET('/api/v1/events', { params: { query: { limit: NAMED } }, signal }));
+    const names = data.flatMap((entry) => {
+      const { event, name } = entry.verdict === 'accepted' ? (entry.event as Nameable) : {};
+      return event ?? name ?? [];
+    });
+    return [...new Set(names)].sort();
+  },
+  staleTime: 60_000,
+});
+
+interface Nameable {
+  readonly event?: string;
+  readonly name?: string;
+}
 
 type RecordBody = Readonly<Record<string, unknown>>;
 type Creation = NonNullable<paths['/api/v1/audiences']['post']['requestBody']>['content']['application/json'];

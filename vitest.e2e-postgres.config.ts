@@ -5,8 +5,8 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['server/test/e2e/**/*.test.ts'],
-    // Of the embedded engine: they damage its files, or take them away.
-    exclude: ['server/test/e2e/{damage,data-folder}.test.ts'],
+    // Of the embedded engine: they damage its files, take them away, look for its lock, or watch how it syncs.
+    exclude: ['server/test/e2e/{damage,data-folder,doctor,sync}.test.ts'],
     globalSetup: ['server/test/support/program-bundle.ts', 'server/test/support/test-database.ts'],
     testTimeout: 300_000,
     hookTimeout: 300_000,

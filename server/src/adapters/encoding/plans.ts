@@ -54,14 +54,6 @@ interface SkipCorrection extends Skip {
   readonly n: 1 | -1;
 }
 
-/**
- * Limits of what stores remember of plans: characters of documents that are looked up, with those that an entry costs besides, and
- * skips of documents that were read. Integrations objects, which clients write, can make any number of plans.
- */
-export const MAX_CHARACTERS = 8_000_000;
-export const PLAN_CHARACTERS = 200;
-export const MAX_SKIPS = 500_000;
-
 /** The texts of plans and sets. Routers make an object for many events, and writing it takes longer than looking it up. */
 const documents = new WeakMap<EventPlan, string>();
 const setDocuments = new WeakMap<SkipSet, string>();

@@ -1,17 +1,10 @@
-import { BoundedCache } from '../../../model/bounded-cache.ts';
 import type { SkipSet } from '../../../model/destination.ts';
-import { NO_PLAN } from '../../encoding/chunk-codec.ts';
+import { NO_NUMBER, PlanCache } from '../../encoding/plan-cache.ts';
 import {
-  correctionsOf,
-  decodePlan,
-  decodeSkipSet,
   type EncodedPlans,
   isEmptyPlan,
-  MAX_CHARACTERS,
-  MAX_SKIPS,
   NOT_PLANNED,
   type NumberedPlan,
-  PLAN_CHARACTERS,
   type StoredPlan,
   setNumberIn,
   withSet,
@@ -36,17 +29,10 @@ const GET_SETS: Statement = {
   text: 'select id, document from skip_set where id = any($1::int[])',
 };
 
-/**
- * Plans by number. There are as many different plans as there are routes through the settings, so each process keeps those it has
- * met. A plan is stored in a commit of its own before the batch that needs it: then two processes never wait for each other.
- */
+/** Plans by number. A plan is stored in a commit of its own before the batch that needs it: then two processes never wait for each other. */
 export class PlanNumbers {
   readonly #database: Database;
-  /** By document with its set. */
-  readonly #numbered = new BoundedCache<string, NumberedPlan>(MAX_CHARACTERS);
-  readonly #setNumbers = new BoundedCache<string, number>(MAX_CHARACTERS);
-  readonly #plans = new BoundedCache<number, StoredPlan>(MAX_SKIPS);
-  readonly #sets = new BoundedCache<number, SkipSet>(MAX_SKIPS);
+  readonly #known = new PlanCache();
 
   constructor(database: Database) {
     this.#database = database;
@@ -67,11 +53,13 @@ export class PlanNumbers {
 
   /** The plans with these numbers. One that is not known is empty. */
   async get(read: Transaction, numbers: Iterable<number>): Promise<ReadonlyMap<number, StoredPlan>> {
-    const wanted = new Set(numbers);
-    const found = new Map([...wanted].map((number) => [number, this.#plans.get(number) ?? NOT_PLANNED]));
-    const missing = [...wanted].filter(
-      (number) => number !== NO_PLAN && this.#plans.get(number) === undefined,
-    );
+    const found = new Map<number, StoredPlan>();
+    const missing: number[] = [];
+    for (const number of new Set(numbers)) {
+      const known = this.#known.plan(number);
+      if (known === undefined) missing.push(number);
+      found.set(number, known ?? NOT_PLANNED);
+    }
     if (missing.length === 0) return found;
     const rows = await read.rows<{ id: number; document: string }>(GET, [missing]);
     const setOf = new Map(rows.map(({ id, document }) => [id, setNumberIn(document)]));
@@ -79,11 +67,8 @@ export class PlanNumbers {
       read,
       [...setOf.values()].filter((set) => set !== undefined),
     );
-    for (const { id, document } of rows) {
-      const plan = decodePlan(document, sets.get(setOf.get(id)!));
-      // A plan is decoded with all its skips, so only as many are kept as a page of histories needs.
-      found.set(id, this.#plans.set(id, plan, 1 + plan.skipped.length));
-    }
+    for (const { id, document } of rows)
+      found.set(id, this.#known.rememberPlan(id, document, sets.get(setOf.get(id)!)));
     return found;
   }
 
@@ -92,13 +77,13 @@ export class PlanNumbers {
     const found = new Map<number, SkipSet>();
     const missing: number[] = [];
     for (const number of new Set(numbers)) {
-      const known = this.#sets.get(number);
+      const known = this.#known.set(number);
       if (known === undefined) missing.push(number);
       else found.set(number, known);
     }
     if (missing.length === 0) return found;
     for (const { id, document } of await read.rows<{ id: number; document: string }>(GET_SETS, [missing]))
-      found.set(id, this.#rememberSet(id, document));
+      found.set(id, this.#known.rememberSet(id, document));
     return found;
   }
 
@@ -106,29 +91,17 @@ export class PlanNumbers {
     document: string,
     set: { readonly number: number; readonly document: string } | undefined,
   ): Promise<NumberedPlan> {
-    const stored = withSet(document, set?.number);
-    const known = this.#numbered.get(stored);
+    const known = this.#known.numbered(document, set?.number);
     if (known !== undefined) return known;
-    const number = await this.#put(PUT, stored);
-    if (set === undefined)
-      return this.#remember(stored, { number, corrections: correctionsOf(document, undefined) });
-    const skipSet = this.#sets.get(set.number) ?? this.#rememberSet(set.number, set.document);
-    const plan = { number, set: set.number, corrections: correctionsOf(document, skipSet) };
-    return this.#remember(stored, plan);
+    const number = await this.#put(PUT, withSet(document, set?.number));
+    if (set !== undefined && this.#known.set(set.number) === undefined)
+      this.#known.rememberSet(set.number, set.document);
+    return this.#known.rememberNumber(number, document, set?.number);
   }
 
   async #numberOfSet(document: string): Promise<number> {
-    const known = this.#setNumbers.get(document);
-    return known ?? this.#setNumbers.set(document, await this.#put(PUT_SET, document), document.length);
-  }
-
-  #remember(stored: string, plan: NumberedPlan): NumberedPlan {
-    return this.#numbered.set(stored, plan, stored.length + PLAN_CHARACTERS);
-  }
-
-  #rememberSet(number: number, document: string): SkipSet {
-    const set = decodeSkipSet(document);
-    return this.#sets.set(number, set, 1 + set.size);
+    const known = this.#known.numberOfSet(document);
+    return known ?? this.#known.rememberSetNumber(await this.#put(PUT_SET, document), document);
   }
 
   async #put(statement: Statement, document: string): Promise<number> {
@@ -136,5 +109,3 @@ export class PlanNumbers {
     return row!.id;
   }
 }
-
-const NO_NUMBER: NumberedPlan = { number: NO_PLAN, corrections: [] };

@@ -1,37 +1,23 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { BoundedCache } from '../../../model/bounded-cache.ts';
 import type { SkipSet } from '../../../model/destination.ts';
-import { NO_PLAN } from '../../encoding/chunk-codec.ts';
+import { NO_NUMBER, PlanCache } from '../../encoding/plan-cache.ts';
 import {
-  correctionsOf,
-  decodePlan,
-  decodeSkipSet,
   type EncodedPlans,
   isEmptyPlan,
-  MAX_CHARACTERS,
-  MAX_SKIPS,
   NOT_PLANNED,
   type NumberedPlan,
-  PLAN_CHARACTERS,
   type StoredPlan,
   setNumberIn,
   withSet,
 } from '../../encoding/plans.ts';
 
-/**
- * Plans by number. There are as many different plans as there are routes through the settings, and consecutive events mostly
- * take the same route. An event therefore stores the number of its plan, and its chunk stores runs of equal numbers.
- */
+/** Plans by number. An event stores the number of its plan, and its chunk stores runs of equal numbers. */
 export class PlanTable {
   readonly #insert: StatementSync;
   readonly #find: StatementSync;
   readonly #insertSet: StatementSync;
   readonly #findSet: StatementSync;
-  /** By document with its set. */
-  readonly #numbered = new BoundedCache<string, NumberedPlan>(MAX_CHARACTERS);
-  readonly #setNumbers = new BoundedCache<string, number>(MAX_CHARACTERS);
-  readonly #plans = new BoundedCache<number, StoredPlan>(MAX_SKIPS);
-  readonly #sets = new BoundedCache<number, SkipSet>(MAX_SKIPS);
+  readonly #known = new PlanCache();
 
   constructor(database: DatabaseSync) {
     this.#insert = database.prepare(
@@ -53,43 +39,34 @@ export class PlanTable {
   }
 
   get(number: number): StoredPlan {
-    if (number === NO_PLAN) return NOT_PLANNED;
-    const known = this.#plans.get(number);
+    const known = this.#known.plan(number);
     if (known !== undefined) return known;
     const row = this.#find.get(number) as { document: string } | undefined;
     if (row === undefined) return NOT_PLANNED;
     const set = setNumberIn(row.document);
-    const plan = decodePlan(row.document, set === undefined ? undefined : this.set(set));
-    // A plan is decoded with all its skips, so only as many are kept as a page of histories needs.
-    return this.#plans.set(number, plan, 1 + plan.skipped.length);
+    return this.#known.rememberPlan(number, row.document, set === undefined ? undefined : this.set(set));
   }
 
   /** Why destinations skip the events of a set. */
   set(number: number): SkipSet | undefined {
-    const known = this.#sets.get(number);
+    const known = this.#known.set(number);
     if (known !== undefined) return known;
     const row = this.#findSet.get(number) as { document: string } | undefined;
-    if (row === undefined) return undefined;
-    const set = decodeSkipSet(row.document);
-    return this.#sets.set(number, set, 1 + set.size);
+    return row && this.#known.rememberSet(number, row.document);
   }
 
   #numberOf(document: string, set: number | undefined): NumberedPlan {
-    const stored = withSet(document, set);
-    const known = this.#numbered.get(stored);
+    const known = this.#known.numbered(document, set);
     if (known !== undefined) return known;
-    const { id } = this.#insert.get(stored) as { id: number };
-    const corrections = correctionsOf(document, set === undefined ? undefined : this.set(set));
-    const plan = set === undefined ? { number: id, corrections } : { number: id, set, corrections };
-    return this.#numbered.set(stored, plan, stored.length + PLAN_CHARACTERS);
+    const { id } = this.#insert.get(withSet(document, set)) as { id: number };
+    if (set !== undefined) this.set(set);
+    return this.#known.rememberNumber(id, document, set);
   }
 
   #numberOfSet(document: string): number {
-    const known = this.#setNumbers.get(document);
+    const known = this.#known.numberOfSet(document);
     if (known !== undefined) return known;
     const { id } = this.#insertSet.get(document) as { id: number };
-    return this.#setNumbers.set(document, id, document.length);
+    return this.#known.rememberSetNumber(id, document);
   }
 }
-
-const NO_NUMBER: NumberedPlan = { number: NO_PLAN, corrections: [] };

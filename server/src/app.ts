@@ -29,7 +29,14 @@ import { IngestService } from './ingest/service.ts';
 import { MaintenanceWorker } from './maintenance/worker.ts';
 import type { Destination } from './model/destination.ts';
 import { DAY } from './model/time.ts';
-import { callsStored, createSingleJobs, joinNodes, rolesOf, sendingGate } from './nodes-wiring.ts';
+import {
+  callsStored,
+  createSingleJobs,
+  deliveriesOfAll,
+  joinNodes,
+  rolesOf,
+  sendingGate,
+} from './nodes-wiring.ts';
 import type { HttpClient } from './ports/http-client.ts';
 import type { Logger } from './ports/logger.ts';
 import type { Mailer } from './ports/mailer.ts';
@@ -206,7 +213,7 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
   const { version } = manifest;
   const alerts = createAlerts({ ...storage, reports, httpClient, mailer, version });
   await jobs.add('alerts', alerts);
-  started.add(joinNodes({ ...receiving, ingest, regulations, jobs }));
+  started.add(joinNodes({ ...receiving, ingest, regulations, jobs, reports }));
   const parts = { dispatcher, reports, timeline, maintenance, replayer, ingest, users, regulations, alerts };
   return { ...storage, ...observation, httpClient, ...parts };
 }
@@ -407,7 +414,7 @@ function createRegulations(inputs: RegulationInputs): RegulationService {
     blockedIds: config.identities.blocked,
     plan: (event, source) => router.plan(event, source),
     callsStored: () => callsStored(store, ingest),
-    delivery: dispatcher,
+    delivery: deliveriesOfAll(store, dispatcher),
     forgetSamples: (mentions) => reports.discardSamples.forget(mentions),
     filter: suppression,
     newId: uuidv7,

@@ -9,7 +9,9 @@ import { SharedState } from './nodes/shared-state.ts';
 import { SingleJobs } from './nodes/single-jobs.ts';
 import type { Clock } from './ports/clock.ts';
 import type { Logger } from './ports/logger.ts';
+import { type MemoryOfDeliveries, REQUEST_LIMIT } from './regulations/executor.ts';
 import type { RegulationService } from './regulations/service.ts';
+import type { ReportService } from './reporting/status.ts';
 import type { SettingsService } from './settings-service.ts';
 import type { ProgramStore } from './storage.ts';
 
@@ -56,11 +58,12 @@ interface NodeParts extends JobParts {
   readonly ingest: IngestService;
   readonly regulations: RegulationService;
   readonly jobs: SingleJobs;
+  readonly reports: Pick<ReportService, 'discardSamples'>;
 }
 
 /** From here on this node follows the others, and takes its part of the work that one node does. */
 export function joinNodes(parts: NodeParts): { stop(): Promise<void> } {
-  const { store, clock, options, settings, dispatcher, ingest, regulations, jobs } = parts;
+  const { store, clock, options, settings, dispatcher, ingest, regulations, jobs, reports } = parts;
   const { nodes } = store;
   if (nodes === undefined) return { stop: () => jobs.stop() };
   const { logger } = options;
@@ -76,6 +79,16 @@ export function joinNodes(parts: NodeParts): { stop(): Promise<void> } {
     nodes,
     reloadSettings: settings.reload,
     reloadSuppressions: () => regulations.reload(),
+    forgetErased: (positions) => {
+      dispatcher.drop(positions);
+      // Whose events they were, only the node knows that carries the deletion out: all such texts go.
+      const mentions = () => true;
+      reports.discardSamples.forget(mentions);
+      dispatcher
+        .requestsEnded(REQUEST_LIMIT)
+        .then(() => dispatcher.redact(mentions))
+        .catch((error: unknown) => logger.warn({ error }, 'delivery.answers_not_forgotten'));
+    },
     adopt: () => store.queue.recoverOrphans(),
     lookAtDisk: async () => {
       dispatcher.shareWith(shareAmong(await nodes.list()));
@@ -101,7 +114,25 @@ function shareAmong(nodes: readonly NodeStatus[]): NodeShare {
   return place < 0 ? WHOLE_SHARE : { nodes: delivering.length, place };
 }
 
-/** Within this time every node knows of a suppression, and has stored what it took before. */
+/** What the deliveries of all nodes keep in memory, as a deletion sees it. Other nodes are told through the store. */
+export function deliveriesOfAll(
+  { nodes }: Pick<ProgramStore, 'nodes'>,
+  dispatcher: Dispatcher,
+): MemoryOfDeliveries {
+  if (nodes === undefined) return dispatcher;
+  return {
+    drop: (positions) => dispatcher.drop(positions),
+    parked: (lane, at) => dispatcher.parked(lane, at),
+    redact: (mentions) => dispatcher.redact(mentions),
+    requestsEnded: async (limit) => {
+      const isAlone = (await nodes.list()).every(({ isSelf }) => isSelf);
+      if (isAlone) await dispatcher.requestsEnded(limit);
+      else await delay(KNOWN_EVERYWHERE + limit);
+    },
+  };
+}
+
+/** Within this time every node knows of a suppression and of an erasure, and has stored what it took before. */
 const KNOWN_EVERYWHERE: Duration = 4 * SECOND;
 
 /** Resolves when every call that any node took before is stored, or never will be. */

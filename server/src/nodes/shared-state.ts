@@ -1,3 +1,4 @@
+import type { Position } from '../model/event.ts';
 import { type Duration, SECOND } from '../model/time.ts';
 import { type Clock, InterruptibleSleep } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -10,11 +11,13 @@ const ASK_EVERY: Duration = SECOND;
 const LOOKS = 3;
 
 export interface SharedStateDependencies {
-  readonly nodes: Pick<Nodes, 'changes' | 'maySend'>;
+  readonly nodes: Pick<Nodes, 'changes' | 'erasedAfter' | 'maySend'>;
   /** Loads the settings and tells everybody. */
   readonly reloadSettings: () => Promise<unknown>;
   /** Loads the suppressions, and looks for new regulations. */
   readonly reloadSuppressions: () => Promise<unknown>;
+  /** Events at these positions were erased by another node: forgets what this one knows of them. */
+  readonly forgetErased: (positions: readonly Position[]) => void;
   /** Parks what dead nodes held. Resolves to the number of deliveries. */
   readonly adopt: () => Promise<number>;
   /** Looks for deliveries on disk. */
@@ -62,11 +65,15 @@ export class SharedState {
   }
 
   async #ask(): Promise<void> {
-    const { nodes, reloadSettings, reloadSuppressions } = this.#dependencies;
+    const { nodes, reloadSettings, reloadSuppressions, forgetErased } = this.#dependencies;
     const now = await nodes.changes();
     const before = this.#seen;
     if (now.settings !== before?.settings) await reloadSettings();
     if (now.suppressions !== before?.suppressions) await reloadSuppressions();
+    if (now.erasures !== before?.erasures) {
+      const positions = await nodes.erasedAfter(before?.erasures ?? 0);
+      if (positions.length > 0) forgetErased(positions);
+    }
     this.#seen = now;
   }
 

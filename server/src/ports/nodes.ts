@@ -1,3 +1,4 @@
+import type { Position } from '../model/event.ts';
 import type { DatabaseStatus, NodeStatus, SingleJob } from '../model/node.ts';
 
 /**
@@ -28,11 +29,15 @@ export interface Nodes {
 
   /** Resolves to the numbers of changes that any process has made. Rejects with a `StorageError`. */
   changes(): Promise<SharedChanges>;
+
+  /** Resolves to the positions of events that other processes have erased after this number of erasures. Rejects with a `StorageError`. */
+  erasedAfter(erasures: number): Promise<readonly Position[]>;
 }
 
 export interface SharedChanges {
   readonly settings: number;
   readonly suppressions: number;
+  readonly erasures: number;
 }
 
 export interface LeaseFollower {

@@ -55,7 +55,7 @@ export interface MemoryOfDeliveries {
 }
 
 /** A request ends after five seconds at the latest; its result is seen a little later. spec/specification.md, "Timeout". */
-const REQUEST_LIMIT: Duration = 6 * SECOND;
+export const REQUEST_LIMIT: Duration = 6 * SECOND;
 
 /** Notifications appended in one commit. */
 const BATCH = 500;

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Overview } from '../../src/app.ts';
 import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
@@ -7,6 +8,9 @@ import { startReceiver, type TestReceiver } from '../support/receiver.ts';
 
 const bin = findPostgres();
 const TOKEN = 'token-of-the-tests';
+
+/** Milliseconds within which a node knows what another one has erased. */
+const KNOWN_WITHIN = 3000;
 
 /** Milliseconds within which others deliver what a dead node held: its lease runs out, and then they ask the database. */
 const ADOPTED_WITHIN = 20_000;
@@ -191,6 +195,41 @@ describe.skipIf(bin === undefined)('two processes on one database', () => {
       },
       { timeout: 60_000, interval: 100 },
     );
+  });
+
+  it('send nothing of a user any more whom the other one has erased', async () => {
+    const held: ServerResponse[] = [];
+    await receiver.stop();
+    receiver = await startReceiver({ port: receiver.port, answer: (response) => held.push(response) });
+    const [a, b] = [await start('a'), await start('b')];
+    // All in the memory of `b`, which sends a few and waits for their answers.
+    expect(await send(b, 'held', 300)).toHaveLength(300);
+    await receiver.count(1);
+    const asked = await fetch(`${a.url}/api/v1/regulations`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ type: 'DELETE_ONLY', subjectIds: ['u'] }),
+    });
+    const { id } = (await asked.json()) as { id: string };
+    const receipt = async () => {
+      const headers = { authorization: `Bearer ${TOKEN}` };
+      const answer = await fetch(`${a.url}/api/v1/regulations/${id}`, { headers });
+      return (await answer.json()) as { erased: { events: number }; finishedAt?: string };
+    };
+    await vi.waitFor(async () => expect((await receipt()).erased.events).toBe(300), {
+      timeout: 60_000,
+      interval: 50,
+    });
+    await sleep(KNOWN_WITHIN);
+    const before = receiver.arrivals.length;
+    expect(before).toBeLessThan(300);
+    const answering = setInterval(() => {
+      for (const response of held.splice(0)) response.end();
+    }, 20);
+    await vi.waitFor(async () => expect(await receipt()).toHaveProperty('finishedAt'), 60_000);
+    clearInterval(answering);
+    const after = receiver.arrivals.slice(before).map(({ body }) => body.toString());
+    expect(after.filter((body) => !body.includes('"type":"delete"'))).toEqual([]);
   });
 
   it('hand back at once what they hold when they are stopped', async () => {

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Position } from '../../model/event.ts';
 import type { DatabaseStatus, NodeRole, NodeStatus, SingleJob } from '../../model/node.ts';
 import type { Duration } from '../../model/time.ts';
 import type { ClockMark } from '../../ports/clock.ts';
@@ -34,7 +35,14 @@ const LIST: Statement = {
 
 const CHANGES: Statement = {
   name: 'node.changes',
-  text: `select (select version from settings_version) as settings, (select version from suppression_version) as suppressions`,
+  text: `select (select version from settings_version) as settings, (select version from suppression_version) as suppressions,
+    coalesce((select max(id) from erasure), 0) as erasures`,
+};
+
+/** `$1` number of the last erasure that is known, `$2` process. */
+const ERASED_AFTER: Statement = {
+  name: 'node.erased_after',
+  text: 'select positions from erasure where id > $1 and process <> $2 order by id',
 };
 
 const CLOCK: Statement = {
@@ -129,6 +137,13 @@ export class PostgresNodes implements Nodes {
   async changes(): Promise<SharedChanges> {
     const [row] = await this.#database.read((read) => read.rows<SharedChanges>(CHANGES));
     return row!;
+  }
+
+  async erasedAfter(erasures: number): Promise<readonly Position[]> {
+    const rows = await this.#database.read((read) =>
+      read.rows<{ positions: readonly Position[] }>(ERASED_AFTER, [erasures, this.process]),
+    );
+    return rows.flatMap(({ positions }) => positions);
   }
 
   /**

@@ -260,6 +260,11 @@ const MIGRATIONS: readonly string[] = [
   alter table profile_merge alter body type text, alter body set statistics 0;
   alter table profile_document alter body type text, alter body set statistics 0;
   `,
+  `
+  -- Positions of events that were erased in the last hour: see log/eraser.ts.
+  create table erasure(id bigint generated always as identity primary key, process bigint not null, positions bigint[] not null,
+    at timestamptz not null default clock_timestamp());
+  `,
 ];
 
 /** The newest format that this version reads, and the one that it writes. */

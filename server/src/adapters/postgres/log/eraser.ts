@@ -25,6 +25,13 @@ const KEYS: Statement = {
   text: `delete from key where slot = $1 and hash = any($2::bigint[]) and position = any($3::bigint[])`,
 };
 
+/** Other processes may hold the events in memory: they ask every second. `ALONE` lets the numbers rise in the order of the commits. */
+const TELL_OTHERS: Statement = {
+  name: 'erase.tell_others',
+  text: `with old as (delete from erasure where at < clock_timestamp() - interval '1 hour')
+    insert into erasure(process, positions) values ($1, $2::bigint[])`,
+};
+
 /** The old row stays in the file until `scrubLog`. */
 const NOTE_SLOTS: Statement = {
   name: 'erase.note_slots',
@@ -58,6 +65,7 @@ export async function eraseSlice(
     deadLetters += n;
   }
   eraseAttempts(transaction, gone);
+  transaction.later(TELL_OTHERS, [transaction.process, arrayOf([...gone])]);
   if (regulation !== undefined)
     await countErased(transaction, regulation, { events, deliveries, deadLetters });
   count(transaction, counts);

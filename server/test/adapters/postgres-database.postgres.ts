@@ -274,6 +274,27 @@ unix_socket_dir = ${server.folder}\nauth_type = any\npool_mode = ${mode}\n`,
     await own.stop();
   });
 
+  it('takes a commit for one in doubt when the connection that syncs was not open before it', async () => {
+    const { database } = await join('a');
+    const put = (name: string) => database.write(async (write) => write.later(PUT, [name, 1]));
+    await Promise.all(['a', 'b', 'c'].map(put));
+    const syncer = `select pid from pg_stat_activity where query like '%emit_message%' and pid <> pg_backend_pid()`;
+    const pids = await database.session((session) => session.query<{ pid: number }>(syncer));
+    expect(pids).toHaveLength(1);
+    const { pid } = pids[0]!;
+    process.kill(pid, 'SIGSTOP');
+    const writes = Promise.allSettled(['d', 'e', 'f'].map(put));
+    const stored = async () => (await database.read((read) => read.rows(ALL))).length;
+    await expect.poll(stored).toBe(6);
+    await database.session((session) => session.query(`select pg_terminate_backend(${pid})`));
+    process.kill(pid, 'SIGCONT');
+    // Each has committed. For all that anybody knows, the server died in between and lost it.
+    for (const result of await writes)
+      expect(result).toMatchObject({ status: 'rejected', reason: expect.any(UnknownCommitError) });
+    await Promise.all(['g', 'h', 'i'].map(put));
+    expect(await stored()).toBe(9);
+  });
+
   it('writes nothing for a process whose lease another one has taken', async () => {
     let lost = 0;
     const { database, member } = await join('a', () => lost++);

@@ -83,6 +83,9 @@ function signOfLife(process: number): string {
   return process === 0 ? '' : `; select pg_advisory_lock_shared(${SIGN_OF_LIFE}, ${process})`;
 }
 
+/** Tells servers apart, and a server from the one that took its place after a crash. */
+const SERVER_START = 'select pg_postmaster_start_time()::text as started';
+
 /** Writes a few bytes to the write-ahead log. Its commit waits for them, and for everything before them. */
 const SYNC = `select pg_logical_emit_message(true, 'millrace', '')`;
 
@@ -92,11 +95,13 @@ export class Database {
   /** One connection that syncs for the others, and waits for none of them. */
   readonly #syncPool: pg.Pool;
   readonly #sync = new SharedSync(() => this.#syncNow());
+  /** The connection of the last sync, while it is open. */
+  #syncClient: pg.ClientBase | undefined;
   /** Transactions that write and have not committed yet. */
   #writing = 0;
   readonly #clients = new Set<pg.Client>();
-  /** Connections whose settings are made, and the process that they are a sign of. */
-  readonly #ready = new WeakMap<pg.ClientBase, number>();
+  /** Connections whose settings are made. */
+  readonly #ready = new WeakMap<pg.ClientBase, ReadyConnection>();
   #process: number | undefined;
   #onLost: (() => void) | undefined;
   #ended: Promise<unknown> | undefined;
@@ -106,6 +111,9 @@ export class Database {
   constructor(options: DatabaseOptions) {
     this.#pool = this.#openPool(options, options.connections ?? CONNECTIONS);
     this.#syncPool = this.#openPool(options, 1);
+    this.#syncPool.on('remove', () => {
+      this.#syncClient = undefined;
+    });
   }
 
   #openPool({ url, logger }: DatabaseOptions, connections: number): pg.Pool {
@@ -238,7 +246,7 @@ export class Database {
     const process = this.#process;
     if (process === undefined) throw new StorageError('this node has not joined the database yet');
     this.#writing++;
-    let isSynced = false;
+    let syncClient: pg.ClientBase | undefined;
     let answer: Answer;
     try {
       answer = await this.#withClient(async (client) => {
@@ -246,8 +254,8 @@ export class Database {
         try {
           sent.begin();
           const done = await work(sent);
-          isSynced = this.#writing === 1;
-          await sent.commit(isSynced);
+          syncClient = this.#syncerFor(client);
+          await sent.commit(syncClient === undefined);
           return done;
         } catch (error) {
           const first = await sent.firstError(error);
@@ -260,16 +268,31 @@ export class Database {
     } finally {
       this.#writing--;
     }
-    if (!isSynced) await this.#sync.wait();
-    return answer;
+    if (syncClient === undefined || (await this.#sync.wait()) === syncClient) return answer;
+    throw new UnknownCommitError(BROKEN_COMMIT);
+  }
+
+  /**
+   * The connection that syncs a commit on `client`; undefined when the commit must sync itself. A sync counts only on a connection to
+   * the same server that was open before the commit: a crash between the two, which loses the commit, would have closed it.
+   */
+  #syncerFor(client: pg.ClientBase): pg.ClientBase | undefined {
+    if (this.#writing === 1) return undefined;
+    const syncer = this.#syncClient;
+    // The first sync opens the connection, for later commits.
+    if (syncer === undefined) this.#sync.wait().catch(() => undefined);
+    return syncer && this.#ready.get(syncer)?.server === this.#ready.get(client)?.server ? syncer : undefined;
   }
 
   /** Resolves when everything that was committed before is on stable storage, and with the standbys that commits wait for. */
-  async #syncNow(): Promise<void> {
+  async #syncNow(): Promise<pg.ClientBase> {
+    const sync = async (client: pg.ClientBase) => {
+      await watchingStandbys(client, () => client.query(SYNC));
+      this.#syncClient = client;
+      return client;
+    };
     try {
-      await this.#withClient((client) => watchingStandbys(client, () => client.query(SYNC)), {
-        pool: this.#syncPool,
-      });
+      return await this.#withClient(sync, { pool: this.#syncPool });
     } catch (error) {
       if (error instanceof UnknownCommitError) throw error;
       throw new UnknownCommitError(BROKEN_COMMIT, { cause: error });
@@ -300,9 +323,12 @@ export class Database {
     const stuck = setTimeout(() => destroy(client as unknown as pg.Client), limit);
     try {
       const process = this.#process ?? 0;
-      if (this.#ready.get(client) !== process) {
-        await client.query(SESSION_SETTINGS + signOfLife(process));
-        this.#ready.set(client, process);
+      if (this.#ready.get(client)?.process !== process) {
+        const text = `${SESSION_SETTINGS}${signOfLife(process)}; ${SERVER_START}`;
+        const answers = (await client.query(text)) as unknown as readonly pg.QueryResult<{
+          started: string;
+        }>[];
+        this.#ready.set(client, { process, server: answers.at(-1)!.rows[0]!.started });
       }
       return await work(client);
     } catch (error) {
@@ -313,6 +339,13 @@ export class Database {
       client.release(broken);
     }
   }
+}
+
+interface ReadyConnection {
+  /** The process that it is a sign of. */
+  readonly process: number;
+  /** When its server was started. */
+  readonly server: string;
 }
 
 /** SQLSTATE that the function `fence` of the schema raises. */
@@ -397,7 +430,7 @@ const BROKEN_COMMIT =
   'the connection to the database broke during a commit: the next try finds out what happened';
 
 /** With a synchronous standby, a cancelled wait answers success with a warning: the commit is on one machine only. */
-async function watchingStandbys(client: pg.PoolClient, commit: () => Promise<unknown>): Promise<void> {
+async function watchingStandbys(client: pg.ClientBase, commit: () => Promise<unknown>): Promise<void> {
   const notices: string[] = [];
   const note = ({ message }: { message?: string | undefined }) => notices.push(message ?? '');
   client.on('notice', note);

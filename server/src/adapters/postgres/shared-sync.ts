@@ -7,27 +7,29 @@
  *   syncs        [──a──][──b c d──]
  * ```
  */
-export class SharedSync {
-  readonly #sync: () => Promise<void>;
-  #last: Promise<void> = Promise.resolve();
+export class SharedSync<Session> {
+  readonly #sync: () => Promise<Session>;
+  #last: Promise<unknown> = Promise.resolve();
   /** The one behind the last, which has not begun: whoever has committed by now may wait for it. */
-  #next: Promise<void> | undefined;
+  #next: Promise<Session> | undefined;
 
-  constructor(sync: () => Promise<void>) {
+  constructor(sync: () => Promise<Session>) {
     this.#sync = sync;
   }
 
-  /** Resolves when everything that was committed before the call is on stable storage; rejects when nobody knows. */
-  wait(): Promise<void> {
+  /**
+   * Resolves to the session that has synced everything that its server had committed before the call; rejects when nobody knows.
+   */
+  wait(): Promise<Session> {
     this.#next ??= this.#afterLast();
     return this.#next;
   }
 
-  async #afterLast(): Promise<void> {
+  async #afterLast(): Promise<Session> {
     await this.#last.catch(() => undefined);
     // Who comes from here on may have committed after the sync began.
     this.#last = this.#next!;
     this.#next = undefined;
-    await this.#sync();
+    return await this.#sync();
   }
 }

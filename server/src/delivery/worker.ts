@@ -6,6 +6,7 @@ import {
   retryWindowStart,
 } from '../model/destination.ts';
 import type { Position } from '../model/event.ts';
+import { Fifo } from '../model/fifo.ts';
 import { type Duration, type Monotonic, SECOND, type Time } from '../model/time.ts';
 import { waitAtMost, wallTimeOf } from '../ports/clock.ts';
 import type { DeliveryResult, HeldDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';
@@ -25,7 +26,6 @@ import {
   type LoaderAction,
   type LoaderDependencies,
   nextAction,
-  ReadyQueue,
 } from './backlog.ts';
 import type { WorkerState } from './contract.ts';
 import type { DestinationEndpoints, EndpointTracker } from './endpoint-health.ts';
@@ -91,7 +91,8 @@ export class DestinationWorker {
   readonly #roundDependencies: RoundDependencies;
   readonly #reporter: HealthReporter;
   readonly #loader: BacklogLoader;
-  readonly #queue = new ReadyQueue();
+  /** The deliveries that can be sent now. */
+  readonly #queue = new Fifo<ReadyDelivery>();
   readonly #tracker = new HealthTracker();
   readonly #rateLimiter: DestinationRateLimiter;
   #destination: Destination;
@@ -200,7 +201,7 @@ export class DestinationWorker {
       return;
     }
     const startedAt = performance.now();
-    this.#queue.enqueue(deliveries);
+    for (const one of deliveries) this.#queue.push(one);
     this.#sendReady();
     this.#dependencies.worked?.(performance.now() - startedAt);
   }
@@ -219,7 +220,7 @@ export class DestinationWorker {
   /** Forgets deliveries whose events were erased. Requests in flight go on; their results change nothing. */
   drop(positions: ReadonlySet<Position>): void {
     this.#loader.drop(positions);
-    const dropped = this.#queue.remove(positions);
+    const dropped = this.#queue.keep(({ delivery }) => !positions.has(delivery.position));
     if (dropped > 0) this.unreserve(dropped);
   }
 
@@ -289,7 +290,7 @@ export class DestinationWorker {
       this.#rateLimiter.canBeginRound() &&
       this.#dependencies.areResultsWritten?.() !== false
     )
-      this.#send(this.#queue.dequeue()!, false);
+      this.#send(this.#queue.shift()!, false);
   }
 
   /**

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { Fifo } from '../model/fifo.ts';
 import { LinkedList, type ListEntry } from '../model/linked-list.ts';
 import type { Source } from '../model/settings.ts';
 import { type Duration, type Monotonic, SECOND } from '../model/time.ts';
@@ -109,9 +110,6 @@ export class AdmissionController {
 const ACCEPTANCE_SHARE = 0.25;
 const LEAST_SLICE: Duration = 0.5;
 
-/** Done tasks at the head of the queue are removed when there are so many. */
-const MAX_DONE_TASKS = 1024;
-
 /**
  * Divides the main thread between calls and deliveries. In one turn of the event loop calls are handled and answered for a slice
  * of time; the rest waits, in its order, for the next turn, after the sockets of deliveries have been read. Without it a turn lasts
@@ -126,9 +124,8 @@ const MAX_DONE_TASKS = 1024;
  * that wait for answers send less by themselves; those that do not are turned away at the bounds of `AdmissionController`.
  */
 export class TurnScheduler {
-  #tasks: (() => void)[] = [];
-  /** Index of the first task that has not run. */
-  #head = 0;
+  /** The tasks that wait for a later turn. */
+  readonly #tasks = new Fifo<() => void>();
   #slice: Duration = Number.POSITIVE_INFINITY;
   #used: Duration = 0;
   #delivering: Duration = 0;
@@ -136,7 +133,7 @@ export class TurnScheduler {
 
   /** Runs a task now, or in a later turn when this turn's slice is used up. A task must not throw. */
   run(task: () => void): void {
-    if (this.#head === this.#tasks.length && this.#used < this.#slice) this.#perform(task);
+    if (this.#tasks.size === 0 && this.#used < this.#slice) this.#perform(task);
     else this.#tasks.push(task);
     this.#schedule();
   }
@@ -172,18 +169,9 @@ export class TurnScheduler {
       ? Math.max(LEAST_SLICE, ACCEPTANCE_SHARE * this.#delivering)
       : Number.POSITIVE_INFINITY;
     this.#delivering = 0;
-    while (this.#head < this.#tasks.length && this.#used < this.#slice) this.#perform(this.#dequeue());
-    if (this.#head < this.#tasks.length) this.#schedule();
+    while (this.#tasks.size > 0 && this.#used < this.#slice) this.#perform(this.#tasks.shift()!);
+    if (this.#tasks.size > 0) this.#schedule();
   };
-
-  #dequeue(): () => void {
-    const task = this.#tasks[this.#head++]!;
-    if (this.#head === this.#tasks.length || this.#head >= MAX_DONE_TASKS) {
-      this.#tasks.splice(0, this.#head);
-      this.#head = 0;
-    }
-    return task;
-  }
 }
 
 /** A server that turns away ten thousand calls a second must not write ten thousand lines. */

@@ -1,19 +1,12 @@
-import { MoreHorizontal, Plus, Send } from 'lucide-react';
-import { useState } from 'react';
 import { Chart } from '../ui/chart.tsx';
 import { CodeBlock } from '../ui/code-block.tsx';
-import { Button, CopyButton, Field, Segmented, Select, TextInput } from '../ui/controls.tsx';
-import { ConfirmDialog } from '../ui/dialog.tsx';
-import { EmptyState, Failure, Notice, SkeletonRows } from '../ui/empty-state.tsx';
+import { EmptyState, Failure, Notice } from '../ui/empty-state.tsx';
 import { JsonView } from '../ui/json-view.tsx';
-import { Menu, MenuItem } from '../ui/menu.tsx';
 import { Page, Section } from '../ui/page.tsx';
 import { Sparkline } from '../ui/sparkline.tsx';
 import { Badge, StateMark } from '../ui/state-mark.tsx';
-import { Table } from '../ui/table.tsx';
-import { Tabs } from '../ui/tabs.tsx';
 import { Num, RelativeTime } from '../ui/time.tsx';
-import { toast } from '../ui/toast.tsx';
+import { Controls, Lists } from './component-samples.tsx';
 
 const STATES = [
   'delivered',
@@ -25,12 +18,10 @@ const STATES = [
   'discarded',
   'duplicate',
 ] as const;
+
 const WAVE = Array.from({ length: 60 }, (_, index) => 40 + 30 * Math.sin(index / 7));
+
 const TIMES = WAVE.map((_, index) => 1_790_000_000_000 + index * 60_000);
-const ROWS = [
-  { name: 'crm', waits: 41_882 },
-  { name: 'warehouse', waits: 0 },
-];
 
 /** Every part of the design system once, in the theme that is on. */
 export function ComponentsPage() {
@@ -89,128 +80,6 @@ function States() {
             <RelativeTime at={TIMES[0] ?? 0} />
             <Sparkline values={WAVE} />
           </div>
-        </div>
-      </div>
-    </Section>
-  );
-}
-
-function Controls() {
-  const [range, setRange] = useState('1h');
-  const [tab, setTab] = useState('sent');
-  const [isAsking, setIsAsking] = useState(false);
-  return (
-    <Section title="Controls">
-      <div className="box">
-        <div className="pad stack-s">
-          <div className="rowx">
-            <Button kind="primary">Save</Button>
-            <Button>
-              <Send aria-hidden />
-              Send test
-            </Button>
-            <Button kind="quiet">Cancel</Button>
-            <Button kind="danger" onClick={() => setIsAsking(true)}>
-              Delete…
-            </Button>
-            <Button isSmall>
-              <Plus aria-hidden />
-              Small
-            </Button>
-            <Button disabled>Not allowed</Button>
-            <Menu
-              trigger={
-                <Button isIcon aria-label="More">
-                  <MoreHorizontal aria-hidden />
-                </Button>
-              }
-            >
-              <MenuItem onSelect={() => toast('crm is paused', () => toast('crm runs again'))}>
-                Pause
-              </MenuItem>
-              <MenuItem onSelect={() => setIsAsking(true)} isDangerous>
-                Delete…
-              </MenuItem>
-            </Menu>
-          </div>
-          <div className="rowx">
-            <Segmented
-              label="Range"
-              value={range}
-              onChange={setRange}
-              options={[
-                { value: '1h', label: '1 h' },
-                { value: '24h', label: '24 h' },
-              ]}
-            />
-            <Select
-              aria-label="Source"
-              value=""
-              onChange={() => {}}
-              options={[
-                { value: '', label: 'Any source' },
-                { value: 'web', label: 'website' },
-              ]}
-            />
-            <CopyButton text="copied" />
-          </div>
-          <Field label="Rate limit" error="At least 1 request a second. Leave it empty for no limit.">
-            {(control) => <TextInput {...control} defaultValue="0" />}
-          </Field>
-          <Tabs
-            label="Views"
-            value={tab}
-            onChange={setTab}
-            tabs={[
-              { value: 'received', label: 'Received', content: 'What the client sent.' },
-              { value: 'sent', label: 'Sent', content: 'What the endpoint got.' },
-            ]}
-          />
-        </div>
-      </div>
-      {isAsking && (
-        <ConfirmDialog
-          title="Remove partner-feed?"
-          action="Remove partner-feed"
-          typed="partner-feed"
-          isDangerous
-          onConfirm={async () => toast('partner-feed is removed')}
-          onClose={() => setIsAsking(false)}
-        >
-          1,206 deliveries still wait. They become dead letters and can be redelivered.
-        </ConfirmDialog>
-      )}
-    </Section>
-  );
-}
-
-function Lists() {
-  return (
-    <Section title="Lists" about="j, k, Enter">
-      <div className="stack-s">
-        <Table
-          label="Destinations"
-          rows={ROWS}
-          rowId={({ name }) => name}
-          columns={[
-            {
-              id: 'name',
-              header: 'Name',
-              className: 'w',
-              cell: ({ name }) => name,
-              sort: ({ name }) => name,
-            },
-            {
-              id: 'waits',
-              header: 'Waits',
-              className: 'r',
-              cell: ({ waits }) => <Num value={waits} />,
-              sort: ({ waits }) => waits,
-            },
-          ]}
-        />
-        <div className="box">
-          <SkeletonRows rows={3} />
         </div>
       </div>
     </Section>

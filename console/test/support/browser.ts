@@ -10,7 +10,11 @@ export function launchBrowser(): Promise<Browser> {
 }
 
 /** Signs a page in as a person does: with the token, at the form. It ends on the page that was asked for. */
-export async function signIn(page: Page, { url, token }: RunningServer, path = '/'): Promise<void> {
+export async function signIn(
+  page: Page,
+  { url, token }: Pick<RunningServer, 'url' | 'token'>,
+  path = '/',
+): Promise<void> {
   await page.goto(url + path);
   await page.getByRole('textbox', { name: 'Token' }).fill(token);
   await page.getByRole('button', { name: 'Sign in' }).click();

@@ -118,7 +118,7 @@ class DeliveryViews {
 }
 
 /** The time one request searches. The page holds what was found by then, and `next` continues. */
-const TIME_LIMIT: Duration = SECOND;
+const TIME_LIMIT: Duration = 0.9 * SECOND;
 
 /** Concurrent searches, because they share the store's thread with commits. Others wait. */
 const MAX_CONCURRENT = 2;

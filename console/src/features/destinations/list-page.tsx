@@ -4,19 +4,13 @@ import { Plus, Search } from 'lucide-react';
 import { destinationsQuery, statusQuery } from '../../api/queries.ts';
 import { useMay } from '../../api/roles.ts';
 import { Segmented, TextInput } from '../../ui/controls.tsx';
-import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
-import { duration, rate } from '../../ui/format.ts';
+import { Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { Page } from '../../ui/page.tsx';
-import { Sparkline } from '../../ui/sparkline.tsx';
-import { StateMark } from '../../ui/state-mark.tsx';
-import { type Column, Table } from '../../ui/table.tsx';
-import { Num, useNow } from '../../ui/time.tsx';
-import { visibleLine } from '../../ui/visible-text.ts';
-import { destinationDaysQuery } from './history.ts';
 import { NewDestination } from './new-destination.tsx';
-import { type DestinationRow, filterRows, rowsOf } from './rows.ts';
+import { filterRows, rowsOf } from './rows.ts';
 import { LIST_STATES, type ListState } from './views.ts';
 import '../../ui/form.css';
+import { DestinationTable } from './destination-table.tsx';
 
 const route = getRouteApi('/shell/destinations');
 
@@ -81,150 +75,5 @@ export function DestinationsPage() {
         />
       )}
     </Page>
-  );
-}
-
-interface DestinationTableProps {
-  readonly rows: readonly DestinationRow[];
-  readonly isFiltered: boolean;
-  readonly mayEdit: boolean;
-}
-
-function DestinationTable({ rows, isFiltered, mayEdit }: DestinationTableProps) {
-  const navigate = useNavigate();
-  if (rows.length === 0) {
-    return (
-      <div className="box">
-        {isFiltered ? (
-          <EmptyState title="No destination matches">Another state or another text may.</EmptyState>
-        ) : (
-          <EmptyState
-            title="No destinations yet"
-            action={
-              mayEdit && (
-                <Link to="/destinations" search={{ new: true }} className="btn btn-p">
-                  New destination
-                </Link>
-              )
-            }
-          >
-            A destination gets every event of its sources as a signed webhook. Until there is one, events are
-            stored and go nowhere; a replay sends them later.
-          </EmptyState>
-        )}
-      </div>
-    );
-  }
-  return (
-    <Table
-      label="Destinations"
-      columns={COLUMNS}
-      rows={rows}
-      rowId={({ name }) => name}
-      onOpen={({ name }) => void navigate({ to: '/destinations/$name', params: { name } })}
-      foot="Those in trouble first, then by name."
-    />
-  );
-}
-
-const COLUMNS: readonly Column<DestinationRow>[] = [
-  {
-    id: 'name',
-    header: 'Destination',
-    className: 'w',
-    sort: ({ name }) => name,
-    cell: (row) => (
-      <>
-        <Link to="/destinations/$name" params={{ name: row.name }} className="med">
-          {visibleLine(row.name)}
-        </Link>{' '}
-        <span className="mono dim c-lo">
-          {visibleLine(row.host)}
-          {row.more > 0 && ` +${row.more}`}
-        </span>
-        <span className="sub">
-          <RowState row={row} />
-        </span>
-      </>
-    ),
-  },
-  { id: 'state', header: 'State', className: 'c-lo', cell: (row) => <RowState row={row} /> },
-  {
-    id: 'sources',
-    header: 'Sources',
-    className: 'c-md soft',
-    cell: ({ sources }) => (
-      <span title={sources.join(', ')}>
-        {sources
-          .slice(0, 2)
-          .map((one) => visibleLine(one))
-          .join(', ')}
-        {sources.length > 2 && `, +${sources.length - 2}`}
-      </span>
-    ),
-  },
-  { id: 'day', header: 'Last 24 h', className: 'c-md', cell: (row) => <Day row={row} /> },
-  { id: 'rate', header: 'Now', className: 'r soft c-md', cell: ({ name }) => <Rate name={name} /> },
-  {
-    id: 'delivered',
-    header: 'Delivered',
-    className: 'r c-lo',
-    sort: ({ delivered }) => delivered,
-    cell: ({ delivered }) => <Num value={delivered} />,
-  },
-  {
-    id: 'pending',
-    header: 'Pending',
-    className: 'r',
-    sort: ({ pending }) => pending,
-    cell: ({ pending, state }) => (
-      <span className={pending > 0 && state !== 'healthy' ? 'warn med' : ''}>
-        <Num value={pending} />
-      </span>
-    ),
-  },
-  {
-    id: 'dead',
-    header: 'Dead',
-    className: 'r',
-    sort: ({ dead }) => dead,
-    cell: ({ dead }) => (
-      <span className={dead > 0 ? 'bad med' : ''}>
-        <Num value={dead} />
-      </span>
-    ),
-  },
-];
-
-/** The state with how long it has lasted. */
-function RowState({ row: { state, failingSince } }: { readonly row: DestinationRow }) {
-  const now = useNow();
-  const since =
-    state === 'failing' && failingSince !== undefined ? new Date(failingSince).getTime() : undefined;
-  return (
-    <StateMark state={state} label={since === undefined ? state : `failing for ${duration(now - since)}`} />
-  );
-}
-
-/** What was delivered in each half hour. */
-function Day({ row: { name, state } }: { readonly row: DestinationRow }) {
-  const { data } = useQuery(destinationDaysQuery);
-  const day = data?.get(name);
-  return (
-    <Sparkline
-      values={day?.delivered ?? []}
-      tone={state === 'healthy' || state === 'failing' ? 'water' : 'mute'}
-    />
-  );
-}
-
-function Rate({ name }: { readonly name: string }) {
-  const { data } = useQuery(destinationDaysQuery);
-  const day = data?.get(name);
-  if (day === undefined) return '—';
-  return (
-    <span className="num" title={day.p99 === undefined ? undefined : `p99 ${duration(day.p99)} in 24 hours`}>
-      {rate(day.rate)}
-    </span>
   );
 }

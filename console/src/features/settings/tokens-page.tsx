@@ -1,19 +1,17 @@
 import { useQuery } from '@tanstack/react-query';
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
-import { ApiError, sentence } from '../../api/client.ts';
 import { useMay } from '../../api/roles.ts';
 import { sessionQuery } from '../../api/session.ts';
-import { Button, CopyButton, Field, Segmented, TextInput } from '../../ui/controls.tsx';
-import { ConfirmDialog, Dialog, FormDialog } from '../../ui/dialog.tsx';
-import { EmptyState, Failure, Notice, SkeletonRows } from '../../ui/empty-state.tsx';
+import { Button } from '../../ui/controls.tsx';
+import { EmptyState, Failure, SkeletonRows } from '../../ui/empty-state.tsx';
 import { Page, Section } from '../../ui/page.tsx';
 import { RelativeTime } from '../../ui/time.tsx';
-import { toast } from '../../ui/toast.tsx';
 import { Preferences } from './preferences.tsx';
-import { type NewToken, type Token, tokensQuery, useCreateToken, useRevokeToken } from './queries.ts';
+import { type Token, tokensQuery } from './queries.ts';
 import { SettingSections } from './section-tabs.tsx';
 import '../../ui/form.css';
+import { NewTokenDialog, RevokeDialog, ROLES } from './token-dialogs.tsx';
 
 /** Who may sign in, and how this browser shows things. */
 export function TokensPage() {
@@ -26,9 +24,6 @@ export function TokensPage() {
     </Page>
   );
 }
-
-const ROLES =
-  'A viewer reads everything but tokens. An editor also changes records, redelivers and replays. An admin also makes tokens, backups and deletions.';
 
 function OwnAccess() {
   const { data: session } = useQuery(sessionQuery);
@@ -127,98 +122,5 @@ function TokenTable({ tokens, onRevoke }: TokenTableProps) {
         </table>
       )}
     </div>
-  );
-}
-
-function NewTokenDialog({ onClose }: { readonly onClose: () => void }) {
-  const [name, setName] = useState('');
-  const [role, setRole] = useState<Token['role']>('viewer');
-  const create = useCreateToken();
-  if (create.data !== undefined) return <MadeToken made={create.data} onClose={onClose} />;
-  const fault = create.error instanceof ApiError ? create.error.fields[0]?.message : undefined;
-  return (
-    <FormDialog
-      title="New token"
-      action="Make token"
-      isReady={name.trim() !== ''}
-      onSubmit={() => create.mutateAsync({ name: name.trim(), role })}
-      onClose={onClose}
-    >
-      <Field
-        label="Name"
-        hint="Of the person or the program; the trail of changes names it."
-        error={create.error === null ? undefined : (fault ?? sentence(create.error))}
-      >
-        {(control) => (
-          <TextInput {...control} value={name} onChange={({ target }) => setName(target.value)} />
-        )}
-      </Field>
-      <Segmented
-        label="Role"
-        value={role}
-        options={[
-          { value: 'viewer', label: 'viewer' },
-          { value: 'editor', label: 'editor' },
-          { value: 'admin', label: 'admin' },
-        ]}
-        onChange={setRole}
-      />
-      <p className="hint">{ROLES}</p>
-    </FormDialog>
-  );
-}
-
-/** The only place where a token is ever shown. */
-function MadeToken({
-  made: { name, token, role },
-  onClose,
-}: {
-  readonly made: NewToken;
-  readonly onClose: () => void;
-}) {
-  return (
-    <Dialog
-      title={`The token of ${name}`}
-      onClose={onClose}
-      foot={
-        <Button kind="primary" onClick={onClose}>
-          I have kept it
-        </Button>
-      }
-    >
-      <Notice tone="warn">It is shown now and never again. Whoever has it is {role} here.</Notice>
-      <div className="rowx">
-        <code className="mono wrap-any">{token}</code>
-        <CopyButton text={token} label="Copy token" kind="plain" />
-      </div>
-    </Dialog>
-  );
-}
-
-function RevokeDialog({
-  token: { name, role },
-  onClose,
-}: {
-  readonly token: Token;
-  readonly onClose: () => void;
-}) {
-  const revoke = useRevokeToken();
-  return (
-    <ConfirmDialog
-      title={`Revoke the token of ${name}`}
-      action="Revoke token"
-      typed={name}
-      isDangerous
-      onConfirm={async () => {
-        await revoke.mutateAsync(name);
-        toast(`The token of ${name} is revoked.`);
-      }}
-      onClose={onClose}
-    >
-      <p>
-        1 token with the role {role} works no more, at once; whoever is signed in with it is signed out. What{' '}
-        {name} has changed stays, and stays in the trail.
-      </p>
-    </ConfirmDialog>
   );
 }

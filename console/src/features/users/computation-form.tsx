@@ -2,16 +2,15 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useEffect, useMemo, useState } from 'react';
 import { ApiError } from '../../api/client.ts';
-import { destinationsQuery } from '../../api/queries.ts';
 import { Button, Field, TextInput } from '../../ui/controls.tsx';
 import { Failure } from '../../ui/empty-state.tsx';
 import { Crumbs, Page } from '../../ui/page.tsx';
 import { toast } from '../../ui/toast.tsx';
-import { visibleLine } from '../../ui/visible-text.ts';
 import { DefinitionField, type Draft, definitionOf, draftOf } from './definition-field.tsx';
 import { mistakeOf } from './mistakes.ts';
 import { consequence, PreviewBox } from './preview.tsx';
 import { type Computation, type Kind, previewQuery, useSaveComputation } from './queries.ts';
+import { Told } from './told-destinations.tsx';
 
 const EXAMPLES: Readonly<Record<Kind, readonly string[]>> = {
   audiences: [
@@ -153,36 +152,8 @@ function useSettled<Value>(value: Value): Value {
   return settled;
 }
 
-interface ToldProps {
-  readonly chosen: readonly string[];
-  readonly onChange: (chosen: readonly string[]) => void;
-}
-
-function Told({ chosen, onChange }: ToldProps) {
-  const { data: destinations = [] } = useQuery(destinationsQuery);
-  return (
-    <fieldset className="plain stack-s">
-      <legend className="lbl">Destinations that are told</legend>
-      <div className="rowx checks">
-        {destinations.map(({ name }) => (
-          <label key={name} className="check">
-            <input
-              type="checkbox"
-              checked={chosen.includes(name)}
-              onChange={({ target }) =>
-                onChange(target.checked ? [...chosen, name] : chosen.filter((one) => one !== name))
-              }
-            />
-            {visibleLine(name)}
-          </label>
-        ))}
-        {destinations.length === 0 && <span className="dim">There is no destination yet.</span>}
-      </div>
-    </fieldset>
-  );
-}
-
 const LISTS = { audiences: '/users/audiences', traits: '/users/traits' } as const;
+
 const RECORDS = { audiences: '/users/audiences/$name', traits: '/users/traits/$name' } as const;
 
 export function NewComputation({ kind, title }: { readonly kind: Kind; readonly title: string }) {

@@ -1,17 +1,15 @@
-import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { sentence } from '../../api/client.ts';
 import { useMay } from '../../api/roles.ts';
 import { Button } from '../../ui/controls.tsx';
 import { ConfirmDialog } from '../../ui/dialog.tsx';
-import { EmptyState, Failure, Notice, SkeletonRows } from '../../ui/empty-state.tsx';
+import { Failure, Notice, SkeletonRows } from '../../ui/empty-state.tsx';
 import { exactNumber, plural } from '../../ui/format.ts';
 import { Crumbs, Page, Section } from '../../ui/page.tsx';
 import { RecordChanges } from '../../ui/record-changes.tsx';
 import { StateMark } from '../../ui/state-mark.tsx';
-import { type Column, Table } from '../../ui/table.tsx';
-import { RelativeTime } from '../../ui/time.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 import { ComputationForm } from './computation-form.tsx';
@@ -21,14 +19,14 @@ import {
   type Computation,
   computationQuery,
   type Kind,
-  type Member,
-  membersQuery,
   useRemoveComputation,
   useSaveComputation,
 } from './queries.ts';
 import '../../ui/form.css';
+import { Members, type PartProps } from './members.tsx';
 
 const audienceRoute = getRouteApi('/shell/users/audiences/$name');
+
 const traitRoute = getRouteApi('/shell/users/traits/$name');
 
 export function AudiencePage() {
@@ -40,6 +38,7 @@ export function TraitPage() {
 }
 
 const LISTS = { audiences: '/users/audiences', traits: '/users/traits' } as const;
+
 const TITLES = { audiences: 'Audiences', traits: 'Computed traits' } as const;
 
 interface ComputationPageProps {
@@ -78,11 +77,6 @@ function ComputationPage({ kind, name }: ComputationPageProps) {
       {data === undefined ? error === null && <SkeletonRows /> : <Contents kind={kind} computation={data} />}
     </Page>
   );
-}
-
-interface PartProps {
-  readonly kind: Kind;
-  readonly computation: Computation;
 }
 
 function Contents({ kind, computation }: PartProps) {
@@ -145,62 +139,6 @@ function Sync({ computation: { key, sync } }: { readonly computation: Computatio
         Changes only, as the trait <span className="mono">{key}</span>. What waits counts all events of the
         destination.
       </p>
-    </Section>
-  );
-}
-
-const MEMBER_COLUMNS: readonly Column<Member>[] = [
-  {
-    id: 'user',
-    header: 'User',
-    className: 'w mono',
-    cell: ({ userId }) =>
-      userId === undefined ? (
-        <span className="dim">without a userId</span>
-      ) : (
-        <Link to="/users" search={{ userId }}>
-          {visibleLine(userId)}
-        </Link>
-      ),
-  },
-  {
-    id: 'value',
-    header: 'Value',
-    className: 'r mono c-lo',
-    cell: ({ value }) => visibleLine(JSON.stringify(value), 60),
-  },
-  { id: 'since', header: 'Since', className: 'r soft', cell: ({ since }) => <RelativeTime at={since} /> },
-];
-
-function Members({ kind, computation: { name, members: count } }: PartProps) {
-  const members = useInfiniteQuery(membersQuery(kind, name));
-  const navigate = useNavigate();
-  const rows = members.data?.pages.flatMap(({ data }) => data) ?? [];
-  return (
-    <Section title={kind === 'audiences' ? 'Members' : 'Users'} about={`${exactNumber(count)} now`}>
-      {members.error !== null && <Failure error={members.error} />}
-      {members.data !== undefined && rows.length === 0 ? (
-        <div className="box">
-          <EmptyState title="Nobody yet">
-            Users appear here by themselves as soon as the definition holds for them.
-          </EmptyState>
-        </div>
-      ) : (
-        <Table
-          label="Members"
-          columns={MEMBER_COLUMNS}
-          rows={rows}
-          rowId={({ userId, since }) => userId ?? since}
-          onOpen={({ userId }) => userId !== undefined && void navigate({ to: '/users', search: { userId } })}
-          foot={
-            members.hasNextPage ? (
-              <Button kind="quiet" isSmall onClick={() => void members.fetchNextPage()}>
-                More
-              </Button>
-            ) : undefined
-          }
-        />
-      )}
     </Section>
   );
 }

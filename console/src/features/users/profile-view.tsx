@@ -1,24 +1,16 @@
-import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Fragment, type ReactNode, useState } from 'react';
 import { useMay } from '../../api/roles.ts';
 import { Button } from '../../ui/controls.tsx';
-import { Failure } from '../../ui/empty-state.tsx';
 import { JsonView } from '../../ui/json-view.tsx';
 import { Section } from '../../ui/page.tsx';
-import { StateMark } from '../../ui/state-mark.tsx';
-import { Clock, RelativeTime } from '../../ui/time.tsx';
+import { RelativeTime } from '../../ui/time.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
-import { nameable } from '../events/event-inspector.tsx';
-import { eventTitle } from '../events/naming.ts';
-import {
-  computationsQuery,
-  type Profile,
-  type ProfileId,
-  type StoredEvent,
-  userEventsQuery,
-} from './queries.ts';
+import { Identities, Merges } from './profile-ids.tsx';
+import { computationsQuery, type Profile, type ProfileId } from './queries.ts';
 import { RegulationDialog } from './regulation-dialog.tsx';
+import { UserEvents } from './user-events.tsx';
 
 interface ProfileViewProps {
   readonly profile: Profile;
@@ -60,54 +52,6 @@ export function ProfileView({ profile, id }: ProfileViewProps) {
       </div>
       {isDeleting && userId !== undefined && (
         <RegulationDialog initialIds={[userId]} onClose={() => setIsDeleting(false)} />
-      )}
-    </>
-  );
-}
-
-function Identities({ profile }: { readonly profile: Profile }) {
-  const { userId, formerUserIds, anonymousIds, externalIds, groups, sources } = profile;
-  const rows: readonly (readonly [string, readonly string[]])[] = [
-    ['userId', userId === undefined ? [] : [userId]],
-    ['Former userIds', formerUserIds],
-    ['Anonymous ids', anonymousIds],
-    ...Object.entries(externalIds),
-    ['Groups', groups],
-    ['Seen by', sources],
-  ];
-  return (
-    <Section title="Identities">
-      <dl className="kv box pad">
-        {rows
-          .filter(([, values]) => values.length > 0)
-          .map(([name, values]) => (
-            <Fragment key={name}>
-              <dt>{visibleLine(name)}</dt>
-              <dd className="mono">
-                <Values values={values} />
-              </dd>
-            </Fragment>
-          ))}
-      </dl>
-    </Section>
-  );
-}
-
-const FEW = 8;
-
-/** A profile may have a thousand ids. */
-function Values({ values }: { readonly values: readonly string[] }) {
-  const [isWhole, setIsWhole] = useState(false);
-  const shown = isWhole ? values : values.slice(0, FEW);
-  return (
-    <>
-      {shown.map((value) => (
-        <div key={value}>{visibleLine(value)}</div>
-      ))}
-      {values.length > shown.length && (
-        <Button kind="quiet" isSmall onClick={() => setIsWhole(true)}>
-          {values.length - shown.length} more
-        </Button>
       )}
     </>
   );
@@ -169,89 +113,5 @@ function Named({ kind, name, children }: NamedProps) {
     >
       {children}
     </Link>
-  );
-}
-
-const RULES = {
-  identify: 'a call named the user and this id',
-  alias: 'an alias named it as the former id',
-  external: 'both had this value',
-} as const;
-
-/** How the profile came to its ids, the newest merge first. */
-function Merges({ profile: { merges } }: { readonly profile: Profile }) {
-  if (merges.length === 0) return null;
-  return (
-    <Section title="Merges">
-      <ul className="box bleed">
-        {merges.map(({ rule, identity, at, messageId }) => (
-          <li key={`${at} ${identity.value}`} className="need">
-            <StateMark state="healthy" label={null} />
-            <h3>
-              <span className="mono">{visibleLine(identity.value, 60)}</span>
-              <span className="dim">{visibleLine(identity.kind)}</span>
-            </h3>
-            <p>
-              {RULES[rule]}, <RelativeTime at={at} />,{' '}
-              <Link className="link" to="/events/$messageId" params={{ messageId }}>
-                the call
-              </Link>
-            </p>
-          </li>
-        ))}
-      </ul>
-    </Section>
-  );
-}
-
-/** The newest events of all ids of the user. */
-function UserEvents({ id }: { readonly id: ProfileId }) {
-  const events = useInfiniteQuery(userEventsQuery(id));
-  // A damaged event belongs to nobody any more.
-  const rows = (events.data?.pages ?? []).flatMap(({ data }) =>
-    data.filter((row) => row.verdict === 'accepted'),
-  );
-  return (
-    <Section title="Events">
-      {events.error !== null && <Failure error={events.error} />}
-      <div className="box bleed">
-        <table className="tbl">
-          <tbody>
-            {rows.map((row) => (
-              <EventRow key={`${row.source} ${row.event.messageId}`} row={row} />
-            ))}
-          </tbody>
-        </table>
-        <div className="tfoot">
-          <span>{rows.length === 0 && !events.isPending ? 'No stored event' : `${rows.length} shown`}</span>
-          {events.hasNextPage && (
-            <Button kind="quiet" isSmall onClick={() => void events.fetchNextPage()}>
-              More
-            </Button>
-          )}
-        </div>
-      </div>
-    </Section>
-  );
-}
-
-function EventRow({ row: { source, receivedAt, event, deliveries } }: { readonly row: StoredEvent }) {
-  const named = nameable({ event });
-  const worst = ['dead', 'retrying', 'pending'] as const;
-  const state = worst.find((one) => deliveries.some((delivery) => delivery.state === one));
-  return (
-    <tr>
-      <td className="type c-lo">{named.type}</td>
-      <td className="w">
-        <Link to="/events/$messageId" params={{ messageId: event.messageId }} className="med">
-          {visibleLine(eventTitle(named), 80)}
-        </Link>
-      </td>
-      <td className="soft c-md">{visibleLine(source)}</td>
-      <td className="c-lo">{deliveries.length > 0 && <StateMark state={state ?? 'delivered'} />}</td>
-      <td className="r dim">
-        <Clock at={receivedAt} />
-      </td>
-    </tr>
   );
 }

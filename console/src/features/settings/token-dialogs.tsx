@@ -1,0 +1,104 @@
+import { useState } from 'react';
+import { ApiError, sentence } from '../../api/client.ts';
+import { Button, CopyButton, Field, Segmented, TextInput } from '../../ui/controls.tsx';
+import { ConfirmDialog, Dialog, FormDialog } from '../../ui/dialog.tsx';
+import { Notice } from '../../ui/empty-state.tsx';
+import { toast } from '../../ui/toast.tsx';
+import { type NewToken, type Token, useCreateToken, useRevokeToken } from './queries.ts';
+import '../../ui/form.css';
+
+export const ROLES =
+  'A viewer reads everything but tokens. An editor also changes records, redelivers and replays. An admin also makes tokens, backups and deletions.';
+
+export function NewTokenDialog({ onClose }: { readonly onClose: () => void }) {
+  const [name, setName] = useState('');
+  const [role, setRole] = useState<Token['role']>('viewer');
+  const create = useCreateToken();
+  if (create.data !== undefined) return <MadeToken made={create.data} onClose={onClose} />;
+  const fault = create.error instanceof ApiError ? create.error.fields[0]?.message : undefined;
+  return (
+    <FormDialog
+      title="New token"
+      action="Make token"
+      isReady={name.trim() !== ''}
+      onSubmit={() => create.mutateAsync({ name: name.trim(), role })}
+      onClose={onClose}
+    >
+      <Field
+        label="Name"
+        hint="Of the person or the program; the trail of changes names it."
+        error={create.error === null ? undefined : (fault ?? sentence(create.error))}
+      >
+        {(control) => (
+          <TextInput {...control} value={name} onChange={({ target }) => setName(target.value)} />
+        )}
+      </Field>
+      <Segmented
+        label="Role"
+        value={role}
+        options={[
+          { value: 'viewer', label: 'viewer' },
+          { value: 'editor', label: 'editor' },
+          { value: 'admin', label: 'admin' },
+        ]}
+        onChange={setRole}
+      />
+      <p className="hint">{ROLES}</p>
+    </FormDialog>
+  );
+}
+
+/** The only place where a token is ever shown. */
+function MadeToken({
+  made: { name, token, role },
+  onClose,
+}: {
+  readonly made: NewToken;
+  readonly onClose: () => void;
+}) {
+  return (
+    <Dialog
+      title={`The token of ${name}`}
+      onClose={onClose}
+      foot={
+        <Button kind="primary" onClick={onClose}>
+          I have kept it
+        </Button>
+      }
+    >
+      <Notice tone="warn">It is shown now and never again. Whoever has it is {role} here.</Notice>
+      <div className="rowx">
+        <code className="mono wrap-any">{token}</code>
+        <CopyButton text={token} label="Copy token" kind="plain" />
+      </div>
+    </Dialog>
+  );
+}
+
+export function RevokeDialog({
+  token: { name, role },
+  onClose,
+}: {
+  readonly token: Token;
+  readonly onClose: () => void;
+}) {
+  const revoke = useRevokeToken();
+  return (
+    <ConfirmDialog
+      title={`Revoke the token of ${name}`}
+      action="Revoke token"
+      typed={name}
+      isDangerous
+      onConfirm={async () => {
+        await revoke.mutateAsync(name);
+        toast(`The token of ${name} is revoked.`);
+      }}
+      onClose={onClose}
+    >
+      <p>
+        1 token with the role {role} works no more, at once; whoever is signed in with it is signed out. What{' '}
+        {name} has changed stays, and stays in the trail.
+      </p>
+    </ConfirmDialog>
+  );
+}

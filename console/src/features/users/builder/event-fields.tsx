@@ -1,0 +1,185 @@
+import { Plus, X } from 'lucide-react';
+import type { ReactNode } from 'react';
+import { Button, Select, TextInput } from '../../../ui/controls.tsx';
+import {
+  type EventRow,
+  NEW_TEST,
+  OPERATORS,
+  type Operator,
+  type PropertyTest,
+  REDUCERS,
+  type Reducer,
+  type Row,
+  type UNITS,
+  type Unit,
+} from './model.ts';
+
+export interface RowProps<Kind extends Row = Row> {
+  readonly row: Kind;
+  /** Id of the list of event names. */
+  readonly eventNames: string;
+  readonly onChange: (row: Row) => void;
+}
+
+export function EventFields({ row, eventNames, onChange }: RowProps<EventRow>) {
+  const { reduce, property, within, unit, where } = row;
+  const change = (part: Partial<EventRow>): void => onChange({ ...row, ...part });
+  const changeTest = (at: number, test: PropertyTest): void => change({ where: where.with(at, test) });
+  return (
+    <>
+      <NameField label="Name of the event" row={row} list={eventNames} onChange={onChange} />
+      <Choice
+        label="What is counted"
+        value={reduce}
+        words={REDUCERS}
+        onChange={(value: Reducer) => change({ reduce: value })}
+      />
+      {reduce !== 'count' && (
+        <Text label="Property" value={property} onChange={(value) => change({ property: value })} />
+      )}
+      <Comparison test={row} onChange={change} isNumber={reduce === 'count'} />
+      <span className="soft">within</span>
+      <Text
+        label="Length of the time; empty: at any time"
+        placeholder="any"
+        className="b-num"
+        value={within}
+        onChange={(value) => change({ within: value })}
+      />
+      <Choice
+        label="Unit of the time"
+        value={unit}
+        words={
+          { days: 'days', hours: 'hours', minutes: 'minutes', seconds: 'seconds' } satisfies Record<
+            Unit,
+            string
+          >
+        }
+        onChange={(value: keyof typeof UNITS) => change({ unit: value })}
+      />
+      <Button isSmall kind="quiet" onClick={() => change({ where: [...where, NEW_TEST] })}>
+        <Plus aria-hidden />
+        where
+      </Button>
+      {where.map((test, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a test has no identity but its place.
+        <div key={at} className="nest rowx">
+          <span className="soft">{at === 0 ? 'where' : 'and'}</span>
+          <Text
+            label="Property of the event"
+            placeholder="property"
+            value={test.name}
+            onChange={(name) => changeTest(at, { ...test, name })}
+          />
+          <Comparison test={test} onChange={(part) => changeTest(at, { ...test, ...part })} />
+          <Button
+            kind="quiet"
+            isSmall
+            isIcon
+            aria-label={`Remove where ${at + 1}`}
+            onClick={() => change({ where: where.toSpliced(at, 1) })}
+          >
+            <X aria-hidden />
+          </Button>
+        </div>
+      ))}
+    </>
+  );
+}
+
+interface ComparisonProps {
+  readonly test: { readonly op: Operator; readonly to: string };
+  /** Only what compares numbers. */
+  readonly isNumber?: boolean;
+  readonly onChange: (part: { readonly op: Operator } | { readonly to: string }) => void;
+}
+
+const NUMERIC = { '>=': 'at least', '>': 'more than', '<=': 'at most', '<': 'less than', '=': 'exactly' };
+
+export function Comparison({ test: { op, to }, isNumber = false, onChange }: ComparisonProps) {
+  const words: Partial<Record<Operator, string>> = isNumber ? NUMERIC : OPERATORS;
+  return (
+    <>
+      <Choice
+        label="Comparison"
+        value={op}
+        words={{ ...words, ...(op in words ? {} : { [op]: OPERATORS[op] }) } as Record<Operator, string>}
+        onChange={(value: Operator) => onChange({ op: value })}
+      />
+      {op !== 'exists' && (
+        <Text
+          label="Value"
+          placeholder={op === 'in' ? 'DE, AT, CH' : 'value'}
+          className={isNumber ? 'b-num' : ''}
+          value={to}
+          onChange={(value) => onChange({ to: value })}
+        />
+      )}
+    </>
+  );
+}
+
+interface NameFieldProps {
+  readonly label: string;
+  readonly row: Row;
+  readonly list?: string;
+  readonly onChange: (row: Row) => void;
+}
+
+export function NameField({ label, row, list, onChange }: NameFieldProps) {
+  return (
+    <Text
+      label={label}
+      placeholder={label}
+      className="b-name"
+      value={row.name}
+      {...(list === undefined ? {} : { list })}
+      onChange={(name) => onChange({ ...row, name })}
+    />
+  );
+}
+
+interface ChoiceProps<Value extends string> {
+  readonly label: string;
+  readonly value: Value;
+  readonly words: Readonly<Record<Value, string>>;
+  readonly onChange: (value: Value) => void;
+}
+
+export function Choice<Value extends string>({
+  label,
+  value,
+  words,
+  onChange,
+}: ChoiceProps<Value>): ReactNode {
+  const options = Object.entries<string>(words).map(([one, word]) => ({ value: one, label: word }));
+  return (
+    <Select
+      aria-label={label}
+      value={value}
+      options={options}
+      onChange={(chosen) => onChange(chosen as Value)}
+    />
+  );
+}
+
+interface TextProps {
+  readonly label: string;
+  readonly value: string;
+  readonly placeholder?: string;
+  readonly className?: string;
+  readonly list?: string;
+  readonly onChange: (value: string) => void;
+}
+
+function Text({ label, className = 'b-text', onChange, ...rest }: TextProps) {
+  return (
+    <TextInput
+      isSmall
+      aria-label={label}
+      className={className}
+      onChange={({ target }) => onChange(target.value)}
+      {...rest}
+    />
+  );
+}

@@ -1,0 +1,72 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { Button } from '../../ui/controls.tsx';
+import { EmptyState, Failure } from '../../ui/empty-state.tsx';
+import { exactNumber } from '../../ui/format.ts';
+import { Section } from '../../ui/page.tsx';
+import { type Column, Table } from '../../ui/table.tsx';
+import { RelativeTime } from '../../ui/time.tsx';
+import { visibleLine } from '../../ui/visible-text.ts';
+import { type Computation, type Kind, type Member, membersQuery } from './queries.ts';
+import '../../ui/form.css';
+
+export interface PartProps {
+  readonly kind: Kind;
+  readonly computation: Computation;
+}
+
+const MEMBER_COLUMNS: readonly Column<Member>[] = [
+  {
+    id: 'user',
+    header: 'User',
+    className: 'w mono',
+    cell: ({ userId }) =>
+      userId === undefined ? (
+        <span className="dim">without a userId</span>
+      ) : (
+        <Link to="/users" search={{ userId }}>
+          {visibleLine(userId)}
+        </Link>
+      ),
+  },
+  {
+    id: 'value',
+    header: 'Value',
+    className: 'r mono c-lo',
+    cell: ({ value }) => visibleLine(JSON.stringify(value), 60),
+  },
+  { id: 'since', header: 'Since', className: 'r soft', cell: ({ since }) => <RelativeTime at={since} /> },
+];
+
+export function Members({ kind, computation: { name, members: count } }: PartProps) {
+  const members = useInfiniteQuery(membersQuery(kind, name));
+  const navigate = useNavigate();
+  const rows = members.data?.pages.flatMap(({ data }) => data) ?? [];
+  return (
+    <Section title={kind === 'audiences' ? 'Members' : 'Users'} about={`${exactNumber(count)} now`}>
+      {members.error !== null && <Failure error={members.error} />}
+      {members.data !== undefined && rows.length === 0 ? (
+        <div className="box">
+          <EmptyState title="Nobody yet">
+            Users appear here by themselves as soon as the definition holds for them.
+          </EmptyState>
+        </div>
+      ) : (
+        <Table
+          label="Members"
+          columns={MEMBER_COLUMNS}
+          rows={rows}
+          rowId={({ userId, since }) => userId ?? since}
+          onOpen={({ userId }) => userId !== undefined && void navigate({ to: '/users', search: { userId } })}
+          foot={
+            members.hasNextPage ? (
+              <Button kind="quiet" isSmall onClick={() => void members.fetchNextPage()}>
+                More
+              </Button>
+            ) : undefined
+          }
+        />
+      )}
+    </Section>
+  );
+}

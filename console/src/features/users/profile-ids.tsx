@@ -1,0 +1,88 @@
+import { Link } from '@tanstack/react-router';
+import { Fragment, useState } from 'react';
+import { Button } from '../../ui/controls.tsx';
+import { Section } from '../../ui/page.tsx';
+import { StateMark } from '../../ui/state-mark.tsx';
+import { RelativeTime } from '../../ui/time.tsx';
+import { visibleLine } from '../../ui/visible-text.ts';
+import type { Profile } from './queries.ts';
+
+export function Identities({ profile }: { readonly profile: Profile }) {
+  const { userId, formerUserIds, anonymousIds, externalIds, groups, sources } = profile;
+  const rows: readonly (readonly [string, readonly string[]])[] = [
+    ['userId', userId === undefined ? [] : [userId]],
+    ['Former userIds', formerUserIds],
+    ['Anonymous ids', anonymousIds],
+    ...Object.entries(externalIds),
+    ['Groups', groups],
+    ['Seen by', sources],
+  ];
+  return (
+    <Section title="Identities">
+      <dl className="kv box pad">
+        {rows
+          .filter(([, values]) => values.length > 0)
+          .map(([name, values]) => (
+            <Fragment key={name}>
+              <dt>{visibleLine(name)}</dt>
+              <dd className="mono">
+                <Values values={values} />
+              </dd>
+            </Fragment>
+          ))}
+      </dl>
+    </Section>
+  );
+}
+
+const FEW = 8;
+
+/** A profile may have a thousand ids. */
+function Values({ values }: { readonly values: readonly string[] }) {
+  const [isWhole, setIsWhole] = useState(false);
+  const shown = isWhole ? values : values.slice(0, FEW);
+  return (
+    <>
+      {shown.map((value) => (
+        <div key={value}>{visibleLine(value)}</div>
+      ))}
+      {values.length > shown.length && (
+        <Button kind="quiet" isSmall onClick={() => setIsWhole(true)}>
+          {values.length - shown.length} more
+        </Button>
+      )}
+    </>
+  );
+}
+
+const RULES = {
+  identify: 'a call named the user and this id',
+  alias: 'an alias named it as the former id',
+  external: 'both had this value',
+} as const;
+
+/** How the profile came to its ids, the newest merge first. */
+export function Merges({ profile: { merges } }: { readonly profile: Profile }) {
+  if (merges.length === 0) return null;
+  return (
+    <Section title="Merges">
+      <ul className="box bleed">
+        {merges.map(({ rule, identity, at, messageId }) => (
+          <li key={`${at} ${identity.value}`} className="need">
+            <StateMark state="healthy" label={null} />
+            <h3>
+              <span className="mono">{visibleLine(identity.value, 60)}</span>
+              <span className="dim">{visibleLine(identity.kind)}</span>
+            </h3>
+            <p>
+              {RULES[rule]}, <RelativeTime at={at} />,{' '}
+              <Link className="link" to="/events/$messageId" params={{ messageId }}>
+                the call
+              </Link>
+            </p>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}

@@ -9,6 +9,7 @@ import { egressRules } from './adapters/http-client/egress.ts';
 import { endpointProblems, judgeEndpoints } from './adapters/http-client/egress-report.ts';
 import { parseProxyUrl } from './adapters/http-client/proxy-tunnel.ts';
 import { createMailer } from './adapters/smtp/mailer.ts';
+import { IdleCollector } from './adapters/system/memory.ts';
 import type { AlertService } from './alerts/service.ts';
 import { createAlerts } from './alerts-wiring.ts';
 import { SettingsError } from './config/apply.ts';
@@ -214,6 +215,7 @@ async function startPipeline(storage: StorageDependencies, started: StartedParts
   const alerts = createAlerts({ ...storage, reports, httpClient, mailer, version });
   await jobs.add('alerts', alerts);
   started.add(joinNodes({ ...receiving, ingest, regulations, jobs, reports }));
+  started.add(new IdleCollector());
   const parts = { dispatcher, reports, timeline, maintenance, replayer, ingest, users, regulations, alerts };
   return { ...storage, ...observation, httpClient, ...parts };
 }

@@ -71,7 +71,8 @@ export function line(who: string, figures: readonly Figure[], unit: string): str
   // A run without waiting clients has no latency.
   if (Number.isNaN(of('p50'))) return rates;
   const latency = `p50 ${of('p50').toFixed(2)} ms   p99 ${of('p99').toFixed(2)} ms`;
-  return `${rates}   ${latency}   ${of('memory').toFixed(0)} MB`;
+  const memory = of('memory');
+  return Number.isNaN(memory) ? `${rates}   ${latency}` : `${rates}   ${latency}   ${memory.toFixed(0)} MB`;
 }
 
 export function rate(value: number): string {

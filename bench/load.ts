@@ -2,9 +2,11 @@ import { connect, type Socket } from 'node:net';
 
 /**
  * A client that only sends: prepared requests over keep-alive connections, one at a time on each, every event with a
- * messageId of its own. Run as `node bench/load.ts URL CONNECTIONS SECONDS EVENTS_PER_REQUEST`; prints one line of JSON.
+ * messageId of its own. Run as `node bench/load.ts URL CONNECTIONS SECONDS EVENTS_PER_REQUEST`, with BYTES for larger events; prints one
+ * line of JSON, with the processor time that each request took here.
  */
 const [url, connections, seconds, eventsPerRequest] = process.argv.slice(2);
+const PAD = Math.max(0, Number(process.env['BYTES'] ?? 600) - 600);
 const { hostname, port } = new URL(url!);
 const batch = Number(eventsPerRequest);
 
@@ -39,6 +41,7 @@ function event(id: string): object {
       ],
     },
     context: { library: { name: 'analytics-node', version: '3.1.0' }, ip: '203.0.113.9' },
+    ...(PAD > 0 ? { traits: { pad: 'x'.repeat(PAD) } } : {}),
   };
 }
 
@@ -98,12 +101,14 @@ const startedAt = performance.now();
 await Promise.all(sockets);
 const elapsed = (performance.now() - startedAt) / 1000;
 latencies.sort((a, b) => a - b);
+const { user, system } = process.cpuUsage();
 const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? 0;
 console.log(
   JSON.stringify({
     events: done * batch,
     perSecond: (done * batch) / elapsed,
     refused,
+    perCpuSecond: (done * 1e6) / (user + system),
     p50: at(0.5),
     p99: at(0.99),
   }),

@@ -27,21 +27,26 @@ import { compareProfiles } from './users-load.ts';
  */
 const WANTED = process.argv.slice(2);
 
+const UNDICI = 'a loop of undici clients, signed';
+/** The least that is possible on this machine: sockets of Node, prepared bytes, nothing parsed and nothing signed. */
+const TAKING = 'bare sockets, answered unread';
+const SENDING = 'bare sockets, prepared requests';
+
 const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
 
 try {
   for (const events of wants('accept') ? [1, 100] : []) {
     const name = events === 1 ? 'accept, single calls' : `accept, batches of ${events}`;
-    const [bare = [], ours = []] = await alternate(
+    const [sockets = [], bare = [], ours = []] = await alternate(
+      () => accepting(run(['bench/receiver.ts']), { events, connections: CONNECTIONS }),
       () => accepting(run(['bench/bare.ts', 'echo']), { events, connections: CONNECTIONS }),
       () => accepting(startMillrace(folder), { events, connections: CONNECTIONS }),
     );
-    report(name, 'node:http, body collected and parsed', { bare, ours, unit: 'events' });
+    report(name, { 'node:http, body collected and parsed': bare, [TAKING]: sockets }, ours, 'events');
   }
   if (wants('deliver')) {
-    const [bare = [], ours = []] = await alternate(sendBare, deliverBacklog);
-    const reference = 'a loop of undici clients, signed';
-    report('deliver, signed, from the backlog', reference, { bare, ours, unit: 'requests' });
+    const [sockets = [], bare = [], ours = []] = await alternate(sendOverSockets, sendBare, deliverBacklog);
+    report('deliver, signed, from the backlog', { [UNDICI]: bare, [SENDING]: sockets }, ours, 'requests');
   }
   for (const events of wants('through') ? [1, 100] : []) {
     const name = events === 1 ? 'end to end, single calls' : `end to end, batches of ${events}`;
@@ -51,7 +56,7 @@ try {
       sendBare,
       () => endToEnd(events),
     );
-    report(name, 'a loop of undici clients, signed', { bare: sender, ours: through, unit: 'requests' });
+    report(name, { [UNDICI]: sender }, through, 'requests');
     // One event costs what all parts cost, so they are added up as processor time.
     const parts =
       1 / [parse, insert, sender].reduce((sum, part) => sum + 1 / middle(part, 'perCpuSecond'), 0);
@@ -78,6 +83,15 @@ async function sendBare(): Promise<Figure> {
     perSecond: sent.perSecond,
     perCpuSecond: (sent.perSecond * SECONDS * 1e6) / (sent.cpu.user + sent.cpu.system),
   };
+}
+
+async function sendOverSockets(): Promise<Figure> {
+  const [receiver, port] = await startReceiver();
+  const sent = await result<Figure>([
+    ...['bench/load.ts', `http://127.0.0.1:${port}`, String(CONNECTIONS), String(SECONDS), '1'],
+  ]);
+  await receiver.stop();
+  return sent;
 }
 
 /** A backlog written to disk beforehand; then the program is started on it. */
@@ -127,14 +141,18 @@ async function arrived(receiver: Bench, events: number): Promise<void> {
   while (Number(await receiver.ask('count')) < events) await sleep(20);
 }
 
-function report(name: string, reference: string, { bare, ours, unit }: Compared): void {
-  console.log(`${name}\n${line('millrace', ours, unit)}\n${line(reference, bare, unit)}`);
-  const ratio = (key: 'perSecond' | 'perCpuSecond') => (middle(ours, key) / middle(bare, key)).toFixed(2);
-  console.log(`  ratio ${ratio('perSecond')}, per CPU second ${ratio('perCpuSecond')}\n`);
-}
-
-interface Compared {
-  readonly bare: readonly Figure[];
-  readonly ours: readonly Figure[];
-  readonly unit: string;
+/** Prints a figure beside its references of the same run, and its ratio to each. */
+function report(
+  name: string,
+  references: Readonly<Record<string, readonly Figure[]>>,
+  ours: readonly Figure[],
+  unit: string,
+): void {
+  console.log(`${name}\n${line('millrace', ours, unit)}`);
+  for (const [reference, bare] of Object.entries(references)) {
+    const ratio = (key: 'perSecond' | 'perCpuSecond') => (middle(ours, key) / middle(bare, key)).toFixed(2);
+    console.log(line(reference, bare, unit));
+    console.log(`  ratio ${ratio('perSecond')}, per CPU second ${ratio('perCpuSecond')}`);
+  }
+  console.log('');
 }

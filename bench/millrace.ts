@@ -3,19 +3,22 @@ import { join } from 'node:path';
 import { type Bench, run } from './processes.ts';
 
 /** The real program in `folder`: with data of its own unless given, and with one destination when there is a port. */
-export function startMillrace(folder: string, { data, port, root }: Started = {}): Bench {
+export function startMillrace(
+  folder: string,
+  { data, port, root, env = {}, destinations = 1 }: Started = {},
+): Bench {
   const config = join(folder, 'millrace.yaml');
   writeFileSync(
     config,
     JSON.stringify({
       egress: { allow: ['127.0.0.0/8'] },
       sources: [{ name: 'bench', writeKeys: ['bench'] }],
-      destinations: port === undefined ? [] : [destination(port)],
+      destinations: port === undefined ? [] : destinationsTo(port, destinations),
     }),
   );
   const fresh = mkdtempSync(join(folder, 'data-'));
   const args = ['cli/bin/millrace.js', 'start', '--config', config, '--data', data ?? fresh];
-  return run([...args, '--host', '127.0.0.1', '--port', '0'], {}, root);
+  return run([...args, '--host', '127.0.0.1', '--port', '0'], env, root);
 }
 
 interface Started {
@@ -23,6 +26,16 @@ interface Started {
   readonly port?: string | undefined;
   /** Another checkout, whose program is started instead. */
   readonly root?: string;
+  readonly env?: Record<string, string>;
+  /** How many destinations get every event. */
+  readonly destinations?: number;
+}
+
+function destinationsTo(port: string, n: number) {
+  return Array.from({ length: n }, (_, nth) => ({
+    ...destination(port),
+    ...(nth === 0 ? {} : { name: `crm-${nth}` }),
+  }));
 }
 
 export function destination(port: string) {

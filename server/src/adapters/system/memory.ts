@@ -1,11 +1,10 @@
-import { performance } from 'node:perf_hooks';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Duration } from '../../model/time.ts';
 
-/** How often the thread's utilization is read. */
+/** How often the thread's processor time is read. */
 const INTERVAL: Duration = 5000;
-/** A thread that was used more than this leaves garbage that V8 collects only when it needs the room. */
+/** A thread that ran more than this share of the time leaves garbage that V8 collects only when it needs the room. */
 const BUSY = 0.1;
 /** Below this nobody notices a pause of some ten milliseconds. */
 const QUIET = 0.03;
@@ -19,22 +18,22 @@ const QUIET_INTERVALS = 2;
 export class IdleCollector {
   readonly #collect: () => void;
   readonly #timer: NodeJS.Timeout;
-  #last = performance.eventLoopUtilization();
+  #last = process.threadCpuUsage();
   #wasBusy = false;
   #quiet = 0;
 
   constructor(collect: () => void = collectGarbage) {
     this.#collect = collect;
     this.#timer = setInterval(() => {
-      const now = performance.eventLoopUtilization();
-      const { utilization } = performance.eventLoopUtilization(now, this.#last);
-      this.#last = now;
-      this.used(utilization);
+      // Processor time: on a busy machine a thread that waits for its turn is not idle, and yet does nothing.
+      const { user, system } = process.threadCpuUsage(this.#last);
+      this.#last = process.threadCpuUsage();
+      this.used((user + system) / 1000 / INTERVAL);
     }, INTERVAL);
     this.#timer.unref();
   }
 
-  /** Takes the share of an interval in which the thread was not idle. */
+  /** Takes the share of an interval in which the thread ran. */
   used(utilization: number): void {
     this.#wasBusy ||= utilization > BUSY;
     this.#quiet = utilization < QUIET ? this.#quiet + 1 : 0;

@@ -1,0 +1,119 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startReceiver } from './delivering.ts';
+import { CONNECTIONS } from './figures.ts';
+import { startMillrace } from './millrace.ts';
+import { cpuOf, result } from './processes.ts';
+
+/**
+ * The budget of one event: `node bench/stages.ts`, with SECONDS (15) of single calls, then of batches of 100, to one destination.
+ * Prints the microseconds of processor time that each stage takes for an event, as sampled by V8's profiler in every thread, beside the
+ * least that the same work takes: taking a request and sending one over bare sockets, and inserting a row.
+ *
+ * A sample belongs to the nearest function of ours on its stack, so a stage includes what it calls of Node, V8 and the system. The
+ * profiler sees shares; they are scaled to the processor time of the process.
+ */
+const SECONDS = Number(process.env['SECONDS'] ?? 15);
+
+/** Where a function of ours belongs: the first path that its file begins with. */
+const STAGES: readonly (readonly [string, string])[] = [
+  ['http/', 'take and answer the request'],
+  ['ingest/', 'parse, normalize, make a commit'],
+  ['model/', 'parse, normalize, make a commit'],
+  ['routing/', 'plan'],
+  ['adapters/sqlite/store.ts', 'hand over to the writer thread'],
+  ['adapters/sqlite/', 'store: events, keys, results'],
+  ['adapters/encoding/', 'encode and decode'],
+  ['delivery/', 'deliver: worker, round, result'],
+  ['destinations/', 'make and sign the request'],
+  ['adapters/http-client/', 'send, read the answer'],
+];
+const COLLECTOR = 'garbage collection';
+const REST = 'event loop and the rest';
+
+interface Profile {
+  readonly nodes: readonly {
+    readonly id: number;
+    readonly callFrame: { readonly url: string; readonly functionName: string };
+    readonly children?: readonly number[];
+  }[];
+  readonly samples: readonly number[];
+  readonly timeDeltas: readonly number[];
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'millrace-stages-'));
+try {
+  for (const events of [1, 100]) await measure(events);
+  await printLimits();
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+async function measure(events: number): Promise<void> {
+  const [receiver, port] = await startReceiver();
+  const profiles = mkdtempSync(join(folder, 'profiles-'));
+  const env = { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profiles}` };
+  const server = startMillrace(folder, { port, env });
+  const [, url] = await server.saw(/ready on (\S+)/);
+  const sent = await result<{ events: number }>([
+    ...['bench/load.ts', url!, String(CONNECTIONS), String(SECONDS), String(events)],
+  ]);
+  while (Number(await receiver.ask('count')) < sent.events) await sleep(50);
+  const micros = (server.cpu() * 1e6) / sent.events;
+  await server.stop();
+  await receiver.stop();
+  const times = new Map<string, number>();
+  for (const file of readdirSync(profiles))
+    addUp(JSON.parse(readFileSync(join(profiles, file), 'utf8')) as Profile, times);
+  const total = [...times.values()].reduce((sum, time) => sum + time, 0);
+  console.log(`${events === 1 ? 'single calls' : `batches of ${events}`}: ${micros.toFixed(1)} µs an event`);
+  for (const [stage, time] of [...times].sort((a, b) => b[1] - a[1]))
+    console.log(`  ${stage.padEnd(36)} ${((micros * time) / total).toFixed(2).padStart(6)} µs`);
+}
+
+/** Adds the time of each sample to its stage. */
+function addUp({ nodes, samples, timeDeltas }: Profile, times: Map<string, number>): void {
+  const stages = new Map<number, string | undefined>();
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const visit = (id: number, above: string | undefined): void => {
+    const { callFrame, children = [] } = byId.get(id)!;
+    const stage = stageOf(callFrame) ?? above;
+    stages.set(id, callFrame.functionName === '(idle)' ? undefined : (stage ?? REST));
+    for (const child of children) visit(child, stage);
+  };
+  visit(nodes[0]!.id, undefined);
+  samples.forEach((id, nth) => {
+    const stage = stages.get(id);
+    if (stage !== undefined) times.set(stage, (times.get(stage) ?? 0) + timeDeltas[nth]!);
+  });
+}
+
+function stageOf({ url, functionName }: Profile['nodes'][number]['callFrame']): string | undefined {
+  if (functionName === '(garbage collector)') return COLLECTOR;
+  const path = url.split('/server/src/')[1];
+  return path && STAGES.find(([start]) => path.startsWith(start))?.[1];
+}
+
+/** What the same work costs at least, in this run and on this machine. */
+async function printLimits(): Promise<void> {
+  const [receiver, port] = await startReceiver();
+  const before = cpuOf(receiver.child.pid!);
+  const sent = await result<{ events: number; perCpuSecond: number }>([
+    ...['bench/load.ts', `http://127.0.0.1:${port}`, String(CONNECTIONS), String(SECONDS), '1'],
+  ]);
+  const taken = sent.events / (cpuOf(receiver.child.pid!) - before);
+  await receiver.stop();
+  const inserted = async (events: number) => {
+    const args = ['bench/bare.ts', 'insert', join(folder, `bare-${events}.db`), String(events), '5'];
+    return (await result<{ perCpuSecond: number }>(args)).perCpuSecond;
+  };
+  const print = (what: string, perSecond: number) =>
+    console.log(`  ${what.padEnd(36)} ${(1e6 / perSecond).toFixed(2).padStart(6)} µs`);
+  console.log('the least that is possible, for each request or event');
+  print('take a request over bare sockets', taken);
+  print('send a request over bare sockets', sent.perCpuSecond);
+  print('insert an event of a single call', await inserted(1));
+  print('insert an event of a batch of 100', await inserted(100));
+}

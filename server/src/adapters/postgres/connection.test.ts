@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { connectionOptions } from './connection.ts';
+import { connectionOptions, hostsOf } from './connection.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-connection-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -10,14 +10,39 @@ afterAll(() => rmSync(folder, { recursive: true }));
 describe('the address of a database', () => {
   it('names user, password, host, port and database', () => {
     expect(connectionOptions('postgres://us%40er:p%2Fw@db.internal:6432/mill%20race', {})).toEqual({
-      ...{ host: 'db.internal', port: 6432, user: 'us@er', password: 'p/w', database: 'mill race' },
+      ...{ user: 'us@er', password: 'p/w', database: 'mill race' },
       ...{ ssl: false, application_name: 'millrace' },
     });
+    expect(hostsOf('postgres://us%40er:p%2Fw@db.internal:6432/mill%20race')).toEqual([
+      { host: 'db.internal', port: 6432 },
+    ]);
+  });
+
+  it('names as many servers as there are', () => {
+    const both = [{ host: 'one', port: 5433 }, { host: 'two' }];
+    expect(hostsOf('postgres://m:p@one:5433,two/m?sslmode=require')).toEqual(both);
+    expect(connectionOptions('postgres://m:p@one:5433,two/m', {})).toMatchObject({
+      user: 'm',
+      database: 'm',
+    });
+    expect(hostsOf('postgres:///m?host=/a,/b&port=1,2')).toEqual([
+      { host: '/a', port: 1 },
+      { host: '/b', port: 2 },
+    ]);
+    expect(hostsOf('postgres://one,two/m?port=7')).toEqual([
+      { host: 'one', port: 7 },
+      { host: 'two', port: 7 },
+    ]);
+    expect(hostsOf('postgres:///m')).toEqual([{}]);
+    expect(() => hostsOf('postgres:///m?host=a,b&port=1,2,3')).toThrow('names 2 hosts and 3 ports');
   });
 
   it('may name the folder of a socket', () => {
     const options = connectionOptions('postgres:///db?host=%2Frun%2Fpostgresql&port=6543&user=m', {});
-    expect(options).toMatchObject({ host: '/run/postgresql', port: 6543, user: 'm', database: 'db' });
+    expect(options).toMatchObject({ user: 'm', database: 'db' });
+    expect(hostsOf('postgres:///db?host=%2Frun%2Fpostgresql&port=6543')).toEqual([
+      { host: '/run/postgresql', port: 6543 },
+    ]);
   });
 
   it('that cannot be read is refused without being quoted', () => {

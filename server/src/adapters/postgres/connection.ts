@@ -11,19 +11,48 @@ const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const;
 
 type SslMode = (typeof SSL_MODES)[number];
 
+/** A server. What is absent is that of PostgreSQL's own clients: PGHOST and PGPORT, or this machine and 5432. */
+export interface Host {
+  readonly host?: string;
+  readonly port?: number;
+}
+
+/**
+ * The servers that an address names, as PostgreSQL's own clients read it: `postgres://user@one:5432,two:5432/name`, or `host=one,two` with
+ * `port=5432,5432`. One of them is the primary. Throws a `StorageError`.
+ */
+export function hostsOf(address: string): readonly Host[] {
+  const { url, authority } = parse(address);
+  const given = url.searchParams.get('host');
+  if (given === null)
+    return authority.map((one) => {
+      const [, host = '', port] = /^(.*?)(?::(\d+))?$/.exec(one)!;
+      return hostOf(decodeURIComponent(host), url.searchParams.get('port') ?? port);
+    });
+  const hosts = given.split(',');
+  const ports = (url.searchParams.get('port') ?? url.port).split(',');
+  if (ports.length !== 1 && ports.length !== hosts.length)
+    throw new StorageError(
+      `database: the address names ${hosts.length} hosts and ${ports.length} ports: name one, or one for each`,
+    );
+  return hosts.map((host, nth) => hostOf(host, ports[ports.length === 1 ? 0 : nth]));
+}
+
+function hostOf(host: string, port: string | undefined): Host {
+  return { ...(host === '' ? {} : { host }), ...(port ? { port: Number(port) } : {}) };
+}
+
 /**
  * How to reach a database by its address, `postgres://user@host:5432/name?sslmode=verify-full`, and by the variables of PostgreSQL's
  * own clients where the address is silent. The password is read at each connection (from the address, the file that
  * MILLRACE_DATABASE_PASSWORD_FILE names, PGPASSWORD or PGPASSFILE), so that it can be changed while the program runs.
  *
  * `sslmode` means what it means to PostgreSQL's own clients: `require` encrypts, `verify-ca` also wants a certificate by `sslrootcert`
- * or a public authority, `verify-full` one for the host. Throws a `StorageError`.
+ * or a public authority, `verify-full` one for the host. See `hostsOf` for the servers. Throws a `StorageError`.
  */
 export function connectionOptions(address: string, env: NodeJS.ProcessEnv = process.env): ClientConfig {
-  const url = parse(address);
+  const { url } = parse(address);
   const given = (name: string) => url.searchParams.get(name) ?? undefined;
-  const host = given('host') ?? (decodeURIComponent(url.hostname) || undefined);
-  const port = Number(given('port') ?? url.port) || undefined;
   const user = given('user') ?? (decodeURIComponent(url.username) || undefined);
   const database = decodeURIComponent(url.pathname.slice(1)) || undefined;
   const password = passwordOf(url, env);
@@ -32,8 +61,6 @@ export function connectionOptions(address: string, env: NodeJS.ProcessEnv = proc
     given('sslrootcert') ?? env['PGSSLROOTCERT'],
   );
   return {
-    ...(host === undefined ? {} : { host }),
-    ...(port === undefined ? {} : { port }),
     ...(user === undefined ? {} : { user }),
     ...(database === undefined ? {} : { database }),
     ...(password === undefined ? {} : { password }),
@@ -43,11 +70,17 @@ export function connectionOptions(address: string, env: NodeJS.ProcessEnv = proc
   };
 }
 
-function parse(address: string): URL {
+/** The address, and its servers as they are written there. `URL` knows one server at most: it gets the first. */
+function parse(address: string): { readonly url: URL; readonly authority: readonly string[] } {
   try {
-    return new URL(address);
+    const [, before, servers, rest] = /^([a-z]+:\/\/(?:[^/?@]*@)?)([^/?]*)(.*)$/i.exec(address)!;
+    const authority = servers!.split(',');
+    for (const server of authority) new URL(before! + server + rest!);
+    return { url: new URL(before! + authority[0]! + rest!), authority };
   } catch {
-    throw new StorageError('database: the address cannot be read: write postgres://user@host:5432/name');
+    throw new StorageError(
+      'database: the address cannot be read: write postgres://user@host:5432/name, with several hosts divided by commas',
+    );
   }
 }
 

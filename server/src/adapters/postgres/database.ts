@@ -1,8 +1,7 @@
 import pg from 'pg';
 import { StorageError } from '../../ports/event-log.ts';
 import type { Logger } from '../../ports/logger.ts';
-import { connectionOptions } from './connection.ts';
-import { SharedSync } from './shared-sync.ts';
+import { connectionOptions, type Host, hostsOf } from './connection.ts';
 
 /** A statement that is prepared once per connection, under its name. */
 export interface Statement {
@@ -83,48 +82,44 @@ function signOfLife(process: number): string {
   return process === 0 ? '' : `; select pg_advisory_lock_shared(${SIGN_OF_LIFE}, ${process})`;
 }
 
-/** Tells servers apart, and a server from the one that took its place after a crash. */
-const SERVER_START = 'select pg_postmaster_start_time()::text as started';
-
-/** Writes a few bytes to the write-ahead log. Its commit waits for them, and for everything before them. */
-const SYNC = `select pg_logical_emit_message(true, 'millrace', '')`;
+/**
+ * A commit that lets go of its locks before it is on stable storage, and then a transaction of a few bytes that waits until they are,
+ * with everything before them in the write-ahead log.
+ */
+const COMMIT_EARLY = `set local synchronous_commit = off; commit; select pg_logical_emit_message(true, 'millrace', '')`;
 
 /** The connections of one process to the database. */
 export class Database {
   readonly #pool: pg.Pool;
-  /** One connection that syncs for the others, and waits for none of them. */
-  readonly #syncPool: pg.Pool;
-  readonly #sync = new SharedSync(() => this.#syncNow());
-  /** The connection of the last sync, while it is open. */
-  #syncClient: pg.ClientBase | undefined;
-  /** Transactions that write and have not committed yet. */
-  #writing = 0;
   readonly #clients = new Set<pg.Client>();
-  /** Connections whose settings are made. */
-  readonly #ready = new WeakMap<pg.ClientBase, ReadyConnection>();
+  /** The servers of the address, and the one of them that new connections go to. */
+  readonly #hosts: readonly Host[];
+  #at = 0;
+  /** Connections whose settings are made, and the process that they are a sign of. */
+  readonly #ready = new WeakMap<pg.ClientBase, number>();
   #process: number | undefined;
   #onLost: (() => void) | undefined;
-  #ended: Promise<unknown> | undefined;
+  #ended: Promise<void> | undefined;
   #isAbandoned = false;
   readonly #working = new Set<Promise<unknown>>();
 
-  constructor(options: DatabaseOptions) {
-    this.#pool = this.#openPool(options, options.connections ?? CONNECTIONS);
-    this.#syncPool = this.#openPool(options, 1);
-    this.#syncPool.on('remove', () => {
-      this.#syncClient = undefined;
-    });
-  }
-
-  #openPool({ url, logger }: DatabaseOptions, connections: number): pg.Pool {
-    const pool = new pg.Pool({
+  constructor({ url, connections = CONNECTIONS, logger }: DatabaseOptions) {
+    this.#hosts = hostsOf(url);
+    const hostNow = () => this.#hosts[this.#at]!;
+    this.#pool = new pg.Pool({
       ...connectionOptions(url),
+      Client: class extends pg.Client {
+        constructor(options?: pg.ClientConfig) {
+          // A copy by the spread alone would have no password: the pool hides it from whoever prints its options.
+          super({ ...options, password: options?.password, ...hostNow() } as pg.ClientConfig);
+        }
+      },
       max: connections,
       connectionTimeoutMillis: CONNECT_WITHIN,
       pipeline: true,
       types: { getTypeParser },
     });
-    pool.on('connect', (client) => {
+    this.#pool.on('connect', (client) => {
       const whole = client as unknown as pg.Client;
       this.#clients.add(whole);
       if (this.#isAbandoned) destroy(whole);
@@ -133,8 +128,7 @@ export class Database {
       client.on('error', () => undefined);
     });
     // An idle connection that breaks is replaced by the next work.
-    pool.on('error', (error) => logger?.warn({ reason: error.message }, 'database.connection_lost'));
-    return pool;
+    this.#pool.on('error', (error) => logger?.warn({ reason: error.message }, 'database.connection_lost'));
   }
 
   /** From now on every write is guarded by the lease of this process. `onLost` is called when a write finds it gone. */
@@ -148,15 +142,18 @@ export class Database {
    * it keeps the lease of this process from being taken until the commit. The whole work is done again after a deadlock, so it must
    * not change anything outside of the transaction before it resolves.
    *
-   * When it resolves, the commit is on stable storage. One that comes alone is synced by itself. Where others are under way it lets go
-   * of its locks at once, and shares a sync with them.
+   * When it resolves, the commit is on stable storage. `isAwaited` says whether others wait for the locks of this transaction: then it
+   * lets go of them before that. Whatever they make of what it wrote comes behind it in the write-ahead log.
    *
    * Rejects with a `StorageError` when nothing was written, with an `UnknownCommitError` when nobody knows.
    */
-  async write<Answer>(work: (transaction: Transaction) => Promise<Answer>): Promise<Answer> {
+  async write<Answer>(
+    work: (transaction: Transaction) => Promise<Answer>,
+    isAwaited: () => boolean = () => false,
+  ): Promise<Answer> {
     for (let repeat = 0; ; repeat++) {
       try {
-        return await this.#transaction(work);
+        return await this.#transaction(work, isAwaited);
       } catch (error) {
         if (repeat >= MOST_REPEATS || !isRepeatable(error)) throw asStorageError(error);
       }
@@ -184,7 +181,7 @@ export class Database {
   /** Runs statements given as text on one connection. `limit`: milliseconds after which they count as stuck. */
   async session<Answer>(work: (session: Session) => Promise<Answer>, limit = STUCK_AFTER): Promise<Answer> {
     try {
-      return await this.#withClient((client) => work(sessionOf(client)), { limit });
+      return await this.#withClient((client) => work(sessionOf(client)), limit);
     } catch (error) {
       throw asStorageError(error);
     }
@@ -209,20 +206,17 @@ export class Database {
   /** Waits for the work under way, then closes all connections. */
   async stop(): Promise<void> {
     while (this.#working.size > 0) await Promise.allSettled(this.#working);
-    await this.#end();
+    this.#ended ??= this.#pool.end();
+    await this.#ended;
   }
 
   /** Cuts all connections at once, as the end of the process would. */
   async abandon(): Promise<void> {
     this.#isAbandoned = true;
     // The pool says goodbye on connections that are cut, and would wait for answers.
-    this.#end().catch(() => undefined);
+    this.#ended ??= this.#pool.end();
+    this.#ended.catch(() => undefined);
     for (const client of this.#clients) destroy(client);
-  }
-
-  #end(): Promise<unknown> {
-    this.#ended ??= Promise.all([this.#pool.end(), this.#syncPool.end()]);
-    return this.#ended;
   }
 
   async #snapshot<Answer>(
@@ -242,70 +236,36 @@ export class Database {
     }
   }
 
-  async #transaction<Answer>(work: (transaction: Transaction) => Promise<Answer>): Promise<Answer> {
+  async #transaction<Answer>(
+    work: (transaction: Transaction) => Promise<Answer>,
+    isAwaited: () => boolean,
+  ): Promise<Answer> {
     const process = this.#process;
     if (process === undefined) throw new StorageError('this node has not joined the database yet');
-    this.#writing++;
-    let syncClient: pg.ClientBase | undefined;
-    let answer: Answer;
-    try {
-      answer = await this.#withClient(async (client) => {
-        const sent = new SentStatements(client, process);
-        try {
-          sent.begin();
-          const done = await work(sent);
-          syncClient = this.#syncerFor(client);
-          await sent.commit(syncClient === undefined);
-          return done;
-        } catch (error) {
-          const first = await sent.firstError(error);
-          if (!isBroken(first)) await client.query('rollback');
-          if (stateOf(first) !== LEASE_LOST) throw first;
-          this.#onLost?.();
-          throw new LostLeaseError();
-        }
-      });
-    } finally {
-      this.#writing--;
-    }
-    if (syncClient === undefined || (await this.#sync.wait()) === syncClient) return answer;
-    throw new UnknownCommitError(BROKEN_COMMIT);
-  }
-
-  /**
-   * The connection that syncs a commit on `client`; undefined when the commit must sync itself. A sync counts only on a connection to
-   * the same server that was open before the commit: a crash between the two, which loses the commit, would have closed it.
-   */
-  #syncerFor(client: pg.ClientBase): pg.ClientBase | undefined {
-    if (this.#writing === 1) return undefined;
-    const syncer = this.#syncClient;
-    // The first sync opens the connection, for later commits.
-    if (syncer === undefined) this.#sync.wait().catch(() => undefined);
-    return syncer && this.#ready.get(syncer)?.server === this.#ready.get(client)?.server ? syncer : undefined;
-  }
-
-  /** Resolves when everything that was committed before is on stable storage, and with the standbys that commits wait for. */
-  async #syncNow(): Promise<pg.ClientBase> {
-    const sync = async (client: pg.ClientBase) => {
-      await watchingStandbys(client, () => client.query(SYNC));
-      this.#syncClient = client;
-      return client;
-    };
-    try {
-      return await this.#withClient(sync, { pool: this.#syncPool });
-    } catch (error) {
-      if (error instanceof UnknownCommitError) throw error;
-      throw new UnknownCommitError(BROKEN_COMMIT, { cause: error });
-    }
+    return await this.#withClient(async (client) => {
+      const sent = new SentStatements(client, process);
+      try {
+        sent.begin();
+        const answer = await work(sent);
+        await sent.commit(isAwaited());
+        return answer;
+      } catch (error) {
+        const first = await sent.firstError(error);
+        if (!isBroken(first)) await client.query('rollback');
+        if (stateOf(first) !== LEASE_LOST) throw first;
+        this.#onLost?.();
+        throw new LostLeaseError();
+      }
+    });
   }
 
   /** Gives work a connection, and destroys the connection when it is broken or stuck. */
   async #withClient<Answer>(
     work: (client: pg.PoolClient) => Promise<Answer>,
-    { limit = STUCK_AFTER, pool = this.#pool }: { readonly limit?: number; readonly pool?: pg.Pool } = {},
+    limit = STUCK_AFTER,
   ): Promise<Answer> {
     if (this.#ended !== undefined) throw new StorageError('the store is stopped');
-    const working = this.#workWithClient(work, { limit, pool });
+    const working = this.#workWithClient(work, limit);
     this.#working.add(working);
     try {
       return await working;
@@ -316,20 +276,12 @@ export class Database {
 
   async #workWithClient<Answer>(
     work: (client: pg.PoolClient) => Promise<Answer>,
-    { limit, pool }: { readonly limit: number; readonly pool: pg.Pool },
+    limit: number,
   ): Promise<Answer> {
-    const client = await pool.connect();
+    const client = await this.#connect();
     let broken: boolean | undefined;
     const stuck = setTimeout(() => destroy(client as unknown as pg.Client), limit);
     try {
-      const process = this.#process ?? 0;
-      if (this.#ready.get(client)?.process !== process) {
-        const text = `${SESSION_SETTINGS}${signOfLife(process)}; ${SERVER_START}`;
-        const answers = (await client.query(text)) as unknown as readonly pg.QueryResult<{
-          started: string;
-        }>[];
-        this.#ready.set(client, { process, server: answers.at(-1)!.rows[0]!.started });
-      }
       return await work(client);
     } catch (error) {
       broken = isBroken(error) || isHandedOver(error);
@@ -339,14 +291,53 @@ export class Database {
       client.release(broken);
     }
   }
+
+  /** Resolves to a connection of the primary that is ready for work. Of several servers, each is asked once. */
+  async #connect(): Promise<pg.PoolClient> {
+    for (let tries = 1; ; tries++) {
+      const at = this.#at;
+      try {
+        return await this.#connectOnce();
+      } catch (error) {
+        const isLast = tries === this.#hosts.length || this.#ended !== undefined;
+        if (stateOf(error) !== undefined && !isBroken(error) && !isHandedOver(error)) throw error;
+        // Another connection may have found out already.
+        if (this.#at === at) this.#at = (at + 1) % this.#hosts.length;
+        if (isLast) throw error;
+      }
+    }
+  }
+
+  async #connectOnce(): Promise<pg.PoolClient> {
+    const client = await this.#pool.connect();
+    const stuck = setTimeout(() => destroy(client as unknown as pg.Client), STUCK_AFTER);
+    try {
+      const process = this.#process ?? 0;
+      const before = this.#ready.get(client);
+      if (before === undefined && this.#hosts.length > 1) {
+        const { rows } = await client.query<{ standby: boolean }>(IS_STANDBY);
+        if (rows[0]!.standby)
+          throw Object.assign(new Error('a standby takes no writes'), { code: READ_ONLY });
+      }
+      if (before !== process) {
+        await client.query(SESSION_SETTINGS + signOfLife(process));
+        this.#ready.set(client, process);
+      }
+      return client;
+    } catch (error) {
+      client.release(true);
+      throw error;
+    } finally {
+      clearTimeout(stuck);
+    }
+  }
 }
 
-interface ReadyConnection {
-  /** The process that it is a sign of. */
-  readonly process: number;
-  /** When its server was started. */
-  readonly server: string;
-}
+/** SQLSTATE of a server that takes no writes. */
+const READ_ONLY = '25006';
+
+/** Whether a server takes no writes. */
+const IS_STANDBY = 'select pg_is_in_recovery() as standby';
 
 /** SQLSTATE that the function `fence` of the schema raises. */
 export const LEASE_LOST = 'MR001';
@@ -408,41 +399,35 @@ class SentStatements implements Transaction {
     return this.#firstError ?? otherwise;
   }
 
-  /** `isSynced`: resolves when the commit is on stable storage; otherwise a sync after it must say so. */
-  async commit(isSynced: boolean): Promise<void> {
-    await watchingStandbys(this.#client, async () => {
-      const text = isSynced ? 'commit' : 'set local synchronous_commit = off; commit';
-      const committed = this.#client.query(text) as Promise<unknown> as Promise<Committed | Committed[]>;
-      const [failed] = await Promise.allSettled([committed, this.firstError(undefined)]);
-      if (failed.status === 'rejected') {
-        if (!isBroken(failed.reason)) throw failed.reason;
-        throw new UnknownCommitError(BROKEN_COMMIT, { cause: failed.reason });
+  /** Resolves when the commit is on stable storage. `isAwaited`: lets go of its locks before that. */
+  async commit(isAwaited: boolean): Promise<void> {
+    const notices: string[] = [];
+    const note = ({ message }: { message?: string | undefined }) => notices.push(message ?? '');
+    this.#client.on('notice', note);
+    try {
+      const answer: Promise<unknown> = this.#client.query(isAwaited ? COMMIT_EARLY : 'commit');
+      const [sent] = await Promise.allSettled([answer, this.firstError(undefined)]);
+      if (sent.status === 'rejected') {
+        // Where no statement had failed before, it may be the sync behind the commit that did.
+        const isInDoubt = isBroken(sent.reason) || (isAwaited && this.#firstError === undefined);
+        if (!isInDoubt) throw sent.reason;
+        throw new UnknownCommitError(
+          'the connection to the database broke during a commit: the next try finds out what happened',
+          { cause: sent.reason },
+        );
       }
-      if ([failed.value].flat().at(-1)!.command !== 'COMMIT')
+      const results = [sent.value as pg.QueryResult | pg.QueryResult[]].flat();
+      if (!results.some(({ command }) => command === 'COMMIT'))
         throw this.#firstError ?? new StorageError('the database rolled a transaction back at its commit');
-    });
+    } finally {
+      this.#client.off('notice', note);
+    }
+    // With a synchronous standby, a cancelled wait answers success with a warning: the commit is on one machine only.
+    if (notices.some((text) => text.includes('synchronous replication')))
+      throw new UnknownCommitError(
+        'the standby did not confirm a commit: look after synchronous_standby_names and the standby',
+      );
   }
-}
-
-type Committed = Pick<pg.QueryResult, 'command'>;
-
-const BROKEN_COMMIT =
-  'the connection to the database broke during a commit: the next try finds out what happened';
-
-/** With a synchronous standby, a cancelled wait answers success with a warning: the commit is on one machine only. */
-async function watchingStandbys(client: pg.ClientBase, commit: () => Promise<unknown>): Promise<void> {
-  const notices: string[] = [];
-  const note = ({ message }: { message?: string | undefined }) => notices.push(message ?? '');
-  client.on('notice', note);
-  try {
-    await commit();
-  } finally {
-    client.off('notice', note);
-  }
-  if (notices.some((text) => text.includes('synchronous replication')))
-    throw new UnknownCommitError(
-      'the standby did not confirm a commit: look after synchronous_standby_names and the standby',
-    );
 }
 
 function sessionOf(client: pg.PoolClient): Session {
@@ -500,11 +485,11 @@ function isBroken(error: unknown): boolean {
 
 /** The server is a standby now: another one is the primary, and only a new connection finds it. */
 function isHandedOver(error: unknown): boolean {
-  return stateOf(error) === '25006';
+  return stateOf(error) === READ_ONLY;
 }
 
 const ADVICE: readonly (readonly [RegExp, string])[] = [
-  [/^25006$/, 'it is a standby now: name the address of the primary in "database"'],
+  [/^25006$/, 'it is a standby: name the primary in "database", or all servers divided by commas'],
   [/^53100$/, 'its disk is full: free some space on it'],
   [/^53300$/, 'it has no connection left: raise its max_connections'],
   [/^28/, 'it refuses the user or the password in "database"'],

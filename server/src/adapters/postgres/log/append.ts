@@ -170,7 +170,8 @@ export class Appender {
     let doubt: StorageError | undefined;
     for (const until = Date.now() + ASK_FOR; ; ) {
       try {
-        return await database.write(work);
+        // The batch behind this one waits for the rows with the counts.
+        return await database.write(work, () => this.#last !== turn);
       } catch (error) {
         if (error instanceof UnknownCommitError) doubt = error;
         else if (!isSameKey(error) && doubt === undefined) throw error;

@@ -14,8 +14,8 @@ export function NextTry({ destination, at }: NextTryProps) {
   const now = useNow();
   const lanes = status?.lanes ?? {};
   const state = Object.hasOwn(lanes, destination) ? lanes[destination]?.state : undefined;
-  if (state === 'paused') return 'waits until the destination is resumed';
-  if (state === 'disabled') return 'waits until the destination is enabled';
+  if (state === 'paused') return 'waits until it is resumed';
+  if (state === 'disabled') return 'waits until it is enabled';
   if (at === undefined) return 'in memory: on its way, or about to be';
   if (Date.parse(at) > now) {
     return (

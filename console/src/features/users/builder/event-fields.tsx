@@ -24,20 +24,30 @@ export interface RowProps<Kind extends Row = Row> {
 export function EventFields({ row, eventNames, onChange }: RowProps<EventRow>) {
   const { reduce, property, within, unit, where } = row;
   const change = (part: Partial<EventRow>): void => onChange({ ...row, ...part });
+  const counted = (
+    <Choice
+      label="What is counted"
+      value={reduce}
+      words={REDUCERS}
+      onChange={(value: Reducer) => change({ reduce: value })}
+    />
+  );
   const changeTest = (at: number, test: PropertyTest): void => change({ where: where.with(at, test) });
   return (
     <>
       <NameField label="Name of the event" row={row} list={eventNames} onChange={onChange} />
-      <Choice
-        label="What is counted"
-        value={reduce}
-        words={REDUCERS}
-        onChange={(value: Reducer) => change({ reduce: value })}
-      />
-      {reduce !== 'count' && (
-        <Text label="Property" value={property} onChange={(value) => change({ property: value })} />
+      {reduce === 'count' ? (
+        <>
+          <Comparison test={row} onChange={change} isNumber />
+          {counted}
+        </>
+      ) : (
+        <>
+          {counted}
+          <Text label="Property" value={property} onChange={(value) => change({ property: value })} />
+          <Comparison test={row} onChange={change} />
+        </>
       )}
-      <Comparison test={row} onChange={change} isNumber={reduce === 'count'} />
       <span className="soft">within</span>
       <Text
         label="Length of the time; empty: at any time"

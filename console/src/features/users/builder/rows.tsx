@@ -20,7 +20,7 @@ export function ConditionRow({ row, eventNames, onChange }: RowProps) {
       <Choice
         label="Whether it holds"
         value={row.isNot ? 'not' : ''}
-        words={{ '': 'who', not: 'not: who' }}
+        words={{ '': 'who', not: 'not who' }}
         onChange={(value) => onChange({ ...row, isNot: value === 'not' })}
       />
       <Choice

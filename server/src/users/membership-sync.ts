@@ -134,9 +134,9 @@ export class MembershipSync {
     this.#visits.delete(state.id);
     for (const target of targets) notifications.push(...this.#tellTarget(state, target, now));
     for (const [id, computed] of state.computed) {
+      if (!this.#differs(id, computed)) continue;
       const addressee = this.#addresseeOf(state, id);
-      if (addressee === undefined || !this.#differs(id, computed) || this.#isHeld(state.id, id, now))
-        continue;
+      if (addressee === undefined || this.#isHeld(state.id, id, now)) continue;
       notifications.push(this.#tell(state, id, { addressee, value: computed.value, now }));
     }
     if (this.#holds.has(state.id)) this.#endHolds(state);
@@ -201,8 +201,9 @@ export class MembershipSync {
   /** The step of a first sync: a change is told at once, and to whom it matters also what was told before. */
   #tellTarget(state: ProfileState, { id, kind, only }: SyncTarget, now: Time): Notification[] {
     const computed = state.computed.get(id);
+    if (computed === undefined) return [];
     const addressee = this.#addresseeOf(state, id);
-    if (computed === undefined || addressee === undefined) return [];
+    if (addressee === undefined) return [];
     const { value } = computed;
     if (this.#differs(id, computed)) return [this.#tell(state, id, { addressee, value, now })];
     if (kind === 'edited' || kind === 'rebuilt' || !isMember(this.#computations.get(id)!, value)) return [];

@@ -5,7 +5,9 @@ import { slice } from '../../test/conformance/profile-store.ts';
 import { openMemoryLogReader } from '../../test/memory-store/log-reader.ts';
 import { emptyProfiles, openMemoryProfiles } from '../../test/memory-store/profile-store.ts';
 import { emptyContents, type MemoryContents, openMemoryStore } from '../../test/memory-store/store.ts';
+import { handClock } from '../../test/support/clock.ts';
 import { createSystemClock } from '../adapters/system/clock.ts';
+import type { Clock } from '../ports/clock.ts';
 import { StorageError } from '../ports/event-log.ts';
 import type { ProfileStore } from '../ports/profile-store.ts';
 import type { Store } from '../ports/store.ts';
@@ -27,6 +29,8 @@ interface Faults {
   slice?: Error;
   /** Why the file cannot be opened. */
   open?: Error;
+  /** What happens while a slice is at work. */
+  meanwhile?: () => Promise<void>;
 }
 
 /** Milliseconds that a state may take to come on a machine that has much else to do. */
@@ -55,7 +59,7 @@ describe('the service of the users thread', () => {
     await running;
   });
 
-  function start(options: { readonly isPaused?: true } = {}): void {
+  function start(options: { readonly isPaused?: true; readonly clock?: Clock } = {}): void {
     const reader = openMemoryLogReader(contents);
     service = new UsersService({
       open: () => {
@@ -84,6 +88,7 @@ describe('the service of the users thread', () => {
         if (faults.slice !== undefined) throw faults.slice;
         const { position } = await store.cursor();
         const { next, sources } = await reader.page(position, 10);
+        await faults.meanwhile?.();
         const { end } = await reader.bounds();
         if (sources.length > 0) await store.commit(slice(next));
         return { done: sources.length, hasMore: next < end, lastOutbox: 0, counts: NO_COUNTS, failed: [] };
@@ -117,6 +122,32 @@ describe('the service of the users thread', () => {
     expect(reports.map(({ behind }) => behind)).toEqual([85, 75, 65, 55, 45, 35, 25, 15, 5, 0]);
     expect(reports[0]!.lag).toBeGreaterThan(Date.now() - START - 60_000);
     expect(reports.at(-1)).toMatchObject({ slices: 10, applied: 95 });
+  });
+
+  it('rests after a slice during which the log grew faster, until a call comes, and not when it grows no more', async () => {
+    const clock = handClock(START);
+    const stored = events(60);
+    const append = (from: number) => log.log.append(batch(stored.slice(from, from + 20)));
+    await append(0);
+    const later = [20, 40];
+    // A slice takes 100 milliseconds, and the first two see twice as many events arrive as they apply.
+    faults.meanwhile = async () => {
+      await new Promise<void>((resolve) => clock.after(100, resolve));
+      const from = later.shift();
+      if (from !== undefined) await append(from);
+    };
+    start({ clock });
+    await clock.passUntil(() => reports.length === 1, 1000);
+    service.wake();
+    await clock.pass(199);
+    expect(reports).toHaveLength(1);
+    await clock.pass(1);
+    await clock.passUntil(() => reports.length === 2, 1000);
+    expect(reports.at(-1)!.behind).toBe(40);
+    expect(await call('profile', { userId: 'u1' })).toBeUndefined();
+    // It grows no more, so the next slices follow each other.
+    for (let nth = 0; nth < 6; nth++) await clock.pass(100);
+    expect(reports.at(-1)).toMatchObject({ behind: 0, applied: 60 });
   });
 
   it('applies new events when it is woken', async () => {

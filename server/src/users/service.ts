@@ -16,6 +16,14 @@ import type { UsersCall } from './thread-protocol.ts';
 /** Pause while the log holds nothing new. A commit of this process ends it at once; this is for all others. */
 const IDLE_PAUSE: Duration = 1000;
 
+/**
+ * While the log grows faster than profiles can follow, as at the heaviest load, they rest after each slice for so many times its length, at
+ * most this long: they lag in any case, and what they would do costs calls and deliveries, which share the processor's caches and the disk
+ * with the thread of the lowest priority too.
+ */
+const REST_PER_SLICE = 2;
+const LONGEST_REST: Duration = 2000;
+
 /** Pauses after failures: the first one, and the longest. */
 const FIRST_RETRY: Duration = 200;
 const LAST_RETRY: Duration = 30_000;
@@ -61,6 +69,7 @@ export class UsersService {
   #users: OpenUsers | undefined;
   #settings: UsersSettings;
   #wake: (() => void) | undefined;
+  #isResting = false;
   /** More may be in the log than the last slice has seen. */
   #isDue = true;
   #isStopping = false;
@@ -84,6 +93,7 @@ export class UsersService {
       await this.#answerAll();
       if (this.#isStopping) break;
       await this.#pause(await this.#step());
+      this.#isResting = false;
     }
     await this.#answerAll();
     await this.#users?.store.stop();
@@ -93,7 +103,7 @@ export class UsersService {
   /** More is in the log. */
   wake(): void {
     this.#isDue = true;
-    this.#wake?.();
+    if (!this.#isResting) this.#wake?.();
   }
 
   /** Ends the loop after the slice under way. */
@@ -189,11 +199,13 @@ export class UsersService {
 
   /** One slice. Resolves to the pause after it; 0 for none. */
   async #step(): Promise<Duration> {
-    const { clock, logger, report, isPaused = false } = this.#dependencies;
+    const { clock, logger, reader, report, isPaused = false } = this.#dependencies;
     if (isPaused) return IDLE_PAUSE;
     this.#isDue = false;
+    const startedAt = clock.monotonic();
     try {
       const { processor } = await this.#open();
+      const { end } = await reader.bounds();
       const { done, hasMore, nextAt, lastOutbox, counts, failed } = await processor.slice();
       this.#lastOutbox = lastOutbox;
       this.#counts = counts;
@@ -207,7 +219,12 @@ export class UsersService {
         this.#applied += done;
       }
       if (done > 0 || hadFailed) report(await this.#progress());
-      if (hasMore) return 0;
+      if (hasMore) {
+        const grown = (await reader.bounds()).end - end;
+        this.#isResting = grown > done;
+        const took = clock.monotonic() - startedAt;
+        return this.#isResting ? Math.min(LONGEST_REST, REST_PER_SLICE * took) : 0;
+      }
       return nextAt === undefined ? IDLE_PAUSE : Math.min(IDLE_PAUSE, Math.max(1, nextAt - clock.now()));
     } catch (error) {
       return this.#failed(error);
@@ -253,7 +270,8 @@ export class UsersService {
 
   /** Ends early when a call comes, and unless the last slice has failed also when the log grows. */
   #pause(pause: Duration): Promise<void> {
-    const mayStart = this.#isDue && this.#failure === undefined && this.#dependencies.isPaused !== true;
+    const mayStart =
+      this.#isDue && !this.#isResting && this.#failure === undefined && this.#dependencies.isPaused !== true;
     if (this.#calls.length > 0 || this.#isStopping || mayStart) return nextTurn();
     if (pause === 0) return nextTurn();
     return new Promise((resolve) => {

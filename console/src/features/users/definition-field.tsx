@@ -42,7 +42,7 @@ interface DefinitionFieldProps {
 /** Who belongs: a builder and a text, which write the same definition. */
 export function DefinitionField(props: DefinitionFieldProps) {
   const { draft, hasBuilder, label, mistake, understood, onChange } = props;
-  const built = understood === undefined ? undefined : builderOf(understood.json);
+  const built = understood === undefined || !hasBuilder ? undefined : builderOf(understood.json);
   const isEmpty = draft.form === 'text' && draft.text.trim() === '';
   const turn = (form: string): void => {
     if (form === draft.form) return;

@@ -66,6 +66,7 @@ describe('the builder', () => {
       'an or, a not or a trait inside where',
       { op: '>=', value: { ...orders, where: { op: '=', value: country, to: 'DE' } }, to: 1 },
     ],
+    ['the op event', orders],
     ['a not inside a not', { op: 'not', condition: { op: 'not', condition: { op: 'group', id: 'acme' } } }],
   ])('says that it cannot show %s', (what, json) => {
     expect(builderOf(json)).toBe(what);

@@ -116,7 +116,8 @@ function entryOf(json: Json, isNot: boolean): Row | Group {
   }
   if (op === 'audience') return { kind: 'audience', isNot, name: String(json['name']) };
   if (op === 'group') return { kind: 'group', isNot, name: String(json['id']) };
-  const value = json['value'] as Json;
+  const value = json['value'] as Json | undefined;
+  if (value === undefined || !Object.hasOwn(OPERATORS, op)) throw new Unshowable(`the op ${op}`);
   const comparing = { op: op as Operator, to: fieldOf(json['to']) };
   if (value['op'] === 'event') return { ...eventOf(value), ...comparing, isNot };
   return { kind: value['op'] as ValueRow['kind'], isNot, name: String(value['name']), ...comparing };

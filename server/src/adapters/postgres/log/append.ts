@@ -170,8 +170,8 @@ export class Appender {
     let doubt: StorageError | undefined;
     for (const until = Date.now() + ASK_FOR; ; ) {
       try {
-        // The batch behind this one waits for the rows with the counts.
-        return await database.write(work, () => this.#last !== turn);
+        // Under load one comes behind this one before it is synced, and would wait for the rows with the counts.
+        return await database.write(work, () => this.#appending.size > 1);
       } catch (error) {
         if (error instanceof UnknownCommitError) doubt = error;
         else if (!isSameKey(error) && doubt === undefined) throw error;

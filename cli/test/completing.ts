@@ -27,7 +27,7 @@ export function isThere({ name, check }: CompletingShell): boolean {
 
 /** Runs a shell in the folder of the script: file names are completed from there. */
 async function said(shell: string, args: readonly string[], script: string): Promise<string> {
-  const { stdout } = await run(shell, args, { cwd: join(script, '..'), timeout: 30_000 });
+  const { stdout } = await run(shell, args, { cwd: join(script, '..'), timeout: 120_000 });
   return stdout;
 }
 

@@ -22,16 +22,20 @@ let world: World;
 
 beforeAll(async () => {
   world = await World.start();
-  for (const path of ['/api/v1/sources', '/metrics']) {
-    const guess = { headers: bearer('guess'), from: GUESSER };
-    for (let n = 0; n < 20; n++) await world.send({ method: 'GET', path }, guess);
-  }
   const calls = Array.from({ length: 2500 }, () => ({ type: 'track', userId: 'u1', event: 'e' }));
   const batch = { headers: { authorization: basic(SLOW) }, body: { batch: calls } };
   await world.send({ method: 'POST', path: '/v1/batch' }, batch);
 });
 
 afterAll(() => world.stop());
+
+/** Guesses tokens until no more are taken. A minute later they are taken again. */
+async function guessTooOften(): Promise<void> {
+  for (const path of ['/api/v1/sources', '/metrics']) {
+    const guess = { headers: bearer('guess'), from: GUESSER };
+    while ((await world.send({ method: 'GET', path }, guess)).status !== 429);
+  }
+}
 
 /** What is to be seen of an operation: its successes, and its errors by their codes where they have any. */
 const WANTED = document.operations
@@ -91,6 +95,7 @@ describe('the document', () => {
         unlike.push(`${answer}: recipes.ts does not say how to get it`);
         continue;
       }
+      if (answer === 'too_many_failed_sign_ins') await guessTooOften();
       const got = await world.send(operation, plan);
       const code = codeIn(got.body);
       if (String(got.status) !== status || !(answer === status || code === answer))

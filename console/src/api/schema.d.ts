@@ -943,7 +943,7 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Removes an audience that no other definition mentions, and says what becomes of its members.
+         * Removes an audience that no other definition mentions.
          * @description Needs the role `editor`.
          */
         delete: operations["deleteAudiencesName"];
@@ -1035,7 +1035,7 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Removes a computed trait that no other definition mentions, and says what becomes of its members.
+         * Removes a computed trait that no other definition mentions.
          * @description Needs the role `editor`.
          */
         delete: operations["deleteTraitsName"];
@@ -4756,7 +4756,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
+            /** @description OK: what would be done, asked for with `dryRun` */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4771,6 +4771,13 @@ export interface operations {
                         message: string;
                     };
                 };
+            };
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             403: components["responses"]["cross_site_request.role_too_low"];
@@ -5184,7 +5191,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
+            /** @description OK: what would be done, asked for with `dryRun` */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5199,6 +5206,13 @@ export interface operations {
                         message: string;
                     };
                 };
+            };
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             401: components["responses"]["session_over.token_invalid.token_missing"];
             403: components["responses"]["cross_site_request.role_too_low"];

@@ -175,10 +175,21 @@ const IDEMPOTENCY_KEY =
   'A request that is sent again with the same key is not done again, and gets the same answer, for 24 hours or until a restart.';
 
 function successResponse({ answer, dryRun, status = 200, ...rest }: ApiOperation): JsonObject {
-  const { method, isTagged, isStream, setsCookie } = rest;
+  const { isTagged, isStream, setsCookie } = rest;
   const cookie = { 'Set-Cookie': { required: true, schema: { type: 'string' } } };
-  if (answer === undefined)
-    return { '204': { description: STATUS_TEXT[204]!, ...(setsCookie === true ? { headers: cookie } : {}) } };
+  const ofDryRun =
+    dryRun === undefined
+      ? {}
+      : {
+          '200': {
+            description: 'OK: what would be done, asked for with `dryRun`',
+            content: { 'application/json': { schema: toJsonSchema(dryRun, 'output') } },
+          },
+        };
+  if (answer === undefined) {
+    const done = { description: STATUS_TEXT[204]!, ...(setsCookie === true ? { headers: cookie } : {}) };
+    return { '204': done, ...ofDryRun };
+  }
   if (isStream === true) return { '200': streamResponse(answer) };
   const headers = {
     ETag: { required: true, description: 'Of the record, for If-Match.', schema: { type: 'string' } },
@@ -186,19 +197,11 @@ function successResponse({ answer, dryRun, status = 200, ...rest }: ApiOperation
   return {
     [status]: {
       description: STATUS_TEXT[status]!,
-      // Nothing has the ETag of what was removed.
-      ...(isTagged === true && method !== 'DELETE' ? { headers } : {}),
+      ...(isTagged === true ? { headers } : {}),
       ...(setsCookie === true ? { headers: cookie } : {}),
       content: { 'application/json': { schema: toJsonSchema(answer, 'output') } },
     },
-    ...(dryRun === undefined
-      ? {}
-      : {
-          '200': {
-            description: 'OK: what would be done, asked for with `dryRun`',
-            content: { 'application/json': { schema: toJsonSchema(dryRun, 'output') } },
-          },
-        }),
+    ...ofDryRun,
   };
 }
 

@@ -46,6 +46,7 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
   },
   deleteAudiencesName: {
     done: async (world) => ({ names: { name: await world.audience() } }),
+    '200': async (world) => ({ names: { name: await world.audience() }, query: { dryRun: 'true' } }),
     still_mentioned: () => ({ names: { name: 'buyers' } }),
   },
   postAudiencesPreview: { done: () => ({ body: { definition: "event('Order Placed')", name: 'buyers' } }) },
@@ -58,6 +59,7 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, Recipe>>>> = {
   },
   deleteTraitsName: {
     done: async (world) => ({ names: { name: await world.trait() } }),
+    '200': async (world) => ({ names: { name: await world.trait() }, query: { dryRun: 'true' } }),
     still_mentioned: () => ({ names: { name: 'orders' } }),
   },
   postTraitsPreview: { done: () => ({ body: { definition: "event('Order Placed').count()" } }) },

@@ -10,6 +10,7 @@ import { diffRecords } from '../changes.ts';
 import {
   type ApiOperation,
   type Described,
+  DryRunResult,
   defineOperation,
   type OperationInput,
   TaggedResult,
@@ -176,9 +177,9 @@ function recordOperations(variety: Variety, dependencies: ComputationOperationDe
       path: `${list}/:name`,
       role: 'editor',
       isTagged: true,
-      summary: `Removes ${one} that no other definition mentions, and says what becomes of its members`,
+      summary: `Removes ${one} that no other definition mentions`,
       query: z.object({ dryRun: flagParameter.describe('Only says what would become of its members.') }),
-      answer: removalSchema,
+      dryRun: removalSchema,
       problems: ['unknown_name', 'still_mentioned'],
       run: (asked) => removeComputation(variety, asked, dependencies),
     }),
@@ -308,7 +309,7 @@ async function removeComputation(
     query,
   }: Pick<OperationInput, 'names' | 'by' | 'ifMatch'> & { readonly query: { readonly dryRun: boolean } },
   dependencies: ComputationOperationDependencies,
-): Promise<Described<z.output<typeof removalSchema>>> {
+): Promise<DryRunResult<Removal> | undefined> {
   const { settings, clock, mentionsOf, users } = dependencies;
   const { kind } = variety;
   const name = names['name'] ?? '';
@@ -323,14 +324,13 @@ async function removeComputation(
     if (errors.length > 0) throw new Problem('still_mentioned', { errors });
     return diffRecords({ removed: query.dryRun ? [] : [{ kind, name }] }, now, { by, clock });
   });
-  return effect;
+  return query.dryRun ? new DryRunResult(effect) : undefined;
 }
 
+type Removal = Described<z.output<typeof removalSchema>>;
+
 /** What the removal of an audience or a computed trait means for those who have it. */
-function removalEffect(
-  { id, kind, destinations }: Computation,
-  { computations }: UsersStatus,
-): Described<z.output<typeof removalSchema>> {
+function removalEffect({ id, kind, destinations }: Computation, { computations }: UsersStatus): Removal {
   const members = computations.find((one) => one.id === id)?.members ?? 0;
   const users = members === 1 ? '1 user' : `${members} users`;
   const [known, way] =

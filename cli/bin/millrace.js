@@ -20,18 +20,11 @@ if (process.versions.node.localeCompare(NODE, 'en', { numeric: true }) < 0) {
 // and need far less. The limit can only be set before the heap exists, so the process executes itself again under the
 // same id. Without the limit (on Windows, or when another one is set), the program works as well.
 const LIMIT = '--max-semi-space-size';
-// For the same reason glibc is told here to give freed buffers back to the system. By default it keeps up to 64 MB for each of
-// eight times as many arenas as there are cores. Other systems do not know these names.
-const ALLOCATOR = {
-  MALLOC_ARENA_MAX: '2',
-  MALLOC_MMAP_THRESHOLD_: '262144',
-  MALLOC_TRIM_THRESHOLD_: '262144',
-};
 const isServer = ['dev', 'start'].includes(process.argv[2]);
 const isLimited = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].some((text) => text.includes(LIMIT));
 if (isServer && !isLimited && process.platform !== 'win32') {
   const args = [process.execPath, `${LIMIT}=16`, ...process.execArgv, ...process.argv.slice(1)];
-  process.execve(process.execPath, args, { ...ALLOCATOR, ...process.env });
+  process.execve(process.execPath, args, process.env);
 }
 
 // The compile cache keeps compiled and type-stripped sources. With it, a start takes half the time and a third of the

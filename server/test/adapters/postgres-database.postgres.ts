@@ -288,18 +288,41 @@ unix_socket_dir = ${server.folder}\nauth_type = any\npool_mode = ${mode}\n`,
         async (write) => write.later(PUT, [name, 1]),
         () => true,
       );
-    await put('a');
-    await setStandbys(`alter system set synchronous_standby_names = 'nobody'`);
-    const inDoubt = expect(put('b')).rejects.toThrow(UnknownCommitError);
-    // It has let go of its locks, and others see it; only the sync waits.
+    const isWaiting = `select pid from pg_stat_activity where wait_event = 'SyncRep' and query like '%emit%'`;
     const stored = async () => (await database.read((read) => read.rows(ALL))).length;
-    await expect.poll(stored, { timeout: 60_000 }).toBe(2);
-    const waiting = `select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'SyncRep' and query like '%emit%'`;
-    await expect.poll(() => server.administrate(waiting), { timeout: 60_000 }).not.toEqual([]);
-    await inDoubt;
-    await setStandbys('alter system reset synchronous_standby_names');
-    await put('c');
-    expect(await stored()).toBe(3);
+    // The lease is renewed by a commit, too.
+    await lapse(database, 'a', 600);
+    await setStandbys(`alter system set synchronous_standby_names = 'nobody'`);
+    try {
+      // Until the server has taken the setting, commits end as before.
+      let puts = 0;
+      let last: Promise<unknown> = Promise.resolve();
+      let hasEnded = true;
+      await expect
+        .poll(
+          () => {
+            if (hasEnded) {
+              hasEnded = false;
+              last = put(`${++puts}`).finally(() => {
+                hasEnded = true;
+              });
+              last.catch(() => undefined);
+            }
+            return server.administrate(isWaiting);
+          },
+          { timeout: 60_000 },
+        )
+        .not.toEqual([]);
+      // It has let go of its locks, and others see it; only the sync waits.
+      expect(await stored()).toBe(puts);
+      await server.administrate(`select pg_terminate_backend(pid) from (${isWaiting}) as waiting`);
+      await expect(last).rejects.toThrow(UnknownCommitError);
+      await setStandbys('alter system reset synchronous_standby_names');
+      await put('after');
+      expect(await stored()).toBe(puts + 1);
+    } finally {
+      await setStandbys('alter system reset synchronous_standby_names');
+    }
   });
 
   it('finds the primary among several servers, at the start and when a standby has taken over', async () => {

@@ -11,6 +11,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+/** What a receiver of this status says. */
+const BODIES: Readonly<Record<number, string>> = {
+  200: 'ok',
+  401: 'Signature does not match',
+  410: 'This endpoint was removed',
+  500: 'Internal error',
+};
+
 const MILLRACE = fileURLToPath(new URL('../../../cli/bin/millrace.js', import.meta.url));
 
 export interface RunningServer {
@@ -36,7 +44,7 @@ export async function startServer(
   const receiver = createServer((request, response) => {
     request.resume().once('end', () => {
       const status = answers.get(request.url ?? '') ?? 200;
-      response.writeHead(status, { 'Content-Type': 'text/plain' }).end(status === 200 ? 'ok' : 'Overloaded');
+      response.writeHead(status, { 'Content-Type': 'text/plain' }).end(BODIES[status] ?? 'Overloaded');
     });
   }).listen(0, '127.0.0.1');
   await once(receiver, 'listening');

@@ -85,7 +85,7 @@ describe('destinations', () => {
     await button('Send test').click();
     await button('Send test').last().click();
     await page.getByRole('dialog').getByText('410').waitFor();
-    await page.getByRole('group', { name: 'Answer' }).getByText('Overloaded').waitFor();
+    await page.getByRole('group', { name: 'Answer' }).getByText('This endpoint was removed').waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
 
     await page.getByRole('tab', { name: 'Settings' }).click();

@@ -832,7 +832,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Shows the requests of a delivery, one for each endpoint: made anew from the stored event, with the settings as they are now, so with the same bytes and signature unless those were changed.
+         * Shows the requests of a delivery, one for each endpoint: made anew from the stored event, with the settings as they are now, so with the same bytes and signature unless those were changed. Signatures are for the role `editor`.
          * @description Needs the role `viewer`.
          */
         get: operations["getDeliveriesIdRequests"];

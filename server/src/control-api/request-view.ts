@@ -11,6 +11,8 @@ export const requestSchema = z.object({
   body: z.string(),
 });
 
+export type RequestView = z.output<typeof requestSchema>;
+
 /**
  * A request without its secrets. The body is text, because the signature is over its exact bytes. `configured` has the masked headers of
  * the endpoint, which replace the secrets here; those in the URL are masked as well.
@@ -18,7 +20,7 @@ export const requestSchema = z.object({
 export function requestView(
   { url, headers, body }: Pick<OutboundRequest, 'url' | 'headers' | 'body'>,
   configured: Readonly<Record<string, string | SecretMask>>,
-): z.output<typeof requestSchema> {
+): RequestView {
   const masks = Object.entries(configured).filter(([, value]) => typeof value !== 'string');
   return {
     method: 'POST',

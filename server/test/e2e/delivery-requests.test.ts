@@ -42,6 +42,7 @@ describe('the requests of a delivery', () => {
     receiver = await startReceiver();
     place = makePlace(yaml(receiver));
     program = await startServer(place);
+    token = readFileSync(join(place.data, 'admin-token'), 'utf8').trim();
   });
 
   afterEach(async () => {
@@ -50,8 +51,10 @@ describe('the requests of a delivery', () => {
     place.remove();
   });
 
+  /** Of the token of the next requests. */
+  let token: string;
+
   async function api<Answer>(method: string, path: string, body?: object): Promise<Answer> {
-    const token = readFileSync(join(place.data, 'admin-token'), 'utf8').trim();
     const response = await fetch(`${program.url}/api/v1/${path}`, {
       method,
       headers: { authorization: `Bearer ${token}` },
@@ -102,6 +105,20 @@ describe('the requests of a delivery', () => {
       },
     ]);
     expect(Date.parse(settingsChangedAt!)).toBeLessThan(Date.parse(crm.attempts[0]!.startedAt));
+  });
+
+  it('show no signature to whoever only reads: it would be good for sending the event once more', async () => {
+    await send(program.url, '/v1/track', track('order-1'));
+    const crm = (await settled()).find(({ destination }) => destination === 'crm')!;
+    const made = await api<{ token: string }>('POST', 'tokens', { name: 'reader', role: 'viewer' });
+    token = made.token;
+    const { data } = await api<Shown>('GET', `deliveries/${crm.id}/requests`);
+    expect(data[0]!.headers).toMatchObject({
+      'Webhook-Id': 'order-1',
+      'Webhook-Signature': { set: true },
+      'X-Signature': { set: true },
+    });
+    expect(JSON.stringify(data)).not.toContain(receiver.arrivals[0]!.headers['x-signature']);
   });
 
   it('are those of one endpoint where each endpoint is a delivery of its own', async () => {

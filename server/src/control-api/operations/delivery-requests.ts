@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { type Destination, destinationOfLane, endpointIndexOfLane, laneAt } from '../../model/destination.ts';
+import { hasRole } from '../../model/settings.ts';
 import { isoTime, type Time } from '../../model/time.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { DestinationType } from '../../ports/destination-type.ts';
@@ -9,7 +10,7 @@ import { parseDeliveryId } from '../delivery-id.ts';
 import { type ApiOperation, defineOperation } from '../operation.ts';
 import { timeParameter } from '../pagination.ts';
 import { Problem } from '../problem.ts';
-import { requestSchema, requestView } from '../request-view.ts';
+import { type RequestView, requestSchema, requestView } from '../request-view.ts';
 import { destinationView } from '../views.ts';
 
 export interface DeliveryRequestDependencies {
@@ -32,7 +33,7 @@ export function deliveryRequestOperations(dependencies: DeliveryRequestDependenc
       role: 'viewer',
       summary:
         'Shows the requests of a delivery, one for each endpoint: made anew from the stored event, with the settings as they are ' +
-        'now, so with the same bytes and signature unless those were changed',
+        'now, so with the same bytes and signature unless those were changed. Signatures are for the role `editor`',
       query: z.object({
         at: timeParameter.exactOptional().meta({
           description:
@@ -46,7 +47,7 @@ export function deliveryRequestOperations(dependencies: DeliveryRequestDependenc
         }),
       }),
       problems: ['unknown_delivery'],
-      run: async ({ names, query }) => {
+      run: async ({ names, query, client: { caller } }) => {
         const id = parseDeliveryId(names['id'] ?? '');
         const destination = settings
           .now()
@@ -59,12 +60,24 @@ export function deliveryRequestOperations(dependencies: DeliveryRequestDependenc
         if (event === undefined) throw new Problem('unknown_delivery');
         const at = query.at ?? clock.now();
         return {
-          data: requestViews(event, { destination, lane: id.lane, at }, dependencies.destinationType),
+          data: requestViews(event, { destination, lane: id.lane, at }, dependencies.destinationType).map(
+            (request) =>
+              caller !== undefined && hasRole(caller.role, 'editor') ? request : unsigned(request),
+          ),
           ...(entries[0] === undefined ? {} : { settingsChangedAt: isoTime(entries[0].at) }),
         };
       },
     }),
   ];
+}
+
+/** A signature of this very moment would let whoever only reads send the event as Millrace does. */
+function unsigned({ headers, ...rest }: RequestView): RequestView {
+  const masked = Object.entries(headers).map(([name, value]) => [
+    name,
+    /signature/i.test(name) ? ({ set: true } as const) : value,
+  ]);
+  return { ...rest, headers: Object.fromEntries(masked) };
 }
 
 interface Sending {

@@ -1,5 +1,5 @@
 /**
- * What more cores would give, computed from measured costs: `node bench/cores.ts ACCEPT DELIVER STORE`, the microseconds of processor
+ * Computes the gain of more cores from measured costs: `node bench/cores.ts ACCEPT DELIVER STORE`, the microseconds of processor
  * time for one event on the main thread until its commit, on the main thread for its delivery, and on the writer thread, as
  * `node bench/stages.ts` prints them. CROSS (2) is what handing one event to another thread costs on each side, EFFICIENCY (0.92) what is
  * left of a core with each doubling of busy cores (shared memory and caches).

@@ -1,6 +1,6 @@
 import { median } from './processes.ts';
 
-/** What was measured of one curve: rounds of each value. */
+/** The measurements of one curve: several rounds for each value. */
 export interface Curve {
   readonly name: string;
   readonly title: string;

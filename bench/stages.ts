@@ -96,7 +96,7 @@ function stageOf({ url, functionName }: Profile['nodes'][number]['callFrame']): 
   return path && STAGES.find(([start]) => path.startsWith(start))?.[1];
 }
 
-/** What the same work costs at least, in this run and on this machine. */
+/** The least cost of the same work, in this run and on this machine. */
 async function printLimits(): Promise<void> {
   const [receiver, port] = await startReceiver();
   const before = cpuOf(receiver.child.pid!);

@@ -118,7 +118,7 @@ function deletionsAt({ arrivals }: TestReceiver): string[] {
   return arrivals.map(({ body }) => body.toString()).filter((body) => body.includes('"type":"delete"'));
 }
 
-/** What `marketing` was told of each of these users, in its order. */
+/** The traits that `marketing` was told of each of these users, in the order in which it was told. */
 function toldOf(scene: Scene, userIds: readonly string[], key: string): unknown[][] {
   return userIds.map((userId) =>
     bodiesAt(scene.marketing).flatMap((body) => {

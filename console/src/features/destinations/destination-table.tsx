@@ -133,7 +133,7 @@ function RowState({ row: { state, failingSince } }: { readonly row: DestinationR
   );
 }
 
-/** What was delivered in each half hour. */
+/** Deliveries of each half hour. */
 function Day({ row: { name, state } }: { readonly row: DestinationRow }) {
   const { data } = useQuery(destinationDaysQuery);
   const day = data?.get(name);

@@ -1,7 +1,7 @@
 import { type State, StateMark } from '../../ui/state-mark.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 
-/** What became of an event for one destination. */
+/** The state of an event at one destination. */
 interface DeliveryMark {
   readonly destination: string;
   readonly state: State;

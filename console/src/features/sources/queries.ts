@@ -13,7 +13,7 @@ export const sourceQuery = (name: string) =>
       await answer(api.GET('/api/v1/sources/{name}', { params: { path: { name } }, signal })),
   });
 
-/** What a source has received in the last 24 hours. */
+/** Calls that a source has received in the last 24 hours. */
 export interface SourceDay {
   /** Calls, one number for each half hour. */
   readonly received: readonly number[];

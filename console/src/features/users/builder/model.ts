@@ -206,7 +206,7 @@ function compared(value: Json | undefined, { op, to }: Comparing): Json | undefi
 const NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i;
 const QUOTED = /^'(?:[^']|'')*'$/;
 
-/** What a field means: a number, true, false, or a text. In single quotes everything is a text, with a quote inside written twice. */
+/** The value that a field stands for: a number, true, false, or a text. Single quotes make everything a text; a quote inside is doubled. */
 export function scalarOf(field: string): string | number | boolean {
   const text = field.trim();
   if (QUOTED.test(text)) return text.slice(1, -1).replaceAll("''", "'");

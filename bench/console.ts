@@ -12,8 +12,8 @@ import { type Bench, run } from './processes.ts';
 /**
  * The console: `node bench/console.ts [cost] [frames] [load] [lists]`, all without a name.
  *
- * - `cost`: deliveries a second and processor time of the server for each, by turns without and with a reader who asks for what the live
- *   page asks for. The reader is no browser, whose own work would weigh on the same cores.
+ * - `cost`: deliveries a second and processor time of the server for each, with a reader who asks for what the live page asks for, beside
+ *   the same without one. The reader is no browser, whose own work would weigh on the same cores.
  * - `frames`: frames a second of the live page while calls arrive as fast as they are taken, beside an empty page at the same time.
  * - `load`: bytes of the first load, and the time until the overview can be used.
  * - `lists`: the first page of each list over EVENTS (10,000,000) events. DATA names a folder that is filled if it is new, and kept.
@@ -22,6 +22,9 @@ const SECONDS = Number(process.env['SECONDS'] ?? 10);
 const ROUNDS = Number(process.env['ROUNDS'] ?? 3);
 const EVENTS = Number(process.env['EVENTS'] ?? 10_000_000);
 const DATA = process.env['DATA'];
+/** Seconds in which the cost is measured, and milliseconds after a reader came or went that do not count. */
+const WINDOW = 2;
+const SETTLING = 500;
 /** Calls in a request. */
 const BATCH = '50';
 const PARTS = { cost, frames, load: firstLoad, lists };
@@ -86,22 +89,48 @@ async function offer({ url }: Server, connections: number, seconds: number): Pro
   return (JSON.parse(line!) as { perSecond: number }).perSecond;
 }
 
+/** One load all the time, and windows of two seconds by turns, so that warming up and other work weigh on both alike. */
 async function cost(): Promise<void> {
   const { server, receiver } = await startServer();
-  const count = async () => Number(await receiver.ask('count'));
+  const pairs = ROUNDS * 10;
   await offer(server, 8, 3);
-  console.log('reader   deliveries/s   µs of processor time each');
-  for (let round = 0; round < ROUNDS * 2; round++) {
-    const reader = round % 2 === 0 ? undefined : read(server);
-    const [before, cpu] = [await count(), server.bench.cpu()];
-    await offer(server, 8, SECONDS);
-    const delivered = (await count()) - before;
-    const used = ((server.bench.cpu() - cpu) / delivered) * 1e6;
-    reader?.abort();
-    console.log(
-      `${(reader === undefined ? 'none' : 'one').padEnd(8)} ${(delivered / SECONDS).toFixed(0).padStart(12)}   ${used.toFixed(1)}`,
-    );
+  const load = run(['bench/load.ts', server.url, '8', String(pairs * 2 * (WINDOW + 1)), BATCH]);
+  running.push(load);
+  const ratios = { rate: [] as number[], cpu: [] as number[] };
+  for (let pair = 0; pair < pairs; pair++) {
+    // The one that was second is first in the next pair: what slows down or speeds up meanwhile adds to neither.
+    const isReadFirst = pair % 2 === 1;
+    const first = await costOf(server, receiver, isReadFirst);
+    const second = await costOf(server, receiver, !isReadFirst);
+    const [none, one] = isReadFirst ? [second, first] : [first, second];
+    ratios.rate.push(one.rate / none.rate);
+    ratios.cpu.push(one.cpu / none.cpu);
   }
+  console.log(`one reader / none, medians of ${pairs} pairs of windows (quartiles)`);
+  for (const [name, values] of Object.entries(ratios))
+    console.log(`  ${name.padEnd(5)} ${quartiles(values)}`);
+}
+
+/** Deliveries a second and microseconds of processor time of each, in one window. */
+async function costOf(
+  server: Server,
+  receiver: Bench,
+  isRead: boolean,
+): Promise<{ rate: number; cpu: number }> {
+  const reader = isRead ? read(server) : undefined;
+  await sleep(SETTLING);
+  const [count, cpu, since] = [Number(await receiver.ask('count')), server.bench.cpu(), performance.now()];
+  await sleep(WINDOW * 1000);
+  const delivered = Number(await receiver.ask('count')) - count;
+  const seconds = (performance.now() - since) / 1000;
+  reader?.abort();
+  return { rate: delivered / seconds, cpu: ((server.bench.cpu() - cpu) / delivered) * 1e6 };
+}
+
+function quartiles(values: readonly number[]): string {
+  const sorted = [...values].sort((a, b) => a - b);
+  const at = (part: number) => sorted[Math.floor((sorted.length - 1) * part)]!.toFixed(3);
+  return `${at(0.5)}   (${at(0.25)} – ${at(0.75)})`;
 }
 
 /** Asks for what the live page asks for: the sampled tail, and the status every two seconds. */

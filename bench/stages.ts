@@ -13,7 +13,8 @@ import { cpuOf, result } from './processes.ts';
  * least that the same work takes: taking a request and sending one over bare sockets, and inserting a row.
  *
  * A sample belongs to the nearest function of ours on its stack, so a stage includes what it calls of Node, V8 and the system. The
- * profiler sees shares; they are scaled to the processor time of the process.
+ * profiler looks at each thread at regular times, also while it waits for the disk. So the shares of a thread are scaled to its own
+ * processor time: a wait makes the other stages of that thread look a little smaller, and nothing else.
  */
 const SECONDS = Number(process.env['SECONDS'] ?? 15);
 
@@ -32,6 +33,14 @@ const STAGES: readonly (readonly [string, string])[] = [
 ];
 const COLLECTOR = 'garbage collection';
 const REST = 'event loop and the rest';
+const HELPERS = "V8's helper threads";
+
+/** The names that the system has for the threads with profiles, by a file that runs only in them. */
+const THREADS: readonly (readonly [string, string])[] = [
+  ['/sqlite/writer.ts', 'millrace-writer'],
+  ['/wal/checkpointer.ts', 'millrace-checkp'],
+];
+const MAIN_THREAD = 'MainThread';
 
 interface Profile {
   readonly nodes: readonly {
@@ -62,19 +71,33 @@ async function measure(events: number): Promise<void> {
   ]);
   while (Number(await receiver.ask('count')) < sent.events) await sleep(50);
   const micros = (server.cpu() * 1e6) / sent.events;
+  const threads = cpuOfThreads(server.child.pid!);
   await server.stop();
   await receiver.stop();
-  const times = new Map<string, number>();
+  const seconds = new Map([[HELPERS, threads.get('V8Worker') ?? 0]]);
   for (const file of readdirSync(profiles))
-    addUp(JSON.parse(readFileSync(join(profiles, file), 'utf8')) as Profile, times);
-  const total = [...times.values()].reduce((sum, time) => sum + time, 0);
+    addUp(JSON.parse(readFileSync(join(profiles, file), 'utf8')) as Profile, threads, seconds);
   console.log(`${events === 1 ? 'single calls' : `batches of ${events}`}: ${micros.toFixed(1)} µs an event`);
-  for (const [stage, time] of [...times].sort((a, b) => b[1] - a[1]))
-    console.log(`  ${stage.padEnd(36)} ${((micros * time) / total).toFixed(2).padStart(6)} µs`);
+  for (const [stage, cpu] of [...seconds].sort((a, b) => b[1] - a[1]))
+    console.log(`  ${stage.padEnd(36)} ${((cpu * 1e6) / sent.events).toFixed(2).padStart(6)} µs`);
 }
 
-/** Adds the time of each sample to its stage. */
-function addUp({ nodes, samples, timeDeltas }: Profile, times: Map<string, number>): void {
+/** Seconds of processor time by the name of a thread, those of one name together. */
+function cpuOfThreads(pid: number): Map<string, number> {
+  const seconds = new Map<string, number>();
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    const name = readFileSync(`/proc/${pid}/task/${thread}/comm`, 'utf8').trim();
+    seconds.set(name, (seconds.get(name) ?? 0) + cpuOf(`${pid}/task/${thread}`));
+  }
+  return seconds;
+}
+
+/** Adds the processor time of the profiled thread to the stages, by their samples. */
+function addUp(
+  { nodes, samples, timeDeltas }: Profile,
+  threads: ReadonlyMap<string, number>,
+  seconds: Map<string, number>,
+): void {
   const stages = new Map<number, string | undefined>();
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const visit = (id: number, above: string | undefined): void => {
@@ -84,10 +107,16 @@ function addUp({ nodes, samples, timeDeltas }: Profile, times: Map<string, numbe
     for (const child of children) visit(child, stage);
   };
   visit(nodes[0]!.id, undefined);
+  const times = new Map<string, number>();
   samples.forEach((id, nth) => {
     const stage = stages.get(id);
     if (stage !== undefined) times.set(stage, (times.get(stage) ?? 0) + timeDeltas[nth]!);
   });
+  const isOf = (file: string) => nodes.some(({ callFrame }) => callFrame.url.endsWith(file));
+  const name = THREADS.find(([file]) => isOf(file))?.[1] ?? MAIN_THREAD;
+  const total = [...times.values()].reduce((sum, time) => sum + time, 0);
+  for (const [stage, time] of times)
+    seconds.set(stage, (seconds.get(stage) ?? 0) + ((threads.get(name) ?? 0) * time) / total);
 }
 
 function stageOf({ url, functionName }: Profile['nodes'][number]['callFrame']): string | undefined {

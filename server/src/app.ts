@@ -273,6 +273,7 @@ function createDispatcher(inputs: DispatcherInputs): Dispatcher {
     worked: turns.delivered,
     types: { webhooks },
     maySend: sendingGate(store, inputs.config),
+    probeTurns: store.nodes,
   });
   settings.follow(({ destinations, gone }) =>
     dispatcher.configure([...destinations, ...gone.destinations.map(withoutEndpoints)]),

@@ -155,6 +155,11 @@ export function beginProbe({ failingSince, openedAt, failedProbes }: OpenBreaker
   return { state: 'probing', failingSince, openedAt, failedProbes };
 }
 
+/** Another process has the turn to probe; see `ProbeTurns`. */
+export function postponeProbe(breaker: OpenBreaker, until: Monotonic): OpenBreaker {
+  return { ...breaker, nextProbeAt: until };
+}
+
 /** No delivery was there to probe with. The next one that is due probes at once. */
 export function cancelProbe(
   { failingSince, openedAt, failedProbes }: ProbingBreaker,

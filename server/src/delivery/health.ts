@@ -14,6 +14,7 @@ import {
   CLOSED_BREAKER,
   cancelProbe,
   type OpenBreaker,
+  postponeProbe,
 } from './circuit-breaker.ts';
 import type { LastError } from './contract.ts';
 import type { EndpointTracker } from './endpoint-health.ts';
@@ -96,6 +97,10 @@ export class HealthTracker {
 
   beginProbe(): void {
     if (this.#breaker.state === 'open') this.#breaker = beginProbe(this.#breaker);
+  }
+
+  postponeProbe(until: Monotonic): void {
+    if (this.#breaker.state === 'open') this.#breaker = postponeProbe(this.#breaker, until);
   }
 
   cancelProbe(now: Monotonic): void {

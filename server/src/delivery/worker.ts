@@ -12,6 +12,7 @@ import { waitAtMost, wallTimeOf } from '../ports/clock.ts';
 import type { DeliveryResult, HeldDelivery, ReadyDelivery } from '../ports/delivery-queue.ts';
 import type { DestinationType } from '../ports/destination-type.ts';
 import type { HttpClient } from '../ports/http-client.ts';
+import type { ProbeTurns } from '../ports/nodes.ts';
 import type { CurrentObserver, DeliveryRecorder } from '../ports/telemetry.ts';
 import {
   afterBreakerClosed,
@@ -27,6 +28,7 @@ import {
   type LoaderDependencies,
   nextAction,
 } from './backlog.ts';
+import type { CircuitBreaker } from './circuit-breaker.ts';
 import type { WorkerState } from './contract.ts';
 import type { DestinationEndpoints, EndpointTracker } from './endpoint-health.ts';
 import {
@@ -70,6 +72,8 @@ export interface WorkerDependencies extends LoaderDependencies, Pick<RoundDepend
   readonly worked?: ((duration: Duration) => void) | undefined;
   /** Whether this process may hold deliveries and send them. Absent where it always may. */
   readonly maySend?: (() => boolean) | undefined;
+  /** Where other processes deliver to the same endpoints: who of them probes a failing one. */
+  readonly probeTurns?: ProbeTurns | undefined;
   /** Whether results are written soon: others repeat what is not written when this process loses its lease. */
   readonly areResultsWritten?: (() => boolean) | undefined;
 }
@@ -150,6 +154,7 @@ export class DestinationWorker {
     this.#destination = destination;
     if (isChanged) this.#rateLimiter.configure(destination.settings, this.#share);
     if (isChanged) this.#tracker.settingsChanged(this.#dependencies.clock.monotonic());
+    if (isChanged && !this.#tracker.isClosed) this.#giveBackProbe(0);
     this.#sendReady();
     this.#load();
   }
@@ -357,6 +362,7 @@ export class DestinationWorker {
       now,
       random: random(),
     });
+    if (ticket.isProbe) this.#giveBackProbe(pauseOf(this.#tracker.breaker, now));
     if (transition.kind === 'closed') {
       this.#backlog = afterBreakerClosed(this.#backlog);
       this.#load();
@@ -425,25 +431,26 @@ export class DestinationWorker {
     }
   }
 
-  /** @returns how many deliveries were loaded */
-  async #claim(max: number, dueAt: Monotonic): Promise<number> {
+  /** @returns whether a probe was sent */
+  async #claim(max: number, dueAt: Monotonic): Promise<boolean> {
     const { outage } = this.#backlog;
     const { deliveries, nextDueAt } = await this.#loader.claim(max, dueAt);
     // In the turn of the answer: a later note of a due time must not be overwritten.
     this.#backlog = afterClaim(this.#backlog, nextDueAt, dueAt);
     this.#addHeld(deliveries.length);
-    if (deliveries.length === 0) return 0;
+    if (deliveries.length === 0) return false;
     const events = await this.#loader.read(deliveries);
     if (events === undefined) {
       this.#addHeld(-deliveries.length);
-      return 0;
+      return false;
     }
     const { ready, dead } = batchOf(deliveries, events, outage, this.#windowStart());
     for (const { held, reason } of dead) this.#deadLetter(held, reason);
     const [probe] = ready;
-    if (this.#tracker.isProbing && this.#isServing() && probe !== undefined) this.#send(probe, true);
+    const isProbeSent = this.#tracker.isProbing && this.#isServing() && probe !== undefined;
+    if (isProbeSent) this.#send(probe, true);
     else this.deliver(ready);
-    return ready.length;
+    return isProbeSent;
   }
 
   #deadLetter({ set, delivery: { position } }: HeldDelivery, reason: string): void {
@@ -454,15 +461,28 @@ export class DestinationWorker {
 
   /** Expiry goes first, because the probe would take the delivery that has waited longest. */
   async #probe(): Promise<void> {
-    const { clock } = this.#dependencies;
+    const { clock, probeTurns } = this.#dependencies;
+    const wait = (await probeTurns?.takeProbe(this.#destination.id)) ?? 0;
+    if (wait > 0) return this.#tracker.postponeProbe(clock.monotonic() + wait);
     this.#tracker.beginProbe();
-    let loaded = 0;
+    let isSent = false;
     try {
       await this.#expire();
-      loaded = await this.#claim(1, Math.max(clock.monotonic(), this.#backlog.nextDueAt ?? 0));
+      isSent = await this.#claim(1, Math.max(clock.monotonic(), this.#backlog.nextDueAt ?? 0));
     } finally {
-      if (loaded === 0) this.#tracker.cancelProbe(clock.monotonic());
+      // No round will end it: nothing was there to probe with, or the destination was paused or the lease lost meanwhile.
+      if (!isSent) this.#cancelProbe();
     }
+  }
+
+  #cancelProbe(): void {
+    this.#tracker.cancelProbe(this.#dependencies.clock.monotonic());
+    this.#giveBackProbe(0);
+  }
+
+  /** A turn that cannot be given back is over after a while. */
+  #giveBackProbe(pause: Duration): void {
+    this.#dependencies.probeTurns?.giveBackProbe(this.#destination.id, pause).catch(() => undefined);
   }
 
   async #release(): Promise<void> {
@@ -491,6 +511,11 @@ export class DestinationWorker {
       this.#dependencies.clock.monotonic(),
     );
   }
+}
+
+/** For how long nobody probes after a probe has ended. */
+function pauseOf(breaker: CircuitBreaker, now: Monotonic): Duration {
+  return breaker.state === 'open' ? Math.max(0, breaker.nextProbeAt - now) : 0;
 }
 
 /** Disabled takes precedence over paused: new events are skipped. */

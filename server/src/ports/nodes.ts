@@ -1,11 +1,12 @@
 import type { Position } from '../model/event.ts';
 import type { DatabaseStatus, NodeStatus, SingleJob } from '../model/node.ts';
+import type { Duration } from '../model/time.ts';
 
 /**
  * This process among those that share a database. Each has a lease that it renews. A process whose lease is over holds nothing any more:
  * others deliver what it held, and the store refuses its writes. It then joins again as a new process.
  */
-export interface Nodes {
+export interface Nodes extends ProbeTurns {
   /** Whether this process may send. False before any other may send what this one held, whatever the clocks of the machines show. */
   readonly maySend: () => boolean;
 
@@ -32,6 +33,21 @@ export interface Nodes {
 
   /** Resolves to the positions of events that other processes have erased after this number of erasures. Rejects with a `StorageError`. */
   erasedAfter(erasures: number): Promise<readonly Position[]>;
+}
+
+/**
+ * Turns at probing a failing lane: however many processes have deliveries for it, its endpoints get the probes of one. Each process
+ * still decides by its own requests whether the lane fails, and closes its breaker by a probe of its own.
+ */
+export interface ProbeTurns {
+  /**
+   * Asks for the turn. Resolves to 0 when this process has it, and keeps it until it gives it back, dies, or a request would be over;
+   * otherwise to the time after which to ask again. Rejects with a `StorageError`.
+   */
+  takeProbe(lane: number): Promise<Duration>;
+
+  /** Gives the turn back: no process has it for the length of the pause. Rejects with a `StorageError`. */
+  giveBackProbe(lane: number, pause: Duration): Promise<void>;
 }
 
 export interface SharedChanges {

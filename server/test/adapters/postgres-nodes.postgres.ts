@@ -189,6 +189,26 @@ describe.skipIf(bin === undefined)('several nodes on one database', () => {
     await reader.stop();
   });
 
+  it('gives one of them the turn to probe a lane, until it gives it back or is gone', async () => {
+    expect(await a.nodes.takeProbe(7)).toBe(0);
+    const wait = await b.nodes.takeProbe(7);
+    expect(wait).toBeGreaterThan(0);
+    expect(wait).toBeLessThanOrEqual(2000);
+    expect(await b.nodes.takeProbe(8)).toBe(0);
+    await a.nodes.giveBackProbe(7, HOUR);
+    // A pause keeps everybody from it, also the one that had the turn.
+    expect(await a.nodes.takeProbe(7)).toBeGreaterThan(0);
+    expect(await b.nodes.takeProbe(7)).toBeGreaterThan(0);
+    await b.nodes.giveBackProbe(7, 0);
+    const both = await Promise.all([a.nodes.takeProbe(7), b.nodes.takeProbe(7)]);
+    expect(both.filter((left) => left === 0)).toHaveLength(1);
+    await a.nodes.giveBackProbe(7, 0);
+    expect(await a.nodes.takeProbe(7)).toBe(0);
+    await a.stop();
+    await b.queue.recoverOrphans();
+    expect(await b.nodes.takeProbe(7)).toBe(0);
+  });
+
   it('tells of the database, its standbys, and what is wrong with it', async () => {
     const own = await startPostgres(bin!, { fsync: 'off' });
     const address = await own.makeDatabase();

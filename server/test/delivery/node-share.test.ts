@@ -1,7 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { probeDelay } from '../../src/delivery/circuit-breaker.ts';
 import { limitsOfShare } from '../../src/delivery/health.ts';
 import { MINUTE, SECOND } from '../../src/model/time.ts';
+import { StorageError } from '../../src/ports/event-log.ts';
+import type { ProbeTurns } from '../../src/ports/nodes.ts';
+import { DOWN, OK } from './fake-endpoints.ts';
 import { CRM, destination, World } from './world.ts';
 
 function limited(id: number, limits: { rateLimit?: number; concurrency?: number }) {
@@ -66,5 +70,69 @@ describe('nodes that deliver together', () => {
     expect(world.stateOf(single)).toMatchObject({ held: 0, inFlight: 0 });
     const [stats] = await world.store.queue.stats();
     expect(stats).toMatchObject({ held: 0, onDisk: 50 - world.endpoints.arrivals.length });
+  });
+});
+
+describe('a failing destination of several nodes', () => {
+  it('is probed by a node only while it has the turn, and the turn is given back with the pause until the next probe', async () => {
+    const asked: number[] = [];
+    const pauses: number[] = [];
+    let left = 1500;
+    const probeTurns: ProbeTurns = {
+      takeProbe: async () => {
+        asked.push(world.clock.now());
+        return left;
+      },
+      giveBackProbe: async (_, pause) => void pauses.push(pause),
+    };
+    const world = await World.open({ behave: () => DOWN, probeTurns });
+    await world.accept(500);
+    await world.clock.passUntil(() => world.stateOf(CRM).breaker === 'open', SECOND);
+    const before = world.endpoints.arrivals.length;
+    await world.clock.pass(MINUTE);
+    expect(world.endpoints.arrivals).toHaveLength(before);
+    expect(asked.length).toBeGreaterThan(35);
+    expect(pauses).toEqual([]);
+    left = 0;
+    await world.clock.pass(2 * SECOND);
+    expect(world.endpoints.arrivals).toHaveLength(before + 1);
+    expect(pauses).toEqual([expect.closeTo(probeDelay(1, 0.5), -2)]);
+    world.endpoints.behave = () => OK;
+    await world.clock.pass(MINUTE);
+    expect(await world.countsOf(CRM)).toMatchObject({ delivered: 500, pending: 0, dead: {} });
+    expect(pauses.at(-1)).toBe(0);
+  });
+
+  it('is probed at once by the node that learns of new settings', async () => {
+    let turns = 0;
+    const pauses: number[] = [];
+    const probeTurns: ProbeTurns = {
+      takeProbe: async () => (turns++ === 0 ? 0 : 2000),
+      giveBackProbe: async (_, pause) => void pauses.push(pause),
+    };
+    const world = await World.open({ behave: () => DOWN, probeTurns });
+    await world.accept(500);
+    await world.clock.passUntil(() => world.stateOf(CRM).breaker === 'open', SECOND);
+    await world.clock.pass(MINUTE);
+    expect(pauses).toHaveLength(1);
+    world.configure([{ ...CRM, version: CRM.version + 1 }]);
+    expect(pauses.at(-1)).toBe(0);
+  });
+
+  it('is probed later when the turn cannot be asked for', async () => {
+    let fails = true;
+    const probeTurns: ProbeTurns = {
+      takeProbe: () => (fails ? Promise.reject(new StorageError('gone')) : Promise.resolve(0)),
+      giveBackProbe: () => Promise.reject(new StorageError('gone')),
+    };
+    const world = await World.open({ behave: () => DOWN, probeTurns });
+    await world.accept(500);
+    await world.clock.pass(MINUTE);
+    world.endpoints.behave = () => OK;
+    await world.clock.pass(MINUTE);
+    expect((await world.countsOf(CRM)).pending).toBeGreaterThan(400);
+    fails = false;
+    await world.clock.pass(MINUTE);
+    expect(await world.countsOf(CRM)).toMatchObject({ delivered: 500, pending: 0, dead: {} });
   });
 });

@@ -46,6 +46,36 @@ describe('a paused destination', () => {
     expect(new Set(world.endpoints.arrivals.map(({ id }) => id)).size).toBe(world.endpoints.arrivals.length);
   });
 
+  it('that was paused while its probe was loaded is probed again when it is resumed', async () => {
+    let duringRead: (() => void) | undefined;
+    const { world, change } = await switchable({
+      behave: () => DOWN,
+      between: (store) => ({
+        ...store,
+        log: {
+          ...store.log,
+          read: async (...args) => {
+            const events = await store.log.read(...args);
+            duringRead?.();
+            return events;
+          },
+        },
+      }),
+    });
+    await world.accept(500);
+    await world.clock.passUntil(() => world.stateOf(CRM).breaker === 'open', SECOND);
+    duringRead = () => {
+      duringRead = undefined;
+      change({ paused: true });
+    };
+    await world.clock.pass(MINUTE);
+    expect(duringRead).toBeUndefined();
+    world.endpoints.behave = () => OK;
+    change({ paused: false });
+    await world.clock.pass(MINUTE);
+    expect(await world.countsOf(CRM)).toMatchObject({ delivered: 500, pending: 0, dead: {} });
+  });
+
   it('is still paused after a crash', async () => {
     const { world, change } = await switchable();
     change({ paused: true });

@@ -10,6 +10,7 @@ import type { Event } from '../../src/model/event.ts';
 import type { DestinationCounts } from '../../src/model/ledger.ts';
 import type { Duration, Time } from '../../src/model/time.ts';
 import type { Logger } from '../../src/ports/logger.ts';
+import type { ProbeTurns } from '../../src/ports/nodes.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { emptyContents, type MemoryContents, openMemoryStore } from '../memory-store/store.ts';
 import { type HandClock, handClock } from '../support/clock.ts';
@@ -53,6 +54,8 @@ export interface WorldOptions {
   /** Lead of the wall clock over the monotonic clock at the beginning. */
   readonly ahead?: Duration;
   readonly measures?: DispatcherDependencies['measures'];
+  /** Other processes that deliver to the same endpoints. */
+  readonly probeTurns?: ProbeTurns;
 }
 
 /**
@@ -199,6 +202,7 @@ export class World {
       sourceName: String,
       measures: this.#options.measures,
       random: this.#options.random ?? (() => 0.5),
+      probeTurns: this.#options.probeTurns,
       types: { webhooks },
     });
     dispatcher.configure(this.#destinations);

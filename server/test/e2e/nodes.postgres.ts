@@ -156,6 +156,32 @@ describe.skipIf(bin === undefined)('two processes on one database', () => {
     clearInterval(answering);
   });
 
+  it('probe a failing endpoint by turns, and both deliver when it is back', async () => {
+    let [isHanging, isBack] = [false, false];
+    const hanging: ServerResponse[] = [];
+    await receiver.stop();
+    receiver = await startReceiver({
+      port: receiver.port,
+      answer: (response) => {
+        response.statusCode = isBack ? 200 : 503;
+        if (isHanging) hanging.push(response);
+        else response.end();
+      },
+    });
+    const both = [await start('a'), await start('b')];
+    const sent = (await Promise.all(both.map((one, nth) => send(one, `n${nth}`, 200)))).flat();
+    const isOpen = async (one: Program) => (await overview(one)).lanes['crm']!.nextProbeAt !== undefined;
+    await vi.waitFor(async () => expect(await Promise.all(both.map(isOpen))).toEqual([true, true]), 60_000);
+    isHanging = true;
+    await vi.waitFor(() => expect(hanging).toHaveLength(1), ADOPTED_WITHIN);
+    // Longer than the mean time between two probes, shorter than a request may take.
+    await sleep(8000);
+    expect(hanging).toHaveLength(1);
+    [isHanging, isBack] = [false, true];
+    for (const response of hanging) response.writeHead(503).end();
+    await expectAllDelivered(both[0]!, sent);
+  });
+
   it('know soon what was changed on the other one: settings and suppressions', async () => {
     const [a, b] = [await start('a'), await start('b')];
     const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };

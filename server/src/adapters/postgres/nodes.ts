@@ -45,6 +45,29 @@ const ERASED_AFTER: Statement = {
   text: 'select positions from erasure where id > $1 and process <> $2 order by id',
 };
 
+/** For how long a turn is kept that its process does not give back: longer than any request. */
+const TURN_SECONDS = 30;
+
+/** The longest time after which a process asks again: another may have given its turn back long before it was over. */
+const ASK_AGAIN: Duration = 2000;
+
+/** `$1` lane, `$2` process. A process that is gone has no turn. */
+const TAKE_PROBE: Statement = {
+  name: 'probe.take',
+  text: `with taken as (insert into probe as p (lane, process, next)
+      values ($1, $2, clock_timestamp() + interval '${TURN_SECONDS} seconds')
+      on conflict (lane) do update set process = excluded.process, next = excluded.next
+      where p.next <= clock_timestamp() or not exists (select from process o where o.id = p.process) returning lane)
+    select exists (select from taken) as taken,
+      coalesce((select extract(epoch from next - clock_timestamp()) * 1000 from probe where lane = $1), 0)::float8 as left`,
+};
+
+/** `$1` lane, `$2` pause in milliseconds. */
+const GIVE_BACK_PROBE: Statement = {
+  name: 'probe.give_back',
+  text: `update probe set next = clock_timestamp() + $2::float8 * interval '1 ms' where lane = $1`,
+};
+
 const CLOCK: Statement = {
   name: 'node.clock',
   text: 'select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now',
@@ -132,6 +155,17 @@ export class PostgresNodes implements Nodes {
 
   async giveBack(job: SingleJob): Promise<void> {
     await this.#database.write((write) => write.rows(GIVE_BACK_JOB, [job, write.process]));
+  }
+
+  async takeProbe(lane: number): Promise<Duration> {
+    const [row] = await this.#database.write((write) =>
+      write.rows<{ taken: boolean; left: number }>(TAKE_PROBE, [lane, write.process]),
+    );
+    return row!.taken ? 0 : Math.ceil(Math.min(Math.max(row!.left, 1), ASK_AGAIN));
+  }
+
+  async giveBackProbe(lane: number, pause: Duration): Promise<void> {
+    await this.#database.write((write) => write.rows(GIVE_BACK_PROBE, [lane, pause]));
   }
 
   async changes(): Promise<SharedChanges> {

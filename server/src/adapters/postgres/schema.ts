@@ -265,6 +265,10 @@ const MIGRATIONS: readonly string[] = [
   create table erasure(id bigint generated always as identity primary key, process bigint not null, positions bigint[] not null,
     at timestamptz not null default clock_timestamp());
   `,
+  `
+  -- When a failing lane may be probed next, by whichever node asks first: see nodes.ts.
+  create table probe(lane int primary key, process bigint not null, next timestamptz not null) with (fillfactor = 50);
+  `,
 ];
 
 /** The newest format that this version reads, and the one that it writes. */

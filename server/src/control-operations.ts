@@ -170,7 +170,7 @@ export function controlOperations({
         }),
     }),
     ...replayOperations({ settings, clock, newId: uuidv7, ...replays }),
-    ...regulationOperations({ settings, clock, regulations }),
+    ...regulationOperations({ regulations }),
     ...alertOperations({ ...records, alerts }),
     ...configOperations(records),
     ...tokenOperations({ ...records, lastUse }),

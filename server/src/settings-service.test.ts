@@ -76,6 +76,13 @@ describe('a change of the settings', () => {
     expect([stored.applied, told.length]).toEqual([0, 1]);
   });
 
+  test('has its entries of the audit trail in its commit: none is written alone', async () => {
+    const entry = { at: 1, by: 'admin', action: 'created', kind: 'regulation', name: 'r' } as const;
+    const alone = settings.change(() => ({ sources: [], destinations: [], audit: [entry] }));
+    await expect(alone).rejects.toThrow('write it in the commit of what it tells about');
+    expect(stored.applied).toBe(0);
+  });
+
   test('that cannot be stored leaves everything as it was, and the next one is made', async () => {
     const told: SettingsSnapshot[] = [];
     settings.follow((now) => told.push(now));

@@ -39,7 +39,10 @@ export class SettingsService {
     return this.#afterLast(async () => {
       for (;;) {
         const changes = await decide(this.#snapshot);
-        if (isEmpty(changes)) return this.#snapshot;
+        if (changesNothing(changes)) {
+          refuseLonelyEntries(changes);
+          return this.#snapshot;
+        }
         try {
           return this.#tell(await this.#settings.apply(changes, this.#snapshot));
         } catch (error) {
@@ -76,7 +79,7 @@ export function sourceNameLookup(settings: SettingsService): (id: number) => str
   return (id) => names.get(id) ?? `#${id}`;
 }
 
-function isEmpty({
+function changesNothing({
   sources,
   destinations,
   audiences = [],
@@ -85,8 +88,13 @@ function isEmpty({
   tokens = [],
   replays = [],
   removed = [],
-  audit = [],
 }: SettingsChanges): boolean {
-  const all = [sources, destinations, audiences, traits, alerts, tokens, replays, removed, audit];
+  const all = [sources, destinations, audiences, traits, alerts, tokens, replays, removed];
   return all.every((records) => records.length === 0);
+}
+
+/** An entry that is written apart from its change is lost by a crash between the two. Throws for the mistake of a caller. */
+function refuseLonelyEntries({ audit = [] }: SettingsChanges): void {
+  if (audit.length === 0) return;
+  throw new Error('an entry of the audit trail has no change: write it in the commit of what it tells about');
 }

@@ -1,6 +1,7 @@
 import type { Utf8Slice } from '../model/line-ids.ts';
 import type { Regulation, RegulationStep, RegulationSubject, Suppression } from '../model/regulation.ts';
 import type { Time } from '../model/time.ts';
+import type { AuditEntry } from './settings-store.ts';
 
 /**
  * Keeps regulations, what they are about while they run, and who is suppressed. Everything survives a crash: a regulation that is
@@ -8,9 +9,9 @@ import type { Time } from '../model/time.ts';
  */
 export interface Regulations {
   /**
-   * Stores a new regulation with its subjects, and changes the suppressions in the same commit: `SUPPRESS_ONLY` keeps the ids,
-   * `SUPPRESS_WITH_DELETE` only their hashes, and `UNSUPPRESS` removes both with the ids that were joined to them. Resolves to the
-   * regulation with its number.
+   * Stores a new regulation with its subjects. In the same commit it adds `creationEntry` to the audit trail and changes the
+   * suppressions: `SUPPRESS_ONLY` keeps the ids, `SUPPRESS_WITH_DELETE` only their hashes, and `UNSUPPRESS` removes both with the ids
+   * that were joined to them. Resolves to the regulation with its number.
    */
   create(regulation: NewRegulation): Promise<StoredRegulation>;
 
@@ -85,6 +86,12 @@ export function newDocument({ id, type, createdAt, by, userIds }: NewRegulation)
     erased: { events: 0, deliveries: 0, deadLetters: 0 },
     streamStatus: [],
   };
+}
+
+/** The entry of a new regulation in the audit trail. It names no user: the trail is kept for ever. */
+export function creationEntry({ id, type, createdAt, by, userIds }: NewRegulation): AuditEntry {
+  const after = { id, type, subjects: userIds.length };
+  return { at: createdAt, by, action: 'created', kind: 'regulation', name: id, after };
 }
 
 /** Absent fields stay as they are. */

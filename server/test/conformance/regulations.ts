@@ -101,6 +101,17 @@ function keepsRegulations(subject: Subject): void {
     expect((await subject.store.regulations.open()).map((one) => one.id)).toEqual([other.id]);
   });
 
+  it('adds who made a regulation to the audit trail in its commit, without the users', async () => {
+    const names: string[] = [];
+    for (const type of REGULATION_TYPES) names.unshift((await create(subject.store, type, ['u', 'v'])).id);
+    const { entries } = await subject.store.settings.audit({ kind: 'regulation' }, 10);
+    const shown = { at: START, by: 'admin', action: 'created', kind: 'regulation' };
+    const types = [...REGULATION_TYPES].reverse();
+    expect(entries).toEqual(
+      names.map((name, nth) => ({ ...shown, name, after: { id: name, type: types[nth], subjects: 2 } })),
+    );
+  });
+
   it('lists them the newest first, in pages', async () => {
     const ids: string[] = [];
     for (const type of REGULATION_TYPES) ids.unshift((await create(subject.store, type, ['u'])).id);

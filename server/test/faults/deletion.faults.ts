@@ -442,6 +442,8 @@ async function killIn(
   await drill.start();
   const { data } = await drill.api<{ data: readonly { id: string }[] }>('GET', 'regulations?limit=1');
   const { id } = data[0]!;
+  const trail = await drill.api<{ data: readonly object[] }>('GET', `audit?kind=regulation&name=${id}`);
+  expect([name, trail.data]).toMatchObject([name, [{ action: 'created', by: 'admin' }]]);
   // It would be tried again in some seconds.
   await drill.api('POST', 'destinations/late/pause');
   await drill.api('POST', 'destinations/late/resume');

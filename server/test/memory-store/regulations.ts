@@ -7,7 +7,13 @@ import {
   type Suppression,
 } from '../../src/model/regulation.ts';
 import { StorageError } from '../../src/ports/event-log.ts';
-import type { IdHash, NewRegulation, RegulationChange, Regulations } from '../../src/ports/regulations.ts';
+import {
+  creationEntry,
+  type IdHash,
+  type NewRegulation,
+  type RegulationChange,
+  type Regulations,
+} from '../../src/ports/regulations.ts';
 import { assertOpen, type MemoryContents, type Opening, type StoredSuppression } from './contents.ts';
 
 /** Nothing is on a disk, so nothing is left there. */
@@ -17,6 +23,7 @@ export function openRegulations(contents: MemoryContents, holder: Opening): Regu
   return {
     async create(regulation) {
       assertOpen(contents, holder);
+      contents.audit.push(creationEntry(regulation));
       return create(contents, regulation);
     },
     async get(id) {

@@ -121,13 +121,15 @@ export class Tables {
     });
     const shared = { chunks, keys, plans, ledger, watermarks, damage, quarantine, space, dedupeWindow };
     const queue = new QueueTables(database, { ...shared, epoch });
-    const regulations = new RegulationTable(database, new SuppressionTable(database, idHash(hash)));
+    const records = new RecordTable(database);
+    const suppressions = new SuppressionTable(database, idHash(hash));
+    const regulations = new RegulationTable(database, { suppressions, audit: records.audit });
     const log = new LogTables(database, { ...shared, queue, hash, countErased: regulations.countErased });
     const maintenance = new Maintenance({ ...shared, queue, users: log.users, batches: log.batches });
     this.handlers = {
       ...logHandlers(log, maintenance),
       ...queueHandlers(queue),
-      ...settingsHandlers(new RecordTable(database)),
+      ...settingsHandlers(records),
       ...regulationHandlers(regulations),
     };
     this.#queue = queue;

@@ -1,5 +1,4 @@
 import * as z from 'zod';
-import type { JsonObject } from '../../model/json.ts';
 import {
   type NotificationStatus,
   REGULATION_STATUSES,
@@ -12,9 +11,8 @@ import type { RegulationRequests } from '../../regulations/contract.ts';
 import { type ApiOperation, type Described, DryRunResult, defineOperation } from '../operation.ts';
 import { pageQuery, pageSchema, parseNumberCursor } from '../pagination.ts';
 import { Problem } from '../problem.ts';
-import type { RecordDependencies } from '../records.ts';
 
-export interface RegulationOperationDependencies extends Pick<RecordDependencies, 'settings' | 'clock'> {
+export interface RegulationOperationDependencies {
   readonly regulations: RegulationRequests;
 }
 
@@ -171,20 +169,11 @@ function suppressionOperations({ regulations }: RegulationOperationDependencies)
 async function createRegulation(
   { type, subjectIds, dryRun }: z.output<typeof regulationInput>,
   by: string,
-  { regulations, settings, clock }: RegulationOperationDependencies,
+  { regulations }: RegulationOperationDependencies,
 ) {
   const userIds = [...new Set(subjectIds)];
   if (dryRun) return new DryRunResult({ type, subjects: userIds.length });
-  const made = await regulations.create({ type, userIds, by });
-  const { id } = made;
-  // The trail names no user: it is kept for ever.
-  const after: JsonObject = { id, type, subjects: userIds.length };
-  await settings.change(() => ({
-    sources: [],
-    destinations: [],
-    audit: [{ at: clock.now(), by, action: 'created', kind: 'regulation', name: id, after }],
-  }));
-  return regulationView(made);
+  return regulationView(await regulations.create({ type, userIds, by }));
 }
 
 function regulationView(regulation: Regulation): Described<z.output<typeof regulationSchema>> {

@@ -8,6 +8,7 @@ import {
 } from '../../../model/regulation.ts';
 import { StorageError } from '../../../ports/event-log.ts';
 import {
+  creationEntry,
   type IdHash,
   type NewRegulation,
   newDocument,
@@ -19,6 +20,7 @@ import {
 import type { Database, Transaction } from '../database.ts';
 import { scrubLog } from '../log/maintenance.ts';
 import { rewriteTables } from '../rewriting.ts';
+import { note } from '../settings/settings-store.ts';
 import { REGULATION_STATEMENTS as SQL } from './statements.ts';
 
 /** Hashes read in one slice. */
@@ -54,6 +56,7 @@ export class PostgresRegulations implements Regulations {
         const ids = userIds.map((userId) => (type === 'SUPPRESS_ONLY' ? Buffer.from(userId) : null));
         await transaction.rows(SQL.suppress, [hashes, ids, createdAt, id]);
       }
+      await note(transaction, [creationEntry(regulation)]);
       await transaction.rows(SQL.moveSuppressions, []);
       return { ...document, number };
     });

@@ -144,7 +144,8 @@ export class PostgresSettings implements SettingsStore {
   }
 }
 
-async function note(transaction: Transaction, entries: readonly AuditEntry[]): Promise<void> {
+/** Adds entries to the audit trail, in the commit of what they tell. */
+export async function note(transaction: Transaction, entries: readonly AuditEntry[]): Promise<void> {
   const column = <Key extends keyof AuditEntry>(key: Key) => entries.map((entry) => entry[key]);
   const asJson = (key: 'before' | 'after') =>
     entries.map((entry) => (entry[key] === undefined ? null : JSON.stringify(entry[key])));

@@ -9,6 +9,7 @@ import {
 } from '../../../model/regulation.ts';
 import { StorageError } from '../../../ports/event-log.ts';
 import {
+  creationEntry,
   type NewRegulation,
   newDocument,
   type RegulationChange,
@@ -17,6 +18,7 @@ import {
 } from '../../../ports/regulations.ts';
 import { checksumOf } from '../../encoding/hashes.ts';
 import { read, write } from '../rpc.ts';
+import type { AuditTable } from '../settings/records.ts';
 import { decodeHashes, type JournalEntry } from './journal.ts';
 import type { SuppressionTable } from './suppression-table.ts';
 
@@ -62,11 +64,16 @@ const ZEROS = 8192;
 /** Regulations as JSON documents, and their subjects until they are done. */
 export class RegulationTable {
   readonly suppressions: SuppressionTable;
+  readonly #audit: Pick<AuditTable, 'add'>;
   readonly #sql: ReturnType<typeof statements>;
 
-  constructor(database: DatabaseSync, suppressions: SuppressionTable) {
+  constructor(
+    database: DatabaseSync,
+    { suppressions, audit }: { suppressions: SuppressionTable; audit: Pick<AuditTable, 'add'> },
+  ) {
     this.#sql = statements(database);
     this.suppressions = suppressions;
+    this.#audit = audit;
   }
 
   create(regulation: NewRegulation): StoredRegulation {
@@ -77,6 +84,7 @@ export class RegulationTable {
     const { lastInsertRowid } = this.#sql.insert.run(id, isAtOnce ? 0 : 1, '', bytesOf(hashes), 0);
     const number = Number(lastInsertRowid);
     this.#write(number, document);
+    this.#audit.add(creationEntry(regulation));
     if (isAtOnce) this.suppressions.remove(userIds);
     else this.#putSubjects(number, userIds.map(newSubject));
     if (isSuppressing(type)) {

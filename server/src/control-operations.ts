@@ -152,7 +152,7 @@ export function controlOperations({
     ...deliveryOperations({ settings, search }),
     ...deliveryRequestOperations({ settings, log, destinationType, clock }),
     ...profileOperations({ users, settings }),
-    ...computationOperations({ ...records, ...DEFINITIONS, users, retention }),
+    ...computationOperations({ ...records, ...DEFINITIONS, history, users, retention }),
     ...redeliveryOperations({
       settings,
       clock,

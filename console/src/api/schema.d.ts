@@ -4574,7 +4574,7 @@ export interface operations {
                             progress: number;
                             /** @description Earlier events could not count. */
                             eventsSince?: string;
-                            /** @description Deliveries that its destinations are still owed, of all their events. */
+                            /** @description How many of its events each destination is still owed, without replays. */
                             sync: {
                                 destination: string;
                                 pending: number;
@@ -4660,7 +4660,7 @@ export interface operations {
                         progress: number;
                         /** @description Earlier events could not count. */
                         eventsSince?: string;
-                        /** @description Deliveries that its destinations are still owed, of all their events. */
+                        /** @description How many of its events each destination is still owed, without replays. */
                         sync: {
                             destination: string;
                             pending: number;
@@ -4722,7 +4722,7 @@ export interface operations {
                         progress: number;
                         /** @description Earlier events could not count. */
                         eventsSince?: string;
-                        /** @description Deliveries that its destinations are still owed, of all their events. */
+                        /** @description How many of its events each destination is still owed, without replays. */
                         sync: {
                             destination: string;
                             pending: number;
@@ -4843,7 +4843,7 @@ export interface operations {
                         progress: number;
                         /** @description Earlier events could not count. */
                         eventsSince?: string;
-                        /** @description Deliveries that its destinations are still owed, of all their events. */
+                        /** @description How many of its events each destination is still owed, without replays. */
                         sync: {
                             destination: string;
                             pending: number;
@@ -5014,7 +5014,7 @@ export interface operations {
                             progress: number;
                             /** @description Earlier events could not count. */
                             eventsSince?: string;
-                            /** @description Deliveries that its destinations are still owed, of all their events. */
+                            /** @description How many of its events each destination is still owed, without replays. */
                             sync: {
                                 destination: string;
                                 pending: number;
@@ -5095,7 +5095,7 @@ export interface operations {
                         progress: number;
                         /** @description Earlier events could not count. */
                         eventsSince?: string;
-                        /** @description Deliveries that its destinations are still owed, of all their events. */
+                        /** @description How many of its events each destination is still owed, without replays. */
                         sync: {
                             destination: string;
                             pending: number;
@@ -5157,7 +5157,7 @@ export interface operations {
                         progress: number;
                         /** @description Earlier events could not count. */
                         eventsSince?: string;
-                        /** @description Deliveries that its destinations are still owed, of all their events. */
+                        /** @description How many of its events each destination is still owed, without replays. */
                         sync: {
                             destination: string;
                             pending: number;
@@ -5278,7 +5278,7 @@ export interface operations {
                         progress: number;
                         /** @description Earlier events could not count. */
                         eventsSince?: string;
-                        /** @description Deliveries that its destinations are still owed, of all their events. */
+                        /** @description How many of its events each destination is still owed, without replays. */
                         sync: {
                             destination: string;
                             pending: number;

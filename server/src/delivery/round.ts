@@ -1,3 +1,4 @@
+import { isComputationId } from '../model/definition.ts';
 import { type Attempt, type Decision, type Delivery, type Outcome, RETRY_WINDOW } from '../model/delivery.ts';
 import { type Destination, lanesOf, type Pause, pausedTimeWithin } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
@@ -37,6 +38,11 @@ export interface RoundDependencies {
   readonly traceparents?: Pick<TraceContexts, 'get'> | undefined;
 }
 
+/** The replay that a delivery is made for; undefined for what is owed since its event was stored. */
+function replayOf({ origin }: Pick<ReadyDelivery, 'origin'>): string | undefined {
+  return origin === undefined || isComputationId(origin) ? undefined : origin;
+}
+
 /** Outcome of an endpoint that was left out of a round. There is no attempt, and a later round may ask it. */
 const ENDPOINT_BUSY: Outcome = { kind: 'retryable', reason: 'endpoint_busy' };
 
@@ -59,7 +65,7 @@ export function sendRound(
   const all = dependencies.type.requests(ready.serialized, destination, {
     endpoints: endpointsToTry(ready, destination),
     now: clock.now(),
-    origin: ready.origin,
+    replay: replayOf(ready),
   });
   const outcomes: EndpointOutcome[] = [];
   const attempts: Attempt[] = [];

@@ -99,6 +99,11 @@ export function computationIdOf({ kind, id }: Pick<Computation, 'kind' | 'id'>):
   return `${kind === 'audience' ? 'aud' : 'trait'}_${id}`;
 }
 
+/** Whether an origin of deliveries is a computation, and not a replay. */
+export function isComputationId(origin: string): boolean {
+  return /^(?:aud|trait)_\d+$/.test(origin);
+}
+
 /** The value of `computation_id` in the context of an event; undefined for the events of clients. */
 export function computationIdIn(context: JsonObject): Json | undefined {
   const { personas } = context;

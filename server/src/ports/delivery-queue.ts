@@ -120,7 +120,7 @@ export interface Claim {
 export interface HeldDelivery {
   readonly set: PendingSetId;
   readonly delivery: Delivery;
-  /** The id of the replay that enqueued it; absent for the first delivery of an event. */
+  /** The id of the replay that enqueued it, or of the computation whose event it is; absent for the first delivery of a call. */
   readonly origin?: string;
 }
 
@@ -217,6 +217,9 @@ export interface DeliveryHistories {
 
   /** Resolves to the progress of an origin; zeros before its first slice. See `DeliveryQueue.enqueue`. */
   progress(origin: string): Promise<ReplayProgress>;
+
+  /** Resolves to the pending deliveries of each of these origins, as `ReplayProgress.pending`. Counted, whatever waits. */
+  pendingOf(origins: readonly string[]): Promise<readonly ReplayProgress['pending'][]>;
 }
 
 export interface PendingQuery {

@@ -25,7 +25,7 @@ export interface AttemptContext {
   readonly endpoints: number;
   readonly now: Time;
   /** The id of the replay that delivers the event again. */
-  readonly origin?: string | undefined;
+  readonly replay?: string | undefined;
 }
 
 export interface EndpointRequest {

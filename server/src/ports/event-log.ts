@@ -198,7 +198,7 @@ export interface Batch {
   readonly plans: readonly EventPlan[];
   /** For each event the index of its plan in `plans`. An event without an index has the empty plan. */
   readonly planIndexes: readonly number[];
-  /** What the plans owe, by destination: each event is in one entry of each destination that its plan owes. */
+  /** What the plans owe, by destination and origin: each event is in one entry of each destination that its plan owes. */
   readonly owed: readonly OwedEvents[];
   /** Counts of the parser since the last batch. */
   readonly received: readonly CallCounts[];
@@ -256,6 +256,8 @@ export interface OwedEvents {
   readonly state: 'held' | 'parked';
   /** Indexes into `events`, ascending. */
   readonly indexes: readonly number[];
+  /** On whose behalf the server made the events, as `ReplaySlice.origin`. Only of parked ones. */
+  readonly origin?: string;
 }
 
 /** Numbers of a source's calls that were parsed, and that were discarded, by reason. */

@@ -1,10 +1,11 @@
+import { computationIdIn } from '../model/definition.ts';
 import { groupByPlan, type Plan } from '../model/destination.ts';
 import type { Event } from '../model/event.ts';
 import type { Source } from '../model/settings.ts';
 import { type Duration, SECOND } from '../model/time.ts';
 import { type Clock, InterruptibleSleep } from '../ports/clock.ts';
 import type { LiveDelivery } from '../ports/delivery-queue.ts';
-import type { Batch, EventLog } from '../ports/event-log.ts';
+import type { Batch, EventLog, OwedEvents } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { OutboxEntry } from '../ports/profile-store.ts';
 import type { CurrentObserver } from '../ports/telemetry.ts';
@@ -164,7 +165,10 @@ export class Publisher {
         userId,
         json: entries[nth]!.json,
       })),
-      ...planned(events.map((event) => plan(event, source))),
+      ...planned(
+        events,
+        events.map((event) => plan(event, source)),
+      ),
       received: [],
       producer: { name: PRODUCER, sequence: entries[0]!.sequence },
     };
@@ -217,12 +221,24 @@ function consecutive(entries: readonly OutboxEntry[]): OutboxEntry[][] {
   return runs;
 }
 
-/** The plans of a batch; every delivery is parked. */
-function planned(eventPlans: readonly Plan[]): Pick<Batch, 'owed' | 'plans' | 'planIndexes'> {
+/** The plans of a batch. Every delivery is parked, under the computation that it tells of. */
+function planned(
+  events: readonly Event[],
+  eventPlans: readonly Plan[],
+): Pick<Batch, 'owed' | 'plans' | 'planIndexes'> {
   const { plans, planIndexes, owed } = groupByPlan(eventPlans);
+  const origins = events.map(({ context }) => computationIdIn(context));
   return {
     plans,
     planIndexes,
-    owed: [...owed].map(([destination, indexes]) => ({ destination, state: 'parked', indexes })),
+    owed: [...owed].flatMap(([destination, indexes]) =>
+      [...new Set(indexes.map((index) => origins[index]))].map((origin): OwedEvents => {
+        const own = indexes.filter((index) => origins[index] === origin);
+        return {
+          ...{ destination, state: 'parked', indexes: own },
+          ...(typeof origin === 'string' ? { origin } : {}),
+        };
+      }),
+    ),
   };
 }

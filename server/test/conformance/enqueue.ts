@@ -4,7 +4,7 @@ import { DAY, HOUR, MINUTE } from '../../src/model/time.ts';
 import type { ReplayProgress, ReplaySlice } from '../../src/ports/delivery-queue.ts';
 import type { LogQuery } from '../../src/ports/event-log.ts';
 import type { Store } from '../../src/ports/store.ts';
-import { batch, CRM, countsOfDestination, events, positionsOf, WAREHOUSE } from './batches.ts';
+import { batch, CRM, countsOfDestination, events, owed, positionsOf, WAREHOUSE } from './batches.ts';
 import { reviveAll } from './dead-letters.ts';
 import type { Subject } from './harness.ts';
 import { expectBalanced, START } from './harness.ts';
@@ -137,6 +137,59 @@ function origins(subject: Subject): void {
     expect(await reviveAll(subject.store, { destinations: [CRM] }, NOW + HOUR)).toBe(5);
     expect((await subject.store.history.progress('r1')).pending).toEqual(new Map([[CRM, 5]]));
     expect(originsOf(await claim(subject.store, MUCH_LATER))).toEqual(Array(5).fill('r1'));
+  });
+
+  it('is counted for new events too, each origin by itself, until they are settled for good', async () => {
+    const origins = ['aud_1', 'trait_2', 'aud_3'];
+    const pendingOf = async () =>
+      (await subject.store.history.pendingOf(origins)).map((byDestination) => [...byDestination].sort());
+    const behalf = (destination: number, origin: string, indexes: readonly number[]) => ({
+      ...owed(destination, 'parked', indexes),
+      origin,
+    });
+    for (const prefix of ['a', 'b']) {
+      const parts = [
+        behalf(CRM, 'aud_1', [0, 2]),
+        behalf(CRM, 'trait_2', [1]),
+        behalf(WAREHOUSE, 'aud_1', [0]),
+      ];
+      await subject.store.log.append(
+        batch(events(4, prefix), { owed: [...parts, owed(CRM, 'parked', [3])], receivedAt: START }),
+      );
+    }
+    const all = [
+      [
+        [CRM, 4],
+        [WAREHOUSE, 2],
+      ],
+      [[CRM, 2]],
+      [],
+    ];
+    expect(await pendingOf()).toEqual(all);
+    await subject.restart();
+    expect(await pendingOf()).toEqual(all);
+    const claimed = await claim(subject.store, START);
+    expect(await pendingOf()).toEqual(all);
+    const told = claimed.filter(({ origin }) => origin === 'aud_1');
+    expect(await idsOf(subject.store, told)).toEqual(['a0', 'a2', 'b0', 'b2']);
+    const [one, two, three, four] = told as [Holding, Holding, Holding, Holding];
+    const results = [delivered(one), dead(two), retried(three, NOW), handedBack(four, NOW)];
+    await settle(subject.store, [
+      ...results,
+      ...claimed.filter(({ origin }) => origin !== 'aud_1').map(delivered),
+    ]);
+    const left = [
+      [
+        [CRM, 2],
+        [WAREHOUSE, 2],
+      ],
+      [],
+      [],
+    ];
+    expect(await pendingOf()).toEqual(left);
+    expect(originsOf(await claim(subject.store, latest(NOW)))).toEqual(['aud_1', 'aud_1']);
+    expect(await pendingOf()).toEqual(left);
+    expect(await countsOfDestination(subject.store, CRM)).toMatchObject({ owed: 8, pending: 2 });
   });
 
   it('is remembered when retention has buried what it owes', async () => {

@@ -315,6 +315,33 @@ describe('a changed audience', () => {
       .filter(({ traits }) => 'loyal' in traits)
       .map(({ userId, traits }) => [userId, traits['loyal']]);
 
+  it('says of each audience by itself how many of its events a destination is still owed', async () => {
+    interface Shown {
+      readonly sync: readonly { destination: string; pending: number }[];
+    }
+    await ask('POST', 'destinations/erp/pause');
+    const define = (name: string, least: number) =>
+      ask('POST', 'audiences', {
+        ...{ name, definition: `event('Waited').count() >= ${least}`, destinations: ['erp'] },
+      });
+    await define('Once Waited', 1);
+    await define('Twice Waited', 2);
+    const users = Array.from({ length: 30 }, (_, nth) => `wait-${nth}`);
+    await call(...users.map((userId) => ({ type: 'track', userId, event: 'Waited' })));
+    await call(...users.slice(20).map((userId) => ({ type: 'track', userId, event: 'Waited' })));
+    const pending = async (name: string) => (await ask<Shown>('GET', `audiences/${name}`)).sync[0]!.pending;
+    while ((await pending('Once%20Waited')) < 30 || (await pending('Twice%20Waited')) < 10) await settle();
+    const { data } = await ask<{ data: (Shown & { name: string })[] }>('GET', 'audiences');
+    const waiting = data.filter(({ name }) => name.endsWith('Waited')).map(({ sync }) => sync);
+    expect(waiting).toEqual([[{ destination: 'erp', pending: 30 }], [{ destination: 'erp', pending: 10 }]]);
+    await ask('POST', 'destinations/erp/resume');
+    const told = () => erp.arrivals.filter(({ body }) => body.includes('_waited"'));
+    await erp.until(() => told().length >= 40);
+    while ((await pending('Once%20Waited')) + (await pending('Twice%20Waited')) > 0) await settle();
+    // They are no replay.
+    for (const { headers } of told()) expect(headers).not.toHaveProperty('x-replay-id');
+  });
+
   it('"A changed definition sends those who enter and leave. A new destination … gets every member."', async () => {
     const bought = (userId: string) => ({ type: 'track', userId, event: 'Bought' });
     await call(...['ida', 'ida', 'jim', 'kai', 'kai', 'kai'].map(bought));

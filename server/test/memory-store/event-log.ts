@@ -198,7 +198,7 @@ interface OwedContext {
 /** Adds the pending set of one entry of `owed`, unless all its events are duplicates; returns its id when it is held. */
 function addOwed(
   contents: MemoryContents,
-  { destination, state, indexes }: OwedEvents,
+  { destination, state, indexes, origin }: OwedEvents,
   { positions, batch, holder }: OwedContext,
 ) {
   const own = indexes.map((index) => positions[index]).filter((position) => position !== undefined);
@@ -206,7 +206,7 @@ function addOwed(
   countersOfDestination(contents, destination).owed += own.length;
   const set = addSet(contents, {
     destination,
-    origin: undefined,
+    origin,
     dueAt: batch.receivedAt,
     holder: state === 'held' ? holder : undefined,
     deliveries: newDeliveries(own),

@@ -30,6 +30,9 @@ export function openHistory(contents: MemoryContents): DeliveryHistories {
     async progress(origin) {
       return progressOf(contents, origin);
     },
+    async pendingOf(origins) {
+      return origins.map((origin) => progressOf(contents, origin).pending);
+    },
   };
 }
 

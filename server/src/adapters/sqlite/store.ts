@@ -169,10 +169,11 @@ function encodeBatch(batch: Batch, hash: KeyHash, dedupeWindow: Duration): Appen
     ...windows,
     plans: encodePlans(batch.plans),
     planIndexes: Uint32Array.from(batch.planIndexes),
-    owed: batch.owed.map(({ destination, state, indexes }) => ({
+    owed: batch.owed.map(({ destination, state, indexes, origin }) => ({
       destination,
       held: state === 'held',
       indexes: Uint32Array.from(indexes),
+      ...(origin === undefined ? {} : { origin }),
     })),
     received: batch.received,
     ...(batch.producer === undefined ? {} : { producer: batch.producer }),
@@ -234,6 +235,7 @@ function deliveryHistoriesOf(thread: WriterThread): DeliveryHistories {
     findPending: (query, max, below) =>
       thread.request('findPending', below === undefined ? { query, max } : { query, max, below }),
     progress: (origin) => thread.request('progress', origin),
+    pendingOf: (origins) => thread.request('pendingOf', origins),
   };
 }
 

@@ -47,6 +47,7 @@ export const OPERATION_WORDS: Readonly<Record<keyof StoreHandlers, string>> = {
   readHistories: 'histories of events',
   findPending: 'searching pending deliveries',
   progress: 'progress of replays',
+  pendingOf: 'progress of audiences',
   listDeadLetters: 'dead letters',
   countDeadLetters: 'dead letters',
   redeliver: 'redelivering dead letters',

@@ -1,8 +1,14 @@
 import * as z from 'zod';
-import type { AudienceDefinition, Computation, TraitDefinition } from '../../model/definition.ts';
-import type { Destination } from '../../model/destination.ts';
+import {
+  type AudienceDefinition,
+  type Computation,
+  computationIdOf,
+  type TraitDefinition,
+} from '../../model/definition.ts';
+import { type Destination, destinationOfLane } from '../../model/destination.ts';
 import type { JsonObject } from '../../model/json.ts';
 import { type Duration, isoTime } from '../../model/time.ts';
+import type { DeliveryHistories, ReplayProgress } from '../../ports/delivery-queue.ts';
 import { StorageError } from '../../ports/event-log.ts';
 import type { SettingsSnapshot } from '../../ports/settings-store.ts';
 import type { ComputationStatus, MembersPage, Users, UsersStatus } from '../../ports/users.ts';
@@ -32,8 +38,7 @@ import { refuseRenaming } from './sources.ts';
 
 export interface ComputationOperationDependencies extends RecordDependencies {
   readonly users: Pick<Users, 'members' | 'preview' | 'status'>;
-  /** Reads the ledger once, and resolves to a function that gives the pending deliveries of any destination. */
-  readonly pending: () => Promise<(destination: Destination) => number>;
+  readonly history: Pick<DeliveryHistories, 'pendingOf'>;
   /** The audiences and computed traits whose definitions mention this one. */
   readonly mentionsOf: (computation: Computation, now: SettingsSnapshot) => readonly Computation[];
   /** The longest time of an event in a definition; undefined when none is limited. */
@@ -70,7 +75,7 @@ const computationSchema = z.object({
   eventsSince: z.string().exactOptional().meta({ description: 'Earlier events could not count.' }),
   sync: z
     .array(z.object({ destination: z.string(), pending: z.int() }))
-    .meta({ description: 'Deliveries that its destinations are still owed, of all their events.' }),
+    .meta({ description: 'How many of its events each destination is still owed, without replays.' }),
 });
 
 type ComputationAnswer = Described<z.output<typeof computationSchema>>;
@@ -384,23 +389,32 @@ async function tagged(
 /** The computations with their states; asks the users thread and the ledger once. */
 async function answersFor(
   computations: readonly Computation[],
-  { users, pending, settings }: ComputationOperationDependencies,
+  { users, history, settings }: ComputationOperationDependencies,
 ): Promise<ComputationAnswer[]> {
   if (computations.length === 0) return [];
-  const [status, pendingOf] = await Promise.all([statusOf(users), pending()]);
+  const [status, pending] = await Promise.all([
+    statusOf(users),
+    history.pendingOf(computations.map(computationIdOf)),
+  ]);
   const states = new Map(status.computations.map((one) => [one.id, one]));
   const destinations = new Map(settings.now().destinations.map((one) => [one.name, one]));
-  return computations.map((computation) => {
+  return computations.map((computation, nth) => {
     const { key, definition } = computation;
     const sync = computation.destinations.flatMap((name) => {
       const destination = destinations.get(name);
-      return destination === undefined ? [] : [{ destination: name, pending: pendingOf(destination) }];
+      if (destination === undefined) return [];
+      return [{ destination: name, pending: pendingFor(destination, pending[nth]) }];
     });
     const state = stateOf(computation, states.get(computation.id), status);
     const { name, definition: text, ...shown } = computationView(computation);
     const json = JSON.parse(JSON.stringify(definition)) as JsonObject;
     return { ...{ name, key, definition: text, json }, ...shown, ...state, sync };
   });
+}
+
+/** With `success: each` every endpoint of a destination is owed an event by itself. */
+function pendingFor({ id }: Destination, byLane: ReplayProgress['pending'] = new Map()): number {
+  return [...byLane].reduce((sum, [lane, n]) => (destinationOfLane(lane) === id ? sum + n : sum), 0);
 }
 
 type ShownState = Pick<ComputationAnswer, 'state' | 'reason' | 'members' | 'progress' | 'eventsSince'>;

@@ -160,11 +160,11 @@ describe('webhooks', () => {
   });
 
   it('names the replay that an event is sent for, and changes nothing else of the request', () => {
-    const requested = (origin?: string) =>
+    const requested = (replay?: string) =>
       webhooks.requests(written(event), destination({ sharedSecret: 's' }), {
         endpoints: 1,
         now: NOW,
-        origin,
+        replay,
       })[0]!.request;
     const [first, replayed] = [requested(), requested('r-1')];
     expect(replayed).toEqual({ ...first, headers: { ...first.headers, 'X-Replay-Id': 'r-1' } });

@@ -24,7 +24,7 @@ export const webhooks: DestinationType = { name: 'Webhooks', requests: buildRequ
 function buildRequests(
   event: SerializedEvent,
   destination: Destination,
-  { endpoints, now, origin }: AttemptContext,
+  { endpoints, now, replay }: AttemptContext,
 ): readonly EndpointRequest[] {
   const { settings } = destination;
   const bytes = payloadBytes(event, settings.format);
@@ -35,7 +35,7 @@ function buildRequests(
     standardWebhooks: signingSecrets?.length
       ? standardWebhooksHeaders({ id, at: now, bytes }, signingSecrets)
       : undefined,
-    replayId: origin,
+    replayId: replay,
   };
   const requests: EndpointRequest[] = [];
   for (let index = 0; index < settings.endpoints.length; index++) {

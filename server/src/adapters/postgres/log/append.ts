@@ -273,9 +273,10 @@ export class Appender {
     places: Float64Array,
   ): Promise<(PendingSetId | undefined)[]> {
     if (batch.owed.length === 0) return [];
-    const sets = batch.owed.map(({ destination, state, indexes }) => ({
+    const sets = batch.owed.map(({ destination, state, indexes, origin }) => ({
       destination,
       state,
+      origin,
       positions: positionsAt(indexes, places),
       now: batch.receivedAt,
     }));

@@ -22,7 +22,7 @@ import {
 import type { Database, Statement, Transaction } from '../database.ts';
 import { attemptsOf, type LoggedAttempt } from './attempts.ts';
 import { deadLettersNear } from './dead-letters.ts';
-import { readProgress } from './replay-cursors.ts';
+import { readPendingOf, readProgress } from './replay-cursors.ts';
 
 /** Held rows are in an index by themselves: as many as all processes have room for in memory. */
 const HELD: Statement = {
@@ -114,6 +114,10 @@ export class StoredHistories implements DeliveryHistories {
 
   progress(origin: string): Promise<ReplayProgress> {
     return readProgress(this.#database, origin);
+  }
+
+  pendingOf(origins: readonly string[]): Promise<ReplayProgress['pending'][]> {
+    return readPendingOf(this.#database, origins);
   }
 
   /** See `DeliveryQueue.stats`. */

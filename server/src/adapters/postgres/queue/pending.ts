@@ -146,6 +146,7 @@ export interface NewSet {
   readonly state: 'held' | 'parked';
   readonly positions: readonly Position[];
   readonly now: Time;
+  readonly origin?: string | undefined;
 }
 
 interface ClaimRequest {
@@ -179,8 +180,10 @@ const EXPIRED_ROWS = 32;
 /** The rows of table "pending". */
 export class PendingSets {
   #born = 0;
-  /** The row of a destination that was parked last: it may still grow. Only a hint, because the row may be gone or locked. */
-  readonly #growing = new Map<number, { readonly id: PendingSetId; readonly since: Time }>();
+  /**
+   * The row that was parked last, by destination and origin: it may still grow. Only a hint, because the row may be gone or locked.
+   */
+  readonly #growing = new Map<number | string, { readonly id: PendingSetId; readonly since: Time }>();
   /** Ends with the claim of a destination that is under way: two would take each other's rows for taken by another node. */
   readonly #claims = new Map<number, Promise<unknown>>();
   /** What claims took whose commit is in doubt, by destination: if it has happened, nobody else knows that this process holds them. */
@@ -196,16 +199,16 @@ export class PendingSets {
     const ids: PendingSetId[] = [];
     const grown = await this.#grow(transaction, sets);
     for (const set of sets) {
-      const { destination, state, positions, now } = set;
+      const { destination, state, positions, now, origin } = set;
       held.push(undefined);
       if (positions.length === 0 || grown.has(set)) continue;
       const id = this.#nextId(transaction);
       const encoded = encodePositions(positions);
-      const row = { destination, due: now, since: now, n: positions.length, encoded };
+      const row = { destination, due: now, since: now, n: positions.length, encoded, origin };
       ids.push(id);
       if (state === 'parked') {
         born.push(row);
-        this.#growing.set(destination, { id, since: now });
+        this.#growing.set(growingKey(destination, origin), { id, since: now });
       } else {
         born.push({ ...row, owner: transaction.process });
         held[held.length - 1] = id;
@@ -222,7 +225,8 @@ export class PendingSets {
   async #grow(transaction: Transaction, sets: readonly NewSet[]): Promise<ReadonlySet<NewSet>> {
     const fitting = new Map<PendingSetId, NewSet>();
     for (const set of sets) {
-      const growing = set.state === 'parked' ? this.#growing.get(set.destination) : undefined;
+      const key = growingKey(set.destination, set.origin);
+      const growing = set.state === 'parked' ? this.#growing.get(key) : undefined;
       // After a clock was set back, later deliveries must not hide behind earlier ones.
       const fits = growing && set.now >= growing.since && set.now < growing.since + PARKED_SPAN;
       if (growing && fits && set.positions.length > 0) fitting.set(growing.id, set);
@@ -370,6 +374,11 @@ export class PendingSets {
   #nextId({ process }: Transaction): PendingSetId {
     return process * SETS_PER_PROCESS + this.#born++;
   }
+}
+
+/** Deliveries of calls, which are nearly all, have no origin and need no text made. */
+function growingKey(destination: number, origin: string | undefined): number | string {
+  return origin === undefined ? destination : `${destination} ${origin}`;
 }
 
 /** A set with what is left of it. */

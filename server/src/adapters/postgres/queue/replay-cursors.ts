@@ -28,6 +28,13 @@ const PROGRESS: Statement = {
     group by o.cursor, o.events, p.destination order by p.destination`,
 };
 
+/** $1 origins. */
+const PENDING: Statement = {
+  name: 'origin.pending',
+  text: `select origin, destination, sum(n) as n from pending where origin = any($1::text[])
+    group by origin, destination order by destination`,
+};
+
 interface ProgressRow {
   readonly cursor: number | null;
   readonly events: number | null;
@@ -85,4 +92,20 @@ function progressOf(rows: readonly ProgressRow[]): ReplayProgress {
     destination === null ? [] : [[destination, n] as const],
   );
   return { cursor: rows[0]?.cursor ?? 0, events: rows[0]?.events ?? 0, pending: new Map(pending) };
+}
+
+/** See `DeliveryHistories.pendingOf`. */
+export async function readPendingOf(
+  database: Database,
+  origins: readonly string[],
+): Promise<ReplayProgress['pending'][]> {
+  const rows = await database.read((read) =>
+    read.rows<{ readonly origin: string; readonly destination: number; readonly n: number }>(PENDING, [
+      origins,
+    ]),
+  );
+  return origins.map(
+    (asked) =>
+      new Map(rows.filter(({ origin }) => origin === asked).map(({ destination, n }) => [destination, n])),
+  );
 }

@@ -69,7 +69,7 @@ export interface AppendMessage {
   readonly windows?: Float64Array;
   /** Hash of the userId of each event in the same form, or without one of the anonymousId; two zeros where it has neither. */
   readonly users: Uint32Array;
-  readonly owed: readonly { destination: number; held: boolean; indexes: Uint32Array }[];
+  readonly owed: readonly { destination: number; held: boolean; indexes: Uint32Array; origin?: string }[];
   readonly received: readonly CallCounts[];
   readonly producer?: Producer;
 }
@@ -171,7 +171,7 @@ export class LogTables {
 
   /** Makes the pending set of one destination; its id when the caller holds the set. */
   #enqueue(
-    { destination, held, indexes }: AppendMessage['owed'][number],
+    { destination, held, indexes, origin }: AppendMessage['owed'][number],
     places: Float64Array,
     receivedAt: Monotonic,
   ): PendingSetId | undefined {
@@ -180,7 +180,7 @@ export class LogTables {
     if (positions.length === 0) return undefined;
     ledger.add('destination', destination, 'owed', positions.length);
     if (held) return queue.pending.insertHeld(destination, positions, receivedAt);
-    queue.pending.insertParked(destination, positions, receivedAt);
+    queue.pending.insertParked(destination, positions, receivedAt, origin);
     return undefined;
   }
 

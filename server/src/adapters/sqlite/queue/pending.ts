@@ -156,8 +156,8 @@ export class PendingTable {
   readonly #sql: PendingStatements;
   readonly held: HeldSets;
   #newlyHeld: PendingSetId[] = [];
-  /** The parked row that still grows, by destination. */
-  readonly #growing = new Map<number, { id: PendingSetId; since: Time; runs: RunEncoder }>();
+  /** The parked row that still grows, by destination and origin. */
+  readonly #growing = new Map<number | string, { id: PendingSetId; since: Time; runs: RunEncoder }>();
 
   constructor(database: DatabaseSync, { epoch, ledger, damage }: PendingTableDependencies) {
     this.#epoch = epoch;
@@ -187,8 +187,9 @@ export class PendingTable {
    * Parks new deliveries. Those of about one second share a row, so that an outage costs a row a second instead of a row a
    * commit. The row's positions are nearly always one run, a few bytes long.
    */
-  insertParked(destination: number, positions: readonly Position[], now: Time): void {
-    let growing = this.#growing.get(destination);
+  insertParked(destination: number, positions: readonly Position[], now: Time, origin?: string): void {
+    const key = growingKey(destination, origin);
+    let growing = this.#growing.get(key);
     // After a clock was set back, later deliveries must not hide behind earlier ones.
     const fits = growing && now >= growing.since && now < growing.since + PARKED_SPAN;
     if (growing && !(fits && growing.runs.size < PARKED_MAX)) growing = undefined;
@@ -197,8 +198,8 @@ export class PendingTable {
     if (growing) this.#rewrite({ id: growing.id, destination }, runs.size, runs.bytes());
     else {
       const encoded = runs.bytes();
-      const id = this.#put({ destination, state: DUE, due: now, since: now, n: runs.size, encoded });
-      this.#growing.set(destination, { id, since: now, runs });
+      const id = this.#put({ destination, state: DUE, due: now, since: now, n: runs.size, origin, encoded });
+      this.#growing.set(key, { id, since: now, runs });
     }
   }
 
@@ -223,7 +224,7 @@ export class PendingTable {
     while (room > 0) {
       const row = this.#sql.due.get(destination, now) as FullPendingRow | undefined;
       if (row === undefined) break;
-      if (this.#growing.get(destination)?.id === row.id) this.#growing.delete(destination);
+      this.#stopGrowing(row, destination);
       const stored = withoutSetChecksum(destination, row.refs) ?? this.#rebuildSet(row, destination);
       if (stored === undefined) continue;
       const { taken, rest } = splitSet(stored, room);
@@ -313,7 +314,7 @@ export class PendingTable {
   }
 
   #expireIn(row: FullPendingRow, destination: number, before: Time): Omit<DeadDeliveries, 'destination'>[] {
-    if (this.#growing.get(destination)?.id === row.id) this.#growing.delete(destination);
+    this.#stopGrowing(row, destination);
     const encoded = withoutSetChecksum(destination, row.refs) ?? this.#rebuildSet(row, destination);
     if (encoded === undefined) return [];
     const deliveries = hasRecords(encoded) ? decodeSet(encoded) : [];
@@ -384,9 +385,15 @@ export class PendingTable {
     return erased;
   }
 
+  /** A row that is claimed or rewritten takes no further deliveries. */
+  #stopGrowing({ id, origin }: Pick<DuePendingRow, 'id' | 'origin'>, destination: number): void {
+    const key = growingKey(destination, origin);
+    if (this.#growing.get(key)?.id === id) this.#growing.delete(key);
+  }
+
   /** Leaves only these deliveries in a row on disk. */
   #replace(row: DuePendingRow & { destination: number }, stays: readonly Delivery[]): void {
-    if (this.#growing.get(row.destination)?.id === row.id) this.#growing.delete(row.destination);
+    this.#stopGrowing(row, row.destination);
     if (stays.length === 0) this.#sql.delete.run(row.id);
     else this.#rewrite(row, stays.length, encodeSet(stays));
   }
@@ -443,6 +450,11 @@ export class PendingTable {
     if (origin !== undefined) this.#sql.setOrigin.run(origin, id);
     return id;
   }
+}
+
+/** Deliveries of calls, which are nearly all, have no origin and need no text made. */
+function growingKey(destination: number, origin: string | null | undefined): number | string {
+  return origin === undefined || origin === null ? destination : `${destination} ${origin}`;
 }
 
 /** A claim as bytes; objects only for deliveries that were tried before, which are few. */

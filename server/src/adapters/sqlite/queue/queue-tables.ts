@@ -32,6 +32,7 @@ export function queueHandlers(queue: QueueTables) {
     readHistories: read((positions: Float64Array) => queue.histories.of(positions)),
     findPending: read((message: PendingMessage) => queue.pendingQueries.page(message)),
     progress: read((origin: string) => queue.replayCursors.progress(origin)),
+    pendingOf: read((origins: readonly string[]) => queue.replayCursors.pendingOf(origins)),
 
     listDeadLetters: read((message: DeadLetterListMessage) => queue.deadLetters.list(message)),
     countDeadLetters: read((message: DeadLetterCountMessage) => queue.deadLetters.count(message)),

@@ -55,14 +55,17 @@ export class ReplayCursors {
 
   progress(origin: string): ReplayProgress {
     const row = this.#sql.progress.get(origin) as Pick<ReplayProgress, 'cursor' | 'events'> | undefined;
-    const pending = this.#sql.pendingByDestination.all(origin) as unknown as {
-      destination: number;
-      n: number;
-    }[];
-    return {
-      cursor: row?.cursor ?? 0,
-      events: row?.events ?? 0,
-      pending: new Map(pending.map(({ destination, n }) => [destination, n])),
-    };
+    const [pending = new Map()] = this.pendingOf([origin]);
+    return { cursor: row?.cursor ?? 0, events: row?.events ?? 0, pending };
+  }
+
+  pendingOf(origins: readonly string[]): ReplayProgress['pending'][] {
+    return origins.map((origin) => {
+      const rows = this.#sql.pendingByDestination.all(origin) as unknown as {
+        destination: number;
+        n: number;
+      }[];
+      return new Map(rows.map(({ destination, n }) => [destination, n]));
+    });
   }
 }

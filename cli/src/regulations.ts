@@ -27,9 +27,12 @@ interface ShownRegulation {
   readonly id: string;
   readonly type: string;
   readonly overallStatus: string;
+  readonly createdAt: string;
   readonly finishedAt?: string;
+  readonly by: string;
   readonly subjects: number;
   readonly erased: { readonly events: number; readonly deliveries: number; readonly deadLetters: number };
+  readonly profiles?: number;
   readonly streamStatus: readonly {
     readonly source: string;
     readonly destination: string;
@@ -37,6 +40,7 @@ interface ShownRegulation {
     readonly status: string;
     readonly sent: number;
     readonly confirmed: number;
+    readonly confirmedAt?: string;
     readonly answer?: { readonly status?: number; readonly reason?: string };
   }[];
   readonly reason?: string;
@@ -111,30 +115,31 @@ async function shown(first: Reply, options: WaitingFlags, place: Surroundings): 
   return ['PARTIAL_SUCCESS', 'FAILED'].includes(now.value.overallStatus) ? 1 : 0;
 }
 
-function linesOf({
-  id,
-  type,
-  overallStatus,
-  subjects,
-  erased,
-  streamStatus,
-  reason,
-}: ShownRegulation): string[] {
-  const { events, deliveries, deadLetters } = erased;
+/** The receipt as an auditor reads it: who asked for what and when, what is gone, and who has confirmed it when. */
+function linesOf(shown: ShownRegulation): string[] {
+  const { id, type, overallStatus, createdAt, finishedAt, by, subjects, streamStatus, reason } = shown;
   const isErasing = type === 'DELETE_ONLY' || type === 'SUPPRESS_WITH_DELETE';
   return [
     `${id}  ${type} of ${counted(subjects, 'user')}: ${overallStatus}${reason === undefined ? '' : ` (${reason})`}`,
-    ...(isErasing
-      ? [
-          `  erased: ${counted(events, 'event')}, ${deliveries === 1 ? '1 delivery' : `${count(deliveries)} deliveries`}, ${counted(deadLetters, 'dead letter')}`,
-        ]
-      : []),
-    ...streamStatus.map(({ source, destination, endpoint, status, sent, confirmed, answer }) => {
+    `  asked for: ${createdAt} by ${printable(by)}`,
+    ...(finishedAt === undefined ? [] : [`  ended: ${finishedAt}`]),
+    ...(isErasing ? [`  erased: ${erasedText(shown)}`] : []),
+    ...streamStatus.map(({ source, destination, endpoint, status, sent, confirmed, confirmedAt, answer }) => {
+      const when = confirmedAt === undefined ? '' : `, the last at ${confirmedAt}`;
       const why = answer?.reason === undefined ? '' : `, last answer ${printable(answer.reason)}`;
       const names = [source, destination, endpoint].map(printable).join(' → ');
-      return `  ${names}: ${status}, ${count(confirmed)} of ${count(sent)} confirmed${why}`;
+      return `  ${names}: ${status}, ${count(confirmed)} of ${count(sent)} confirmed${when}${why}`;
     }),
   ];
+}
+
+function erasedText({ erased: { events, deliveries, deadLetters }, profiles }: ShownRegulation): string {
+  return [
+    counted(events, 'event'),
+    deliveries === 1 ? '1 delivery' : `${count(deliveries)} deliveries`,
+    counted(deadLetters, 'dead letter'),
+    ...(profiles === undefined ? [] : [counted(profiles, 'profile')]),
+  ].join(', ');
 }
 
 function counted(n: number, noun: string): string {

@@ -16,7 +16,7 @@ export function Button({ kind = 'plain', isSmall, isIcon, className = '', ...res
   return <button type="button" className={classes.filter(Boolean).join(' ')} {...rest} />;
 }
 
-interface SegmentedProps<Value extends string> {
+export interface SegmentedProps<Value extends string> {
   readonly label: string;
   readonly options: readonly { readonly value: Value; readonly label: string }[];
   readonly value: Value;
@@ -41,7 +41,7 @@ export function Segmented<Value extends string>({ label, options, value, onChang
   );
 }
 
-interface FieldProps {
+export interface FieldProps {
   readonly label: string;
   readonly hint?: ReactNode;
   /** What is wrong, and what to do. */
@@ -77,7 +77,7 @@ export function Field({ label, hint, error, children }: FieldProps) {
   );
 }
 
-interface TextInputProps extends ComponentProps<'input'> {
+export interface TextInputProps extends ComponentProps<'input'> {
   readonly before?: ReactNode;
   readonly after?: ReactNode;
   readonly isSmall?: boolean;

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
 import { sourcesQuery } from '../../api/queries.ts';
-import { Field, Segmented, TextInput } from '../../ui/controls.tsx';
+import { Field } from '../../ui/controls.tsx';
+import { Checks, Choice, TextField } from '../../ui/form-fields.tsx';
 import { CALL_TYPES, type DestinationDraft, type FieldFault, faultOf } from './form.ts';
 
 interface PartProps {
@@ -14,21 +14,7 @@ export function WhatItGets({ draft, faults, onChange }: PartProps) {
   return (
     <fieldset className="stack-s plain">
       <legend className="lbl">Filter</legend>
-      <div className="rowx checks">
-        {CALL_TYPES.map((type) => (
-          <Check
-            key={type}
-            isChecked={draft.types.includes(type)}
-            onChange={(isChecked) =>
-              onChange({
-                types: CALL_TYPES.filter((one) => (one === type ? isChecked : draft.types.includes(one))),
-              })
-            }
-          >
-            {type}
-          </Check>
-        ))}
-      </div>
+      <Checks names={CALL_TYPES} chosen={draft.types} onChange={(types) => onChange({ types })} />
       <p className="hint">None ticked: calls of every type.</p>
       <Field
         label="Events"
@@ -54,59 +40,41 @@ export function HowItIsSent({ draft, faults, onChange }: PartProps) {
   return (
     <fieldset className="stack-s plain">
       <legend className="lbl">Sending</legend>
-      <div className="rowx">
-        <span className="soft">A delivery succeeds with</span>
-        <Segmented
-          label="A delivery succeeds with"
-          value={draft.success}
-          options={[
-            { value: 'any', label: 'any one URL' },
-            { value: 'each', label: 'each URL by itself' },
-          ]}
-          onChange={(success) => onChange({ success })}
-        />
-      </div>
-      <div className="rowx">
-        <span className="soft">The body has</span>
-        <Segmented
-          label="The body has"
-          value={draft.format}
-          options={[
-            { value: 'documented', label: 'the fields of its type' },
-            { value: 'canonical', label: 'the whole event' },
-          ]}
-          onChange={(format) => onChange({ format })}
-        />
-      </div>
+      <Choice
+        label="A delivery succeeds with"
+        value={draft.success}
+        options={[
+          { value: 'any', label: 'any one URL' },
+          { value: 'each', label: 'each URL by itself' },
+        ]}
+        onChange={(success) => onChange({ success })}
+      />
+      <Choice
+        label="The body has"
+        value={draft.format}
+        options={[
+          { value: 'documented', label: 'the fields of its type' },
+          { value: 'canonical', label: 'the whole event' },
+        ]}
+        onChange={(format) => onChange({ format })}
+      />
       <div className="two">
-        <Field
+        <TextField
           label="Requests a second"
           hint="To each URL. Empty: no limit."
           error={faultOf(faults, 'settings.rateLimit')}
-        >
-          {(control) => (
-            <TextInput
-              {...control}
-              inputMode="numeric"
-              value={draft.rateLimit}
-              onChange={(event) => onChange({ rateLimit: event.target.value })}
-            />
-          )}
-        </Field>
-        <Field
+          inputMode="numeric"
+          value={draft.rateLimit}
+          onChange={(rateLimit) => onChange({ rateLimit })}
+        />
+        <TextField
           label="Requests at once"
           hint="To each URL. Empty: adapts, up to 256."
           error={faultOf(faults, 'settings.concurrency')}
-        >
-          {(control) => (
-            <TextInput
-              {...control}
-              inputMode="numeric"
-              value={draft.concurrency}
-              onChange={(event) => onChange({ concurrency: event.target.value })}
-            />
-          )}
-        </Field>
+          inputMode="numeric"
+          value={draft.concurrency}
+          onChange={(concurrency) => onChange({ concurrency })}
+        />
       </div>
     </fieldset>
   );
@@ -125,39 +93,12 @@ export function SourceChoice({ chosen, error, onChange }: SourceChoiceProps) {
   return (
     <fieldset className="stack-s plain">
       <legend className="lbl">Sources</legend>
-      <div className="rowx checks">
-        {names.map((name) => (
-          <Check
-            key={name}
-            isChecked={chosen.includes(name)}
-            onChange={(isChecked) =>
-              onChange(isChecked ? [...chosen, name] : chosen.filter((one) => one !== name))
-            }
-          >
-            {name}
-          </Check>
-        ))}
-      </div>
+      <Checks names={names} chosen={chosen} onChange={onChange} />
       {error !== undefined && (
         <p className="bad field-error" role="alert">
           {error}
         </p>
       )}
     </fieldset>
-  );
-}
-
-interface CheckProps {
-  readonly isChecked: boolean;
-  readonly onChange: (isChecked: boolean) => void;
-  readonly children: ReactNode;
-}
-
-function Check({ isChecked, onChange, children }: CheckProps) {
-  return (
-    <label className="check">
-      <input type="checkbox" checked={isChecked} onChange={(event) => onChange(event.target.checked)} />
-      {children}
-    </label>
   );
 }

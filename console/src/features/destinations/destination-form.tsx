@@ -1,7 +1,8 @@
 import { type FormEvent, useState } from 'react';
 import { ApiError } from '../../api/client.ts';
-import { Button, Field, TextInput } from '../../ui/controls.tsx';
+import { Button } from '../../ui/controls.tsx';
 import { Failure, Notice } from '../../ui/empty-state.tsx';
+import { TextField } from '../../ui/form-fields.tsx';
 import { HowItIsSent, SourceChoice, WhatItGets } from './destination-fields.tsx';
 import { EndpointFields } from './endpoint-fields.tsx';
 import { type DestinationDraft, type FieldFault, faultOf, otherFaults } from './form.ts';
@@ -49,19 +50,13 @@ export function DestinationForm({ initial, isNew, onSave, onCancel }: Destinatio
   return (
     <form className="form stack" onSubmit={(event) => void save(event)} noValidate>
       {isNew && (
-        <Field
+        <TextField
           label="Name"
           hint="Calls name it in integrations; it cannot be changed later."
           error={faultOf(faults, 'name')}
-        >
-          {(control) => (
-            <TextInput
-              {...control}
-              value={draft.name}
-              onChange={(event) => change({ name: event.target.value })}
-            />
-          )}
-        </Field>
+          value={draft.name}
+          onChange={(name) => change({ name })}
+        />
       )}
       <SourceChoice
         chosen={draft.sources}

@@ -1,5 +1,6 @@
 import { Plus, X } from 'lucide-react';
-import { Button, Field, TextInput } from '../../ui/controls.tsx';
+import { Button, TextInput } from '../../ui/controls.tsx';
+import { TextField } from '../../ui/form-fields.tsx';
 import { type EndpointDraft, type FieldFault, faultOf, type HeaderDraft } from './form.ts';
 
 const MAX_ENDPOINTS = 5;
@@ -20,35 +21,29 @@ export function EndpointFields({ endpoints, faults, onChange }: EndpointFieldsPr
       {endpoints.map((endpoint, nth) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: endpoints have no identity but their place.
         <div key={nth} className="box pad stack-s">
-          <Field
+          <TextField
             label={endpoints.length === 1 ? 'URL' : `URL ${nth + 1}`}
             hint="https, without a user name in it. Every event is posted there."
             error={faultOf(faults, `settings.endpoints[${nth}].url`)}
-          >
-            {(control) => (
-              <TextInput
-                {...control}
-                type="url"
-                className="mono"
-                value={endpoint.url}
-                placeholder="https://example.com/hook"
-                onChange={(event) => replace(nth, { ...endpoint, url: event.target.value })}
-                after={
-                  endpoints.length > 1 && (
-                    <Button
-                      kind="quiet"
-                      isSmall
-                      isIcon
-                      aria-label={`Remove URL ${nth + 1}`}
-                      onClick={() => onChange(endpoints.toSpliced(nth, 1))}
-                    >
-                      <X className="i i-s" aria-hidden />
-                    </Button>
-                  )
-                }
-              />
-            )}
-          </Field>
+            type="url"
+            className="mono"
+            placeholder="https://example.com/hook"
+            value={endpoint.url}
+            onChange={(url) => replace(nth, { ...endpoint, url })}
+            after={
+              endpoints.length > 1 && (
+                <Button
+                  kind="quiet"
+                  isSmall
+                  isIcon
+                  aria-label={`Remove URL ${nth + 1}`}
+                  onClick={() => onChange(endpoints.toSpliced(nth, 1))}
+                >
+                  <X className="i i-s" aria-hidden />
+                </Button>
+              )
+            }
+          />
           <HeaderFields
             headers={endpoint.headers}
             of={nth}

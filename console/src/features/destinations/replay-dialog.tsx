@@ -1,9 +1,10 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import { Button, Field, TextInput } from '../../ui/controls.tsx';
+import { Button } from '../../ui/controls.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Failure, Notice } from '../../ui/empty-state.tsx';
+import { Checks, TextField } from '../../ui/form-fields.tsx';
 import { bytes, duration, exactNumber, plural } from '../../ui/format.ts';
 import { toast } from '../../ui/toast.tsx';
 import { CALL_TYPES, type CallType } from './form.ts';
@@ -64,40 +65,27 @@ export function ReplayDialog({ name, isPaused, onClose }: ReplayDialogProps) {
     >
       <p className="soft">Stored events once more, oldest first, as new deliveries.</p>
       <div className="two">
-        <TimeField label="From" value={range.from} onChange={(from) => setRange({ ...range, from })} />
-        <TimeField
+        <TextField
+          label="From"
+          type="datetime-local"
+          value={range.from}
+          onChange={(from) => setRange({ ...range, from })}
+        />
+        <TextField
           label="To"
+          type="datetime-local"
           value={range.to}
           error={typeof instants === 'string' ? instants : undefined}
           onChange={(to) => setRange({ ...range, to })}
         />
       </div>
-      <fieldset className="rowx checks plain">
+      <fieldset className="plain">
         <legend className="lbl">Types</legend>
-        {CALL_TYPES.map((type) => (
-          <label key={type} className="check">
-            <input
-              type="checkbox"
-              checked={types.includes(type)}
-              onChange={({ target }) =>
-                setTypes(CALL_TYPES.filter((one) => (one === type ? target.checked : types.includes(one))))
-              }
-            />
-            {type}
-          </label>
-        ))}
-        <span className="hint">None ticked: all.</span>
+        <Checks names={CALL_TYPES} chosen={types} onChange={setTypes}>
+          <span className="hint">None ticked: all.</span>
+        </Checks>
       </fieldset>
-      <Field label="Events a second, at most">
-        {(control) => (
-          <TextInput
-            {...control}
-            inputMode="numeric"
-            value={rate}
-            onChange={(event) => setRate(event.target.value)}
-          />
-        )}
-      </Field>
+      <TextField label="Events a second, at most" inputMode="numeric" value={rate} onChange={setRate} />
       <div className="box pad" aria-live="polite" aria-busy={preview.isFetching}>
         <span className="lbl">Preview</span>
         <div className="big num">{preview.data === undefined ? '…' : plural(count, 'event')}</div>
@@ -116,27 +104,5 @@ export function ReplayDialog({ name, isPaused, onClose }: ReplayDialogProps) {
         <span className="mono nowrap">X-Replay-Id</span>.
       </p>
     </Dialog>
-  );
-}
-
-interface TimeFieldProps {
-  readonly label: string;
-  readonly value: string;
-  readonly error?: string | undefined;
-  readonly onChange: (value: string) => void;
-}
-
-function TimeField({ label, value, error, onChange }: TimeFieldProps) {
-  return (
-    <Field label={label} error={error}>
-      {(control) => (
-        <TextInput
-          {...control}
-          type="datetime-local"
-          value={value}
-          onChange={(event) => onChange(event.target.value)}
-        />
-      )}
-    </Field>
   );
 }

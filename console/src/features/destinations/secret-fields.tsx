@@ -1,6 +1,7 @@
 import { useState } from 'react';
-import { Button, CopyButton, Field, TextInput } from '../../ui/controls.tsx';
+import { Button, CopyButton } from '../../ui/controls.tsx';
 import { Notice } from '../../ui/empty-state.tsx';
+import { TextField } from '../../ui/form-fields.tsx';
 import {
   type DestinationDraft,
   type FieldFault,
@@ -58,7 +59,7 @@ function SharedSecretField({ secret, error, onChange }: SharedSecretFieldProps) 
     );
   }
   return (
-    <Field
+    <TextField
       label="Shared secret (X-Signature)"
       error={error}
       hint={
@@ -66,29 +67,23 @@ function SharedSecretField({ secret, error, onChange }: SharedSecretFieldProps) 
           ? 'Without one, receivers cannot know who sends.'
           : 'Copy it now: after saving only its last four characters are shown. Receivers need it at the same moment.'
       }
-    >
-      {(control) => (
-        <TextInput
-          {...control}
-          className="mono"
-          value={secret}
-          onChange={(event) => onChange(event.target.value)}
-          after={
-            <>
-              {secret !== '' && <CopyButton text={secret} label="Copy the shared secret" isIcon />}
-              <Button isSmall onClick={() => onChange(newSharedSecret())}>
-                Generate
-              </Button>
-              {stored !== undefined && (
-                <Button kind="quiet" isSmall onClick={() => onChange(stored)}>
-                  Keep the old one
-                </Button>
-              )}
-            </>
-          }
-        />
-      )}
-    </Field>
+      className="mono"
+      value={secret}
+      onChange={onChange}
+      after={
+        <>
+          {secret !== '' && <CopyButton text={secret} label="Copy the shared secret" isIcon />}
+          <Button isSmall onClick={() => onChange(newSharedSecret())}>
+            Generate
+          </Button>
+          {stored !== undefined && (
+            <Button kind="quiet" isSmall onClick={() => onChange(stored)}>
+              Keep the old one
+            </Button>
+          )}
+        </>
+      }
+    />
   );
 }
 

@@ -2,8 +2,9 @@ import { useState } from 'react';
 import { ApiError, sentence } from '../../api/client.ts';
 import { Segmented } from '../../ui/controls.tsx';
 import { FormDialog } from '../../ui/dialog.tsx';
+import { Check, TextField } from '../../ui/form-fields.tsx';
 import { toast } from '../../ui/toast.tsx';
-import { Conditions, MailFields, TextField, Timing, WebhookFields } from './alert-fields.tsx';
+import { Conditions, MailFields, Timing, WebhookFields } from './alert-fields.tsx';
 import { type AlertDraft, bodyOf, draftOf, NEW_ALERT } from './alert-form.ts';
 import { type Alert, useSaveAlert } from './queries.ts';
 
@@ -31,7 +32,10 @@ export function AlertDialog({ alert, onClose }: { readonly alert?: Alert; readon
       onClose={onClose}
     >
       <TextField
-        {...{ label: 'Name', value: draft.name, error: errorAt('name'), disabled: alert !== undefined }}
+        label="Name"
+        value={draft.name}
+        error={errorAt('name')}
+        disabled={alert !== undefined}
         onChange={(name) => change({ name })}
       />
       <div className="field">
@@ -53,14 +57,9 @@ export function AlertDialog({ alert, onClose }: { readonly alert?: Alert; readon
       )}
       <Conditions draft={draft} change={change} />
       <Timing {...{ draft, change, errorAt }} />
-      <label className="check">
-        <input
-          type="checkbox"
-          checked={draft.enabled}
-          onChange={({ target }) => change({ enabled: target.checked })}
-        />
+      <Check isChecked={draft.enabled} onChange={(enabled) => change({ enabled })}>
         Enabled: what happens is told
-      </label>
+      </Check>
       {save.error !== null && fields.length === 0 && (
         <p className="bad" role="alert">
           {sentence(save.error)}

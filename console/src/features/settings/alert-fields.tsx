@@ -1,4 +1,4 @@
-import { Field, TextInput } from '../../ui/controls.tsx';
+import { Checks, TextField } from '../../ui/form-fields.tsx';
 import { type AlertDraft, CONDITIONS } from './alert-form.ts';
 import type { Alert } from './queries.ts';
 
@@ -15,20 +15,16 @@ export function WebhookFields({ draft, change, errorAt, alert }: FieldsProps) {
   return (
     <>
       <TextField
-        {...{
-          label: 'URL',
-          value: draft.url,
-          error: errorAt('settings.url'),
-          placeholder: 'https://example.com/alerts',
-        }}
+        label="URL"
+        value={draft.url}
+        error={errorAt('settings.url')}
+        placeholder="https://example.com/alerts"
         onChange={(url) => change({ url })}
       />
       <TextField
-        {...{
-          label: 'Signing secret',
-          value: draft.signingSecret,
-          error: errorAt('settings.signingSecrets'),
-        }}
+        label="Signing secret"
+        value={draft.signingSecret}
+        error={errorAt('settings.signingSecrets')}
         hint={
           isSigned
             ? 'One is set. Leave this empty to keep it.'
@@ -46,37 +42,40 @@ export function MailFields({ draft, change, errorAt, alert }: FieldsProps) {
   return (
     <>
       <TextField
-        {...{ label: 'Mail server', value: draft.server, error: errorAt('settings.server') }}
+        label="Mail server"
+        value={draft.server}
+        error={errorAt('settings.server')}
         hint="smtps://smtp.example.com, or smtp:// with STARTTLS."
         onChange={(server) => change({ server })}
       />
       <div className="two">
         <TextField
-          {...{ label: 'User', value: draft.user, error: errorAt('settings.user') }}
+          label="User"
+          value={draft.user}
+          error={errorAt('settings.user')}
           onChange={(user) => change({ user })}
         />
         <TextField
-          {...{
-            label: 'Password',
-            value: draft.password,
-            error: errorAt('settings.password'),
-            isSecret: true,
-          }}
+          label="Password"
+          type="password"
+          autoComplete="new-password"
+          value={draft.password}
+          error={errorAt('settings.password')}
           hint={hasPassword ? 'One is set. Leave this empty to keep it.' : 'Sent over TLS only.'}
           onChange={(password) => change({ password })}
         />
       </div>
       <TextField
-        {...{ label: 'From', value: draft.from, error: errorAt('settings.from') }}
+        label="From"
+        value={draft.from}
+        error={errorAt('settings.from')}
         onChange={(from) => change({ from })}
       />
       <TextField
-        {...{
-          label: 'To',
-          value: draft.to,
-          error: errorAt('settings.to'),
-          hint: 'Addresses with commas between them.',
-        }}
+        label="To"
+        value={draft.to}
+        error={errorAt('settings.to')}
+        hint="Addresses with commas between them."
         onChange={(to) => change({ to })}
       />
     </>
@@ -88,22 +87,13 @@ export function Conditions({ draft, change }: Pick<FieldsProps, 'draft' | 'chang
   return (
     <fieldset className="plain">
       <legend className="lbl">Tells when</legend>
-      <div className="check-list">
-        {names.map((name) => (
-          <label key={name} className="check">
-            <input
-              type="checkbox"
-              checked={draft.on.includes(name)}
-              onChange={({ target }) =>
-                change({
-                  on: names.filter((one) => (one === name ? target.checked : draft.on.includes(one))),
-                })
-              }
-            />
-            {CONDITIONS[name]}
-          </label>
-        ))}
-      </div>
+      <Checks
+        names={names}
+        chosen={draft.on}
+        labelOf={(name) => CONDITIONS[name]}
+        isColumn
+        onChange={(on) => change({ on })}
+      />
     </fieldset>
   );
 }
@@ -112,45 +102,19 @@ export function Timing({ draft, change, errorAt }: FieldsProps) {
   return (
     <div className="two">
       <TextField
-        {...{ label: 'After', value: draft.after, error: errorAt('after') }}
+        label="After"
+        value={draft.after}
+        error={errorAt('after')}
         hint="A change that lasts less is not told."
         onChange={(after) => change({ after })}
       />
       <TextField
-        {...{ label: 'Remind every', value: draft.remindEvery, error: errorAt('remindEvery') }}
+        label="Remind every"
+        value={draft.remindEvery}
+        error={errorAt('remindEvery')}
         hint="While it goes on."
         onChange={(remindEvery) => change({ remindEvery })}
       />
     </div>
-  );
-}
-
-interface TextFieldProps {
-  readonly label: string;
-  readonly value: string;
-  readonly error: string | undefined;
-  readonly hint?: string;
-  readonly disabled?: boolean;
-  readonly placeholder?: string;
-  readonly isSecret?: boolean;
-  readonly onChange: (value: string) => void;
-}
-
-export function TextField(props: TextFieldProps) {
-  const { label, value, error, hint, disabled, placeholder, isSecret = false, onChange } = props;
-  return (
-    <Field label={label} hint={hint} error={error}>
-      {(control) => (
-        <TextInput
-          {...control}
-          value={value}
-          disabled={disabled}
-          placeholder={placeholder}
-          type={isSecret ? 'password' : 'text'}
-          {...(isSecret ? { autoComplete: 'new-password' } : {})}
-          onChange={({ target }) => onChange(target.value)}
-        />
-      )}
-    </Field>
   );
 }

@@ -8,7 +8,7 @@ import { visibleLine } from '../../ui/visible-text.ts';
 import { CONDITIONS } from './alert-form.ts';
 import type { Alert } from './queries.ts';
 
-/** A dialog that an alert is the subject of. */
+/** A dialog about one alert. */
 export type AlertAction = 'edit' | 'test' | 'remove';
 
 interface AlertRowProps {

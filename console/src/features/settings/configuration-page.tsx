@@ -6,6 +6,7 @@ import { CodeBlock } from '../../ui/code-block.tsx';
 import { Button, Field } from '../../ui/controls.tsx';
 import { ConfirmDialog } from '../../ui/dialog.tsx';
 import { Failure, Notice, SkeletonRows } from '../../ui/empty-state.tsx';
+import { Check } from '../../ui/form-fields.tsx';
 import { exactNumber, plural } from '../../ui/format.ts';
 import { Page, Section } from '../../ui/page.tsx';
 import { RecordDiff } from '../../ui/record-diff.tsx';
@@ -92,17 +93,15 @@ function PlanSection() {
           )}
         </Field>
         <div className="rowx">
-          <label className="check">
-            <input
-              type="checkbox"
-              checked={prune}
-              onChange={({ target }) => {
-                plan.reset();
-                setPrune(target.checked);
-              }}
-            />
+          <Check
+            isChecked={prune}
+            onChange={(isChecked) => {
+              plan.reset();
+              setPrune(isChecked);
+            }}
+          >
             Remove what the file does not name
-          </label>
+          </Check>
           <Button
             disabled={!isReadable || plan.isPending}
             onClick={() => isReadable && plan.mutate({ document, prune, dryRun: true })}

@@ -1,8 +1,9 @@
 import { useState } from 'react';
 import { ApiError, sentence } from '../../api/client.ts';
-import { Button, CopyButton, Field, Segmented, TextInput } from '../../ui/controls.tsx';
+import { Button, CopyButton, Segmented } from '../../ui/controls.tsx';
 import { ConfirmDialog, Dialog, FormDialog } from '../../ui/dialog.tsx';
 import { Notice } from '../../ui/empty-state.tsx';
+import { TextField } from '../../ui/form-fields.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { type NewToken, type Token, useCreateToken, useRevokeToken } from './queries.ts';
 import '../../ui/form.css';
@@ -24,15 +25,13 @@ export function NewTokenDialog({ onClose }: { readonly onClose: () => void }) {
       onSubmit={() => create.mutateAsync({ name: name.trim(), role })}
       onClose={onClose}
     >
-      <Field
+      <TextField
         label="Name"
         hint="Of the person or the program; the trail of changes names it."
         error={create.error === null ? undefined : (fault ?? sentence(create.error))}
-      >
-        {(control) => (
-          <TextInput {...control} value={name} onChange={({ target }) => setName(target.value)} />
-        )}
-      </Field>
+        value={name}
+        onChange={setName}
+      />
       <Segmented
         label="Role"
         value={role}

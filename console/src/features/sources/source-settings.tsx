@@ -2,9 +2,10 @@ import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { ApiError } from '../../api/client.ts';
 import { useMay } from '../../api/roles.ts';
-import { Button, Field, Segmented, TextInput } from '../../ui/controls.tsx';
+import { Button } from '../../ui/controls.tsx';
 import { ConfirmDialog } from '../../ui/dialog.tsx';
 import { Failure } from '../../ui/empty-state.tsx';
+import { Choice, TextField } from '../../ui/form-fields.tsx';
 import { plural } from '../../ui/format.ts';
 import { toast } from '../../ui/toast.tsx';
 import { type SourceRecord, useChangeSource, useRemoveSource } from './queries.ts';
@@ -61,55 +62,41 @@ function SourceForm({ source }: { readonly source: SourceRecord }) {
   };
   return (
     <form className="form stack" onSubmit={(event) => void save(event).catch(() => undefined)}>
-      <div className="rowx">
-        <span className="soft">A batch with an invalid call</span>
-        <Segmented
-          label="A batch with an invalid call"
-          value={draft.mode}
-          options={[
-            { value: 'standard', label: 'keeps its valid ones' },
-            { value: 'strict', label: 'is refused as a whole' },
-          ]}
-          onChange={(mode) => setDraft({ ...draft, mode })}
-        />
-      </div>
-      <div className="rowx">
-        <span className="soft">While disabled, calls are</span>
-        <Segmented
-          label="While disabled, calls are"
-          value={draft.whenDisabled}
-          options={[
-            { value: 'refuse', label: 'refused (401)' },
-            { value: 'discard', label: 'discarded (200)' },
-          ]}
-          onChange={(whenDisabled) => setDraft({ ...draft, whenDisabled })}
-        />
-      </div>
+      <Choice
+        label="A batch with an invalid call"
+        value={draft.mode}
+        options={[
+          { value: 'standard', label: 'keeps its valid ones' },
+          { value: 'strict', label: 'is refused as a whole' },
+        ]}
+        onChange={(mode) => setDraft({ ...draft, mode })}
+      />
+      <Choice
+        label="While disabled, calls are"
+        value={draft.whenDisabled}
+        options={[
+          { value: 'refuse', label: 'refused (401)' },
+          { value: 'discard', label: 'discarded (200)' },
+        ]}
+        onChange={(whenDisabled) => setDraft({ ...draft, whenDisabled })}
+      />
       <div className="two">
-        <Field
+        <TextField
           label="A repeated messageId is a duplicate within"
           hint="Such as 24h or 7d."
           error={faultOf('dedupeWindow')}
-        >
-          {(control) => (
-            <TextInput
-              {...control}
-              value={draft.dedupeWindow ?? ''}
-              placeholder="24h"
-              onChange={({ target }) => setDraft({ ...draft, dedupeWindow: target.value })}
-            />
-          )}
-        </Field>
-        <Field label="Calls a second" hint="Empty: no limit." error={faultOf('rateLimit')}>
-          {(control) => (
-            <TextInput
-              {...control}
-              inputMode="numeric"
-              value={draft.rateLimit}
-              onChange={({ target }) => setDraft({ ...draft, rateLimit: target.value })}
-            />
-          )}
-        </Field>
+          placeholder="24h"
+          value={draft.dedupeWindow ?? ''}
+          onChange={(dedupeWindow) => setDraft({ ...draft, dedupeWindow })}
+        />
+        <TextField
+          label="Calls a second"
+          hint="Empty: no limit."
+          error={faultOf('rateLimit')}
+          inputMode="numeric"
+          value={draft.rateLimit}
+          onChange={(rateLimit) => setDraft({ ...draft, rateLimit })}
+        />
       </div>
       {change.error !== null && <Failure error={change.error} />}
       <div className="rowx">

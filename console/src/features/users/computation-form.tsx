@@ -2,8 +2,9 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useEffect, useMemo, useState } from 'react';
 import { ApiError } from '../../api/client.ts';
-import { Button, Field, TextInput } from '../../ui/controls.tsx';
+import { Button } from '../../ui/controls.tsx';
 import { Failure } from '../../ui/empty-state.tsx';
+import { Check, TextField } from '../../ui/form-fields.tsx';
 import { Crumbs, Page } from '../../ui/page.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { DefinitionField, type Draft, definitionOf, draftOf } from './definition-field.tsx';
@@ -72,15 +73,13 @@ export function ComputationForm({ kind, stored, onSaved }: ComputationFormProps)
     <form className="side" onSubmit={(event) => void submit(event).catch(() => undefined)}>
       <div className="stack">
         {stored === undefined && (
-          <Field
+          <TextField
             label="Name"
             hint="Destinations get it as a trait named after it; it cannot be changed later."
             error={faultOf(save.error, 'body.name')}
-          >
-            {(control) => (
-              <TextInput {...control} value={name} onChange={({ target }) => setName(target.value)} />
-            )}
-          </Field>
+            value={name}
+            onChange={setName}
+          />
         )}
         <DefinitionField
           draft={draft}
@@ -101,14 +100,9 @@ export function ComputationForm({ kind, stored, onSaved }: ComputationFormProps)
           </div>
         )}
         {kind === 'audiences' && (
-          <label className="check">
-            <input
-              type="checkbox"
-              checked={includeAnonymous}
-              onChange={({ target }) => setIncludeAnonymous(target.checked)}
-            />
+          <Check isChecked={includeAnonymous} onChange={setIncludeAnonymous}>
             Users without a userId may be members
-          </label>
+          </Check>
         )}
         <Told chosen={destinations} onChange={setDestinations} />
         {failure !== null && <Failure error={failure} />}

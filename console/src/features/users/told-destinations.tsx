@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { destinationsQuery } from '../../api/queries.ts';
+import { Checks } from '../../ui/form-fields.tsx';
 import { visibleLine } from '../../ui/visible-text.ts';
 
 interface ToldProps {
@@ -12,21 +13,14 @@ export function Told({ chosen, onChange }: ToldProps) {
   return (
     <fieldset className="plain stack-s">
       <legend className="lbl">Destinations that are told</legend>
-      <div className="rowx checks">
-        {destinations.map(({ name }) => (
-          <label key={name} className="check">
-            <input
-              type="checkbox"
-              checked={chosen.includes(name)}
-              onChange={({ target }) =>
-                onChange(target.checked ? [...chosen, name] : chosen.filter((one) => one !== name))
-              }
-            />
-            {visibleLine(name)}
-          </label>
-        ))}
+      <Checks
+        names={destinations.map(({ name }) => name)}
+        chosen={chosen}
+        labelOf={visibleLine}
+        onChange={onChange}
+      >
         {destinations.length === 0 && <span className="dim">There is no destination yet.</span>}
-      </div>
+      </Checks>
     </fieldset>
   );
 }

@@ -2,13 +2,16 @@ import type { TokenRecord } from '../model/settings.ts';
 import { MINUTE, type Time } from '../model/time.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
-import type { TokenUseStore } from '../ports/token-use-store.ts';
 
 /** How often uses are saved while there are new ones. A crash loses no more than this. */
 const SAVE_EVERY = MINUTE;
 
+/** When each token was last used, by its name. */
+type TokenUses = Readonly<Record<string, Time>>;
+
 export interface TokenUseDependencies {
-  readonly store: TokenUseStore;
+  /** Keeps the uses over restarts. What is lost costs a date on a page, so nothing waits for it. */
+  readonly store: { load(): Promise<TokenUses>; save(uses: TokenUses): Promise<void> };
   /** Those that exist: uses of others are forgotten. */
   readonly tokens: () => readonly Pick<TokenRecord, 'name'>[];
   readonly clock: Pick<Clock, 'now'>;

@@ -1,12 +1,12 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isObject } from '../../model/json.ts';
-import type { TokenUseStore, TokenUses } from '../../ports/token-use-store.ts';
+import type { Time } from '../../model/time.ts';
 
 const OWNER_ONLY = 0o600;
 
-/** The uses of tokens as one small file of JSON in the data folder, replaced as a whole. A damaged one counts as empty. */
-export class TokenUseFile implements TokenUseStore {
+/** When tokens were last used, as one small file of JSON in the data folder, which is replaced as a whole. */
+export class TokenUseFile {
   readonly #path: string;
   readonly #isReplaced: () => boolean;
 
@@ -16,7 +16,8 @@ export class TokenUseFile implements TokenUseStore {
     this.#isReplaced = isReplaced;
   }
 
-  async load(): Promise<TokenUses> {
+  /** What was saved last, by name of the token; nothing where the file is missing or damaged. */
+  async load(): Promise<Readonly<Record<string, Time>>> {
     try {
       const read: unknown = JSON.parse(await readFile(this.#path, 'utf8'));
       if (!isObject(read)) return {};
@@ -29,7 +30,7 @@ export class TokenUseFile implements TokenUseStore {
     }
   }
 
-  async save(uses: TokenUses): Promise<void> {
+  async save(uses: Readonly<Record<string, Time>>): Promise<void> {
     if (this.#isReplaced()) throw new Error('the data folder is not that of this process any more');
     const unfinished = `${this.#path}.new`;
     await writeFile(unfinished, JSON.stringify(uses), { mode: OWNER_ONLY });

@@ -22,7 +22,7 @@ export interface Facts {
   readonly at: Time;
   readonly overview: Pick<Overview, 'lanes' | 'destinations' | 'differences' | 'profiles'>;
   readonly disk: DiskFacts;
-  /** A cause and what to do about it, for the reason of a failed request; sentences with their full stops. */
+  /** Explains the reason of a failed request: its cause and what to do about it, as whole sentences. */
   readonly explain: (reason: string) => { readonly message: string; readonly hint: string };
 }
 
@@ -126,9 +126,20 @@ function deathsOf({ destinations }: Facts['overview']): Deaths[] {
 }
 
 function ending({ condition, destination = '' }: TroubleKey, { lanes }: Facts['overview']): string {
-  if (condition === 'ledger_unbalanced') return 'every sum of the ledger comes out again';
-  if (condition === 'disk_filling') return 'there is room on the disk again';
-  if (condition === 'profiles_stopped') return 'profiles go on';
+  switch (condition) {
+    case 'ledger_unbalanced':
+      return 'every sum of the ledger comes out again';
+    case 'disk_filling':
+      return 'there is room on the disk again';
+    case 'profiles_stopped':
+      return 'profiles go on';
+    case 'destination_failing':
+    case 'deliveries_dying':
+      return stateOf(destination, lanes);
+  }
+}
+
+function stateOf(destination: string, lanes: Overview['lanes']): string {
   const state = Object.hasOwn(lanes, destination) ? lanes[destination]!.state : undefined;
   if (state === undefined) return `${destination} was removed`;
   return state === 'healthy' ? `${destination} accepts events again` : `${destination} is ${state}`;

@@ -26,12 +26,16 @@ async function open(folder: string): Promise<Store> {
   return store;
 }
 
+const newFolder = () => mkdtempSync(join(FOLDERS, 'millrace-store-'));
+
 const harness = {
-  open: () => open(mkdtempSync(join(FOLDERS, 'millrace-store-'))),
+  open: () => open(newFolder()),
   reopen: async (store: Store) => {
-    const { folder, store: before } = opened.get(store)!;
-    await before.abandon();
-    return open(folder);
+    const { folder } = opened.get(store)!;
+    const left = newFolder();
+    await writer.crash(folder, left);
+    rmSync(folder, { recursive: true });
+    return open(left);
   },
   close: async (store: Store) => {
     await store.stop();
@@ -42,5 +46,11 @@ const harness = {
 storeConformance('the SQLite store', harness);
 logReaderConformance('the SQLite store', {
   ...harness,
+  // In the same folder, which a reader has open: the thread is killed with all that it holds.
+  reopen: async (store) => {
+    const { folder, store: before } = opened.get(store)!;
+    await before.abandon();
+    return open(folder);
+  },
   reader: (store) => openLogReader(opened.get(store)!.folder),
 });

@@ -6,7 +6,7 @@ interface LedgerSumProps {
   readonly name: string;
   readonly total: { readonly label: string; readonly value: number };
   readonly terms: readonly (readonly [label: string, tone: 'ok' | 'warn' | 'bad' | '', value: number])[];
-  /** What is missing from the terms; 0 when the sum comes out. */
+  /** The difference between the sum and its terms; 0 when they agree. */
   readonly balance: number;
 }
 

@@ -37,7 +37,7 @@ export interface ComputationIssue {
   readonly column?: number;
 }
 
-/** A definition that is wanted, with its place in the document; stored ones that stay have none. */
+/** A definition to be stored, with its place in the document. Those that are stored already have no place. */
 interface Entry {
   readonly record: ComputationRecord;
   readonly path: readonly (string | number)[] | undefined;

@@ -10,9 +10,9 @@ export interface SecretLocation {
   /** Absent for a destination. */
   readonly kind?: 'alert';
   /**
-   * `settings.sharedSecret`, `settings.signingSecrets[0]`, `settings.endpoints[0].headers.Authorization`, and for a value in
-   * a query `settings.endpoints[0].url`, the name of the value, and its number among those of the name. In an alert
-   * `settings.password`, `settings.headers.Authorization` and `settings.url`, with the same behind it.
+   * In a destination `settings.sharedSecret`, `settings.signingSecrets[0]` or `settings.endpoints[0].headers.Authorization`; in an alert
+   * `settings.password` or `settings.headers.Authorization`. For a value in a query string, the path of the URL is followed by the name
+   * of the value and its number among the values of that name.
    */
   readonly path: readonly (string | number)[];
 }

@@ -117,7 +117,7 @@ export interface ValueLocation {
   readonly written?: string;
   /** The value itself, when it is not a collection; references replaced. */
   readonly value?: unknown;
-  /** Where the first character of a text stands, if the file has its lines as they are: one line, or a literal block. */
+  /** The place of the first character of a text whose lines stand unchanged in the file: one line, or a literal block. */
   readonly text?: LineColumn;
 }
 

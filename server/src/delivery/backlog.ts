@@ -205,7 +205,7 @@ export class BacklogLoader {
     return undefined;
   }
 
-  /** Events at these positions were erased: nothing that was read of them before is to be sent. */
+  /** Forgets the events at these positions, which were erased: what was read of them before is not sent. */
   drop(positions: ReadonlySet<Position>): void {
     for (const position of positions) this.#erased?.add(position);
   }

@@ -105,8 +105,8 @@ export class IngestService {
   };
 
   /**
-   * Why the last commit failed; empty when it succeeded. Forgotten after a while: a server that is not ready may be sent no
-   * requests, and would never find out that it could store them again.
+   * Why the last commit failed; empty when it succeeded. It is forgotten after a while: a server that
+   * is not ready may be sent no requests, and would never learn that it can store them again.
    */
   readonly problems = (): readonly string[] => {
     const { reason, at } = this.#failure ?? { reason: '', at: Number.NEGATIVE_INFINITY };

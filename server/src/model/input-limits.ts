@@ -20,7 +20,7 @@ export interface LimitViolation {
 export interface LimitOptions {
   /** Where the value stands. */
   readonly path?: readonly (string | number)[];
-  /** In the place of `MAX_ENTRIES`, for an input with a longer list. */
+  /** Replaces `MAX_ENTRIES` for an input with a longer list. */
   readonly maxEntries?: number | undefined;
 }
 

@@ -66,6 +66,6 @@ export interface SuppressionCheck {
   readonly isEmpty: boolean;
   /** Whether the event of this line is of a suppressed user. */
   suppresses(line: JsonLine): boolean;
-  /** Whether a call, as the client sent it, names a suppressed user. It may be no valid call. */
+  /** Whether a call, as the client sent it, names a suppressed user. The call may be invalid. */
   names(call: Json): boolean;
 }

@@ -98,6 +98,6 @@ export function creationEntry({ id, type, createdAt, by, userIds }: NewRegulatio
 export interface RegulationChange
   extends Partial<Pick<StoredRegulation, 'step' | 'overallStatus' | 'profiles' | 'streamStatus' | 'reason'>> {
   readonly finishedAt?: Time;
-  /** Replaces the subjects. Their joined ids become suppressed in the same commit, if the user still is. */
+  /** Replaces the subjects. Their joined ids become suppressed in the same commit, if the user is still suppressed. */
   readonly subjects?: readonly RegulationSubject[];
 }

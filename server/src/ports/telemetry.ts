@@ -13,8 +13,8 @@ export interface CurrentObserver {
   /** Undefined while no client is watching; callers then skip building the activity. */
   readonly observer: Observer | undefined;
   /**
-   * Whether every client passes this activity over; callers then skip building it. Costs a tenth of a microsecond, while building costs
-   * several: the event is parsed for it. The caller names the destination where it is a delivery.
+   * True when the filter of every client leaves this activity out; callers then skip building it. Asking costs a tenth of a microsecond;
+   * building costs several, because the event is parsed for it. `delivery` is given for the activity of a delivery.
    */
   passesOver?(
     line: JsonLine | undefined,
@@ -72,7 +72,7 @@ export interface DeliveryRecorder {
   attemptEnded(arrivedAt: Monotonic, attempts: readonly Attempt[], decision: Decision, now: Monotonic): void;
 }
 
-/** What the parts of the hot path count for the timeline, since the start. Only its owner changes it. */
+/** Counters of one part of the hot path for the timeline, since the start. Only their owner changes them. */
 export interface FlowCounters {
   /** By id of the source: from the arrival of a call until it was stored. */
   readonly acceptance: ReadonlyMap<number, LatencyHistogram>;

@@ -14,7 +14,7 @@ export interface SurveyDependencies {
   readonly checkStop: () => void;
 }
 
-/** What the stored events of one user tell. */
+/** Facts about one user from the stored events. */
 interface Traces {
   readonly anonymousIds: Set<string>;
   readonly previousIds: Set<string>;

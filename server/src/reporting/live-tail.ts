@@ -183,7 +183,7 @@ export class TailClient implements ResponseStream {
     if (options.max !== undefined) this.sampler = new TailSampler(options.max);
   }
 
-  /** Tells how many were not shown. */
+  /** Tells the client how many activities the sampler passed over in the last second. */
   addPassed(): void {
     const count = this.sampler?.nextSecond() ?? 0;
     if (count > 0) this.add(serverSentEvent('passed', { count }));

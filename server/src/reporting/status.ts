@@ -70,7 +70,7 @@ export class ReportService {
     this.#startedAt = clock.now();
   }
 
-  /** From now on the status shows how these do. */
+  /** Adds what these report to the status. */
   include(reporters: UserReporters): void {
     this.#reporters = reporters;
   }

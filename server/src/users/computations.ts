@@ -63,7 +63,7 @@ export class Computations implements ProfileComputations {
   readonly #dependencies: ComputationsDependencies;
   #store: ProfileStore | undefined;
   #record: ComputationRecord = NO_COMPUTATIONS;
-  /** What the documents in the store say, or will say after the slice at work. */
+  /** The documents as the store has them, or will have them after the slice under way. */
   #stored: ComputationRecord = NO_COMPUTATIONS;
   #isLineageStored = false;
   /** While all profiles are made anew. */

@@ -157,7 +157,7 @@ export class MembershipSync {
   renaming(state: ProfileState, now: Time): Notification[] {
     const notifications: Notification[] = [];
     for (const [id, computed] of state.computed) {
-      // What was told is taken back although a first sync may be under way and has not come to the profile yet.
+      // Takes back what was told, also while a first sync is under way that has not come to the profile yet.
       const addressee = this.#hearerOf(state, id);
       if (computed.told === undefined) continue;
       if (addressee !== undefined && computed.told === true)
@@ -167,7 +167,7 @@ export class MembershipSync {
     return notifications;
   }
 
-  /** Profiles with a change whose time has come. Each is named once; `notify` then tells it. */
+  /** Profiles with a change that is to be told by now. Each is named once; `notify` then tells it. */
   due(now: Time): ProfileId[] {
     const profiles = new Set<ProfileId>();
     for (; this.#queueHead < this.#queue.length; this.#queueHead++) {
@@ -304,7 +304,7 @@ export function addresseeOf(
   return first === undefined ? undefined : { anonymousId: first.value };
 }
 
-/** Who was told what is told of a profile: an audience that no longer has anonymous members says so to those it had. */
+/** The addressee that earlier events of a profile had. Anonymous members had one, also when the audience takes none any more. */
 export function hearerOf(
   profile: Pick<ProfileState, 'userId' | 'identities'>,
   computation: Computation,

@@ -56,7 +56,7 @@ const PREVIEW_ADVICE =
   'the preview took longer than two minutes and was given up, because it reads all stored events while profiles wait: save the ' +
   'definition with enabled: false, which counts beside everything else and sends nothing, and look at its members';
 
-/** An event that throws so often is left out. */
+/** An event whose processing throws this many times is left out. */
 const TRIES = 3;
 
 /** Owners of ids that are kept between slices. */
@@ -351,7 +351,7 @@ export class Processor implements UsersProcessor {
     return skipped;
   }
 
-  /** Looks at profiles whose time has come. */
+  /** Evaluates the profiles that have a timer due, or a change to tell. */
   async #fireTimers(slice: Slice): Promise<{ done: number; hasMore: boolean }> {
     const { store, computations } = this.#options;
     const { now } = slice;

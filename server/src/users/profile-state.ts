@@ -59,7 +59,7 @@ export interface ComputedValue {
   transition: number;
 }
 
-/** The newest traits of a profile that are kept, and the newest groups. The oldest ones go, so the order of arrival is no matter. */
+/** The most traits and groups that a profile keeps. The newest stay, by the time of their event, whatever the order of arrival. */
 export const MAX_TRAITS = 1000;
 const MAX_GROUPS = 1000;
 

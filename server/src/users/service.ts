@@ -186,7 +186,7 @@ export class UsersService {
     return users;
   }
 
-  /** Rebuilds from nothing, because the file cannot be opened: nobody knows what it held. */
+  /** Rebuilds in a new file, because the old one cannot be opened and its content is unknown. */
   async #replace({ dryRun }: { readonly dryRun: boolean }): Promise<RebuildReport> {
     const { reader, replace } = this.#dependencies;
     const { first, end } = await reader.bounds();

@@ -115,7 +115,7 @@ export class Slice {
     );
   }
 
-  /** What the store had when the slice began. */
+  /** The cursor of the store when the slice began. */
   get cursor(): UsersCursor {
     return this.#options.cursor;
   }
@@ -210,7 +210,7 @@ export class Slice {
     this.#options.sync.opened(profile);
   }
 
-  /** As `change`, for a change by an event alone: only what reads that is evaluated. */
+  /** Like `change`, for a change made by an event: evaluates only what reads that event. */
   #touch(profile: ProfileState, event: LogEvent): void {
     let touched = this.#touched.get(profile.id);
     if (touched === undefined) {

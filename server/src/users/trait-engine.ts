@@ -70,7 +70,7 @@ export interface TraitEngine {
 /** Places of computations in the order of their evaluation. */
 export type TouchedComputations = Set<number>;
 
-/** An event as far as it decides what has to be evaluated. */
+/** The fields of an event that decide what has to be evaluated. */
 export interface TouchingEvent {
   readonly type: CallType;
   readonly name: string | undefined;

@@ -58,7 +58,7 @@ function endOf({ startedAt, latencyMs }: Attempt): number {
   return Date.parse(startedAt) + latencyMs;
 }
 
-/** Five or six round numbers from 0 on, of which the last still has room for its words. */
+/** Five or six round numbers from 0 up. The last one leaves room for its label. */
 function ticksOf(span: number): number[] {
   const rough = span / 6;
   // From a minute on the marks are whole minutes, and from an hour on whole hours: their words have no smaller parts.

@@ -58,7 +58,7 @@ const ROOM = 500;
 export class LiveRing {
   /** The oldest first, up to twice `ROOM`: cutting each time would copy all of them for each event. */
   #rows: LiveRow[] = [];
-  /** Index of the accepted row of an event in `#rows`, less what was cut away. */
+  /** Number of the accepted row of an event since the beginning; `#cut` less is its index in `#rows`. */
   #places = new Map<string, number>();
   #cut = 0;
   #count = 0;

@@ -3,7 +3,7 @@ import { type Answer, answer, api } from '../../api/client.ts';
 
 /** Numbers over time of everything: the one group of a timeline that is not divided. */
 export interface Numbers {
-  /** Milliseconds: the begin of each step. */
+  /** The start of each step, in milliseconds. */
   readonly times: readonly number[];
   /** Seconds. */
   readonly step: number;

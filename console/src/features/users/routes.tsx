@@ -3,7 +3,7 @@ import { shellRoute } from '../../app/root-route.tsx';
 import { textParameters } from '../../app/search.ts';
 
 interface ListSearch {
-  /** The form of a new one in the place of the list. No name is lost to it. */
+  /** Shows the form of a new record in the place of the list. A path of its own would be the path of a record with that name. */
   readonly new?: true;
 }
 

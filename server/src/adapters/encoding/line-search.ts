@@ -3,7 +3,7 @@ import type { EventPrefilter } from '../../ports/event-log.ts';
 import type { Chunk } from './chunk-codec.ts';
 import { eventLine } from './chunk-lines.ts';
 
-/** Finds ids that a user who is none of their owners has used. */
+/** Finds which of the ids stand in a call of a user who does not own them. */
 export class SharedIdSearch {
   readonly shared = new Set<string>();
   readonly #ids: ReadonlySet<string>;

@@ -259,7 +259,7 @@ export class ResultGroups {
 
   #addDeadLetter(result: DeliveryResult, reason: string, origin: string | undefined): void {
     const { destination, position, set } = result;
-    // By set: two sets may owe the same event, once new and once replayed, and runs hold a position once.
+    // One group for each set: two sets may owe the same event (once new, once replayed), and runs hold each position once.
     const key = `${destination}/${set}/${reason}`;
     const group = this.#deadLetters.get(key);
     if (group) group.positions.push(position);

@@ -228,9 +228,9 @@ export class ConnectionPool {
   }
 
   /**
-   * A kept connection may be closed by the receiver at any moment, and a request written just then is lost without anybody's
-   * fault. It is sent again over a new connection, and so at most once, if no byte of an answer came. The receiver may have
-   * got it all the same: delivery is at least once, and a retry would do the same.
+   * The receiver may close a kept connection at any moment, and a request written just then is lost. If no byte of an answer came, the
+   * request is sent once more, over a new connection. The receiver may have got the first one all the same: delivery is at least once,
+   * and a retry would do the same.
    */
   #onError(connection: Connection, error: Error): void {
     const { request } = connection;

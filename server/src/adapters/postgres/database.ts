@@ -142,8 +142,9 @@ export class Database {
    * it keeps the lease of this process from being taken until the commit. The whole work is done again after a deadlock, so it must
    * not change anything outside of the transaction before it resolves.
    *
-   * When it resolves, the commit is on stable storage. `isAwaited` says whether others wait for the locks of this transaction: then it
-   * lets go of them before that. Whatever they make of what it wrote comes behind it in the write-ahead log.
+   * When it resolves, the commit is on stable storage. If `isAwaited` says that others wait for the locks of this
+   * transaction, they get them earlier, after the commit and before its sync. What they then write stands behind this commit in the
+   * write-ahead log, so it cannot survive a crash without it.
    *
    * Rejects with a `StorageError` when nothing was written, with an `UnknownCommitError` when nobody knows.
    */

@@ -107,7 +107,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/I\/O|EIO/i, 'the disk reports errors: check it before you start again'],
 ];
 
-/** With a length that no memory can hold, which was read from a destroyed page of a table without checksums. */
+/** The last two come of a destroyed page of a table without checksums: it gives a length that no memory can hold. */
 const DAMAGE = /not a database|malformed|corrupt|allocation failed|invalid .*length/i;
 const DAMAGED_LOG = 'its millrace.db is damaged: restore a backup, or choose another one with --data';
 

@@ -59,7 +59,7 @@ export interface SqliteStoreOptions {
 export type WriterHandle = Pick<Worker, 'on' | 'once' | 'postMessage' | 'terminate'>;
 
 export interface SqliteStore extends Store {
-  /** Tells this store from every other, and the secret of its key hash. */
+  /** The id and the secret of the key hash. No other store has the same. */
   readonly identity: { readonly id: string; readonly keySecret: Uint8Array };
   /** Why nothing can be stored or read while the files are not in their place; empty otherwise. */
   readonly problems: () => readonly string[];

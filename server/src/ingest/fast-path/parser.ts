@@ -208,7 +208,7 @@ const PAGE_BYTES = 65_536;
 /** The fields that a batch shares with its calls, with their names: `"context":{…}`. */
 interface SharedFields {
   readonly context: Buffer;
-  /** A context of a call's own must be merged with this one. */
+  /** A call's own context must be merged with this one. */
   readonly mergesContext: boolean;
   readonly integrations: Buffer;
   readonly mergesIntegrations: boolean;

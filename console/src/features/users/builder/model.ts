@@ -15,7 +15,7 @@ export interface EventRow extends Comparing {
   readonly within: string;
   readonly unit: Unit;
   readonly reduce: Reducer;
-  /** Of every reducer but count. */
+  /** The property that is reduced; `count` has none. */
   readonly property: string;
 }
 

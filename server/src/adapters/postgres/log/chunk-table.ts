@@ -196,7 +196,7 @@ export class ChunkTable {
     return rows.map((row) => ({ ...factsOf(row), hit: row.hit }));
   }
 
-  /** Whole chunks of a stage all of whose events arrived before a time. */
+  /** Chunks of a stage whose events have all arrived before a time. */
   async remnants(read: Transaction, stage: number, before: number): Promise<StoredRow[]> {
     return await read.rows<StoredRow>(REMNANTS, [stage, before, 8]);
   }

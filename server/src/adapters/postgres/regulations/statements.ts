@@ -10,7 +10,7 @@ export const REGULATION_STATEMENTS = {
     text: 'update regulation set open = $2, document = $3 where number = $1',
   },
   get: { name: 'regulation.get', text: 'select number, document from regulation where id = $1' },
-  /** As `get`, and no other transaction changes it before the commit. */
+  /** Like `get`, and locks the row: no other transaction changes it before the commit. */
   lock: { name: 'regulation.lock', text: 'select number, document from regulation where id = $1 for update' },
   /** $1 below, $2 limit. */
   list: {

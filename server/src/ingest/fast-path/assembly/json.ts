@@ -50,7 +50,7 @@ export function isPlain(at: usize, end: usize): bool {
   return true;
 }
 
-/** JavaScript writes whole numbers of so few digits as it reads them. */
+/** JavaScript writes a whole number of at most this many digits exactly as it read it. */
 const SAFE_DIGITS: usize = 15;
 
 /** JavaScript writes no number with more characters, such as `-1.7976931348623157e+308`. */

@@ -1,8 +1,8 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { CallTemplate, Connections, PLACEHOLDER } from './calls.ts';
 import { startReceiver } from './delivering.ts';
 import { type Bench, median, run } from './processes.ts';
 
@@ -25,9 +25,8 @@ interface Program {
   readonly destinations: number;
   readonly server: Bench;
   readonly data: string;
-  readonly requests: (n: number) => string;
-  url: URL;
-  sockets: Socket[];
+  readonly calls: readonly CallTemplate[];
+  readonly connections: Connections;
   readonly windows: Window[];
 }
 
@@ -41,7 +40,6 @@ interface Window {
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
 const [receiver, port] = await startReceiver();
-let nextId = Date.now() * 1000;
 try {
   for (const way of WAYS) await compare(way);
 } finally {
@@ -72,8 +70,8 @@ async function compare(way: string): Promise<void> {
         `grown ${of('grown', 'B')}   ${of('perSecond', '/s')}`,
     );
   }
-  for (const { server, sockets } of programs) {
-    for (const socket of sockets) socket.destroy();
+  for (const { server, connections } of programs) {
+    connections.close();
     await server.stop();
   }
 }
@@ -103,41 +101,29 @@ async function start(way: string, count: number): Promise<Program> {
   const args = ['--config', config, '--data', data, '--host', '127.0.0.1', '--port', '0'];
   const server = run(['cli/bin/millrace.js', 'start', ...args]);
   const [, url] = await server.saw(/ready on (\S+)/);
-  const takers = Math.min(count, TAKERS);
-  const requests = (n: number) => {
-    const taker = n % takers;
-    return requestOf(`Event ${taker}`, isByFilter ? 'key-0' : `key-${taker}`);
-  };
-  return { destinations: count, server, data, requests, url: new URL(url!), sockets: [], windows: [] };
+  const calls = Array.from(
+    { length: Math.min(count, TAKERS) },
+    (_, taker) => new CallTemplate([eventOf(`Event ${taker}`)], isByFilter ? 'key-0' : `key-${taker}`),
+  );
+  const connections = await Connections.open(url!, CONNECTIONS);
+  return { destinations: count, server, data, calls, connections, windows: [] };
 }
 
-function requestOf(event: string, key: string): string {
-  const messageId = (nextId++).toString(16).padStart(36, '0');
-  const body = JSON.stringify({
-    ...{ type: 'track', event, userId: 'user-20481', messageId, timestamp: '2026-03-04T05:06:07.089Z' },
+function eventOf(event: string): object {
+  return {
+    ...{ type: 'track', event, userId: 'user-20481', messageId: PLACEHOLDER },
+    timestamp: '2026-03-04T05:06:07.089Z',
     properties: { pad: 'p'.repeat(400) },
-  });
-  return (
-    `POST /v1/track HTTP/1.1\r\nHost: bench\r\nAuthorization: Basic ${btoa(`${key}:`)}\r\n` +
-    `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
-  );
+  };
 }
 
 /** Sends the events of a window and waits until all are delivered, and their results written. */
 async function window(program: Program): Promise<Window> {
-  const { server, data } = program;
+  const { server, data, calls, connections } = program;
   const [before, cpu, written] = [Number(await receiver.ask('count')), server.cpu(), writtenBy(server)];
   const [grown, at] = [sizeOf(data), performance.now()];
-  let sent = 0;
   await Promise.all(
-    Array.from({ length: CONNECTIONS }, async (_, place) => {
-      program.sockets[place] ??= connect({
-        host: program.url.hostname,
-        port: Number(program.url.port),
-        noDelay: true,
-      });
-      while (sent < EVENTS) await call(program.sockets[place], program.requests(sent++));
-    }),
+    Array.from({ length: EVENTS }, (_, n) => connections.call(calls[n % calls.length]!.next())),
   );
   while (Number(await receiver.ask('count')) < before + EVENTS) await sleep(10);
   const perSecond = EVENTS / ((performance.now() - at) / 1000);
@@ -148,16 +134,6 @@ async function window(program: Program): Promise<Window> {
     grown: (sizeOf(data) - grown) / EVENTS,
     perSecond,
   };
-}
-
-function call(socket: Socket, request: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    socket.once('data', (answer) => {
-      if (answer.toString('latin1', 9, 12) === '200') resolve();
-      else reject(new Error(answer.toString()));
-    });
-    socket.write(request);
-  });
 }
 
 /** Bytes that the process gave to the disk. */

@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { CallTemplate, Connections, orderOf } from './calls.ts';
 import { startReceiver } from './delivering.ts';
 import { startMillrace } from './millrace.ts';
 import type { Bench } from './processes.ts';
@@ -30,7 +30,7 @@ interface Contender {
   readonly name: string;
   readonly server: Bench;
   readonly receiver: Bench;
-  readonly client: Client;
+  readonly connections: Connections;
   readonly latencies: number[];
   bytes: number;
   seconds: number;
@@ -44,18 +44,17 @@ async function start(name: string, root?: string): Promise<Contender> {
     ...(root === undefined ? {} : { root }),
   });
   const [, url] = await server.saw(/ready on (\S+)/);
-  const client = new Client(url!);
-  await client.opened;
-  return { name, server, receiver, client, latencies: [], bytes: 0, seconds: 0, cpu: new Map() };
+  const connections = await Connections.open(url!, CONNECTIONS);
+  return { name, server, receiver, connections, latencies: [], bytes: 0, seconds: 0, cpu: new Map() };
 }
 
 async function measure(one: Contender, counts: boolean): Promise<void> {
-  const { server, receiver, client } = one;
+  const { server, receiver, connections } = one;
   server.child.kill('SIGCONT');
   const pid = server.child.pid!;
   const before = { bytes: bytesWritten(pid), threads: threadTimes(pid), at: performance.now() };
   const arrived = Number(await receiver.ask('count'));
-  const latencies = await client.send(RATE, WINDOW);
+  const latencies = await send(connections);
   while (Number(await receiver.ask('count')) < arrived + latencies.length) await sleep(10);
   await sleep(REST);
   if (counts) {
@@ -105,101 +104,24 @@ function threadTimes(pid: number): Map<string, { name: string; ns: number }> {
   return times;
 }
 
-/** Sends single calls at a steady rate over a few connections, each with one call at a time. */
-class Client {
-  readonly opened: Promise<unknown>;
-  readonly #idle: Connection[] = [];
-  readonly #all: Connection[];
-  #sent = 0;
+const CALLS = Array.from({ length: 500 }, (_, user) => new CallTemplate([orderOf(user)]));
+let sent = 0;
 
-  constructor(url: string) {
-    const { hostname, port } = new URL(url);
-    this.#all = Array.from({ length: CONNECTIONS }, () => new Connection(hostname, Number(port)));
-    this.#idle.push(...this.#all);
-    this.opened = Promise.all(this.#all.map(({ opened }) => opened));
-  }
-
-  /** Resolves to how long each call took, in milliseconds from when it was due, once all are answered. */
-  async send(rate: number, time: number): Promise<number[]> {
-    const latencies: number[] = [];
-    const total = Math.round((rate * time) / 1000);
-    const from = performance.now();
-    const calls: Promise<void>[] = [];
-    for (let n = 0; n < total; n++) {
-      const due = from + (n * 1000) / rate;
-      if (due > performance.now()) await sleep(due - performance.now());
-      calls.push(this.#call().then((ms) => void latencies.push(ms)));
-    }
-    await Promise.all(calls);
-    return latencies;
-  }
-
-  async #call(): Promise<number> {
+/** Sends single calls at the rate for a window; resolves to the milliseconds that each took, once all are answered. */
+async function send(connections: Connections): Promise<number[]> {
+  const latencies: number[] = [];
+  const total = Math.round((RATE * WINDOW) / 1000);
+  const from = performance.now();
+  const calls: Promise<void>[] = [];
+  for (let n = 0; n < total; n++) {
+    const due = from + (n * 1000) / RATE;
+    if (due > performance.now()) await sleep(due - performance.now());
     const at = performance.now();
-    let connection = this.#idle.pop();
-    for (; connection === undefined; connection = this.#idle.pop()) await sleep(1);
-    await connection.call(requestOf(this.#sent++));
-    this.#idle.push(connection);
-    return performance.now() - at;
+    const call = connections.call(CALLS[sent++ % CALLS.length]!.next());
+    calls.push(call.then(() => void latencies.push(performance.now() - at)));
   }
-
-  close(): void {
-    for (const connection of this.#all) connection.close();
-  }
-}
-
-class Connection {
-  readonly opened: Promise<unknown>;
-  readonly #socket: Socket;
-  #answered: (answer: string) => void = () => {};
-
-  constructor(host: string, port: number) {
-    this.#socket = connect({ host, port, noDelay: true });
-    this.opened = new Promise((resolve) => this.#socket.once('connect', resolve));
-    this.#socket.on('data', (bytes) => this.#answered(bytes.toString('latin1')));
-    this.#socket.on('error', () => {});
-  }
-
-  async call(request: string): Promise<void> {
-    const answer = new Promise<string>((resolve) => {
-      this.#answered = resolve;
-    });
-    this.#socket.write(request);
-    const text = await answer;
-    if (!text.startsWith('HTTP/1.1 200')) throw new Error(`a call was refused: ${text}`);
-  }
-
-  close(): void {
-    this.#socket.destroy();
-  }
-}
-
-/** 600 bytes of JSON: a track call as a server-side library sends it. */
-function requestOf(n: number): string {
-  const product = (sku: string, name: string, price: number) => ({
-    productId: `${n}-${sku}`,
-    sku,
-    name,
-    price,
-  });
-  const body = JSON.stringify({
-    event: 'Order Completed',
-    userId: `user-${n % 5000}`,
-    messageId: `${process.pid}-${Date.now()}-${n}-3f1c9e0a7b52`,
-    timestamp: '2026-03-04T05:06:07.089Z',
-    properties: {
-      orderId: `50314b8e9bcf${n}`,
-      total: 27.5,
-      currency: 'USD',
-      coupon: 'hasbros',
-      products: [product('45790-32', 'Monopoly: 3rd Edition', 19), product('46493-32', 'Uno Card Game', 3)],
-    },
-    context: { library: { name: 'analytics-node', version: '3.1.0' }, ip: '203.0.113.9' },
-  });
-  return (
-    `POST /v1/track HTTP/1.1\r\nHost: bench\r\nAuthorization: Basic ${btoa('bench:')}\r\n` +
-    `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
-  );
+  await Promise.all(calls);
+  return latencies;
 }
 
 const folder = mkdtempSync(join(FOLDER, 'millrace-bench-'));
@@ -214,8 +136,8 @@ try {
       await measure(one, n >= WARM_UP_WINDOWS);
   for (const one of started) report(one);
 } finally {
-  for (const { server, receiver, client } of started) {
-    client.close();
+  for (const { server, receiver, connections } of started) {
+    connections.close();
     server.child.kill('SIGCONT');
     await server.stop();
     await receiver.stop();

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { CallTemplate, isGranted, PLACEHOLDER } from './calls.ts';
 import { eventName, randomText, seeded, zipf } from './profiles.ts';
 
 /** The load of one turn. */
@@ -17,11 +18,8 @@ export interface TurnResult {
   readonly latencies: readonly number[];
 }
 
-const PLACEHOLDER = '00000000-0000-4000-8000-000000000000';
 /** Different requests that are sent again and again with new ids. */
 const POOL = 200;
-/** Unique in all traffic. */
-let nextId = Date.now() * 1000;
 
 /** Later than this a call is not sent any more: the server cannot keep up with the rate. */
 const MAX_BEHIND = 200;
@@ -31,10 +29,10 @@ export class Traffic {
   readonly #url: URL;
   readonly #connections: number;
   readonly #events: number;
-  readonly #requests: { readonly bytes: Buffer; readonly idsAt: readonly number[] }[];
+  readonly #calls: readonly CallTemplate[];
   #free: Socket[] = [];
   readonly #sentAt = new Map<Socket, number>();
-  #nextRequest = 0;
+  #nextCall = 0;
   #latencies: number[] = [];
   #refused = 0;
   #done = 0;
@@ -44,10 +42,12 @@ export class Traffic {
     const { events, connections, users } = offered;
     this.#url = new URL(url);
     this.#connections = connections;
-    const { hostname } = this.#url;
     const random = seeded(events);
     this.#events = events;
-    this.#requests = Array.from({ length: POOL }, () => requestOf({ events, users, random, hostname }));
+    this.#calls = Array.from(
+      { length: POOL },
+      () => new CallTemplate(Array.from({ length: events }, () => eventOf(users, random))),
+    );
   }
 
   /** Resolves when every call that was sent is answered. */
@@ -89,38 +89,18 @@ export class Traffic {
   }
 
   #send(socket: Socket): void {
-    const { bytes, idsAt } = this.#requests[this.#nextRequest++ % POOL]!;
-    const request = Buffer.from(bytes);
-    for (const at of idsAt) request.write((nextId++).toString(16).padStart(36, '0'), at, 'latin1');
     this.#sentAt.set(socket, performance.now());
-    socket.write(request);
+    socket.write(this.#calls[this.#nextCall++ % POOL]!.next());
   }
 
   #take(socket: Socket, answer: Buffer): void {
     this.#latencies.push(performance.now() - this.#sentAt.get(socket)!);
     this.#sentAt.delete(socket);
-    if (answer.toString('latin1', 9, 12) === '200') this.#done++;
+    if (isGranted(answer)) this.#done++;
     else this.#refused++;
     this.#free.push(socket);
     this.#answered();
   }
-}
-
-interface RequestTerms {
-  readonly events: number;
-  readonly users: number;
-  readonly random: () => number;
-  readonly hostname: string;
-}
-
-function requestOf({ events, users, random, hostname }: RequestTerms) {
-  const one = () => eventOf(users, random);
-  const body = JSON.stringify(events === 1 ? one() : { batch: Array.from({ length: events }, one) });
-  const head =
-    `POST /v1/${events === 1 ? 'track' : 'batch'} HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Basic ${btoa('bench:')}\r\n` +
-    `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n`;
-  const idsAt = [...(head + body).matchAll(new RegExp(PLACEHOLDER, 'g'))].map(({ index }) => index);
-  return { bytes: Buffer.from(head + body), idsAt };
 }
 
 /** Some 600 bytes. One in five has an anonymousId alone. */

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import { setTimeout } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { send, track } from '../support/calls.ts';
+import { ControlApi } from '../support/control-api.ts';
 import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
 import { type Arrival, startReceiver, type TestReceiver } from '../support/receiver.ts';
 
@@ -78,15 +78,7 @@ afterEach(async () => {
   place.remove();
 });
 
-async function ask(method: string, path: string, body?: object): Promise<never> {
-  const response = await fetch(`${program.url}/api/v1/${path}`, {
-    method,
-    headers: { authorization: 'Bearer t0ken' },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  expect(response.status).toBe(200);
-  return (await response.json()) as never;
-}
+const api = new ControlApi(() => ({ url: program.url, token: 't0ken' }));
 
 it('a URL and its secret change 100 times under load: no event is lost, each request is of one version', async () => {
   const sent: string[] = [];
@@ -99,7 +91,8 @@ it('a URL and its secret change 100 times under load: no event is lost, each req
     }
   });
   for (let version = 1; version <= VERSIONS; version++) {
-    await ask('PATCH', 'destinations/crm', { settings: settingsOf(version) });
+    const { status } = await api.ask('PATCH', 'destinations/crm', { settings: settingsOf(version) });
+    expect(status).toBe(200);
     await receivers[version % 2]!.until(() => seen.has(version));
   }
   isOver = true;
@@ -109,11 +102,7 @@ it('a URL and its secret change 100 times under load: no event is lost, each req
     readonly destinations: Record<string, { pending: number; owed: number; delivered: number; dead: object }>;
     readonly balanced: boolean;
   }
-  let ledger: Ledger = await ask('GET', 'ledger');
-  while (ledger.destinations['crm']!.pending > 0) {
-    await setTimeout(20);
-    ledger = await ask('GET', 'ledger');
-  }
+  const ledger = await api.until<Ledger>('ledger', ({ destinations }) => destinations['crm']!.pending === 0);
   expect(unlike).toEqual([]);
   expect(new Set(accepted.keys())).toEqual(new Set(sent));
   expect([...accepted].filter(([, times]) => times !== 1)).toEqual([]);

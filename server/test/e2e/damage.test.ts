@@ -37,7 +37,7 @@ describe('a damaged chunk', () => {
     server = await startServer(place);
     await receiver.until(() => WHOLE.every((id) => arrived().has(id)));
     await server.saw(/store\.damaged/);
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await server?.stop();

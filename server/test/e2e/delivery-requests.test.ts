@@ -1,9 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Trace } from '../../src/app.ts';
 import { send, track } from '../support/calls.ts';
-import { makePlace, type Place, type Program, startServer } from '../support/program.ts';
+import { ControlApi } from '../support/control-api.ts';
+import { adminTokenOf, makePlace, type Place, type Program, startServer } from '../support/program.ts';
 import { startReceiver, type TestReceiver } from '../support/receiver.ts';
 
 const yaml = (receiver: TestReceiver) => `
@@ -24,6 +23,8 @@ destinations:
     settings: { endpoints: [{ url: "${receiver.url}/a" }, { url: "${receiver.url}/b" }], success: each }
 `;
 
+type Accepted = Extract<Trace['data'][number], { verdict: 'accepted' }>;
+
 interface Shown {
   readonly data: readonly {
     readonly url: string;
@@ -42,7 +43,7 @@ describe('the requests of a delivery', () => {
     receiver = await startReceiver();
     place = makePlace(yaml(receiver));
     program = await startServer(place);
-    token = readFileSync(join(place.data, 'admin-token'), 'utf8').trim();
+    token = adminTokenOf(place);
   });
 
   afterEach(async () => {
@@ -54,30 +55,17 @@ describe('the requests of a delivery', () => {
   /** Of the token of the next requests. */
   let token: string;
 
-  async function api<Answer>(method: string, path: string, body?: object): Promise<Answer> {
-    const response = await fetch(`${program.url}/api/v1/${path}`, {
-      method,
-      headers: { authorization: `Bearer ${token}` },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    if (!response.ok) throw new Error(text);
-    return JSON.parse(text) as Answer;
-  }
+  const control = new ControlApi(() => ({ url: program.url, token }));
+  const requestsOf = (delivery: string, query = '') =>
+    control.read<Shown>(`deliveries/${delivery}/requests${query}`);
 
-  async function deliveries() {
-    const { data } = await api<Trace>('GET', 'events/order-1');
-    const [call] = data;
-    if (call?.verdict !== 'accepted') throw new Error('the event was not accepted');
-    return call.deliveries;
-  }
-
-  /** Waits until every request was made and recorded. */
+  /** The deliveries of the event, once every request was made and recorded. */
   async function settled() {
-    for (;;) {
-      const all = await deliveries();
-      if (all.every(({ state }) => state === 'delivered')) return all;
-    }
+    const { data } = await control.until<Trace>('events/order-1', ({ data: [call] }) => {
+      if (call?.verdict !== 'accepted') throw new Error('the event was not accepted');
+      return call.deliveries.every(({ state }) => state === 'delivered');
+    });
+    return (data[0] as Accepted).deliveries;
   }
 
   it('are shown as they were sent, byte for byte, without the secrets', async () => {
@@ -86,7 +74,7 @@ describe('the requests of a delivery', () => {
     const crm = all.find(({ destination }) => destination === 'crm')!;
     const arrival = receiver.arrivals.find(({ path }) => path.startsWith('/in'))!;
     const at = new Date(Number(arrival.headers['webhook-timestamp']) * 1000).toISOString();
-    const { data, settingsChangedAt } = await api<Shown>('GET', `deliveries/${crm.id}/requests?at=${at}`);
+    const { data, settingsChangedAt } = await requestsOf(crm.id, `?at=${at}`);
     expect(data).toEqual([
       {
         method: 'POST',
@@ -110,9 +98,9 @@ describe('the requests of a delivery', () => {
   it('show no signature to whoever only reads: it would be good for sending the event once more', async () => {
     await send(program.url, '/v1/track', track('order-1'));
     const crm = (await settled()).find(({ destination }) => destination === 'crm')!;
-    const made = await api<{ token: string }>('POST', 'tokens', { name: 'reader', role: 'viewer' });
-    token = made.token;
-    const { data } = await api<Shown>('GET', `deliveries/${crm.id}/requests`);
+    const reader = { name: 'reader', role: 'viewer' };
+    token = (await control.ask<{ token: string }>('POST', 'tokens', reader)).answer.token;
+    const { data } = await requestsOf(crm.id);
     expect(data[0]!.headers).toMatchObject({
       'Webhook-Id': 'order-1',
       'Webhook-Signature': { set: true },
@@ -126,7 +114,7 @@ describe('the requests of a delivery', () => {
     const lanes = (await settled()).filter(({ destination }) => destination === 'both');
     const urls = await Promise.all(
       lanes.map(async ({ id }) => {
-        const { data } = await api<Shown>('GET', `deliveries/${id}/requests`);
+        const { data } = await requestsOf(id);
         return data.map(({ url }) => url);
       }),
     );
@@ -136,13 +124,13 @@ describe('the requests of a delivery', () => {
   it('say when the settings were changed after they were sent', async () => {
     await send(program.url, '/v1/track', track('order-1'));
     const crm = (await settled()).find(({ destination }) => destination === 'crm')!;
-    await api('PATCH', 'destinations/crm', { settings: { format: 'canonical' } });
-    const { data, settingsChangedAt } = await api<Shown>('GET', `deliveries/${crm.id}/requests`);
+    await control.ask('PATCH', 'destinations/crm', { settings: { format: 'canonical' } });
+    const { data, settingsChangedAt } = await requestsOf(crm.id);
     expect(Date.parse(settingsChangedAt!)).toBeGreaterThan(Date.parse(crm.attempts[0]!.startedAt));
     expect(JSON.parse(data[0]!.body)).toHaveProperty('receivedAt');
   });
 
   it.each(['nonsense', '1-1', '999999999999999-1', '0-99999999'])('are unknown for %s', async (id) => {
-    await expect(api('GET', `deliveries/${id}/requests`)).rejects.toThrow('unknown_delivery');
+    await expect(requestsOf(id)).rejects.toThrow('unknown_delivery');
   });
 });

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runVerb } from '../../../cli/test/program.ts';
 import type { Overview } from '../../src/app.ts';
 import { send, track } from '../support/calls.ts';
+import { ControlApi } from '../support/control-api.ts';
 import { adminTokenOf, makePlace, type Place, type Program, startServer } from '../support/program.ts';
 
 const SOURCES = `
@@ -16,12 +17,10 @@ sources:
 describe('calls that are not accepted', () => {
   let place: Place;
   let program: Program;
-  let token: string;
 
   beforeAll(async () => {
     place = makePlace(SOURCES);
     program = await startServer(place);
-    token = adminTokenOf(place);
   });
 
   afterAll(async () => {
@@ -29,14 +28,8 @@ describe('calls that are not accepted', () => {
     place.remove();
   });
 
-  async function read<Value>(resource: string): Promise<Value> {
-    const headers = { authorization: `Bearer ${token}` };
-    const response = await fetch(`${program.url}/api/v1/${resource}`, { headers });
-    expect(response.status).toBe(200);
-    return (await response.json()) as Value;
-  }
-
-  const countsOf = async (source: string) => (await read<Overview>('ledger')).sources[source];
+  const api = new ControlApi(() => ({ url: program.url, token: adminTokenOf(place) }));
+  const countsOf = async (source: string) => (await api.read<Overview>('ledger')).sources[source];
 
   it('start without a warning about the mode', () => {
     expect(program.out.stderr).not.toContain('no effect');
@@ -63,14 +56,13 @@ describe('calls that are not accepted', () => {
       { writeKey: 'wk_exact_1' },
     );
     expect(mended).toMatchObject({ status: 200, answer: { success: true } });
-    await expect
-      .poll(() => countsOf('exact'))
-      .toEqual({
-        received: 6,
-        accepted: 2,
-        discarded: { event_not_defined: 1, no_user_anon_id: 1, batch_refused: 2 },
-        duplicates: 0,
-      });
+    await api.until<Overview>('ledger', ({ sources }) => sources['exact']!.received === 6);
+    expect(await countsOf('exact')).toEqual({
+      received: 6,
+      accepted: 2,
+      discarded: { event_not_defined: 1, no_user_anon_id: 1, batch_refused: 2 },
+      duplicates: 0,
+    });
   });
 
   it('are left out of the batch of any other source', async () => {
@@ -82,7 +74,7 @@ describe('calls that are not accepted', () => {
   it('are shown with their source and reason, without their write key', async () => {
     await send(program.url, '/v1/track', track('m3'), { writeKey: 'nobody' });
     await send(program.url, '/v1/track', track('m3'), { writeKey: 'wk_closed' });
-    const { data } = await read<{ data: Overview['discards'] }>('discards');
+    const { data } = await api.read<{ data: Overview['discards'] }>('discards');
     const seen = data.map(({ source, reason }) => `${source ?? '–'} ${reason}`);
     expect(new Set(seen)).toEqual(
       new Set([
@@ -92,7 +84,7 @@ describe('calls that are not accepted', () => {
     );
     const sample = data.find(({ source, reason }) => source === 'website' && reason === 'event_not_defined');
     expect(sample!.call).toBe('{"type":"track","userId":"u1","writeKey":"…"}');
-    expect((await read<Overview>('status')).discards).toHaveLength(6);
+    expect((await api.read<Overview>('status')).discards).toHaveLength(6);
   });
 
   it('are on the screen of `millrace status`', async () => {
@@ -104,7 +96,7 @@ describe('calls that are not accepted', () => {
   it('are not those that want the address of the client filled in: they get it', async () => {
     const direct = track('m-direct', { context: { direct: true } });
     expect(await send(program.url, '/v1/track', direct)).toMatchObject({ status: 200 });
-    const { data } = await read<{ data: { event: { context: unknown } }[] }>('events/m-direct');
+    const { data } = await api.read<{ data: { event: { context: unknown } }[] }>('events/m-direct');
     expect(data[0]!.event.context).toEqual({ direct: true, ip: '127.0.0.1' });
   });
 });

@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { runVerb } from '../../../cli/test/program.ts';
 import type { EndpointStatus } from '../../src/reporting/contract.ts';
 import { send, track } from '../support/calls.ts';
+import { ControlApi } from '../support/control-api.ts';
 import { parseMetrics } from '../support/metrics-page.ts';
 import {
   adminTokenOf,
@@ -25,29 +25,28 @@ describe('a URL that fails beside one that accepts everything', () => {
     place.remove();
   });
 
-  const get = async (path: string) =>
-    await fetch(`${program.url}${path}`, { headers: { authorization: `Bearer ${adminTokenOf(place)}` } });
+  const token = () => adminTokenOf(place);
+  const api = new ControlApi(() => ({ url: program.url, token: token() }));
 
-  async function endpoints(): Promise<readonly EndpointStatus[]> {
-    const shown = (await (await get('/api/v1/destinations/crm/status')).json()) as {
-      state: string;
-      endpoints: EndpointStatus[];
-    };
+  async function metrics(): Promise<string> {
+    const headers = { authorization: `Bearer ${token()}` };
+    return (await fetch(`${program.url}/metrics`, { headers })).text();
+  }
+
+  async function endpointsWhen(isReached: (dead: EndpointStatus) => boolean) {
+    const shown = await api.until<{ state: string; endpoints: EndpointStatus[] }>(
+      'destinations/crm/status',
+      ({ endpoints }) => isReached(endpoints[1]!),
+    );
     expect(shown.state).toBe('healthy');
     return shown.endpoints;
   }
 
-  async function endpointsWhen(isReached: (dead: EndpointStatus) => boolean) {
-    for (;;) {
-      const all = await endpoints();
-      if (isReached(all[1]!)) return all;
-      await sleep(20);
-    }
-  }
+  const endpoints = () => endpointsWhen(() => true);
 
   /** Of the URL that fails, by the end of the name and the labels. */
   async function metricsOf(name: string) {
-    const family = parseMetrics(await (await get('/metrics')).text()).get(name)!;
+    const family = parseMetrics(await metrics()).get(name)!;
     return family.series.filter(({ labels }) => labels['endpoint']!.startsWith('2/'));
   }
 
@@ -87,9 +86,7 @@ describe('a URL that fails beside one that accepts everything', () => {
     program = await startServer(place);
     const [, again] = await endpoints();
     expect(again).toEqual(second);
-    expect(JSON.stringify(await endpoints()) + (await (await get('/metrics')).text())).not.toContain(
-      's3cret',
-    );
+    expect(JSON.stringify(await endpoints()) + (await metrics())).not.toContain('s3cret');
     await send(program.url, '/v1/track', track('once more'));
     await endpointsWhen(({ attempts }) => attempts['status_5xx'] === 22);
     // A change of state is written within a second, other changes every ten seconds.

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runVerb } from '../../../cli/test/program.ts';
 import type { Overview } from '../../src/app.ts';
 import { send, track } from '../support/calls.ts';
+import { ControlApi } from '../support/control-api.ts';
 import { adminTokenOf, makePlace, type Place, type Program, startServer } from '../support/program.ts';
 
 const SOURCES = `
@@ -29,13 +30,14 @@ describe('a request that is refused as a whole', () => {
     place.remove();
   });
 
-  async function read<Value>(resource: string): Promise<Value> {
-    const headers = { authorization: `Bearer ${adminTokenOf(place)}` };
-    return (await (await fetch(`${program.url}/api/v1/${resource}`, { headers })).json()) as Value;
-  }
-
-  const sources = async () => (await read<Overview>('ledger')).sources;
-  const noSource = async () => (await read<Overview>('status')).callsOfNoSource.refused;
+  const api = new ControlApi(() => ({ url: program.url, token: adminTokenOf(place) }));
+  const sources = async () => (await api.read<Overview>('ledger')).sources;
+  /** The counts of a source, once it has received so many: counts of refused calls are stored a moment later. */
+  const countsWhen = async (source: string, received: number) => {
+    const isReached = (ledger: Overview) => ledger.sources[source]!.received === received;
+    return (await api.until('ledger', isReached)).sources[source];
+  };
+  const noSource = async () => (await api.read<Overview>('status')).callsOfNoSource.refused;
 
   it('tells a Python program which value of which field is no JSON, and counts for the source of its key', async () => {
     const response = await fetch(`${program.url}/v1/batch`, { method: 'POST', body: FROM_PYTHON });
@@ -49,9 +51,9 @@ describe('a request that is refused as a whole', () => {
           'JSON has no such number: send null, or leave the field out.',
       },
     ]);
-    await expect
-      .poll(async () => (await sources())['python'])
-      .toEqual({ received: 1, accepted: 0, discarded: { invalid_json: 1 }, duplicates: 0 });
+    expect(await countsWhen('python', 1)).toEqual({
+      ...{ received: 1, accepted: 0, discarded: { invalid_json: 1 }, duplicates: 0 },
+    });
     const { out } = await runVerb(['status', '--url', program.url, '--data', place.data]);
     expect(out).toMatch(/python +1 +0 +0 +1 +invalid_json 1/);
     expect(out).toMatch(/python +invalid_json +\d+ s ago +\{"refused":"Unexpected NaN at byte 83/);
@@ -78,11 +80,11 @@ describe('a request that is refused as a whole', () => {
       ...{ invalid_json: 1, message_too_large: 1, invalid_encoding: 1, unsupported_encoding: 1 },
       ...{ batch_too_large: 2502, batch_not_array: 1, not_found: 1 },
     };
-    await expect
-      .poll(async () => (await sources())['website'])
-      .toEqual({ received: 2508, accepted: 0, discarded, duplicates: 0 });
+    expect(await countsWhen('website', 2508)).toEqual({
+      ...{ received: 2508, accepted: 0, discarded, duplicates: 0 },
+    });
     expect(await noSource()).toEqual({});
-    expect(await read<Overview>('ledger')).toMatchObject({ balanced: true });
+    expect(await api.read<Overview>('ledger')).toMatchObject({ balanced: true });
   });
 
   it('counts for no source where its key belongs to none, or where it only asks for something', async () => {

@@ -1,6 +1,6 @@
-import { setTimeout } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from 'vitest';
 import { send, track } from '../support/calls.ts';
+import { ControlApi } from '../support/control-api.ts';
 import { makePlace, type Place, type Program, startProgram } from '../support/program.ts';
 import { freePort, startReceiver } from '../support/receiver.ts';
 
@@ -19,6 +19,7 @@ afterAll(() => Promise.all(stages.map((stage) => stage.end())));
 class Stage {
   #program: Program;
   readonly #place: Place;
+  readonly api = new ControlApi(() => ({ url: this.url, token: 't0ken' }));
 
   private constructor(program: Program, place: Place) {
     this.#program = program;
@@ -37,7 +38,7 @@ class Stage {
     await stage.create(`http://127.0.0.1:${await freePort()}/in`);
     const batch = Array.from({ length: EVENTS }, (_, n) => track(`m${n}`));
     expect((await send(stage.url, '/v1/batch', { batch })).status).toBe(200);
-    await stage.when<{ state: string; pending: number }>(
+    await stage.api.until<{ state: string; pending: number }>(
       'destinations/crm/status',
       ({ state, pending }) => state === 'failing' && pending === EVENTS,
     );
@@ -66,45 +67,26 @@ class Stage {
     this.#place.remove();
   }
 
-  async ask(method: string, path: string, body?: object): Promise<{ status: number; answer: never }> {
-    const response = await fetch(`${this.url}/api/v1/${path}`, {
-      method,
-      headers: { authorization: 'Bearer t0ken' },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    return { status: response.status, answer: (text === '' ? {} : JSON.parse(text)) as never };
-  }
-
   async create(endpoint: string): Promise<void> {
     const settings = { endpoints: [{ url: endpoint }] };
     const made = { name: 'crm', type: 'webhooks', sources: ['website'], settings };
-    expect((await this.ask('POST', 'destinations', made)).status).toBe(201);
-  }
-
-  /** Asks until the condition holds; the test's own time limit ends it otherwise. */
-  async when<Answer>(path: string, isSo: (answer: Answer) => boolean): Promise<Answer> {
-    for (;;) {
-      const { answer } = await this.ask('GET', path);
-      if (isSo(answer)) return answer;
-      await setTimeout(10);
-    }
+    expect((await this.api.ask('POST', 'destinations', made)).status).toBe(201);
   }
 
   /** The removal is confirmed; it would be refused otherwise. */
   async remove(): Promise<void> {
-    expect(await this.ask('DELETE', 'destinations/crm')).toMatchObject({
+    expect(await this.api.ask('DELETE', 'destinations/crm')).toMatchObject({
       status: 409,
       answer: {
         code: 'confirmation_needed',
         errors: [{ path: 'destinations "crm"', message: `is still owed ${EVENTS} deliveries` }],
       },
     });
-    expect((await this.ask('DELETE', 'destinations/crm?confirm=true')).status).toBe(204);
+    expect((await this.api.ask('DELETE', 'destinations/crm?confirm=true')).status).toBe(204);
   }
 
   async expectGivenUp(): Promise<void> {
-    const { destinations, balanced } = await this.when<Ledger>(
+    const { destinations, balanced } = await this.api.until<Ledger>(
       'ledger',
       (ledger) => ledger.destinations['crm']?.pending === 0,
     );
@@ -122,7 +104,7 @@ describe('a destination that is removed with a backlog', { concurrent: true }, (
     await stage.expectGivenUp();
     const receiver = await startReceiver();
     await stage.create(receiver.url);
-    const { answer } = await stage.ask('POST', 'redeliveries', { destination: 'crm' });
+    const { answer } = await stage.api.ask('POST', 'redeliveries', { destination: 'crm' });
     expect(answer).toMatchObject({ count: EVENTS });
     await receiver.count(EVENTS);
     await send(stage.url, '/v1/track', track('new'));
@@ -135,8 +117,8 @@ describe('a destination that is removed with a backlog', { concurrent: true }, (
     ['paused', { paused: true }],
   ])('leaves dead letters when it is %s, which needs no confirmation', async (state, patch) => {
     const stage = await Stage.set();
-    expect((await stage.ask('PATCH', 'destinations/crm', patch)).status).toBe(200);
-    await stage.when<{ state: string }>('destinations/crm/status', (shown) => shown.state === state);
+    expect((await stage.api.ask('PATCH', 'destinations/crm', patch)).status).toBe(200);
+    await stage.api.until<{ state: string }>('destinations/crm/status', (shown) => shown.state === state);
     await stage.remove();
     await stage.expectGivenUp();
   });

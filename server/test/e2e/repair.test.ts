@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runVerb } from '../../../cli/test/program.ts';
 import type { Overview, Trace } from '../../src/app.ts';
 import { send, track } from '../support/calls.ts';
+import { ControlApi } from '../support/control-api.ts';
 import {
   adminTokenOf,
   makePlace,
@@ -37,22 +37,14 @@ describe('a destination', () => {
 
   const run = (...args: string[]) => runVerb([...args, '--url', program.url, '--data', place.data]);
 
-  async function ask(path: string, body?: object): Promise<{ status: number; answer: never }> {
-    const token = adminTokenOf(place);
-    const response = await fetch(`${program.url}/api/v1/${path}`, {
-      headers: { authorization: `Bearer ${token}` },
-      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
-    });
-    return { status: response.status, answer: (await response.json()) as never };
-  }
+  const api = new ControlApi(() => ({ url: program.url, token: adminTokenOf(place) }));
+  const ask = (path: string, body?: object) => api.ask(body === undefined ? 'GET' : 'POST', path, body);
 
   async function countsWhen(isReached: (counts: Overview['destinations'][string]) => boolean) {
-    for (;;) {
-      const { answer } = await ask('ledger');
-      const counts = (answer as Overview).destinations['crm']!;
-      if (isReached(counts)) return counts;
-      await sleep(20);
-    }
+    const { destinations } = await api.until<Overview>('ledger', (one) =>
+      isReached(one.destinations['crm']!),
+    );
+    return destinations['crm']!;
   }
 
   it('that is paused keeps what arrives, over restarts with its file too, and gets it when it is resumed', async () => {
@@ -121,11 +113,7 @@ describe('a destination', () => {
     expect(data).toMatchObject([{ status: 200 }]);
     await receiver.count(2);
     const { id } = replay.answer as { id: string };
-    for (;;) {
-      const { answer } = await ask(`replays/${id}`);
-      if ((answer as { waiting?: string }).waiting === 'destination_paused') break;
-      await sleep(20);
-    }
+    await api.until<{ waiting?: string }>(`replays/${id}`, ({ waiting }) => waiting === 'destination_paused');
     await run('resume', 'crm');
     await receiver.count(3);
     await run('disable', 'crm');

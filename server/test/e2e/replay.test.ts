@@ -3,6 +3,7 @@ import { runVerb } from '../../../cli/test/program.ts';
 import type { Overview, Trace } from '../../src/app.ts';
 import { blocksOf } from '../docs/pages.ts';
 import { send, track } from '../support/calls.ts';
+import { ControlApi } from '../support/control-api.ts';
 import {
   adminTokenOf,
   makePlace,
@@ -67,38 +68,20 @@ describe('a replay', () => {
     place.remove();
   });
 
-  async function ask(
-    method: string,
-    path: string,
-    body?: object,
-  ): Promise<{ status: number; answer: never }> {
-    const token = adminTokenOf(place);
-    const response = await fetch(`${program.url}/api/v1/${path}`, {
-      ...{ method, headers: { authorization: `Bearer ${token}` } },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    return { status: response.status, answer: (text === '' ? undefined : JSON.parse(text)) as never };
-  }
+  const api = new ControlApi(() => ({ url: program.url, token: adminTokenOf(place) }));
+  const ask = (method: string, path: string, body?: object) => api.ask(method, path, body);
 
   const run = (...args: string[]) => runVerb([...args, '--url', program.url, '--data', place.data]);
   const create = (more: object = {}) =>
     ask('POST', 'replays', { destination: name, from: FROM, to: TO, ...more });
   const show = async (id: string): Promise<Shown> => (await ask('GET', `replays/${id}`)).answer;
 
-  async function showWhen(id: string, isReached: (shown: Shown) => boolean): Promise<Shown> {
-    for (;;) {
-      const shown = await show(id);
-      if (isReached(shown)) return shown;
-    }
-  }
+  const showWhen = (id: string, isReached: (shown: Shown) => boolean) =>
+    api.until<Shown>(`replays/${id}`, isReached);
 
   async function countsOf(destination: string, isReached: (counts: Counts) => boolean): Promise<Counts> {
-    for (;;) {
-      const { answer } = await ask('GET', 'ledger');
-      const counts = (answer as Overview).destinations[destination]!;
-      if (isReached(counts)) return counts;
-    }
+    const reached = ({ destinations }: Overview) => isReached(destinations[destination]!);
+    return (await api.until('ledger', reached)).destinations[destination]!;
   }
 
   const messageIds = (arrivals: readonly Arrival[]) =>

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { send, track } from '../support/calls.ts';
+import { ControlApi } from '../support/control-api.ts';
 import { makePlace, type Program, ROOT, startServer } from '../support/program.ts';
 import { startReceiver, type TestReceiver, type TestReceiverOptions } from '../support/receiver.ts';
 import { startConnectProxy } from './connect-proxy.ts';
@@ -35,19 +36,11 @@ interface Counts {
   readonly balance: number;
 }
 
-async function ledgerOf({ url }: Program): Promise<Record<string, Counts>> {
-  const answer = await fetch(`${url}/api/v1/ledger`, { headers: { authorization: 'Bearer t' } });
-  const { destinations } = (await answer.json()) as { destinations: Record<string, Counts> };
-  return destinations;
-}
-
-/** Reads the ledger until `holds` is true of it, because deliveries take a while. */
-async function untilLedger(program: Program, holds: (ledger: Record<string, Counts>) => boolean) {
-  for (;;) {
-    const ledger = await ledgerOf(program);
-    if (holds(ledger)) return ledger;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+/** The destinations of the ledger, once `holds` is true of them: deliveries take a while. */
+async function untilLedger({ url }: Program, holds: (ledger: Record<string, Counts>) => boolean) {
+  const api = new ControlApi(() => ({ url, token: 't' }));
+  const isReached = (ledger: { destinations: Record<string, Counts> }) => holds(ledger.destinations);
+  return (await api.until('ledger', isReached)).destinations;
 }
 
 const idsOf = ({ arrivals }: TestReceiver) => arrivals.map(({ headers }) => String(headers['webhook-id']));
